@@ -1,0 +1,118 @@
+"""The nodes of a program. They hold data; the rules are in the op definitions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from mplang_core.ir.attrs import AttrValue
+from mplang_core.mask import Mask
+from mplang_core.types import BaseType, MPType
+
+__all__ = ["AnyType", "Graph", "Location", "Operation", "Program", "Value"]
+
+AnyType: TypeAlias = MPType | BaseType
+"""The type of a value: multi-party at party level, a base type inside of a ``pcall``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A line of the user's source. It is shown with the file's name only, never its path."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{os.path.basename(self.file)}:{self.line}"
+
+
+@dataclass(slots=True, eq=False)
+class Value:
+    """What an op gives, or a graph is given: defined once, used any number of times."""
+
+    type: AnyType
+
+
+@dataclass(slots=True, eq=False)
+class Operation:
+    """One application of an op.
+
+    Attributes:
+        opcode: the op's name, ``dialect.op``.
+        inputs: the operands, defined earlier in the same graph.
+        outputs: what it defines.
+        attrs: normalized attribute values.
+        regions: graphs that it runs, by name. They are closed: they see their inputs only.
+        location: the user's source line that made it.
+    """
+
+    opcode: str
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...] = ()
+    attrs: Mapping[str, AttrValue] = field(default_factory=dict)
+    regions: Mapping[str, Graph] = field(default_factory=dict)
+    location: Location | None = None
+
+    @property
+    def dialect(self) -> str:
+        """The part of the opcode before the first dot."""
+        return self.opcode.partition(".")[0]
+
+
+@dataclass(slots=True, eq=False)
+class Graph:
+    """A list of ops in SSA form.
+
+    Attributes:
+        inputs: the values that it is given.
+        ops: in the order of their execution.
+        outputs: the values that it gives back.
+    """
+
+    inputs: list[Value] = field(default_factory=list)
+    ops: list[Operation] = field(default_factory=list)
+    outputs: list[Value] = field(default_factory=list)
+
+    def walk(self) -> Iterator[Operation]:
+        """Yield all ops, those of nested regions after the op that holds them."""
+        for op in self.ops:
+            yield op
+            for region in op.regions.values():
+                yield from region.walk()
+
+    def __str__(self) -> str:
+        from mplang_core.ir.printer import print_graph
+
+        return print_graph(self)
+
+
+@dataclass(slots=True, eq=False)
+class Program:
+    """A graph for a certain set of parties.
+
+    Attributes:
+        name: for people; not part of the digest.
+        mask: the parties that run it.
+        graph: what they run.
+    """
+
+    name: str
+    mask: Mask
+    graph: Graph
+    _digest: str | None = field(default=None, repr=False)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over the canonical bytes, source locations and name left out, in hex."""
+        if self._digest is None:
+            from mplang_core.ir.wire import digest
+
+            self._digest = digest(self)
+        return self._digest
+
+    def __str__(self) -> str:
+        from mplang_core.ir.printer import print_program
+
+        return print_program(self)

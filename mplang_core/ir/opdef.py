@@ -1,0 +1,124 @@
+"""The one declaration of an op: what it takes, what it gives, and why it may refuse."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from mplang_core.ir.attrs import AttrValue, normalize
+from mplang_core.ir.graph import AnyType, Operation
+from mplang_core.mask import Mask
+from mplang_core.namespace import Namespace
+from mplang_core.types import BaseType
+
+__all__ = ["REQUIRED", "Attr", "Level", "OpDef", "op_defs"]
+
+
+class Level(enum.Enum):
+    """Where an op stands."""
+
+    PARTY = "party"
+    """Among the parties: its values have masks."""
+    LOCAL = "local"
+    """Inside of a ``pcall``, at one party: its values have base types."""
+
+
+REQUIRED: Any = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Attr:
+    """One attribute of an op.
+
+    Args:
+        kind: ``bool``, ``int``, ``float``, ``str``, ``bytes``, ``tuple``, ``dict``,
+            ``Mask``, ``BaseType``, ``np.ndarray``, or a tuple of these.
+        default: the value where it is left out; without it, it must be given.
+        doc: one line.
+    """
+
+    kind: type | tuple[type, ...]
+    default: AttrValue = REQUIRED
+    doc: str = ""
+
+    def check(self, value: AttrValue) -> str | None:
+        """Return why a normalized value does not fit, or ``None``."""
+        kinds = self.kind if isinstance(self.kind, tuple) else (self.kind,)
+        kinds = tuple(Mapping if kind is dict else kind for kind in kinds)
+        wrong_bool = isinstance(value, bool) and bool not in kinds and object not in kinds
+        if isinstance(value, kinds) and not wrong_bool:
+            return None
+        names = " or ".join("None" if kind is type(None) else kind.__name__ for kind in kinds)
+        return f"expected {names}, got {type(value).__name__}"
+
+    def normalize(self, value: Any) -> AttrValue:
+        """Return the normalized value; an int where a float is due becomes one."""
+        value = normalize(value)
+        if self.kind is float and type(value) is int:
+            return float(value)
+        return value
+
+
+Infer = Callable[[Operation, Mask], Sequence[AnyType]]
+
+
+@dataclass(frozen=True, slots=True)
+class OpDef:
+    """What an op is. What it *does* is a kernel's matter, bound per interpreter.
+
+    Args:
+        name: ``dialect.op``.
+        infer: gives the output types of an op (whose outputs may still be missing) among
+            the parties of a mask. Raises ``TypeError`` or ``ValueError`` with the reason
+            where the op is not allowed.
+        level: where it stands.
+        attrs: its attributes.
+        regions: its regions by name, each with its level.
+        doc: what it means.
+    """
+
+    name: str
+    infer: Infer
+    level: Level = Level.LOCAL
+    attrs: Mapping[str, Attr] = field(default_factory=dict)
+    regions: Mapping[str, Level] = field(default_factory=dict)
+    doc: str = ""
+
+    def check_attrs(self, attrs: Mapping[str, AttrValue]) -> None:
+        """Hold attributes against the declaration.
+
+        Raises:
+            TypeError: one is unknown, missing, or of another kind.
+        """
+        for name, value in attrs.items():
+            if name not in self.attrs:
+                raise TypeError(f"unknown attribute {name!r}; it has {sorted(self.attrs)}")
+            wrong = self.attrs[name].check(value)
+            if wrong:
+                raise TypeError(f"attribute {name!r}: {wrong}")
+        missing = [name for name in self.attrs if name not in attrs]
+        if missing:
+            raise TypeError(f"attributes missing: {', '.join(missing)}")
+
+    def complete(self, attrs: Mapping[str, Any]) -> dict[str, AttrValue]:
+        """Normalize attributes and add the defaults, in the order of the declaration."""
+        full: dict[str, AttrValue] = {}
+        for name, spec in self.attrs.items():
+            value = attrs.get(name, spec.default)
+            if value is not REQUIRED:
+                full[name] = spec.normalize(value)
+        for name in attrs:
+            if name not in self.attrs:
+                full[name] = normalize(attrs[name])
+        return full
+
+
+def is_local(value_type: AnyType) -> bool:
+    """Tell whether a type is one of the inside of a ``pcall``."""
+    return isinstance(value_type, BaseType)
+
+
+op_defs: Namespace[OpDef] = Namespace("op")
+"""All op definitions by opcode."""

@@ -1,0 +1,134 @@
+"""Programs as text. :mod:`mplang_core.ir.parser` reads what this writes."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mplang_core.ir.attrs import AttrValue
+from mplang_core.ir.graph import Graph, Operation, Program, Value
+from mplang_core.mask import Mask
+from mplang_core.types import BaseType, TensorType
+
+__all__ = ["print_graph", "print_neighbourhood", "print_program"]
+
+INLINE_ELEMENTS = 16
+BUFFER_NAME = 16  # hex digits of a buffer's SHA-256 that name it
+
+
+def print_program(program: Program, *, locations: bool = True) -> str:
+    """Write a program so that :func:`~mplang_core.ir.parse` gives it back.
+
+    Args:
+        program: what to write.
+        locations: whether to write the user's source lines.
+    """
+    printer = _Printer(locations)
+    head = f"program {json.dumps(program.name)} on {program.mask} "
+    lines = [head + printer.region(program.graph, "")]
+    if printer.buffers:
+        lines.append("buffers {")
+        for name, data in printer.buffers.items():
+            lines.append(f'  @{name} = "{base64.b64encode(data).decode()}"')
+        lines.append("}")
+    return "\n".join(lines) + "\n"
+
+
+def print_graph(graph: Graph) -> str:
+    """Write a graph alone; large constants appear by name only."""
+    return _Printer(locations=True).region(graph, "")
+
+
+def print_neighbourhood(graph: Graph, op: Operation, around: int = 2) -> str:
+    """Write an op with the ops before and after it, the op itself marked by ``>``.
+
+    Nested regions are shown as ``{ … }``, for the place is what matters here.
+    """
+    printer = _Printer(locations=True)
+    for value in graph.inputs:
+        printer.define(value)
+    lines = [printer.op(other, "", brief=True) for other in graph.ops]
+    at = next(i for i, other in enumerate(graph.ops) if other is op)
+    first, last = max(0, at - around), min(len(lines), at + around + 1)
+    return "\n".join(f"{'  > ' if i == at else '    '}{lines[i]}" for i in range(first, last))
+
+
+class _Printer:
+    def __init__(self, locations: bool) -> None:
+        self.locations = locations
+        self.names: dict[Value, str] = {}
+        self.buffers: dict[str, bytes] = {}
+
+    def define(self, value: Value) -> str:
+        name = self.names.setdefault(value, f"%{len(self.names)}")
+        return name
+
+    def use(self, value: Value) -> str:
+        return self.names.get(value, "%undefined")
+
+    def region(self, graph: Graph, indent: str) -> str:
+        params = ", ".join(f"{self.define(v)}: {v.type}" for v in graph.inputs)
+        lines = [f"({params}) {{"]
+        lines += [f"{indent}  {self.op(op, indent + '  ')}" for op in graph.ops]
+        result = ", ".join(map(self.use, graph.outputs))
+        lines.append(f"{indent}  return {result}".rstrip())
+        lines.append(indent + "}")
+        return "\n".join(lines)
+
+    def op(self, op: Operation, indent: str, brief: bool = False) -> str:
+        operands = ", ".join(map(self.use, op.inputs))
+        text = f"{op.opcode}({operands})"
+        if op.attrs:
+            text += " {" + ", ".join(f"{k} = {self.attr(v)}" for k, v in op.attrs.items()) + "}"
+        for name, graph in op.regions.items():
+            text += f" {name} " + ("{ … }" if brief else self.region(graph, indent))
+        if op.outputs:
+            defined = ", ".join(map(self.define, op.outputs))
+            text = f"{defined} = {text} : {', '.join(str(v.type) for v in op.outputs)}"
+        if self.locations and op.location is not None:
+            text += f" at {json.dumps(str(op.location))}"
+        return text
+
+    def attr(self, value: AttrValue) -> str:
+        match value:
+            case None:
+                return "none"
+            case bool():
+                return "true" if value else "false"
+            case int():
+                return str(value)
+            case float():
+                return repr(value)
+            case str():
+                return json.dumps(value)
+            case bytes():
+                return self.buffer(value)
+            case Mask() | BaseType():
+                return str(value)
+            case np.ndarray():
+                return self.dense(value)
+            case Mapping():
+                items = (f"{json.dumps(k)} = {self.attr(v)}" for k, v in value.items())
+                return "dict{" + ", ".join(items) + "}"
+            case Sequence():
+                return "[" + ", ".join(map(self.attr, value)) + "]"
+        raise TypeError(f"{type(value).__name__} is no attribute value")
+
+    def dense(self, array: np.ndarray[Any, Any]) -> str:
+        head = f"dense<{TensorType.of(array)}>"
+        if array.size <= INLINE_ELEMENTS and array.dtype.kind in "biuf":
+            elements = array.reshape(-1).astype(array.dtype).tolist()
+            if not any(isinstance(e, float) and not math.isfinite(e) for e in elements):
+                return head + self.attr(elements)
+        return head + self.buffer(array.tobytes())
+
+    def buffer(self, data: bytes) -> str:
+        name = hashlib.sha256(data).hexdigest()[:BUFFER_NAME]
+        self.buffers[name] = data
+        return f"@{name}"

@@ -1,0 +1,99 @@
+"""Holds a program against the rules: a worker believes nothing that it has not checked."""
+
+from __future__ import annotations
+
+from mplang_core.errors import VerifyError
+from mplang_core.ir.graph import AnyType, Graph, Operation, Program, Value
+from mplang_core.ir.opdef import Level, op_defs
+from mplang_core.ir.printer import print_neighbourhood
+from mplang_core.mask import Mask
+from mplang_core.types import BaseType, MPType
+
+__all__ = ["infer_outputs", "verify"]
+
+
+def verify(program: Program) -> None:
+    """Check a program: definitions before uses, ops known, attributes, types and masks.
+
+    Output types and masks are inferred anew from the op definitions, and compared.
+
+    Raises:
+        VerifyError: a rule is broken; shows the op, its neighbours and its source line.
+    """
+    _verify_graph(program.graph, program.mask, Level.PARTY)
+
+
+def infer_outputs(op: Operation, world: Mask) -> list[AnyType]:
+    """Return the output types that an op's definition gives.
+
+    Raises:
+        TypeError or ValueError: the op is not allowed; the reason, with no context.
+    """
+    op_def = op_defs.get(op.opcode)
+    if op_def is None:
+        raise TypeError(
+            f"unknown op {op.opcode!r}; no plugin that is installed provides the dialect "
+            f"{op.dialect!r}"
+        )
+    op_def.check_attrs(op.attrs)
+    if set(op.regions) != set(op_def.regions):
+        raise TypeError(f"expected the regions {sorted(op_def.regions)}, got {sorted(op.regions)}")
+    return list(op_def.infer(op, world))
+
+
+def _verify_graph(graph: Graph, world: Mask, level: Level) -> None:
+    defined: set[Value] = set()
+    for value in graph.inputs:
+        _define(value, defined, world, level)
+    for op in graph.ops:
+        try:
+            _verify_op(op, defined, world, level)
+        except VerifyError:
+            raise
+        except (TypeError, ValueError) as error:
+            where = f" at {op.location}" if op.location else ""
+            raise VerifyError(
+                f"{op.opcode}{where}: {error}\n{print_neighbourhood(graph, op)}"
+            ) from error
+    for value in graph.outputs:
+        if value not in defined:
+            raise VerifyError(f"a graph returns a value that it does not define:\n{graph}")
+
+
+def _define(value: Value, defined: set[Value], world: Mask, level: Level) -> None:
+    expected = MPType if level is Level.PARTY else BaseType
+    if not isinstance(value.type, expected):
+        raise VerifyError(f"at {level.value} level a value has a {expected.__name__}: {value.type}")
+    mask = value.type.pmask if isinstance(value.type, MPType) else None
+    if mask is not None and not mask <= world:
+        raise VerifyError(f"{value.type} names parties outside of {world}")
+    if value in defined:
+        raise VerifyError("a value is defined twice")
+    defined.add(value)
+
+
+def _verify_op(op: Operation, defined: set[Value], world: Mask, level: Level) -> None:
+    for i, value in enumerate(op.inputs):
+        if value not in defined:
+            raise TypeError(f"operand {i} is used before its definition")
+    op_def = op_defs.get(op.opcode)
+    if op_def is not None:
+        if op_def.level is not level:
+            raise TypeError(
+                f"it stands at {op_def.level.value} level, not at {level.value} level"
+            )
+        for name, region_level in op_def.regions.items():
+            if name in op.regions:
+                _verify_graph(op.regions[name], world, region_level)
+    inferred = infer_outputs(op, world)
+    declared = [value.type for value in op.outputs]
+    if inferred != declared:
+        raise TypeError(
+            f"its outputs are {_types(inferred)}, but it is written with {_types(declared)}"
+        )
+    for value in op.outputs:
+        _define(value, defined, world, level)
+
+
+def _types(types: list[AnyType]) -> str:
+    return f"({', '.join(map(str, types))})"

@@ -1,0 +1,275 @@
+"""Programs as bytes: MessagePack, canonical, with a version.
+
+History
+-------
+1 (2026-11-21)
+    First version. An envelope ``[magic, version, name, mask, types, graph, buffers]``. Types
+    are text, each written once. Constants and other bytes are buffers, each written once.
+    Values are numbered per graph, inputs first. Extension 1 is a base type (its text), 2 a
+    mask (little-endian bits), 3 a tensor (type and buffer), 4 bytes (buffer).
+
+The digest is SHA-256 over the same envelope without name, with no locations, and with the
+SHA-256 of each buffer in its place.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+import numpy as np
+
+from mplang_core.errors import MPLangError, WireError
+from mplang_core.ir.attrs import AttrValue, normalize
+from mplang_core.ir.graph import AnyType, Graph, Location, Operation, Program, Value
+from mplang_core.ir.parser import parse_base_type, parse_type
+from mplang_core.mask import Mask
+from mplang_core.types import BaseType, TensorType
+
+__all__ = ["WIRE_VERSION", "digest", "from_bytes", "to_bytes"]
+
+MAGIC = "mplang"
+WIRE_VERSION = 1
+MAX_BYTES = 1 << 31
+MAX_MASK_BYTES = 1 << 13
+
+_TYPE, _MASK, _TENSOR, _BYTES = 1, 2, 3, 4
+_T = TypeVar("_T")
+
+
+class _Op(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    opcode: str
+    inputs: list[int]
+    types: list[int]
+    attrs: dict[str, Any]
+    regions: list[tuple[str, _Graph]]
+    location: tuple[str, int] | None
+
+
+class _Graph(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    inputs: list[int]
+    ops: list[_Op]
+    outputs: list[int]
+
+
+class _Envelope(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    magic: str
+    version: int
+    name: str
+    mask: bytes
+    types: list[str]
+    graph: _Graph
+    buffers: list[bytes]
+
+
+class _Head(msgspec.Struct, array_like=True):
+    magic: str
+    version: int
+
+
+_encoder = msgspec.msgpack.Encoder(order="deterministic")
+
+
+def to_bytes(program: Program, *, locations: bool = True) -> bytes:
+    """Write a program.
+
+    Args:
+        program: what to write.
+        locations: whether to keep the user's source lines (file name and line, no path).
+    """
+    return _encoder.encode(_Writer(locations).envelope(program))
+
+
+def digest(program: Program) -> str:
+    """Return the SHA-256 of the canonical bytes in hex; see the module's text."""
+    envelope = _Writer(locations=False).envelope(program)
+    envelope.name = ""
+    envelope.buffers = [hashlib.sha256(data).digest() for data in envelope.buffers]
+    return hashlib.sha256(_encoder.encode(envelope)).hexdigest()
+
+
+def from_bytes(data: bytes | memoryview) -> Program:
+    """Read what :func:`to_bytes` wrote. The result is not verified yet.
+
+    Raises:
+        WireError: the bytes are damaged, of another version, or no program at all.
+    """
+    if len(data) > MAX_BYTES:
+        raise WireError(f"a program has at most {MAX_BYTES} bytes, got {len(data)}")
+    try:
+        head = msgspec.msgpack.decode(data, type=_Head)
+        if head.magic != MAGIC:
+            raise WireError(f"expected a program of mplang, got one of {head.magic[:20]!r}")
+        if head.version != WIRE_VERSION:
+            raise WireError(
+                f"the program has wire version {head.version}, this mplang-core reads "
+                f"version {WIRE_VERSION}; use the same mplang-core on both sides"
+            )
+        decoder = msgspec.msgpack.Decoder(_Envelope, ext_hook=_Extension)
+        return _Reader(decoder.decode(data)).program()
+    except MPLangError as error:
+        if isinstance(error, WireError):
+            raise
+        raise WireError(f"damaged program: {error}") from error
+    except (msgspec.MsgspecError, RecursionError, TypeError, ValueError, LookupError) as error:
+        raise WireError(f"damaged program: {error}") from error
+
+
+class _Writer:
+    def __init__(self, locations: bool) -> None:
+        self.locations = locations
+        self.types: dict[str, int] = {}
+        self.buffers: dict[bytes, int] = {}
+        self._type_index: dict[AnyType, int] = {}
+
+    def envelope(self, program: Program) -> _Envelope:
+        graph = self.graph(program.graph)
+        return _Envelope(
+            magic=MAGIC,
+            version=WIRE_VERSION,
+            name=program.name,
+            mask=_mask_bytes(program.mask),
+            types=list(self.types),
+            graph=graph,
+            buffers=list(self.buffers),
+        )
+
+    def graph(self, graph: Graph) -> _Graph:
+        ids = {value: i for i, value in enumerate(graph.inputs)}
+        inputs = [self.type(value) for value in graph.inputs]
+        ops = [self.op(op, ids) for op in graph.ops]
+        return _Graph(inputs, ops, [ids[value] for value in graph.outputs])
+
+    def op(self, op: Operation, ids: dict[Value, int]) -> _Op:
+        inputs = [ids[value] for value in op.inputs]
+        for value in op.outputs:
+            ids[value] = len(ids)
+        location = None
+        if self.locations and op.location is not None:
+            file, _, line = str(op.location).rpartition(":")
+            location = (file, int(line))
+        return _Op(
+            op.opcode,
+            inputs,
+            [self.type(value) for value in op.outputs],
+            {name: self.attr(value) for name, value in op.attrs.items()},
+            [(name, self.graph(op.regions[name])) for name in sorted(op.regions)],
+            location,
+        )
+
+    def type(self, value: Value) -> int:
+        index = self._type_index.get(value.type)
+        if index is None:
+            index = self.types.setdefault(str(value.type), len(self.types))
+            self._type_index[value.type] = index
+        return index
+
+    def buffer(self, data: bytes) -> int:
+        return self.buffers.setdefault(data, len(self.buffers))
+
+    def attr(self, value: AttrValue) -> Any:
+        match value:
+            case bytes():
+                return _ext(_BYTES, self.buffer(value))
+            case Mask():
+                return msgspec.msgpack.Ext(_MASK, _mask_bytes(value))
+            case BaseType():
+                return msgspec.msgpack.Ext(_TYPE, str(value).encode())
+            case np.ndarray():
+                return _ext(_TENSOR, str(TensorType.of(value)), self.buffer(value.tobytes()))
+            case Mapping():
+                return {key: self.attr(value[key]) for key in value}
+            case tuple():
+                return [self.attr(item) for item in value]
+        return value
+
+
+class _Extension:
+    """An extension as decoded; the reader resolves it once it has the buffers."""
+
+    def __init__(self, code: int, data: memoryview) -> None:
+        self.code, self.data = code, bytes(data)
+
+
+class _Reader:
+    def __init__(self, envelope: _Envelope) -> None:
+        self.envelope = envelope
+        self.types = [parse_type(text) for text in envelope.types]
+
+    def program(self) -> Program:
+        mask = _mask(self.envelope.mask)
+        return Program(self.envelope.name, mask, self.graph(self.envelope.graph))
+
+    def graph(self, wire: _Graph) -> Graph:
+        values = [self.value(index) for index in wire.inputs]
+        graph = Graph(inputs=list(values))
+        for op in wire.ops:
+            graph.ops.append(self.op(op, values))
+        graph.outputs = [_pick(values, i) for i in wire.outputs]
+        return graph
+
+    def op(self, wire: _Op, values: list[Value]) -> Operation:
+        inputs = tuple(_pick(values, i) for i in wire.inputs)
+        outputs = tuple(self.value(index) for index in wire.types)
+        values.extend(outputs)
+        return Operation(
+            wire.opcode,
+            inputs,
+            outputs,
+            {name: self.attr(value) for name, value in wire.attrs.items()},
+            {name: self.graph(graph) for name, graph in wire.regions},
+            Location(*wire.location) if wire.location is not None else None,
+        )
+
+    def value(self, index: int) -> Value:
+        return Value(_pick(self.types, index))
+
+    def attr(self, value: Any) -> AttrValue:
+        if isinstance(value, _Extension):
+            return self.extension(value)
+        if isinstance(value, list):
+            return tuple(self.attr(item) for item in value)
+        if isinstance(value, dict):
+            return normalize({key: self.attr(item) for key, item in value.items()})
+        if isinstance(value, bytes):
+            raise WireError("bytes stand in a buffer, not in place")
+        return normalize(value)
+
+    def extension(self, ext: _Extension) -> AttrValue:
+        if ext.code == _TYPE:
+            return parse_base_type(ext.data.decode())
+        if ext.code == _MASK:
+            return _mask(ext.data)
+        if ext.code == _BYTES:
+            (index,) = msgspec.msgpack.decode(ext.data, type=tuple[int])
+            return _pick(self.envelope.buffers, index)
+        if ext.code == _TENSOR:
+            text, index = msgspec.msgpack.decode(ext.data, type=tuple[str, int])
+            kind = parse_base_type(text)
+            if not isinstance(kind, TensorType):
+                raise WireError(f"a constant is a tensor, not {kind}")
+            data = np.frombuffer(_pick(self.envelope.buffers, index), kind.dtype.numpy)
+            return normalize(data.reshape(kind.shape))
+        raise WireError(f"unknown extension {ext.code}")
+
+
+def _pick(items: Sequence[_T], index: int) -> _T:
+    if not 0 <= index < len(items):
+        raise WireError(f"index {index} of {len(items)}")
+    return items[index]
+
+
+def _ext(code: int, *payload: Any) -> msgspec.msgpack.Ext:
+    return msgspec.msgpack.Ext(code, _encoder.encode(payload))
+
+
+def _mask_bytes(mask: Mask) -> bytes:
+    return mask.bits.to_bytes((mask.bits.bit_length() + 7) // 8, "little")
+
+
+def _mask(data: bytes) -> Mask:
+    if len(data) > MAX_MASK_BYTES or data[-1:] == b"\0":
+        raise WireError("no canonical mask")
+    return Mask(int.from_bytes(data, "little"))
