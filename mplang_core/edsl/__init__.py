@@ -1,0 +1,30 @@
+"""The language: contexts, tracing, functions, control flow."""
+
+from mplang_core.edsl.context import MPContext, MPObject, cur_ctx, find_ctx, with_ctx
+from mplang_core.edsl.control import uniform_cond, while_loop
+from mplang_core.edsl.function import apply, builtin_function, function
+from mplang_core.edsl.interp import InterpContext, InterpVar
+from mplang_core.edsl.peval import constant, invoke, peval
+from mplang_core.edsl.tracer import TraceContext, TracedFunction, TraceVar, trace
+
+__all__ = [
+    "InterpContext",
+    "InterpVar",
+    "MPContext",
+    "MPObject",
+    "TraceContext",
+    "TraceVar",
+    "TracedFunction",
+    "apply",
+    "builtin_function",
+    "constant",
+    "cur_ctx",
+    "find_ctx",
+    "function",
+    "invoke",
+    "peval",
+    "trace",
+    "uniform_cond",
+    "while_loop",
+    "with_ctx",
+]

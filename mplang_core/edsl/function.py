@@ -1,0 +1,142 @@
+"""Functions of multi-party values."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+from mplang_core.edsl.context import MPContext, MPObject, find_ctx
+from mplang_core.edsl.interp import InterpContext, InterpVar
+from mplang_core.edsl.source import at
+from mplang_core.edsl.tracer import TraceContext, TracedFunction, is_literal, read_args, trace
+from mplang_core.errors import TraceError
+from mplang_core.feop.program import flatten, unflatten
+from mplang_core.types import BaseType, MPType, TensorType
+
+__all__ = ["apply", "builtin_function", "function", "is_function"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def function(fn: Callable[P, R]) -> Callable[P, R]:
+    """Make a function of multi-party values.
+
+    Called while a program is traced, its body becomes part of that program. Called in an
+    interpreter's context, it is traced and run at once.
+    """
+    return _traced(fn, as_call=False)
+
+
+def builtin_function(fn: Callable[P, R]) -> Callable[P, R]:
+    """Make a function that a program calls as one op, ``func.call``.
+
+    Otherwise as :func:`function`.
+    """
+    return _traced(fn, as_call=True)
+
+
+def is_function(fn: object) -> bool:
+    """Tell whether something works on multi-party values, and is to be traced as it is."""
+    return bool(getattr(fn, "__mplang_function__", False))
+
+
+def _traced(fn: Callable[P, R], as_call: bool) -> Callable[P, R]:
+    @functools.wraps(fn)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+        ctx = find_ctx(flatten((args, kwargs))[0])
+        if isinstance(ctx, InterpContext):
+            root = TraceContext(ctx.cluster_spec, ctx)
+            return apply(ctx, trace(root, fn, *args, **kwargs), *args, **kwargs)  # type: ignore[no-any-return]
+        if as_call and isinstance(ctx, TraceContext):
+            return _call(ctx, trace(ctx, fn, *args, **kwargs), args, kwargs)  # type: ignore[no-any-return]
+        leaves, spec = flatten((args, kwargs))
+        here = [ctx.adopt(leaf) if isinstance(leaf, MPObject) else leaf for leaf in leaves]
+        args_here, kwargs_here = unflatten(spec, here)
+        return fn(*args_here, **kwargs_here)
+
+    wrapped.__mplang_function__ = True  # type: ignore[attr-defined]
+    return wrapped
+
+
+def _call(ctx: TraceContext, tfn: TracedFunction, args: Any, kwargs: Any) -> Any:
+    from mplang_core.edsl.peval import constant
+
+    leaves, _ = read_args(args, kwargs)
+    operands = [
+        constant(leaf) if is_literal(leaf) else leaf
+        for leaf, param in zip(leaves, tfn.in_leaves, strict=True)
+        if isinstance(param, MPType | BaseType)
+    ]
+    graph = tfn.region(tfn.captures)
+    outs = ctx.emit("func.call", [*operands, *tfn.captures], {"name": tfn.name}, {"body": graph})
+    return unflatten(tfn.out_struct, place_results(ctx, outs, tfn))
+
+
+def place_results(ctx: MPContext, outs: list[MPObject], tfn: TracedFunction) -> list[MPObject]:
+    """Mark the results of a traced function with the devices that they are on."""
+    return [ctx.place(out, dev) for out, dev in zip(outs, tfn.out_devices, strict=True)]
+
+
+def apply(ctx: InterpContext, tfn: TracedFunction, *args: Any, **kwargs: Any) -> Any:
+    """Run a traced function in an interpreter.
+
+    Args:
+        ctx: the interpreter.
+        tfn: the function.
+        *args: values of that interpreter, or literals, nested and typed as it was traced.
+        **kwargs: likewise.
+
+    Returns:
+        What the function returned, its leaves being values of the interpreter.
+
+    Raises:
+        TraceError: the arguments are not those that it was traced for.
+    """
+    leaves, struct = read_args(args, kwargs)
+    if struct != tfn.in_struct:
+        raise TraceError(
+            f"{at()}{tfn.name} was traced for arguments nested as {tfn.in_struct}, "
+            f"got {struct}"
+        )
+    inputs = []
+    for i, (leaf, expected) in enumerate(zip(leaves, tfn.in_leaves, strict=True)):
+        if isinstance(expected, MPType):
+            inputs.append(_argument(ctx, tfn, i, leaf, expected))
+        elif leaf is not expected and leaf != expected:
+            raise TraceError(
+                f"{at()}argument {i} of {tfn.name} is compiled in as {expected!r}, got {leaf!r}"
+            )
+    for obj in tfn.captures:
+        inputs.append(_value(ctx, obj))
+    results = ctx.evaluate(tfn.program, inputs)
+    outs: list[MPObject] = [
+        InterpVar(ctx, out.type, result, device)  # type: ignore[arg-type]
+        for out, result, device in zip(tfn.out_vars, results, tfn.out_devices, strict=True)
+    ]
+    return unflatten(tfn.out_struct, outs)
+
+
+def _argument(
+    ctx: InterpContext, tfn: TracedFunction, i: int, leaf: Any, expected: MPType
+) -> Any:
+    found: Any
+    if isinstance(leaf, MPObject):
+        found = leaf.type
+    elif is_literal(leaf):
+        found = MPType(TensorType.of(leaf), ctx.mask)
+    else:
+        found = type(leaf).__name__
+    if found != expected:
+        raise TraceError(
+            f"{at()}argument {i} of {tfn.name} was traced as {expected}, got {found}; "
+            "compile it again for other types"
+        )
+    return _value(ctx, leaf) if isinstance(leaf, MPObject) else ctx.lift(leaf)
+
+
+def _value(ctx: InterpContext, obj: MPObject) -> Any:
+    var = ctx.adopt(obj)
+    assert isinstance(var, InterpVar)
+    return var.value

@@ -1,0 +1,112 @@
+"""The context that runs ops at once."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mplang_core.edsl.context import MPContext, MPObject, Placement
+from mplang_core.edsl.source import at, caller
+from mplang_core.errors import MPLangError, TraceError
+from mplang_core.ir import Graph, Operation, Program, Value, op_defs
+from mplang_core.ir.verifier import infer_outputs
+from mplang_core.types import MPType
+
+__all__ = ["InterpContext", "InterpVar"]
+
+
+class InterpVar(MPObject):
+    """A value at the parties. Its data stays there until it is fetched."""
+
+    __slots__ = ("_type", "value")
+
+    def __init__(
+        self, ctx: InterpContext, type: MPType, value: Any, device: Placement | None = None
+    ) -> None:
+        super().__init__(ctx, device)
+        self._type = type
+        self.value = value
+
+    @property
+    def type(self) -> MPType:
+        """Its multi-party type."""
+        return self._type
+
+
+class InterpContext(MPContext):
+    """Runs what it is given. A backend's host is one."""
+
+    @abstractmethod
+    def evaluate(self, program: Program, inputs: Sequence[Any]) -> list[Any]:
+        """Run a program on run-time values, and return its results as such."""
+
+    @abstractmethod
+    def lift(self, literal: Any) -> Any:
+        """Make a run-time value of a literal that all parties know."""
+
+    def emit(
+        self,
+        opcode: str,
+        inputs: Sequence[MPObject],
+        attrs: Mapping[str, Any] | None = None,
+        regions: Mapping[str, Graph] | None = None,
+    ) -> list[MPObject]:
+        """Run one op at once."""
+        given = [self.adopt(obj) for obj in inputs]
+        operands = [Value(obj.type) for obj in given]
+        op = make_op(opcode, operands, attrs, regions, self)
+        graph = Graph(operands, [op], list(op.outputs))
+        results = self.evaluate(Program(opcode, self.mask, graph), [_data(obj) for obj in given])
+        return [
+            InterpVar(self, _mp(value), result)
+            for value, result in zip(op.outputs, results, strict=True)
+        ]
+
+    def adopt(self, obj: MPObject) -> MPObject:
+        """Return the object, which must be this context's own."""
+        if obj.ctx is not self:
+            raise TraceError(
+                f"{at()}{obj!r} belongs to another context; a value is used where it was "
+                "made: fetch it there, and give the data to the other"
+            )
+        return obj
+
+    def place(self, obj: MPObject, device: Placement | None) -> MPObject:
+        """Return the same value, marked as being on a device."""
+        return InterpVar(self, obj.mptype, _data(obj), device)
+
+
+def make_op(
+    opcode: str,
+    inputs: Sequence[Value],
+    attrs: Mapping[str, Any] | None,
+    regions: Mapping[str, Graph] | None,
+    ctx: MPContext,
+) -> Operation:
+    """Make an op with inferred outputs, at the user's line.
+
+    Raises:
+        TraceError: its definition does not allow it.
+    """
+    location = caller()
+    op_def = op_defs.get(opcode)
+    try:
+        complete = op_def.complete(attrs or {}) if op_def is not None else dict(attrs or {})
+        op = Operation(opcode, tuple(inputs), (), complete, dict(regions or {}), location)
+        op.outputs = tuple(map(Value, infer_outputs(op, ctx.mask)))
+    except MPLangError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise TraceError(f"{opcode} at {location}: {error}") from error
+    return op
+
+
+def _data(obj: MPObject) -> Any:
+    assert isinstance(obj, InterpVar)
+    return obj.value
+
+
+def _mp(value: Value) -> MPType:
+    assert isinstance(value.type, MPType)
+    return value.type

@@ -1,0 +1,156 @@
+"""Applying an op at parties: who runs it is the *rmask*."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from operator import and_
+from typing import Any
+
+from mplang_core.edsl.context import MPContext, MPObject, find_ctx, with_ctx
+from mplang_core.edsl.source import at
+from mplang_core.edsl.tracer import TraceContext, is_literal
+from mplang_core.errors import TraceError
+from mplang_core.feop.program import FeProgram, PFunction, flatten, unflatten
+from mplang_core.feop.routing import fe_materialize
+from mplang_core.ir import Graph
+from mplang_core.mask import Mask
+from mplang_core.types import array_of
+
+__all__ = ["constant", "emit_at", "invoke", "lift_literals", "peval", "run_program"]
+
+
+def constant(*args: Any, parties: Mask | int | Sequence[int] | None = None) -> MPObject:
+    """Make a value of a literal.
+
+    Args:
+        *args: the literal, a number, array or list of numbers; a context may stand before it.
+        parties: who holds it; all by default.
+
+    Returns:
+        A value of the literal's shape and dtype (Python floats are f64, ints i64), held by
+        the parties.
+
+    Raises:
+        TraceError: the literal is no tensor.
+    """
+    ctx, literal = args if len(args) == 2 else (None, *args)
+    if isinstance(literal, MPObject):
+        return literal
+    target: MPContext = find_ctx() if ctx is None else ctx
+    try:
+        value = array_of(literal)
+    except TypeError as error:
+        raise TraceError(f"{at()}a constant is a number or an array: {error}") from None
+    mask = target.mask if parties is None else Mask.of(parties)
+    return target.emit("simp.constant", [], {"value": value, "parties": mask})[0]
+
+
+def peval(
+    pfunc: PFunction, args: Sequence[MPObject], rmask: Mask | int | Sequence[int] | None = None
+) -> list[MPObject]:
+    """Apply an op to values at parties.
+
+    ======================  ========  ===============================================
+    pmasks of the args      rmask     who runs it, and holds the results
+    ======================  ========  ===============================================
+    all known               ``None``  their intersection
+    all known               given     the rmask, which lies within the intersection
+    one is ``None``         given     the rmask; checked when it runs
+    one is ``None``         ``None``  whoever has all the args; known when it runs
+    ======================  ========  ===============================================
+
+    (Seed 003, section 3.3.) Without args, all parties run it.
+
+    Args:
+        pfunc: the op; ``ins_info`` are the base types of the args.
+        args: the operands.
+        rmask: who runs it.
+
+    Raises:
+        TraceError: the args are not of those types, no party holds them all, or the rmask
+            has a party that does not.
+    """
+    ctx = find_ctx(args)
+    given = [ctx.adopt(arg) for arg in args]
+    found = tuple(arg.base_type for arg in given)
+    if found != pfunc.ins_info:
+        raise TraceError(
+            f"{at()}{pfunc.fn_type} expects ({_list(pfunc.ins_info)}), got ({_list(found)})"
+        )
+    if ctx.is_local:
+        return ctx.emit(pfunc.fn_type, given, pfunc.attrs)
+    body = TraceContext(ctx.cluster_spec, ctx, local=True)
+    params = [body.parameter(kind) for kind in found]
+    with with_ctx(body):
+        outs = body.emit(pfunc.fn_type, params, pfunc.attrs)
+    body.graph.outputs = [out.value for out in outs]  # type: ignore[attr-defined]
+    return emit_at(ctx, body.graph, given, None if rmask is None else Mask.of(rmask))
+
+
+def emit_at(
+    ctx: MPContext, body: Graph, args: Sequence[MPObject], rmask: Mask | None
+) -> list[MPObject]:
+    """Emit a ``pcall`` of a body, after the table of :func:`peval`."""
+    masks = [arg.pmask for arg in args]
+    known = [mask for mask in masks if mask is not None]
+    if rmask is None and len(known) < len(masks):
+        return ctx.emit("simp.pcall_dynamic", args, {}, {"do": body})
+    if rmask is None:
+        rmask = reduce(and_, known, ctx.mask)
+        if not rmask:
+            held = ", ".join(str(arg.type) for arg in args)
+            raise TraceError(f"{at()}no party holds all of the args: {held}")
+    return ctx.emit("simp.pcall_static", args, {"parties": rmask}, {"do": body})
+
+
+def invoke(
+    fn: Callable[..., Any],
+    *args: Any,
+    rmask: Mask | int | Sequence[int] | None = None,
+    **kwargs: Any,
+) -> Any:
+    """Apply a feop, or a Python function of plain values, where the args are.
+
+    Args:
+        fn: a feop; or a function, which an installed frontend compiles (JAX for arrays).
+        *args: nests of values and literals. An array becomes a constant, a Python number
+            is compiled in.
+        rmask: who runs it; see :func:`peval`.
+        **kwargs: attributes of the feop, or literals for the function.
+
+    Returns:
+        What the function returns, its leaves being values.
+
+    Raises:
+        FeCapabilityError: no frontend here compiles it.
+        TraceError: see :func:`peval`.
+    """
+    ctx = find_ctx(flatten(args)[0])
+    mask = None if rmask is None else Mask.of(rmask)
+    args = lift_literals(ctx, args, mask)
+    with with_ctx(ctx):
+        program = fe_materialize(fn, *args, **kwargs)
+        return run_program(program, mask)
+
+
+def run_program(program: FeProgram, rmask: Mask | None = None) -> Any:
+    """Apply a feop's program to its own inputs; see :func:`peval`."""
+    consts = [constant(array, parties=rmask) for array in program.consts]
+    outs = peval(program.pfunc, [*program.inputs, *consts], rmask)
+    return unflatten(program.out_tree, outs)
+
+
+def lift_literals(ctx: MPContext, tree: Any, parties: Mask | None) -> Any:
+    """Make constants of the arrays in a nest. Numbers stay, and are compiled in."""
+    leaves, spec = flatten(tree)
+    with with_ctx(ctx):
+        lifted = [
+            constant(leaf, parties=parties) if is_literal(leaf) and hasattr(leaf, "shape") else leaf
+            for leaf in leaves
+        ]
+    return unflatten(spec, lifted)
+
+
+def _list(types: Sequence[Any]) -> str:
+    return ", ".join(map(str, types))

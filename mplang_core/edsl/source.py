@@ -1,0 +1,36 @@
+"""Where in the user's source we are."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from mplang_core.ir import Location
+
+__all__ = ["at", "caller", "skip_package"]
+
+_SKIPPED = {"mplang_core", "optree", "contextlib", "functools"}
+
+
+def skip_package(module: str) -> None:
+    """Treat a package as part of the framework: its lines are never the user's."""
+    _SKIPPED.add(module.partition(".")[0])
+
+
+def caller() -> Location | None:
+    """Return the innermost line that is neither the framework's nor a plugin's."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        module = frame.f_globals.get("__name__", "")
+        if module.partition(".")[0] not in _SKIPPED:
+            return Location(os.fspath(frame.f_code.co_filename), frame.f_lineno)
+        if frame.f_back is None:
+            return None
+        frame = frame.f_back
+    return None
+
+
+def at() -> str:
+    """Return the user's line as the beginning of a message: ``"demo.py:12: "``."""
+    location = caller()
+    return f"{location}: " if location is not None else ""

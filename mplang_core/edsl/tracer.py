@@ -1,0 +1,303 @@
+"""The context that builds a graph, and :func:`trace`, which makes a function a program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+import optree
+
+from mplang_core.edsl.context import Cluster, MPContext, MPObject, Placement, with_ctx
+from mplang_core.edsl.interp import make_op
+from mplang_core.edsl.source import at
+from mplang_core.errors import TraceError
+from mplang_core.feop.program import NAMESPACE, PyTreeDef, flatten, unflatten
+from mplang_core.ir import AnyType, Graph, Program, Value
+from mplang_core.ir.printer import print_program
+from mplang_core.mask import Mask
+from mplang_core.types import BaseType, MPType, TensorType
+
+__all__ = ["TraceContext", "TraceVar", "TracedFunction", "is_literal", "read_args", "trace"]
+
+
+class TraceVar(MPObject):
+    """A value of a graph that is being built."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, ctx: TraceContext, value: Value, device: Placement | None = None) -> None:
+        super().__init__(ctx, device)
+        self.value = value
+
+    @property
+    def type(self) -> AnyType:
+        """Its type in the graph."""
+        return self.value.type
+
+
+class TraceContext(MPContext):
+    """Builds a graph.
+
+    Args:
+        cluster_spec: the parties and devices.
+        parent: the context around it; its values are captured when they are used here.
+        mask: the parties that take part; all of the cluster's by default.
+        local: whether it builds the body of a ``pcall``.
+
+    Attributes:
+        graph: what was built so far; captured values are its last inputs.
+        captures: the captured objects of the contexts around, each with its value here.
+    """
+
+    def __init__(
+        self,
+        cluster_spec: Cluster,
+        parent: MPContext | None = None,
+        mask: Mask | None = None,
+        *,
+        local: bool = False,
+    ) -> None:
+        super().__init__(cluster_spec, parent)
+        inherited = parent.mask if parent is not None else cluster_spec.mask
+        self._mask = inherited if mask is None else mask
+        self._local = local
+        self.graph = Graph()
+        self.captures: dict[int, tuple[MPObject, TraceVar]] = {}
+        self.closed = False
+
+    @property
+    def mask(self) -> Mask:
+        """The parties that take part in what is traced."""
+        return self._mask
+
+    @property
+    def is_local(self) -> bool:
+        """Whether this is the body of a ``pcall``."""
+        return self._local
+
+    def fork(self, *, local: bool = False) -> TraceContext:
+        """Return a context for a function or region inside of this one."""
+        return TraceContext(self.cluster_spec, self, local=local or self._local)
+
+    def parameter(self, type: AnyType, device: Placement | None = None) -> TraceVar:
+        """Add an input to the graph."""
+        value = Value(type)
+        self.graph.inputs.append(value)
+        return TraceVar(self, value, device)
+
+    def emit(
+        self,
+        opcode: str,
+        inputs: Sequence[MPObject],
+        attrs: Mapping[str, Any] | None = None,
+        regions: Mapping[str, Graph] | None = None,
+    ) -> list[MPObject]:
+        """Append an op to the graph."""
+        if self.closed:
+            raise TraceError(f"{at()}{opcode} is applied in a trace that has ended")
+        operands = [cast(TraceVar, self.adopt(obj)).value for obj in inputs]
+        op = make_op(opcode, operands, attrs, regions, self)
+        self.graph.ops.append(op)
+        return [TraceVar(self, value) for value in op.outputs]
+
+    def adopt(self, obj: MPObject) -> MPObject:
+        """Return the object here, as a captured input where it is from around."""
+        if obj.ctx is self:
+            return obj
+        known = self.captures.get(id(obj))
+        if known is not None:
+            return known[1]
+        if isinstance(obj.ctx, TraceContext) and obj.ctx.closed:
+            raise TraceError(
+                f"{at()}{obj!r} leaked out of the function that it was traced in, which has "
+                "ended; return it from that function, and use what the call gives"
+            )
+        if obj.ctx not in self.ancestors():
+            raise TraceError(
+                f"{at()}{obj!r} belongs to another context, one that is not around this "
+                "one; pass it as an argument, or fetch it there first"
+            )
+        seen = obj.base_type if self._local else obj.mptype
+        var = self.parameter(seen, obj.device)
+        self.captures[id(obj)] = (obj, var)
+        return var
+
+    def place(self, obj: MPObject, device: Placement | None) -> MPObject:
+        """Return the same value, marked as being on a device."""
+        return TraceVar(self, cast(TraceVar, self.adopt(obj)).value, device)
+
+
+@dataclass(frozen=True, slots=True)
+class TracedFunction:
+    """A function as a program, with what is needed to call it. Not itself a value.
+
+    Attributes:
+        program: the graph; its inputs are the parameters, then the captured values.
+        in_struct: how the arguments are nested.
+        in_leaves: per leaf of the arguments the type of a parameter, or a static literal.
+        out_struct: how the results are nested.
+        out_devices: per result the device that it is on.
+        captures: the objects of the contexts around that it uses.
+    """
+
+    program: Program
+    in_struct: PyTreeDef
+    in_leaves: tuple[Any, ...]
+    out_struct: PyTreeDef
+    out_devices: tuple[Placement | None, ...]
+    captures: tuple[MPObject, ...] = ()
+    in_devices: tuple[Placement | None, ...] = field(default=(), repr=False)
+
+    @property
+    def name(self) -> str:
+        """The function's name."""
+        return self.program.name
+
+    @property
+    def in_vars(self) -> list[Value]:
+        """The parameters in the graph, without the captured values."""
+        inputs = self.program.graph.inputs
+        return inputs[: len(inputs) - len(self.captures)]
+
+    @property
+    def out_vars(self) -> list[Value]:
+        """The results in the graph."""
+        return self.program.graph.outputs
+
+    @property
+    def capture_map(self) -> dict[MPObject, Value]:
+        """The captured objects, each with its input in the graph."""
+        inputs = self.program.graph.inputs
+        return dict(zip(self.captures, inputs[len(self.in_vars) :], strict=True))
+
+    def compiler_ir(self, *, locations: bool = True) -> str:
+        """Return the program as text, which :func:`mplang_core.parse` reads."""
+        return print_program(self.program, locations=locations)
+
+    def region(self, captures: Sequence[MPObject]) -> Graph:
+        """Return the graph with the given captures, in this order, as its last inputs.
+
+        A capture that the function does not use becomes an unused input.
+        """
+        mine = {id(obj): value for obj, value in self.capture_map.items()}
+        local = any(isinstance(value.type, BaseType) for value in self.program.graph.inputs)
+        extra = [
+            mine.get(id(obj)) or Value(obj.base_type if local else obj.type) for obj in captures
+        ]
+        graph = self.program.graph
+        return Graph(self.in_vars + extra, graph.ops, graph.outputs)
+
+
+def trace(ctx: TraceContext, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> TracedFunction:
+    """Run a function on stand-ins and record what it does.
+
+    Args:
+        ctx: the context around it; its values are captured where the function uses them.
+        fn: the function.
+        *args: per leaf a multi-party value, an ``MPType``, an array or a number (public:
+            known to all parties), or any other literal, which is passed as it is. A list of
+            plain numbers is an array.
+        **kwargs: likewise.
+
+    Raises:
+        TraceError: the function does what cannot be traced; shows its line.
+    """
+    return trace_into(ctx.fork(), fn, args, kwargs)
+
+
+def trace_into(
+    inner: TraceContext, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> TracedFunction:
+    """Trace a function into a fresh context, which is closed then."""
+    leaves, in_struct = read_args(args, kwargs)
+    filled, in_leaves, in_devices = [], [], []
+    for leaf in leaves:
+        type = _abstract(leaf, inner)
+        in_leaves.append(leaf if type is None else type)
+        device = leaf.device if isinstance(leaf, MPObject) else None
+        if type is not None:
+            in_devices.append(device)
+        filled.append(leaf if type is None else inner.parameter(type, device))
+    call_args, call_kwargs = unflatten(in_struct, filled)
+    try:
+        with with_ctx(inner):
+            result = fn(*call_args, **call_kwargs)
+            outs, out_struct = flatten(result)
+            vars = [_result(inner, out, fn) for out in outs]
+    finally:
+        inner.closed = True
+    inner.graph.outputs = [var.value for var in vars]
+    captured = [outer for outer, _ in inner.captures.values()]
+    return TracedFunction(
+        Program(getattr(fn, "__name__", type_name(fn)), inner.mask, inner.graph),
+        in_struct,
+        tuple(in_leaves),
+        out_struct,
+        tuple(var.device for var in vars),
+        tuple(captured),
+        tuple(in_devices),
+    )
+
+
+def type_name(fn: object) -> str:
+    """Return the class name of a callable that has no name."""
+    return type(fn).__name__
+
+
+def read_args(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], PyTreeDef]:
+    """Flatten arguments; a list of plain numbers is one leaf, an array."""
+    tree = optree.tree_map(
+        lambda leaf: np.asarray(leaf) if isinstance(leaf, list) else leaf,
+        (tuple(args), dict(kwargs)),
+        is_leaf=_is_number_list,
+        namespace=NAMESPACE,
+    )
+    return flatten(tree)
+
+
+def _is_number_list(x: Any) -> bool:
+    return (
+        isinstance(x, list)
+        and bool(x)
+        and all(isinstance(item, bool | int | float | complex) or _is_number_list(item) for item in x)
+    )
+
+
+def is_literal(leaf: Any) -> bool:
+    """Tell whether a leaf is a number or an array that is known to all."""
+    return isinstance(leaf, bool | int | float | complex) or (
+        hasattr(leaf, "dtype") and hasattr(leaf, "shape") and not isinstance(leaf, MPObject)
+    )
+
+
+def _abstract(leaf: Any, ctx: TraceContext) -> AnyType | None:
+    if isinstance(leaf, MPObject):
+        return leaf.base_type if ctx.is_local else leaf.type
+    if isinstance(leaf, MPType | BaseType):
+        return leaf
+    if not is_literal(leaf):
+        return None
+    try:
+        base = TensorType.of(leaf)
+    except TypeError as error:
+        raise TraceError(f"{at()}an argument is no tensor: {error}") from error
+    return base if ctx.is_local else MPType(base, ctx.mask)
+
+
+def _result(ctx: TraceContext, out: Any, fn: Callable[..., Any]) -> TraceVar:
+    if isinstance(out, MPObject):
+        return cast(TraceVar, ctx.adopt(out))
+    name = getattr(fn, "__name__", type_name(fn))
+    if is_literal(out):
+        from mplang_core.edsl.peval import constant
+
+        if not ctx.is_local:
+            return cast(TraceVar, constant(out))
+        raise TraceError(f"{at()}{name} returns a literal from a pcall; return it from outside")
+    what = "a function" if callable(out) else f"a {type_name(out)}"
+    raise TraceError(
+        f"{at()}{name} returns {what}; a traced function returns multi-party values, numbers "
+        "and arrays, in tuples, lists and dicts"
+    )

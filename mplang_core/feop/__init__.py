@@ -1,0 +1,28 @@
+"""Frontend operations (feops): what they are, and where they are found."""
+
+from mplang_core.feop.decorator import Feop, feop, is_feop, meta_of, simple_op
+from mplang_core.feop.meta import Capabilities, FeMeta, IOSpec
+from mplang_core.feop.program import FeProgram, FeSignature, PFunction, flatten, unflatten
+from mplang_core.feop.registry import Registry, registry
+from mplang_core.feop.routing import compiler_for, fe_materialize, unmet
+
+__all__ = [
+    "Capabilities",
+    "FeMeta",
+    "FeProgram",
+    "FeSignature",
+    "Feop",
+    "IOSpec",
+    "PFunction",
+    "Registry",
+    "compiler_for",
+    "fe_materialize",
+    "feop",
+    "flatten",
+    "is_feop",
+    "meta_of",
+    "registry",
+    "simple_op",
+    "unflatten",
+    "unmet",
+]

@@ -1,0 +1,179 @@
+"""``@feop`` and ``@simple_op``."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+import typing
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeVar, cast
+
+from mplang_core.errors import FeConfigError
+from mplang_core.feop.meta import FeMeta
+from mplang_core.feop.program import FeProgram, PFunction, flatten
+from mplang_core.feop.registry import registry
+from mplang_core.ir import Attr, OpDef, Operation, op_defs
+from mplang_core.ir.graph import AnyType
+from mplang_core.ir.opdef import REQUIRED
+from mplang_core.mask import Mask
+from mplang_core.types import BaseType, MPType
+
+__all__ = ["Feop", "feop", "is_feop", "meta_of", "simple_op"]
+
+
+class Feop(Protocol):
+    """A callable that gives a :class:`FeProgram`, and says what it is."""
+
+    __feop__: bool
+    __feop_meta__: FeMeta
+
+    def __call__(self, *args: Any, **kwargs: Any) -> FeProgram: ...
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def feop(**fields: Any) -> Callable[[F], F]:
+    """Make a callable a feop, and register it.
+
+    Args:
+        **fields: the fields of :class:`~mplang_core.feop.FeMeta`; ``name`` at least.
+
+    Raises:
+        FeConfigError: a field is unknown or wrong; names it and the feop.
+
+    Example:
+        >>> @feop(name="demo.noop", op_kind="transform")
+        ... def noop(program):
+        ...     '''Gives a program back as it is.'''
+        ...     return program
+        >>> is_feop(noop), noop.__feop_meta__.family
+        (True, 'demo')
+    """
+    meta = FeMeta(**fields)
+
+    def mark(fn: F) -> F:
+        fn.__feop__ = True  # type: ignore[attr-defined]
+        fn.__feop_meta__ = meta  # type: ignore[attr-defined]
+        registry.register(cast(Feop, fn))
+        return fn
+
+    return mark
+
+
+def is_feop(x: object) -> bool:
+    """Tell whether something is a feop."""
+    return bool(getattr(x, "__feop__", False))
+
+
+def meta_of(op: Any) -> FeMeta:
+    """Return the metadata of a feop."""
+    return cast(FeMeta, op.__feop_meta__)
+
+
+def simple_op(name: str, **fields: Any) -> Callable[[Callable[..., Any]], Feop]:
+    """Declare an op and its feop at once, by one function over types.
+
+    The function takes the base types of the operands by position and the attributes by
+    keyword, and returns the base types of the results (one, or a nest of them). It raises
+    ``TypeError`` or ``ValueError`` where the op is not allowed. It is called while a program
+    is traced, and again wherever the program is verified.
+
+    What it becomes takes values where the function takes types, and gives a
+    :class:`FeProgram`, which :func:`mplang_core.peval` runs. The meaning is a kernel's:
+    :func:`mplang_core.kernel`.
+
+    Args:
+        name: ``family.op``; also the opcode.
+        **fields: further fields of :class:`~mplang_core.feop.FeMeta`.
+
+    Example:
+        >>> from mplang_core.types import TensorType
+        >>> @simple_op("demo.scale")
+        ... def scale(x: TensorType, *, by: float = 2.0) -> TensorType:
+        ...     '''Multiplies a tensor by a number.'''
+        ...     return x
+        >>> class X:
+        ...     type = TensorType("f32", (3,))
+        >>> print(*scale(X(), by=3).pfunc.outs_info)
+        f32[3]
+    """
+
+    def declare(fn: Callable[..., Any]) -> Feop:
+        operands, attrs = _read_signature(name, fn)
+
+        def apply(types: Sequence[BaseType], values: dict[str, Any]) -> Any:
+            _check_operands(operands, types)
+            return fn(*types, **values)
+
+        def infer(op: Operation, world: Mask) -> Sequence[AnyType]:
+            types = [cast(BaseType, value.type) for value in op.inputs]
+            return flatten(apply(types, dict(op.attrs)))[0]
+
+        op_def = OpDef(name, infer, attrs=attrs, doc=inspect.getdoc(fn) or "")
+        op_defs.add(name, op_def, provider=fn.__module__.partition(".")[0], override=_again(fn))
+
+        @feop(name=name, **{"dialects": (name.partition(".")[0],), **fields})
+        @functools.wraps(fn)
+        def call(*args: Any, **kwargs: Any) -> FeProgram:
+            inputs, in_tree = flatten(args)
+            types = tuple(_base(name, value) for value in inputs)
+            values = op_def.complete(kwargs)
+            op_def.check_attrs(values)
+            outs, out_tree = flatten(apply(types, values))
+            pfunc = PFunction(name, types, tuple(outs), values)
+            return FeProgram(pfunc, in_tree, out_tree, tuple(inputs), meta={"name": name})
+
+        return cast(Feop, call)
+
+    return declare
+
+
+def _again(fn: Callable[..., Any]) -> bool:
+    """A cell of a notebook run twice defines its ops twice; a plugin does not."""
+    return fn.__module__ == "__main__"
+
+
+def _base(op: str, value: Any) -> BaseType:
+    kind = getattr(value, "type", None)
+    if isinstance(kind, MPType):
+        return kind.base
+    if isinstance(kind, BaseType):
+        return kind
+    raise TypeError(
+        f"{op} takes multi-party values by position and attributes by keyword; "
+        f"got a {type(value).__name__} by position (a literal becomes a value by mp.constant)"
+    )
+
+
+def _check_operands(expected: Sequence[type[BaseType]], types: Sequence[BaseType]) -> None:
+    if len(expected) != len(types):
+        raise TypeError(f"expected {len(expected)} operands, got {len(types)}")
+    for i, (cls, found) in enumerate(zip(expected, types, strict=True)):
+        if not isinstance(found, cls):
+            raise TypeError(f"operand {i}: expected {cls.__name__}, got {found}")
+
+
+def _read_signature(
+    name: str, fn: Callable[..., Any]
+) -> tuple[list[type[BaseType]], dict[str, Attr]]:
+    hints = typing.get_type_hints(fn)
+    operands: list[type[BaseType]] = []
+    attrs: dict[str, Attr] = {}
+    for param in inspect.signature(fn).parameters.values():
+        hint = hints.get(param.name, BaseType)
+        if param.kind is param.KEYWORD_ONLY:
+            default = REQUIRED if param.default is param.empty else param.default
+            attrs[param.name] = Attr(_kinds(hint), default)
+        elif param.kind in (param.VAR_POSITIONAL, param.VAR_KEYWORD):
+            raise FeConfigError(f"{name}: a simple op has no *args or **kwargs; name each operand")
+        else:
+            operands.append(hint if isinstance(hint, type) else BaseType)
+    return operands, attrs
+
+
+def _kinds(hint: Any) -> type | tuple[type, ...]:
+    if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union:
+        return tuple(typing.get_origin(h) or h for h in typing.get_args(hint))
+    return typing.get_origin(hint) or hint

@@ -1,0 +1,110 @@
+"""What a feop gives: an op that is not yet applied, and how its values are packed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import optree
+
+from mplang_core.types import BaseType
+
+__all__ = ["FeProgram", "FeSignature", "PFunction", "PyTreeDef", "flatten", "unflatten"]
+
+PyTreeDef = optree.PyTreeSpec
+
+NAMESPACE = "mplang"
+
+
+def flatten(tree: Any) -> tuple[list[Any], PyTreeDef]:
+    """Take a nest of tuples, lists, dicts, named tuples and registered classes apart.
+
+    Whatever is none of these is a leaf. ``None`` is an empty nest.
+    """
+    leaves, spec = optree.tree_flatten(tree, namespace=NAMESPACE)
+    return leaves, spec
+
+
+def unflatten(spec: PyTreeDef, leaves: Sequence[Any]) -> Any:
+    """Put a nest together again."""
+    return optree.tree_unflatten(spec, leaves)
+
+
+@dataclass(frozen=True, slots=True)
+class PFunction:
+    """An op that is not yet applied: what to run, from which types to which.
+
+    Attributes:
+        fn_type: the opcode that a kernel is bound to, ``dialect.op``.
+        ins_info: base types of the operands.
+        outs_info: base types of the results.
+        attrs: attributes, among them ``code`` for compiled programs.
+    """
+
+    fn_type: str
+    ins_info: tuple[BaseType, ...]
+    outs_info: tuple[BaseType, ...]
+    attrs: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class FeSignature:
+    """The expected arguments of a function, without their data.
+
+    Attributes:
+        args: a tuple of nests. A leaf that is a base type stands for an operand; any other
+            leaf is a literal that becomes part of the program.
+        kwargs: literals by keyword.
+
+    Example:
+        >>> from mplang_core.types import TensorType
+        >>> sig = FeSignature((TensorType("f32", (3,)), {"scale": 2.0}))
+        >>> [str(t) for t in sig.operands]
+        ['f32[3]']
+    """
+
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def operands(self) -> tuple[BaseType, ...]:
+        """The base types among the leaves, in order."""
+        leaves, _ = flatten(self.args)
+        return tuple(leaf for leaf in leaves if isinstance(leaf, BaseType))
+
+    def fill(self, operands: Sequence[Any]) -> tuple[Any, ...]:
+        """Return the arguments with one value in the place of each operand."""
+        leaves, spec = flatten(self.args)
+        values = iter(operands)
+        filled = [next(values) if isinstance(leaf, BaseType) else leaf for leaf in leaves]
+        return tuple(unflatten(spec, filled))
+
+
+@dataclass(frozen=True, slots=True)
+class FeProgram:
+    """What a feop gives back. It can be run without the Python function that it came from.
+
+    Iterating over it gives the triad of a simple op: ``pfunc, inputs, out_tree``.
+
+    Attributes:
+        pfunc: the op.
+        in_tree: how the operands were nested.
+        out_tree: how the results are nested.
+        inputs: the operands, where the feop was called with values.
+        consts: arrays that the function closed over; operands that follow the inputs.
+        meta: facts for people and tools (``name``, ``dialect``, ``version``, …).
+    """
+
+    pfunc: PFunction
+    in_tree: PyTreeDef
+    out_tree: PyTreeDef
+    inputs: tuple[Any, ...] = ()
+    consts: tuple[np.ndarray[Any, Any], ...] = ()
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+    def __iter__(self) -> Iterator[Any]:
+        yield self.pfunc
+        yield list(self.inputs)
+        yield self.out_tree

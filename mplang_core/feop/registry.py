@@ -1,0 +1,108 @@
+"""Where feops are found, by name and by family."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from mplang_core.errors import FeConfigError, PluginLoadError
+from mplang_core.feop.meta import FeMeta
+from mplang_core.namespace import Namespace
+
+if TYPE_CHECKING:
+    from mplang_core.feop.decorator import Feop
+
+__all__ = ["Registry", "registry"]
+
+
+class Registry:
+    """The feops of this process. A family's plugin is loaded when it is first asked for."""
+
+    def __init__(self) -> None:
+        self._feops: Namespace[Feop] = Namespace("feop")
+        self._load_all: Callable[[], None] = lambda: None
+
+    def connect(self, load: Callable[[str], None], load_all: Callable[[], None]) -> None:
+        """Say how the plugin of a name is loaded, and how all of them are."""
+        self._feops.set_resolver(load)
+        self._load_all = load_all
+
+    def register(self, op: Feop, *, provider: str | None = None) -> None:
+        """Add a feop. The same object again does nothing; so does redefining it in place.
+
+        Args:
+            op: a callable that carries ``__feop_meta__``.
+            provider: the distribution that it comes from; its module's package by default.
+
+        Raises:
+            FeConfigError: it is no feop.
+            PluginConflictError: another feop has that name; names both providers.
+        """
+        if not getattr(op, "__feop__", False):
+            raise FeConfigError(f"{op!r} is no feop; decorate it with @feop or @simple_op")
+        meta = op.__feop_meta__
+        home = getattr(op, "__module__", type(op).__module__)
+        known = self._feops.get(meta.name)
+        redefined = known is not None and _place(known) == _place(op)
+        self._feops.add(
+            meta.name, op, provider=provider or home.partition(".")[0], override=redefined
+        )
+
+    def unregister(self, name: str) -> None:
+        """Forget a feop."""
+        self._feops.remove(name)
+
+    def get(self, name: str) -> Feop:
+        """Return the feop of that name.
+
+        Raises:
+            PluginLoadError: nothing that is installed provides it.
+        """
+        op = self._feops.get(name)
+        if op is None:
+            family = name.partition(".")[0]
+            known = [known for known in self._feops.names() if known.startswith(family + ".")]
+            hint = (
+                f"the family {family!r} has {', '.join(known)}"
+                if known
+                else f"no installed plugin provides the family {family!r}; "
+                f"try: pip install mplang-{family}"
+            )
+            raise PluginLoadError(f"no feop {name!r}: {hint}")
+        return op
+
+    def list_ops(self, family: str | None = None) -> list[FeMeta]:
+        """Return the metadata of all feops, or of those of one family, by name."""
+        return [op.__feop_meta__ for op in self._all(family)]
+
+    def find(
+        self, family: str | None = None, predicate: Callable[[FeMeta], bool] | None = None
+    ) -> list[Feop]:
+        """Return the feops of a family whose metadata satisfies a predicate, by name."""
+        return [op for op in self._all(family) if predicate is None or predicate(op.__feop_meta__)]
+
+    def _all(self, family: str | None) -> Iterable[Feop]:
+        self._load_all()
+        for _, op in self._feops:
+            if family is None or op.__feop_meta__.family == family:
+                yield op
+
+    def capabilities(self, op: Feop | str) -> dict[str, Any]:
+        """Return the capabilities of a feop as plain data."""
+        return self._meta(op).capabilities.model_dump()
+
+    def config_schema(self, op: Feop | str) -> type | None:
+        """Return the model of a feop's configuration, if it takes one."""
+        return self._meta(op).config_schema
+
+    def _meta(self, op: Feop | str) -> FeMeta:
+        return (self.get(op) if isinstance(op, str) else op).__feop_meta__
+
+
+def _place(op: Any) -> tuple[str, str]:
+    named = op if hasattr(op, "__qualname__") else type(op)
+    return named.__module__, named.__qualname__
+
+
+registry = Registry()
+"""The registry of this process."""
