@@ -38,6 +38,8 @@ def constant(*args: Any, parties: Mask | int | Sequence[int] | None = None) -> M
     if isinstance(literal, MPObject):
         return literal
     target: MPContext = find_ctx() if ctx is None else ctx
+    while target.is_local and target.parent is not None:
+        target = target.parent  # the body of a pcall captures it
     try:
         value = array_of(literal)
     except TypeError as error:

@@ -293,9 +293,7 @@ def _result(ctx: TraceContext, out: Any, fn: Callable[..., Any]) -> TraceVar:
     if is_literal(out):
         from mplang_core.edsl.peval import constant
 
-        if not ctx.is_local:
-            return cast(TraceVar, constant(out))
-        raise TraceError(f"{at()}{name} returns a literal from a pcall; return it from outside")
+        return cast(TraceVar, ctx.adopt(constant(out)))
     what = "a function" if callable(out) else f"a {type_name(out)}"
     raise TraceError(
         f"{at()}{name} returns {what}; a traced function returns multi-party values, numbers "

@@ -1,0 +1,60 @@
+"""Functions as ops: ``func.call``, which a host interprets or sends away whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mplang_core.ir import AnyType, Attr, Level, OpDef, Operation, Program, op_defs
+from mplang_core.mask import Mask
+from mplang_core.runtime import KernelContext, kernel, launch_kernels
+
+__all__: list[str] = []
+
+
+def _call(op: Operation, world: Mask) -> Sequence[AnyType]:
+    body = op.regions["body"]
+    taken = [value.type for value in body.inputs]
+    given = [value.type for value in op.inputs]
+    if taken != given:
+        raise TypeError(f"{op.attrs['name']} takes {taken}, got {given}")
+    return [value.type for value in body.outputs]
+
+
+op_defs.add(
+    "func.call",
+    OpDef(
+        "func.call",
+        _call,
+        Level.PARTY,
+        {"name": Attr(str, doc="the function's name")},
+        {"body": Level.PARTY},
+        "Calls a function of multi-party values.",
+    ),
+    provider="mplang-core",
+)
+
+
+@kernel("func.call", role="host")
+@kernel("func.call", role="worker")
+def interpret(ctx: KernelContext, *args: Any, name: str) -> Any:
+    """Run the body here, op by op."""
+    return _one(ctx, ctx.run_region("body", args))
+
+
+@kernel("func.call", table=launch_kernels)
+def launch(ctx: KernelContext, *args: Any, name: str) -> Any:
+    """Have the parties run the body, whole."""
+    body = ctx.step.regions["body"].graph
+    program = _body_program(ctx, name, body)
+    return _one(ctx, ctx.interpreter.submit(program, args))
+
+
+def _body_program(ctx: KernelContext, name: str, body: Any) -> Program:
+    if ctx.step._program is None:
+        ctx.step._program = Program(name, ctx.interpreter.mask, body)
+    return ctx.step._program
+
+
+def _one(ctx: KernelContext, outs: Sequence[Any]) -> Any:
+    return outs[0] if len(ctx.step.outs) == 1 else outs

@@ -1,0 +1,178 @@
+"""Runs programs, whatever their ops mean: the host's way and the worker's are kernels."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from mplang_core.errors import KernelError, MPLangError
+from mplang_core.ir import Operation, Program, verify
+from mplang_core.runtime.kernels import KernelTable
+from mplang_core.runtime.plan import Plan, Step, make_plan
+
+__all__ = ["Interpreter", "KernelContext", "Listener"]
+
+PLANS = 256
+
+
+class Listener(Protocol):
+    """Is told of the ops of a program as they run: a progress bar, a profiler."""
+
+    def op_started(self, op: Operation, index: int, total: int) -> None:
+        """An op of the program's top level begins."""
+
+    def op_finished(self, op: Operation, index: int, total: int) -> None:
+        """It has ended."""
+
+
+class KernelContext:
+    """What a kernel may know of where it runs.
+
+    Attributes:
+        interpreter: who runs it. A worker's has ``rank``, ``world_size``, ``communicator``
+            and ``resources``; a host's can ``submit``.
+        run: the name of this run, the same at all parties.
+        step: the op that runs now.
+    """
+
+    __slots__ = ("_parent", "_tag", "index", "interpreter", "listener", "run", "step")
+
+    step: Step
+
+    def __init__(
+        self,
+        interpreter: Any,
+        run: str,
+        parent: KernelContext | None = None,
+        tag: str = "",
+        listener: Listener | None = None,
+    ) -> None:
+        self.interpreter = interpreter
+        self.run = run
+        self.listener = listener
+        self.index = 0
+        self._parent = parent
+        self._tag = tag
+
+    @property
+    def op(self) -> Operation:
+        """The op that runs now."""
+        return self.step.op
+
+    @property
+    def key(self) -> str:
+        """Names this op's place in the run, loop turns included: a unique key of messages."""
+        parts: list[str] = []
+        ctx: KernelContext | None = self
+        while ctx is not None:
+            parts.append(f"{ctx._tag}{ctx.index}")
+            ctx = ctx._parent
+        return f"{self.run}/{'/'.join(reversed(parts))}"
+
+    def run_region(self, name: str, inputs: Sequence[Any], turn: int = 0) -> list[Any]:
+        """Run a region of this op.
+
+        Args:
+            name: the region.
+            inputs: its inputs.
+            turn: tells the turns of a loop apart.
+        """
+        plan = self.step.regions[name]
+        inner = KernelContext(self.interpreter, self.run, self, f"{name}{turn}:", self.listener)
+        return execute(plan, inputs, inner)
+
+
+class Interpreter:
+    """Runs programs by the kernels of a table.
+
+    Args:
+        kernels: what ops do here.
+        owner: what kernels see as their interpreter; this one by default.
+    """
+
+    def __init__(self, kernels: KernelTable, owner: Any = None) -> None:
+        self.kernels = kernels
+        self._owner = self if owner is None else owner
+        self._plans: OrderedDict[str, Plan] = OrderedDict()
+        self._plans_lock = threading.Lock()
+
+    def plan(self, program: Program) -> Plan:
+        """Return the plan of a program: verified, planned, and kept by its digest.
+
+        Raises:
+            VerifyError: the program breaks a rule.
+            KernelError: an op has no kernel here.
+        """
+        with self._plans_lock:
+            plan = self._plans.get(program.digest)
+            if plan is not None:
+                self._plans.move_to_end(program.digest)
+                return plan
+        verify(program)
+        plan = make_plan(program.graph, self.kernels)
+        with self._plans_lock:
+            self._plans[program.digest] = plan
+            if len(self._plans) > PLANS:
+                self._plans.popitem(last=False)
+        return plan
+
+    def run(
+        self,
+        program: Program,
+        inputs: Sequence[Any],
+        *,
+        run: str,
+        listener: Listener | None = None,
+    ) -> list[Any]:
+        """Run a program on values of this interpreter."""
+        plan = self.plan(program)
+        return execute(plan, inputs, KernelContext(self._owner, run, listener=listener))
+
+
+def execute(plan: Plan, inputs: Sequence[Any], ctx: KernelContext) -> list[Any]:
+    """Run a plan's steps; each value is let go of after its last use."""
+    slots: list[Any] = [None] * plan.size
+    for slot, value in zip(plan.ins, inputs, strict=True):
+        slots[slot] = value
+    listener = ctx.listener
+    for i, step in enumerate(plan.steps):
+        ctx.index, ctx.step = i, step
+        if listener is not None:
+            listener.op_started(step.op, i, len(plan.steps))
+        _run_step(step, slots, ctx)
+        if listener is not None:
+            listener.op_finished(step.op, i, len(plan.steps))
+    return [slots[slot] for slot in plan.outs]
+
+
+def _run_step(step: Step, slots: list[Any], ctx: KernelContext) -> None:
+    try:
+        result = step.kernel(ctx, *[slots[i] for i in step.ins], **step.attrs)
+        if len(step.outs) == 1:
+            result = (result,)
+        elif len(result) != len(step.outs):
+            raise KernelError(f"expected {len(step.outs)} results, got {len(result)}")
+        for check, value in zip(step.checks, result, strict=False):
+            wrong = check.mismatch(value)
+            if wrong:
+                raise KernelError(f"the kernel broke its promise: {wrong}")
+    except MPLangError as error:
+        raise _located(error, step.op) from error.__cause__
+    except Exception as error:
+        failure = KernelError(f"{type(error).__name__} in the kernel of {step.op.opcode}")
+        raise _located(failure, step.op) from error
+    for slot in step.dead:
+        slots[slot] = None
+    for slot, value in zip(step.outs, result, strict=True):
+        if slot not in step.dead:
+            slots[slot] = value
+
+
+def _located(error: MPLangError, op: Operation) -> MPLangError:
+    """Note the innermost op that an error comes from; outer ops leave it as it is."""
+    if getattr(error, "op", None) is None:
+        error.op = op.opcode  # type: ignore[attr-defined]
+        error.location = str(op.location) if op.location else None  # type: ignore[attr-defined]
+    return error

@@ -1,0 +1,134 @@
+"""A graph made ready to run: slots instead of names, kernels bound, lifetimes known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from mplang_core.errors import KernelError
+from mplang_core.ir import Graph, Operation, Program, Value
+from mplang_core.mask import Mask
+from mplang_core.runtime.kernels import Kernel, KernelTable
+from mplang_core.types import BaseType
+
+__all__ = ["Plan", "Step", "make_plan"]
+
+
+@dataclass(slots=True, eq=False)
+class Step:
+    """One op with its kernel, and where its values are.
+
+    Attributes:
+        op: the op.
+        kernel: what runs it.
+        attrs: its attributes, as keywords.
+        ins: slots of the operands.
+        outs: slots of the results.
+        dead: slots that nothing reads after this step.
+        checks: per result the base type to hold it against, inside of a ``pcall``.
+        regions: plans of its regions.
+    """
+
+    op: Operation
+    kernel: Kernel
+    attrs: dict[str, Any]
+    ins: tuple[int, ...]
+    outs: tuple[int, ...]
+    dead: tuple[int, ...]
+    checks: tuple[BaseType, ...]
+    regions: Mapping[str, Plan]
+    _program: Program | None = field(default=None, repr=False)
+
+    def program(self, mask: Mask) -> Program:
+        """Return a program of this op alone, to send elsewhere; made once."""
+        if self._program is None:
+            op = self.op
+            inputs = {value: Value(value.type) for value in op.inputs}
+            outputs = tuple(Value(value.type) for value in op.outputs)
+            moved = Operation(
+                op.opcode,
+                tuple(inputs[value] for value in op.inputs),
+                outputs,
+                op.attrs,
+                op.regions,
+                op.location,
+            )
+            graph = Graph(list(inputs.values()), [moved], list(outputs))
+            self._program = Program(op.opcode, mask, graph)
+        return self._program
+
+    @property
+    def distinct_ins(self) -> tuple[int, ...]:
+        """Positions of the operands in :meth:`program`, each value once."""
+        first: dict[Value, int] = {}
+        for i, value in enumerate(self.op.inputs):
+            first.setdefault(value, i)
+        return tuple(first.values())
+
+
+@dataclass(slots=True, eq=False)
+class Plan:
+    """A graph made ready to run.
+
+    Attributes:
+        graph: what it runs.
+        steps: in order.
+        size: how many slots it needs.
+        ins: slots of the inputs.
+        outs: slots of the outputs.
+    """
+
+    graph: Graph
+    steps: list[Step]
+    size: int
+    ins: tuple[int, ...]
+    outs: tuple[int, ...]
+
+
+def make_plan(graph: Graph, kernels: KernelTable) -> Plan:
+    """Make a plan of a graph.
+
+    Raises:
+        KernelError: an op has no kernel for this role; says what to install.
+    """
+    slots: dict[Value, int] = {}
+    for value in graph.inputs:
+        slots[value] = len(slots)
+    last_use = {value: i for i, op in enumerate(graph.ops) for value in op.inputs}
+    kept = set(graph.outputs)
+    steps = []
+    for i, op in enumerate(graph.ops):
+        for value in op.outputs:
+            slots[value] = len(slots)
+        used_here = {v for v in op.inputs if last_use[v] == i} - kept
+        unused = {v for v in op.outputs if v not in last_use} - kept
+        steps.append(
+            Step(
+                op=op,
+                kernel=_kernel(op, kernels),
+                attrs=dict(op.attrs),
+                ins=tuple(slots[v] for v in op.inputs),
+                outs=tuple(slots[v] for v in op.outputs),
+                dead=tuple(slots[v] for v in used_here | unused),
+                checks=tuple(v.type for v in op.outputs if isinstance(v.type, BaseType)),
+                regions={name: make_plan(g, kernels) for name, g in op.regions.items()},
+            )
+        )
+    return Plan(
+        graph,
+        steps,
+        len(slots),
+        tuple(slots[v] for v in graph.inputs),
+        tuple(slots[v] for v in graph.outputs),
+    )
+
+
+def _kernel(op: Operation, kernels: KernelTable) -> Kernel:
+    found = kernels.get(op.opcode)
+    if found is None:
+        raise KernelError(
+            f"{op.opcode} at {op.location}: no {kernels.what} for it; no installed plugin "
+            f"provides one (try: pip install mplang-{op.dialect})"
+        )
+    return found

@@ -1,0 +1,33 @@
+"""SIMP: one program, many parties. Ops, the host's half, the worker's half, their link.
+
+The user's half is here: :func:`pcall_static`, :func:`pcall_dynamic`, the shuffles and
+:func:`pconv`.
+"""
+
+from mplang_core.edsl import constant, uniform_cond, while_loop
+from mplang_core.simp import kernels as _kernels
+from mplang_core.simp import ops as _ops
+from mplang_core.simp.api import pcall_dynamic, pcall_static, pconv, pshfl, pshfl_s
+from mplang_core.simp.backend import BackendSpec, backends, connect
+from mplang_core.simp.comm import Communicator, CommunicatorBase
+from mplang_core.simp.host import HostVar, SimpHost
+from mplang_core.simp.worker import WorkerInterpreter
+
+__all__ = [
+    "BackendSpec",
+    "Communicator",
+    "CommunicatorBase",
+    "HostVar",
+    "SimpHost",
+    "WorkerInterpreter",
+    "backends",
+    "connect",
+    "constant",
+    "pcall_dynamic",
+    "pcall_static",
+    "pconv",
+    "pshfl",
+    "pshfl_s",
+    "uniform_cond",
+    "while_loop",
+]

@@ -1,0 +1,192 @@
+"""The coordinator: an interpreter whose kernels have the parties do the work."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import uuid
+from abc import abstractmethod
+from collections import OrderedDict
+from collections.abc import Sequence
+from concurrent.futures import Future
+from typing import Any, Literal, TypeAlias
+
+from mplang_core.edsl import InterpContext
+from mplang_core.edsl.context import Cluster
+from mplang_core.errors import AbortedError, CommError, KernelError, MPLangError, PartyError
+from mplang_core.ir import Graph, Operation, Program, Value
+from mplang_core.runtime import Interpreter, Listener, host_kernels, launch_kernels
+from mplang_core.types import array_of
+
+__all__ = ["HostVar", "Mode", "SimpHost"]
+
+Mode: TypeAlias = Literal["standard", "launch"]
+
+
+class HostVar:
+    """A value at the parties, as the host sees it: one reference per party.
+
+    Attributes:
+        values: by rank; ``None`` where a party holds none. What else stands here is the
+            backend's matter.
+    """
+
+    __slots__ = ("values",)
+
+    def __init__(self, values: Sequence[Any]) -> None:
+        self.values = tuple(values)
+
+    def __repr__(self) -> str:
+        held = "".join("-" if value is None else "x" for value in self.values)
+        return f"HostVar({held})"
+
+
+class SimpHost(Interpreter, InterpContext):
+    """The host's half of a backend.
+
+    A backend implements :meth:`_submit`, :meth:`_collect` and :meth:`_fetch`; what ops mean
+    is left to kernels.
+
+    Args:
+        cluster_spec: the parties and devices.
+        mode: ``"standard"`` interprets programs here, op by op; ``"launch"`` has the parties
+            run them whole. Both give the same results.
+    """
+
+    def __init__(self, cluster_spec: Cluster, mode: Mode = "standard") -> None:
+        Interpreter.__init__(self, host_kernels)
+        InterpContext.__init__(self, cluster_spec)
+        self.mode: Mode = mode
+        self.world_size = len(cluster_spec.mask)
+        self.session = uuid.uuid4().hex
+        self._launch = Interpreter(launch_kernels, owner=self)
+        self._calls: OrderedDict[str, Program] = OrderedDict()
+        self._count = itertools.count()
+        self._order = threading.Lock()
+
+    # -- a backend's part
+
+    @abstractmethod
+    def _submit(
+        self, rank: int, run: str, program: Program, inputs: Sequence[Any]
+    ) -> Future[list[Any]]:
+        """Have one party begin a program on its references."""
+
+    @abstractmethod
+    def _collect(
+        self, run: str, futures: Sequence[Future[list[Any]]]
+    ) -> list[list[Any] | BaseException]:
+        """Wait until all parties have ended; give per party its results or its error."""
+
+    @abstractmethod
+    def _fetch(self, rank: int, value: Any) -> Any:
+        """Get the data behind one party's reference."""
+
+    # -- running
+
+    def evaluate(
+        self,
+        program: Program,
+        inputs: Sequence[Any],
+        *,
+        mode: Mode | None = None,
+        listener: Listener | None = None,
+    ) -> list[Any]:
+        """Run a program.
+
+        Args:
+            program: what to run.
+            inputs: a :class:`HostVar` per input.
+            mode: the host's own by default.
+            listener: is told of each op, in standard mode.
+
+        Raises:
+            PartyError: a party failed; all have ended.
+        """
+        chosen = mode or self.mode
+        if chosen not in ("standard", "launch"):
+            raise ValueError(f"the mode is 'standard' or 'launch', got {chosen!r}")
+        interpreter: Interpreter = self._launch if chosen == "launch" else self
+        return interpreter.run(
+            self._call(program), inputs, run=f"{self.session}-host", listener=listener
+        )
+
+    def _call(self, program: Program) -> Program:
+        """Return a program that calls this one, so that a kernel decides how it is run."""
+        call = self._calls.get(program.digest)
+        if call is None:
+            inputs = [Value(value.type) for value in program.graph.inputs]
+            outputs = [Value(value.type) for value in program.graph.outputs]
+            op = Operation(
+                "func.call",
+                tuple(inputs),
+                tuple(outputs),
+                {"name": program.name},
+                {"body": program.graph},
+            )
+            call = Program(program.name, program.mask, Graph(inputs, [op], outputs))
+            self._calls[program.digest] = call
+            if len(self._calls) > 256:
+                self._calls.popitem(last=False)
+        return call
+
+    def submit(self, program: Program, args: Sequence[HostVar]) -> list[HostVar]:
+        """Have all parties run a program together.
+
+        Raises:
+            PartyError: one failed; all have ended, or were told to.
+        """
+        run = f"{self.session}-{next(self._count)}"
+        ranks = range(self.world_size)
+        with self._order:  # every party gets the runs in the same order, so none waits crosswise
+            futures = [
+                self._submit(rank, run, program, [arg.values[rank] for arg in args])
+                for rank in ranks
+            ]
+        results = self._collect(run, futures)
+        failures = [(r, e) for r, e in zip(ranks, results, strict=True) if isinstance(e, BaseException)]
+        if failures:
+            raise self._explain(failures)
+        return [HostVar(values) for values in zip(*results, strict=True)]  # type: ignore[arg-type]
+
+    def _explain(self, failures: list[tuple[int, BaseException]]) -> BaseException:
+        rank, error = min(failures, key=lambda item: _blame(item[1]))
+        if not isinstance(error, Exception):
+            return error
+        op, where = getattr(error, "op", None), getattr(error, "location", None)
+        text = str(error) if isinstance(error, MPLangError) else type(error).__name__
+        message = f"party {rank} failed" + (f" in {op}" if op else "") + (f" at {where}" if where else "")
+        failure = PartyError(f"{message}: {text}", rank=rank, op=op, location=where)
+        failure.__cause__ = error.__cause__ if isinstance(error, KernelError) else error
+        return failure
+
+    def lift(self, literal: Any) -> HostVar:
+        """Give a literal to all parties."""
+        value = array_of(literal)
+        if value.flags.writeable:
+            value = value.copy()
+            value.flags.writeable = False
+        return HostVar([value] * self.world_size)
+
+    def fetch(self, var: HostVar) -> list[Any]:
+        """Get the data of a value: one entry per party, ``None`` where it holds none."""
+        return [
+            None if value is None else self._fetch(rank, value)
+            for rank, value in enumerate(var.values)
+        ]
+
+    def close(self) -> None:
+        """End the workers that belong to this host."""
+
+    def __enter__(self) -> SimpHost:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+def _blame(error: BaseException) -> int:
+    """The cause comes before those who only stopped, or waited in vain, because of it."""
+    if isinstance(error, AbortedError):
+        return 2
+    return 1 if isinstance(error, CommError) else 0

@@ -1,0 +1,170 @@
+"""What the ops of ``simp`` do: at a party, and at the host."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mplang_core.errors import RunError
+from mplang_core.mask import Mask
+from mplang_core.runtime import KernelContext, kernel
+
+__all__: list[str] = []
+
+SIMP_OPS = (
+    "simp.constant",
+    "simp.pcall_static",
+    "simp.pcall_dynamic",
+    "simp.shuffle_static",
+    "simp.shuffle_dynamic",
+    "simp.converge",
+    "simp.uniform_cond",
+    "simp.while_loop",
+)
+
+
+@kernel(*SIMP_OPS, role="host")
+def submit(ctx: KernelContext, *args: Any, **attrs: Any) -> Any:
+    """Have all parties run the op, and hold its results."""
+    step = ctx.step
+    given = [args[i] for i in step.distinct_ins]
+    outs = ctx.interpreter.submit(step.program(ctx.interpreter.mask), given)
+    return outs[0] if len(step.outs) == 1 else outs
+
+
+def _one(ctx: KernelContext, outs: Sequence[Any]) -> Any:
+    return outs[0] if len(ctx.step.outs) == 1 else outs
+
+
+def _nothing(ctx: KernelContext) -> Any:
+    return _one(ctx, [None] * len(ctx.step.outs))
+
+
+@kernel("simp.constant")
+def constant(ctx: KernelContext, *, value: np.ndarray[Any, Any], parties: Mask) -> Any:
+    """Give the literal to those who hold it."""
+    return value if ctx.interpreter.rank in parties else None
+
+
+@kernel("simp.pcall_static")
+def pcall_static(ctx: KernelContext, *args: Any, parties: Mask) -> Any:
+    """Run the body where this party is named; every operand must be here then."""
+    if ctx.interpreter.rank not in parties:
+        return _nothing(ctx)
+    for i, arg in enumerate(args):
+        if arg is None:
+            raise RunError(
+                f"party {ctx.interpreter.rank} is to run a pcall, but does not hold operand {i}"
+            )
+    return _one(ctx, ctx.run_region("do", args))
+
+
+@kernel("simp.pcall_dynamic")
+def pcall_dynamic(ctx: KernelContext, *args: Any) -> Any:
+    """Run the body where every operand is here."""
+    if any(arg is None for arg in args):
+        return _nothing(ctx)
+    return _one(ctx, ctx.run_region("do", args))
+
+
+@kernel("simp.shuffle_static")
+def shuffle_static(ctx: KernelContext, src: Any, *, routing: tuple[tuple[int, int], ...]) -> Any:
+    """Send to those who pull from this party, then receive."""
+    me, comm = ctx.interpreter.rank, ctx.interpreter.communicator
+    source = None
+    for to, frm in routing:
+        if to == me:
+            source = frm
+        elif frm == me:
+            comm.send(to, ctx.key, src)
+    if source is None:
+        return None
+    value = src if source == me else comm.recv(source, ctx.key)
+    return _present(value, source)
+
+
+@kernel("simp.shuffle_dynamic")
+def shuffle_dynamic(ctx: KernelContext, src: Any, index: Any) -> Any:
+    """Ask the one that the index names, answer those who ask here, then receive.
+
+    Every party asks every other with a yes or no, so that nobody waits in vain.
+    """
+    me, comm = ctx.interpreter.rank, ctx.interpreter.communicator
+    others = [rank for rank in range(ctx.interpreter.world_size) if rank != me]
+    wanted = None if index is None else int(index)
+    if wanted is not None and not 0 <= wanted < ctx.interpreter.world_size:
+        raise RunError(
+            f"the index of a shuffle is a rank below {ctx.interpreter.world_size}, "
+            f"the one of party {me} is not"
+        )
+    for rank in others:
+        comm.send(rank, ctx.key + "?", rank == wanted)
+    for rank in others:
+        if comm.recv(rank, ctx.key + "?"):
+            comm.send(rank, ctx.key, src)
+    if wanted is None:
+        return None
+    return _present(src if wanted == me else comm.recv(wanted, ctx.key), wanted)
+
+
+def _present(value: Any, source: int) -> Any:
+    if value is None:
+        raise RunError(f"party {source} is to send a value that it does not hold")
+    return value
+
+
+@kernel("simp.converge")
+def converge(ctx: KernelContext, *args: Any) -> Any:
+    """Give the one value that is here."""
+    here = [arg for arg in args if arg is not None]
+    if len(here) > 1:
+        raise RunError(
+            f"party {ctx.interpreter.rank} holds {len(here)} of the values to converge; "
+            "their masks overlap"
+        )
+    return here[0] if here else None
+
+
+@kernel("simp.uniform_cond")
+def uniform_cond(ctx: KernelContext, pred: Any, *args: Any, verify_uniform: bool) -> Any:
+    """Run the branch that all parties agree on."""
+    branch = "then" if _agreed(ctx, pred, 0, verify_uniform) else "else"
+    return _one(ctx, ctx.run_region(branch, args))
+
+
+@kernel("simp.while_loop")
+def while_loop(ctx: KernelContext, *args: Any, verify_uniform: bool) -> Any:
+    """Run the body as long as all parties agree to."""
+    size = len(ctx.step.outs)
+    state, captures = list(args[:size]), list(args[size:])
+    turn = 0
+    while True:
+        (pred,) = ctx.run_region("cond", state + captures, turn)
+        if not _agreed(ctx, pred, turn, verify_uniform):
+            return _one(ctx, state)
+        state = ctx.run_region("body", state + captures, turn)
+        turn += 1
+
+
+def _agreed(ctx: KernelContext, pred: Any, turn: int, verify: bool) -> bool:
+    """Return the predicate once all parties have said the same; never print it."""
+    me, comm = ctx.interpreter.rank, ctx.interpreter.communicator
+    mine = None if pred is None else bool(pred)
+    if verify:
+        key = f"{ctx.key}={turn}"
+        others = [rank for rank in range(ctx.interpreter.world_size) if rank != me]
+        for rank in others:
+            comm.send(rank, key, mine)
+        # everyone hears everyone before anyone raises, so all fail for the same reason
+        said = [comm.recv(rank, key) for rank in others]
+        differing = [rank for rank, other in zip(others, said, strict=True) if other != mine]
+        if mine is not None and differing:
+            raise RunError(
+                f"the parties disagree on a predicate: party {me} and {Mask.from_ranks(differing)} "
+                "do not have the same; make it uniform, for example by mp.reveal"
+            )
+    if mine is None:
+        raise RunError(f"party {me} does not hold the predicate that all parties need")
+    return mine
