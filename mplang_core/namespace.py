@@ -47,7 +47,7 @@ class Namespace(Generic[T]):
 
         Args:
             name: its name.
-            item: the thing. Adding the same object again does nothing.
+            item: the thing. Adding the same object again only notes the new provider.
             provider: the distribution that it comes from.
             override: whether another object of that name may be replaced.
 
@@ -68,15 +68,22 @@ class Namespace(Generic[T]):
         with self._lock:
             self._items.pop(name, None)
 
-    def get(self, name: str) -> T | None:
-        """Return the thing of that name, loading its provider if need be, or ``None``."""
+    def peek(self, name: str) -> T | None:
+        """Return the thing of that name if it is here already; loads nothing."""
         found = self._items.get(name)
-        if found is None and self._resolver is not None:
-            self._resolver(name)
-            found = self._items.get(name)
         if found is not None:
             return found[0]
-        return self._fallback.get(name) if self._fallback is not None else None
+        return self._fallback.peek(name) if self._fallback is not None else None
+
+    def get(self, name: str) -> T | None:
+        """Return the thing of that name, loading its provider if need be, or ``None``."""
+        found = self.peek(name)
+        if found is None and self._resolver is not None:
+            self._resolver(name)
+            found = self.peek(name)
+        if found is None and self._fallback is not None:
+            found = self._fallback.get(name)
+        return found
 
     def provider(self, name: str) -> str | None:
         """Return the distribution that a loaded name came from."""
@@ -92,7 +99,7 @@ class Namespace(Generic[T]):
 
     def __iter__(self) -> Iterator[tuple[str, T]]:
         for name in self.names():
-            item = self.get(name)
+            item = self.peek(name)
             if item is not None:
                 yield name, item
 

@@ -42,7 +42,7 @@ class Registry:
             raise FeConfigError(f"{op!r} is no feop; decorate it with @feop or @simple_op")
         meta = op.__feop_meta__
         home = getattr(op, "__module__", type(op).__module__)
-        known = self._feops.get(meta.name)
+        known = self._feops.peek(meta.name)
         redefined = known is not None and _place(known) == _place(op)
         self._feops.add(
             meta.name, op, provider=provider or home.partition(".")[0], override=redefined

@@ -45,15 +45,10 @@ def interpret(ctx: KernelContext, *args: Any, name: str) -> Any:
 @kernel("func.call", table=launch_kernels)
 def launch(ctx: KernelContext, *args: Any, name: str) -> Any:
     """Have the parties run the body, whole."""
-    body = ctx.step.regions["body"].graph
-    program = _body_program(ctx, name, body)
-    return _one(ctx, ctx.interpreter.submit(program, args))
-
-
-def _body_program(ctx: KernelContext, name: str, body: Any) -> Program:
-    if ctx.step._program is None:
-        ctx.step._program = Program(name, ctx.interpreter.mask, body)
-    return ctx.step._program
+    step = ctx.step
+    if step.cache is None:
+        step.cache = Program(name, ctx.interpreter.mask, step.op.regions["body"])
+    return _one(ctx, ctx.interpreter.submit(step.cache, args))
 
 
 def _one(ctx: KernelContext, outs: Sequence[Any]) -> Any:

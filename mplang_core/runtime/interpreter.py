@@ -79,7 +79,7 @@ class KernelContext:
             inputs: its inputs.
             turn: tells the turns of a loop apart.
         """
-        plan = self.step.regions[name]
+        plan = self.step.region(name)
         inner = KernelContext(self.interpreter, self.run, self, f"{name}{turn}:", self.listener)
         return execute(plan, inputs, inner)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,7 +26,8 @@ class Step:
         outs: slots of the results.
         dead: slots that nothing reads after this step.
         checks: per result the base type to hold it against, inside of a ``pcall``.
-        regions: plans of its regions.
+        kernels: the table that its regions are bound to, when they are first run.
+        cache: what the kernel keeps with the op between runs.
     """
 
     op: Operation
@@ -37,26 +37,25 @@ class Step:
     outs: tuple[int, ...]
     dead: tuple[int, ...]
     checks: tuple[BaseType, ...]
-    regions: Mapping[str, Plan]
-    _program: Program | None = field(default=None, repr=False)
+    kernels: KernelTable
+    cache: Any = field(default=None, repr=False)
+    _regions: dict[str, Plan] = field(default_factory=dict, repr=False)
+
+    def region(self, name: str) -> Plan:
+        """Return the plan of a region, made at the first use: a host runs few of them."""
+        plan = self._regions.get(name)
+        if plan is None:
+            plan = self._regions[name] = make_plan(self.op.regions[name], self.kernels)
+        return plan
 
     def program(self, mask: Mask) -> Program:
-        """Return a program of this op alone, to send elsewhere; made once."""
-        if self._program is None:
-            op = self.op
-            inputs = {value: Value(value.type) for value in op.inputs}
-            outputs = tuple(Value(value.type) for value in op.outputs)
-            moved = Operation(
-                op.opcode,
-                tuple(inputs[value] for value in op.inputs),
-                outputs,
-                op.attrs,
-                op.regions,
-                op.location,
-            )
-            graph = Graph(list(inputs.values()), [moved], list(outputs))
-            self._program = Program(op.opcode, mask, graph)
-        return self._program
+        """Return a program of this op alone, to send elsewhere."""
+        op = self.op
+        inputs = {value: Value(value.type) for value in op.inputs}
+        outputs = tuple(Value(value.type) for value in op.outputs)
+        operands = tuple(inputs[value] for value in op.inputs)
+        moved = Operation(op.opcode, operands, outputs, op.attrs, op.regions, op.location)
+        return Program(op.opcode, mask, Graph(list(inputs.values()), [moved], list(outputs)))
 
     @property
     def distinct_ins(self) -> tuple[int, ...]:
@@ -112,7 +111,7 @@ def make_plan(graph: Graph, kernels: KernelTable) -> Plan:
                 outs=tuple(slots[v] for v in op.outputs),
                 dead=tuple(slots[v] for v in used_here | unused),
                 checks=tuple(v.type for v in op.outputs if isinstance(v.type, BaseType)),
-                regions={name: make_plan(g, kernels) for name, g in op.regions.items()},
+                kernels=kernels,
             )
         )
     return Plan(

@@ -4,6 +4,9 @@ The user's half is here: :func:`pcall_static`, :func:`pcall_dynamic`, the shuffl
 :func:`pconv`.
 """
 
+import importlib
+from typing import Any
+
 from mplang_core.edsl import constant, uniform_cond, while_loop
 from mplang_core.simp import kernels as _kernels
 from mplang_core.simp import ops as _ops
@@ -31,3 +34,10 @@ __all__ = [
     "uniform_cond",
     "while_loop",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Lend ``seal``, ``reveal`` and ``put``, which stand on devices, one layer further up."""
+    if name in ("seal", "reveal", "put"):
+        return getattr(importlib.import_module("mplang_core.device"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import threading
 import uuid
 from abc import abstractmethod
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
-from typing import Any, Literal, TypeAlias
+from contextvars import ContextVar
+from typing import Any, Literal, TypeAlias, get_args
 
 from mplang_core.edsl import InterpContext
 from mplang_core.edsl.context import Cluster
@@ -21,6 +23,10 @@ from mplang_core.types import array_of
 __all__ = ["HostVar", "Mode", "SimpHost"]
 
 Mode: TypeAlias = Literal["standard", "launch"]
+
+_options: ContextVar[tuple[Mode | None, Listener | None]] = ContextVar(
+    "mplang_run_options", default=(None, None)
+)
 
 
 class HostVar:
@@ -66,6 +72,9 @@ class SimpHost(Interpreter, InterpContext):
 
     # -- a backend's part
 
+    def _begin(self, run: str) -> None:
+        """Get ready for a run, before any party begins it."""
+
     @abstractmethod
     def _submit(
         self, rank: int, run: str, program: Program, inputs: Sequence[Any]
@@ -84,29 +93,31 @@ class SimpHost(Interpreter, InterpContext):
 
     # -- running
 
-    def evaluate(
-        self,
-        program: Program,
-        inputs: Sequence[Any],
-        *,
-        mode: Mode | None = None,
-        listener: Listener | None = None,
-    ) -> list[Any]:
-        """Run a program.
+    @contextlib.contextmanager
+    def options(
+        self, *, mode: Mode | None = None, listener: Listener | None = None
+    ) -> Iterator[None]:
+        """Run what is evaluated inside, in this thread, in a mode and with a listener.
 
-        Args:
-            program: what to run.
-            inputs: a :class:`HostVar` per input.
-            mode: the host's own by default.
-            listener: is told of each op, in standard mode.
+        Raises:
+            ValueError: there is no such mode.
+        """
+        if mode not in (None, *get_args(Mode)):
+            raise ValueError(f"the mode is one of {get_args(Mode)}, got {mode!r}")
+        token = _options.set((mode, listener))
+        try:
+            yield
+        finally:
+            _options.reset(token)
+
+    def evaluate(self, program: Program, inputs: Sequence[Any]) -> list[Any]:
+        """Run a program on a :class:`HostVar` per input.
 
         Raises:
             PartyError: a party failed; all have ended.
         """
-        chosen = mode or self.mode
-        if chosen not in ("standard", "launch"):
-            raise ValueError(f"the mode is 'standard' or 'launch', got {chosen!r}")
-        interpreter: Interpreter = self._launch if chosen == "launch" else self
+        mode, listener = _options.get()
+        interpreter = self._launch if (mode or self.mode) == "launch" else self
         return interpreter.run(
             self._call(program), inputs, run=f"{self.session}-host", listener=listener
         )
@@ -139,6 +150,7 @@ class SimpHost(Interpreter, InterpContext):
         run = f"{self.session}-{next(self._count)}"
         ranks = range(self.world_size)
         with self._order:  # every party gets the runs in the same order, so none waits crosswise
+            self._begin(run)
             futures = [
                 self._submit(rank, run, program, [arg.values[rank] for arg in args])
                 for rank in ranks

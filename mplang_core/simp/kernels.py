@@ -29,9 +29,10 @@ SIMP_OPS = (
 def submit(ctx: KernelContext, *args: Any, **attrs: Any) -> Any:
     """Have all parties run the op, and hold its results."""
     step = ctx.step
+    if step.cache is None:
+        step.cache = step.program(ctx.interpreter.mask)
     given = [args[i] for i in step.distinct_ins]
-    outs = ctx.interpreter.submit(step.program(ctx.interpreter.mask), given)
-    return outs[0] if len(step.outs) == 1 else outs
+    return _one(ctx, ctx.interpreter.submit(step.cache, given))
 
 
 def _one(ctx: KernelContext, outs: Sequence[Any]) -> Any:

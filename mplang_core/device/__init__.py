@@ -1,0 +1,31 @@
+"""Devices: logical places, what runs on them, and how values move between them."""
+
+from mplang_core.device import ppu as _ppu
+from mplang_core.device.api import device, put, reveal, seal
+from mplang_core.device.cluster import ClusterSpec, DeviceSpec, Node
+from mplang_core.device.kinds import (
+    PARTY,
+    Device,
+    DeviceKind,
+    Transfer,
+    add_transfer,
+    device_kinds,
+    transfers,
+)
+
+__all__ = [
+    "PARTY",
+    "ClusterSpec",
+    "Device",
+    "DeviceKind",
+    "DeviceSpec",
+    "Node",
+    "Transfer",
+    "add_transfer",
+    "device",
+    "device_kinds",
+    "put",
+    "reveal",
+    "seal",
+    "transfers",
+]

@@ -1,0 +1,280 @@
+"""Device-level programming: run here, put there, seal, reveal."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any, cast
+
+from mplang_core.device.cluster import ClusterSpec
+from mplang_core.device.kinds import PARTY, Device, Spelling, device_kinds, transfers
+from mplang_core.edsl import MPContext, MPObject, constant, find_ctx, with_ctx
+from mplang_core.edsl.function import is_function
+from mplang_core.edsl.peval import run_program
+from mplang_core.edsl.source import at
+from mplang_core.edsl.tracer import is_literal, read_args
+from mplang_core.errors import DisclosureError, FeCapabilityError, TraceError
+from mplang_core.feop import fe_materialize, flatten, is_feop, meta_of, unflatten, unmet
+from mplang_core.simp.api import pcall_static
+from mplang_core.types import Form
+
+__all__ = ["device", "put", "reveal", "seal"]
+
+
+def device(name: str | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Run functions on a device.
+
+    Args:
+        name: the device; without it, the one that the arguments are on, or the protected
+            one that they can all move to by themselves.
+
+    Returns:
+        A decorator. The decorated function takes nests of values and literals. What is on
+        another device moves here if that discloses nothing (into protection), or is
+        refused. What it returns is on the device.
+
+    Raises:
+        ConfigError: there is no such device.
+        DisclosureError: an argument would be disclosed by moving it here.
+        FeCapabilityError: the device cannot run the function; says why.
+
+    Example:
+        >>> import mplang_core as mp
+        >>> def program():
+        ...     x = mp.put("P0", [1.0, 2.0])
+        ...     return mp.device("P0")(lambda x: x * 2)(x)
+        >>> with mp.Simulator(mp.ClusterSpec.simple(1)) as sim:
+        ...     mp.fetch(sim, mp.evaluate(sim, program))
+        array([2., 4.])
+    """
+
+    def on(fn: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(fn)
+        def run(*args: Any, **kwargs: Any) -> Any:
+            leaves, spec = flatten(args)
+            ctx = find_ctx(leaves)
+            with with_ctx(ctx):
+                target = _infer(ctx, leaves) if name is None else _device(ctx, name)
+                here = [_bring(ctx, leaf, target) for leaf in leaves]
+                result = _run(ctx, target, fn, unflatten(spec, here), kwargs)
+                outs, out_spec = flatten(result)
+                return unflatten(out_spec, [ctx.place(out, target) for out in outs])
+
+        return run
+
+    return on
+
+
+def put(target: str, x: Any) -> Any:
+    """Move values to a device, saying so.
+
+    Args:
+        target: the device. To a ``PPU``, plain values are handed to its party; to an
+            ``SPU``, they are shared out.
+        x: a nest of values and literals.
+
+    Returns:
+        The same nest, on the device.
+
+    Raises:
+        DisclosureError: a protected value is to be put in plain; that is ``reveal``.
+    """
+    return _map(x, lambda ctx, leaf: _move(ctx, leaf, _device(ctx, target), "put"))
+
+
+def seal(x: Any, to: str | None = None) -> Any:
+    """Move values into protection.
+
+    Args:
+        x: a nest of values and literals.
+        to: the protected device; without it, the only one of the cluster.
+
+    Raises:
+        TraceError: the device protects nothing, or there is none, or there are several.
+    """
+
+    def move(ctx: MPContext, leaf: Any) -> MPObject:
+        target = _protected(ctx) if to is None else _device(ctx, to)
+        if target.kind.form is Form.PLAIN:
+            raise TraceError(f"{at()}seal: {target} holds values in plain; mp.put is for that")
+        return _move(ctx, leaf, target, "put")
+
+    return _map(x, move)
+
+
+def reveal(x: Any, to: str | None = None) -> Any:
+    """Disclose values, saying so.
+
+    Args:
+        x: a nest of values.
+        to: the device that gets them in plain; without it, all parties do.
+
+    Returns:
+        The same nest, on the device, or on none where all hold it.
+    """
+
+    def move(ctx: MPContext, leaf: Any) -> MPObject:
+        target = None if to is None else _device(ctx, to)
+        if target is not None and target.kind.form is not Form.PLAIN:
+            raise TraceError(f"{at()}reveal: {target} holds no plain values; mp.seal is for that")
+        return _move(ctx, leaf, target, "reveal")
+
+    return _map(x, move)
+
+
+# -- moving
+
+
+def _map(x: Any, move: Callable[[MPContext, Any], MPObject]) -> Any:
+    leaves, spec = read_args((x,), {})
+    ctx = find_ctx(leaves)
+    with with_ctx(ctx):
+        (args, _) = unflatten(spec, [move(ctx, leaf) for leaf in leaves])
+    return args[0]
+
+
+def _move(ctx: MPContext, leaf: Any, dst: Device | None, said: Spelling) -> MPObject:
+    """Move one value, if what the program says suffices for it."""
+    if not isinstance(leaf, MPObject):
+        parties = None
+        if dst is not None and dst.kind.form is Form.PLAIN:
+            parties = dst.mask
+        return _move(ctx, constant(leaf, parties=parties), dst, said)
+    leaf = ctx.adopt(leaf)
+    src = cast("Device | None", leaf.device)
+    if src == dst and (dst is not None or leaf.pmask == ctx.mask):
+        return leaf
+    way = transfers.get(f"{_kind(src)}->{_kind(dst)}")
+    if way is None:
+        raise TraceError(f"{at()}there is no way from {_name(src)} to {_name(dst)}")
+    needed = way.needs(leaf, src, dst)
+    if not _suffices(said, needed):
+        raise DisclosureError(_refusal(leaf, src, dst, needed))
+    return ctx.place(way.move(leaf, src, dst), dst)
+
+
+def _suffices(said: Spelling, needed: Spelling) -> bool:
+    order: tuple[Spelling, ...] = ("auto", "put", "reveal")
+    return order.index(needed) <= order.index(said)
+
+
+def _refusal(leaf: MPObject, src: Device | None, dst: Device | None, needed: Spelling) -> str:
+    name = dst.name if dst is not None else "all parties"
+    if needed == "reveal":
+        how = f"mp.reveal(x, to={name!r})" if dst is not None else "mp.reveal(x)"
+    else:
+        how = f"mp.put({name!r}, x)"
+    return (
+        f"{at()}{leaf!r} is on {_name(src)}; on {_name(dst)} its plain data would be "
+        f"disclosed. If that is meant, write {how}"
+    )
+
+
+def _bring(ctx: MPContext, leaf: Any, dst: Device) -> Any:
+    """Have an argument at a device. Literals that are numbers are compiled in."""
+    if isinstance(leaf, MPObject):
+        here = ctx.adopt(leaf)
+        public = here.device is None and here.base_type.form is Form.PLAIN
+        if public and here.pmask is not None and dst.mask <= here.pmask:
+            return here  # known to all members
+        return _move(ctx, here, dst, "auto")
+    if is_literal(leaf) and hasattr(leaf, "shape"):
+        return constant(leaf, parties=dst.mask)
+    return leaf
+
+
+# -- running
+
+
+def _run(ctx: MPContext, target: Device, fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    if is_function(fn):
+        if target.kind.form is not Form.PLAIN:
+            raise FeCapabilityError(
+                f"{at()}an @mp.function is a program of several values; {target} runs feops and "
+                "plain Python functions. Call it without a device, or drop the decorator"
+            )
+        return pcall_static(target.mask, fn, *args, **kwargs)
+    members = len(target.mask)
+    if is_feop(fn):
+        _check_feop(ctx, target, fn)
+    program = fe_materialize(
+        fn, *args, kind=target.kind.name, members=members, config=target.config, **kwargs
+    )
+    return run_program(program, target.mask)
+
+
+def _check_feop(ctx: MPContext, target: Device, fn: Any) -> None:
+    meta = meta_of(fn)
+    reasons = unmet(meta, target.kind.name, len(target.mask))
+    if not reasons:
+        return
+    fitting = [
+        dev.name for dev in _devices(ctx) if not unmet(meta, dev.kind.name, len(dev.mask))
+    ]
+    raise FeCapabilityError(
+        f"{at()}{target} cannot run {meta.name}: {'; '.join(reasons)}. Devices here that can: "
+        f"{', '.join(fitting) or 'none'}"
+    )
+
+
+# -- choosing
+
+
+def _infer(ctx: MPContext, leaves: Iterable[Any]) -> Device:
+    values = [ctx.adopt(leaf) for leaf in leaves if isinstance(leaf, MPObject)]
+    mine = list({value.device.name: value.device for value in values if value.device}.values())
+    if not mine:
+        raise TraceError(
+            f"{at()}no argument is on a device, so none can be inferred; name one, as in "
+            f"mp.device({next(iter(_cluster(ctx).devices))!r})"
+        )
+    if len(mine) == 1:
+        return cast(Device, mine[0])
+    for candidates in (cast("list[Device]", mine), _devices(ctx)):
+        fitting = [dev for dev in candidates if all(_moves_freely(v, dev) for v in values)]
+        if len(fitting) == 1:
+            return fitting[0]
+    names = ", ".join(dev.name for dev in mine)
+    raise DisclosureError(
+        f"{at()}the arguments are on {names}, and no single device takes them all without "
+        "disclosing one; seal or put them first, or name a protected device"
+    )
+
+
+def _moves_freely(value: MPObject, dst: Device) -> bool:
+    if value.device is None or value.device == dst:
+        return True
+    way = transfers.get(f"{_kind(cast(Device, value.device))}->{dst.kind.name}")
+    return way is not None and way.needs(value, value.device, dst) == "auto"
+
+
+def _protected(ctx: MPContext) -> Device:
+    found = [dev for dev in _devices(ctx) if dev.kind.form is not Form.PLAIN]
+    if len(found) == 1:
+        return found[0]
+    names = ", ".join(dev.name for dev in found) or "none"
+    raise TraceError(f"{at()}which device is to protect it? This cluster has: {names}")
+
+
+def _devices(ctx: MPContext) -> list[Device]:
+    """The devices whose kinds are installed."""
+    cluster = _cluster(ctx)
+    return [
+        cluster.device(name) for name, spec in cluster.devices.items() if spec.kind in device_kinds
+    ]
+
+
+def _device(ctx: MPContext, name: str) -> Device:
+    return _cluster(ctx).device(name)
+
+
+def _cluster(ctx: MPContext) -> ClusterSpec:
+    return cast(ClusterSpec, ctx.cluster_spec)
+
+
+def _kind(dev: Device | None) -> str:
+    return PARTY if dev is None else dev.kind.name
+
+
+def _name(dev: Device | None) -> str:
+    return "no device" if dev is None else str(dev)

@@ -1,0 +1,128 @@
+"""Kinds of devices, and the ways between them. Core brings ``PPU``, plugins the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from mplang_core.edsl import MPObject
+from mplang_core.mask import Mask
+from mplang_core.namespace import Namespace
+from mplang_core.strict import StrictModel
+from mplang_core.types import Form
+
+__all__ = [
+    "PARTY",
+    "Device",
+    "DeviceKind",
+    "Spelling",
+    "Transfer",
+    "add_transfer",
+    "device_kinds",
+    "transfers",
+]
+
+PARTY = "party"
+"""Stands in a transfer for values that are on no device: held by parties, in plain."""
+
+Spelling: TypeAlias = Literal["auto", "put", "reveal"]
+"""What the program must say for a value to move: nothing, ``put``, or ``reveal``."""
+
+
+class NoConfig(StrictModel):
+    """The configuration of a device that has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceKind:
+    """A kind of device.
+
+    Attributes:
+        name: as in a cluster's description, ``"SPU"``.
+        form: how its members see the values on it.
+        config: the model of its configuration.
+        members: how many it takes, from and to; ``None`` for any number.
+        check: returns why a configuration does not suit a number of members, or ``None``.
+        doc: one line.
+    """
+
+    name: str
+    form: Form
+    config: type[StrictModel] = NoConfig
+    members: tuple[int, int | None] = (1, 1)
+    check: Callable[[Any, int], str | None] = lambda config, members: None
+    doc: str = ""
+
+    def refuses(self, members: int) -> str | None:
+        """Return why it does not take so many members, or ``None``."""
+        low, high = self.members
+        if members < low or (high is not None and members > high):
+            wanted = f"{low}" if low == high else f"{low} to {high or 'any number of'}"
+            return f"a {self.name} has {wanted} members, got {members}"
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A device of a cluster.
+
+    Attributes:
+        name: unique in the cluster, ``"SP0"``.
+        kind: what it is.
+        mask: its members.
+        config: its configuration, an instance of the kind's model.
+    """
+
+    name: str
+    kind: DeviceKind
+    mask: Mask
+    config: Any = field(default=None)
+
+    def apply(self, fn: Callable[..., Any], *args: Any) -> Any:
+        """Run a function where its arguments are; an operator on a value comes here."""
+        from mplang_core.device.api import device
+
+        return device()(fn)(*args)
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.kind.name} of {self.mask})"
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """A way for values from one kind of device to another.
+
+    Attributes:
+        move: ``move(value, src, dst)`` emits the ops; a device is ``None`` for ``PARTY``.
+        needs: ``needs(value, src, dst)`` is what the program must say for it.
+    """
+
+    move: Callable[[MPObject, Any, Any], MPObject]
+    needs: Callable[[MPObject, Any, Any], Spelling]
+
+
+device_kinds: Namespace[DeviceKind] = Namespace("device kind")
+"""All kinds of devices by name."""
+
+transfers: Namespace[Transfer] = Namespace("transfer")
+"""All ways, by ``"SRC->DST"``."""
+
+
+def add_transfer(
+    src: str,
+    dst: str,
+    needs: Spelling | Callable[[MPObject, Any, Any], Spelling],
+    *,
+    provider: str,
+) -> Callable[[Callable[[MPObject, Any, Any], MPObject]], Callable[[MPObject, Any, Any], MPObject]]:
+    """Add a way from one kind to another; decorates its ``move``."""
+
+    def add(
+        move: Callable[[MPObject, Any, Any], MPObject],
+    ) -> Callable[[MPObject, Any, Any], MPObject]:
+        rule = needs if callable(needs) else lambda value, src, dst: needs
+        transfers.add(f"{src}->{dst}", Transfer(move, rule), provider=provider)
+        return move
+
+    return add

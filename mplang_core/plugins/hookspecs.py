@@ -1,0 +1,118 @@
+"""What a plugin's module may say. Each hook returns data; none runs while a program does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pluggy
+
+from mplang_core.device import DeviceKind
+from mplang_core.feop import Feop
+from mplang_core.ir import OpDef
+from mplang_core.runtime import Kernel, Role
+from mplang_core.simp.backend import BackendSpec
+from mplang_core.types import BaseType
+
+__all__ = ["Dialect", "KernelSpec", "hookimpl"]
+
+PROJECT = "mplang"
+hookspec = pluggy.HookspecMarker(PROJECT)
+hookimpl = pluggy.HookimplMarker(PROJECT)
+"""Marks a function of a plugin's module as the implementation of the hook of its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """Ops and types under one prefix.
+
+    Attributes:
+        name: the prefix of their names.
+        ops: definitions that were not declared by ``@simple_op``.
+        types: base types.
+    """
+
+    name: str
+    ops: Sequence[OpDef] = ()
+    types: Sequence[type[BaseType]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class KernelSpec:
+    """A kernel, and the ops and the role that it is for."""
+
+    opcodes: Sequence[str]
+    kernel: Kernel
+    role: Role = "worker"
+
+
+@hookspec
+def mplang_feops() -> Sequence[Feop]:
+    """Return the plugin's feops.
+
+    Example::
+
+        @simple_op("hello.greet")
+        def greet(x: TensorType) -> TensorType:
+            return x
+
+        @hookimpl
+        def mplang_feops():
+            return [greet]
+    """
+    raise NotImplementedError
+
+
+@hookspec
+def mplang_dialects() -> Sequence[Dialect]:
+    """Return the plugin's op definitions and types.
+
+    Example::
+
+        @hookimpl
+        def mplang_dialects():
+            return [Dialect("hello", types=[GreetingType])]
+    """
+    raise NotImplementedError
+
+
+@hookspec
+def mplang_kernels() -> Sequence[KernelSpec]:
+    """Return what the plugin's ops do.
+
+    Example::
+
+        def greet(ctx, x):
+            return x
+
+        @hookimpl
+        def mplang_kernels():
+            return [KernelSpec(["hello.greet"], greet)]
+    """
+    raise NotImplementedError
+
+
+@hookspec
+def mplang_devices() -> Sequence[DeviceKind]:
+    """Return the plugin's kinds of devices. Its module adds their transfers.
+
+    Example::
+
+        @hookimpl
+        def mplang_devices():
+            return [DeviceKind("TEE", Form.HANDLE, doc="An attested enclave.")]
+    """
+    raise NotImplementedError
+
+
+@hookspec
+def mplang_backends() -> Sequence[BackendSpec]:
+    """Return the plugin's ways to reach workers.
+
+    Example::
+
+        @hookimpl
+        def mplang_backends():
+            return [BackendSpec("simulator", Simulator, "All parties in this process.")]
+    """
+    raise NotImplementedError

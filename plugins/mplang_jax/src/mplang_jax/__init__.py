@@ -1,0 +1,5 @@
+"""The JAX frontend: Python functions of arrays become StableHLO, and run on XLA."""
+
+from mplang_jax.frontend import jax_compile, jax_compile_from_data
+
+__all__ = ["jax_compile", "jax_compile_from_data"]

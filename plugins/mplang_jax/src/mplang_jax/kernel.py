@@ -1,0 +1,76 @@
+"""What ``jax.run`` does at a party."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from mplang_core.runtime import KernelContext
+from mplang_jax import ops
+
+__all__ = ["run"]
+
+CACHED = 256  # executables of this process
+
+_compiling = threading.Lock()
+
+
+def run(
+    ctx: KernelContext, *args: Any, code: bytes, x64: bool, jax: str, stablehlo: str
+) -> Any:
+    """Run StableHLO on arrays; the executable is compiled once per process."""
+    import numpy as np
+    from jax.experimental import enable_x64
+
+    with enable_x64(x64):
+        results = executable(code, x64)(*args)
+    outs = tuple(np.asarray(result) for result in results)
+    return outs[0] if len(outs) == 1 else outs
+
+
+def executable(code: bytes, x64: bool) -> Callable[..., Any]:
+    """Return the executable of a code, compiling it at the first use; parties take turns.
+
+    Raises:
+        ValueError: the code calls what may not be called.
+    """
+    with _compiling:
+        return _executable(code, x64)
+
+
+@functools.lru_cache(maxsize=CACHED)
+def _executable(code: bytes, x64: bool) -> Callable[..., Any]:
+    import jax
+
+    from mplang_jax import stablehlo
+
+    text = ops.unpack(code)
+    if stablehlo.check_targets(text):
+        _initialize_lapack()
+    takes, gives = ops.signature(code)
+    avals = [jax.ShapeDtypeStruct(kind.shape, kind.dtype.numpy) for kind in takes]
+    return _without_source(stablehlo.artifact(text), avals, gives)
+
+
+def _without_source(artifact: bytes, avals: list[Any], gives: Any) -> Callable[..., Any]:
+    """Put the code in the place of that of an export with the same signature."""
+    import dataclasses
+
+    import jax
+    import jax.numpy as jnp
+
+    def stand_in(*args: Any) -> list[Any]:
+        return [jnp.zeros(kind.shape, kind.dtype.numpy) for kind in gives]
+
+    template = jax.export.export(jax.jit(stand_in, keep_unused=True))(*avals)
+    loaded = dataclasses.replace(template, mlir_module_serialized=artifact)
+    compiled: Callable[..., Any] = jax.jit(loaded.call).lower(*avals).compile()
+    return compiled
+
+
+def _initialize_lapack() -> None:
+    from jaxlib import lapack
+
+    lapack._lapack.initialize()

@@ -1,0 +1,27 @@
+"""What the core is told of this package. Imports no JAX."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mplang_core.feop import Feop
+from mplang_core.plugins import Dialect, KernelSpec, hookimpl
+from mplang_jax import frontend, kernel, ops
+
+
+@hookimpl
+def mplang_feops() -> Sequence[Feop]:
+    """Provide ``jax.compile``."""
+    return [frontend.jax_compile]
+
+
+@hookimpl
+def mplang_dialects() -> Sequence[Dialect]:
+    """Provide ``jax.run``."""
+    return [Dialect("jax", ops=[ops.RUN])]
+
+
+@hookimpl
+def mplang_kernels() -> Sequence[KernelSpec]:
+    """Provide what ``jax.run`` does at a party."""
+    return [KernelSpec(["jax.run"], kernel.run)]

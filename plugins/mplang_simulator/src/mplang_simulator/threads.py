@@ -1,0 +1,72 @@
+"""A party's thread, and how the threads talk."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import Any
+
+from mplang_core.simp import CommunicatorBase
+
+__all__ = ["PartyThread", "ThreadCommunicator"]
+
+
+class ThreadCommunicator(CommunicatorBase):
+    """Hands values to the mailboxes of the other threads. Values are not copied."""
+
+    def __init__(self, rank: int, world_size: int, timeout: float) -> None:
+        super().__init__(rank, world_size, timeout)
+        self._peers: Sequence[ThreadCommunicator] = ()
+
+    @classmethod
+    def connected(cls, world_size: int, timeout: float) -> list[ThreadCommunicator]:
+        """Return one communicator per party, all connected."""
+        comms = [cls(rank, world_size, timeout) for rank in range(world_size)]
+        for comm in comms:
+            comm._peers = comms
+        return comms
+
+    def send(self, to_rank: int, key: str, data: Any) -> None:
+        """Put a value into another party's mailbox."""
+        self._peers[to_rank].deliver(self.rank, key, data)
+
+    def abort(self, run: str, reason: str) -> None:
+        """End all waiting in a run, at all parties."""
+        for peer in self._peers:
+            peer.stop(run, reason)
+
+
+class PartyThread:
+    """Runs one party's jobs, one after the other. It never keeps the process alive."""
+
+    def __init__(self, name: str) -> None:
+        self._jobs: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None]
+        self._jobs = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name=name, daemon=True)
+        self._thread.start()
+
+    def submit(self, job: Callable[[], Any]) -> Future[Any]:
+        """Have a job run after those before it."""
+        future: Future[Any] = Future()
+        self._jobs.put((job, future))
+        return future
+
+    def stop(self) -> None:
+        """End the thread after the jobs that it has."""
+        self._jobs.put(None)
+
+    def join(self, timeout: float) -> bool:
+        """Wait for the thread's end; tell whether it came."""
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def _work(self) -> None:
+        while (item := self._jobs.get()) is not None:
+            job, future = item
+            try:
+                future.set_result(job())
+            except BaseException as error:
+                future.set_exception(error)
+            del item, job, future  # what the job held is free while the thread waits
