@@ -21,6 +21,7 @@
     │   └── WireError             (ValueError)       bytes that are no program
     └── RunError                  (RuntimeError)
         ├── KernelError                              a kernel raised, or gave what was not promised
+        ├── AdmissionError        (PermissionError)  a party does not let the program run
         ├── PartyError                               one party failed: says which, where and why
         └── CommError             (ConnectionError)
             ├── RecvTimeoutError  (TimeoutError)     a message did not come in time
@@ -33,6 +34,7 @@ from __future__ import annotations
 
 __all__ = [
     "AbortedError",
+    "AdmissionError",
     "CommError",
     "ConfigError",
     "DisclosureError",
@@ -136,6 +138,10 @@ class KernelError(RunError):
     The text is public: it names the op and the class of the cause, never a value. The
     cause itself is ``__cause__``, and stays with its party.
     """
+
+
+class AdmissionError(RunError, PermissionError):
+    """A party does not let a program, or a part of it, run; says by which rule."""
 
 
 class PartyError(RunError):

@@ -208,9 +208,7 @@ def _check_feop(ctx: MPContext, target: Device, fn: Any) -> None:
     reasons = unmet(meta, target.kind.name, len(target.mask))
     if not reasons:
         return
-    fitting = [
-        dev.name for dev in _devices(ctx) if not unmet(meta, dev.kind.name, len(dev.mask))
-    ]
+    fitting = [dev.name for dev in _devices(ctx) if not unmet(meta, dev.kind.name, len(dev.mask))]
     raise FeCapabilityError(
         f"{at()}{target} cannot run {meta.name}: {'; '.join(reasons)}. Devices here that can: "
         f"{', '.join(fitting) or 'none'}"

@@ -149,7 +149,7 @@ class ClusterSpec(StrictModel):
                 f"{', '.join(device_kinds.names())}. Try: pip install mplang-{spec.kind.lower()}"
             )
         mask = self._members(name, spec)
-        return Device(name, kind, mask, _configured(where, kind, spec.config, len(mask)))
+        return Device(name, kind, mask, _configured(where, kind, spec.config, mask))
 
     def _members(self, name: str, spec: DeviceSpec) -> Mask:
         by_name = {node.name: node.rank for node in self.nodes}
@@ -192,15 +192,11 @@ def _default_devices(nodes: Sequence[Any]) -> dict[str, DeviceSpec]:
     return devices
 
 
-def _configured(where: str, kind: DeviceKind, config: Mapping[str, Any], members: int) -> Any:
-    refused = kind.refuses(members)
+def _configured(where: str, kind: DeviceKind, config: Mapping[str, Any], members: Mask) -> Any:
+    refused = kind.refuses(len(members))
     if refused:
         raise ConfigError(f"{where}.members': {refused}")
     try:
-        configured = kind.config(**config)
-    except ConfigError as error:
+        return kind.settle(kind.config(**config), members)
+    except (ConfigError, ValueError) as error:
         raise ConfigError(f"{where}.config': {error}") from None
-    unsuited = kind.check(configured, members)
-    if unsuited:
-        raise ConfigError(f"{where}.config': {unsuited}")
-    return configured

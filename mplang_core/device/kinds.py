@@ -43,7 +43,8 @@ class DeviceKind:
         form: how its members see the values on it.
         config: the model of its configuration.
         members: how many it takes, from and to; ``None`` for any number.
-        check: returns why a configuration does not suit a number of members, or ``None``.
+        settle: returns the configuration completed for the members; raises ``ValueError``
+            where it does not suit them.
         doc: one line.
     """
 
@@ -51,7 +52,7 @@ class DeviceKind:
     form: Form
     config: type[StrictModel] = NoConfig
     members: tuple[int, int | None] = (1, 1)
-    check: Callable[[Any, int], str | None] = lambda config, members: None
+    settle: Callable[[Any, Mask], Any] = lambda config, members: config
     doc: str = ""
 
     def refuses(self, members: int) -> str | None:

@@ -211,7 +211,8 @@ class MPObject(ABC):
 
     def __bool__(self) -> bool:
         self._not_here(
-            "the truth", "for `if` use mp.uniform_cond, for `while` mp.while_loop, with data mp.fetch"
+            "the truth",
+            "for `if` use mp.uniform_cond, for `while` mp.while_loop, with data mp.fetch",
         )
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
@@ -269,9 +270,9 @@ def _define_operators() -> None:
         fn = getattr(operator, name)
         setattr(MPObject, f"__{name.rstrip('_')}__", _binary(fn))
         setattr(MPObject, f"__r{name.rstrip('_')}__", _reflected(fn))
-    for name in "lt le gt ge eq ne".split():
+    for name in ["lt", "le", "gt", "ge", "eq", "ne"]:
         setattr(MPObject, f"__{name}__", _binary(getattr(operator, name)))
-    for name in "neg pos abs invert".split():
+    for name in ["neg", "pos", "abs", "invert"]:
         setattr(MPObject, f"__{name}__", _unary(getattr(operator, name)))
 
 

@@ -99,7 +99,9 @@ def while_loop(
     scope = _scope(ctx)
     cond_tfn, body_tfn = trace(scope, cond_fn, state), trace(scope, body_fn, state)
     if len(cond_tfn.out_vars) != 1:
-        raise TraceError(f"{at()}the condition of a loop gives one value, got {cond_tfn.out_struct}")
+        raise TraceError(
+            f"{at()}the condition of a loop gives one value, got {cond_tfn.out_struct}"
+        )
     leaves, struct = flatten(state)
     _check_state(leaves, struct, body_tfn)
     captures = _union(cond_tfn.captures, body_tfn.captures)
@@ -170,9 +172,7 @@ def _check_state(leaves: list[MPObject], struct: PyTreeDef, body: TracedFunction
             f"got {body.out_struct}"
         )
     paths = optree.treespec_accessors(struct)
-    for path, leaf, out, device in zip(
-        paths, leaves, body.out_vars, body.out_devices, strict=True
-    ):
+    for path, leaf, out, device in zip(paths, leaves, body.out_vars, body.out_devices, strict=True):
         if (leaf.type, leaf.device) != (out.type, device):
             raise TraceError(
                 f"{at()}the body of a loop changes {path.codify('state')}: it comes in as "

@@ -97,8 +97,7 @@ def apply(ctx: InterpContext, tfn: TracedFunction, *args: Any, **kwargs: Any) ->
     leaves, struct = read_args(args, kwargs)
     if struct != tfn.in_struct:
         raise TraceError(
-            f"{at()}{tfn.name} was traced for arguments nested as {tfn.in_struct}, "
-            f"got {struct}"
+            f"{at()}{tfn.name} was traced for arguments nested as {tfn.in_struct}, got {struct}"
         )
     inputs = []
     for i, (leaf, expected) in enumerate(zip(leaves, tfn.in_leaves, strict=True)):
@@ -118,9 +117,7 @@ def apply(ctx: InterpContext, tfn: TracedFunction, *args: Any, **kwargs: Any) ->
     return unflatten(tfn.out_struct, outs)
 
 
-def _argument(
-    ctx: InterpContext, tfn: TracedFunction, i: int, leaf: Any, expected: MPType
-) -> Any:
+def _argument(ctx: InterpContext, tfn: TracedFunction, i: int, leaf: Any, expected: MPType) -> Any:
     found: Any
     if isinstance(leaf, MPObject):
         found = leaf.type

@@ -261,7 +261,9 @@ def _is_number_list(x: Any) -> bool:
     return (
         isinstance(x, list)
         and bool(x)
-        and all(isinstance(item, bool | int | float | complex) or _is_number_list(item) for item in x)
+        and all(
+            isinstance(item, bool | int | float | complex) or _is_number_list(item) for item in x
+        )
     )
 
 

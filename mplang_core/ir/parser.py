@@ -1,16 +1,16 @@
 """Programs from text. The grammar, in the order of the rules below::
 
-    program  = "program" STRING "on" mask region [buffers]
-    region   = "(" [VALUE ":" type {"," VALUE ":" type}] ")" "{" {op} "return" [values] "}"
-    op       = [values "="] NAME "(" [values] ")" [attrs] {NAME region} [":" types] ["at" STRING]
-    attrs    = "{" NAME "=" attr {"," NAME "=" attr} "}"
-    attr     = "none" | "true" | "false" | NUMBER | STRING | BUFFER | mask | type
-             | "[" [attr {"," attr}] "]" | "dict" "{" STRING "=" attr … "}"
-             | "dense" "<" type ">" ("[" … "]" | BUFFER)
-    type     = base ["@" (mask | "?")]
-    base     = NAME "[" sizes "]" | NAME "<" [attr {"," attr}] ">"
-    mask     = "{" [INT {"," INT}] "}"
-    buffers  = "buffers" "{" {BUFFER "=" STRING} "}"
+program  = "program" STRING "on" mask region [buffers]
+region   = "(" [VALUE ":" type {"," VALUE ":" type}] ")" "{" {op} "return" [values] "}"
+op       = [values "="] NAME "(" [values] ")" [attrs] {NAME region} [":" types] ["at" STRING]
+attrs    = "{" NAME "=" attr {"," NAME "=" attr} "}"
+attr     = "none" | "true" | "false" | NUMBER | STRING | BUFFER | mask | type
+         | "[" [attr {"," attr}] "]" | "dict" "{" STRING "=" attr … "}"
+         | "dense" "<" type ">" ("[" … "]" | BUFFER)
+type     = base ["@" (mask | "?")]
+base     = NAME "[" sizes "]" | NAME "<" [attr {"," attr}] ">"
+mask     = "{" [INT {"," INT}] "}"
+buffers  = "buffers" "{" {BUFFER "=" STRING} "}"
 """
 
 from __future__ import annotations

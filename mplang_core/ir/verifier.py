@@ -79,9 +79,7 @@ def _verify_op(op: Operation, defined: set[Value], world: Mask, level: Level) ->
     op_def = op_defs.get(op.opcode)
     if op_def is not None:
         if op_def.level is not level:
-            raise TypeError(
-                f"it stands at {op_def.level.value} level, not at {level.value} level"
-            )
+            raise TypeError(f"it stands at {op_def.level.value} level, not at {level.value} level")
         for name, region_level in op_def.regions.items():
             if name in op.regions:
                 _verify_graph(op.regions[name], world, region_level)

@@ -7,8 +7,9 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from mplang_core.errors import KernelError, MPLangError
+from mplang_core.errors import KernelError, MPLangError, RunError
 from mplang_core.ir import Operation, Program, verify
+from mplang_core.mask import Mask
 from mplang_core.runtime.kernels import KernelTable
 from mplang_core.runtime.plan import Plan, Step, make_plan
 
@@ -60,6 +61,22 @@ class KernelContext:
     def op(self) -> Operation:
         """The op that runs now."""
         return self.step.op
+
+    @property
+    def parties(self) -> Mask:
+        """The parties that run the ``pcall`` around this op together.
+
+        Raises:
+            RunError: it is known to no party who else runs it.
+        """
+        ctx: KernelContext | None = self._parent
+        parties = ctx.step.attrs.get("parties") if ctx is not None else None
+        if not isinstance(parties, Mask):
+            raise RunError(
+                f"{self.op.opcode} is run by several parties together, so it stands in a "
+                "pcall_static that names them"
+            )
+        return parties
 
     @property
     def key(self) -> str:
@@ -159,10 +176,12 @@ def _run_step(step: Step, slots: list[Any], ctx: KernelContext) -> None:
             if wrong:
                 raise KernelError(f"the kernel broke its promise: {wrong}")
     except MPLangError as error:
-        raise _located(error, step.op) from error.__cause__
+        _locate(error, step.op)
+        raise
     except Exception as error:
         failure = KernelError(f"{type(error).__name__} in the kernel of {step.op.opcode}")
-        raise _located(failure, step.op) from error
+        _locate(failure, step.op)
+        raise failure from error
     for slot in step.dead:
         slots[slot] = None
     for slot, value in zip(step.outs, result, strict=True):
@@ -170,9 +189,8 @@ def _run_step(step: Step, slots: list[Any], ctx: KernelContext) -> None:
             slots[slot] = value
 
 
-def _located(error: MPLangError, op: Operation) -> MPLangError:
+def _locate(error: MPLangError, op: Operation) -> None:
     """Note the innermost op that an error comes from; outer ops leave it as it is."""
     if getattr(error, "op", None) is None:
         error.op = op.opcode  # type: ignore[attr-defined]
         error.location = str(op.location) if op.location else None  # type: ignore[attr-defined]
-    return error

@@ -7,7 +7,15 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 from mplang_core.namespace import Namespace
 
-__all__ = ["Kernel", "KernelTable", "Role", "host_kernels", "kernel", "launch_kernels", "worker_kernels"]
+__all__ = [
+    "Kernel",
+    "KernelTable",
+    "Role",
+    "host_kernels",
+    "kernel",
+    "launch_kernels",
+    "worker_kernels",
+]
 
 Role: TypeAlias = Literal["host", "worker"]
 
@@ -32,7 +40,9 @@ _TABLES = {"host": host_kernels, "worker": worker_kernels}
 K = TypeVar("K", bound=Kernel)
 
 
-def kernel(*opcodes: str, role: Role = "worker", table: KernelTable | None = None) -> Callable[[K], K]:
+def kernel(
+    *opcodes: str, role: Role = "worker", table: KernelTable | None = None
+) -> Callable[[K], K]:
     """Bind a function to ops, for all interpreters of a role or for one table only.
 
     The function takes a :class:`~mplang_core.runtime.KernelContext`, the operands by

@@ -156,7 +156,9 @@ class SimpHost(Interpreter, InterpContext):
                 for rank in ranks
             ]
         results = self._collect(run, futures)
-        failures = [(r, e) for r, e in zip(ranks, results, strict=True) if isinstance(e, BaseException)]
+        failures = [
+            (r, e) for r, e in zip(ranks, results, strict=True) if isinstance(e, BaseException)
+        ]
         if failures:
             raise self._explain(failures)
         return [HostVar(values) for values in zip(*results, strict=True)]  # type: ignore[arg-type]
@@ -167,7 +169,9 @@ class SimpHost(Interpreter, InterpContext):
             return error
         op, where = getattr(error, "op", None), getattr(error, "location", None)
         text = str(error) if isinstance(error, MPLangError) else type(error).__name__
-        message = f"party {rank} failed" + (f" in {op}" if op else "") + (f" at {where}" if where else "")
+        message = (
+            f"party {rank} failed" + (f" in {op}" if op else "") + (f" at {where}" if where else "")
+        )
         failure = PartyError(f"{message}: {text}", rank=rank, op=op, location=where)
         failure.__cause__ = error.__cause__ if isinstance(error, KernelError) else error
         return failure

@@ -9,6 +9,7 @@ from mplang_core import FeProgram, FeSignature, PFunction, TensorType, feop
 from mplang_core.edsl.source import at
 from mplang_core.errors import MPLangError, TraceError
 from mplang_core.feop import Capabilities, flatten, unflatten
+from mplang_core.ir.code import pack
 from mplang_core.types import BaseType
 
 __all__ = ["jax_compile", "jax_compile_from_data"]
@@ -85,7 +86,7 @@ def jax_compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
 
         const_avals = [jax.ShapeDtypeStruct(c.shape, c.dtype) for c in consts]
         lowered = jax.jit(with_consts, keep_unused=True).lower(*avals, *const_avals)
-        code = ops.pack(stablehlo.canonical(lowered.as_text()))
+        code = pack(stablehlo.canonical(lowered.as_text()))
     takes, gives = ops.signature(code)
     attrs = {
         "code": code,

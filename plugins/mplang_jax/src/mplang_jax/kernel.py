@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from mplang_core.ir.code import unpack
 from mplang_core.runtime import KernelContext
 from mplang_jax import ops
 
@@ -17,9 +18,7 @@ CACHED = 256  # executables of this process
 _compiling = threading.Lock()
 
 
-def run(
-    ctx: KernelContext, *args: Any, code: bytes, x64: bool, jax: str, stablehlo: str
-) -> Any:
+def run(ctx: KernelContext, *args: Any, code: bytes, x64: bool, jax: str, stablehlo: str) -> Any:
     """Run StableHLO on arrays; the executable is compiled once per process."""
     import numpy as np
     from jax.experimental import enable_x64
@@ -46,7 +45,7 @@ def _executable(code: bytes, x64: bool) -> Callable[..., Any]:
 
     from mplang_jax import stablehlo
 
-    text = ops.unpack(code)
+    text = unpack(code)
     if stablehlo.check_targets(text):
         _initialize_lapack()
     takes, gives = ops.signature(code)

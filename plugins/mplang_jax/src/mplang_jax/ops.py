@@ -4,42 +4,18 @@ from __future__ import annotations
 
 import functools
 import re
-import zlib
 from collections.abc import Sequence
 
 from mplang_core import DType, Mask, TensorType
 from mplang_core.ir import AnyType, Attr, OpDef, Operation
+from mplang_core.ir.code import unpack
 
-__all__ = ["RUN", "pack", "signature", "unpack"]
-
-MAX_CODE = 64 << 20  # bytes of StableHLO text
+__all__ = ["RUN", "signature"]
 
 _MAIN = re.compile(r"func\.func public @main\((.*?)\)(?: -> (.*?))? (?:attributes .*?)?\{\n")
 _TENSOR = re.compile(r"tensor<((?:\d+x)*)([a-z]+\d*(?:<f\d+>)?)>")
 _ELEMENTS = {"i1": "bool", **{f"ui{n}": f"u{n}" for n in (8, 16, 32, 64)}}
 _ELEMENTS |= {"complex<f32>": "c64", "complex<f64>": "c128"}
-
-
-def pack(text: str) -> bytes:
-    """Compress StableHLO text for an attribute."""
-    return zlib.compress(text.encode(), 9)
-
-
-@functools.lru_cache(maxsize=64)
-def unpack(code: bytes) -> str:
-    """Return the StableHLO text of an attribute.
-
-    Raises:
-        ValueError: it is damaged, or larger than 64 MiB.
-    """
-    stream = zlib.decompressobj()
-    try:
-        data = stream.decompress(code, MAX_CODE)
-        if not stream.eof:
-            raise ValueError(f"the code is cut short, or larger than {MAX_CODE} bytes")
-        return data.decode()
-    except (zlib.error, UnicodeDecodeError) as error:
-        raise ValueError(f"the code is no compressed text: {error}") from error
 
 
 @functools.lru_cache(maxsize=1024)

@@ -1,0 +1,45 @@
+# Everything here sets itself up: it needs Python 3.11, make and a package registry.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+PLUGINS := mplang_simulator mplang_jax mplang_spu
+PACKAGES := -e ".[dev,examples]" $(foreach p,$(PLUGINS),-e plugins/$(p))
+SOURCES := mplang_core $(foreach p,$(PLUGINS),plugins/$(p)/src/$(p))
+STAMP := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-slow lint bench clean
+
+help: ## show this
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## make .venv with everything in it
+
+$(STAMP): pyproject.toml constraints.txt $(wildcard plugins/*/pyproject.toml)
+	@echo "==> setting up $(VENV) with $$($(PYTHON) --version) (about a minute, once)"
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11) and "mplang needs Python 3.11; make PYTHON=/path/to/python3.11")'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "==> installing the core, the plugins and the tools, pinned by constraints.txt"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt $(PACKAGES)
+	@touch $@
+
+demo: setup ## two hospitals train one model on shared secrets
+	@$(BIN)/python examples/vertical_lr.py $(ARGS)
+
+test: setup ## run the tests
+	@$(BIN)/python -m pytest -m "not slow" $(ARGS)
+
+test-slow: setup ## run the slow tests, too
+	@$(BIN)/python -m pytest $(ARGS)
+
+lint: setup ## format, style, types, layers
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy $(SOURCES)
+	@$(BIN)/lint-imports
+
+bench: setup ## measure
+	@for file in benchmarks/bench_*.py; do echo "==> $$file"; $(BIN)/python $$file || exit 1; done
+
+clean: ## remove what setup and the tests made
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

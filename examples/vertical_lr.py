@@ -1,0 +1,240 @@
+"""Two hospitals train one model on data that neither may see whole.
+
+Hospital A (party 0) has some columns of scikit-learn's breast cancer data, hospital B
+(party 1) has the others and the diagnoses. Each standardizes its own columns in plain JAX.
+Logistic regression is trained on secret shares (SPU); the model stays shared, too. Only
+the predictions for the test patients are revealed, to hospital B, which has the diagnoses.
+
+With ``--parties 3`` a third party joins the computation. It brings no data, and learns none.
+
+    python examples/vertical_lr.py --parties 3 --protocol ABY3
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import json
+import sys
+import time
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+from sklearn.datasets import load_breast_cancer
+
+import mplang_core as mp
+
+RATE = 1.0
+TOLERANCE = 0.005
+
+# -- what each party runs, in plain JAX
+
+
+def standardize(train, test):
+    """Scale columns to mean 0 and deviation 1, by what is known of the training patients."""
+    mean, deviation = train.mean(axis=0), train.std(axis=0)
+    return (train - mean) / deviation, (test - mean) / deviation
+
+
+def auc(score, label):
+    """Return how often a sick patient is scored above a healthy one (the area under ROC)."""
+    above = (score[:, None] > score[None, :]) + 0.5 * (score[:, None] == score[None, :])
+    pairs = (label[:, None] == 1) & (label[None, :] == 0)
+    return (above * pairs).sum() / pairs.sum()
+
+
+# -- what they run together, on shares
+
+
+def epoch(weights, x, y):
+    """One step of gradient descent over all training patients."""
+    w, b = weights
+    error = jax.nn.sigmoid(x @ w + b) - y
+    return w - RATE * (x.T @ error) / x.shape[0], b - RATE * error.mean()
+
+
+def predict(weights, x):
+    """Return the probability of a diagnosis."""
+    w, b = weights
+    return jax.nn.sigmoid(x @ w + b)
+
+
+# -- the program over all of it
+
+
+def make_program(epochs: int, columns: int):
+    """Return the multi-party program; its arguments are values at the hospitals."""
+
+    def vertical_lr(a_train, a_test, b_train, b_test, y_train, y_test):
+        a_train, a_test = mp.device("P0")(standardize)(a_train, a_test)
+        b_train, b_test = mp.device("P1")(standardize)(b_train, b_test)
+        x_train = mp.device("SP0")(lambda a, b: jnp.hstack([a, b]))(a_train, b_train)
+        x_test = mp.device("SP0")(lambda a, b: jnp.hstack([a, b]))(a_test, b_test)
+        y_train = mp.seal(y_train)
+        weights = mp.seal((np.zeros(columns, np.float32), np.float32(0)))
+        for _ in range(epochs):
+            weights = mp.device("SP0")(epoch)(weights, x_train, y_train)
+        scores = mp.device("SP0")(predict)(weights, x_test)
+        scores = mp.reveal(scores, to="P1")
+        return mp.device("P1")(auc)(scores, y_test)
+
+    return vertical_lr
+
+
+def load() -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Return what each hospital has, and the plain whole for comparison."""
+    data = load_breast_cancer()
+    order = np.random.default_rng(0).permutation(len(data.target))
+    x, y = data.data[order].astype(np.float32), data.target[order].astype(np.float32)
+    train, test = slice(0, 455), slice(455, None)
+    half = x.shape[1] // 2
+    parts = {
+        "a_train": x[train, :half],
+        "a_test": x[test, :half],
+        "b_train": x[train, half:],
+        "b_test": x[test, half:],
+        "y_train": y[train],
+        "y_test": y[test],
+    }
+    return parts, np.array([x.shape[1]])
+
+
+def plain(parts: dict[str, np.ndarray], epochs: int) -> float:
+    """Train the same model in plain NumPy, on all columns in one place."""
+    train = np.hstack([parts["a_train"], parts["b_train"]]).astype(np.float64)
+    test = np.hstack([parts["a_test"], parts["b_test"]]).astype(np.float64)
+    train, test = (train - train.mean(0)) / train.std(0), (test - train.mean(0)) / train.std(0)
+    w, b = np.zeros(train.shape[1]), 0.0
+    for _ in range(epochs):
+        error = 1 / (1 + np.exp(-(train @ w + b))) - parts["y_train"]
+        w, b = w - RATE * train.T @ error / len(train), b - RATE * error.mean()
+    return float(auc(test @ w + b, parts["y_test"]))
+
+
+# -- showing it
+
+
+def show_placement(console: Console, program: mp.Program) -> None:
+    """Print where each line of the program runs and by which ops, from the program itself."""
+    lines: dict[int, collections.Counter[str]] = {}
+    parties: dict[int, mp.Mask] = {}
+    for op in program.graph.ops:
+        line = op.location.line
+        body = op.regions.get("do")
+        name = body.ops[0].opcode if body else op.opcode
+        lines.setdefault(line, collections.Counter())[name] += 1
+        parties[line] = parties.get(line, mp.Mask()) | op.outputs[0].type.pmask
+    with open(__file__, encoding="utf-8") as file:
+        source = file.read().split("\n")
+    table = Table("line", "source", "parties", "ops", title="Placement of each step")
+    for line, ops in lines.items():
+        shown = "\n".join(f"{name} ×{n}" if n > 1 else name for name, n in ops.items())
+        table.add_row(str(line), Text(source[line - 1].strip()), str(parties[line]), shown)
+    console.print(table)
+
+
+class EpochBar:
+    """Advances a progress bar as the epochs of a running program end."""
+
+    def __init__(self, progress: Progress, program: mp.Program, epochs: int) -> None:
+        lines = collections.Counter(
+            op.location for op in program.graph.ops if self._runs_on_spu(op)
+        )
+        self._epoch = lines.most_common(1)[0][0]  # the line that runs most often
+        self._progress = progress
+        self._task = progress.add_task("training", total=epochs)
+
+    @staticmethod
+    def _runs_on_spu(op: Any) -> bool:
+        return "do" in op.regions and op.regions["do"].ops[0].opcode == "spu.run_jax"
+
+    def op_started(self, op: Any, index: int, total: int) -> None:
+        """Nothing to show yet."""
+
+    def op_finished(self, op: Any, index: int, total: int) -> None:
+        """Count an epoch."""
+        if op.location == self._epoch and self._runs_on_spu(op):
+            self._progress.advance(self._task)
+
+
+def main() -> int:
+    """Run the demo."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--parties", type=int, choices=(2, 3), default=2)
+    parser.add_argument("--protocol", choices=("CHEETAH", "ABY3", "SEMI2K"))
+    parser.add_argument("--epochs", type=int, default=20)
+    parser.add_argument("--json", metavar="FILE", help="write the figures there")
+    args = parser.parse_args()
+    if args.epochs < 1:
+        parser.error("--epochs is at least 1")
+    console = Console()
+
+    names = ["hospital_a", "hospital_b", "helper"][: args.parties]
+    config = {"protocol": args.protocol} if args.protocol else {}
+    try:
+        cluster = mp.ClusterSpec.from_dict(
+            {
+                "nodes": [{"name": name} for name in names],
+                "devices": {
+                    "P0": {"kind": "PPU", "members": ["hospital_a"]},
+                    "P1": {"kind": "PPU", "members": ["hospital_b"]},
+                    "SP0": {"kind": "SPU", "members": names, "config": config},
+                },
+            }
+        )
+    except mp.errors.ConfigError as error:
+        parser.error(str(error))
+    protocol = cluster.device("SP0").config.protocol
+    parts, columns = load()
+
+    begin = time.perf_counter()
+    with mp.Simulator(cluster) as sim:
+        with mp.with_ctx(sim):  # the data is at the hospitals, not in the program
+            values = {
+                name: mp.put("P0" if name.startswith("a_") else "P1", data)
+                for name, data in parts.items()
+            }
+        program = mp.compile(make_program(args.epochs, int(columns[0])))
+        traced = program.trace(sim, **values)
+        show_placement(console, traced.program)
+        bar = Progress(
+            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+            TimeElapsedColumn(), console=console,
+        )  # fmt: skip
+        with bar:
+            listener = EpochBar(bar, traced.program, args.epochs)
+            result = mp.evaluate(sim, program, **values, listener=listener)
+        secure = float(mp.fetch(sim, result))
+    seconds = time.perf_counter() - begin
+
+    reference = plain(parts, args.epochs)
+    figures = {
+        "auc": secure,
+        "auc_plain": reference,
+        "seconds": round(seconds, 3),
+        "protocol": protocol,
+        "parties": args.parties,
+        "epochs": args.epochs,
+    }
+    summary = Table("", "AUC", title=f"{protocol}, {args.parties} parties, {seconds:.1f} s")
+    summary.add_row("on secret shares", f"{secure:.4f}")
+    summary.add_row("plain NumPy, all data in one place", f"{reference:.4f}")
+    console.print(summary)
+    if args.json:
+        with open(args.json, "w", encoding="utf-8") as file:
+            json.dump(figures, file, indent=2)
+            file.write("\n")
+    if abs(secure - reference) > TOLERANCE:
+        console.print(f"[red]the two differ by more than {TOLERANCE}")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,66 @@
+"""The configuration of an SPU device."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from pydantic import Field
+
+from mplang_core.mask import Mask
+from mplang_core.strict import StrictModel
+
+__all__ = ["Protocol", "SpuConfig", "settle"]
+
+Protocol: TypeAlias = Literal["SEMI2K", "ABY3", "CHEETAH"]
+
+_BITS = {"FM32": 32, "FM64": 64, "FM128": 128}
+
+
+class SpuConfig(StrictModel):
+    """How an SPU computes.
+
+    Attributes:
+        protocol: ``SEMI2K`` (two parties or more; its first party deals the randomness and
+            is trusted with it, so it is for debugging), ``ABY3`` (three parties, honest
+            majority), ``CHEETAH`` (two parties). By default CHEETAH for two, ABY3 for
+            three, SEMI2K for more.
+        field: the ring of the shares: ``FM32``, ``FM64`` or ``FM128``.
+        fxp_fraction_bits: how many bits of a fixed-point number stand after the point.
+            Numbers beyond about 2^(bits of the field / 2 - 1 - this) overflow silently in
+            products.
+        sigmoid_mode: how the logistic function is approximated: ``real`` is exact to the
+            fixed point, ``seg3`` and ``mm1`` are coarse and fast.
+        exp_mode: likewise for the exponential function.
+        parties: the members' ranks; the device fills it in.
+    """
+
+    protocol: Protocol | None = None
+    field: Literal["FM32", "FM64", "FM128"] = "FM64"
+    fxp_fraction_bits: int = Field(default=18, ge=1)
+    sigmoid_mode: Literal["default", "real", "seg3", "mm1"] = "default"
+    exp_mode: Literal["default", "pade", "taylor"] = "default"
+    parties: tuple[int, ...] = ()
+
+    @property
+    def mask(self) -> Mask:
+        """The members."""
+        return Mask.from_ranks(self.parties)
+
+
+def settle(config: SpuConfig, members: Mask) -> SpuConfig:
+    """Complete a configuration for its members.
+
+    Raises:
+        ValueError: the protocol does not suit their number, or the field the precision.
+    """
+    n = len(members)
+    protocol: Protocol = config.protocol or {2: "CHEETAH", 3: "ABY3"}.get(n, "SEMI2K")  # type: ignore[assignment]
+    wanted = {"ABY3": 3, "CHEETAH": 2}.get(protocol)
+    if wanted is not None and n != wanted:
+        raise ValueError(f"field 'protocol': {protocol} takes {wanted} members, got {n}")
+    if config.fxp_fraction_bits > _BITS[config.field] // 2 - 2:
+        raise ValueError(
+            f"field 'fxp_fraction_bits': a product of two numbers must fit in {config.field}, "
+            f"so at most {_BITS[config.field] // 2 - 2}, got {config.fxp_fraction_bits}"
+        )
+    return config.model_copy(update={"protocol": protocol, "parties": tuple(members)})

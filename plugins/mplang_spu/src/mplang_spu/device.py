@@ -1,0 +1,60 @@
+"""The device kind ``SPU``, and the ways to and from it."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from mplang_core import Form, MPObject, pconv, pshfl_s
+from mplang_core.device import PARTY, Device, DeviceKind, add_transfer
+from mplang_core.edsl.peval import run_program
+from mplang_core.edsl.source import at
+from mplang_core.errors import TraceError
+from mplang_core.mask import Mask
+from mplang_core.types import TensorType
+from mplang_spu.config import SpuConfig, settle
+from mplang_spu.ops import ShareType, make_shares, reconstruct
+
+__all__ = ["SPU"]
+
+PROVIDER = "mplang-spu"
+
+SPU = DeviceKind(
+    "SPU",
+    Form.SHARE,
+    config=SpuConfig,
+    members=(2, None),
+    settle=settle,
+    doc="Secure multi-party computation on secret shares.",
+)
+
+
+@add_transfer("PPU", "SPU", "auto", provider=PROVIDER)
+@add_transfer(PARTY, "SPU", "auto", provider=PROVIDER)
+def share_out(value: MPObject, src: Device | None, dst: Device) -> MPObject:
+    """Split a tensor at one that holds it, and hand each member its share."""
+    if not isinstance(value.base_type, TensorType):
+        raise TraceError(f"{at()}an SPU takes tensors, got {value!r}")
+    if value.pmask is None:
+        raise TraceError(
+            f"{at()}who holds {value!r} is known only at run time; run its pcall at parties "
+            "that are named"
+        )
+    holder = ((value.pmask & dst.mask) or value.pmask).first
+    share = ShareType.of(value.base_type, cast(SpuConfig, dst.config))
+    program = make_shares(value, share=share)
+    pieces = run_program(program, Mask.of(holder))
+    moved = [
+        piece if member == holder else pshfl_s(piece, member, [holder])
+        for piece, member in zip(pieces, dst.mask, strict=True)
+    ]
+    return pconv(moved)
+
+
+@add_transfer("SPU", "PPU", "reveal", provider=PROVIDER)
+@add_transfer("SPU", PARTY, "reveal", provider=PROVIDER)
+def disclose(value: MPObject, src: Device, dst: Device | None) -> MPObject:
+    """Hand the shares of all members to those who may know, and put them together there."""
+    readers = value.ctx.mask if dst is None else dst.mask
+    pieces = [pshfl_s(value, readers, [member] * len(readers)) for member in src.mask]
+    result: Any = run_program(reconstruct(*pieces), readers)
+    return cast(MPObject, result)

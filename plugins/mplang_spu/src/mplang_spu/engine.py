@@ -1,0 +1,117 @@
+"""libspu: its compiler, its links and its runtimes. The only module that imports it."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import spu.libspu as libspu
+from spu.api import Io, Runtime
+
+__all__ = ["compile", "io", "link", "runtime", "runtime_config", "sortable"]
+
+CACHED = 256  # compiled programs of this process
+
+_lowering = threading.RLock()
+
+
+def _quiet() -> None:
+    options = libspu.logging.LogOptions()
+    options.log_level = libspu.logging.LogLevel.ERROR
+    libspu.logging.setup_logging(options)
+
+
+_quiet()
+
+
+@contextlib.contextmanager
+def sortable() -> Iterator[None]:
+    """Have JAX lower sorts without its treatment of NaN and -0.0, which SPU cannot run."""
+    from jax._src.lax import lax
+
+    with _lowering:
+        original = lax._canonicalize_float_for_sort
+        lax._canonicalize_float_for_sort = lambda x: x
+        try:
+            yield
+        finally:
+            lax._canonicalize_float_for_sort = original
+
+
+@functools.lru_cache(maxsize=CACHED)
+def compile(text: str, secret: tuple[bool, ...]) -> bytes:
+    """Compile StableHLO for SPU.
+
+    Args:
+        text: the StableHLO.
+        secret: per operand whether it is a share; otherwise it is public.
+
+    Raises:
+        RuntimeError: SPU has no such op.
+    """
+    visibility = [
+        libspu.Visibility.VIS_SECRET if is_secret else libspu.Visibility.VIS_PUBLIC
+        for is_secret in secret
+    ]
+    source = libspu.CompilationSource(libspu.SourceIRType.STABLEHLO, text, visibility)
+    code: bytes = libspu.compile(source, libspu.CompilerOptions())
+    return code
+
+
+def runtime_config(config: Mapping[str, Any]) -> Any:
+    """Return libspu's form of a configuration."""
+    made = libspu.RuntimeConfig()
+    made.protocol = getattr(libspu.ProtocolKind, config["protocol"])
+    made.field = getattr(libspu.FieldType, config["field"])
+    made.fxp_fraction_bits = config["fxp_fraction_bits"]
+    for name, enum in (("sigmoid_mode", "SigmoidMode"), ("exp_mode", "ExpMode")):
+        mode = config.get(name, "default")
+        if mode != "default":
+            prefix = name.removesuffix("_mode").upper()
+            value = getattr(getattr(libspu.RuntimeConfig, enum), f"{prefix}_{mode.upper()}")
+            setattr(made, "fxp_exp_mode" if name == "exp_mode" else name, value)
+    return made
+
+
+def io(parties: int, protocol: str, field: str, fxp: int) -> Io:
+    """Return what makes and joins shares."""
+    config = {"protocol": protocol, "field": field, "fxp_fraction_bits": fxp}
+    return Io(parties, runtime_config(config))
+
+
+def link(name: str, rank: int, parties: int, timeout: float) -> Any:
+    """Return a link in this process's memory. Its name must be used once per process."""
+    desc = libspu.link.Desc()
+    desc.id = name
+    desc.recv_timeout_ms = int(timeout * 1000)
+    for i in range(parties):
+        desc.add_party(f"P{i}", f"P{i}")
+    return libspu.link.create_mem(desc, rank)
+
+
+def runtime(link: Any, config: Mapping[str, Any]) -> Runtime:
+    """Return a runtime; for one thread, one job at a time."""
+    return Runtime(link, runtime_config(config))
+
+
+def share(meta: bytes, chunks: Sequence[bytes]) -> Any:
+    """Return libspu's form of a share."""
+    made = libspu.Share()
+    made.meta = meta
+    made.share_chunks = list(chunks)
+    return made
+
+
+def visibility(secret: bool) -> Any:
+    """Return libspu's word for secret or public."""
+    return libspu.Visibility.VIS_SECRET if secret else libspu.Visibility.VIS_PUBLIC
+
+
+def executable(code: bytes, inputs: Sequence[str], outputs: Sequence[str]) -> Any:
+    """Return a compiled program with the names of its values."""
+    return libspu.Executable(
+        name="mplang", input_names=list(inputs), output_names=list(outputs), code=code
+    )

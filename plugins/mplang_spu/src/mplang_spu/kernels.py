@@ -1,0 +1,130 @@
+"""What the ops of SPU do at a party."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+
+from mplang_core import Mask
+from mplang_core.errors import AdmissionError, RunError
+from mplang_core.ir.code import unpack
+from mplang_core.runtime import KernelContext
+from mplang_spu.ops import ShareType, check_code
+
+__all__ = ["SpuShare", "make_shares", "reconstruct", "run_jax"]
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class SpuShare:
+    """One party's share of a tensor, as libspu wrote it.
+
+    Attributes:
+        type: what it is a share of, and how.
+        meta: libspu's description of it.
+        chunks: its data.
+    """
+
+    type: ShareType
+    meta: bytes
+    chunks: tuple[bytes, ...]
+
+    def __repr__(self) -> str:
+        return f"SpuShare({self.type})"  # never the data
+
+
+def make_shares(ctx: KernelContext, x: Array, *, share: ShareType) -> tuple[SpuShare, ...]:
+    """Split a tensor into one share per party."""
+    from mplang_spu import engine
+
+    io = engine.io(len(share.parties), share.protocol, share.field, share.fxp)
+    made = io.make_shares(np.asarray(x, order="C"), engine.visibility(True))
+    shares = tuple(SpuShare(share, piece.meta, tuple(piece.share_chunks)) for piece in made)
+    return shares if len(shares) != 1 else shares[0]  # type: ignore[return-value]
+
+
+def reconstruct(ctx: KernelContext, *shares: SpuShare) -> Array:
+    """Put the shares of all parties together."""
+    from mplang_spu import engine
+
+    kind = shares[0].type
+    io = engine.io(len(kind.parties), kind.protocol, kind.field, kind.fxp)
+    pieces = [engine.share(piece.meta, piece.chunks) for piece in shares]
+    value = np.asarray(io.reconstruct(pieces))
+    return value.astype(kind.plain.dtype.numpy, copy=False).reshape(kind.plain.shape)
+
+
+def run_jax(
+    ctx: KernelContext,
+    *args: SpuShare | Array,
+    program: Mapping[str, Any],
+    parties: Mask,
+    config: Mapping[str, Any],
+) -> Any:
+    """Run StableHLO with the other parties."""
+    from mplang_spu import engine
+
+    _admit(ctx, parties, config)
+    text = unpack(program["code"])
+    check_code(text)
+    code = engine.compile(text, tuple(isinstance(arg, SpuShare) for arg in args))
+    ins = [f"in{i}" for i in range(len(args))]
+    outs = [f"out{i}" for i in range(len(ctx.step.outs))]
+    with _runtime(ctx, parties, config) as runtime:
+        for name, arg in zip(ins, args, strict=True):
+            runtime.set_var(name, _load(ctx, arg, parties, config))
+        runtime.run(engine.executable(code, ins, outs))
+        pieces = [runtime.get_var(name) for name in outs]
+        for name in (*ins, *outs):
+            runtime.del_var(name)
+    results = tuple(
+        SpuShare(cast(ShareType, kind), piece.meta, tuple(piece.share_chunks))
+        for kind, piece in zip(ctx.step.checks, pieces, strict=True)
+    )
+    return results[0] if len(results) == 1 else results
+
+
+def _admit(ctx: KernelContext, parties: Mask, config: Mapping[str, Any]) -> None:
+    if ctx.parties != parties:
+        raise RunError(f"the program is for the parties {parties}, but {ctx.parties} run it")
+    if config["protocol"] == "SEMI2K" and not ctx.interpreter.insecure:
+        raise AdmissionError(
+            "SEMI2K trusts its first party with the randomness, so it is for debugging only; "
+            "use CHEETAH (2 parties) or ABY3 (3), or set insecure: true at every worker"
+        )
+
+
+def _load(ctx: KernelContext, arg: Any, parties: Mask, config: Mapping[str, Any]) -> Any:
+    from mplang_spu import engine
+
+    if isinstance(arg, SpuShare):
+        return engine.share(arg.meta, arg.chunks)
+    io = engine.io(len(parties), config["protocol"], config["field"], config["fxp_fraction_bits"])
+    mine = parties.global_to_relative_rank(ctx.interpreter.rank)
+    return io.make_shares(np.asarray(arg, order="C"), engine.visibility(False))[mine]
+
+
+@contextlib.contextmanager
+def _runtime(ctx: KernelContext, parties: Mask, config: Mapping[str, Any]) -> Iterator[Any]:
+    """Lend this party's runtime, which is kept from job to job; after a failure it is not."""
+    from mplang_spu import engine
+
+    worker = ctx.interpreter
+    settings = json.dumps(dict(config), sort_keys=True)
+    key = ("spu", parties, settings)
+    if key not in worker.resources:
+        rank = parties.global_to_relative_rank(worker.rank)
+        name = f"{worker.session}/{parties.bits:x}/{settings}"
+        link = engine.link(name, rank, len(parties), worker.timeout)
+        worker.resources[key] = engine.runtime(link, config)
+    try:
+        yield worker.resources[key]
+    except BaseException:
+        del worker.resources[key]
+        raise

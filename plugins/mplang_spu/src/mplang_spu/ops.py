@@ -1,0 +1,293 @@
+"""The ops and the type of SPU. Imports neither SPU nor JAX."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from mplang_core import (
+    BaseType,
+    FeProgram,
+    FeSignature,
+    Form,
+    Mask,
+    PFunction,
+    TensorType,
+    feop,
+    registry,
+    simple_op,
+)
+from mplang_core.edsl.source import at
+from mplang_core.errors import FeConfigError, TraceError
+from mplang_core.feop import Capabilities, flatten, unflatten
+from mplang_core.ir import AnyType, Attr, OpDef, Operation, Value, op_defs
+from mplang_core.ir.code import unpack
+from mplang_spu.config import SpuConfig
+
+__all__ = [
+    "RECONSTRUCT",
+    "RUN_JAX",
+    "ShareType",
+    "check_code",
+    "make_shares",
+    "reconstruct",
+    "run_jax",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ShareType(BaseType):
+    """One party's share of a tensor.
+
+    Attributes:
+        plain: what is shared.
+        parties: who holds the shares.
+        protocol: how they are made.
+        field: the ring that they are in.
+        fxp: the fraction bits of its fixed-point numbers.
+    """
+
+    name: ClassVar[str] = "spu.share"
+    form: ClassVar[Form] = Form.SHARE
+
+    plain: TensorType
+    parties: Mask
+    protocol: str
+    field: str
+    fxp: int
+
+    @classmethod
+    def of(cls, plain: TensorType, config: SpuConfig) -> ShareType:
+        """Return the type of shares on a device of that configuration."""
+        return cls(plain, config.mask, str(config.protocol), config.field, config.fxp_fraction_bits)
+
+    def params(self) -> tuple[Any, ...]:
+        """Return the plain type, the parties, and how they share."""
+        return (self.plain, self.parties, self.protocol, self.field, self.fxp)
+
+    @classmethod
+    def from_params(cls, params: Sequence[Any]) -> ShareType:
+        """Make the type of what :meth:`params` gives."""
+        plain, parties, protocol, field, fxp = params
+        if not (
+            isinstance(plain, TensorType)
+            and isinstance(parties, Mask)
+            and isinstance(protocol, str)
+            and isinstance(field, str)
+            and type(fxp) is int
+        ):
+            raise ValueError("a share has a tensor, parties, protocol, field and fraction bits")
+        return cls(plain, parties, protocol, field, fxp)
+
+    def mismatch(self, value: Any) -> str | None:
+        """Compare the shape and the parties that the value was made for."""
+        found = getattr(value, "type", None)
+        return None if found == self else f"expected {self}, got {found or type(value).__name__}"
+
+
+# -- sharing
+
+
+@simple_op(
+    "spu.make_shares",
+    inputs=({"kind": "Tensor", "visibility": ("PRIVATE",)},),
+    outputs=({"kind": "spu.share", "visibility": ("SECRET",)},),
+)
+def make_shares(x: TensorType, *, share: ShareType) -> tuple[ShareType, ...]:
+    """Split a tensor into one share per party, at the party that holds it.
+
+    Args:
+        x: any tensor of bools, integers or floats.
+        share: the type of the shares.
+    """
+    if share.plain != x:
+        raise TypeError(f"expected shares of {x}, got {share}")
+    if x.dtype.value in ("c64", "c128", "bf16"):
+        raise TypeError(f"SPU computes on bools, integers and floats, got {x}")
+    return (share,) * len(share.parties)
+
+
+def _infer_reconstruct(op: Operation, world: Mask) -> Sequence[AnyType]:
+    types = [value.type for value in op.inputs]
+    first = types[0] if types else None
+    if not isinstance(first, ShareType) or any(kind != first for kind in types):
+        raise TypeError(f"expected shares of one type, got ({_list(types)})")
+    if len(types) != len(first.parties):
+        raise TypeError(f"expected a share of each of {first.parties}, got {len(types)}")
+    return [first.plain]
+
+
+RECONSTRUCT = OpDef(
+    "spu.reconstruct",
+    _infer_reconstruct,
+    doc="Puts the shares of all parties together; who runs it learns the tensor.",
+)
+
+
+@feop(
+    name="spu.reconstruct",
+    inputs=({"kind": "spu.share", "visibility": ("SECRET",)},),
+    outputs=({"kind": "Tensor", "visibility": ("PRIVATE",)},),
+)
+def reconstruct(*shares: Any) -> FeProgram:
+    """Put the shares of all parties together, at the party that is to learn the tensor.
+
+    Args:
+        *shares: one share per party, in the order of ranks.
+    """
+    types = tuple(share.base_type for share in shares)
+    plain = [kind.plain for kind in types if isinstance(kind, ShareType)][:1]
+    pfunc = PFunction("spu.reconstruct", types, tuple(plain))
+    return FeProgram(pfunc, flatten(shares)[1], flatten(0)[1], shares)
+
+
+# -- computing
+
+_REFUSED = {
+    "stablehlo.rng_bit_generator": "random bits (of a JAX key of kind 'rbg')",
+    "stablehlo.fft": "Fourier transforms",
+    "stablehlo.complex": "complex numbers",
+    "stablehlo.cholesky": "Cholesky decompositions",
+    "stablehlo.triangular_solve": "solving triangular systems",
+    "stablehlo.cbrt": "cube roots",
+    "lapack_": "linear algebra of LAPACK (decompositions, solve)",
+}
+_OPS = re.compile("|".join(map(re.escape, _REFUSED)))
+
+
+def check_code(text: str) -> None:
+    """Refuse StableHLO that SPU cannot run, or that would end the process.
+
+    Raises:
+        ValueError: it has such an op; names it.
+    """
+    found = _OPS.search(text)
+    if found is not None:
+        raise ValueError(
+            f"SPU cannot run {found.group()}: it has no {_REFUSED[found.group()]}; "
+            "do that part in plain at one party"
+        )
+
+
+def _infer_run_jax(op: Operation, world: Mask) -> Sequence[AnyType]:
+    config = op.attrs["config"]
+    like = ShareType(
+        TensorType("f32"),
+        op.attrs["parties"],
+        config.get("protocol"),
+        config.get("field"),
+        config.get("fxp_fraction_bits"),
+    )
+    plain = [_plain(value.type, like, i) for i, value in enumerate(op.inputs)]
+    return [_share(kind, like) for kind in _plain_outputs(plain, op.attrs["program"])]
+
+
+def _plain(kind: AnyType, like: ShareType, i: int) -> TensorType:
+    if isinstance(kind, TensorType):
+        return kind  # public: the same at all parties
+    if not isinstance(kind, ShareType):
+        raise TypeError(f"operand {i} is neither a share nor a public tensor: {kind}")
+    if _share(kind.plain, like) != kind:
+        raise TypeError(f"operand {i} is {kind}, shared in another way than {like}")
+    return kind.plain
+
+
+def _share(plain: AnyType, like: ShareType) -> ShareType:
+    assert isinstance(plain, TensorType)
+    return ShareType(plain, like.parties, like.protocol, like.field, like.fxp)
+
+
+def _plain_outputs(plain: Sequence[TensorType], program: Mapping[str, Any]) -> Sequence[AnyType]:
+    """What the StableHLO gives is known to the definition of ``jax.run``."""
+    jax_run = op_defs.get("jax.run")
+    if jax_run is None:
+        raise TypeError("the code is StableHLO, which needs: pip install mplang-jax")
+    jax_run.check_attrs(program)
+    inputs = tuple(Value(kind) for kind in plain)
+    return jax_run.infer(Operation("jax.run", inputs, (), program), Mask())
+
+
+RUN_JAX = OpDef(
+    "spu.run_jax",
+    _infer_run_jax,
+    attrs={
+        "program": Attr(dict, doc="attributes of jax.run: the StableHLO, and how it was made"),
+        "parties": Attr(Mask, doc="who runs it together"),
+        "config": Attr(dict, doc="protocol, field, precision"),
+    },
+    doc="Runs StableHLO on shares and public tensors; all parties together, none learns more.",
+)
+
+
+@feop(
+    name="spu.run_jax",
+    op_kind="compiler",
+    dialects=("stablehlo", "pphlo"),
+    execution_model="multi_party",
+    inputs=({"kind": "spu.share"}, {"kind": "Tensor", "visibility": ("PUBLIC",)}),
+    outputs=({"kind": "spu.share", "visibility": ("SECRET",)},),
+    config_schema=SpuConfig,
+    targets=("SPU",),
+    capabilities=Capabilities(
+        requires_device={"kind": ("SPU",), "members": ">=2"},
+        supports_visibility=("SECRET", "PUBLIC"),
+        caching={"scope": "process"},
+    ),
+)
+def run_jax(fn: Callable[..., Any], signature: FeSignature, *, config: SpuConfig) -> FeProgram:
+    """Compile a function of arrays for secret shares.
+
+    ``jax.compile`` of the registry makes StableHLO of it. SPU's own compiler is tried on that
+    at once, so that what it cannot do is refused here.
+
+    Args:
+        fn: a function that JAX can trace, of ops that SPU has.
+        signature: its arguments; a :class:`ShareType` stands for a secret array, a
+            :class:`TensorType` for one that all parties know.
+        config: of the device, with its parties.
+
+    Returns:
+        A program of the op ``spu.run_jax``; its results are shares.
+
+    Raises:
+        TraceError: JAX or SPU cannot take the function.
+        FeConfigError: the configuration names no parties.
+    """
+    from mplang_spu import engine
+
+    if not config.parties:
+        raise FeConfigError("SpuConfig: field 'parties' is empty; a device fills it in")
+    leaves, spec = flatten(signature.args)
+    plain = [leaf.plain if isinstance(leaf, ShareType) else leaf for leaf in leaves]
+    with engine.sortable():
+        made = registry.get("jax.compile")(
+            fn, FeSignature(tuple(unflatten(spec, plain)), signature.kwargs)
+        )
+    secret = [isinstance(kind, ShareType) for kind in signature.operands]
+    visible = [*secret, *[False] * len(made.consts)]
+    text = unpack(made.pfunc.attrs["code"])
+    try:
+        check_code(text)
+        engine.compile(text, tuple(visible))
+    except (ValueError, RuntimeError) as error:
+        name = getattr(fn, "__name__", type(fn).__name__)
+        reason = str(error).strip().split("\n", 1)[0]
+        raise TraceError(f"{at()}SPU cannot compile {name}: {reason}") from error
+    consts = tuple(TensorType.of(const) for const in made.consts)
+    pfunc = PFunction(
+        "spu.run_jax",
+        (*signature.operands, *consts),
+        tuple(ShareType.of(kind, config) for kind in made.pfunc.outs_info),  # type: ignore[arg-type]
+        {
+            "program": dict(made.pfunc.attrs),
+            "parties": config.mask,
+            "config": config.model_dump(exclude={"parties"}),
+        },
+    )
+    return FeProgram(pfunc, made.in_tree, made.out_tree, consts=made.consts, meta=made.meta)
+
+
+def _list(types: Sequence[object]) -> str:
+    return ", ".join(map(str, types))

@@ -1,0 +1,38 @@
+"""What the core is told of this package. Imports neither SPU nor JAX."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mplang_core.device import DeviceKind
+from mplang_core.feop import Feop
+from mplang_core.plugins import Dialect, KernelSpec, hookimpl
+from mplang_spu import device, kernels, ops
+
+
+@hookimpl
+def mplang_feops() -> Sequence[Feop]:
+    """Provide sharing, reconstruction, and the compiler."""
+    return [ops.make_shares, ops.reconstruct, ops.run_jax]
+
+
+@hookimpl
+def mplang_dialects() -> Sequence[Dialect]:
+    """Provide the ops and the type of shares."""
+    return [Dialect("spu", ops=[ops.RECONSTRUCT, ops.RUN_JAX], types=[ops.ShareType])]
+
+
+@hookimpl
+def mplang_kernels() -> Sequence[KernelSpec]:
+    """Provide what the ops do at a party."""
+    return [
+        KernelSpec(["spu.make_shares"], kernels.make_shares),
+        KernelSpec(["spu.reconstruct"], kernels.reconstruct),
+        KernelSpec(["spu.run_jax"], kernels.run_jax),
+    ]
+
+
+@hookimpl
+def mplang_devices() -> Sequence[DeviceKind]:
+    """Provide the device kind ``SPU``."""
+    return [device.SPU]
