@@ -1,0 +1,111 @@
+"""A small NumPy dialect, so that the core is tested with no plugin but the simulator.
+
+``toy.rank`` gives each party its own rank: the way to values that differ between parties.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+import mplang_core as mp
+from mplang_core import TensorType
+from mplang_core.runtime import KernelContext
+
+
+def _same(x: TensorType, y: TensorType) -> None:
+    if x != y:
+        raise TypeError(f"expected two of one type, got {x} and {y}")
+
+
+@mp.simple_op("toy.add")
+def add(x: TensorType, y: TensorType) -> TensorType:
+    """Adds."""
+    _same(x, y)
+    return x
+
+
+@mp.simple_op("toy.mul")
+def mul(x: TensorType, y: TensorType) -> TensorType:
+    """Multiplies."""
+    _same(x, y)
+    return x
+
+
+@mp.simple_op("toy.less")
+def less(x: TensorType, y: TensorType) -> TensorType:
+    """Compares."""
+    _same(x, y)
+    return TensorType("bool", x.shape)
+
+
+@mp.simple_op("toy.scale")
+def scale(x: TensorType, *, by: int = 2) -> TensorType:
+    """Multiplies by an attribute."""
+    return x
+
+
+@mp.simple_op("toy.divmod")
+def divide(x: TensorType, y: TensorType) -> tuple[TensorType, TensorType]:
+    """Gives quotient and remainder."""
+    _same(x, y)
+    return x, x
+
+
+@mp.simple_op("toy.rank")
+def rank() -> TensorType:
+    """Gives the party's rank."""
+    return TensorType("i64")
+
+
+@mp.simple_op("toy.fail_at")
+def fail_at(x: TensorType, *, party: int) -> TensorType:
+    """Raises at one party."""
+    return x
+
+
+@mp.simple_op("toy.lie")
+def lie(x: TensorType) -> TensorType:
+    """Promises its operand's type, and gives another."""
+    return x
+
+
+@mp.kernel("toy.add")
+def _add(ctx: KernelContext, x, y):
+    return np.asarray(x + y)
+
+
+@mp.kernel("toy.mul")
+def _mul(ctx: KernelContext, x, y):
+    return np.asarray(x * y)
+
+
+@mp.kernel("toy.less")
+def _less(ctx: KernelContext, x, y):
+    return np.asarray(x < y)
+
+
+@mp.kernel("toy.scale")
+def _scale(ctx: KernelContext, x, *, by):
+    return np.asarray(x * by)
+
+
+@mp.kernel("toy.divmod")
+def _divide(ctx: KernelContext, x, y):
+    return np.asarray(x // y), np.asarray(x % y)
+
+
+@mp.kernel("toy.rank")
+def _rank(ctx: KernelContext):
+    return np.asarray(ctx.interpreter.rank)
+
+
+@mp.kernel("toy.fail_at")
+def _fail_at(ctx: KernelContext, x, *, party):
+    if ctx.interpreter.rank == party:
+        raise RuntimeError(f"the secret is {x}")
+    return x
+
+
+@mp.kernel("toy.lie")
+def _lie(ctx: KernelContext, x):
+    return np.zeros(99)
