@@ -16,7 +16,7 @@ letter: ``mp.Simulator(cluster)``.
 from typing import Any
 
 from mplang_core import errors, ir, simp
-from mplang_core import func as _func
+from mplang_core import func as _func  # noqa: F401  (declares func.call)
 from mplang_core.device import ClusterSpec, DeviceSpec, Node, device, put, reveal, seal
 from mplang_core.driver import CompiledFunction, compile, evaluate, fetch
 from mplang_core.edsl import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from mplang_core.device import ClusterSpec
 from mplang_core.edsl import (
@@ -41,7 +41,7 @@ class CompiledFunction:
         self.cluster_spec = cluster_spec
         self._traced: dict[Any, TracedFunction] = {}
         self._lock = threading.Lock()
-        functools.update_wrapper(self, fn)
+        functools.update_wrapper(cast(Any, self), fn)
 
     def trace(self, parent: SimpHost | None, *args: Any, **kwargs: Any) -> TracedFunction:
         """Return the function as traced for such arguments.

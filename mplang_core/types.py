@@ -97,7 +97,8 @@ class DType(enum.Enum):
         if self is DType.BF16:
             import ml_dtypes
 
-            return np.dtype(ml_dtypes.bfloat16)
+            bfloat16: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+            return bfloat16
         return np.dtype(_TO_NUMPY[self])
 
     @property

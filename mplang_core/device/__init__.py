@@ -1,6 +1,6 @@
 """Devices: logical places, what runs on them, and how values move between them."""
 
-from mplang_core.device import ppu as _ppu
+from mplang_core.device import ppu as _ppu  # noqa: F401  (adds the kind)
 from mplang_core.device.api import device, put, reveal, seal
 from mplang_core.device.cluster import ClusterSpec, DeviceSpec, Node
 from mplang_core.device.kinds import (

@@ -140,17 +140,17 @@ def _move(ctx: MPContext, leaf: Any, dst: Device | None, said: Spelling) -> MPOb
         if dst is not None and dst.kind.form is Form.PLAIN:
             parties = dst.mask
         return _move(ctx, constant(leaf, parties=parties), dst, said)
-    leaf = ctx.adopt(leaf)
-    src = cast("Device | None", leaf.device)
-    if src == dst and (dst is not None or leaf.pmask == ctx.mask):
-        return leaf
+    value = ctx.adopt(leaf)
+    src = cast("Device | None", value.device)
+    if src == dst and (dst is not None or value.pmask == ctx.mask):
+        return value
     way = transfers.get(f"{_kind(src)}->{_kind(dst)}")
     if way is None:
         raise TraceError(f"{at()}there is no way from {_name(src)} to {_name(dst)}")
-    needed = way.needs(leaf, src, dst)
+    needed = way.needs(value, src, dst)
     if not _suffices(said, needed):
-        raise DisclosureError(_refusal(leaf, src, dst, needed))
-    return ctx.place(way.move(leaf, src, dst), dst)
+        raise DisclosureError(_refusal(value, src, dst, needed))
+    return ctx.place(way.move(value, src, dst), dst)
 
 
 def _suffices(said: Spelling, needed: Spelling) -> bool:

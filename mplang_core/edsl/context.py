@@ -181,7 +181,8 @@ class MPObject(ABC):
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape, of a tensor."""
-        return self._tensor_field("shape")
+        shape: tuple[int, ...] = self._tensor_field("shape")
+        return shape
 
     @property
     def dtype(self) -> Any:

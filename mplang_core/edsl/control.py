@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import optree
 
@@ -57,7 +57,7 @@ def uniform_cond(
     operands = [pred, *flatten(args)[0], *captures]
     regions = {"then": then_tfn.region(captures), "else": else_tfn.region(captures)}
     outs = ctx.emit("simp.uniform_cond", operands, {"verify_uniform": verify_uniform}, regions)
-    return _place(ctx, outs, then_tfn)
+    return cast(T, _place(ctx, outs, then_tfn))
 
 
 def while_loop(
@@ -111,7 +111,7 @@ def while_loop(
         {"verify_uniform": verify_uniform},
         {"cond": cond_tfn.region(captures), "body": body_tfn.region(captures)},
     )
-    return _place(ctx, outs, body_tfn)
+    return cast(T, _place(ctx, outs, body_tfn))
 
 
 def _scope(ctx: MPContext) -> TraceContext:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import types
 
 from mplang_core.ir import Location
 
@@ -19,13 +20,11 @@ def skip_package(module: str) -> None:
 
 def caller() -> Location | None:
     """Return the innermost line that is neither the framework's nor a plugin's."""
-    frame = sys._getframe(1)
+    frame: types.FrameType | None = sys._getframe(1)
     while frame is not None:
         module = frame.f_globals.get("__name__", "")
         if module.partition(".")[0] not in _SKIPPED:
             return Location(os.fspath(frame.f_code.co_filename), frame.f_lineno)
-        if frame.f_back is None:
-            return None
         frame = frame.f_back
     return None
 

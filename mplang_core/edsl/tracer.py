@@ -248,9 +248,10 @@ def type_name(fn: object) -> str:
 
 def read_args(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], PyTreeDef]:
     """Flatten arguments; a list of plain numbers is one leaf, an array."""
+    arguments: Any = (tuple(args), dict(kwargs))
     tree = optree.tree_map(
         lambda leaf: np.asarray(leaf) if isinstance(leaf, list) else leaf,
-        (tuple(args), dict(kwargs)),
+        arguments,
         is_leaf=_is_number_list,
         namespace=NAMESPACE,
     )

@@ -1,13 +1,22 @@
 """Frontend operations (feops): what they are, and where they are found."""
 
 from mplang_core.feop.decorator import Feop, feop, is_feop, meta_of, simple_op
-from mplang_core.feop.meta import Capabilities, FeMeta, IOSpec
+from mplang_core.feop.meta import (
+    Caching,
+    Capabilities,
+    DeviceRequirement,
+    FeMeta,
+    IOSpec,
+    Stability,
+)
 from mplang_core.feop.program import FeProgram, FeSignature, PFunction, flatten, unflatten
 from mplang_core.feop.registry import Registry, registry
 from mplang_core.feop.routing import compiler_for, fe_materialize, unmet
 
 __all__ = [
+    "Caching",
     "Capabilities",
+    "DeviceRequirement",
     "FeMeta",
     "FeProgram",
     "FeSignature",
@@ -15,6 +24,7 @@ __all__ = [
     "IOSpec",
     "PFunction",
     "Registry",
+    "Stability",
     "compiler_for",
     "fe_materialize",
     "feop",

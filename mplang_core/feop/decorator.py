@@ -7,7 +7,7 @@ import inspect
 import types
 import typing
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, cast
 
 from mplang_core.errors import FeConfigError
 from mplang_core.feop.meta import FeMeta
@@ -28,13 +28,11 @@ class Feop(Protocol):
     __feop__: bool
     __feop_meta__: FeMeta
 
-    def __call__(self, *args: Any, **kwargs: Any) -> FeProgram: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> FeProgram:
+        """Make the program."""
 
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def feop(**fields: Any) -> Callable[[F], F]:
+def feop(**fields: Any) -> Callable[[Callable[..., Any]], Feop]:
     """Make a callable a feop, and register it.
 
     Args:
@@ -53,11 +51,12 @@ def feop(**fields: Any) -> Callable[[F], F]:
     """
     meta = FeMeta(**fields)
 
-    def mark(fn: F) -> F:
-        fn.__feop__ = True  # type: ignore[attr-defined]
-        fn.__feop_meta__ = meta  # type: ignore[attr-defined]
-        registry.register(cast(Feop, fn))
-        return fn
+    def mark(fn: Callable[..., Any]) -> Feop:
+        op = cast(Feop, fn)
+        op.__feop__ = True
+        op.__feop_meta__ = meta
+        registry.register(op)
+        return op
 
     return mark
 
@@ -125,7 +124,7 @@ def simple_op(name: str, **fields: Any) -> Callable[[Callable[..., Any]], Feop]:
             pfunc = PFunction(name, types, tuple(outs), values)
             return FeProgram(pfunc, in_tree, out_tree, tuple(inputs), meta={"name": name})
 
-        return cast(Feop, call)
+        return call
 
     return declare
 
@@ -176,4 +175,4 @@ def _read_signature(
 def _kinds(hint: Any) -> type | tuple[type, ...]:
     if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union:
         return tuple(typing.get_origin(h) or h for h in typing.get_args(hint))
-    return typing.get_origin(hint) or hint
+    return cast(type, typing.get_origin(hint) or hint)

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from mplang_core.errors import FeConfigError, MPLangError
 from mplang_core.strict import StrictModel
 
-__all__ = ["Capabilities", "FeMeta", "IOSpec"]
+__all__ = ["Caching", "Capabilities", "DeviceRequirement", "FeMeta", "IOSpec", "Stability"]
 
 
 class _FeModel(StrictModel):

@@ -1,4 +1,6 @@
-"""Programs from text. The grammar, in the order of the rules below::
+"""Programs from text.
+
+The grammar, in the order of the rules below::
 
 program  = "program" STRING "on" mask region [buffers]
 region   = "(" [VALUE ":" type {"," VALUE ":" type}] ")" "{" {op} "return" [values] "}"
@@ -20,8 +22,8 @@ import binascii
 import hashlib
 import json
 import re
-from collections.abc import Callable
-from typing import Any, NoReturn, TypeVar
+from collections.abc import Callable, Iterator
+from typing import NoReturn, TypeVar
 
 import numpy as np
 
@@ -87,13 +89,13 @@ def _run(text: str, rule: Callable[[_Parser], T]) -> T:
 class _Parser:
     def __init__(self, text: str) -> None:
         self.text = text
-        self.tokens = list(self._tokenize(text))
+        self.tokens: list[_Token] = list(self._tokenize(text))
         self.at = 0
         self.depth = 0
         self.buffers: dict[str, bytes] | None = None
         self._buffers_at = self._find_buffers()
 
-    def _tokenize(self, text: str) -> Any:
+    def _tokenize(self, text: str) -> Iterator[_Token]:
         at = 0
         while at < len(text):
             found = _TOKEN.match(text, at)

@@ -66,8 +66,7 @@ class _Printer:
         self.buffers: dict[str, bytes] = {}
 
     def define(self, value: Value) -> str:
-        name = self.names.setdefault(value, f"%{len(self.names)}")
-        return name
+        return self.names.setdefault(value, f"%{len(self.names)}")
 
     def use(self, value: Value) -> str:
         return self.names.get(value, "%undefined")

@@ -161,7 +161,7 @@ class SimpHost(Interpreter, InterpContext):
         ]
         if failures:
             raise self._explain(failures)
-        return [HostVar(values) for values in zip(*results, strict=True)]  # type: ignore[arg-type]
+        return [HostVar(values) for values in zip(*results, strict=True)]
 
     def _explain(self, failures: list[tuple[int, BaseException]]) -> BaseException:
         rank, error = min(failures, key=lambda item: _blame(item[1]))

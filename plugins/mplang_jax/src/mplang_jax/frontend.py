@@ -8,7 +8,7 @@ from typing import Any
 from mplang_core import FeProgram, FeSignature, PFunction, TensorType, feop
 from mplang_core.edsl.source import at
 from mplang_core.errors import MPLangError, TraceError
-from mplang_core.feop import Capabilities, flatten, unflatten
+from mplang_core.feop import Caching, Capabilities, flatten, unflatten
 from mplang_core.ir.code import pack
 from mplang_core.types import BaseType
 
@@ -23,7 +23,7 @@ __all__ = ["jax_compile", "jax_compile_from_data"]
     inputs=({"kind": "Tensor"},),
     outputs=({"kind": "Tensor"},),
     targets=("PPU", "TEE"),
-    capabilities=Capabilities(caching={"scope": "process"}),
+    capabilities=Capabilities(caching=Caching(scope="process")),
 )
 def jax_compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
     """Compile a function of arrays to StableHLO, without its data.
@@ -56,7 +56,7 @@ def jax_compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
     from mplang_jax import ops, stablehlo
 
     operands = _tensors(signature.operands)
-    x64 = any(kind.dtype.is_64bit for kind in operands) or bool(jax.config.jax_enable_x64)
+    x64 = any(kind.dtype.is_64bit for kind in operands) or bool(jax.config.read("jax_enable_x64"))
     out_trees: list[Any] = []
 
     def flat(*leaves: Any) -> list[Any]:

@@ -70,6 +70,6 @@ def _without_source(artifact: bytes, avals: list[Any], gives: Any) -> Callable[.
 
 
 def _initialize_lapack() -> None:
-    from jaxlib import lapack
+    from jaxlib.lapack import _lapack  # type: ignore[attr-defined]
 
-    lapack._lapack.initialize()
+    _lapack.initialize()

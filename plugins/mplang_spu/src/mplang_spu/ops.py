@@ -21,7 +21,7 @@ from mplang_core import (
 )
 from mplang_core.edsl.source import at
 from mplang_core.errors import FeConfigError, TraceError
-from mplang_core.feop import Capabilities, flatten, unflatten
+from mplang_core.feop import Caching, Capabilities, DeviceRequirement, flatten, unflatten
 from mplang_core.ir import AnyType, Attr, OpDef, Operation, Value, op_defs
 from mplang_core.ir.code import unpack
 from mplang_spu.config import SpuConfig
@@ -231,9 +231,9 @@ RUN_JAX = OpDef(
     config_schema=SpuConfig,
     targets=("SPU",),
     capabilities=Capabilities(
-        requires_device={"kind": ("SPU",), "members": ">=2"},
+        requires_device=DeviceRequirement(kind=("SPU",), members=">=2"),
         supports_visibility=("SECRET", "PUBLIC"),
-        caching={"scope": "process"},
+        caching=Caching(scope="process"),
     ),
 )
 def run_jax(fn: Callable[..., Any], signature: FeSignature, *, config: SpuConfig) -> FeProgram:
