@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -9,6 +10,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from mplang_core.errors import ConfigError, MPLangError
 
 __all__ = ["StrictModel"]
+
+
+_nested: ContextVar[bool] = ContextVar("mplang_nested_model", default=False)
 
 
 class StrictModel(BaseModel):
@@ -23,10 +27,15 @@ class StrictModel(BaseModel):
     error: ClassVar[type[MPLangError]] = ConfigError
 
     def __init__(self, **fields: Any) -> None:
+        token = _nested.set(True)
         try:
             super().__init__(**fields)
         except ValidationError as error:
+            if token.old_value is True:
+                raise  # the model around this one knows the whole path to the field
             raise self.error(self.explain(error, fields)) from None
+        finally:
+            _nested.reset(token)
 
     @classmethod
     def explain(cls, error: ValidationError, fields: dict[str, Any]) -> str:

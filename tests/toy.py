@@ -57,6 +57,12 @@ def rank() -> TensorType:
     return TensorType("i64")
 
 
+@mp.simple_op("toy.next_rank")
+def next_rank(x: TensorType) -> TensorType:
+    """Gives the rank after a rank, round about."""
+    return x
+
+
 @mp.simple_op("toy.fail_at")
 def fail_at(x: TensorType, *, party: int) -> TensorType:
     """Raises at one party."""
@@ -97,6 +103,11 @@ def _divide(ctx: KernelContext, x, y):
 @mp.kernel("toy.rank")
 def _rank(ctx: KernelContext):
     return np.asarray(ctx.interpreter.rank)
+
+
+@mp.kernel("toy.next_rank")
+def _next_rank(ctx: KernelContext, x):
+    return np.asarray((x + 1) % ctx.interpreter.world_size)
 
 
 @mp.kernel("toy.fail_at")

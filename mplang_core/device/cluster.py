@@ -72,6 +72,8 @@ class ClusterSpec(StrictModel):
         **unknown: Any,
     ) -> None:
         bare = devices is None
+        if not isinstance(nodes, Sequence):
+            raise ConfigError(f"ClusterSpec: field 'nodes': expected a list, got {nodes!r}")
         full = [_numbered(node, i) for i, node in enumerate(nodes)]
         if bare:
             devices = _default_devices(full)
@@ -182,7 +184,7 @@ def _numbered(node: Any, i: int) -> Any:
     if fields.get("rank") is None:
         fields["rank"] = i
     fields["name"] = fields.get("name") or f"node{fields['rank']}"
-    return Node(**fields)
+    return fields
 
 
 def _default_devices(nodes: Sequence[Any]) -> dict[str, DeviceSpec]:

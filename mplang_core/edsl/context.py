@@ -221,9 +221,6 @@ class MPObject(ABC):
             "an array", "run the function at a party, mp.device('P0')(fn)(x), or mp.fetch the value"
         )
 
-    def __jax_array__(self) -> Any:
-        self.__array__()
-
     def _number(self) -> Any:
         self._not_here("the number", "mp.fetch it, or keep computing with mp.device(...)")
 

@@ -49,7 +49,7 @@ def uniform_cond(
         [array(1), array(1)]
     """
     ctx = find_ctx([pred, *flatten(args)[0]])
-    pred, args = _lift(ctx, (pred, args))
+    pred, args = _lift(ctx, (pred if isinstance(pred, MPObject) else constant(ctx, pred), args))
     scope = _scope(ctx)
     then_tfn, else_tfn = trace(scope, then_fn, *args), trace(scope, else_fn, *args)
     _check_branches(then_tfn, else_tfn)

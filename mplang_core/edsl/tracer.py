@@ -208,13 +208,28 @@ def trace(ctx: TraceContext, fn: Callable[..., Any], *args: Any, **kwargs: Any) 
 
 
 def trace_into(
-    inner: TraceContext, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+    inner: TraceContext,
+    fn: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    *,
+    literals: bool = True,
 ) -> TracedFunction:
-    """Trace a function into a fresh context, which is closed then."""
-    leaves, in_struct = read_args(args, kwargs)
+    """Trace a function into a fresh context, which is closed then.
+
+    Args:
+        inner: the context.
+        fn: the function.
+        args: its arguments.
+        kwargs: likewise, by keyword.
+        literals: whether numbers and arrays become parameters; else they are passed as
+            they are.
+    """
+    read = read_args if literals else lambda args, kwargs: flatten((tuple(args), dict(kwargs)))
+    leaves, in_struct = read(args, kwargs)
     filled, in_leaves, in_devices = [], [], []
     for leaf in leaves:
-        type = _abstract(leaf, inner)
+        type = _abstract(leaf, inner) if literals or isinstance(leaf, MPObject) else None
         in_leaves.append(leaf if type is None else type)
         device = leaf.device if isinstance(leaf, MPObject) else None
         if type is not None:

@@ -61,7 +61,7 @@ def _pcall(
     args = lift_literals(ctx, args, parties)
     body = TraceContext(ctx.cluster_spec, ctx, local=True)
     run = fn if is_function(fn) else _compiled(fn)
-    tfn = trace_into(body, run, args, kwargs)
+    tfn = trace_into(body, run, args, kwargs, literals=False)
     operands = [leaf for leaf in flatten((args, kwargs))[0] if isinstance(leaf, MPObject)]
     outs = ctx.emit(opcode, [*operands, *tfn.captures], attrs, {"do": tfn.program.graph})
     return unflatten(tfn.out_struct, outs)

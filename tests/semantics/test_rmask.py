@@ -1,0 +1,87 @@
+"""The rmask table of seed 003, section 3.3, row by row; and what it forbids."""
+
+from __future__ import annotations
+
+import pytest
+import toy
+
+import mplang_core as mp
+from mplang_core.errors import PartyError, TraceError
+
+BOTH, P0 = mp.Mask(0b11), mp.Mask(0b01)
+CLUSTER = mp.ClusterSpec.simple(2)
+
+
+def dynamic():
+    """A value whose mask is known at run time only; both parties have it."""
+    return mp.simp.pcall_dynamic(toy.rank)
+
+
+def add(x, y, rmask=None):
+    pfunc, args, _ = toy.add(x, y)
+    return mp.peval(pfunc, args, rmask)[0]
+
+
+def traced(fn):
+    return mp.trace(mp.TraceContext(CLUSTER), fn).out_vars[0].type
+
+
+def test_row_1_all_known_without_rmask_runs_where_all_args_are():
+    assert traced(lambda: add(mp.constant(1), mp.constant(2))).pmask == BOTH
+    assert traced(lambda: add(mp.constant(1), mp.constant(2, parties=0))).pmask == P0
+
+
+def test_row_2_all_known_with_rmask_runs_at_that_subset():
+    assert traced(lambda: add(mp.constant(1), mp.constant(2), rmask=P0)).pmask == P0
+
+
+def test_row_2_an_rmask_outside_of_the_pmask_is_refused():
+    with pytest.raises(TraceError, match=r"test_rmask\.py:\d+.*\{1\} run it, but do not hold"):
+        traced(lambda: add(mp.constant(1, parties=0), mp.constant(2, parties=0), rmask=BOTH))
+
+
+def test_row_3_unknown_with_rmask_runs_at_the_rmask():
+    assert traced(lambda: add(dynamic(), dynamic(), rmask=P0)).pmask == P0
+
+
+def test_row_3_is_checked_when_it_runs(simulate, mode):
+    def program():
+        only_p0 = mp.simp.pcall_dynamic(toy.scale, mp.constant(7, parties=0))
+        return add(only_p0, only_p0, rmask=BOTH)
+
+    with pytest.raises(PartyError, match="party 1 .* does not hold operand 0"):
+        mp.evaluate(simulate(2), program, mode=mode)
+
+
+def test_row_4_unknown_without_rmask_is_known_at_run_time(simulate, mode):
+    assert traced(lambda: add(dynamic(), dynamic())).pmask is None
+
+    def program():
+        only_p0 = mp.simp.pcall_dynamic(toy.scale, mp.constant(7, parties=0))
+        return add(only_p0, only_p0)
+
+    sim = simulate(2)
+    assert mp.fetch(sim, mp.evaluate(sim, program, mode=mode)) == [28, None]
+
+
+def test_no_args_means_all_parties():
+    assert traced(lambda: mp.peval(toy.rank().pfunc, [])[0]).pmask == BOTH
+
+
+def test_no_party_with_all_args_is_refused():
+    with pytest.raises(TraceError, match="no party holds all of the args"):
+        traced(lambda: add(mp.constant(1, parties=0), mp.constant(2, parties=1)))
+
+
+def test_an_rmask_beyond_the_cluster_is_refused():
+    with pytest.raises(TraceError, match=r"\{5\} are not among \{0, 1\}"):
+        traced(lambda: mp.peval(toy.rank().pfunc, [], rmask=5)[0])
+
+
+def test_other_types_than_the_function_expects_are_refused():
+    def program():
+        pfunc, _, _ = toy.add(mp.constant(1), mp.constant(2))
+        return mp.peval(pfunc, [mp.constant(1.0), mp.constant(2.0)])[0]
+
+    with pytest.raises(TraceError, match=r"toy.add expects \(i64\[\], i64\[\]\), got \(f64"):
+        traced(program)
