@@ -84,7 +84,9 @@ class _Printer:
         operands = ", ".join(map(self.use, op.inputs))
         text = f"{op.opcode}({operands})"
         if op.attrs:
-            text += " {" + ", ".join(f"{k} = {self.attr(v)}" for k, v in op.attrs.items()) + "}"
+            text += (
+                " {" + ", ".join(f"{k} = {self.attr(v)}" for k, v in sorted(op.attrs.items())) + "}"
+            )
         for name, graph in op.regions.items():
             text += f" {name} " + ("{ … }" if brief else self.region(graph, indent))
         if op.outputs:

@@ -36,8 +36,8 @@ def infer_outputs(op: Operation, world: Mask) -> list[AnyType]:
             f"{op.dialect!r}"
         )
     op_def.check_attrs(op.attrs)
-    if set(op.regions) != set(op_def.regions):
-        raise TypeError(f"expected the regions {sorted(op_def.regions)}, got {sorted(op.regions)}")
+    if list(op.regions) != list(op_def.regions):
+        raise TypeError(f"expected the regions {list(op_def.regions)}, got {list(op.regions)}")
     return list(op_def.infer(op, world))
 
 

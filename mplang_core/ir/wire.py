@@ -155,7 +155,7 @@ class _Writer:
             inputs,
             [self.type(value) for value in op.outputs],
             {name: self.attr(value) for name, value in op.attrs.items()},
-            [(name, self.graph(op.regions[name])) for name in sorted(op.regions)],
+            [(name, self.graph(region)) for name, region in op.regions.items()],
             location,
         )
 

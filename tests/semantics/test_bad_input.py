@@ -39,7 +39,10 @@ def trace(program, *args):
         ({"nodes": [{}], "devices": {"P0": {"kind": "PPU", "members": [1]}}}, "no node 1"),
         ({"nodes": [{}], "devices": {"P0": {"kind": "XPU", "members": [0]}}}, "P0.kind.*'XPU'"),
         ({"nodes": [{}], "devices": {"P0": {"kind": "PPU", "members": []}}}, "P0.members"),
-        ({"nodes": [{}, {}], "devices": {"P": {"kind": "PPU", "members": [0, 1]}}}, "has 1 members"),
+        (
+            {"nodes": [{}, {}], "devices": {"P": {"kind": "PPU", "members": [0, 1]}}},
+            "has 1 members",
+        ),
         ({"nodes": [{}], "devices": {"P0": {"kind": "PPU", "member": [0]}}}, "P0.member"),
         ({"nodes": []}, "nodes"),
         ({"nodes": [{"rank": 1}]}, "ranks count from 0"),
@@ -49,7 +52,10 @@ def trace(program, *args):
         ({"nodes": [{}], "device": {}}, "device"),
         ({"nodes": 3}, "nodes"),
         ({"nodes": [3]}, "nodes"),
-        ({"nodes": [{}], "devices": {"P0": {"kind": "PPU", "members": [0], "config": {"a": 1}}}}, "a"),
+        (
+            {"nodes": [{}], "devices": {"P0": {"kind": "PPU", "members": [0], "config": {"a": 1}}}},
+            "a",
+        ),
         (["nodes"], "expected a mapping"),
     ],
 )

@@ -1,0 +1,85 @@
+"""Random programs give on the simulator what NumPy gives directly, and survive text and bytes."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+import random_programs
+from hypothesis import HealthCheck, given, settings
+
+import mplang_core as mp
+from mplang_core.ir import from_bytes, parse, print_program, to_bytes
+
+EXAMPLES = 150
+
+
+@cache
+def simulator(parties: int) -> mp.simp.SimpHost:
+    """One simulator per number of parties serves all examples: nothing may stray in it."""
+    return mp.Simulator(mp.ClusterSpec.simple(parties), timeout=20.0)
+
+
+def agrees(found: list, expected: list) -> None:
+    for mine, theirs in zip(found, expected, strict=True):
+        assert (mine is None) == (theirs is None)
+        if mine is not None:
+            np.testing.assert_array_equal(mine, theirs)
+
+
+def check_run(program: random_programs.Program, mode: str) -> None:
+    sim = simulator(program.parties)
+    result = mp.evaluate(sim, random_programs.build(program), mode=mode)
+    agrees(mp.fetch(sim, result), random_programs.directly(program))
+
+
+@given(random_programs.programs())
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+def test_standard_mode_agrees_with_numpy(program):
+    check_run(program, "standard")
+
+
+@given(random_programs.programs())
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+def test_launch_mode_agrees_with_numpy(program):
+    check_run(program, "launch")
+
+
+@given(random_programs.programs())
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+def test_text_and_bytes_give_the_program_back(program):
+    context = mp.TraceContext(mp.ClusterSpec.simple(program.parties))
+    traced = mp.trace(context, random_programs.build(program)).program
+    mp.verify(traced)
+    for again in (parse(print_program(traced)), from_bytes(to_bytes(traced))):
+        mp.verify(again)
+        assert again.digest == traced.digest
+        assert print_program(again) == print_program(traced)
+        assert to_bytes(again) == to_bytes(traced)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["standard", "launch"])
+def test_many_more(mode):
+    @given(random_programs.programs())
+    @settings(max_examples=2000, deadline=None, suppress_health_check=list(HealthCheck))
+    def many(program):
+        check_run(program, mode)
+
+    many()
+
+
+@pytest.mark.parametrize("mode", ["standard", "launch"])
+def test_programs_that_were_parsed_run_as_those_that_were_traced(mode):
+    @given(random_programs.programs())
+    @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+    def check(program):
+        sim = simulator(program.parties)
+        context = mp.TraceContext(sim.cluster_spec)
+        traced = mp.trace(context, random_programs.build(program)).program
+        with sim.options(mode=mode):
+            (result,) = sim.evaluate(parse(print_program(traced)), [])
+        agrees(sim.fetch(result), random_programs.directly(program))
+
+    check()
