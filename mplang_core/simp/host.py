@@ -37,7 +37,7 @@ class HostVar:
             backend's matter.
     """
 
-    __slots__ = ("values",)
+    __slots__ = ("__weakref__", "values")
 
     def __init__(self, values: Sequence[Any]) -> None:
         self.values = tuple(values)

@@ -1,0 +1,263 @@
+"""The JAX frontend: same bytes everywhere, no data in the code, nothing narrowed, hostile code."""
+
+from __future__ import annotations
+
+import collections
+import subprocess
+import sys
+import textwrap
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import mplang_core as mp
+from mplang_core.errors import PartyError, TraceError, VerifyError
+from mplang_core.feop import unflatten
+from mplang_core.ir.code import pack, unpack
+from mplang_jax import jax_compile, jax_compile_from_data
+from mplang_jax.ops import signature
+
+
+def compiled(fn, *types, **kwargs):
+    return jax_compile(fn, mp.FeSignature(types, kwargs))
+
+
+def run(fn, *args, mode="standard"):
+    """Run a function at one party, without its Python source: from the bytes of the program."""
+    with mp.Simulator(mp.ClusterSpec.simple(2), timeout=20) as sim:
+        traced = mp.trace(
+            mp.TraceContext(sim.cluster_spec), lambda *a: mp.device("P1")(fn)(*a), *args
+        )
+        program = mp.ir.from_bytes(mp.ir.to_bytes(traced.program))
+        with sim.options(mode=mode):
+            results = sim.evaluate(program, [sim.lift(arg) for arg in args])
+        return [sim.fetch(result)[1] for result in results]
+
+
+# -- programs
+
+
+def test_a_signature_gives_a_program_without_data():
+    program = compiled(lambda x, y: x @ y, mp.TensorType("f32", (2, 3)), mp.TensorType("f32", (3,)))
+    assert program.pfunc.fn_type == "jax.run"
+    assert [str(kind) for kind in program.pfunc.outs_info] == ["f32[2]"]
+    text = unpack(program.pfunc.attrs["code"])
+    assert "stablehlo.dot_general" in text
+    assert "loc(" not in text
+    assert __file__ not in text
+    assert "jax.result_info" not in text
+
+
+def test_nests_in_and_out():
+    Point = collections.namedtuple("Point", "x y")
+    kind = mp.TensorType("f32")
+    program = compiled(lambda p: {"sum": p.x + p.y, "both": (p.y, p.x)}, Point(kind, kind))
+    assert unflatten(program.out_tree, [1, 2, 3]) == {"both": (1, 2), "sum": 3}
+
+
+def test_from_data_is_as_from_a_signature():
+    one = jax_compile_from_data(jnp.dot, np.ones(3), np.ones(3))
+    other = compiled(jnp.dot, mp.TensorType("f64", (3,)), mp.TensorType("f64", (3,)))
+    assert one.pfunc == other.pfunc
+
+
+def test_what_a_function_closes_over_becomes_an_operand():
+    secret = np.arange(1000, dtype=np.float32) + 0.123
+    program = compiled(lambda x: x + secret, mp.TensorType("f32", (1000,)))
+    assert len(program.consts) == 1
+    assert len(program.pfunc.attrs["code"]) < 1000
+    np.testing.assert_array_equal(program.consts[0], secret)
+
+
+PROGRAM = """
+    import hashlib
+    import jax, jax.numpy as jnp
+    import mplang_core as mp
+    from mplang_jax import jax_compile
+    {blank}
+    def helper(x):
+        return jnp.where(x > 0, jnp.sort(x), jax.scipy.special.erf(x))
+    @jax.jit
+    def fn(x, y):
+        return {{"b": helper(x) @ y, "a": jnp.linalg.cholesky(y @ y.T + jnp.eye(4))}}
+    kinds = (mp.TensorType("f32", (4,)), mp.TensorType("f32", (4, 4)))
+    program = jax_compile(fn, mp.FeSignature(kinds))
+    print(hashlib.sha256(program.pfunc.attrs["code"]).hexdigest())
+"""
+
+
+def test_the_same_bytes_in_two_processes_from_other_lines_with_other_hash_seeds():
+    seen = set()
+    for seed, blank in (("0", ""), ("1", "\n\n\n")):
+        source = textwrap.dedent(PROGRAM).format(blank=blank)
+        out = subprocess.run(
+            [sys.executable, "-c", source],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={"PYTHONHASHSEED": seed, "JAX_PLATFORMS": "cpu", "PATH": ""},
+        )
+        seen.add(out.stdout.strip())
+    assert len(seen) == 1
+
+
+# -- results
+
+
+@pytest.mark.parametrize("mode", ["standard", "launch"])
+@pytest.mark.parametrize(
+    ("fn", "args"),
+    [
+        (lambda x: x * 2 + 1, (np.arange(6, dtype=np.float32).reshape(2, 3),)),
+        (lambda x, y: x @ y, (np.ones((2, 3)), np.arange(3.0))),
+        (lambda x: jnp.sort(x)[::-1], (np.array([3, 1, 2], np.int32),)),
+        (lambda x: jax.lax.top_k(x, 2)[0], (np.array([3.0, 1.0, 2.0], np.float32),)),
+        (lambda x: jax.scipy.special.erf(x), (np.array([0.5], np.float32),)),
+        (lambda x: jnp.linalg.cholesky(x), (np.eye(3, dtype=np.float32) * 4,)),
+        (lambda x: jnp.fft.fft(x).real, (np.arange(4, dtype=np.float32),)),
+        (lambda x: jax.nn.sigmoid(x), (np.linspace(-3, 3, 5).astype(np.float32),)),
+        (lambda x: x.sum(), (np.arange(5, dtype=np.int64),)),
+        (lambda x: (x > 1, ~x.astype(bool)), (np.arange(3),)),
+        (lambda x: jax.random.normal(jax.random.key(0), (3,)) + x, (np.float32(1),)),
+        (lambda x: jax.lax.fori_loop(0, 3, lambda i, y: y * 2, x), (np.float32(1),)),
+        (lambda x: x[:0], (np.zeros(3, np.float32),)),
+        (lambda x: jnp.float32(7), (np.zeros(3, np.float32),)),
+    ],
+)
+def test_results_are_those_of_jax(fn, args, mode):
+    wide = any(np.asarray(arg).dtype.itemsize == 8 for arg in args)
+    with jax.experimental.enable_x64(wide):
+        expected = jax.tree.leaves(fn(*map(jnp.asarray, args)))
+    found = run(fn, *args, mode=mode)
+    assert len(found) == len(expected)
+    for mine, theirs in zip(found, expected, strict=True):
+        assert isinstance(mine, np.ndarray)
+        assert mine.dtype == theirs.dtype
+        np.testing.assert_allclose(mine, np.asarray(theirs), rtol=1e-6)
+
+
+def test_64_bits_stay_64_bits():
+    big = np.array([2**53 + 1, -(2**62)])
+    (found,) = run(lambda x: x + 1, big)
+    assert found.dtype == np.int64
+    np.testing.assert_array_equal(found, big + 1)
+    (real,) = run(lambda x: x / 3, np.array([1.0]))
+    assert real.dtype == np.float64
+    assert real[0] == 1 / 3
+
+
+def test_32_bits_stay_32_bits():
+    (found,) = run(lambda x: x * 0.5, np.float32([1, 2]))
+    assert found.dtype == np.float32
+
+
+def test_a_number_is_compiled_in_and_weakly_typed():
+    program = compiled(lambda x, by: x * by, mp.TensorType("f32", (3,)), 2.5)
+    assert [str(kind) for kind in program.pfunc.ins_info] == ["f32[3]"]
+    assert [str(kind) for kind in program.pfunc.outs_info] == ["f32[3]"]
+
+
+def test_executables_are_shared_and_bounded():
+    from mplang_jax import kernel
+
+    kernel._executable.cache_clear()
+    run(lambda x: x + 41, np.float32(1))
+    run(lambda x: x + 41, np.float32(1))
+    info = kernel._executable.cache_info()
+    assert (info.misses, info.maxsize) == (1, kernel.CACHED)
+
+
+# -- refusals
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x: x if x.sum() > 0 else -x,
+        lambda x: x @ np.ones(7),
+        lambda x: x.no_such_thing,
+        lambda x: undefined_name,  # noqa: F821
+    ],
+)
+def test_what_jax_cannot_trace_is_a_trace_error_with_the_line(fn):
+    with pytest.raises(TraceError, match=r"test_jax.py:\d+: JAX cannot trace <lambda>\(f32\[3\]\)"):
+        compiled(fn, mp.TensorType("f32", (3,)))
+
+
+def test_a_table_is_refused():
+    with pytest.raises(TraceError, match="JAX works on tensors"):
+        compiled(lambda x: x, mp.TableType((("id", "int64"),)))
+
+
+def test_a_multi_party_value_closed_over_is_refused():
+    def program():
+        x = mp.constant(1.0)
+        return mp.device("P0")(lambda y: y + np.asarray(x))(mp.put("P0", 1.0))
+
+    with pytest.raises(TraceError, match="needs its data"):
+        mp.trace(mp.TraceContext(mp.ClusterSpec.simple(1)), program)
+
+
+def test_a_python_callback_is_refused_before_it_runs():
+    def fn(x):
+        return jax.pure_callback(lambda v: v, jax.ShapeDtypeStruct((), np.float32), x)
+
+    with pytest.raises((PartyError, TraceError), match="callback|jax.run|cannot trace"):
+        run(fn, np.float32(1))
+
+
+MAIN = 'module @main {{ func.func public @main(%arg0: tensor<f32>) -> {out} {{\n {body} }} }}'
+
+
+def hostile(text: str):
+    """Run hand-written code at a party, as a hostile coordinator would send it."""
+    attrs = {"code": pack(text), "x64": False, "jax": "0.8.0", "stablehlo": "1.9.0"}
+    kind = mp.TensorType("f32")
+    pfunc = mp.PFunction("jax.run", (kind,), (kind,), attrs)
+    with mp.Simulator(mp.ClusterSpec.simple(1), timeout=20) as sim:
+        result = mp.evaluate(sim, lambda x: mp.peval(pfunc, [x])[0], np.float32(1))
+        return mp.fetch(sim, result)
+
+
+def test_a_custom_call_that_is_not_on_the_list_is_refused():
+    body = '%0 = stablehlo.custom_call @evil(%arg0) : (tensor<f32>) -> tensor<f32>\n return %0 : tensor<f32>'
+    with pytest.raises(PartyError, match="jax.run") as error:
+        hostile(MAIN.format(out="tensor<f32>", body=body))
+    assert "evil" in str(error.value.__cause__)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "module {",
+        "func.func public @main() {",
+        MAIN.format(out="tensor<?xf32>", body="return"),
+        MAIN.format(out="tensor<f32>", body="return %arg7 : tensor<f32>"),
+        MAIN.format(out="tensor<f99>", body="return %arg0 : tensor<f32>"),
+    ],
+)
+def test_code_that_is_none_is_refused(text):
+    with pytest.raises((PartyError, TraceError)):
+        hostile(text)
+
+
+def test_types_are_inferred_from_the_code_not_believed():
+    program = compiled(lambda x: x, mp.TensorType("f32", (3,)))
+    text = mp.trace(
+        mp.TraceContext(mp.ClusterSpec.simple(1)),
+        lambda x: mp.peval(program.pfunc, [x])[0],
+        np.zeros(3, np.float32),
+    ).compiler_ir()
+    forged = mp.parse(text.replace(": f32[3] at", ": f32[4] at").replace(": f32[3]@{0} at", ": f32[4]@{0} at"))
+    with pytest.raises(VerifyError, match="jax.run.*outputs are"):
+        mp.verify(forged)
+
+
+def test_a_bomb_is_not_unpacked():
+    import zlib
+
+    with pytest.raises(ValueError, match="larger than"):
+        signature(zlib.compress(b"\0" * (65 << 20)))

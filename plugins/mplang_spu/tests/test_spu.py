@@ -1,0 +1,347 @@
+"""SPU: what is computed on shares is what NumPy computes, and nothing leaves by accident."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import mplang_core as mp
+from mplang_core.errors import (
+    AdmissionError,
+    ConfigError,
+    DisclosureError,
+    FeCapabilityError,
+    FeConfigError,
+    PartyError,
+    TraceError,
+)
+from mplang_spu import ShareType, SpuConfig, make_shares, run_jax
+
+FAST = {"protocol": "SEMI2K"}
+
+
+def cluster(parties=2, members=None, **config):
+    names = [f"n{i}" for i in range(parties)]
+    devices = {f"P{i}": {"kind": "PPU", "members": [i]} for i in range(parties)}
+    spu = {"kind": "SPU", "members": members or names, "config": config}
+    return mp.ClusterSpec.from_dict(
+        {"nodes": [{"name": n} for n in names], "devices": {**devices, "SP0": spu}}
+    )
+
+
+@pytest.fixture
+def simulate():
+    made = []
+
+    def make(*args, **config):
+        made.append(mp.Simulator(cluster(*args, **config), timeout=20.0))
+        return made[-1]
+
+    yield make
+    for sim in made:
+        sim.close()
+
+
+def secure(sim, fn, *args, mode="standard"):
+    """Run a function on SPU, its arguments from the parties in turn; reveal the result to all."""
+    n = sim.world_size
+
+    def program():
+        values = [mp.put(f"P{i % n}", arg) for i, arg in enumerate(args)]
+        return mp.reveal(mp.device("SP0")(fn)(*values))
+
+    results = mp.fetch(sim, mp.evaluate(sim, program, mode=mode))
+    for other in results[1:]:
+        np.testing.assert_array_equal(other, results[0])
+    return results[0]
+
+
+def f32(*shape):
+    return np.random.default_rng(0).normal(size=shape).astype(np.float32)
+
+
+# -- results, on each protocol
+
+
+@pytest.mark.parametrize("mode", ["standard", "launch"])
+@pytest.mark.parametrize(
+    ("parties", "protocol"), [(2, "SEMI2K"), (3, "SEMI2K"), (3, "ABY3"), (2, "CHEETAH")]
+)
+def test_each_protocol_computes(simulate, parties, protocol, mode):
+    sim = simulate(parties, protocol=protocol)
+    x, y = f32(4, 3), f32(3)
+    found = secure(sim, lambda x, y: jax.nn.sigmoid(x @ y) > 0.5, x, y, mode=mode)
+    np.testing.assert_array_equal(found, x @ y > 0)
+    found = secure(sim, lambda x, y: x @ y, x, y, mode=mode)
+    np.testing.assert_allclose(found, x @ y, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("fn", "args"),
+    [
+        (lambda x, y: x + y, (np.array([1, -2, 3]), np.array([4, 5, -6]))),
+        (lambda x, y: x * y - x, (np.int32([1, 2]), np.int32([3, 4]))),
+        (lambda x, y: jnp.where(x > y, x, y), (f32(5), f32(5))),
+        (lambda x: jnp.sort(x), (f32(7),)),
+        (lambda x: jnp.argmax(x), (f32(7),)),
+        (lambda x: x.mean(axis=0), (f32(3, 2),)),
+        (lambda x: jnp.exp(x), (f32(3),)),
+        (lambda x: jnp.sqrt(jnp.abs(x) + 1), (f32(3),)),
+        (lambda x: ~x, (np.array([True, False]),)),
+        (lambda x: x, (np.float32(2.5),)),
+        (lambda x: x / 3, (np.array([1.5]),)),
+        (lambda x: jax.lax.fori_loop(0, 3, lambda i, y: y * 2, x), (f32(2),)),
+        (lambda x: {"a": x + 1, "b": (x, x * 2)}["b"][1], (f32(2),)),
+    ],
+)
+def test_results_are_those_of_numpy(simulate, fn, args):
+    with jax.experimental.enable_x64(any(a.dtype.itemsize == 8 for a in args)):
+        expected = np.asarray(fn(*map(jnp.asarray, args)))
+    found = secure(simulate(2, **FAST), fn, *args)
+    assert found.dtype == expected.dtype
+    assert found.shape == expected.shape
+    np.testing.assert_allclose(found, expected, atol=2e-3, rtol=2e-3)
+
+
+def test_public_values_numbers_and_closed_over_arrays_take_part(simulate):
+    sim = simulate(2, **FAST)
+    weights = f32(3)
+
+    def program(public):
+        x = mp.put("P0", f32(3) + 1)
+        y = mp.device("SP0")(lambda x, p, by: (x + p) * by + weights)(x, public, 2.0)
+        return mp.reveal(y, to="P1")
+
+    found = mp.fetch(sim, mp.evaluate(sim, program, f32(3)))
+    np.testing.assert_allclose(found, (2 * f32(3) + 1) * 2 + weights, atol=1e-3)
+
+
+def test_operators_on_sealed_values(simulate):
+    sim = simulate(2, **FAST)
+
+    def program():
+        x, y = mp.seal(np.float32([3, 4])), mp.put("P1", np.float32([1, 2]))
+        return mp.reveal(-(x - y) * 2 + 1), mp.reveal(x[1] > y[0]), mp.reveal(x @ y)
+
+    (a, b, c) = mp.fetch(sim, mp.evaluate(sim, program))
+    np.testing.assert_allclose(a[0], [-3, -3], atol=1e-3)
+    assert b[0] and b[0].dtype == np.bool_
+    np.testing.assert_allclose(c[0], 11, atol=1e-3)
+
+
+def test_a_device_of_some_of_the_parties(simulate):
+    sim = simulate(3, [2, 0], **FAST)
+
+    def program():
+        x = mp.put("P1", np.float32([1, 2]))  # a party that is not a member brings data …
+        y = mp.device("SP0")(lambda x: x * 2)(x)
+        return mp.reveal(y, to="P1")  # … and gets the result
+
+    result = mp.evaluate(sim, program)
+    np.testing.assert_allclose(mp.fetch(sim, result), [2, 4], atol=1e-3)
+
+
+def test_two_devices_that_share_members(simulate):
+    devices = {
+        "A": {"kind": "SPU", "members": [0, 1], "config": FAST},
+        "B": {"kind": "SPU", "members": [1, 2], "config": FAST},
+    }
+    with mp.Simulator(mp.ClusterSpec.from_dict({"nodes": [{}, {}, {}], "devices": devices})) as sim:
+
+        def program():
+            x, y = mp.seal(np.float32(3), "A"), mp.seal(np.float32(4), "B")
+            for _ in range(3):
+                x, y = mp.device("A")(lambda v: v + 1)(x), mp.device("B")(lambda v: v * 2)(y)
+            return mp.reveal(x), mp.reveal(y)
+
+        x, y = mp.fetch(sim, mp.evaluate(sim, program))
+        np.testing.assert_allclose([x[0], y[0]], [6, 32], atol=1e-3)
+
+        with pytest.raises(TraceError, match="there is no way from A .* to B"):
+            mp.evaluate(sim, lambda: mp.device("B")(lambda v: v)(mp.seal(1.0, "A")))
+
+
+def test_control_flow_on_a_revealed_comparison(simulate):
+    sim = simulate(2, **FAST)
+
+    def program():
+        x = mp.seal(np.float32(1))
+        above = lambda x: mp.reveal(mp.device("SP0")(lambda x: x < 100)(x))  # noqa: E731
+        return mp.reveal(mp.while_loop(above, lambda x: x * 3, x))
+
+    assert mp.fetch(sim, mp.evaluate(sim, program))[0] == pytest.approx(243, abs=0.1)
+
+
+def test_field_and_precision_are_used(simulate):
+    coarse = secure(simulate(2, fxp_fraction_bits=4, **FAST), lambda x: x * 1, np.float32([0.99]))
+    fine = secure(
+        simulate(2, field="FM128", fxp_fraction_bits=40, **FAST), lambda x: x * 1, np.float32([0.99])
+    )
+    assert abs(coarse[0] - 0.99) > 1e-3
+    assert abs(fine[0] - 0.99) < 1e-6
+
+
+# -- nothing leaves by accident
+
+
+def test_a_share_is_not_the_data():
+    """Each party's share looks random, and differs from run to run."""
+    with mp.Simulator(cluster(2, **FAST)) as sim:
+        x = np.zeros(1000, np.int64)
+        chunks = set()
+        for _ in range(2):
+            sealed = mp.evaluate(sim, lambda: mp.seal(x))
+            for share in sealed.value.values:
+                (chunk,) = share.chunks
+                chunks.add(bytes(chunk))
+                words = np.frombuffer(chunk[-8000:], np.uint64)  # behind libspu's header
+                assert len(set(words)) > 900
+                assert "chunks" not in repr(share)
+        assert len(chunks) == 4
+
+
+def test_a_secret_is_not_fetched_without_reveal(simulate):
+    sim = simulate(2, **FAST)
+    sealed = mp.evaluate(sim, lambda: mp.seal(1))
+    with pytest.raises(DisclosureError, match=r"is a share.*mp.reveal it"):
+        mp.fetch(sim, sealed)
+
+
+def test_a_secret_is_not_put_in_plain(simulate):
+    with pytest.raises(DisclosureError, match=r"write mp.reveal\(x, to='P0'\)"):
+        mp.evaluate(simulate(2, **FAST), lambda: mp.put("P0", mp.seal(1)))
+    with pytest.raises(DisclosureError, match="mp.reveal"):
+        mp.evaluate(simulate(2, **FAST), lambda: mp.device("P0")(lambda x: x)(mp.seal(1)))
+
+
+def test_reveal_tells_only_those_who_are_named(simulate):
+    sim = simulate(2, **FAST)
+    result = mp.evaluate(sim, lambda: mp.reveal(mp.seal(np.float32(2)), to="P1"))
+    assert result.pmask == mp.Mask(0b10)
+    assert result.value.values[0] is None
+
+
+# -- refusals
+
+
+@pytest.mark.parametrize(
+    ("fn", "args", "message"),
+    [
+        (lambda x, y: x @ y, (f32(2, 3), f32(2, 3)), r"JAX cannot trace.*f32\[2, 3\]"),
+        (lambda x: x if x > 0 else -x, (np.float32(1),), "JAX cannot trace"),
+        (lambda x: jnp.fft.fft(x).real, (f32(4),), "SPU cannot .*fft"),
+        (lambda x: jnp.linalg.cholesky(x), (np.eye(2, dtype=np.float32),), "SPU cannot"),
+        (lambda x: x + jax.random.uniform(jax.random.key(0, impl="rbg")), (f32(2),), "random bits"),
+    ],
+)
+def test_what_spu_cannot_do_is_refused_while_tracing(simulate, fn, args, message):
+    with pytest.raises(TraceError, match=message) as error:
+        secure(simulate(2, **FAST), fn, *args)
+    assert "test_spu.py:" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("parties", "config", "message"),
+    [
+        (3, {"protocol": "CHEETAH"}, "CHEETAH takes 2 members, got 3"),
+        (2, {"protocol": "ABY3"}, "ABY3 takes 3 members, got 2"),
+        (2, {"protocol": "XYZ"}, "'protocol'.*'XYZ'"),
+        (2, {"field": "FM65"}, "'field'"),
+        (2, {"fxp_fraction_bits": 40}, "'fxp_fraction_bits'"),
+        (2, {"fxp_fraction_bits": 0}, "'fxp_fraction_bits'"),
+        (2, {"feild": "FM64"}, "'feild'"),
+        (1, {}, "a SPU has 2 to any number of members, got 1"),
+    ],
+)
+def test_a_wrong_configuration_names_the_field(parties, config, message):
+    with pytest.raises(ConfigError, match=message):
+        cluster(parties, **config)
+
+
+def test_the_default_protocol_is_a_secure_one():
+    names = {n: mp.ClusterSpec.simple(n).device("SP0").config.protocol for n in (2, 3, 4)}
+    assert names == {2: "CHEETAH", 3: "ABY3", 4: "SEMI2K"}
+
+
+def test_a_worker_refuses_the_protocol_for_debugging(simulate):
+    sim = simulate(2, **FAST)
+    for worker in sim._parties._workers:
+        worker.insecure = False
+    with pytest.raises(PartyError, match="SEMI2K trusts its first party") as error:
+        secure(sim, lambda x: x, np.float32(1))
+    assert isinstance(error.value.__cause__, AdmissionError)
+
+
+def test_shares_of_one_device_are_none_of_another():
+    plain = mp.TensorType("f32", (2,))
+    mine = SpuConfig(protocol="SEMI2K", parties=(0, 1))
+    other = mine.model_copy(update={"fxp_fraction_bits": 10})
+    program = run_jax(
+        lambda x: x, mp.FeSignature((ShareType.of(plain, mine),)), config=other
+    )
+    context = mp.TraceContext(mp.ClusterSpec.simple(2))
+    shared = mp.MPType(ShareType.of(plain, mine), mp.Mask(0b11))
+    with pytest.raises(TraceError, match="shared in another way"):
+        mp.trace(context, lambda x: mp.peval(program.pfunc, [x])[0], shared)
+
+
+def test_shares_run_only_where_they_are_meant_to(simulate):
+    config = SpuConfig(protocol="SEMI2K", parties=(0, 1))
+    program = run_jax(lambda x: x, mp.FeSignature((mp.TensorType("f32"),)), config=config)
+
+    def other_parties():
+        return mp.peval(program.pfunc, [mp.constant(np.float32(1))], (1, 2))[0]
+
+    with pytest.raises(PartyError, match=r"for the parties \{0, 1\}, but \{1, 2\} run it"):
+        mp.evaluate(simulate(3, **FAST), other_parties)
+
+    def anyone():
+        return mp.simp.pcall_dynamic(run_jax_op)
+
+    @mp.function
+    def run_jax_op():
+        return mp.peval(program.pfunc, [mp.constant(np.float32(1))])[0]
+
+    with pytest.raises(PartyError, match="pcall_static"):
+        mp.evaluate(simulate(2, **FAST), anyone)
+
+
+def test_an_op_for_one_party_is_refused_on_spu():
+    def program():
+        kind = ShareType.of(mp.TensorType("i64"), SpuConfig(parties=(0, 1), protocol="SEMI2K"))
+        return mp.device("SP0")(make_shares)(mp.constant(1), share=kind)
+
+    with pytest.raises(FeCapabilityError, match="runs at one party.*P0, P1"):
+        mp.trace(mp.TraceContext(cluster(2, **FAST)), program)
+
+
+def test_a_configuration_without_parties_is_refused():
+    signature = mp.FeSignature((mp.TensorType("f32"),))
+    with pytest.raises(FeConfigError, match="parties"):
+        run_jax(lambda x: x, signature, config=SpuConfig())
+
+
+def test_an_mp_function_is_no_plain_function():
+    with pytest.raises(FeCapabilityError, match="@mp.function"):
+        mp.trace(
+            mp.TraceContext(cluster(2, **FAST)),
+            lambda: mp.device("SP0")(mp.function(lambda x: x))(mp.seal(1)),
+        )
+
+
+def test_after_a_failure_spu_works_again(simulate):
+    sim = simulate(2, **FAST)
+
+    def bad():
+        x = mp.device("SP0")(lambda x: x + 1)(mp.seal(np.float32(1)))
+        y = mp.device("SP0")(lambda x: x * 2)(x)
+        return mp.put("P1", mp.device("P0")(lambda z: 1 / z)(mp.reveal(y, to="P0"))), mp.pshfl(
+            mp.constant(1), mp.constant(9)
+        )
+
+    for _ in range(2):
+        with pytest.raises(PartyError):
+            mp.evaluate(sim, bad, mode="launch")
+        assert secure(sim, lambda x: x + 1, np.float32(1)) == pytest.approx(2, abs=1e-3)

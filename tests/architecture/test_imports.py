@@ -1,0 +1,59 @@
+"""What importing the core must not do, and that lower layers stay light."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = ("jax", "ibis", "spu", "duckdb", "pandas", "httpx", "fastapi")
+
+
+def loaded_after(source: str) -> set[str]:
+    """Return which heavy packages a fresh process has loaded after running something."""
+    report = f"import sys; print(*[m for m in {HEAVY!r} if m in sys.modules])"
+    out = subprocess.run(
+        [sys.executable, "-c", f"{source}\n{report}"], capture_output=True, text=True, check=True
+    )
+    return set(out.stdout.split())
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import mplang_core",
+        "import mplang_core as mp; mp.ClusterSpec.simple(3)",
+        "import mplang_core as mp; mp.Simulator(mp.ClusterSpec.simple(2)).close()",
+        "import mplang_core as mp; [op.name for op in mp.registry.list_ops()]",
+        "from mplang_core.plugins import plugin_manager as m; m.records()",
+        "import mplang_core as mp; mp.ClusterSpec.simple(2).device('SP0')",
+    ],
+)
+def test_no_heavy_package_is_loaded(source):
+    assert loaded_after(source) == set()
+
+
+def test_a_program_is_read_and_verified_without_its_engine():
+    """A worker's front, or a reviewer, needs neither JAX nor SPU to check a program."""
+    import numpy as np
+
+    import mplang_core as mp
+
+    def program():
+        return mp.reveal(mp.seal(np.float32(1)) + mp.seal(np.float32(2)))
+
+    text = mp.trace(mp.TraceContext(mp.ClusterSpec.simple(2)), program).compiler_ir()
+    source = f"import mplang_core as mp; mp.verify(mp.parse({text!r}))"
+    assert loaded_after(source) == set()
+
+
+def test_the_public_names_are_those_that_are_written_down():
+    import mplang_core as mp
+
+    for name in mp.__all__:
+        assert getattr(mp, name) is not None
+    with pytest.raises(AttributeError, match="no_such_name"):
+        _ = mp.no_such_name
+    with pytest.raises(AttributeError, match="NoSuchBackend"):
+        _ = mp.NoSuchBackend

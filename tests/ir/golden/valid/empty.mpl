@@ -1,0 +1,3 @@
+program "nothing" on {0} () {
+  return
+}
