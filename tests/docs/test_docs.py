@@ -1,0 +1,47 @@
+"""Every example in a docstring, and every Python block of the documents, runs."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pathlib
+import pkgutil
+import re
+
+import numpy as np
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+PACKAGES = ["mplang_core", "mplang_simulator", "mplang_jax", "mplang_spu"]
+DOCUMENTS = sorted(
+    path.relative_to(ROOT)
+    for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("plugins/*/README.md")]
+)
+
+
+def modules():
+    for name in PACKAGES:
+        package = importlib.import_module(name)
+        yield name
+        for found in pkgutil.walk_packages(package.__path__, name + "."):
+            yield found.name
+
+
+@pytest.mark.parametrize("name", list(modules()))
+def test_examples_in_docstrings(name):
+    module = importlib.import_module(name)
+    with np.printoptions(legacy=False):
+        failed, _ = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
+    assert failed == 0
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=str)
+def test_python_blocks_in_documents(path, tmp_path, monkeypatch):
+    """Blocks of one document run in order, in one namespace."""
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / path).read_text(encoding="utf-8")
+    namespace: dict[str, object] = {"__name__": "__main__"}
+    for found in re.finditer(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        line = text.count("\n", 0, found.start()) + 1
+        code = "\n" * line + found.group(1)
+        exec(compile(code, str(path), "exec"), namespace)

@@ -1,0 +1,194 @@
+"""Contexts and functions: the same Python code traced, inlined, called, or run at once."""
+
+from __future__ import annotations
+
+import collections
+import threading
+
+import numpy as np
+import pytest
+import toy
+
+import mplang_core as mp
+from mplang_core.errors import TraceError
+
+CLUSTER = mp.ClusterSpec.simple(2)
+
+
+@mp.function
+def double(x):
+    return mp.invoke(toy.add, x, x)
+
+
+def opcodes(tfn):
+    return [op.opcode for op in tfn.program.graph.ops]
+
+
+def test_function_is_inlined_in_a_trace():
+    tfn = mp.trace(mp.TraceContext(CLUSTER), lambda x: double(double(x)), 1)
+    assert opcodes(tfn) == ["simp.pcall_static"] * 2
+
+
+def test_builtin_function_is_one_op_with_its_captures():
+    y = None
+
+    @mp.builtin_function
+    def plus_y(x):
+        return mp.invoke(toy.add, x, y)
+
+    def program(x):
+        nonlocal y
+        y = mp.constant(5)
+        return plus_y(x), plus_y(1)
+
+    tfn = mp.trace(mp.TraceContext(CLUSTER), program, 1)
+    assert opcodes(tfn) == ["simp.constant", "func.call", "simp.constant", "func.call"]
+    mp.verify(tfn.program)
+    with mp.Simulator(CLUSTER) as sim:
+        for mode in ("standard", "launch"):
+            result = mp.evaluate(sim, program, 1, mode=mode)
+            assert mp.fetch(sim, result) == ([6, 6], [6, 6])
+
+
+def test_function_runs_at_once_in_an_interpreter(simulate):
+    sim = simulate(2)
+    with mp.with_ctx(sim):
+        assert mp.fetch(sim, double(mp.constant(4))) == [8, 8]
+
+
+def test_the_context_is_found_from_the_arguments(simulate):
+    sim = simulate(2)
+    x = mp.evaluate(sim, lambda: mp.constant(4))
+    assert mp.fetch(sim, double(x)) == [8, 8]
+    assert mp.fetch(sim, mp.pshfl_s(x, [1], [0])) == [None, 4]
+
+
+def test_apply_runs_a_traced_function(simulate):
+    sim = simulate(2)
+    tfn = mp.trace(mp.TraceContext(sim.cluster_spec), double, 1)
+    assert mp.fetch(sim, mp.apply(sim, tfn, 21)) == [42, 42]
+
+
+def test_a_traced_function_tells_of_itself():
+    tracer = mp.TraceContext(CLUSTER)
+    outside = mp.constant(tracer, 3)
+    tfn = mp.trace(tracer, lambda x: mp.invoke(toy.add, x, outside), 1)
+    assert [str(v.type) for v in tfn.in_vars] == ["i64[]@{0, 1}"]
+    assert [str(v.type) for v in tfn.out_vars] == ["i64[]@{0, 1}"]
+    assert [obj is outside for obj in tfn.capture_map] == [True]
+    assert tfn.name == "<lambda>"
+
+
+def test_values_of_the_host_are_captured(simulate):
+    sim = simulate(2)
+    x = mp.evaluate(sim, lambda: mp.put("P1", 10))
+    result = mp.evaluate(sim, lambda y: mp.device()(lambda a: a + 1)(x), 1)
+    assert result.device.name == "P1"
+    assert mp.fetch(sim, result) == 11
+
+
+Pair = collections.namedtuple("Pair", "left right")
+
+
+@pytest.mark.parametrize(
+    "nest",
+    [
+        lambda x: x,
+        lambda x: (x, [x, {"a": x, "b": None}]),
+        lambda x: Pair(x, (x,)),
+        lambda x: (),
+        lambda x: None,
+        lambda x: {"z": 1, "a": np.arange(2)},
+    ],
+)
+def test_nests_survive(simulate, mode, nest):
+    import optree
+
+    sim = simulate(2)
+    found = mp.fetch(sim, mp.evaluate(sim, nest, 7, mode=mode))
+    expected = optree.tree_map(lambda leaf: [leaf, leaf], nest(7))
+    assert type(found) is type(expected)
+    np.testing.assert_equal(found, expected)
+
+
+def test_nests_of_arguments_and_keywords(simulate, mode):
+    def program(pair, *, by, label):
+        assert label == "text"
+        return mp.invoke(toy.add, pair.left, by["x"]), pair.right
+
+    sim = simulate(2)
+    args = (Pair(np.arange(3), 1.5),)
+    kwargs = {"by": {"x": [10, 20, 30]}, "label": "text"}
+    left, right = mp.fetch(sim, mp.evaluate(sim, program, *args, **kwargs, mode=mode))
+    np.testing.assert_array_equal(left, [[10, 21, 32]] * 2)
+    assert right == [1.5, 1.5]
+
+
+def test_compile_traces_once_per_kind_of_arguments(simulate):
+    traced = []
+
+    def program(x):
+        traced.append(x.type)
+        return x
+
+    sim = simulate(2)
+    compiled = mp.compile(program, cluster_spec=sim.cluster_spec)
+    for x in (1, 2, np.arange(3), np.arange(3) + 1, 1.5):
+        mp.evaluate(sim, compiled, x)
+    assert [str(kind) for kind in traced] == [
+        "i64[]@{0, 1}",
+        "i64[3]@{0, 1}",
+        "f64[]@{0, 1}",
+    ]
+
+
+def test_compile_for_types_alone():
+    kind = mp.MPType(mp.TensorType("f32", (3,)), mp.Mask(0b10))
+    compiled = mp.compile(lambda x: x, kind, cluster_spec=CLUSTER)
+    assert "(%0: f32[3]@{1})" in compiled.compiler_ir()
+
+
+def test_what_was_given_is_not_changed_later(simulate):
+    sim = simulate(2)
+    x = np.arange(3)
+    result = mp.evaluate(sim, lambda v: v, x)
+    sealed = mp.evaluate(sim, lambda: mp.put("P0", x))
+    x[:] = 9
+    np.testing.assert_array_equal(mp.fetch(sim, result)[0], [0, 1, 2])
+    np.testing.assert_array_equal(mp.fetch(sim, sealed), [0, 1, 2])
+
+
+def test_tracing_is_per_thread():
+    errors = []
+
+    def many():
+        try:
+            for _ in range(50):
+                tfn = mp.trace(mp.TraceContext(CLUSTER), lambda x: double(double(x)), 1)
+                assert opcodes(tfn) == ["simp.pcall_static"] * 2
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=many) for _ in range(4)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert not errors
+
+
+def test_a_trace_inside_of_a_trace_is_its_own():
+    def program(x):
+        inner = mp.trace(mp.TraceContext(CLUSTER), double, 1)
+        assert opcodes(inner) == ["simp.pcall_static"]
+        return x
+
+    assert opcodes(mp.trace(mp.TraceContext(CLUSTER), program, 1)) == []
+
+
+def test_an_error_while_tracing_leaves_no_context_behind():
+    def program(x):
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        mp.trace(mp.TraceContext(CLUSTER), program, 1)
+    with pytest.raises(TraceError, match="no context"):
+        mp.cur_ctx()
