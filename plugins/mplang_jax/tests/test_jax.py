@@ -128,7 +128,7 @@ def test_the_same_bytes_in_two_processes_from_other_lines_with_other_hash_seeds(
 )
 def test_results_are_those_of_jax(fn, args, mode):
     wide = any(np.asarray(arg).dtype.itemsize == 8 for arg in args)
-    with jax.experimental.enable_x64(wide):
+    with jax.enable_x64(wide):
         expected = jax.tree.leaves(fn(*map(jnp.asarray, args)))
     found = run(fn, *args, mode=mode)
     assert len(found) == len(expected)

@@ -97,7 +97,7 @@ def test_each_protocol_computes(simulate, parties, protocol, mode):
     ],
 )
 def test_results_are_those_of_numpy(simulate, fn, args):
-    with jax.experimental.enable_x64(any(a.dtype.itemsize == 8 for a in args)):
+    with jax.enable_x64(any(a.dtype.itemsize == 8 for a in args)):
         expected = np.asarray(fn(*map(jnp.asarray, args)))
     found = secure(simulate(2, **FAST), fn, *args)
     assert found.dtype == expected.dtype

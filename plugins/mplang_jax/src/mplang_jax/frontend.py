@@ -51,7 +51,7 @@ def jax_compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
     """
     import jax
     import numpy as np
-    from jax.experimental import enable_x64
+    from jax import enable_x64
 
     from mplang_jax import ops, stablehlo
 

@@ -21,7 +21,7 @@ _compiling = threading.Lock()
 def run(ctx: KernelContext, *args: Any, code: bytes, x64: bool, jax: str, stablehlo: str) -> Any:
     """Run StableHLO on arrays; the executable is compiled once per process."""
     import numpy as np
-    from jax.experimental import enable_x64
+    from jax import enable_x64
 
     with enable_x64(x64):
         results = executable(code, x64)(*args)

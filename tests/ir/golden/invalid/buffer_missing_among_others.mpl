@@ -1,0 +1,8 @@
+// error: ParseError: no buffer @0000000000000000
+program "p" on {0, 1} () {
+  %0 = simp.constant() {parties = {0}, value = dense<i64[1]>@0000000000000000} : i64[1]@{0}
+  return %0
+}
+buffers {
+  @7c9fa136d4413fa6 = "AQAAAAAAAAA="
+}

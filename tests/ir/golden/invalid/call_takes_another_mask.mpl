@@ -1,0 +1,7 @@
+// error: VerifyError: f takes
+program "p" on {0, 1} (%0: i64[]@{0}) {
+  func.call(%0) {name = "f"} body (%1: i64[]@{0, 1}) {
+    return
+  }
+  return
+}

@@ -1,0 +1,5 @@
+// error: ParseError: %0 is defined twice
+program "p" on {0, 1} (%0: i64[]@{0}) {
+  %0 = simp.converge(%0) : i64[]@{0}
+  return %0
+}

@@ -1,0 +1,11 @@
+// error: VerifyError: it stands at party level, not at local level
+program "p" on {0, 1} () {
+  %0 = simp.pcall_static() {parties = {0, 1}} do () {
+    %1 = toy.rank() : i64[]
+    simp.pcall_static() {parties = {0}} do () {
+      return
+    }
+    return %1
+  } : i64[]@{0, 1}
+  return %0
+}

@@ -1,0 +1,5 @@
+// error: VerifyError: expected the regions ['do'], got []
+program "p" on {0, 1} () {
+  simp.pcall_static() {parties = {0}}
+  return
+}

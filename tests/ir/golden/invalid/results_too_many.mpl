@@ -1,0 +1,5 @@
+// error: VerifyError: its outputs are (i64[]@{0}), but it is written with (i64[]@{0}, i64[]@{0})
+program "p" on {0, 1} (%0: i64[]@{0}) {
+  %1, %2 = simp.converge(%0) : i64[]@{0}, i64[]@{0}
+  return
+}

@@ -1,0 +1,5 @@
+// error: VerifyError: a routing is a list of [to, from] ranks
+program "p" on {0, 1} (%0: i64[]@{0, 1}) {
+  %1 = simp.shuffle_static(%0) {routing = [[true, false]]} : i64[]@{1}
+  return
+}

@@ -1,0 +1,4 @@
+// error: ParseError: Invalid \\escape
+program "\q" on {0} () {
+  return
+}

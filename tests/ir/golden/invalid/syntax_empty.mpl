@@ -1,0 +1,1 @@
+// error: ParseError: line 1, column 1: expected 'program', got the end

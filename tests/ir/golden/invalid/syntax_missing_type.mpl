@@ -1,0 +1,5 @@
+// error: ParseError: simp.converge defines 1 values but has 0 types
+program "p" on {0, 1} (%0: i64[]@{0}) {
+  %1 = simp.converge(%0)
+  return %1
+}

@@ -1,0 +1,2 @@
+// error: ParseError: line 1, column 1: expected 'program', got 'graph'
+graph

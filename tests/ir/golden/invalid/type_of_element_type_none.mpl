@@ -1,0 +1,4 @@
+// error: ParseError: line 1, column
+program "p" on {0, 1} (%0: tensor<none>@{0}) {
+  return
+}

@@ -1,0 +1,5 @@
+// error: VerifyError: unknown op 'simp.nosuch'
+program "p" on {0, 1} () {
+  simp.nosuch()
+  return
+}

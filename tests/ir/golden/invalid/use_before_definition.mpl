@@ -1,0 +1,6 @@
+// error: ParseError: line 2, column 22: %1 is used before its definition
+program "p" on {0, 1} () {
+  %0 = simp.converge(%1) : i64[]@{0}
+  %1 = simp.converge(%0) : i64[]@{0}
+  return %0
+}
