@@ -11,13 +11,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from mplang_jax import jax_compile, jax_compile_from_data
+from mplang_jax.ops import signature
 
 import mplang_core as mp
 from mplang_core.errors import PartyError, TraceError, VerifyError
 from mplang_core.feop import unflatten
 from mplang_core.ir.code import pack, unpack
-from mplang_jax import jax_compile, jax_compile_from_data
-from mplang_jax.ops import signature
 
 
 def compiled(fn, *types, **kwargs):
@@ -208,7 +208,7 @@ def test_a_python_callback_is_refused_before_it_runs():
         run(fn, np.float32(1))
 
 
-MAIN = 'module @main {{ func.func public @main(%arg0: tensor<f32>) -> {out} {{\n {body} }} }}'
+MAIN = "module @main {{ func.func public @main(%arg0: tensor<f32>) -> {out} {{\n {body} }} }}"
 
 
 def hostile(text: str):
@@ -222,7 +222,7 @@ def hostile(text: str):
 
 
 def test_a_custom_call_that_is_not_on_the_list_is_refused():
-    body = '%0 = stablehlo.custom_call @evil(%arg0) : (tensor<f32>) -> tensor<f32>\n return %0 : tensor<f32>'
+    body = "%0 = stablehlo.custom_call @evil(%arg0) : (tensor<f32>) -> tensor<f32>\n return %0 : tensor<f32>"
     with pytest.raises(PartyError, match="jax.run") as error:
         hostile(MAIN.format(out="tensor<f32>", body=body))
     assert "evil" in str(error.value.__cause__)
@@ -251,7 +251,9 @@ def test_types_are_inferred_from_the_code_not_believed():
         lambda x: mp.peval(program.pfunc, [x])[0],
         np.zeros(3, np.float32),
     ).compiler_ir()
-    forged = mp.parse(text.replace(": f32[3] at", ": f32[4] at").replace(": f32[3]@{0} at", ": f32[4]@{0} at"))
+    forged = mp.parse(
+        text.replace(": f32[3] at", ": f32[4] at").replace(": f32[3]@{0} at", ": f32[4]@{0} at")
+    )
     with pytest.raises(VerifyError, match="jax.run.*outputs are"):
         mp.verify(forged)
 

@@ -10,10 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from mplang_simulator import PartyThread, ThreadCommunicator
 
 import mplang_core as mp
 from mplang_core.errors import AbortedError, CommError, PartyError, RecvTimeoutError
-from mplang_simulator import PartyThread, ThreadCommunicator
 
 
 def connected(parties=2, timeout=5.0):

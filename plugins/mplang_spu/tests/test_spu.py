@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from mplang_spu import ShareType, SpuConfig, make_shares, run_jax
 
 import mplang_core as mp
 from mplang_core.errors import (
@@ -17,7 +18,6 @@ from mplang_core.errors import (
     PartyError,
     TraceError,
 )
-from mplang_spu import ShareType, SpuConfig, make_shares, run_jax
 
 FAST = {"protocol": "SEMI2K"}
 
@@ -177,7 +177,9 @@ def test_control_flow_on_a_revealed_comparison(simulate):
 def test_field_and_precision_are_used(simulate):
     coarse = secure(simulate(2, fxp_fraction_bits=4, **FAST), lambda x: x * 1, np.float32([0.99]))
     fine = secure(
-        simulate(2, field="FM128", fxp_fraction_bits=40, **FAST), lambda x: x * 1, np.float32([0.99])
+        simulate(2, field="FM128", fxp_fraction_bits=40, **FAST),
+        lambda x: x * 1,
+        np.float32([0.99]),
     )
     assert abs(coarse[0] - 0.99) > 1e-3
     assert abs(fine[0] - 0.99) < 1e-6
@@ -267,7 +269,7 @@ def test_the_default_protocol_is_a_secure_one():
 
 def test_a_worker_refuses_the_protocol_for_debugging(simulate):
     sim = simulate(2, **FAST)
-    for worker in sim._parties._workers:
+    for worker in sim._parties.workers:
         worker.insecure = False
     with pytest.raises(PartyError, match="SEMI2K trusts its first party") as error:
         secure(sim, lambda x: x, np.float32(1))
@@ -278,9 +280,7 @@ def test_shares_of_one_device_are_none_of_another():
     plain = mp.TensorType("f32", (2,))
     mine = SpuConfig(protocol="SEMI2K", parties=(0, 1))
     other = mine.model_copy(update={"fxp_fraction_bits": 10})
-    program = run_jax(
-        lambda x: x, mp.FeSignature((ShareType.of(plain, mine),)), config=other
-    )
+    program = run_jax(lambda x: x, mp.FeSignature((ShareType.of(plain, mine),)), config=other)
     context = mp.TraceContext(mp.ClusterSpec.simple(2))
     shared = mp.MPType(ShareType.of(plain, mine), mp.Mask(0b11))
     with pytest.raises(TraceError, match="shared in another way"):

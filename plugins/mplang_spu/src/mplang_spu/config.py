@@ -54,6 +54,8 @@ def settle(config: SpuConfig, members: Mask) -> SpuConfig:
         ValueError: the protocol does not suit their number, or the field the precision.
     """
     n = len(members)
+    if n < 2:
+        raise ValueError(f"an SPU has two members or more, got {members}")
     protocol: Protocol = config.protocol or {2: "CHEETAH", 3: "ABY3"}.get(n, "SEMI2K")  # type: ignore[assignment]
     wanted = {"ABY3": 3, "CHEETAH": 2}.get(protocol)
     if wanted is not None and n != wanted:

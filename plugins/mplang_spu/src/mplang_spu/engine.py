@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import threading
 from collections.abc import Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import spu.libspu as libspu
@@ -14,8 +14,6 @@ from spu.api import Io, Runtime
 __all__ = ["compile", "io", "link", "runtime", "runtime_config", "sortable"]
 
 CACHED = 256  # compiled programs of this process
-
-_lowering = threading.RLock()
 
 
 def _quiet() -> None:
@@ -27,18 +25,30 @@ def _quiet() -> None:
 _quiet()
 
 
-@contextlib.contextmanager
-def sortable() -> Iterator[None]:
-    """Have JAX lower sorts without its treatment of NaN and -0.0, which SPU cannot run."""
+_for_spu: ContextVar[bool] = ContextVar("mplang_spu_lowering", default=False)
+
+
+def _let_sorts_be_plain() -> None:
     from jax._src.lax import lax
 
-    with _lowering:
-        original = lax._canonicalize_float_for_sort
-        lax._canonicalize_float_for_sort = lambda x: x
-        try:
-            yield
-        finally:
-            lax._canonicalize_float_for_sort = original
+    original = lax._canonicalize_float_for_sort
+    lax._canonicalize_float_for_sort = lambda x: x if _for_spu.get() else original(x)
+
+
+_let_sorts_be_plain()
+
+
+@contextlib.contextmanager
+def sortable() -> Iterator[None]:
+    """Have JAX lower sorts, in this thread, without its treatment of NaN and -0.0.
+
+    SPU cannot run that.
+    """
+    token = _for_spu.set(True)
+    try:
+        yield
+    finally:
+        _for_spu.reset(token)
 
 
 @functools.lru_cache(maxsize=CACHED)

@@ -43,10 +43,10 @@ def make_shares(ctx: KernelContext, x: Array, *, share: ShareType) -> tuple[SpuS
     """Split a tensor into one share per party."""
     from mplang_spu import engine
 
+    _admit(ctx, share.protocol)
     io = engine.io(len(share.parties), share.protocol, share.field, share.fxp)
     made = io.make_shares(np.asarray(x, order="C"), engine.visibility(True))
-    shares = tuple(SpuShare(share, piece.meta, tuple(piece.share_chunks)) for piece in made)
-    return shares if len(shares) != 1 else shares[0]  # type: ignore[return-value]
+    return tuple(SpuShare(share, piece.meta, tuple(piece.share_chunks)) for piece in made)
 
 
 def reconstruct(ctx: KernelContext, *shares: SpuShare) -> Array:
@@ -70,7 +70,9 @@ def run_jax(
     """Run StableHLO with the other parties."""
     from mplang_spu import engine
 
-    _admit(ctx, parties, config)
+    if ctx.parties != parties:
+        raise RunError(f"the program is for the parties {parties}, but {ctx.parties} run it")
+    _admit(ctx, config["protocol"])
     text = unpack(program["code"])
     check_code(text)
     code = engine.compile(text, tuple(isinstance(arg, SpuShare) for arg in args))
@@ -90,10 +92,8 @@ def run_jax(
     return results[0] if len(results) == 1 else results
 
 
-def _admit(ctx: KernelContext, parties: Mask, config: Mapping[str, Any]) -> None:
-    if ctx.parties != parties:
-        raise RunError(f"the program is for the parties {parties}, but {ctx.parties} run it")
-    if config["protocol"] == "SEMI2K" and not ctx.interpreter.insecure:
+def _admit(ctx: KernelContext, protocol: str) -> None:
+    if protocol == "SEMI2K" and not ctx.interpreter.insecure:
         raise AdmissionError(
             "SEMI2K trusts its first party with the randomness, so it is for debugging only; "
             "use CHEETAH (2 parties) or ABY3 (3), or set insecure: true at every worker"

@@ -24,7 +24,7 @@ from mplang_core.errors import FeConfigError, TraceError
 from mplang_core.feop import Caching, Capabilities, DeviceRequirement, flatten, unflatten
 from mplang_core.ir import AnyType, Attr, OpDef, Operation, Value, op_defs
 from mplang_core.ir.code import unpack
-from mplang_spu.config import SpuConfig
+from mplang_spu.config import SpuConfig, settle
 
 __all__ = [
     "RECONSTRUCT",
@@ -57,6 +57,16 @@ class ShareType(BaseType):
     protocol: str
     field: str
     fxp: int
+
+    def __post_init__(self) -> None:
+        if self.plain.dtype.value in ("c64", "c128", "bf16"):
+            raise ValueError(f"SPU computes on bools, integers and floats, got {self.plain}")
+        if self.field == "FM32" and self.plain.dtype.is_64bit:
+            raise ValueError(f"{self.plain} does not fit in FM32; use FM64 or FM128")
+        settle(
+            SpuConfig(protocol=self.protocol, field=self.field, fxp_fraction_bits=self.fxp),
+            self.parties,
+        )
 
     @classmethod
     def of(cls, plain: TensorType, config: SpuConfig) -> ShareType:
@@ -104,8 +114,6 @@ def make_shares(x: TensorType, *, share: ShareType) -> tuple[ShareType, ...]:
     """
     if share.plain != x:
         raise TypeError(f"expected shares of {x}, got {share}")
-    if x.dtype.value in ("c64", "c128", "bf16"):
-        raise TypeError(f"SPU computes on bools, integers and floats, got {x}")
     return (share,) * len(share.parties)
 
 
@@ -172,14 +180,8 @@ def check_code(text: str) -> None:
 
 
 def _infer_run_jax(op: Operation, world: Mask) -> Sequence[AnyType]:
-    config = op.attrs["config"]
-    like = ShareType(
-        TensorType("f32"),
-        op.attrs["parties"],
-        config.get("protocol"),
-        config.get("field"),
-        config.get("fxp_fraction_bits"),
-    )
+    config = settle(SpuConfig(**op.attrs["config"]), op.attrs["parties"])
+    like = ShareType.of(TensorType("f32"), config)
     plain = [_plain(value.type, like, i) for i, value in enumerate(op.inputs)]
     return [_share(kind, like) for kind in _plain_outputs(plain, op.attrs["program"])]
 

@@ -1,4 +1,4 @@
-// error: ParseError: Invalid \\escape
+// error: ParseError: Invalid \escape
 program "\q" on {0} () {
   return
 }
