@@ -16,7 +16,7 @@ from mplang_core.edsl import (
     apply,
     trace,
 )
-from mplang_core.edsl.source import at
+from mplang_core.ir.source import at
 from mplang_core.edsl.tracer import TraceVar, is_literal, read_args
 from mplang_core.errors import DisclosureError, TraceError
 from mplang_core.feop import flatten, unflatten

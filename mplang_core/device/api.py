@@ -11,7 +11,7 @@ from mplang_core.device.kinds import PARTY, Device, Spelling, device_kinds, tran
 from mplang_core.edsl import MPContext, MPObject, constant, find_ctx, with_ctx
 from mplang_core.edsl.function import is_function
 from mplang_core.edsl.peval import run_program
-from mplang_core.edsl.source import at
+from mplang_core.ir.source import at
 from mplang_core.edsl.tracer import is_literal, read_args
 from mplang_core.errors import DisclosureError, FeCapabilityError, TraceError
 from mplang_core.feop import fe_materialize, flatten, is_feop, meta_of, unflatten, unmet

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, NoReturn, Protocol
 
-from mplang_core.edsl.source import at
+from mplang_core.ir.source import at
 from mplang_core.errors import TraceError
 from mplang_core.ir import AnyType, Graph
 from mplang_core.mask import Mask

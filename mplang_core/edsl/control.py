@@ -9,7 +9,7 @@ import optree
 
 from mplang_core.edsl.context import MPContext, MPObject, find_ctx
 from mplang_core.edsl.peval import constant
-from mplang_core.edsl.source import at
+from mplang_core.ir.source import at
 from mplang_core.edsl.tracer import TraceContext, TracedFunction, is_literal, trace
 from mplang_core.errors import TraceError
 from mplang_core.feop.program import PyTreeDef, flatten, unflatten

@@ -8,7 +8,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from mplang_core.edsl.context import MPContext, MPObject, find_ctx
 from mplang_core.edsl.interp import InterpContext, InterpVar
-from mplang_core.edsl.source import at
+from mplang_core.ir.source import at
 from mplang_core.edsl.tracer import TraceContext, TracedFunction, is_literal, read_args, trace
 from mplang_core.errors import TraceError
 from mplang_core.feop.program import flatten, unflatten

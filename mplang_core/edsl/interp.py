@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mplang_core.edsl.context import MPContext, MPObject, Placement
-from mplang_core.edsl.source import at, caller
+from mplang_core.ir.source import at, caller
 from mplang_core.errors import MPLangError, TraceError
 from mplang_core.ir import Graph, Operation, Program, Value, op_defs
 from mplang_core.ir.verifier import infer_outputs

@@ -8,7 +8,7 @@ from operator import and_
 from typing import Any
 
 from mplang_core.edsl.context import MPContext, MPObject, find_ctx, with_ctx
-from mplang_core.edsl.source import at
+from mplang_core.ir.source import at
 from mplang_core.edsl.tracer import TraceContext, is_literal
 from mplang_core.errors import TraceError
 from mplang_core.feop.program import FeProgram, PFunction, flatten, unflatten

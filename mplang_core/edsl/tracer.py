@@ -11,7 +11,7 @@ import optree
 
 from mplang_core.edsl.context import Cluster, MPContext, MPObject, Placement, with_ctx
 from mplang_core.edsl.interp import make_op
-from mplang_core.edsl.source import at
+from mplang_core.ir.source import at
 from mplang_core.errors import TraceError
 from mplang_core.feop.program import NAMESPACE, PyTreeDef, flatten, unflatten
 from mplang_core.ir import AnyType, Graph, Program, Value

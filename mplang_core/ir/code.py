@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import zlib
 
 __all__ = ["pack", "unpack"]
@@ -20,7 +19,6 @@ def pack(text: str) -> bytes:
     return zlib.compress(text.encode(), 9)
 
 
-@functools.lru_cache(maxsize=64)
 def unpack(code: bytes) -> str:
     """Return the text of an attribute.
 

@@ -11,7 +11,7 @@ import pluggy
 from importlib_metadata import EntryPoint, entry_points
 
 from mplang_core.device import device_kinds, transfers
-from mplang_core.edsl.source import skip_package
+from mplang_core.ir.source import skip_package
 from mplang_core.errors import PluginLoadError
 from mplang_core.feop import registry
 from mplang_core.ir import op_defs

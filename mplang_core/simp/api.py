@@ -8,7 +8,7 @@ from typing import Any
 from mplang_core.edsl.context import MPContext, MPObject, find_ctx
 from mplang_core.edsl.function import is_function
 from mplang_core.edsl.peval import lift_literals, run_program
-from mplang_core.edsl.source import at
+from mplang_core.ir.source import at
 from mplang_core.edsl.tracer import TraceContext, trace_into
 from mplang_core.errors import TraceError
 from mplang_core.feop.program import flatten, unflatten

@@ -15,7 +15,7 @@ from mplang_jax import jax_compile, jax_compile_from_data
 from mplang_jax.ops import signature
 
 import mplang_core as mp
-from mplang_core.errors import PartyError, TraceError, VerifyError
+from mplang_core.errors import AdmissionError, PartyError, TraceError, VerifyError
 from mplang_core.feop import unflatten
 from mplang_core.ir.code import pack, unpack
 
@@ -69,6 +69,23 @@ def test_what_a_function_closes_over_becomes_an_operand():
     assert len(program.consts) == 1
     assert len(program.pfunc.attrs["code"]) < 1000
     np.testing.assert_array_equal(program.consts[0], secret)
+
+
+def test_what_a_jitted_function_inside_closes_over_becomes_an_operand():
+    secret = np.arange(1000, dtype=np.float32) + 0.123
+    inner = jax.jit(lambda x: jax.jit(lambda y: y * secret)(x) + 1)
+    program = compiled(lambda x: jnp.sort(inner(x)), mp.TensorType("f32", (1000,)))
+    assert [const.shape for const in program.consts] == [(1000,)]
+    assert len(program.pfunc.attrs["code"]) < 1500
+    x = np.ones(1000, np.float32)
+    np.testing.assert_allclose(run(lambda x: jnp.sort(inner(x)), x)[0], secret + 1)
+
+
+def test_64_bits_that_a_function_closes_over_stay_64_bits():
+    big = np.array([2**40])
+    np.testing.assert_array_equal(run(lambda x: x + big, np.int32([1]))[0], big + 1)
+    (kind,) = compiled(lambda: big).pfunc.outs_info
+    assert str(kind) == "i64[1]"
 
 
 PROGRAM = """
@@ -200,15 +217,20 @@ def test_a_multi_party_value_closed_over_is_refused():
         mp.trace(mp.TraceContext(mp.ClusterSpec.simple(1)), program)
 
 
-def test_a_python_callback_is_refused_before_it_runs():
+def test_a_python_callback_is_refused_while_tracing():
     def fn(x):
         return jax.pure_callback(lambda v: v, jax.ShapeDtypeStruct((), np.float32), x)
 
-    with pytest.raises((PartyError, TraceError), match="callback|jax.run|cannot trace"):
+    with pytest.raises(TraceError, match="a Python callback cannot run there"):
         run(fn, np.float32(1))
 
 
-MAIN = "module @main {{ func.func public @main(%arg0: tensor<f32>) -> {out} {{\n {body} }} }}"
+MAIN = """module @main {{
+  func.func public @main(%arg0: tensor<f32>) -> {out} {{
+    {body}
+  }}
+}}
+"""
 
 
 def hostile(text: str):
@@ -221,27 +243,49 @@ def hostile(text: str):
         return mp.fetch(sim, result)
 
 
-def test_a_custom_call_that_is_not_on_the_list_is_refused():
-    body = "%0 = stablehlo.custom_call @evil(%arg0) : (tensor<f32>) -> tensor<f32>\n return %0 : tensor<f32>"
-    with pytest.raises(PartyError, match="jax.run") as error:
+CUSTOM_CALL = """%0 = stablehlo.custom_call @evil(%arg0) : (tensor<f32>) -> tensor<f32>
+    return %0 : tensor<f32>"""
+INFEED = """%t = stablehlo.create_token : !stablehlo.token
+    %0:2 = "stablehlo.infeed"(%t) : (!stablehlo.token) -> (tensor<f32>, !stablehlo.token)
+    return %0#0 : tensor<f32>"""
+
+
+@pytest.mark.parametrize("body", [CUSTOM_CALL, INFEED])
+def test_an_op_that_is_not_allowed_is_refused(body):
+    with pytest.raises(PartyError, match=r"jax\.run: .*(evil|infeed).* not allowed") as error:
         hostile(MAIN.format(out="tensor<f32>", body=body))
-    assert "evil" in str(error.value.__cause__)
+    assert isinstance(error.value.__cause__, AdmissionError)
+
+
+IDENTITY = MAIN.format(out="tensor<f32>", body="return %arg0 : tensor<f32>")
+RECURSION = MAIN.format(
+    out="tensor<f32>",
+    body="%0 = call @main(%arg0) : (tensor<f32>) -> tensor<f32>\n    return %0 : tensor<f32>",
+)
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "message"),
     [
-        "",
-        "module {",
-        "func.func public @main() {",
-        MAIN.format(out="tensor<?xf32>", body="return"),
-        MAIN.format(out="tensor<f32>", body="return %arg7 : tensor<f32>"),
-        MAIN.format(out="tensor<f99>", body="return %arg0 : tensor<f32>"),
+        ("", "no StableHLO"),
+        ("module {", "no StableHLO"),
+        ("// " + IDENTITY, "escapes or comments"),
+        (IDENTITY.replace("return", '"func\\2Ereturn"'), "escapes or comments"),
+        (IDENTITY + "[" * 200_000, "nested deeper"),
+        (IDENTITY.replace("tensor<f32>)", "tensor<f32>) -> attributes " * 4000), "no StableHLO"),
+        (RECURSION, "call each other in circles"),
+        (MAIN.format(out="tensor<?xf32>", body="return"), "no static tensors"),
+        (MAIN.format(out="tensor<f99>", body="return %arg0 : tensor<f32>"), "f99"),
+        (MAIN.format(out="tensor<f32>", body="return %arg7 : tensor<f32>"), None),
     ],
 )
-def test_code_that_is_none_is_refused(text):
-    with pytest.raises((PartyError, TraceError)):
+def test_code_that_is_none_is_refused(text, message):
+    with pytest.raises((PartyError, TraceError), match=message):
         hostile(text)
+
+
+def test_the_code_that_the_refusals_vary_runs():
+    assert hostile(IDENTITY)[0] == 1
 
 
 def test_types_are_inferred_from_the_code_not_believed():

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from mplang_core import FeProgram, FeSignature, PFunction, TensorType, feop
-from mplang_core.edsl.source import at
+from mplang_core.ir.source import at
 from mplang_core.errors import MPLangError, TraceError
 from mplang_core.feop import Caching, Capabilities, flatten, unflatten
-from mplang_core.ir.code import pack
+from mplang_core.ir.code import pack, unpack
 from mplang_core.types import BaseType
 
 __all__ = ["jax_compile", "jax_compile_from_data"]
@@ -29,9 +29,9 @@ def jax_compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
     """Compile a function of arrays to StableHLO, without its data.
 
     The same function and signature give the same bytes in every process. Arrays that the
-    function closes over become operands (``consts``), so no data is in the code. If an
-    operand has 64 bits, the whole function is compiled with 64-bit types; nothing is
-    narrowed.
+    function closes over, its jitted functions included, become operands (``consts``), so no
+    data is in the code. If an operand or such an array has 64 bits, the whole function is
+    compiled with 64-bit types; nothing is narrowed.
 
     Args:
         fn: a function that JAX can trace.
@@ -50,55 +50,36 @@ def jax_compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
         jax.run f32[]
     """
     import jax
-    import numpy as np
-    from jax import enable_x64
 
     from mplang_jax import ops, stablehlo
+    from mplang_jax.closures import Traced
 
     operands = _tensors(signature.operands)
-    x64 = any(kind.dtype.is_64bit for kind in operands) or bool(jax.config.read("jax_enable_x64"))
-    out_trees: list[Any] = []
-
-    def flat(*leaves: Any) -> list[Any]:
-        outs, tree = flatten(fn(*signature.fill(leaves), **signature.kwargs))
-        out_trees.append(tree)
-        return outs
-
-    with enable_x64(x64):
-        avals = [jax.ShapeDtypeStruct(kind.shape, kind.dtype.numpy) for kind in operands]
-        try:
-            closed = jax.make_jaxpr(flat)(*avals)
-        except MPLangError:
-            raise
-        except Exception as error:
-            name = getattr(fn, "__name__", type(fn).__name__)
-            reason = str(error).split("\n", 1)[0]
-            raise TraceError(
-                f"{at()}JAX cannot trace {name}({', '.join(map(str, operands))}): "
-                f"{type(error).__name__}: {reason}"
-            ) from error
-        consts = tuple(np.asarray(const) for const in closed.consts)
-
-        def with_consts(*args: Any) -> list[Any]:
-            values = args[len(operands) :]
-            outs: list[Any] = jax.core.eval_jaxpr(closed.jaxpr, values, *args[: len(operands)])
-            return outs
-
-        const_avals = [jax.ShapeDtypeStruct(c.shape, c.dtype) for c in consts]
-        lowered = jax.jit(with_consts, keep_unused=True).lower(*avals, *const_avals)
-        code = pack(stablehlo.canonical(lowered.as_text()))
+    try:
+        traced = Traced(fn, signature, operands)
+        code = pack(stablehlo.canonical(traced.lower()))
+        stablehlo.check_ops(unpack(code))
+    except MPLangError:
+        raise
+    except Exception as error:
+        name = getattr(fn, "__name__", type(fn).__name__)
+        reason = str(error).split("\n", 1)[0]
+        raise TraceError(
+            f"{at()}JAX cannot trace {name}({', '.join(map(str, operands))}): "
+            f"{type(error).__name__}: {reason}"
+        ) from error
     takes, gives = ops.signature(code)
     attrs = {
         "code": code,
-        "x64": x64,
+        "x64": traced.x64,
         "jax": jax.__version__,
         "stablehlo": stablehlo.VERSION,
     }
     return FeProgram(
         PFunction("jax.run", takes, gives, attrs),
         in_tree=flatten(signature.args)[1],
-        out_tree=out_trees[0],
-        consts=consts,
+        out_tree=traced.out_tree,
+        consts=traced.consts,
         meta={"name": "jax.compile", "dialect": "stablehlo", "version": "1"},
     )
 

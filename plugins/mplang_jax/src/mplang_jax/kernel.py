@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from mplang_core.errors import AdmissionError
 from mplang_core.ir.code import unpack
 from mplang_core.runtime import KernelContext
 from mplang_jax import ops
@@ -33,7 +34,7 @@ def executable(code: bytes, x64: bool) -> Callable[..., Any]:
     """Return the executable of a code, compiling it at the first use; parties take turns.
 
     Raises:
-        ValueError: the code calls what may not be called.
+        AdmissionError: the code has an op that is not allowed.
     """
     with _compiling:
         return _executable(code, x64)
@@ -45,10 +46,13 @@ def _executable(code: bytes, x64: bool) -> Callable[..., Any]:
 
     from mplang_jax import stablehlo
 
-    text = unpack(code)
-    if stablehlo.check_targets(text):
-        _initialize_lapack()
     takes, gives = ops.signature(code)
+    text = unpack(code)
+    try:
+        if stablehlo.check_ops(text):
+            _initialize_lapack()
+    except ValueError as error:
+        raise AdmissionError(f"jax.run: {error}") from error
     avals = [jax.ShapeDtypeStruct(kind.shape, kind.dtype.numpy) for kind in takes]
     return _without_source(stablehlo.artifact(text), avals, gives)
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 from mplang_core import Form, MPObject, pconv, pshfl_s
 from mplang_core.device import PARTY, Device, DeviceKind, add_transfer
 from mplang_core.edsl.peval import run_program
-from mplang_core.edsl.source import at
+from mplang_core.ir.source import at
 from mplang_core.errors import TraceError
 from mplang_core.mask import Mask
 from mplang_core.types import TensorType

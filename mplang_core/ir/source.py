@@ -6,15 +6,15 @@ import os
 import sys
 import types
 
-from mplang_core.ir import Location
+from mplang_core.ir.graph import Location
 
 __all__ = ["at", "caller", "skip_package"]
 
-_SKIPPED = {"mplang_core", "optree", "contextlib", "functools"}
+_SKIPPED = {"optree", "contextlib", "functools", "numpy", "jax", "jaxlib"}
 
 
 def skip_package(module: str) -> None:
-    """Treat a package as part of the framework: its lines are never the user's."""
+    """Treat a plugin's package as part of the framework: its lines are never the user's."""
     _SKIPPED.add(module.partition(".")[0])
 
 
@@ -23,7 +23,8 @@ def caller() -> Location | None:
     frame: types.FrameType | None = sys._getframe(1)
     while frame is not None:
         module = frame.f_globals.get("__name__", "")
-        if module.partition(".")[0] not in _SKIPPED:
+        package = module.partition(".")[0]
+        if package not in _SKIPPED and not package.startswith("mplang_"):
             return Location(os.fspath(frame.f_code.co_filename), frame.f_lineno)
         frame = frame.f_back
     return None
