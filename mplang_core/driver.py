@@ -16,14 +16,14 @@ from mplang_core.edsl import (
     apply,
     trace,
 )
-from mplang_core.ir.source import at
-from mplang_core.edsl.tracer import TraceVar, is_literal, read_args
-from mplang_core.errors import DisclosureError, TraceError
+from mplang_core.edsl.tracer import TraceVar, is_literal, literal_type, read_args
+from mplang_core.errors import ConfigError, DisclosureError, TraceError
 from mplang_core.feop import flatten, unflatten
+from mplang_core.ir.source import at
 from mplang_core.runtime import Listener
 from mplang_core.simp.backend import get_backend
 from mplang_core.simp.host import Mode, SimpHost
-from mplang_core.types import Form, TensorType
+from mplang_core.types import Form
 
 __all__ = ["CompiledFunction", "compile", "evaluate", "fetch"]
 
@@ -108,6 +108,8 @@ def compile(
         TraceError: the function cannot be traced; shows its line.
         PluginLoadError: there is no such backend.
     """
+    if not callable(fn):
+        raise TraceError(f"{at()}compile takes a function, got a {type(fn).__name__}")
     if backend is not None:
         get_backend(backend)
     compiled = CompiledFunction(fn, cluster_spec)
@@ -142,6 +144,11 @@ def evaluate(
         TraceError: the function cannot be traced, or takes other arguments.
         PartyError: a party failed while it ran; names the party, the op and the line.
     """
+    if not isinstance(host, SimpHost):
+        raise ConfigError(
+            f"{at()}evaluate runs on a host, such as mp.Simulator(cluster), got a "
+            f"{type(host).__name__}"
+        )
     if isinstance(program, TracedFunction):
         tfn = program
     else:
@@ -196,11 +203,14 @@ def _signature(args: Any, kwargs: Any) -> Any:
 
 def _key(leaf: Any) -> Any:
     if isinstance(leaf, MPObject):
-        return leaf.type, leaf.device.name if leaf.device is not None else None
+        return leaf.type, leaf.device.name if leaf.device is not None else None, leaf.uniform
     if is_literal(leaf):
-        return TensorType.of(leaf)
+        return literal_type(leaf)
     try:
         hash(leaf)
     except TypeError:
-        return id(leaf)
-    return leaf
+        raise TraceError(
+            f"{at()}a {type(leaf).__name__} among the arguments can change after it was compiled "
+            "in; make it hashable (a frozen dataclass, a string), or pass values"
+        ) from None
+    return type(leaf), leaf

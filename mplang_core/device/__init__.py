@@ -1,6 +1,5 @@
 """Devices: logical places, what runs on them, and how values move between them."""
 
-from mplang_core.device import ppu as _ppu  # noqa: F401  (adds the kind)
 from mplang_core.device.api import device, put, reveal, seal
 from mplang_core.device.cluster import ClusterSpec, DeviceSpec, Node
 from mplang_core.device.kinds import (
@@ -12,9 +11,11 @@ from mplang_core.device.kinds import (
     device_kinds,
     transfers,
 )
+from mplang_core.device.ppu import PPU, the_holder
 
 __all__ = [
     "PARTY",
+    "PPU",
     "ClusterSpec",
     "Device",
     "DeviceKind",
@@ -27,5 +28,6 @@ __all__ = [
     "put",
     "reveal",
     "seal",
+    "the_holder",
     "transfers",
 ]

@@ -9,12 +9,11 @@ from typing import Any, cast
 from mplang_core.device.cluster import ClusterSpec
 from mplang_core.device.kinds import PARTY, Device, Spelling, device_kinds, transfers
 from mplang_core.edsl import MPContext, MPObject, constant, find_ctx, with_ctx
-from mplang_core.edsl.function import is_function
-from mplang_core.edsl.peval import run_program
-from mplang_core.ir.source import at
+from mplang_core.edsl.peval import is_function, run_program
 from mplang_core.edsl.tracer import is_literal, read_args
 from mplang_core.errors import DisclosureError, FeCapabilityError, TraceError
 from mplang_core.feop import fe_materialize, flatten, is_feop, meta_of, unflatten, unmet
+from mplang_core.ir.source import at
 from mplang_core.simp.api import pcall_static
 from mplang_core.types import Form
 
@@ -51,12 +50,12 @@ def device(name: str | None = None) -> Callable[[Callable[..., Any]], Callable[.
     def on(fn: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(fn)
         def run(*args: Any, **kwargs: Any) -> Any:
-            leaves, spec = flatten(args)
+            leaves, spec = read_args(args, kwargs)
             ctx = find_ctx(leaves)
             with with_ctx(ctx):
                 target = _infer(ctx, leaves) if name is None else _device(ctx, name)
                 here = [_bring(ctx, leaf, target) for leaf in leaves]
-                result = _run(ctx, target, fn, unflatten(spec, here), kwargs)
+                result = _run(ctx, target, fn, *unflatten(spec, here))
                 outs, out_spec = flatten(result)
                 return unflatten(out_spec, [ctx.place(out, target) for out in outs])
 
@@ -150,7 +149,7 @@ def _move(ctx: MPContext, leaf: Any, dst: Device | None, said: Spelling) -> MPOb
     needed = way.needs(value, src, dst)
     if not _suffices(said, needed):
         raise DisclosureError(_refusal(value, src, dst, needed))
-    return ctx.place(way.move(value, src, dst), dst)
+    return ctx.place(way.move(value, src, dst), dst, uniform=dst is None or None)
 
 
 def _suffices(said: Spelling, needed: Spelling) -> bool:
@@ -175,8 +174,9 @@ def _bring(ctx: MPContext, leaf: Any, dst: Device) -> Any:
     if isinstance(leaf, MPObject):
         here = ctx.adopt(leaf)
         public = here.device is None and here.base_type.form is Form.PLAIN
-        if public and here.pmask is not None and dst.mask <= here.pmask:
-            return here  # known to all members
+        held = here.pmask is not None and dst.mask <= here.pmask
+        if public and held and (here.uniform or len(dst.mask) == 1):
+            return here  # known to all members, and the same
         return _move(ctx, here, dst, "auto")
     if is_literal(leaf) and hasattr(leaf, "shape"):
         return constant(leaf, parties=dst.mask)
@@ -197,10 +197,22 @@ def _run(ctx: MPContext, target: Device, fn: Callable[..., Any], args: Any, kwar
     members = len(target.mask)
     if is_feop(fn):
         _check_feop(ctx, target, fn)
+    elif any(isinstance(leaf, MPObject) for leaf in flatten(kwargs)[0]):
+        fn, args, kwargs = _with_keywords(fn), (args, kwargs), {}
     program = fe_materialize(
         fn, *args, kind=target.kind.name, members=members, config=target.config, **kwargs
     )
     return run_program(program, target.mask)
+
+
+def _with_keywords(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Values given by keyword are operands as well; what is compiled takes positions only."""
+
+    @functools.wraps(fn)
+    def call(args: Any, kwargs: Any) -> Any:
+        return fn(*args, **kwargs)
+
+    return call
 
 
 def _check_feop(ctx: MPContext, target: Device, fn: Any) -> None:

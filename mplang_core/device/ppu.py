@@ -11,12 +11,12 @@ from mplang_core.device.kinds import (
     device_kinds,
 )
 from mplang_core.edsl import MPObject
-from mplang_core.ir.source import at
 from mplang_core.errors import TraceError
+from mplang_core.ir.source import at
 from mplang_core.simp.api import pshfl_s
 from mplang_core.types import Form
 
-__all__ = ["PPU"]
+__all__ = ["PPU", "the_holder"]
 
 PROVIDER = "mplang-core"
 
@@ -35,16 +35,38 @@ def to_ppu(value: MPObject, src: Device | None, dst: Device) -> MPObject:
     if value.pmask == dst.mask:
         return value
     if value.pmask is None:
-        raise TraceError(
-            f"{at()}who holds {value!r} is known only at run time; "
-            "shuffle it with mp.pshfl_s, or run its pcall at parties that are named"
-        )
-    source = dst.mask.first if dst.mask <= value.pmask else value.pmask.first
+        raise _unknown_holder(value)
+    source = dst.mask.first if dst.mask <= value.pmask else the_holder(value)
     return pshfl_s(value, dst.mask, [source])
 
 
+def _unknown_holder(value: MPObject) -> TraceError:
+    return TraceError(
+        f"{at()}who holds {value!r} is known only at run time; "
+        "shuffle it with mp.pshfl_s, or run its pcall at parties that are named"
+    )
+
+
+def the_holder(value: MPObject) -> int:
+    """Return a party that has a value, where it does not matter which.
+
+    Raises:
+        TraceError: several hold it, and may hold different ones.
+    """
+    assert value.pmask is not None
+    if not value.uniform:
+        raise TraceError(
+            f"{at()}each of {value.pmask} may hold another {value!r}; say whose is meant, as in "
+            f"mp.pshfl_s(x, {value.pmask.first}, {value.pmask.first}), or mp.put it at one of them"
+        )
+    return value.pmask.first
+
+
 @add_transfer("PPU", PARTY, "reveal", provider=PROVIDER)
-def to_all(value: MPObject, src: Device, dst: None) -> MPObject:
+@add_transfer(PARTY, PARTY, "reveal", provider=PROVIDER)
+def to_all(value: MPObject, src: Device | None, dst: None) -> MPObject:
     """Send a plain value to all parties."""
+    if value.pmask is None:
+        raise _unknown_holder(value)
     everyone = value.ctx.mask
-    return pshfl_s(value, everyone, [src.mask.first] * len(everyone))
+    return pshfl_s(value, everyone, [the_holder(value)] * len(everyone))

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, NoReturn, Protocol
 
-from mplang_core.ir.source import at
 from mplang_core.errors import TraceError
 from mplang_core.ir import AnyType, Graph
+from mplang_core.ir.source import at
 from mplang_core.mask import Mask
 from mplang_core.types import BaseType, MPType
 
@@ -93,8 +93,10 @@ class MPContext(ABC):
         """
 
     @abstractmethod
-    def place(self, obj: MPObject, device: Placement | None) -> MPObject:
-        """Return the same value, marked as being on a device."""
+    def place(
+        self, obj: MPObject, device: Placement | None, uniform: bool | None = None
+    ) -> MPObject:
+        """Return the same value, marked as being on a device, and as uniform or not."""
 
 
 _current: ContextVar[MPContext | None] = ContextVar("mplang_context", default=None)
@@ -145,12 +147,15 @@ class MPObject(ABC):
         device: the device that it is on, if it is on one.
     """
 
-    __slots__ = ("ctx", "device")
+    __slots__ = ("_uniform", "ctx", "device")
     __array_priority__ = 1000  # np.ndarray + MPObject is MPObject.__radd__
 
-    def __init__(self, ctx: MPContext, device: Placement | None = None) -> None:
+    def __init__(
+        self, ctx: MPContext, device: Placement | None = None, uniform: bool = False
+    ) -> None:
         self.ctx = ctx
         self.device = device
+        self._uniform = uniform
 
     @property
     @abstractmethod
@@ -177,6 +182,14 @@ class MPObject(ABC):
     def pmask(self) -> Mask | None:
         """Who holds it; ``None`` where that is known only at run time."""
         return self.mptype.pmask
+
+    @property
+    def uniform(self) -> bool:
+        """Whether all holders are known to have the same: literals, what is revealed to all,
+        and what plain functions make of these. Others may differ from party to party.
+        """
+        single = isinstance(self.type, MPType) and self.type.pmask is not None
+        return self._uniform or (single and len(self.mptype.pmask or ()) == 1)
 
     @property
     def shape(self) -> tuple[int, ...]:

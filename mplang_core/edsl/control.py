@@ -9,10 +9,10 @@ import optree
 
 from mplang_core.edsl.context import MPContext, MPObject, find_ctx
 from mplang_core.edsl.peval import constant
-from mplang_core.ir.source import at
-from mplang_core.edsl.tracer import TraceContext, TracedFunction, is_literal, trace
+from mplang_core.edsl.tracer import TraceContext, TracedFunction, is_literal, read_args, trace
 from mplang_core.errors import TraceError
 from mplang_core.feop.program import PyTreeDef, flatten, unflatten
+from mplang_core.ir.source import at
 
 __all__ = ["uniform_cond", "while_loop"]
 
@@ -57,7 +57,8 @@ def uniform_cond(
     operands = [pred, *flatten(args)[0], *captures]
     regions = {"then": then_tfn.region(captures), "else": else_tfn.region(captures)}
     outs = ctx.emit("simp.uniform_cond", operands, {"verify_uniform": verify_uniform}, regions)
-    return cast(T, _place(ctx, outs, then_tfn))
+    same = [a and b for a, b in zip(then_tfn.out_uniform, else_tfn.out_uniform, strict=True)]
+    return cast(T, _place(ctx, outs, then_tfn, same))
 
 
 def while_loop(
@@ -97,13 +98,13 @@ def while_loop(
     ctx = find_ctx(flatten(init)[0])
     state = _lift(ctx, init)
     scope = _scope(ctx)
-    cond_tfn, body_tfn = trace(scope, cond_fn, state), trace(scope, body_fn, state)
+    state, body_tfn = _trace_body(scope, body_fn, state)
+    cond_tfn = trace(scope, cond_fn, state)
     if len(cond_tfn.out_vars) != 1:
         raise TraceError(
             f"{at()}the condition of a loop gives one value, got {cond_tfn.out_struct}"
         )
-    leaves, struct = flatten(state)
-    _check_state(leaves, struct, body_tfn)
+    leaves, _ = flatten(state)
     captures = _union(cond_tfn.captures, body_tfn.captures)
     outs = ctx.emit(
         "simp.while_loop",
@@ -111,20 +112,38 @@ def while_loop(
         {"verify_uniform": verify_uniform},
         {"cond": cond_tfn.region(captures), "body": body_tfn.region(captures)},
     )
-    return cast(T, _place(ctx, outs, body_tfn))
+    return cast(T, _place(ctx, outs, body_tfn, [leaf.uniform for leaf in leaves]))
+
+
+def _trace_body(
+    scope: TraceContext, body_fn: Callable[[Any], Any], state: Any
+) -> tuple[Any, TracedFunction]:
+    """Trace the body, again where it makes a value differ between parties that did not."""
+    while True:
+        tfn = trace(scope, body_fn, state)
+        leaves, spec = flatten(state)
+        _check_state(leaves, spec, tfn)
+        after = [a.uniform and b for a, b in zip(leaves, tfn.out_uniform, strict=True)]
+        if after == [leaf.uniform for leaf in leaves]:
+            return state, tfn
+        ctx = leaves[0].ctx
+        marked = [ctx.place(x, x.device, same) for x, same in zip(leaves, after, strict=True)]
+        state = unflatten(spec, marked)
 
 
 def _scope(ctx: MPContext) -> TraceContext:
     return ctx if isinstance(ctx, TraceContext) else TraceContext(ctx.cluster_spec, ctx)
 
 
-def _place(ctx: MPContext, outs: Sequence[MPObject], tfn: TracedFunction) -> Any:
-    placed = [ctx.place(out, dev) for out, dev in zip(outs, tfn.out_devices, strict=True)]
-    return unflatten(tfn.out_struct, placed)
+def _place(
+    ctx: MPContext, outs: Sequence[MPObject], tfn: TracedFunction, uniform: Sequence[bool]
+) -> Any:
+    marks = zip(outs, tfn.out_devices, uniform, strict=True)
+    return unflatten(tfn.out_struct, [ctx.place(*mark) for mark in marks])
 
 
 def _lift(ctx: MPContext, tree: Any) -> Any:
-    leaves, spec = flatten(tree)
+    leaves, spec = read_args((tree,), {})
     lifted = [constant(ctx, leaf) if is_literal(leaf) else leaf for leaf in leaves]
     for leaf in lifted:
         if not isinstance(leaf, MPObject):
@@ -132,7 +151,8 @@ def _lift(ctx: MPContext, tree: Any) -> Any:
                 f"{at()}control flow carries multi-party values and numbers, got a "
                 f"{type(leaf).__name__}; use it from around instead"
             )
-    return unflatten(spec, [ctx.adopt(leaf) for leaf in lifted])
+    ((lifted_tree,), _) = unflatten(spec, [ctx.adopt(leaf) for leaf in lifted])
+    return lifted_tree
 
 
 def _union(first: Sequence[MPObject], second: Sequence[MPObject]) -> list[MPObject]:

@@ -8,13 +8,20 @@ from typing import Any, ParamSpec, TypeVar
 
 from mplang_core.edsl.context import MPContext, MPObject, find_ctx
 from mplang_core.edsl.interp import InterpContext, InterpVar
-from mplang_core.ir.source import at
-from mplang_core.edsl.tracer import TraceContext, TracedFunction, is_literal, read_args, trace
+from mplang_core.edsl.tracer import (
+    TraceContext,
+    TracedFunction,
+    is_literal,
+    literal_type,
+    read_args,
+    trace,
+)
 from mplang_core.errors import TraceError
 from mplang_core.feop.program import flatten, unflatten
-from mplang_core.types import BaseType, MPType, TensorType
+from mplang_core.ir.source import at
+from mplang_core.types import BaseType, MPType
 
-__all__ = ["apply", "builtin_function", "function", "is_function"]
+__all__ = ["apply", "builtin_function", "function"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -35,11 +42,6 @@ def builtin_function(fn: Callable[P, R]) -> Callable[P, R]:
     Otherwise as :func:`function`.
     """
     return _traced(fn, as_call=True)
-
-
-def is_function(fn: object) -> bool:
-    """Tell whether something works on multi-party values, and is to be traced as it is."""
-    return bool(getattr(fn, "__mplang_function__", False))
 
 
 def _traced(fn: Callable[P, R], as_call: bool) -> Callable[P, R]:
@@ -76,7 +78,8 @@ def _call(ctx: TraceContext, tfn: TracedFunction, args: Any, kwargs: Any) -> Any
 
 def place_results(ctx: MPContext, outs: list[MPObject], tfn: TracedFunction) -> list[MPObject]:
     """Mark the results of a traced function with the devices that they are on."""
-    return [ctx.place(out, dev) for out, dev in zip(outs, tfn.out_devices, strict=True)]
+    marks = zip(outs, tfn.out_devices, tfn.out_uniform, strict=True)
+    return [ctx.place(out, device, uniform) for out, device, uniform in marks]
 
 
 def apply(ctx: InterpContext, tfn: TracedFunction, *args: Any, **kwargs: Any) -> Any:
@@ -111,10 +114,10 @@ def apply(ctx: InterpContext, tfn: TracedFunction, *args: Any, **kwargs: Any) ->
         inputs.append(_value(ctx, obj))
     results = ctx.evaluate(tfn.program, inputs)
     outs: list[MPObject] = [
-        InterpVar(ctx, out.type, result, device)  # type: ignore[arg-type]
-        for out, result, device in zip(tfn.out_vars, results, tfn.out_devices, strict=True)
+        InterpVar(ctx, out.type, result)  # type: ignore[arg-type]
+        for out, result in zip(tfn.out_vars, results, strict=True)
     ]
-    return unflatten(tfn.out_struct, outs)
+    return unflatten(tfn.out_struct, place_results(ctx, outs, tfn))
 
 
 def _argument(ctx: InterpContext, tfn: TracedFunction, i: int, leaf: Any, expected: MPType) -> Any:
@@ -122,7 +125,7 @@ def _argument(ctx: InterpContext, tfn: TracedFunction, i: int, leaf: Any, expect
     if isinstance(leaf, MPObject):
         found = leaf.type
     elif is_literal(leaf):
-        found = MPType(TensorType.of(leaf), ctx.mask)
+        found = MPType(literal_type(leaf), ctx.mask)
     else:
         found = type(leaf).__name__
     if found != expected:

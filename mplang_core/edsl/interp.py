@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mplang_core.edsl.context import MPContext, MPObject, Placement
-from mplang_core.ir.source import at, caller
 from mplang_core.errors import MPLangError, TraceError
-from mplang_core.ir import Graph, Operation, Program, Value, op_defs
+from mplang_core.ir import Graph, Level, Operation, Program, Value, op_defs
+from mplang_core.ir.source import at, caller
 from mplang_core.ir.verifier import infer_outputs
 from mplang_core.types import MPType
 
@@ -22,9 +22,14 @@ class InterpVar(MPObject):
     __slots__ = ("_type", "value")
 
     def __init__(
-        self, ctx: InterpContext, type: MPType, value: Any, device: Placement | None = None
+        self,
+        ctx: InterpContext,
+        type: MPType,
+        value: Any,
+        device: Placement | None = None,
+        uniform: bool = False,
     ) -> None:
-        super().__init__(ctx, device)
+        super().__init__(ctx, device, uniform)
         self._type = type
         self.value = value
 
@@ -72,9 +77,12 @@ class InterpContext(MPContext):
             )
         return obj
 
-    def place(self, obj: MPObject, device: Placement | None) -> MPObject:
-        """Return the same value, marked as being on a device."""
-        return InterpVar(self, obj.mptype, _data(obj), device)
+    def place(
+        self, obj: MPObject, device: Placement | None, uniform: bool | None = None
+    ) -> MPObject:
+        """Return the same value, marked as being on a device, and as uniform or not."""
+        same = obj.uniform if uniform is None else uniform
+        return InterpVar(self, obj.mptype, _data(obj), device, same)
 
 
 def make_op(
@@ -94,6 +102,9 @@ def make_op(
     try:
         complete = op_def.complete(attrs or {}) if op_def is not None else dict(attrs or {})
         op = Operation(opcode, tuple(inputs), (), complete, dict(regions or {}), location)
+        level = Level.LOCAL if ctx.is_local else Level.PARTY
+        if op_def is not None and op_def.level is not level:
+            raise TypeError(f"it stands at {op_def.level.value} level, not at {level.value} level")
         op.outputs = tuple(map(Value, infer_outputs(op, ctx.mask)))
     except MPLangError:
         raise

@@ -8,16 +8,27 @@ from operator import and_
 from typing import Any
 
 from mplang_core.edsl.context import MPContext, MPObject, find_ctx, with_ctx
-from mplang_core.ir.source import at
-from mplang_core.edsl.tracer import TraceContext, is_literal
+from mplang_core.edsl.tracer import TraceContext, is_literal, read_args
 from mplang_core.errors import TraceError
+from mplang_core.feop.decorator import is_feop
 from mplang_core.feop.program import FeProgram, PFunction, flatten, unflatten
 from mplang_core.feop.routing import fe_materialize
 from mplang_core.ir import Graph
+from mplang_core.ir.source import at
 from mplang_core.mask import Mask
 from mplang_core.types import array_of
 
-__all__ = ["constant", "emit_at", "invoke", "lift_literals", "peval", "run_program"]
+__all__ = [
+    "constant",
+    "emit_at",
+    "invoke",
+    "is_function",
+    "lift_literals",
+    "mark_uniform",
+    "peval",
+    "read_mask",
+    "run_program",
+]
 
 
 def constant(*args: Any, parties: Mask | int | Sequence[int] | None = None) -> MPObject:
@@ -34,18 +45,36 @@ def constant(*args: Any, parties: Mask | int | Sequence[int] | None = None) -> M
     Raises:
         TraceError: the literal is no tensor.
     """
-    ctx, literal = args if len(args) == 2 else (None, *args)
+    ctx = args[0] if args and isinstance(args[0], MPContext) else None
+    if len(args) != 1 + (ctx is not None):
+        raise TraceError(f"{at()}constant takes one literal, got {len(args)} arguments")
+    literal = args[-1]
     if isinstance(literal, MPObject):
         return literal
-    target: MPContext = find_ctx() if ctx is None else ctx
+    target = find_ctx() if ctx is None else ctx
     while target.is_local and target.parent is not None:
         target = target.parent  # the body of a pcall captures it
     try:
         value = array_of(literal)
     except TypeError as error:
         raise TraceError(f"{at()}a constant is a number or an array: {error}") from None
-    mask = target.mask if parties is None else Mask.of(parties)
-    return target.emit("simp.constant", [], {"value": value, "parties": mask})[0]
+    mask = target.mask if parties is None else read_mask(parties)
+    (made,) = target.emit("simp.constant", [], {"value": value, "parties": mask})
+    return target.place(made, None, uniform=True)
+
+
+def read_mask(parties: Any) -> Mask:
+    """Return the mask for what a user wrote.
+
+    Raises:
+        TraceError: it is no mask, rank, or list of ranks.
+    """
+    try:
+        return Mask.of(parties)
+    except (TypeError, ValueError) as error:
+        raise TraceError(
+            f"{at()}parties are a Mask, a rank or several ranks, got {parties!r}: {error}"
+        ) from None
 
 
 def peval(
@@ -73,6 +102,8 @@ def peval(
         TraceError: the args are not of those types, no party holds them all, or the rmask
             has a party that does not.
     """
+    if isinstance(args, MPObject) or not all(isinstance(arg, MPObject) for arg in args):
+        raise TraceError(f"{at()}peval takes a list of multi-party values, got {args!r}")
     ctx = find_ctx(args)
     given = [ctx.adopt(arg) for arg in args]
     found = tuple(arg.base_type for arg in given)
@@ -87,7 +118,7 @@ def peval(
     with with_ctx(body):
         outs = body.emit(pfunc.fn_type, params, pfunc.attrs)
     body.graph.outputs = [out.value for out in outs]  # type: ignore[attr-defined]
-    return emit_at(ctx, body.graph, given, None if rmask is None else Mask.of(rmask))
+    return emit_at(ctx, body.graph, given, None if rmask is None else read_mask(rmask))
 
 
 def emit_at(
@@ -129,11 +160,20 @@ def invoke(
         TraceError: see :func:`peval`.
     """
     ctx = find_ctx(flatten(args)[0])
-    mask = None if rmask is None else Mask.of(rmask)
+    mask = None if rmask is None else read_mask(rmask)
     args = lift_literals(ctx, args, mask)
     with with_ctx(ctx):
         program = fe_materialize(fn, *args, **kwargs)
-        return run_program(program, mask)
+        return mark_uniform(ctx, fn, program.inputs, run_program(program, mask))
+
+
+def mark_uniform(ctx: MPContext, fn: Any, inputs: Sequence[Any], result: Any) -> Any:
+    """A plain function gives the same wherever its operands are the same; an op may not."""
+    if is_feop(fn) or is_function(fn) or ctx.is_local:
+        return result
+    leaves, spec = flatten(result)
+    same = all(obj.uniform for obj in inputs)
+    return unflatten(spec, [ctx.place(leaf, leaf.device, same) for leaf in leaves])
 
 
 def run_program(program: FeProgram, rmask: Mask | None = None) -> Any:
@@ -145,13 +185,18 @@ def run_program(program: FeProgram, rmask: Mask | None = None) -> Any:
 
 def lift_literals(ctx: MPContext, tree: Any, parties: Mask | None) -> Any:
     """Make constants of the arrays in a nest. Numbers stay, and are compiled in."""
-    leaves, spec = flatten(tree)
+    leaves, spec = read_args(tree, {})
     with with_ctx(ctx):
         lifted = [
             constant(leaf, parties=parties) if is_literal(leaf) and hasattr(leaf, "shape") else leaf
             for leaf in leaves
         ]
-    return unflatten(spec, lifted)
+    return unflatten(spec, lifted)[0]
+
+
+def is_function(fn: object) -> bool:
+    """Tell whether something works on multi-party values, and is to be traced as it is."""
+    return bool(getattr(fn, "__mplang_function__", False))
 
 
 def _list(types: Sequence[Any]) -> str:

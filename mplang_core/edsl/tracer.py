@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, cast
 
-import numpy as np
 import optree
 
 from mplang_core.edsl.context import Cluster, MPContext, MPObject, Placement, with_ctx
 from mplang_core.edsl.interp import make_op
-from mplang_core.ir.source import at
 from mplang_core.errors import TraceError
 from mplang_core.feop.program import NAMESPACE, PyTreeDef, flatten, unflatten
 from mplang_core.ir import AnyType, Graph, Program, Value
 from mplang_core.ir.printer import print_program
+from mplang_core.ir.source import at
 from mplang_core.mask import Mask
-from mplang_core.types import BaseType, MPType, TensorType
+from mplang_core.types import BaseType, MPType, TensorType, array_of
 
-__all__ = ["TraceContext", "TraceVar", "TracedFunction", "is_literal", "read_args", "trace"]
+__all__ = [
+    "TraceContext",
+    "TraceVar",
+    "TracedFunction",
+    "is_literal",
+    "literal_type",
+    "read_args",
+    "trace",
+]
 
 
 class TraceVar(MPObject):
@@ -27,8 +34,14 @@ class TraceVar(MPObject):
 
     __slots__ = ("value",)
 
-    def __init__(self, ctx: TraceContext, value: Value, device: Placement | None = None) -> None:
-        super().__init__(ctx, device)
+    def __init__(
+        self,
+        ctx: TraceContext,
+        value: Value,
+        device: Placement | None = None,
+        uniform: bool = False,
+    ) -> None:
+        super().__init__(ctx, device, uniform)
         self.value = value
 
     @property
@@ -81,11 +94,13 @@ class TraceContext(MPContext):
         """Return a context for a function or region inside of this one."""
         return TraceContext(self.cluster_spec, self, local=local or self._local)
 
-    def parameter(self, type: AnyType, device: Placement | None = None) -> TraceVar:
-        """Add an input to the graph."""
+    def parameter(
+        self, type: AnyType, device: Placement | None = None, uniform: bool = False
+    ) -> TraceVar:
+        """Add an input to the graph. Inside of a ``pcall`` nothing is on a device."""
         value = Value(type)
         self.graph.inputs.append(value)
-        return TraceVar(self, value, device)
+        return TraceVar(self, value, None if self._local else device, uniform)
 
     def emit(
         self,
@@ -120,13 +135,16 @@ class TraceContext(MPContext):
                 "one; pass it as an argument, or fetch it there first"
             )
         seen = obj.base_type if self._local else obj.mptype
-        var = self.parameter(seen, obj.device)
+        var = self.parameter(seen, obj.device, obj.uniform)
         self.captures[id(obj)] = (obj, var)
         return var
 
-    def place(self, obj: MPObject, device: Placement | None) -> MPObject:
-        """Return the same value, marked as being on a device."""
-        return TraceVar(self, cast(TraceVar, self.adopt(obj)).value, device)
+    def place(
+        self, obj: MPObject, device: Placement | None, uniform: bool | None = None
+    ) -> MPObject:
+        """Return the same value, marked as being on a device, and as uniform or not."""
+        here = cast(TraceVar, self.adopt(obj))
+        return TraceVar(self, here.value, device, here.uniform if uniform is None else uniform)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +157,7 @@ class TracedFunction:
         in_leaves: per leaf of the arguments the type of a parameter, or a static literal.
         out_struct: how the results are nested.
         out_devices: per result the device that it is on.
+        out_uniform: per result whether all holders have the same.
         captures: the objects of the contexts around that it uses.
     """
 
@@ -147,8 +166,8 @@ class TracedFunction:
     in_leaves: tuple[Any, ...]
     out_struct: PyTreeDef
     out_devices: tuple[Placement | None, ...]
+    out_uniform: tuple[bool, ...]
     captures: tuple[MPObject, ...] = ()
-    in_devices: tuple[Placement | None, ...] = field(default=(), repr=False)
 
     @property
     def name(self) -> str:
@@ -227,14 +246,11 @@ def trace_into(
     """
     read = read_args if literals else lambda args, kwargs: flatten((tuple(args), dict(kwargs)))
     leaves, in_struct = read(args, kwargs)
-    filled, in_leaves, in_devices = [], [], []
+    filled, in_leaves = [], []
     for leaf in leaves:
         type = _abstract(leaf, inner) if literals or isinstance(leaf, MPObject) else None
         in_leaves.append(leaf if type is None else type)
-        device = leaf.device if isinstance(leaf, MPObject) else None
-        if type is not None:
-            in_devices.append(device)
-        filled.append(leaf if type is None else inner.parameter(type, device))
+        filled.append(leaf if type is None else _parameter(inner, type, leaf))
     call_args, call_kwargs = unflatten(in_struct, filled)
     try:
         with with_ctx(inner):
@@ -251,9 +267,15 @@ def trace_into(
         tuple(in_leaves),
         out_struct,
         tuple(var.device for var in vars),
+        tuple(var.uniform for var in vars),
         tuple(captured),
-        tuple(in_devices),
     )
+
+
+def _parameter(ctx: TraceContext, type: AnyType, leaf: Any) -> TraceVar:
+    if isinstance(leaf, MPObject):
+        return ctx.parameter(type, leaf.device, leaf.uniform)
+    return ctx.parameter(type, uniform=is_literal(leaf))
 
 
 def type_name(fn: object) -> str:
@@ -265,12 +287,21 @@ def read_args(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any]
     """Flatten arguments; a list of plain numbers is one leaf, an array."""
     arguments: Any = (tuple(args), dict(kwargs))
     tree = optree.tree_map(
-        lambda leaf: np.asarray(leaf) if isinstance(leaf, list) else leaf,
+        lambda leaf: _array(leaf) if isinstance(leaf, list) else leaf,
         arguments,
         is_leaf=_is_number_list,
         namespace=NAMESPACE,
     )
     return flatten(tree)
+
+
+def _array(numbers: list[Any]) -> Any:
+    try:
+        return array_of(numbers)
+    except TypeError as error:
+        raise TraceError(
+            f"{at()}a list of numbers is an array, but this is none: {error}"
+        ) from None
 
 
 def _is_number_list(x: Any) -> bool:
@@ -286,8 +317,20 @@ def _is_number_list(x: Any) -> bool:
 def is_literal(leaf: Any) -> bool:
     """Tell whether a leaf is a number or an array that is known to all."""
     return isinstance(leaf, bool | int | float | complex) or (
-        hasattr(leaf, "dtype") and hasattr(leaf, "shape") and not isinstance(leaf, MPObject)
+        hasattr(leaf, "__array__") and hasattr(leaf, "dtype") and not isinstance(leaf, MPObject)
     )
+
+
+def literal_type(leaf: Any) -> TensorType:
+    """Return the type of a literal.
+
+    Raises:
+        TraceError: it is no tensor.
+    """
+    try:
+        return TensorType.of(leaf)
+    except TypeError as error:
+        raise TraceError(f"{at()}a literal is no tensor: {error}") from error
 
 
 def _abstract(leaf: Any, ctx: TraceContext) -> AnyType | None:
@@ -297,10 +340,7 @@ def _abstract(leaf: Any, ctx: TraceContext) -> AnyType | None:
         return leaf
     if not is_literal(leaf):
         return None
-    try:
-        base = TensorType.of(leaf)
-    except TypeError as error:
-        raise TraceError(f"{at()}an argument is no tensor: {error}") from error
+    base = literal_type(leaf)
     return base if ctx.is_local else MPType(base, ctx.mask)
 
 

@@ -11,10 +11,10 @@ import pluggy
 from importlib_metadata import EntryPoint, entry_points
 
 from mplang_core.device import device_kinds, transfers
-from mplang_core.ir.source import skip_package
 from mplang_core.errors import PluginLoadError
 from mplang_core.feop import registry
 from mplang_core.ir import op_defs
+from mplang_core.ir.source import skip_package
 from mplang_core.namespace import Namespace
 from mplang_core.plugins import hookspecs
 from mplang_core.runtime import host_kernels, worker_kernels

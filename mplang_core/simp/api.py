@@ -6,13 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mplang_core.edsl.context import MPContext, MPObject, find_ctx
-from mplang_core.edsl.function import is_function
-from mplang_core.edsl.peval import lift_literals, run_program
-from mplang_core.ir.source import at
+from mplang_core.edsl.peval import (
+    is_function,
+    lift_literals,
+    mark_uniform,
+    read_mask,
+    run_program,
+)
 from mplang_core.edsl.tracer import TraceContext, trace_into
 from mplang_core.errors import TraceError
 from mplang_core.feop.program import flatten, unflatten
 from mplang_core.feop.routing import fe_materialize
+from mplang_core.ir.source import at
 from mplang_core.mask import Mask
 
 __all__ = ["pcall_dynamic", "pcall_static", "pconv", "pshfl", "pshfl_s"]
@@ -37,7 +42,7 @@ def pcall_static(parties: Parties, fn: Callable[..., Any], *args: Any, **kwargs:
         TraceError: a party does not hold an arg.
         FeCapabilityError: no frontend here compiles the function.
     """
-    mask = Mask.of(parties)
+    mask = read_mask(parties)
     return _pcall("simp.pcall_static", {"parties": mask}, mask, fn, args, kwargs)
 
 
@@ -64,7 +69,7 @@ def _pcall(
     tfn = trace_into(body, run, args, kwargs, literals=False)
     operands = [leaf for leaf in flatten((args, kwargs))[0] if isinstance(leaf, MPObject)]
     outs = ctx.emit(opcode, [*operands, *tfn.captures], attrs, {"do": tfn.program.graph})
-    return unflatten(tfn.out_struct, outs)
+    return mark_uniform(ctx, fn, operands, unflatten(tfn.out_struct, outs))
 
 
 def _compiled(fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -122,14 +127,17 @@ def pshfl_s(src: MPObject, pmask: Parties, src_ranks: Sequence[int]) -> MPObject
     Raises:
         TraceError: a source does not hold the value.
     """
-    mask = Mask.of(pmask)
+    mask = read_mask(pmask)
+    if isinstance(src_ranks, int):
+        src_ranks = [src_ranks]
     if len(mask) != len(src_ranks):
         raise TraceError(
             f"{at()}pshfl_s names one source per receiver: {len(mask)} receivers {mask}, "
             f"{len(src_ranks)} sources {list(src_ranks)}"
         )
-    routing = tuple(zip(mask, src_ranks, strict=True))
-    return _ctx(src).emit("simp.shuffle_static", [src], {"routing": routing})[0]
+    ctx, routing = _ctx(src), tuple(zip(mask, src_ranks, strict=True))
+    (moved,) = ctx.emit("simp.shuffle_static", [src], {"routing": routing})
+    return ctx.place(moved, None, uniform=len(set(src_ranks)) == 1)
 
 
 def pconv(vars: Sequence[MPObject]) -> MPObject:
@@ -145,6 +153,8 @@ def pconv(vars: Sequence[MPObject]) -> MPObject:
         TraceError: the masks overlap, or the types differ.
         RunError: masks that are known only at run time overlap (when it runs).
     """
+    if isinstance(vars, MPObject) or not isinstance(vars, Sequence):
+        raise TraceError(f"{at()}pconv takes a list of values, got {vars!r}")
     return _ctx(*vars).emit("simp.converge", list(vars))[0]
 
 

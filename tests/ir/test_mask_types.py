@@ -85,7 +85,9 @@ def test_a_mask_cannot_be_changed_and_is_a_key():
     assert Mask(3) != 3
 
 
-@pytest.mark.parametrize(("mask", "text"), [(Mask(), "{}"), (Mask(1), "{0}"), (Mask(11), "{0, 1, 3}")])
+@pytest.mark.parametrize(
+    ("mask", "text"), [(Mask(), "{}"), (Mask(1), "{0}"), (Mask(11), "{0, 1, 3}")]
+)
 def test_a_mask_prints_its_ranks(mask, text):
     assert str(mask) == text
     assert eval(repr(mask)) == mask

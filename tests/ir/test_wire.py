@@ -74,7 +74,9 @@ def traced() -> Program:
         pulled = mp.pshfl(x, mp.invoke(toy.rank, rmask=2))
         big = mp.constant(np.linspace(0, 1, 40))
         w = mp.uniform_cond(mp.constant(True), lambda: x, lambda: double(x))
-        v = mp.while_loop(lambda s: mp.invoke(toy.less, s, w), lambda s: mp.invoke(toy.add, s, w), x)
+        v = mp.while_loop(
+            lambda s: mp.invoke(toy.less, s, w), lambda s: mp.invoke(toy.add, s, w), x
+        )
         return mp.pconv([y, z]), pulled, big, v, mp.simp.pcall_dynamic(toy.scale, v)
 
     ctx = mp.TraceContext(mp.ClusterSpec.simple(3))
@@ -433,7 +435,22 @@ def survive(data: bytes) -> None:
 def test_no_single_byte_set_to_anything_does_harm():
     data = small()
     for at in range(len(data)):
-        for value in (0x00, 0x01, 0x7F, 0x80, 0x90, 0xC0, 0xC1, 0xC6, 0xC9, 0xCB, 0xD9, 0xDD, 0xDF, 0xFF):
+        for value in (
+            0x00,
+            0x01,
+            0x7F,
+            0x80,
+            0x90,
+            0xC0,
+            0xC1,
+            0xC6,
+            0xC9,
+            0xCB,
+            0xD9,
+            0xDD,
+            0xDF,
+            0xFF,
+        ):
             survive(data[:at] + bytes([value]) + data[at + 1 :])
 
 
@@ -476,7 +493,14 @@ def envelope(**changes: object) -> bytes:
 
 
 def with_op(
-    inputs=(), types=(), attrs=None, regions=(), location=None, outputs=(), opcode="irtest.any", **more
+    inputs=(),
+    types=(),
+    attrs=None,
+    regions=(),
+    location=None,
+    outputs=(),
+    opcode="irtest.any",
+    **more,
 ) -> bytes:
     op = [opcode, list(inputs), list(types), attrs or {}, list(regions), location]
     return envelope(graph=[[0], [op], list(outputs)], **more)
@@ -506,7 +530,9 @@ def test_another_magic_is_refused(magic):
 
 @pytest.mark.parametrize("version", [0, WIRE_VERSION + 1, -1, 2**60])
 def test_another_version_is_refused_with_both_versions(version):
-    with pytest.raises(WireError, match=rf"wire version {version}, .* reads version {WIRE_VERSION}"):
+    with pytest.raises(
+        WireError, match=rf"wire version {version}, .* reads version {WIRE_VERSION}"
+    ):
         from_bytes(envelope(version=version))
 
 

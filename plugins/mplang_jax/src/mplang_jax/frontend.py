@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from mplang_core import FeProgram, FeSignature, PFunction, TensorType, feop
-from mplang_core.ir.source import at
 from mplang_core.errors import MPLangError, TraceError
 from mplang_core.feop import Caching, Capabilities, flatten, unflatten
 from mplang_core.ir.code import pack, unpack
+from mplang_core.ir.source import at
 from mplang_core.types import BaseType
 
 __all__ = ["jax_compile", "jax_compile_from_data"]

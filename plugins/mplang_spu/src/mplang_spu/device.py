@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, cast
 
 from mplang_core import Form, MPObject, pconv, pshfl_s
-from mplang_core.device import PARTY, Device, DeviceKind, add_transfer
+from mplang_core.device import PARTY, Device, DeviceKind, add_transfer, the_holder
 from mplang_core.edsl.peval import run_program
-from mplang_core.ir.source import at
 from mplang_core.errors import TraceError
+from mplang_core.ir.source import at
 from mplang_core.mask import Mask
 from mplang_core.types import TensorType
 from mplang_spu.config import SpuConfig, settle
@@ -39,7 +39,7 @@ def share_out(value: MPObject, src: Device | None, dst: Device) -> MPObject:
             f"{at()}who holds {value!r} is known only at run time; run its pcall at parties "
             "that are named"
         )
-    holder = ((value.pmask & dst.mask) or value.pmask).first
+    holder = the_holder(value)
     share = ShareType.of(value.base_type, cast(SpuConfig, dst.config))
     program = make_shares(value, share=share)
     pieces = run_program(program, Mask.of(holder))

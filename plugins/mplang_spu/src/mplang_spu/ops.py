@@ -19,11 +19,11 @@ from mplang_core import (
     registry,
     simple_op,
 )
-from mplang_core.ir.source import at
 from mplang_core.errors import FeConfigError, TraceError
 from mplang_core.feop import Caching, Capabilities, DeviceRequirement, flatten, unflatten
 from mplang_core.ir import AnyType, Attr, OpDef, Operation, Value, op_defs
 from mplang_core.ir.code import unpack
+from mplang_core.ir.source import at
 from mplang_spu.config import SpuConfig, settle
 
 __all__ = [

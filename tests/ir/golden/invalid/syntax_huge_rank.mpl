@@ -1,4 +1,4 @@
-// error: ParseError: no rank is above 65536
+// error: ParseError: no rank is above
 program "p" on {99999999999} () {
   return
 }
