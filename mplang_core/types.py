@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import enum
 import math
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ __all__ = [
     "TensorType",
     "TypeParam",
     "array_of",
+    "frozen",
     "type_classes",
 ]
 
@@ -80,14 +82,16 @@ class DType(enum.Enum):
         """
         if isinstance(dtype, DType):
             return dtype
+        if dtype is None:
+            raise TypeError("None is no element type")
         if isinstance(dtype, str) and dtype in cls._value2member_map_:
             return cls(dtype)
-        name = dtype if dtype == "bfloat16" else np.dtype(dtype).name
         try:
+            name = "bfloat16" if str(dtype) == "bfloat16" else np.dtype(dtype).name
             return _FROM_NUMPY[name]
-        except KeyError:
+        except (KeyError, TypeError, ValueError, SyntaxError):  # NumPy parses some strings
             raise TypeError(
-                f"a tensor cannot hold elements of type {name!r}; expected one of "
+                f"a tensor cannot hold elements of type {str(dtype)[:40]!r}; expected one of "
                 f"{', '.join(_FROM_NUMPY)}"
             ) from None
 
@@ -187,7 +191,7 @@ class TensorType(BaseType):
     shape: tuple[int, ...] = ()
 
     def __init__(self, dtype: Any, shape: Sequence[int] = ()) -> None:
-        dims = tuple(int(d) for d in shape)
+        dims = tuple(operator.index(d) for d in shape)
         if len(dims) > MAX_RANK or any(d < 0 for d in dims):
             raise ValueError(f"no tensor has the shape {dims}")
         object.__setattr__(self, "dtype", DType.of(dtype))
@@ -212,7 +216,9 @@ class TensorType(BaseType):
     @classmethod
     def from_params(cls, params: Sequence[TypeParam]) -> TensorType:
         """Make the type of what :meth:`params` gives."""
-        return cls(params[0], params[1:])
+        if not params or not all(type(size) is int for size in params[1:]):
+            raise ValueError("a tensor has an element type and sizes")
+        return cls(DType(params[0]), params[1:])
 
     def mismatch(self, value: Any) -> str | None:
         """Compare element type and shape."""
@@ -293,6 +299,26 @@ def array_of(value: Any) -> np.ndarray[Any, Any]:
         DType.of(array.dtype)
     except (TypeError, ValueError) as error:
         raise TypeError(f"{type(value).__name__} is no tensor: {error}") from None
+    return array
+
+
+def frozen(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return the array in C order and native bytes, such that nobody can change it any more.
+
+    It is copied unless neither it nor what it is a view of can be written.
+    """
+    dtype = DType.of(array.dtype).numpy
+    base: Any = array
+    while isinstance(base, np.ndarray) and not base.flags.writeable:
+        base = base.base
+    if (
+        (base is None or isinstance(base, bytes))
+        and array.dtype == dtype
+        and array.flags.c_contiguous
+    ):
+        return array
+    array = np.array(array, dtype=dtype, order="C")
+    array.flags.writeable = False
     return array
 
 

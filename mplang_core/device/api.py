@@ -141,7 +141,7 @@ def _move(ctx: MPContext, leaf: Any, dst: Device | None, said: Spelling) -> MPOb
         return _move(ctx, constant(leaf, parties=parties), dst, said)
     value = ctx.adopt(leaf)
     src = cast("Device | None", value.device)
-    if src == dst and (dst is not None or value.pmask == ctx.mask):
+    if src == dst and (dst is not None or (value.pmask == ctx.mask and value.uniform)):
         return value
     way = transfers.get(f"{_kind(src)}->{_kind(dst)}")
     if way is None:

@@ -181,6 +181,8 @@ def _numbered(node: Any, i: int) -> Any:
     if not isinstance(node, Mapping | Node):
         return node
     fields: dict[Any, Any] = dict(node)
+    if not all(isinstance(key, str) for key in fields):
+        raise ConfigError(f"ClusterSpec: field 'nodes.{i}': the fields are strings, got {fields}")
     if fields.get("rank") is None:
         fields["rank"] = i
     fields["name"] = fields.get("name") or f"node{fields['rank']}"

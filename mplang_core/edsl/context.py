@@ -256,6 +256,15 @@ class MPObject(ABC):
 
         return invoke(fn, *args)
 
+    def _combine(self, fn: Callable[..., Any], *args: Any) -> Any:
+        for arg in args:
+            if "Tracer" in type(arg).__name__:
+                raise TraceError(
+                    f"{at()}{self!r} is used inside of a function that runs on plain values; "
+                    "pass it to that function as an argument"
+                )
+        return self._operate(fn, *args)
+
     def __getitem__(self, index: Any) -> Any:
         def getitem(x: Any) -> Any:
             return x[index]
@@ -264,11 +273,11 @@ class MPObject(ABC):
 
 
 def _binary(fn: Callable[[Any, Any], Any]) -> Callable[[MPObject, Any], Any]:
-    return lambda self, other: self._operate(fn, self, other)
+    return lambda self, other: self._combine(fn, self, other)
 
 
 def _reflected(fn: Callable[[Any, Any], Any]) -> Callable[[MPObject, Any], Any]:
-    return lambda self, other: self._operate(fn, other, self)
+    return lambda self, other: self._combine(fn, other, self)
 
 
 def _unary(fn: Callable[[Any], Any]) -> Callable[[MPObject], Any]:

@@ -9,13 +9,14 @@ import typing
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, cast
 
-from mplang_core.errors import FeConfigError
+from mplang_core.errors import FeConfigError, MPLangError, TraceError
 from mplang_core.feop.meta import FeMeta
 from mplang_core.feop.program import FeProgram, PFunction, flatten
 from mplang_core.feop.registry import registry
 from mplang_core.ir import Attr, OpDef, Operation, op_defs
 from mplang_core.ir.graph import AnyType
 from mplang_core.ir.opdef import REQUIRED
+from mplang_core.ir.source import at
 from mplang_core.mask import Mask
 from mplang_core.types import BaseType, MPType
 
@@ -117,10 +118,15 @@ def simple_op(name: str, **fields: Any) -> Callable[[Callable[..., Any]], Feop]:
         @functools.wraps(fn)
         def call(*args: Any, **kwargs: Any) -> FeProgram:
             inputs, in_tree = flatten(args)
-            types = tuple(_base(name, value) for value in inputs)
-            values = op_def.complete(kwargs)
-            op_def.check_attrs(values)
-            outs, out_tree = flatten(apply(types, values))
+            try:
+                types = tuple(_base(value) for value in inputs)
+                values = op_def.complete(kwargs)
+                op_def.check_attrs(values)
+                outs, out_tree = flatten(apply(types, values))
+            except MPLangError:
+                raise
+            except (TypeError, ValueError) as error:
+                raise TraceError(f"{at()}{name}: {error}") from error
             pfunc = PFunction(name, types, tuple(outs), values)
             return FeProgram(pfunc, in_tree, out_tree, tuple(inputs), meta={"name": name})
 
@@ -134,14 +140,14 @@ def _again(fn: Callable[..., Any]) -> bool:
     return fn.__module__ == "__main__"
 
 
-def _base(op: str, value: Any) -> BaseType:
+def _base(value: Any) -> BaseType:
     kind = getattr(value, "type", None)
     if isinstance(kind, MPType):
         return kind.base
     if isinstance(kind, BaseType):
         return kind
     raise TypeError(
-        f"{op} takes multi-party values by position and attributes by keyword; "
+        "it takes multi-party values by position and attributes by keyword; "
         f"got a {type(value).__name__} by position (a literal becomes a value by mp.constant)"
     )
 
@@ -164,7 +170,7 @@ def _read_signature(
         hint = hints.get(param.name, BaseType)
         if param.kind is param.KEYWORD_ONLY:
             default = REQUIRED if param.default is param.empty else param.default
-            attrs[param.name] = Attr(_kinds(hint), default)
+            attrs[param.name] = Attr(_kinds(name, param.name, hint), default)
         elif param.kind in (param.VAR_POSITIONAL, param.VAR_KEYWORD):
             raise FeConfigError(f"{name}: a simple op has no *args or **kwargs; name each operand")
         else:
@@ -172,7 +178,16 @@ def _read_signature(
     return operands, attrs
 
 
-def _kinds(hint: Any) -> type | tuple[type, ...]:
-    if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union:
-        return tuple(typing.get_origin(h) or h for h in typing.get_args(hint))
-    return cast(type, typing.get_origin(hint) or hint)
+def _kinds(op: str, attr: str, hint: Any) -> tuple[type, ...]:
+    """Return the classes of an attribute's values for its annotation."""
+    if hint is Any:
+        return (object,)
+    origin = typing.get_origin(hint)
+    if isinstance(hint, types.UnionType) or origin is typing.Union:
+        return tuple(kind for part in typing.get_args(hint) for kind in _kinds(op, attr, part))
+    if origin is typing.Literal:
+        return tuple({type(value) for value in typing.get_args(hint)})
+    kind = origin or hint
+    if not isinstance(kind, type):
+        raise FeConfigError(f"{op}: the annotation of {attr!r} is no class: {hint}")
+    return (tuple if kind is list else kind,)

@@ -17,7 +17,10 @@ def _call(op: Operation, world: Mask) -> Sequence[AnyType]:
     taken = [value.type for value in body.inputs]
     given = [value.type for value in op.inputs]
     if taken != given:
-        raise TypeError(f"{op.attrs['name']} takes {taken}, got {given}")
+        raise TypeError(
+            f"{op.attrs['name']} takes ({', '.join(map(str, taken))}), "
+            f"got ({', '.join(map(str, given))})"
+        )
     return [value.type for value in body.outputs]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -9,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from mplang_core.mask import Mask
-from mplang_core.types import BaseType, DType
+from mplang_core.types import BaseType, DType, frozen
 
 __all__ = ["AttrValue", "normalize", "same"]
 
@@ -32,6 +33,13 @@ def normalize(value: Any) -> AttrValue:
         >>> normalize([1, (2.5, "x"), np.int64(3)])
         (1, (2.5, 'x'), 3)
     """
+    if isinstance(value, np.generic):
+        plain = value.item()
+        if isinstance(plain, np.generic):
+            raise TypeError(f"{type(value).__name__} is no attribute value")
+        return normalize(plain)
+    if isinstance(value, float) and math.isnan(value):
+        return math.nan  # all NaNs are one
     if value is None or isinstance(value, bool | float | str | bytes | Mask | BaseType):
         return value
     if isinstance(value, int):
@@ -40,10 +48,8 @@ def normalize(value: Any) -> AttrValue:
         return value
     if isinstance(value, DType):
         return value.value
-    if isinstance(value, np.generic):
-        return normalize(value.item())
     if isinstance(value, np.ndarray):
-        return _frozen(value)
+        return frozen(value)
     if isinstance(value, list | tuple):
         return tuple(normalize(item) for item in value)
     if isinstance(value, Mapping):
@@ -51,15 +57,6 @@ def normalize(value: Any) -> AttrValue:
             raise TypeError("a mapping in an attribute has str keys only")
         return MappingProxyType({key: normalize(value[key]) for key in sorted(value)})
     raise TypeError(f"{type(value).__name__} is no attribute value")
-
-
-def _frozen(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    dtype = DType.of(array.dtype).numpy  # also fixes the byte order
-    if array.dtype == dtype and array.flags.c_contiguous and not array.flags.writeable:
-        return array
-    array = np.array(array, dtype=dtype, order="C")
-    array.flags.writeable = False
-    return array
 
 
 def same(a: AttrValue, b: AttrValue) -> bool:

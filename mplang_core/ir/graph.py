@@ -88,7 +88,7 @@ class Graph:
         return print_graph(self)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class Program:
     """A graph for a certain set of parties.
 
@@ -102,6 +102,7 @@ class Program:
     mask: Mask
     graph: Graph
     _digest: str | None = field(default=None, repr=False)
+    _places: int | None = field(default=None, repr=False)
 
     @property
     def digest(self) -> str:
@@ -111,6 +112,24 @@ class Program:
 
             self._digest = digest(self)
         return self._digest
+
+    @property
+    def places(self) -> int:
+        """A hash of the source lines, which the digest leaves out."""
+        if self._places is None:
+            self._places = hash(tuple(op.location for op in self.graph.walk()))
+        return self._places
+
+    def size(self) -> int:
+        """Return the bytes of its constants and code, each counted once."""
+        found: dict[int, int] = {}
+        for op in self.graph.walk():
+            for value in op.attrs.values():
+                if isinstance(value, bytes):
+                    found[id(value)] = len(value)
+                elif hasattr(value, "nbytes"):
+                    found[id(value)] = value.nbytes
+        return sum(found.values())
 
     def __str__(self) -> str:
         from mplang_core.ir.printer import print_program

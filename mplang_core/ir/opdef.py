@@ -11,7 +11,6 @@ from mplang_core.ir.attrs import AttrValue, normalize
 from mplang_core.ir.graph import AnyType, Operation
 from mplang_core.mask import Mask
 from mplang_core.namespace import Namespace
-from mplang_core.types import BaseType
 
 __all__ = ["REQUIRED", "Attr", "Level", "OpDef", "op_defs"]
 
@@ -56,7 +55,8 @@ class Attr:
     def normalize(self, value: Any) -> AttrValue:
         """Return the normalized value; an int where a float is due becomes one."""
         value = normalize(value)
-        if self.kind is float and type(value) is int:
+        kinds = self.kind if isinstance(self.kind, tuple) else (self.kind,)
+        if float in kinds and int not in kinds and object not in kinds and type(value) is int:
             return float(value)
         return value
 
@@ -113,11 +113,6 @@ class OpDef:
             if name not in self.attrs:
                 full[name] = normalize(attrs[name])
         return full
-
-
-def is_local(value_type: AnyType) -> bool:
-    """Tell whether a type is one of the inside of a ``pcall``."""
-    return isinstance(value_type, BaseType)
 
 
 op_defs: Namespace[OpDef] = Namespace("op")

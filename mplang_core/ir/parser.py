@@ -21,35 +21,37 @@ import base64
 import binascii
 import hashlib
 import json
+import math
 import re
 from collections.abc import Callable, Iterator
 from typing import NoReturn, TypeVar
 
 import numpy as np
 
-from mplang_core.errors import MPLangError, ParseError
+from mplang_core.errors import ParseError
 from mplang_core.ir.attrs import AttrValue, normalize
 from mplang_core.ir.graph import AnyType, Graph, Location, Operation, Program, Value
 from mplang_core.mask import Mask
 from mplang_core.types import BaseType, DType, MPType, TensorType, type_classes
 
-__all__ = ["parse", "parse_base_type", "parse_type"]
+__all__ = ["MAX_DEPTH", "constant_from", "parse", "parse_base_type", "parse_type"]
 
 T = TypeVar("T")
 
 MAX_DEPTH = 100
-MAX_RANK = 1 << 16
+MAX_RANKS = 1 << 16
 
 _TOKEN = re.compile(
     r"""(?P<space>\s+)
       | (?P<string>"(?:[^"\\]|\\.)*")
       | (?P<value>%\d+)
       | (?P<buffer>@[0-9a-f]{16}\b)
-      | (?P<number>-?(?:inf|nan)\b|-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)
-      | (?P<name>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)
+      | (?P<number>-inf\b|-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)
+      | (?P<name>[^\W\d]\w*(?:\.[^\W\d]\w*)*)
       | (?P<mark>[(){}\[\]<>=:,@?])""",
     re.VERBOSE,
 )
+_WORDS = {"none": None, "true": True, "false": False, "inf": math.inf, "nan": math.nan}
 _Token = tuple[str, str, int]
 
 
@@ -73,17 +75,31 @@ def parse_base_type(text: str) -> BaseType:
 
 
 def _run(text: str, rule: Callable[[_Parser], T]) -> T:
+    if not isinstance(text, str):
+        raise ParseError(f"expected text, got {type(text).__name__}")
     parser = _Parser(text)
     try:
         result = rule(parser)
         parser.expect("end")
     except ParseError:
         raise
-    except (TypeError, ValueError, OverflowError) as error:
-        if isinstance(error, MPLangError):
-            raise
+    except RecursionError:
+        parser.fail("nested too deep")
+    except (TypeError, ValueError, OverflowError, LookupError) as error:
         parser.fail(str(error))
     return result
+
+
+def constant_from(data: bytes, kind: TensorType) -> AttrValue:
+    """Return the constant of a buffer.
+
+    Raises:
+        ValueError: the buffer has another size, or bools that are neither 0 nor 1.
+    """
+    array = np.frombuffer(data, kind.dtype.numpy)
+    if kind.dtype is DType.BOOL and array.view(np.uint8).max(initial=0) > 1:
+        raise ValueError("a bool is 0 or 1")
+    return normalize(array.reshape(kind.shape))
 
 
 class _Parser:
@@ -240,6 +256,8 @@ class _Parser:
         if self.kind == "value":
             names = [self.fresh(scope)]
             while self.accept(","):
+                if self.word in names:
+                    self.fail(f"{self.word} is defined twice")
                 names.append(self.fresh(scope))
             self.expect("=")
         if self.kind == "name" and "." not in self.word:
@@ -247,9 +265,11 @@ class _Parser:
         opcode = self.expect("name")
         self.expect("(")
         inputs = tuple(self.listed(lambda: self.use(scope), ")"))
-        attrs = dict(self.listed(self.named_attr, "}")) if self.accept("{") else {}
+        attrs = self.once(self.listed(self.named_attr, "}")) if self.accept("{") else {}
         regions: dict[str, Graph] = {}
         while self.kind == "name" and "." not in self.word and self.tokens[self.at + 1][0] == "(":
+            if self.word in regions:
+                self.fail(f"the region {self.word!r} is given twice")
             name = self.expect("name")
             regions[name] = self.region()
         types: list[AnyType] = []
@@ -266,9 +286,15 @@ class _Parser:
 
     def location(self) -> Location:
         file, _, line = self.string().rpartition(":")
-        if not line.isdecimal():
+        if not re.fullmatch(r"[0-9]{1,9}", line):
             self.fail('a location is "file:line"')
         return Location(file, int(line))
+
+    def once(self, items: list[tuple[str, AttrValue]]) -> dict[str, AttrValue]:
+        found = dict(items)
+        if len(found) != len(items):
+            self.fail("a name is given twice")
+        return found
 
     def named_attr(self) -> tuple[str, AttrValue]:
         name = self.expect("name")
@@ -295,13 +321,13 @@ class _Parser:
                 case "[", _:
                     self.expect("[")
                     return tuple(self.listed(self.attr, "]"))
-                case "name", ("none" | "true" | "false") as word:
+                case "name", word if word in _WORDS:
                     self.at += 1
-                    return {"none": None, "true": True, "false": False}[word]
+                    return _WORDS[word]
                 case "name", "dict":
                     self.at += 1
                     self.expect("{")
-                    return normalize(dict(self.listed(self.keyed_attr, "}")))
+                    return normalize(self.once(self.listed(self.keyed_attr, "}")))
                 case "name", "dense":
                     return self.dense()
                 case "name", _:
@@ -318,20 +344,24 @@ class _Parser:
         if not isinstance(kind, TensorType):
             self.fail(f"a constant is a tensor, not {kind}")
         if self.kind == "buffer":
-            array = np.frombuffer(self.buffer(), kind.dtype.numpy)
-        else:
-            array = np.array(self.attr(), kind.dtype.numpy)
-        return normalize(array.reshape(kind.shape))
+            return constant_from(self.buffer(), kind)
+        elements = self.attr()
+        allowed = {"b": (bool,), "f": (float,)}.get(kind.dtype.numpy.kind, (int,))
+        if not isinstance(elements, tuple) or any(type(e) not in allowed for e in elements):
+            self.fail(f"the elements of {kind} are of another type")
+        return normalize(np.array(elements, kind.dtype.numpy).reshape(kind.shape))
 
     def string(self) -> str:
         word = self.expect("string")
-        text = json.loads(word)
-        assert isinstance(text, str)
+        text: str = json.loads(word)
+        text.encode()  # a lone surrogate is no text
         return text
 
     def number(self) -> int | float:
         word = self.expect("number")
-        return int(word) if re.fullmatch(r"-?\d+", word) else float(word)
+        if re.fullmatch(r"-?\d+", word):
+            return int(normalize(int(word)))
+        return float(word)
 
     def integer(self) -> int:
         value = self.number()
@@ -342,8 +372,8 @@ class _Parser:
     def mask(self) -> Mask:
         self.expect("{")
         ranks = self.listed(self.integer, "}")
-        if any(rank > MAX_RANK for rank in ranks):
-            self.fail(f"no rank is above {MAX_RANK}")
+        if any(rank >= MAX_RANKS for rank in ranks):
+            self.fail(f"a rank is below {MAX_RANKS}")
         return Mask.from_ranks(ranks)
 
     def type(self) -> AnyType:

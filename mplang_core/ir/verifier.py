@@ -44,7 +44,10 @@ def infer_outputs(op: Operation, world: Mask) -> list[AnyType]:
 def _verify_graph(graph: Graph, world: Mask, level: Level) -> None:
     defined: set[Value] = set()
     for value in graph.inputs:
-        _define(value, defined, world, level)
+        try:
+            _define(value, defined, world, level)
+        except TypeError as error:
+            raise VerifyError(f"an input of a graph: {error}") from error
     for op in graph.ops:
         try:
             _verify_op(op, defined, world, level)
@@ -63,12 +66,12 @@ def _verify_graph(graph: Graph, world: Mask, level: Level) -> None:
 def _define(value: Value, defined: set[Value], world: Mask, level: Level) -> None:
     expected = MPType if level is Level.PARTY else BaseType
     if not isinstance(value.type, expected):
-        raise VerifyError(f"at {level.value} level a value has a {expected.__name__}: {value.type}")
+        raise TypeError(f"at {level.value} level a value has a {expected.__name__}: {value.type}")
     mask = value.type.pmask if isinstance(value.type, MPType) else None
     if mask is not None and not mask <= world:
-        raise VerifyError(f"{value.type} names parties outside of {world}")
+        raise TypeError(f"{value.type} names parties outside of {world}")
     if value in defined:
-        raise VerifyError("a value is defined twice")
+        raise TypeError("a value is defined twice")
     defined.add(value)
 
 

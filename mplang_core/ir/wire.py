@@ -24,7 +24,7 @@ import numpy as np
 from mplang_core.errors import MPLangError, WireError
 from mplang_core.ir.attrs import AttrValue, normalize
 from mplang_core.ir.graph import AnyType, Graph, Location, Operation, Program, Value
-from mplang_core.ir.parser import parse_base_type, parse_type
+from mplang_core.ir.parser import MAX_DEPTH, constant_from, parse_base_type, parse_type
 from mplang_core.mask import Mask
 from mplang_core.types import BaseType, TensorType
 
@@ -154,7 +154,7 @@ class _Writer:
             op.opcode,
             inputs,
             [self.type(value) for value in op.outputs],
-            {name: self.attr(value) for name, value in op.attrs.items()},
+            {name: self.attr(op.attrs[name]) for name in sorted(op.attrs)},
             [(name, self.graph(region)) for name, region in op.regions.items()],
             location,
         )
@@ -197,17 +197,22 @@ class _Reader:
     def __init__(self, envelope: _Envelope) -> None:
         self.envelope = envelope
         self.types = [parse_type(text) for text in envelope.types]
+        self.depth = 0
 
     def program(self) -> Program:
         mask = _mask(self.envelope.mask)
         return Program(self.envelope.name, mask, self.graph(self.envelope.graph))
 
     def graph(self, wire: _Graph) -> Graph:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise WireError(f"nested deeper than {MAX_DEPTH}")
         values = [self.value(index) for index in wire.inputs]
         graph = Graph(inputs=list(values))
         for op in wire.ops:
             graph.ops.append(self.op(op, values))
         graph.outputs = [_pick(values, i) for i in wire.outputs]
+        self.depth -= 1
         return graph
 
     def op(self, wire: _Op, values: list[Value]) -> Operation:
@@ -219,20 +224,28 @@ class _Reader:
             inputs,
             outputs,
             {name: self.attr(value) for name, value in wire.attrs.items()},
-            {name: self.graph(graph) for name, graph in wire.regions},
+            self.regions(wire.regions),
             Location(*wire.location) if wire.location is not None else None,
         )
+
+    def regions(self, wire: list[tuple[str, _Graph]]) -> dict[str, Graph]:
+        regions = {name: self.graph(graph) for name, graph in wire}
+        if len(regions) != len(wire):
+            raise WireError("a region is given twice")
+        return regions
 
     def value(self, index: int) -> Value:
         return Value(_pick(self.types, index))
 
-    def attr(self, value: Any) -> AttrValue:
+    def attr(self, value: Any, depth: int = 0) -> AttrValue:
+        if self.depth + depth > MAX_DEPTH:
+            raise WireError(f"nested deeper than {MAX_DEPTH}")
         if isinstance(value, _Extension):
             return self.extension(value)
         if isinstance(value, list):
-            return tuple(self.attr(item) for item in value)
+            return tuple(self.attr(item, depth + 1) for item in value)
         if isinstance(value, dict):
-            return normalize({key: self.attr(item) for key, item in value.items()})
+            return normalize({key: self.attr(item, depth + 1) for key, item in value.items()})
         if isinstance(value, bytes):
             raise WireError("bytes stand in a buffer, not in place")
         return normalize(value)
@@ -250,8 +263,7 @@ class _Reader:
             kind = parse_base_type(text)
             if not isinstance(kind, TensorType):
                 raise WireError(f"a constant is a tensor, not {kind}")
-            data = np.frombuffer(_pick(self.envelope.buffers, index), kind.dtype.numpy)
-            return normalize(data.reshape(kind.shape))
+            return constant_from(_pick(self.envelope.buffers, index), kind)
         raise WireError(f"unknown extension {ext.code}")
 
 

@@ -15,14 +15,18 @@ from mplang_core.runtime.plan import Plan, Step, make_plan
 
 __all__ = ["Interpreter", "KernelContext", "Listener"]
 
-PLANS = 256
+PLANS = 256  # kept at most
+MAX_KEPT = 1 << 20  # bytes of constants and code in a program whose plan is kept
 
 
 class Listener(Protocol):
-    """Is told of the ops of a program as they run: a progress bar, a profiler."""
+    """Is told of the ops that an interpreter goes through: a progress bar, a profiler.
+
+    In standard mode these are the ops of the program and of the functions that it calls.
+    """
 
     def op_started(self, op: Operation, index: int, total: int) -> None:
-        """An op of the program's top level begins."""
+        """An op begins, one of so many in its graph."""
 
     def op_finished(self, op: Operation, index: int, total: int) -> None:
         """It has ended."""
@@ -98,7 +102,7 @@ class KernelContext:
         """
         plan = self.step.region(name)
         inner = KernelContext(self.interpreter, self.run, self, f"{name}{turn}:", self.listener)
-        return execute(plan, inputs, inner)
+        return execute(plan, inputs, inner, self.listener)
 
 
 class Interpreter:
@@ -112,27 +116,31 @@ class Interpreter:
     def __init__(self, kernels: KernelTable, owner: Any = None) -> None:
         self.kernels = kernels
         self._owner = self if owner is None else owner
-        self._plans: OrderedDict[str, Plan] = OrderedDict()
+        self._plans: OrderedDict[tuple[str, int], Plan] = OrderedDict()
         self._plans_lock = threading.Lock()
 
     def plan(self, program: Program) -> Plan:
-        """Return the plan of a program: verified, planned, and kept by its digest.
+        """Return the plan of a program: verified, planned, and kept by digest and lines.
+
+        A program with large constants is planned anew, so that they are let go of.
 
         Raises:
             VerifyError: the program breaks a rule.
             KernelError: an op has no kernel here.
         """
+        key = program.digest, program.places
         with self._plans_lock:
-            plan = self._plans.get(program.digest)
+            plan = self._plans.get(key)
             if plan is not None:
-                self._plans.move_to_end(program.digest)
+                self._plans.move_to_end(key)
                 return plan
         verify(program)
         plan = make_plan(program.graph, self.kernels)
-        with self._plans_lock:
-            self._plans[program.digest] = plan
-            if len(self._plans) > PLANS:
-                self._plans.popitem(last=False)
+        if program.size() <= MAX_KEPT:
+            with self._plans_lock:
+                self._plans[key] = plan
+                if len(self._plans) > PLANS:
+                    self._plans.popitem(last=False)
         return plan
 
     def run(
@@ -148,12 +156,13 @@ class Interpreter:
         return execute(plan, inputs, KernelContext(self._owner, run, listener=listener))
 
 
-def execute(plan: Plan, inputs: Sequence[Any], ctx: KernelContext) -> list[Any]:
+def execute(
+    plan: Plan, inputs: Sequence[Any], ctx: KernelContext, listener: Listener | None = None
+) -> list[Any]:
     """Run a plan's steps; each value is let go of after its last use."""
     slots: list[Any] = [None] * plan.size
     for slot, value in zip(plan.ins, inputs, strict=True):
         slots[slot] = value
-    listener = ctx.listener
     for i, step in enumerate(plan.steps):
         ctx.index, ctx.step = i, step
         if listener is not None:

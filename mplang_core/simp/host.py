@@ -6,8 +6,8 @@ import contextlib
 import itertools
 import threading
 import uuid
+import weakref
 from abc import abstractmethod
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextvars import ContextVar
@@ -15,10 +15,17 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from mplang_core.edsl import InterpContext
 from mplang_core.edsl.context import Cluster
-from mplang_core.errors import AbortedError, CommError, KernelError, MPLangError, PartyError
+from mplang_core.errors import (
+    AbortedError,
+    CommError,
+    ConfigError,
+    KernelError,
+    MPLangError,
+    PartyError,
+)
 from mplang_core.ir import Graph, Operation, Program, Value
 from mplang_core.runtime import Interpreter, Listener, host_kernels, launch_kernels
-from mplang_core.types import array_of
+from mplang_core.types import array_of, frozen
 
 __all__ = ["HostVar", "Mode", "SimpHost"]
 
@@ -60,13 +67,17 @@ class SimpHost(Interpreter, InterpContext):
     """
 
     def __init__(self, cluster_spec: Cluster, mode: Mode = "standard") -> None:
+        if not hasattr(cluster_spec, "mask"):
+            raise ConfigError(
+                f"a host is made for a cluster, as mp.ClusterSpec.simple(2), got {cluster_spec!r}"
+            )
         Interpreter.__init__(self, host_kernels)
         InterpContext.__init__(self, cluster_spec)
-        self.mode: Mode = mode
+        self.mode: Mode = _check_mode(mode)
         self.world_size = len(cluster_spec.mask)
         self.session = uuid.uuid4().hex
         self._launch = Interpreter(launch_kernels, owner=self)
-        self._calls: OrderedDict[str, Program] = OrderedDict()
+        self._callers: weakref.WeakKeyDictionary[Program, Program] = weakref.WeakKeyDictionary()
         self._count = itertools.count()
         self._order = threading.Lock()
 
@@ -100,11 +111,9 @@ class SimpHost(Interpreter, InterpContext):
         """Run what is evaluated inside, in this thread, in a mode and with a listener.
 
         Raises:
-            ValueError: there is no such mode.
+            ConfigError: there is no such mode.
         """
-        if mode not in (None, *get_args(Mode)):
-            raise ValueError(f"the mode is one of {get_args(Mode)}, got {mode!r}")
-        token = _options.set((mode, listener))
+        token = _options.set((mode and _check_mode(mode), listener))
         try:
             yield
         finally:
@@ -119,27 +128,26 @@ class SimpHost(Interpreter, InterpContext):
         mode, listener = _options.get()
         interpreter = self._launch if (mode or self.mode) == "launch" else self
         return interpreter.run(
-            self._call(program), inputs, run=f"{self.session}-host", listener=listener
+            self._caller(program), inputs, run=f"{self.session}-host", listener=listener
         )
 
-    def _call(self, program: Program) -> Program:
+    def _caller(self, program: Program) -> Program:
         """Return a program that calls this one, so that a kernel decides how it is run."""
-        call = self._calls.get(program.digest)
-        if call is None:
-            inputs = [Value(value.type) for value in program.graph.inputs]
-            outputs = [Value(value.type) for value in program.graph.outputs]
-            op = Operation(
-                "func.call",
-                tuple(inputs),
-                tuple(outputs),
-                {"name": program.name},
-                {"body": program.graph},
-            )
-            call = Program(program.name, program.mask, Graph(inputs, [op], outputs))
-            self._calls[program.digest] = call
-            if len(self._calls) > 256:
-                self._calls.popitem(last=False)
-        return call
+        made = self._callers.get(program)
+        if made is not None:
+            return made
+        inputs = [Value(value.type) for value in program.graph.inputs]
+        outputs = [Value(value.type) for value in program.graph.outputs]
+        call = Operation(
+            "func.call",
+            tuple(inputs),
+            tuple(outputs),
+            {"name": program.name},
+            {"body": program.graph},
+        )
+        caller = Program(program.name, program.mask, Graph(inputs, [call], outputs))
+        self._callers[program] = caller
+        return caller
 
     def submit(self, program: Program, args: Sequence[HostVar]) -> list[HostVar]:
         """Have all parties run a program together.
@@ -178,10 +186,7 @@ class SimpHost(Interpreter, InterpContext):
 
     def lift(self, literal: Any) -> HostVar:
         """Give a literal to all parties."""
-        value = array_of(literal)
-        if value.flags.writeable:
-            value = value.copy()
-            value.flags.writeable = False
+        value = frozen(array_of(literal))
         return HostVar([value] * self.world_size)
 
     def fetch(self, var: HostVar) -> list[Any]:
@@ -199,6 +204,12 @@ class SimpHost(Interpreter, InterpContext):
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+
+def _check_mode(mode: Mode) -> Mode:
+    if mode not in get_args(Mode):
+        raise ConfigError(f"the mode is one of {get_args(Mode)}, got {mode!r}")
+    return mode
 
 
 def _blame(error: BaseException) -> int:

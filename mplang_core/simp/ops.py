@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
-from operator import or_
 
 import numpy as np
 
@@ -60,6 +58,11 @@ def _shuffle_static(op: Operation, world: Mask) -> Sequence[AnyType]:
         for route in routing
     ):
         raise TypeError("a routing is a list of [to, from] ranks")
+    for rank in (rank for route in routing for rank in route):
+        if rank < 0:
+            raise ValueError(f"a rank is not negative, got {rank}")
+        if rank >= world.bits.bit_length():
+            raise ValueError(f"the parties {{{rank}}} are not among {world}")
     targets = [to for to, _ in routing]
     if len(set(targets)) != len(targets):
         raise ValueError(f"a party receives once, got the targets {targets}")
@@ -92,16 +95,18 @@ def _converge(op: Operation, world: Mask) -> Sequence[AnyType]:
     for i, found in enumerate(types):
         if found.base != types[0].base:
             raise TypeError(f"operand {i} is {found}, operand 0 is {types[0]}: one type expected")
-    masks = [found.pmask for found in types]
-    known = [mask for mask in masks if mask is not None]
-    for i, mask in enumerate(known):
-        for other in known[i + 1 :]:
-            if mask & other:
-                raise ValueError(
-                    f"the masks overlap in {mask & other}: {_list(types)}; "
-                    "each party holds one of the values at most"
-                )
-    return [MPType(types[0].base, reduce(or_, known) if len(known) == len(masks) else None)]
+    union, known = Mask(), True
+    for found in types:
+        if found.pmask is None:
+            known = False
+        elif found.pmask & union:
+            raise ValueError(
+                f"the masks overlap in {found.pmask & union}: {_list(types[:20])}; "
+                "each party holds one of the values at most"
+            )
+        else:
+            union |= found.pmask
+    return [MPType(types[0].base, union if known else None)]
 
 
 def check_predicate(pred: AnyType, world: Mask) -> None:

@@ -180,11 +180,10 @@ def test_a_traced_value_that_leaks_out_of_a_branch():
 
 
 def test_a_function_returned():
+    def make_adder(x):
+        return lambda y: x + y
+
     with pytest.raises(TraceError, match=r"make_adder returns a function"):
-
-        def make_adder(x):
-            return lambda y: x + y
-
         trace(make_adder, 1)
 
 
@@ -377,3 +376,43 @@ def test_a_closed_simulator(simulate):
 def test_every_error_is_of_one_tree():
     for name in mp.errors.__all__:
         assert issubclass(getattr(mp.errors, name), MPLangError)
+
+
+# -- plausible slips, each told in our own tree
+
+
+@pytest.mark.parametrize(
+    "slip",
+    [
+        lambda sim: mp.evaluate(sim, lambda x: x, np.array(["a"])),
+        lambda sim: mp.evaluate(sim, lambda x: x, 2**70),
+        lambda sim: mp.evaluate(sim, lambda x: x, [[1, 2], [3]]),
+        lambda sim: mp.evaluate(sim, lambda: mp.constant()),
+        lambda sim: mp.evaluate(sim, lambda: mp.constant(1, 2)),
+        lambda sim: mp.evaluate(sim, lambda: mp.constant(1, parties="P0")),
+        lambda sim: mp.evaluate(sim, lambda: mp.constant(1, parties=-1)),
+        lambda sim: mp.evaluate(sim, lambda: mp.simp.pcall_static("P0", toy.rank)),
+        lambda sim: mp.evaluate(sim, lambda: mp.pshfl_s(mp.constant(1), "x", 0)),
+        lambda sim: mp.evaluate(sim, lambda: mp.pconv(5)),
+        lambda sim: mp.evaluate(sim, lambda: mp.pconv(mp.constant(1))),
+        lambda sim: mp.evaluate(sim, lambda: mp.pshfl(1, 2)),
+        lambda sim: mp.evaluate(sim, lambda: mp.peval(toy.rank().pfunc, mp.constant(1))),
+        lambda sim: mp.evaluate(sim, lambda: mp.peval(toy.rank().pfunc, [1.0])),
+        lambda sim: mp.evaluate(sim, lambda: mp.invoke(toy.scale, 1)),
+        lambda sim: mp.evaluate(sim, lambda: mp.invoke(toy.scale, mp.constant(1), by=2**70)),
+        lambda sim: mp.evaluate(sim.cluster_spec, lambda: mp.constant(1)),
+        lambda sim: mp.evaluate(sim, lambda: mp.constant(1), mode="zz"),
+        lambda sim: mp.compile(5, cluster_spec=sim.cluster_spec),
+        lambda sim: mp.Simulator(3),
+        lambda sim: mp.Simulator(sim.cluster_spec, mode="zz"),
+        lambda sim: mp.Simulator(sim.cluster_spec, timeout=0),
+        lambda sim: mp.ClusterSpec.from_dict({"nodes": [{1: 2}]}),
+        lambda sim: mp.parse('program "p" on {0} () { return } tensor<>'),
+        lambda sim: mp.parse(None),
+        lambda sim: mp.parse(b"program"),
+        lambda sim: mp.fetch(sim, mp.evaluate),
+    ],
+)
+def test_slips_are_told_in_our_own_tree(simulate, slip):
+    with pytest.raises(MPLangError):
+        slip(simulate(2))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import toy
 
 import mplang_core as mp
 from mplang_core.errors import TraceError
@@ -198,3 +199,81 @@ def test_eager_use(simulate):
         z = mp.reveal(mp.seal(y) + mp.put("P1", np.float32(1)))
         assert z.shape == (2,)
     np.testing.assert_allclose(mp.fetch(sim, z), [[4, 7]] * 2, atol=1e-3)
+
+
+# -- values that differ from party to party
+
+
+def ranks(parties=(0, 1)):
+    return mp.simp.pcall_static(parties, toy.rank)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda: mp.seal(ranks()),
+        lambda: mp.reveal(ranks()),
+        lambda: mp.device("SP0")(lambda r, s: r + s)(ranks(), mp.put("P0", 5)),
+        lambda: mp.seal(mp.simp.pcall_static((0, 1), lambda r: r + 1, ranks())),
+        lambda: mp.seal(mp.while_loop(lambda s: mp.constant(False), lambda s: ranks(), 0)),
+        lambda: mp.seal(mp.uniform_cond(True, lambda: ranks(), lambda: mp.constant(1))),
+    ],
+)
+def test_a_value_that_may_differ_is_not_taken_for_one_that_all_know(program):
+    with pytest.raises(TraceError, match="each of {0, 1} may hold another"):
+        mp.trace(mp.TraceContext(CLUSTER), program)
+
+
+def test_a_value_that_may_differ_is_used_once_it_is_said_whose(simulate, mode):
+    def program():
+        mine = mp.put("P1", ranks())  # P1 has it already: its own
+        return mp.reveal(mp.seal(mine)), mp.reveal(mp.pshfl_s(ranks(), 0, 1))
+
+    assert run(simulate, program, mode)[1] == ([1, 1], [1, 1])
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x: mp.seal(x),
+        lambda x: mp.seal(x * 2 + 1),
+        lambda x: mp.seal(mp.reveal(mp.put("P1", 3)) - x),
+        lambda x: mp.seal(mp.while_loop(lambda s: s < 3, lambda s: s + 1, x)),
+        lambda x: mp.seal(mp.uniform_cond(x < 3, lambda: x, lambda: x + 1)),
+        lambda x: mp.seal(ranks((1,))),
+        lambda x: mp.seal(mp.builtin_function(lambda y: y * 2)(x)),
+    ],
+)
+def test_what_all_know_to_be_the_same_goes_into_protection(simulate, program):
+    run(simulate, lambda x: mp.reveal(program(x)), "standard", 2)
+
+
+def test_values_by_keyword_are_operands_too(simulate, mode):
+    def program():
+        x, y = mp.put("P0", 2), mp.put("P0", [3, 4])
+        return mp.device("P0")(lambda x, *, y, by: x * y["y"] + by)(x, y={"y": y}, by=1)
+
+    np.testing.assert_array_equal(run(simulate, program, mode)[1], [7, 9])
+
+
+def test_a_list_of_numbers_is_an_array_everywhere(simulate, mode):
+    def program():
+        double = lambda x: x * 2  # noqa: E731
+        return (
+            mp.device("P0")(double)([1.0, 2.0]),
+            mp.put("P0", [1.0, 2.0]) * 2,
+            mp.device("P0")(lambda x: x)(mp.simp.pcall_static(0, double, [1.0, 2.0])),
+            mp.put("P0", mp.while_loop(lambda s: mp.constant(False), lambda s: s, [2.0, 4.0])),
+        )
+
+    for found in run(simulate, program, mode)[1]:
+        np.testing.assert_array_equal(found, [2, 4])
+
+
+def test_a_value_that_a_plain_function_closes_over_is_refused():
+    def program():
+        x = mp.put("P0", 1)
+        return mp.device("P0")(lambda y: y + x)(x)
+
+    with pytest.raises(TraceError, match="pass it to that function as an argument"):
+        mp.trace(mp.TraceContext(CLUSTER), program)

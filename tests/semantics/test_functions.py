@@ -192,3 +192,58 @@ def test_an_error_while_tracing_leaves_no_context_behind():
         mp.trace(mp.TraceContext(CLUSTER), program, 1)
     with pytest.raises(TraceError, match="no context"):
         mp.cur_ctx()
+
+
+def test_data_that_was_fetched_cannot_change_the_parties(simulate):
+    sim = simulate(2)
+    result = mp.evaluate(sim, lambda: mp.put("P0", [1, 2]))
+    with pytest.raises(ValueError, match="read-only"):
+        mp.fetch(sim, result)[0] = 99
+    base = np.arange(3)
+    view = base[:]
+    view.flags.writeable = False
+    kept = mp.evaluate(sim, lambda v: v, view)
+    base[:] = 9
+    np.testing.assert_array_equal(mp.fetch(sim, kept)[0], [0, 1, 2])
+
+
+def test_an_argument_that_can_change_is_not_compiled_in(simulate):
+    class Config:
+        __hash__ = None
+        factor = 1
+
+    with pytest.raises(TraceError, match="can change after it was compiled in"):
+        mp.evaluate(simulate(2), lambda x, config: x, 1, Config())
+
+
+def test_an_error_names_the_line_that_failed_not_one_that_looks_the_same(simulate):
+    sim = simulate(2)
+    first = lambda: mp.invoke(toy.fail_at, mp.constant(1), party=0)  # noqa: E731
+    second = lambda: mp.invoke(toy.fail_at, mp.constant(1), party=0)  # noqa: E731
+    lines = []
+    for program in (first, second):
+        with pytest.raises(mp.errors.PartyError) as error:
+            mp.evaluate(sim, program)
+        lines.append(int(error.value.location.rpartition(":")[2]))
+    assert lines[1] == lines[0] + 1
+
+
+def test_large_constants_are_let_go_of(simulate):
+    import gc
+    import weakref
+
+    sim = simulate(2)
+    with mp.with_ctx(sim):
+        x = mp.put("P0", np.zeros(1 << 18))
+    ref = weakref.ref(x.value.values[0])
+    del x
+    gc.collect()
+    assert ref() is None
+
+
+def test_a_builtin_function_stands_among_the_parties():
+    program = lambda: mp.simp.pcall_static(  # noqa: E731
+        0, mp.function(lambda x: mp.builtin_function(double)(x)), mp.constant(1)
+    )
+    with pytest.raises(TraceError, match="stands at party level, not at local level"):
+        mp.trace(mp.TraceContext(CLUSTER), program)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,6 +17,7 @@ from mplang_core.errors import (
     DisclosureError,
     FeCapabilityError,
     FeConfigError,
+    ParseError,
     PartyError,
     TraceError,
 )
@@ -127,7 +130,8 @@ def test_operators_on_sealed_values(simulate):
 
     (a, b, c) = mp.fetch(sim, mp.evaluate(sim, program))
     np.testing.assert_allclose(a[0], [-3, -3], atol=1e-3)
-    assert b[0] and b[0].dtype == np.bool_
+    assert b[0]
+    assert b[0].dtype == np.bool_
     np.testing.assert_allclose(c[0], 11, atol=1e-3)
 
 
@@ -345,3 +349,36 @@ def test_after_a_failure_spu_works_again(simulate):
         with pytest.raises(PartyError):
             mp.evaluate(sim, bad, mode="launch")
         assert secure(sim, lambda x: x + 1, np.float32(1)) == pytest.approx(2, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ('"REF2K", "FM64", 18', "protocol"),
+        ('"SEMI2K", "FM8", 18', "field"),
+        ('"SEMI2K", "FM64", 60', "fxp_fraction_bits"),
+        ('"ABY3", "FM64", 18', "ABY3 takes 3 members"),
+        ('"SEMI2K", "FM32", 8', "does not fit in FM32"),
+    ],
+)
+def test_shares_that_protect_nothing_are_no_type(params, message):
+    """REF2K's shares are the data itself: such a type must not even be read."""
+    text = f'program "p" on {{0, 1}} (%0: spu.share<i64[2], {{0, 1}}, {params}>@{{0}}) {{ return }}'
+    with pytest.raises(ParseError, match=message):
+        mp.parse(text)
+
+
+def test_plain_jax_is_compiled_as_ever_while_spu_compiles():
+    """SPU has sorts lowered in another way: in its own thread only."""
+    from mplang_jax import jax_compile
+    from mplang_spu import engine
+
+    signature = mp.FeSignature((mp.TensorType("f32", (5,)),))
+    plain = jax_compile(jnp.sort, signature).pfunc.attrs["code"]
+    with engine.sortable():
+        with ThreadPoolExecutor(1) as pool:
+            other = pool.submit(jax_compile, jnp.sort, signature).result()
+        mine = jax_compile(jnp.sort, signature).pfunc.attrs["code"]
+    assert other.pfunc.attrs["code"] == plain
+    assert mine != plain
+    assert jax_compile(jnp.sort, signature).pfunc.attrs["code"] == plain

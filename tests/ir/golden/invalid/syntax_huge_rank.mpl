@@ -1,4 +1,4 @@
-// error: ParseError: no rank is above
+// error: ParseError: a rank is below
 program "p" on {99999999999} () {
   return
 }
