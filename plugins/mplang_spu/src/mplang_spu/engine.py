@@ -31,7 +31,7 @@ _for_spu: ContextVar[bool] = ContextVar("mplang_spu_lowering", default=False)
 def _let_sorts_be_plain() -> None:
     from jax._src.lax import lax
 
-    original = lax._canonicalize_float_for_sort
+    original: Any = lax._canonicalize_float_for_sort
     lax._canonicalize_float_for_sort = lambda x: x if _for_spu.get() else original(x)
 
 

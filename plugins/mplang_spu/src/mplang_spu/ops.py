@@ -63,10 +63,8 @@ class ShareType(BaseType):
             raise ValueError(f"SPU computes on bools, integers and floats, got {self.plain}")
         if self.field == "FM32" and self.plain.dtype.is_64bit:
             raise ValueError(f"{self.plain} does not fit in FM32; use FM64 or FM128")
-        settle(
-            SpuConfig(protocol=self.protocol, field=self.field, fxp_fraction_bits=self.fxp),
-            self.parties,
-        )
+        how: dict[str, Any] = {"protocol": self.protocol, "field": self.field}
+        settle(SpuConfig(**how, fxp_fraction_bits=self.fxp), self.parties)
 
     @classmethod
     def of(cls, plain: TensorType, config: SpuConfig) -> ShareType:
