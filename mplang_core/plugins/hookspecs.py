@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import pluggy
 
 from mplang_core.device import DeviceKind
 from mplang_core.feop import Feop
 from mplang_core.ir import OpDef
-from mplang_core.runtime import Kernel, Role
+from mplang_core.runtime import Codec, Kernel, Role
 from mplang_core.simp.backend import BackendSpec
 from mplang_core.types import BaseType
 
@@ -30,11 +30,13 @@ class Dialect:
         name: the prefix of their names.
         ops: definitions that were not declared by ``@simple_op``.
         types: base types.
+        codecs: by type name, how values are written; a type without stays at its party.
     """
 
     name: str
     ops: Sequence[OpDef] = ()
     types: Sequence[type[BaseType]] = ()
+    codecs: Mapping[str, Codec] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ def mplang_dialects() -> Sequence[Dialect]:
 
         @hookimpl
         def mplang_dialects():
-            return [Dialect("hello", types=[GreetingType])]
+            return [Dialect("hello", types=[Greeting], codecs={"hello.greeting": CODEC})]
     """
     raise NotImplementedError
 

@@ -17,7 +17,7 @@ from mplang_core.ir import op_defs
 from mplang_core.ir.source import skip_package
 from mplang_core.namespace import Namespace
 from mplang_core.plugins import hookspecs
-from mplang_core.runtime import host_kernels, worker_kernels
+from mplang_core.runtime import codecs, host_kernels, worker_kernels
 from mplang_core.simp.backend import backends
 from mplang_core.types import type_classes
 
@@ -121,6 +121,7 @@ class PluginManager:
         for dialect in self._call("mplang_dialects", module):
             _add(op_defs, {op.name: op for op in dialect.ops}, provider)
             _add(type_classes, {cls.name: cls for cls in dialect.types}, provider)
+            _add(codecs, dict(dialect.codecs), provider)
         for spec in self._call("mplang_kernels", module):
             table = host_kernels if spec.role == "host" else worker_kernels
             _add(table, dict.fromkeys(spec.opcodes, spec.kernel), provider)
@@ -145,6 +146,7 @@ class PluginManager:
         resolvers: list[tuple[Namespace[Any], Callable[[str], None]]] = [
             (op_defs, by_prefix),
             (type_classes, by_prefix),
+            (codecs, by_prefix),
             (host_kernels, by_prefix),
             (worker_kernels, by_prefix),
             (device_kinds, any_frontend),

@@ -1,5 +1,6 @@
 """Running graphs: kernels by role, plans, and the interpreter."""
 
+from mplang_core.runtime.codec import Codec, codecs, decode, encode
 from mplang_core.runtime.interpreter import Interpreter, KernelContext, Listener
 from mplang_core.runtime.kernels import (
     Kernel,
@@ -13,6 +14,7 @@ from mplang_core.runtime.kernels import (
 from mplang_core.runtime.plan import Plan, Step
 
 __all__ = [
+    "Codec",
     "Interpreter",
     "Kernel",
     "KernelContext",
@@ -21,6 +23,9 @@ __all__ = [
     "Plan",
     "Role",
     "Step",
+    "codecs",
+    "decode",
+    "encode",
     "host_kernels",
     "kernel",
     "launch_kernels",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -13,7 +13,9 @@ import numpy as np
 from mplang_core import Mask
 from mplang_core.errors import AdmissionError, RunError
 from mplang_core.ir.code import unpack
-from mplang_core.runtime import KernelContext
+from mplang_core.runtime import Codec, KernelContext
+from mplang_core.runtime.codec import Encoded
+from mplang_core.types import BaseType
 from mplang_spu.ops import ShareType, check_code
 
 __all__ = ["SpuShare", "make_shares", "reconstruct", "run_jax"]
@@ -37,6 +39,20 @@ class SpuShare:
 
     def __repr__(self) -> str:
         return f"SpuShare({self.type})"  # never the data
+
+
+def _encode(value: SpuShare) -> Encoded:
+    return {}, [value.meta, *value.chunks]
+
+
+def _decode(
+    kind: BaseType, header: Mapping[str, Any], buffers: Sequence[bytes | memoryview]
+) -> SpuShare:
+    meta, *chunks = map(bytes, buffers)
+    return SpuShare(cast(ShareType, kind), meta, tuple(chunks))
+
+
+CODEC = Codec(_encode, _decode)
 
 
 def make_shares(ctx: KernelContext, x: Array, *, share: ShareType) -> tuple[SpuShare, ...]:

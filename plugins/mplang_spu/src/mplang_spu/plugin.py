@@ -19,7 +19,14 @@ def mplang_feops() -> Sequence[Feop]:
 @hookimpl
 def mplang_dialects() -> Sequence[Dialect]:
     """Provide the ops and the type of shares."""
-    return [Dialect("spu", ops=[ops.RECONSTRUCT, ops.RUN_JAX], types=[ops.ShareType])]
+    return [
+        Dialect(
+            "spu",
+            ops=[ops.RECONSTRUCT, ops.RUN_JAX],
+            types=[ops.ShareType],
+            codecs={"spu.share": kernels.CODEC},
+        )
+    ]
 
 
 @hookimpl

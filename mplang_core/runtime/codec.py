@@ -1,0 +1,98 @@
+"""Values as bytes: a small header and buffers, by type. Nothing is pickled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from mplang_core.errors import WireError
+from mplang_core.namespace import Namespace
+from mplang_core.types import BaseType, DType, TensorType, frozen
+
+__all__ = ["Codec", "Encoded", "codecs", "decode", "encode"]
+
+Encoded: TypeAlias = tuple[Mapping[str, Any], Sequence[bytes | memoryview]]
+"""A header of plain data (str, int, float, bool, lists of these), and buffers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Codec:
+    """How values of a type are written and read.
+
+    Attributes:
+        encode: from a value of the type to a header and buffers, without a copy where the
+            value's memory allows it.
+        decode: the reverse; gets the type that is expected, and what came from the network:
+            it raises ``ValueError`` or ``TypeError`` for anything that does not fit.
+    """
+
+    encode: Callable[[Any], Encoded]
+    decode: Callable[[BaseType, Mapping[str, Any], Sequence[bytes | memoryview]], Any]
+
+
+codecs: Namespace[Codec] = Namespace("codec")
+"""All codecs by the name of their type (``tensor``, ``spu.share``, …)."""
+
+
+def encode(kind: BaseType, value: Any) -> Encoded:
+    """Write a value.
+
+    Raises:
+        WireError: the type has no codec, or the value is not of the type.
+
+    Example:
+        >>> kind = TensorType("i32", (2,))
+        >>> header, buffers = encode(kind, np.array([1, 2], np.int32))
+        >>> decode(kind, header, buffers)
+        array([1, 2], dtype=int32)
+    """
+    wrong = kind.mismatch(value)
+    if wrong:
+        raise WireError(f"cannot write a {kind}: {wrong}")
+    return _codec(kind).encode(value)
+
+
+def decode(kind: BaseType, header: Mapping[str, Any], buffers: Sequence[bytes | memoryview]) -> Any:
+    """Read a value of the type that is expected.
+
+    Raises:
+        WireError: what came is no such value.
+    """
+    try:
+        value = _codec(kind).decode(kind, header, buffers)
+    except (TypeError, ValueError, LookupError) as error:
+        raise WireError(f"what came is no {kind}: {error}") from error
+    wrong = kind.mismatch(value)
+    if wrong:
+        raise WireError(f"what came is no {kind}: {wrong}")
+    return value
+
+
+def _codec(kind: BaseType) -> Codec:
+    found = codecs.get(kind.name)
+    if found is None:
+        raise WireError(f"values of type {kind.name!r} have no codec, so they stay at their party")
+    return found
+
+
+def _encode_tensor(value: Any) -> Encoded:
+    flat = np.ravel(value).view(np.uint8)
+    header = {"dtype": DType.of(value.dtype).value, "shape": list(value.shape)}
+    return header, [flat.data]
+
+
+def _decode_tensor(
+    kind: BaseType, header: Mapping[str, Any], buffers: Sequence[bytes | memoryview]
+) -> Any:
+    assert isinstance(kind, TensorType)
+    (data,) = buffers
+    found = TensorType(DType(header["dtype"]), header["shape"])
+    if found != kind:
+        raise ValueError(f"it is a {found}")
+    return frozen(np.frombuffer(bytes(data), kind.dtype.numpy).reshape(kind.shape))
+
+
+codecs.add("tensor", Codec(_encode_tensor, _decode_tensor), provider="mplang-core")
