@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from typing import Any, NoReturn, Protocol
 
 from mplang_core.errors import TraceError
+from mplang_core.feop.state import ContextBound, FeState
 from mplang_core.ir import AnyType, Graph
 from mplang_core.ir.source import at
 from mplang_core.mask import Mask
@@ -37,7 +38,7 @@ class Placement(Protocol):
         """Run a function where its arguments are."""
 
 
-class MPContext(ABC):
+class MPContext(ContextBound, ABC):
     """Where ops go to: a graph that is being built, or an interpreter that runs them.
 
     Args:
@@ -48,6 +49,7 @@ class MPContext(ABC):
     def __init__(self, cluster_spec: Cluster, parent: MPContext | None = None) -> None:
         self.cluster_spec = cluster_spec
         self.parent = parent
+        self.fe_state: dict[str, FeState] = {}
 
     @property
     def mask(self) -> Mask:
@@ -139,7 +141,7 @@ def with_ctx(ctx: MPContext) -> Iterator[MPContext]:
         _current.reset(token)
 
 
-class MPObject(ABC):
+class MPObject(ContextBound, ABC):
     """A value of several parties: in a graph (``TraceVar``) or at the parties (``InterpVar``).
 
     Attributes:

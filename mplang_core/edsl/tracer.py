@@ -12,6 +12,7 @@ from mplang_core.edsl.context import Cluster, MPContext, MPObject, Placement, wi
 from mplang_core.edsl.interp import make_op
 from mplang_core.errors import TraceError
 from mplang_core.feop.program import NAMESPACE, PyTreeDef, flatten, unflatten
+from mplang_core.feop.state import ContextBound
 from mplang_core.ir import AnyType, Graph, Program, Value
 from mplang_core.ir.printer import print_program
 from mplang_core.ir.source import at
@@ -148,7 +149,7 @@ class TraceContext(MPContext):
 
 
 @dataclass(frozen=True, slots=True)
-class TracedFunction:
+class TracedFunction(ContextBound):
     """A function as a program, with what is needed to call it. Not itself a value.
 
     Attributes:

@@ -12,14 +12,17 @@ from mplang_core.feop.meta import (
 from mplang_core.feop.program import FeProgram, FeSignature, PFunction, flatten, unflatten
 from mplang_core.feop.registry import Registry, registry
 from mplang_core.feop.routing import compiler_for, fe_materialize, unmet
+from mplang_core.feop.state import ContextBound, FeState
 
 __all__ = [
     "Caching",
     "Capabilities",
+    "ContextBound",
     "DeviceRequirement",
     "FeMeta",
     "FeProgram",
     "FeSignature",
+    "FeState",
     "Feop",
     "IOSpec",
     "PFunction",

@@ -13,6 +13,7 @@ from mplang_core.errors import FeConfigError, MPLangError, TraceError
 from mplang_core.feop.meta import FeMeta
 from mplang_core.feop.program import FeProgram, PFunction, flatten
 from mplang_core.feop.registry import registry
+from mplang_core.feop.state import FeState, state_of
 from mplang_core.ir import Attr, OpDef, Operation, op_defs
 from mplang_core.ir.graph import AnyType
 from mplang_core.ir.opdef import REQUIRED
@@ -28,6 +29,7 @@ class Feop(Protocol):
 
     __feop__: bool
     __feop_meta__: FeMeta
+    __get_state__: Callable[..., FeState]
 
     def __call__(self, *args: Any, **kwargs: Any) -> FeProgram:
         """Make the program."""
@@ -35,6 +37,10 @@ class Feop(Protocol):
 
 def feop(**fields: Any) -> Callable[[Callable[..., Any]], Feop]:
     """Make a callable a feop, and register it.
+
+    It gets ``__feop_meta__``, and ``__get_state__(ctx)``, which gives the mapping that it may
+    keep state in, after its ``state_scope``. A callable instance becomes a feop as well as a
+    function.
 
     Args:
         **fields: the fields of :class:`~mplang_core.feop.FeMeta`; ``name`` at least.
@@ -56,6 +62,7 @@ def feop(**fields: Any) -> Callable[[Callable[..., Any]], Feop]:
         op = cast(Feop, fn)
         op.__feop__ = True
         op.__feop_meta__ = meta
+        op.__get_state__ = lambda ctx=None: state_of(meta.name, meta.state_scope, ctx)
         registry.register(op)
         return op
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from mplang_core.errors import KernelError, MPLangError, RunError
+from mplang_core.feop import ContextBound
 from mplang_core.ir import Operation, Program, verify
 from mplang_core.mask import Mask
 from mplang_core.runtime.kernels import KernelTable
@@ -32,7 +33,7 @@ class Listener(Protocol):
         """It has ended."""
 
 
-class KernelContext:
+class KernelContext(ContextBound):
     """What a kernel may know of where it runs.
 
     Attributes:

@@ -23,6 +23,7 @@ from mplang_core.errors import (
     MPLangError,
     PartyError,
 )
+from mplang_core.feop import ContextBound
 from mplang_core.ir import Graph, Operation, Program, Value
 from mplang_core.runtime import Interpreter, Listener, host_kernels, launch_kernels
 from mplang_core.types import array_of, frozen
@@ -36,7 +37,7 @@ _options: ContextVar[tuple[Mode | None, Listener | None]] = ContextVar(
 )
 
 
-class HostVar:
+class HostVar(ContextBound):
     """A value at the parties, as the host sees it: one reference per party.
 
     Attributes:

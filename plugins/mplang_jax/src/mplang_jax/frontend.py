@@ -23,6 +23,7 @@ __all__ = ["jax_compile", "jax_compile_from_data"]
     inputs=({"kind": "Tensor"},),
     outputs=({"kind": "Tensor"},),
     targets=("PPU", "TEE"),
+    state_scope="process",
     capabilities=Capabilities(caching=Caching(scope="process")),
 )
 def jax_compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:

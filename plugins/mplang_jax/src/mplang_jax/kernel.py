@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -11,12 +9,9 @@ from mplang_core.errors import AdmissionError
 from mplang_core.ir.code import unpack
 from mplang_core.runtime import KernelContext
 from mplang_jax import ops
+from mplang_jax.frontend import jax_compile
 
 __all__ = ["run"]
-
-CACHED = 256  # executables of this process
-
-_compiling = threading.Lock()
 
 
 def run(ctx: KernelContext, *args: Any, code: bytes, x64: bool, jax: str, stablehlo: str) -> Any:
@@ -36,12 +31,12 @@ def executable(code: bytes, x64: bool) -> Callable[..., Any]:
     Raises:
         AdmissionError: the code has an op that is not allowed.
     """
-    with _compiling:
-        return _executable(code, x64)
+    state = jax_compile.__get_state__()
+    made: Callable[..., Any] = state.get_or_make((code, x64), lambda: _compile(code, x64))
+    return made
 
 
-@functools.lru_cache(maxsize=CACHED)
-def _executable(code: bytes, x64: bool) -> Callable[..., Any]:
+def _compile(code: bytes, x64: bool) -> Callable[..., Any]:
     import jax
 
     from mplang_jax import stablehlo

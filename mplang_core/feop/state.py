@@ -1,0 +1,125 @@
+"""Where a feop may keep what it has made: nowhere, in the process, or with a context."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from typing import Any, Literal, Protocol
+
+from mplang_core.errors import FeStateError
+
+__all__ = ["ContextBound", "FeState", "HasRoot", "Scope", "state_of"]
+
+Scope = Literal["none", "process", "ctx"]
+BOUND = 256
+
+
+class ContextBound:
+    """What belongs to a context: traced and run-time values, contexts themselves.
+
+    It must not outlive its context, so the process scope refuses it.
+    """
+
+    __slots__ = ()
+
+
+class HasRoot(Protocol):
+    """A context, as far as state needs to know it."""
+
+    def root(self) -> Any:
+        """Return the outermost context."""
+
+
+class FeState(MutableMapping[Any, Any]):
+    """A bounded mapping, safe under threads; what was used longest ago goes first.
+
+    Args:
+        owner: the feop's name, for messages.
+        refuses: whether values that belong to a context are refused.
+        bound: how many entries it holds at most; ``None`` for any number.
+    """
+
+    def __init__(self, owner: str, *, refuses: bool, bound: int | None = BOUND) -> None:
+        self._owner = owner
+        self._refuses = refuses
+        self._bound = bound
+        self._items: OrderedDict[Any, Any] = OrderedDict()
+        self._lock = threading.RLock()
+
+    def __getitem__(self, key: Any) -> Any:
+        with self._lock:
+            value = self._items[key]
+            self._items.move_to_end(key)
+            return value
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if self._refuses:
+            self._check(key)
+            self._check(value)
+        with self._lock:
+            self._items[key] = value
+            self._items.move_to_end(key)
+            while self._bound is not None and len(self._items) > self._bound:
+                self._items.popitem(last=False)
+
+    def __delitem__(self, key: Any) -> None:
+        with self._lock:
+            del self._items[key]
+
+    def __iter__(self) -> Iterator[Any]:
+        with self._lock:
+            return iter(list(self._items))
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def get_or_make(self, key: Any, make: Callable[[], Any]) -> Any:
+        """Return the entry of a key, made at the first use; others wait for it meanwhile."""
+        with self._lock:
+            if key not in self._items:
+                self[key] = make()
+            return self[key]
+
+    def _check(self, value: Any) -> None:
+        if isinstance(value, ContextBound):
+            raise FeStateError(
+                f"{self._owner} keeps a {type(value).__name__} in its process state; what belongs "
+                "to a context is kept with state_scope='ctx', or not at all"
+            )
+        if isinstance(value, Mapping):
+            value = (*value.keys(), *value.values())
+        if isinstance(value, list | tuple | set | frozenset):
+            for item in value:
+                self._check(item)
+
+
+class _NoState(FeState):
+    def __setitem__(self, key: Any, value: Any) -> None:
+        raise FeStateError(f"{self._owner} has state_scope='none', so it keeps no state")
+
+
+_process: dict[str, FeState] = {}
+_process_lock = threading.Lock()
+
+
+def state_of(name: str, scope: Scope, ctx: HasRoot | None = None) -> FeState:
+    """Return the state of a feop.
+
+    Args:
+        name: the feop.
+        scope: its ``state_scope``.
+        ctx: the context, for the scope ``ctx``; its root holds the state, and takes it along.
+
+    Raises:
+        FeStateError: the scope is ``ctx`` and there is no context.
+    """
+    if scope == "none":
+        return _NoState(name, refuses=True)
+    if scope == "process":
+        with _process_lock:
+            return _process.setdefault(name, FeState(name, refuses=True))
+    if ctx is None:
+        raise FeStateError(f"{name} keeps its state with a context, and there is none")
+    states: dict[str, FeState] = ctx.root().fe_state
+    return states.setdefault(name, FeState(name, refuses=False, bound=None))
