@@ -68,6 +68,10 @@ class Namespace(Generic[T]):
         with self._lock:
             self._items.pop(name, None)
 
+    def provided_by(self, providers: set[str]) -> set[str]:
+        """Return the names that came from certain providers."""
+        return {name for name, (_, provider) in self._items.items() if provider in providers}
+
     def peek(self, name: str) -> T | None:
         """Return the thing of that name if it is here already; loads nothing."""
         found = self._items.get(name)

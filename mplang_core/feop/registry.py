@@ -16,15 +16,19 @@ __all__ = ["Registry", "registry"]
 
 
 class Registry:
-    """The feops of this process. A family's plugin is loaded when it is first asked for."""
+    """The feops of this process. A family's plugin is loaded when it is first asked for.
+
+    Attributes:
+        feops: those that are loaded, by name.
+    """
 
     def __init__(self) -> None:
-        self._feops: Namespace[Feop] = Namespace("feop")
+        self.feops: Namespace[Feop] = Namespace("feop")
         self._load_all: Callable[[], None] = lambda: None
 
     def connect(self, load: Callable[[str], None], load_all: Callable[[], None]) -> None:
         """Say how the plugin of a name is loaded, and how all of them are."""
-        self._feops.set_resolver(load)
+        self.feops.set_resolver(load)
         self._load_all = load_all
 
     def register(self, op: Feop, *, provider: str | None = None) -> None:
@@ -42,15 +46,15 @@ class Registry:
             raise FeConfigError(f"{op!r} is no feop; decorate it with @feop or @simple_op")
         meta = op.__feop_meta__
         home = getattr(op, "__module__", type(op).__module__)
-        known = self._feops.peek(meta.name)
+        known = self.feops.peek(meta.name)
         redefined = known is not None and _place(known) == _place(op)
-        self._feops.add(
+        self.feops.add(
             meta.name, op, provider=provider or home.partition(".")[0], override=redefined
         )
 
     def unregister(self, name: str) -> None:
         """Forget a feop."""
-        self._feops.remove(name)
+        self.feops.remove(name)
 
     def get(self, name: str) -> Feop:
         """Return the feop of that name.
@@ -58,10 +62,10 @@ class Registry:
         Raises:
             PluginLoadError: nothing that is installed provides it.
         """
-        op = self._feops.get(name)
+        op = self.feops.get(name)
         if op is None:
             family = name.partition(".")[0]
-            known = [known for known in self._feops.names() if known.startswith(family + ".")]
+            known = [known for known in self.feops.names() if known.startswith(family + ".")]
             hint = (
                 f"the family {family!r} has {', '.join(known)}"
                 if known
@@ -83,7 +87,7 @@ class Registry:
 
     def _all(self, family: str | None) -> Iterable[Feop]:
         self._load_all()
-        for _, op in self._feops:
+        for _, op in self.feops:
             if family is None or op.__feop_meta__.family == family:
                 yield op
 

@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 import pluggy
-from importlib_metadata import EntryPoint, entry_points
+from importlib_metadata import EntryPoint, entry_points, version
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import SpecifierSet
 
-from mplang_core.device import device_kinds, transfers
-from mplang_core.errors import PluginLoadError
-from mplang_core.feop import registry
+from mplang_core.device import DeviceKind, device_kinds, transfers
+from mplang_core.errors import (
+    PluginConflictError,
+    PluginError,
+    PluginLoadError,
+    PluginVersionError,
+)
+from mplang_core.feop import is_feop, registry
 from mplang_core.ir import op_defs
 from mplang_core.ir.source import skip_package
 from mplang_core.namespace import Namespace
 from mplang_core.plugins import hookspecs
 from mplang_core.runtime import codecs, host_kernels, worker_kernels
-from mplang_core.simp.backend import backends
+from mplang_core.simp.backend import BackendSpec, backends
 from mplang_core.types import type_classes
 
 __all__ = ["PluginManager", "PluginRecord", "plugin_manager"]
 
+CORE = "mplang-core"
+DISABLE, STRICT = "MPLANG_DISABLE_PLUGINS", "MPLANG_STRICT_PLUGINS"
 FRONTENDS, KERNELS, BACKENDS = "mplang.frontends", "mplang.kernels", "mplang.backends"
 
 T = TypeVar("T")
@@ -38,8 +48,9 @@ class PluginRecord:
         module: what it names.
         distribution: the package that it comes from.
         version: that package's version.
-        status: whether it was loaded.
-        error: why it was not.
+        requires_core: the versions of the core that it asks for.
+        status: ``known`` (not looked up yet), ``loaded``, ``disabled`` or ``failed``.
+        error: why it failed.
     """
 
     group: str
@@ -47,12 +58,30 @@ class PluginRecord:
     module: str
     distribution: str
     version: str
-    status: Literal["known", "loaded", "failed"] = "known"
+    requires_core: str = ""
+    status: Literal["known", "loaded", "disabled", "failed"] = "known"
     error: BaseException | None = None
+
+    @property
+    def reason(self) -> str:
+        """Why it is not there, in one line."""
+        if self.status == "disabled":
+            return f"named in {DISABLE}"
+        if self.error is None:
+            return ""
+        text = str(self.error)
+        return (
+            text if isinstance(self.error, PluginError) else f"{type(self.error).__name__}: {text}"
+        )
 
 
 class PluginManager:
-    """The plugins that are installed, each loaded at the first look-up of its name."""
+    """The plugins that are installed, each loaded at the first look-up of its name.
+
+    ``MPLANG_DISABLE_PLUGINS`` names distributions or entry points that are left alone,
+    separated by commas. With ``MPLANG_STRICT_PLUGINS=1`` a plugin that fails is an error
+    wherever plugins are looked through, not a record.
+    """
 
     def __init__(self) -> None:
         self._hooks = pluggy.PluginManager(hookspecs.PROJECT)
@@ -67,47 +96,73 @@ class PluginManager:
     def _index(self) -> list[tuple[EntryPoint, PluginRecord]]:
         with self._lock:
             if self._found is None:
-                found = [
-                    entry
+                found = {
+                    (entry.group, entry.name, entry.value, _dist(entry)[0]): entry
                     for group in (BACKENDS, FRONTENDS, KERNELS)
                     for entry in entry_points(group=group)
-                ]
-                found.sort(key=lambda e: (e.group, e.name, e.value))
-                self._found = [(entry, _record(entry)) for entry in found]
+                }
+                self._found = [(found[key], _record(found[key])) for key in sorted(found)]
             return self._found
 
     def load(self, name: str, *groups: str) -> None:
         """Load the plugins of a name, in the groups; nothing happens where there is none.
 
         Raises:
-            PluginLoadError: one failed; says which distribution, and why.
+            PluginLoadError: one failed; says which distribution, why, and what to do.
+            PluginConflictError: two distributions have that name; names both.
         """
-        for entry, record in self._index():
-            if entry.name == name and entry.group in groups:
-                self._load(entry, record)
+        for group in groups:
+            self._load_name(group, name)
 
     def load_all(self) -> None:
-        """Load all frontends; one that fails is recorded, and does not harm the others."""
-        for entry, record in self._index():
-            if entry.group == FRONTENDS:
-                try:
-                    self._load(entry, record)
-                except PluginLoadError:
-                    continue  # its record tells
+        """Load all frontends; one that fails is recorded, and does not harm the others.
+
+        Raises:
+            PluginError: one failed, and ``MPLANG_STRICT_PLUGINS`` is set.
+        """
+        for name in sorted({r.name for r in self.records() if r.group == FRONTENDS}):
+            try:
+                self._load_name(FRONTENDS, name)
+            except PluginError:
+                if os.environ.get(STRICT, "") not in ("", "0"):
+                    raise
+
+    def _load_name(self, group: str, name: str) -> None:
+        named = [
+            (entry, record)
+            for entry, record in self._index()
+            if (record.group, record.name) == (group, name) and record.status != "disabled"
+        ]
+        providers = sorted({f"{r.distribution} {r.version}" for _, r in named})
+        if len(providers) > 1:
+            error = PluginConflictError(
+                f"two plugins are named {name!r} in {group}: {' and '.join(providers)}; uninstall "
+                f"one of them, or name it in {DISABLE}"
+            )
+            for _, record in named:
+                record.status, record.error = "failed", error
+            raise error
+        for entry, record in named:
+            self._load(entry, record)
 
     def _load(self, entry: EntryPoint, record: PluginRecord) -> None:
         with self._lock:
             if record.status == "known":
                 record.status = "loaded"  # so that a plugin may look up its own names
+                mine = {record.distribution, entry.module.partition(".")[0]}
+                before = [(space, space.provided_by(mine)) for space in _namespaces()]
                 try:
+                    _check_version(record)
                     self._register(entry.load(), record)
                 except Exception as error:
                     record.status, record.error = "failed", error
+                    for space, names in before:
+                        for name in space.provided_by(mine) - names:
+                            space.remove(name)
         if record.status == "failed":
             raise PluginLoadError(
                 f"the plugin {record.name!r} of {record.distribution} {record.version} did not "
-                f"load: {type(record.error).__name__}: {record.error}. "
-                f"Try: pip install --upgrade {record.distribution}"
+                f"load: {record.reason}. Try: pip install --upgrade {record.distribution}"
             ) from record.error
 
     def _register(self, module: Any, record: PluginRecord) -> None:
@@ -115,23 +170,59 @@ class PluginManager:
             return
         skip_package(module.__name__)
         self._hooks.register(module, f"{record.distribution}:{module.__name__}")
-        provider = record.distribution
-        for op in self._call("mplang_feops", module):
-            registry.register(op, provider=provider)
-        for dialect in self._call("mplang_dialects", module):
-            _add(op_defs, {op.name: op for op in dialect.ops}, provider)
-            _add(type_classes, {cls.name: cls for cls in dialect.types}, provider)
-            _add(codecs, dict(dialect.codecs), provider)
-        for spec in self._call("mplang_kernels", module):
-            table = host_kernels if spec.role == "host" else worker_kernels
-            _add(table, dict.fromkeys(spec.opcodes, spec.kernel), provider)
-        _add(device_kinds, {k.name: k for k in self._call("mplang_devices", module)}, provider)
-        _add(backends, {b.name: b for b in self._call("mplang_backends", module)}, provider)
+        try:
+            self._check_hooks(module)
+            contributed = {hook: self._call(hook, module) for hook in _EXPECTED}
+            self._add(contributed, record)
+        except BaseException:
+            self._hooks.unregister(module)
+            raise
+
+    def _check_hooks(self, module: Any) -> None:
+        """A misspelt hook would be accepted silently."""
+        try:
+            self._hooks.check_pending()
+        except pluggy.PluginValidationError as error:
+            known = ", ".join(_EXPECTED)
+            raise PluginLoadError(f"{error}; the hooks are {known}") from error
 
     def _call(self, hook: str, module: Any) -> list[Any]:
         others = [plugin for plugin in self._hooks.get_plugins() if plugin is not module]
-        results = self._hooks.subset_hook_caller(hook, others)()
-        return [item for result in results for item in result]
+        expected = _EXPECTED[hook]
+        found: list[Any] = []
+        for result in self._hooks.subset_hook_caller(hook, others)():
+            if not isinstance(result, list | tuple):
+                raise PluginLoadError(f"{hook} returns a list, got a {type(result).__name__}")
+            for item in result:
+                if not expected(item):
+                    raise PluginLoadError(
+                        f"{hook} returns a list of {_WHAT[hook]}, got a {type(item).__name__} in it"
+                    )
+            found += result
+        return found
+
+    def _add(self, contributed: dict[str, list[Any]], record: PluginRecord) -> None:
+        provider = record.distribution
+        for op in contributed["mplang_feops"]:
+            self._check_family(op.__feop_meta__.name, record)
+            registry.register(op, provider=provider)
+        for dialect in contributed["mplang_dialects"]:
+            _add(op_defs, {op.name: op for op in dialect.ops}, provider)
+            _add(type_classes, {cls.name: cls for cls in dialect.types}, provider)
+            _add(codecs, dict(dialect.codecs), provider)
+        for spec in contributed["mplang_kernels"]:
+            table = host_kernels if spec.role == "host" else worker_kernels
+            _add(table, dict.fromkeys(spec.opcodes, spec.kernel), provider)
+        _add(device_kinds, {kind.name: kind for kind in contributed["mplang_devices"]}, provider)
+        _add(backends, {spec.name: spec for spec in contributed["mplang_backends"]}, provider)
+
+    def _check_family(self, op: str, record: PluginRecord) -> None:
+        families = {r.name for r in self.records() if r.distribution == record.distribution}
+        if op.partition(".")[0] not in families:
+            raise PluginConflictError(
+                f"{record.distribution} brings the feop {op!r}, but its entry points are "
+                f"{', '.join(sorted(families))}: a plugin adds to its own families only"
+            )
 
     def connect(self) -> None:
         """Have every look-up by name load the plugin that has it."""
@@ -157,15 +248,72 @@ class PluginManager:
             namespace.set_resolver(resolver)
 
 
+_EXPECTED: dict[str, Callable[[Any], bool]] = {
+    "mplang_feops": is_feop,
+    "mplang_dialects": lambda item: isinstance(item, hookspecs.Dialect),
+    "mplang_kernels": lambda item: isinstance(item, hookspecs.KernelSpec),
+    "mplang_devices": lambda item: isinstance(item, DeviceKind),
+    "mplang_backends": lambda item: isinstance(item, BackendSpec),
+}
+_WHAT = {
+    "mplang_feops": "feops",
+    "mplang_dialects": "Dialect",
+    "mplang_kernels": "KernelSpec",
+    "mplang_devices": "DeviceKind",
+    "mplang_backends": "BackendSpec",
+}
+
+
+def _namespaces() -> list[Namespace[Any]]:
+    return [
+        registry.feops,
+        op_defs,
+        type_classes,
+        codecs,
+        host_kernels,
+        worker_kernels,
+        device_kinds,
+        transfers,
+        backends,
+    ]
+
+
 def _add(namespace: Namespace[T], items: dict[str, T], provider: str) -> None:
     for name, item in items.items():
         namespace.add(name, item, provider=provider)
 
 
+def _dist(entry: EntryPoint) -> tuple[str, str]:
+    return (entry.dist.name, entry.dist.version) if entry.dist is not None else ("unknown", "?")
+
+
 def _record(entry: EntryPoint) -> PluginRecord:
-    dist = entry.dist
-    name, version = (dist.name, dist.version) if dist is not None else ("unknown", "?")
-    return PluginRecord(entry.group, entry.name, entry.value, name, version)
+    name, version = _dist(entry)
+    requires = entry.dist.requires or [] if entry.dist is not None else []
+    core = [parsed for parsed in map(_requirement, requires) if parsed and parsed.name == CORE]
+    record = PluginRecord(entry.group, entry.name, entry.value, name, version)
+    record.requires_core = ",".join(str(requirement.specifier) for requirement in core)
+    left_alone = {part.strip() for part in os.environ.get(DISABLE, "").split(",")}
+    if left_alone & {name, entry.name}:
+        record.status = "disabled"
+    return record
+
+
+def _requirement(text: str) -> Requirement | None:
+    try:
+        return Requirement(text)
+    except InvalidRequirement:
+        return None
+
+
+def _check_version(record: PluginRecord) -> None:
+    """Hold what the package asks for against this core, before anything of it is imported."""
+    mine = version(CORE)
+    if not SpecifierSet(record.requires_core).contains(mine, prereleases=True):
+        raise PluginVersionError(
+            f"{record.distribution} {record.version} needs mplang-core {record.requires_core}, "
+            f"this is {mine}; pip install --upgrade mplang-core {record.distribution}"
+        )
 
 
 plugin_manager = PluginManager()
