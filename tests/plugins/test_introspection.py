@@ -1,0 +1,110 @@
+"""What there is, as plain data; and the command that tells it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+import toy
+from typer.testing import CliRunner
+
+import mplang_core as mp
+from mplang_core import introspect
+from mplang_core.cli import app
+from mplang_core.errors import PluginLoadError
+
+OURS = ["mplang-jax", "mplang-simulator", "mplang-spu"]
+
+
+def names(rows, key="name"):
+    return {row[key] for row in rows}
+
+
+def test_the_answers_are_plain_data_and_complete():
+    assert {"jax", "spu"} <= set(introspect.list_frontends())
+    assert {"jax.compile", "spu.run_jax", "spu.make_shares"} <= names(introspect.list_ops())
+    assert names(introspect.list_ops("jax")) == {"jax.compile"}
+    assert {"PPU", "SPU"} <= names(introspect.list_devices(), "kind")
+    assert {"simulator"} <= names(introspect.list_backends())
+    assert {"jax.run", "spu.run_jax"} <= names(introspect.list_kernels("worker"), "op")
+    assert {"simp.pcall_static", "func.call"} <= names(introspect.list_kernels("host"), "op")
+    assert set(OURS) <= names(introspect.list_plugins(), "distribution")
+    everything = [
+        introspect.list_ops(),
+        introspect.list_devices(),
+        introspect.list_backends(),
+        introspect.list_kernels(),
+        introspect.list_plugins(),
+        introspect.describe("spu.run_jax"),
+    ]
+    json.dumps(everything)  # plain data
+
+
+@pytest.mark.parametrize("row", introspect.list_ops(), ids=lambda row: row["name"])
+def test_every_op_of_a_plugin_is_described(row):
+    facts = introspect.describe(row["name"])
+    assert facts["doc"]
+    assert facts["provenance"]["distribution"]
+    assert facts["outputs"] or facts["family"] in ("toy", "demo", "outside")
+    assert facts["devices"]
+
+
+def test_describe_tells_schema_kernels_devices_and_provenance():
+    facts = introspect.describe("spu.run_jax")
+    assert facts["config_schema"]["properties"]["protocol"]["anyOf"][0]["enum"]
+    assert facts["kernels"] == {"worker": "mplang-spu"}
+    assert facts["devices"] == ["SPU"]
+    assert facts["provenance"] == {"distribution": "mplang-spu", "version": "0.1.0"}
+    assert facts["capabilities"]["requires_device"]["members"] == ">=2"
+    assert introspect.describe(toy.scale)["attributes"] == {"by": "int"}
+    assert ">>>" in introspect.describe("jax.compile")["example"]
+
+
+def test_describe_of_what_is_not_there_says_what_to_install():
+    with pytest.raises(PluginLoadError, match="pip install mplang-quantum"):
+        introspect.describe("quantum.entangle")
+
+
+def test_rows_look_good_in_a_terminal_and_a_notebook():
+    from rich.console import Console
+
+    rows = introspect.Rows([{"name": "<b>", "tags": ["x", "y"], "n": 1}])
+    console = Console(width=60)
+    with console.capture() as capture:
+        console.print(rows)
+    assert "x, y" in capture.get()
+    assert "<td>&lt;b&gt;</td><td>x, y</td><td>1</td>" in rows._repr_html_()
+    assert introspect.Rows()._repr_html_().startswith("<table>")
+
+
+def test_the_registry_finds_by_predicate():
+    compilers = mp.registry.find(predicate=lambda meta: meta.op_kind == "compiler")
+    assert {"jax.compile", "spu.run_jax"} <= {op.__feop_meta__.name for op in compilers}
+    assert mp.registry.capabilities("spu.run_jax")["requires_device"]["kind"] == ("SPU",)
+    assert mp.registry.config_schema("jax.compile") is None
+
+
+@pytest.mark.parametrize("command", ["plugins", "ops", "devices", "backends", "doctor"])
+def test_the_commands_print_tables_and_json(command):
+    runner = CliRunner()
+    assert runner.invoke(app, [command]).exit_code == 0
+    done = runner.invoke(app, [command, "--json"])
+    assert isinstance(json.loads(done.output), list)
+
+
+def test_the_command_describes_an_op():
+    runner = CliRunner()
+    assert "single_rank" in runner.invoke(app, ["describe", "jax.compile"]).output
+    facts = json.loads(runner.invoke(app, ["describe", "jax.compile", "--json"]).output)
+    assert facts["name"] == "jax.compile"
+
+
+def test_the_command_tells_errors_in_a_line():
+    command = [os.path.join(os.path.dirname(sys.executable), "mplang"), "describe", "quantum.x"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith("mplang: no feop 'quantum.x'")
+    assert "Traceback" not in done.stderr
