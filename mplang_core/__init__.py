@@ -40,6 +40,7 @@ from mplang_core.edsl import (
 )
 from mplang_core.errors import MPLangError
 from mplang_core.feop import (
+    FeBuilder,
     FeProgram,
     FeSignature,
     PFunction,
@@ -64,6 +65,7 @@ __all__ = [
     "CompiledFunction",
     "DType",
     "DeviceSpec",
+    "FeBuilder",
     "FeProgram",
     "FeSignature",
     "Form",
@@ -93,8 +95,8 @@ __all__ = [
     "fe_materialize",
     "feop",
     "fetch",
-    "introspect",
     "function",
+    "introspect",
     "invoke",
     "ir",
     "is_feop",
@@ -118,6 +120,13 @@ __all__ = [
 ]
 
 _plugin_manager.connect()
+
+
+def __dir__() -> list[str]:
+    """List what is here, the hosts of the backends that are installed among it."""
+    from mplang_core.simp.backend import backends
+
+    return sorted({*globals(), *(name.capitalize() for name in backends.known())})
 
 
 def __getattr__(name: str) -> Any:

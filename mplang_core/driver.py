@@ -73,6 +73,9 @@ class CompiledFunction:
                 self._traced[key] = trace(root, self.fn, *args, **kwargs)
             return self._traced[key]
 
+    def __repr__(self) -> str:
+        return f"<CompiledFunction {self.fn.__name__!r}, traced {len(self._traced)} times>"
+
     def compiler_ir(self) -> str:
         """Return the program as text.
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from mplang_core.device import device_kinds
 from mplang_core.errors import PluginError
-from mplang_core.feop import Feop, FeMeta, meta_of, registry, unmet
+from mplang_core.feop import FeMeta, Feop, meta_of, registry, unmet
 from mplang_core.ir import op_defs
 from mplang_core.plugins import plugin_manager
 from mplang_core.plugins.manager import BACKENDS

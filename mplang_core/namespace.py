@@ -37,10 +37,25 @@ class Namespace(Generic[T]):
         self._items: dict[str, tuple[T, str]] = {}
         self._lock = threading.RLock()
         self._resolver: Callable[[str], None] | None = None
+        self._known: Callable[[], list[str]] = list
 
-    def set_resolver(self, resolver: Callable[[str], None] | None) -> None:
-        """Install what is asked to load the provider of a name that is not here yet."""
+    def set_resolver(
+        self,
+        resolver: Callable[[str], None] | None,
+        known: Callable[[], list[str]] = list,
+    ) -> None:
+        """Install what is asked to load the provider of a name that is not here yet.
+
+        Args:
+            resolver: loads the provider of a name.
+            known: returns the names that it could load.
+        """
         self._resolver = resolver
+        self._known = known
+
+    def known(self) -> list[str]:
+        """Return the names that are here, and those that could be loaded."""
+        return sorted({*self.names(), *self._known()})
 
     def add(self, name: str, item: T, *, provider: str, override: bool = False) -> None:
         """Add one thing.

@@ -46,6 +46,11 @@ def device(name: str | None = None) -> Callable[[Callable[..., Any]], Callable[.
         ...     mp.fetch(sim, mp.evaluate(sim, program))
         array([2., 4.])
     """
+    if name is not None and not isinstance(name, str):
+        raise TraceError(
+            f"{at()}device takes the name of a device, as in @mp.device('P0'), got a "
+            f"{type(name).__name__}"
+        )
 
     def on(fn: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(fn)

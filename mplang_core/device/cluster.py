@@ -11,6 +11,8 @@ from pydantic import AliasChoices, Field
 
 from mplang_core.device.kinds import Device, DeviceKind, device_kinds
 from mplang_core.errors import ConfigError
+from mplang_core.hints import get_it
+from mplang_core.ir.source import at
 from mplang_core.mask import Mask
 from mplang_core.strict import StrictModel
 
@@ -87,7 +89,7 @@ class ClusterSpec(StrictModel):
     @classmethod
     def simple(cls, world_size: int) -> ClusterSpec:
         """Return a cluster of bare nodes."""
-        if world_size < 1:
+        if not isinstance(world_size, int) or world_size < 1:
             raise ConfigError(f"ClusterSpec: a cluster has at least one node, got {world_size}")
         return cls([Node(rank=i) for i in range(world_size)])
 
@@ -142,13 +144,15 @@ class ClusterSpec(StrictModel):
         """
         spec = self.devices.get(name)
         if spec is None:
-            raise ConfigError(f"no device {name!r}; this cluster has {', '.join(self.devices)}")
+            raise ConfigError(
+                f"{at()}no device {name!r}; this cluster has {', '.join(self.devices)}"
+            )
         kind = device_kinds.get(spec.kind)
         where = f"ClusterSpec: field 'devices.{name}"
         if kind is None:
             raise ConfigError(
-                f"{where}.kind': no device kind {spec.kind!r}; known are "
-                f"{', '.join(device_kinds.names())}. Try: pip install mplang-{spec.kind.lower()}"
+                f"{where}.kind': no device kind {spec.kind!r}; "
+                f"{get_it(spec.kind, device_kinds.names())}"
             )
         mask = self._members(name, spec)
         return Device(name, kind, mask, _configured(where, kind, spec.config, mask))

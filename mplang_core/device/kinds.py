@@ -80,11 +80,11 @@ class Device:
     mask: Mask
     config: Any = field(default=None)
 
-    def apply(self, fn: Callable[..., Any], *args: Any) -> Any:
+    def apply(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Run a function where its arguments are; an operator on a value comes here."""
         from mplang_core.device.api import device
 
-        return device()(fn)(*args)
+        return device()(fn)(*args, **kwargs)
 
     def __str__(self) -> str:
         return f"{self.name} ({self.kind.name} of {self.mask})"

@@ -34,7 +34,7 @@ class Placement(Protocol):
     def name(self) -> str:
         """The device's name."""
 
-    def apply(self, fn: Callable[..., Any], *args: Any) -> Any:
+    def apply(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Run a function where its arguments are."""
 
 
@@ -133,7 +133,16 @@ def cur_ctx() -> MPContext:
 
 @contextlib.contextmanager
 def with_ctx(ctx: MPContext) -> Iterator[MPContext]:
-    """Make a context the current one, for this thread and task."""
+    """Make a context the current one, for this thread and task.
+
+    Raises:
+        TraceError: it is no context.
+    """
+    if not isinstance(ctx, MPContext):
+        raise TraceError(
+            f"{at()}with_ctx takes a host, as mp.Simulator(cluster), or a TraceContext, got a "
+            f"{type(ctx).__name__}"
+        )
     token = _current.set(ctx)
     try:
         yield ctx
@@ -251,9 +260,6 @@ class MPObject(ContextBound, ABC):
     # -- operators: run where the operands are
 
     def _operate(self, fn: Callable[..., Any], *args: Any) -> Any:
-        for arg in args:
-            if isinstance(arg, MPObject) and arg.device is not None:
-                return arg.device.apply(fn, *args)
         from mplang_core.edsl.peval import invoke
 
         return invoke(fn, *args)

@@ -145,6 +145,8 @@ def invoke(
 ) -> Any:
     """Apply a feop, or a Python function of plain values, where the args are.
 
+    Of values on devices this is ``mp.device()(fn)(...)``; of others see :func:`peval`.
+
     Args:
         fn: a feop; or a function, which an installed frontend compiles (JAX for arrays).
         *args: nests of values and literals. An array becomes a constant, a Python number
@@ -159,7 +161,12 @@ def invoke(
         FeCapabilityError: no frontend here compiles it.
         TraceError: see :func:`peval`.
     """
-    ctx = find_ctx(flatten(args)[0])
+    leaves = flatten(args)[0]
+    ctx = find_ctx(leaves)
+    placed = [leaf for leaf in leaves if isinstance(leaf, MPObject) and leaf.device is not None]
+    if rmask is None and placed:
+        with with_ctx(ctx):
+            return placed[0].device.apply(fn, *args, **kwargs)  # type: ignore[union-attr]
     mask = None if rmask is None else read_mask(rmask)
     args = lift_literals(ctx, args, mask)
     with with_ctx(ctx):

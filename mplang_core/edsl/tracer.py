@@ -148,7 +148,7 @@ class TraceContext(MPContext):
         return TraceVar(self, here.value, device, here.uniform if uniform is None else uniform)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class TracedFunction(ContextBound):
     """A function as a program, with what is needed to call it. Not itself a value.
 
@@ -169,6 +169,9 @@ class TracedFunction(ContextBound):
     out_devices: tuple[Placement | None, ...]
     out_uniform: tuple[bool, ...]
     captures: tuple[MPObject, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<TracedFunction {self.program!r}>"
 
     @property
     def name(self) -> str:

@@ -9,9 +9,16 @@ from mplang_core.feop.meta import (
     IOSpec,
     Stability,
 )
-from mplang_core.feop.program import FeProgram, FeSignature, PFunction, flatten, unflatten
+from mplang_core.feop.program import (
+    FeBuilder,
+    FeProgram,
+    FeSignature,
+    PFunction,
+    flatten,
+    unflatten,
+)
 from mplang_core.feop.registry import Registry, registry
-from mplang_core.feop.routing import compiler_for, fe_materialize, unmet
+from mplang_core.feop.routing import check_same, compiler_for, fe_materialize, unmet
 from mplang_core.feop.state import ContextBound, FeState
 
 __all__ = [
@@ -19,6 +26,7 @@ __all__ = [
     "Capabilities",
     "ContextBound",
     "DeviceRequirement",
+    "FeBuilder",
     "FeMeta",
     "FeProgram",
     "FeSignature",
@@ -28,6 +36,7 @@ __all__ = [
     "PFunction",
     "Registry",
     "Stability",
+    "check_same",
     "compiler_for",
     "fe_materialize",
     "feop",

@@ -181,7 +181,12 @@ def _read_signature(
         elif param.kind in (param.VAR_POSITIONAL, param.VAR_KEYWORD):
             raise FeConfigError(f"{name}: a simple op has no *args or **kwargs; name each operand")
         else:
-            operands.append(hint if isinstance(hint, type) else BaseType)
+            if not isinstance(hint, type) or not issubclass(hint, BaseType):
+                raise FeConfigError(
+                    f"{name}: {param.name!r} stands by position, so it is an operand, and its "
+                    f"annotation a type of mplang, got {hint}; an attribute stands behind a `*`"
+                )
+            operands.append(hint)
     return operands, attrs
 
 

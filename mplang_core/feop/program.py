@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,15 @@ import optree
 
 from mplang_core.types import BaseType
 
-__all__ = ["FeProgram", "FeSignature", "PFunction", "PyTreeDef", "flatten", "unflatten"]
+__all__ = [
+    "FeBuilder",
+    "FeProgram",
+    "FeSignature",
+    "PFunction",
+    "PyTreeDef",
+    "flatten",
+    "unflatten",
+]
 
 PyTreeDef = optree.PyTreeSpec
 
@@ -108,3 +116,25 @@ class FeProgram:
         yield self.pfunc
         yield list(self.inputs)
         yield self.out_tree
+
+
+@dataclass(frozen=True, slots=True)
+class FeBuilder:
+    """A program that waits for its signature: the second phase of a two-phase feop.
+
+    A compiler takes the signature at once; this is for a feop that is first configured with
+    something else, and compiled when its arguments are known.
+
+    Attributes:
+        build: from a signature to the program.
+    """
+
+    build: Callable[[FeSignature], FeProgram]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> FeProgram:
+        """Derive the signature of arguments, and build the program for it."""
+        leaves, spec = flatten(args)
+        values = tuple(leaf for leaf in leaves if hasattr(leaf, "base_type"))
+        abstract = [leaf.base_type if hasattr(leaf, "base_type") else leaf for leaf in leaves]
+        made = self.build(FeSignature(tuple(unflatten(spec, abstract)), kwargs))
+        return replace(made, inputs=values)

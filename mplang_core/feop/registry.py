@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mplang_core.errors import FeConfigError, PluginLoadError
 from mplang_core.feop.meta import FeMeta
+from mplang_core.hints import get_it
 from mplang_core.namespace import Namespace
 
 if TYPE_CHECKING:
@@ -65,13 +66,13 @@ class Registry:
         op = self.feops.get(name)
         if op is None:
             family = name.partition(".")[0]
-            known = [known for known in self.feops.names() if known.startswith(family + ".")]
-            hint = (
-                f"the family {family!r} has {', '.join(known)}"
-                if known
-                else f"no installed plugin provides the family {family!r}; "
-                f"try: pip install mplang-{family}"
-            )
+            families = {known.partition(".")[0] for known in self.feops.names()}
+            if family in families:
+                hint = get_it(name, self.feops.names())
+            else:
+                hint = (
+                    f"no plugin for the family {family!r} is installed; {get_it(family, families)}"
+                )
             raise PluginLoadError(f"no feop {name!r}: {hint}")
         return op
 

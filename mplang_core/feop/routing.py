@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from itertools import zip_longest
+from typing import Any, cast
 
-from mplang_core.errors import FeCapabilityError
+from mplang_core.errors import FeCapabilityError, FeConfigError, FeDeterminismError
 from mplang_core.feop.decorator import Feop, is_feop, meta_of
 from mplang_core.feop.meta import FeMeta
-from mplang_core.feop.program import FeProgram, FeSignature, flatten, unflatten
+from mplang_core.feop.program import FeBuilder, FeProgram, flatten
 from mplang_core.feop.registry import registry
+from mplang_core.ir.attrs import normalize
+from mplang_core.ir.code import unpack
 from mplang_core.types import BaseType
 
-__all__ = ["compiler_for", "fe_materialize", "unmet"]
+__all__ = ["check_same", "compiler_for", "fe_materialize", "unmet"]
+
+CHECK = "MPLANG_CHECK_DETERMINISM"
 
 _COUNT = {
     "=": lambda found, wanted: found == wanted,
@@ -94,31 +100,86 @@ def fe_materialize(
         *args: nests whose leaves are values (with a ``base_type``) or literals.
         kind: the kind of device that will run it.
         members: how many parties are in it.
-        config: configuration for a compiler that has a schema of its own.
+        config: configuration for a feop that has a schema: an instance, or its fields.
         **kwargs: attributes, or literals for the function.
 
     Raises:
         FeCapabilityError: nothing here compiles such a function.
+        FeConfigError: the configuration does not fit the feop's schema.
+        FeDeterminismError: with ``MPLANG_CHECK_DETERMINISM=1`` every program is made twice,
+            and the two differ.
 
     Returns:
         The program; its ``inputs`` are the values among the arguments.
     """
     if is_feop(op) and meta_of(op).op_kind != "compiler":
-        return op(*args, **kwargs)  # type: ignore[no-any-return]
-    leaves, spec = flatten(args)
-    values = [leaf for leaf in leaves if hasattr(leaf, "base_type")]
-    abstract = [leaf.base_type if hasattr(leaf, "base_type") else leaf for leaf in leaves]
-    signature = FeSignature(tuple(unflatten(spec, abstract)), kwargs)
-    compiler = compiler_for(kind, members, signature.operands)
-    options: Mapping[str, Any] = {}
-    if meta_of(compiler).config_schema is not None and config is not None:
-        options = {"config": config}
-    program = compiler(op, signature, **options)
-    return FeProgram(
-        program.pfunc,
-        program.in_tree,
-        program.out_tree,
-        tuple(values),
-        program.consts,
-        program.meta,
-    )
+        return _built(op, meta_of(op), args, {**kwargs, **_options(meta_of(op), config)})
+    leaves, _ = flatten(args)
+    types = [leaf.base_type for leaf in leaves if hasattr(leaf, "base_type")]
+    compiler = compiler_for(kind, members, types)
+    options = _options(meta_of(compiler), config)
+    build = FeBuilder(lambda signature: compiler(op, signature, **options))
+    return _built(build, meta_of(compiler), args, kwargs)
+
+
+def _built(build: Callable[..., Any], meta: FeMeta, args: Any, kwargs: Any) -> FeProgram:
+    program = _build(build, args, kwargs)
+    if os.environ.get(CHECK, "") not in ("", "0"):
+        check_same(meta.name, program, _build(build, args, kwargs))
+    return program
+
+
+def _build(build: Callable[..., Any], args: Any, kwargs: Any) -> FeProgram:
+    made = build(*args, **kwargs)
+    return made(*args) if isinstance(made, FeBuilder) else cast(FeProgram, made)
+
+
+def _options(meta: FeMeta, config: Any) -> dict[str, Any]:
+    """Hold a configuration against what the feop takes.
+
+    Raises:
+        FeConfigError: it is of another kind, or a field of it is wrong.
+    """
+    schema: Any = meta.config_schema
+    if schema is None or config is None:
+        return {}
+    if isinstance(config, Mapping):
+        try:
+            config = schema(**config)
+        except (TypeError, ValueError) as error:
+            raise FeConfigError(f"{meta.name}: its configuration: {error}") from error
+    if not isinstance(config, schema):
+        raise FeConfigError(
+            f"{meta.name}: its configuration is a {schema.__name__}, got a {type(config).__name__}"
+        )
+    return {"config": config}
+
+
+def check_same(name: str, one: FeProgram, other: FeProgram) -> None:
+    """Compare two programs that a feop made for the same arguments.
+
+    Raises:
+        FeDeterminismError: they differ; shows the first difference.
+    """
+    a, b = one.pfunc, other.pfunc
+    if (a.fn_type, a.ins_info, a.outs_info) != (b.fn_type, b.ins_info, b.outs_info):
+        raise FeDeterminismError(f"{name} gave two programs of different types: {a} and {b}")
+    for attr in sorted({*a.attrs, *b.attrs}):
+        lines = [_lines(pfunc.attrs.get(attr)) for pfunc in (a, b)]
+        for i, (mine, theirs) in enumerate(zip_longest(*lines)):
+            if mine != theirs:
+                raise FeDeterminismError(
+                    f"{name} gave two programs for the same arguments; they differ in line "
+                    f"{i + 1} of {attr!r}:\n  - {mine}\n  + {theirs}"
+                )
+
+
+def _lines(value: Any) -> list[str]:
+    if isinstance(value, Mapping):
+        return [f"{key} = {line}" for key in sorted(value) for line in _lines(value[key])]
+    if isinstance(value, bytes):
+        try:
+            return unpack(value).split("\n")
+        except ValueError:
+            return [value.hex()]
+    return [repr(normalize(value))]

@@ -88,7 +88,7 @@ class Graph:
         return print_graph(self)
 
 
-@dataclass(slots=True, eq=False, weakref_slot=True)
+@dataclass(slots=True, eq=False, repr=False, weakref_slot=True)
 class Program:
     """A graph for a certain set of parties.
 
@@ -130,6 +130,9 @@ class Program:
                 elif hasattr(value, "nbytes"):
                     found[id(value)] = value.nbytes
         return sum(found.values())
+
+    def __repr__(self) -> str:
+        return f"<Program {self.name!r} on {self.mask}, {len(self.graph.ops)} ops>"
 
     def __str__(self) -> str:
         from mplang_core.ir.printer import print_program

@@ -8,7 +8,7 @@ import types
 
 from mplang_core.ir.graph import Location
 
-__all__ = ["at", "caller", "skip_package"]
+__all__ = ["at", "caller", "raised", "skip_package"]
 
 _SKIPPED = {"optree", "contextlib", "functools", "numpy", "jax", "jaxlib"}
 
@@ -28,6 +28,18 @@ def caller() -> Location | None:
             return Location(os.fspath(frame.f_code.co_filename), frame.f_lineno)
         frame = frame.f_back
     return None
+
+
+def raised(error: BaseException) -> str:
+    """Return the innermost line of the user's in an error's traceback, as :func:`at` does."""
+    found = None
+    trace = error.__traceback__
+    while trace is not None:
+        module = trace.tb_frame.f_globals.get("__name__", "").partition(".")[0]
+        if module not in _SKIPPED and not module.startswith("mplang_"):
+            found = Location(os.fspath(trace.tb_frame.f_code.co_filename), trace.tb_lineno)
+        trace = trace.tb_next
+    return f"{found}: " if found is not None else at()
 
 
 def at() -> str:

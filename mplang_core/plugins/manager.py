@@ -242,10 +242,13 @@ class PluginManager:
             (worker_kernels, by_prefix),
             (device_kinds, any_frontend),
             (transfers, any_frontend),
-            (backends, lambda name: self.load(name, BACKENDS)),
         ]
         for namespace, resolver in resolvers:
             namespace.set_resolver(resolver)
+        backends.set_resolver(
+            lambda name: self.load(name, BACKENDS),
+            lambda: [record.name for record in self.records() if record.group == BACKENDS],
+        )
 
 
 _EXPECTED: dict[str, Callable[[Any], bool]] = {

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mplang_core.errors import KernelError
+from mplang_core.hints import get_it
 from mplang_core.ir import Graph, Operation, Program, Value
 from mplang_core.mask import Mask
 from mplang_core.runtime.kernels import Kernel, KernelTable
@@ -127,7 +128,7 @@ def _kernel(op: Operation, kernels: KernelTable) -> Kernel:
     found = kernels.get(op.opcode)
     if found is None:
         raise KernelError(
-            f"{op.opcode} at {op.location}: no {kernels.what} for it; no installed plugin "
-            f"provides one (try: pip install mplang-{op.dialect})"
+            f"{op.opcode} at {op.location}: no {kernels.what} for it; for an op of your own, write "
+            f"one with @mp.kernel({op.opcode!r}); else {get_it(op.dialect)}"
         )
     return found

@@ -8,6 +8,7 @@ from typing import Any
 
 from mplang_core.edsl.context import Cluster
 from mplang_core.errors import PluginLoadError
+from mplang_core.hints import get_it
 from mplang_core.namespace import Namespace
 from mplang_core.simp.host import SimpHost
 
@@ -41,10 +42,7 @@ def get_backend(name: str) -> BackendSpec:
     """
     spec = backends.get(name)
     if spec is None:
-        raise PluginLoadError(
-            f"no backend {name!r}; loaded are {backends.names() or 'none'}. "
-            f"Try: pip install mplang-{name}"
-        )
+        raise PluginLoadError(f"no backend {name!r}; {get_it(name, backends.known())}")
     return spec
 
 

@@ -197,6 +197,9 @@ class SimpHost(Interpreter, InterpContext):
             for rank, value in enumerate(var.values)
         ]
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.world_size} parties>"
+
     def close(self) -> None:
         """End the workers that belong to this host."""
 

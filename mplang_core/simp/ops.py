@@ -8,7 +8,7 @@ import numpy as np
 
 from mplang_core.ir import AnyType, Attr, Graph, Level, OpDef, Operation, op_defs
 from mplang_core.mask import Mask
-from mplang_core.types import BaseType, DType, MPType, TensorType
+from mplang_core.types import BaseType, DType, Form, MPType, TensorType
 
 __all__ = ["check_predicate"]
 
@@ -115,6 +115,11 @@ def check_predicate(pred: AnyType, world: Mask) -> None:
     Raises:
         TypeError or ValueError: it is not.
     """
+    if isinstance(pred, MPType) and pred.base.form is not Form.PLAIN:
+        raise TypeError(
+            "the predicate is secret, so nobody knows which branch to take; if it may be known, "
+            "mp.reveal it"
+        )
     if not isinstance(pred, MPType) or pred.base != TensorType(DType.BOOL):
         raise TypeError(f"a predicate is a bool scalar, got {pred}")
     if pred.pmask is not None and pred.pmask != world:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
-PACKAGES = ["mplang_core", "mplang_simulator", "mplang_jax", "mplang_spu"]
+PACKAGES = ["mplang_core", "mplang_simulator", "mplang_jax", "mplang_spu", "mplang_crypto"]
 DOCUMENTS = sorted(
     path.relative_to(ROOT)
     for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("plugins/*/README.md")]

@@ -9,7 +9,7 @@ from mplang_core import FeProgram, FeSignature, PFunction, TensorType, feop
 from mplang_core.errors import MPLangError, TraceError
 from mplang_core.feop import Caching, Capabilities, flatten, unflatten
 from mplang_core.ir.code import pack, unpack
-from mplang_core.ir.source import at
+from mplang_core.ir.source import at, raised
 from mplang_core.types import BaseType
 
 __all__ = ["jax_compile", "jax_compile_from_data"]
@@ -66,8 +66,8 @@ def jax_compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
         name = getattr(fn, "__name__", type(fn).__name__)
         reason = str(error).split("\n", 1)[0]
         raise TraceError(
-            f"{at()}JAX cannot trace {name}({', '.join(map(str, operands))}): "
-            f"{type(error).__name__}: {reason}"
+            f"{raised(error)}JAX cannot trace {name}({', '.join(map(str, operands))}): "
+            f"{type(error).__name__}: {reason}{_advice(error)}"
         ) from error
     takes, gives = ops.signature(code)
     attrs = {
@@ -83,6 +83,16 @@ def jax_compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
         consts=traced.consts,
         meta={"name": "jax.compile", "dialect": "stablehlo", "version": "1"},
     )
+
+
+def _advice(error: Exception) -> str:
+    advice = {
+        "TracerBoolConversionError": "instead of `if` use jnp.where or jax.lax.cond",
+        "TracerArrayConversionError": "use jnp instead of np inside of the function",
+        "ConcretizationTypeError": "what is to be a number must not depend on the arguments",
+        "TracerIntegerConversionError": "what is to be a number must not depend on the arguments",
+    }.get(type(error).__name__)
+    return f" Hint: {advice}" if advice else ""
 
 
 def _tensors(types: tuple[BaseType, ...]) -> list[TensorType]:

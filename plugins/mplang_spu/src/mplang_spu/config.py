@@ -9,11 +9,11 @@ from pydantic import Field
 from mplang_core.mask import Mask
 from mplang_core.strict import StrictModel
 
-__all__ = ["Protocol", "SpuConfig", "settle"]
+__all__ = ["BITS", "Protocol", "SpuConfig", "settle"]
 
 Protocol: TypeAlias = Literal["SEMI2K", "ABY3", "CHEETAH"]
 
-_BITS = {"FM32": 32, "FM64": 64, "FM128": 128}
+BITS = {"FM32": 32, "FM64": 64, "FM128": 128}
 
 
 class SpuConfig(StrictModel):
@@ -60,9 +60,9 @@ def settle(config: SpuConfig, members: Mask) -> SpuConfig:
     wanted = {"ABY3": 3, "CHEETAH": 2}.get(protocol)
     if wanted is not None and n != wanted:
         raise ValueError(f"field 'protocol': {protocol} takes {wanted} members, got {n}")
-    if config.fxp_fraction_bits > _BITS[config.field] // 2 - 2:
+    if config.fxp_fraction_bits > BITS[config.field] // 2 - 2:
         raise ValueError(
             f"field 'fxp_fraction_bits': a product of two numbers must fit in {config.field}, "
-            f"so at most {_BITS[config.field] // 2 - 2}, got {config.fxp_fraction_bits}"
+            f"so at most {BITS[config.field] // 2 - 2}, got {config.fxp_fraction_bits}"
         )
     return config.model_copy(update={"protocol": protocol, "parties": tuple(members)})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
@@ -19,6 +20,7 @@ CACHED = 256  # compiled programs of this process
 def _quiet() -> None:
     options = libspu.logging.LogOptions()
     options.log_level = libspu.logging.LogLevel.ERROR
+    options.system_log_path = os.devnull
     libspu.logging.setup_logging(options)
 
 

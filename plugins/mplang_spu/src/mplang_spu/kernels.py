@@ -16,6 +16,7 @@ from mplang_core.ir.code import unpack
 from mplang_core.runtime import Codec, KernelContext
 from mplang_core.runtime.codec import Encoded
 from mplang_core.types import BaseType
+from mplang_spu.config import BITS
 from mplang_spu.ops import ShareType, check_code
 
 __all__ = ["SpuShare", "make_shares", "reconstruct", "run_jax"]
@@ -60,9 +61,24 @@ def make_shares(ctx: KernelContext, x: Array, *, share: ShareType) -> tuple[SpuS
     from mplang_spu import engine
 
     _admit(ctx, share.protocol)
+    _check_range(x, share)
     io = engine.io(len(share.parties), share.protocol, share.field, share.fxp)
     made = io.make_shares(np.asarray(x, order="C"), engine.visibility(True))
     return tuple(SpuShare(share, piece.meta, tuple(piece.share_chunks)) for piece in made)
+
+
+def _check_range(x: Array, share: ShareType) -> None:
+    """Fixed-point numbers saturate in silence; here is the last place where one can see it."""
+    if x.dtype.kind != "f" or not x.size:
+        return
+    limit = 2.0 ** (BITS[share.field] - 2 - share.fxp)
+    largest = float(np.abs(x.astype(np.float64)).max())
+    if not largest < limit:  # also where it is NaN
+        power = BITS[share.field] - 2 - share.fxp
+        raise RunError(
+            f"a number is NaN, or not below 2^{power} in size, which is what {share.field} with "
+            f"{share.fxp} fraction bits can hold; scale the data down, or take a larger field"
+        )
 
 
 def reconstruct(ctx: KernelContext, *shares: SpuShare) -> Array:

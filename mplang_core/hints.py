@@ -1,0 +1,41 @@
+"""What to do about a name that is not there."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+__all__ = ["get_it"]
+
+KNOWN = {
+    "simulator": "mplang-simulator",
+    "simulation": "mplang-simulator",
+    "jax": "mplang-jax",
+    "spu": "mplang-spu",
+    "ibis": "mplang-ibis",
+    "crypto": "mplang-crypto",
+}
+"""Distributions of our own, by what they bring. Of others nothing is guessed."""
+
+
+def get_it(name: str, there: Iterable[str] = ()) -> str:
+    """Say how to get what has a name: a likely spelling, or the package to install.
+
+    Args:
+        name: what was asked for.
+        there: the names that exist.
+
+    Example:
+        >>> get_it("simulater", ["simulator"])
+        "did you mean 'simulator'?"
+        >>> get_it("jax")
+        'try: pip install mplang-jax'
+    """
+    names = list(there)
+    lower = {each.lower(): each for each in names}
+    if name.lower() in KNOWN:
+        return f"try: pip install {KNOWN[name.lower()]}"
+    close = difflib.get_close_matches(name.lower(), lower, n=1)
+    if close:
+        return f"did you mean {lower[close[0]]!r}?"
+    return f"there are: {', '.join(sorted(names)) or 'none'}; no package of mplang brings it"

@@ -1,0 +1,48 @@
+"""What the core is told of this package. Imports no cryptographic library."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mplang_core.feop import Feop
+from mplang_core.plugins import Dialect, KernelSpec, hookimpl
+from mplang_crypto import kernels, ops, types
+
+
+@hookimpl
+def mplang_feops() -> Sequence[Feop]:
+    """Provide keys, encryption and hashes."""
+    return [ops.keygen, ops.keypair, ops.agree, ops.encrypt, ops.decrypt, ops.hash]
+
+
+@hookimpl
+def mplang_dialects() -> Sequence[Dialect]:
+    """Provide the types. What has no codec stays at its party."""
+    return [
+        Dialect(
+            "crypto",
+            types=[
+                types.SymmetricKeyType,
+                types.PrivateKeyType,
+                types.PublicKeyType,
+                types.CiphertextType,
+            ],
+            codecs={
+                types.PublicKeyType.name: types.PUBLIC_KEY_CODEC,
+                types.CiphertextType.name: types.CIPHERTEXT_CODEC,
+            },
+        )
+    ]
+
+
+@hookimpl
+def mplang_kernels() -> Sequence[KernelSpec]:
+    """Provide what the ops do at a party."""
+    return [
+        KernelSpec(["crypto.keygen"], kernels.keygen),
+        KernelSpec(["crypto.keypair"], kernels.keypair),
+        KernelSpec(["crypto.agree"], kernels.agree),
+        KernelSpec(["crypto.encrypt"], kernels.encrypt),
+        KernelSpec(["crypto.decrypt"], kernels.decrypt),
+        KernelSpec(["crypto.hash"], kernels.hash),
+    ]

@@ -1,0 +1,213 @@
+"""The types of keys and ciphertexts, their values, and how those that may leave are written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NoReturn, Self, cast
+
+from mplang_core.runtime import Codec
+from mplang_core.runtime.codec import Encoded
+from mplang_core.types import BaseType, Form
+
+__all__ = [
+    "CIPHERTEXT_CODEC",
+    "PUBLIC_KEY_CODEC",
+    "Ciphertext",
+    "CiphertextType",
+    "PrivateKey",
+    "PrivateKeyType",
+    "PublicKey",
+    "PublicKeyType",
+    "SymmetricKey",
+    "SymmetricKeyType",
+]
+
+KEY_BYTES = 32  # of AES-256, and of either half of an X25519 pair
+NONCE_BYTES = 12
+TAG_BYTES = 16
+
+# -- values
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Secret:
+    secret: bytes = field(repr=False)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a key stays with its party: it is neither pickled nor copied")
+
+
+class SymmetricKey(_Secret):
+    """A key of AES-256."""
+
+    __slots__ = ()
+
+
+class PrivateKey(_Secret):
+    """The private half of an X25519 pair."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PublicKey:
+    """The public half of an X25519 pair.
+
+    Attributes:
+        raw: its 32 bytes (RFC 7748, section 5).
+    """
+
+    raw: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Ciphertext:
+    """An encrypted value.
+
+    Attributes:
+        type: what is encrypted, and that it is.
+        nonce: 96 bits, never used twice with one key.
+        data: the ciphertext, and its tag behind it.
+    """
+
+    type: CiphertextType
+    nonce: bytes = field(repr=False)
+    data: bytes = field(repr=False)
+
+
+# -- types
+
+
+class _OneType(BaseType):
+    """A type without parameters: all of its values are of one class."""
+
+    __slots__ = ()
+
+    value: ClassVar[type]
+
+    def params(self) -> tuple[Any, ...]:
+        """Return nothing."""
+        return ()
+
+    @classmethod
+    def from_params(cls, params: Sequence[Any]) -> Self:
+        """Make the type."""
+        if params:
+            raise ValueError(f"{cls.name} takes no parameters")
+        return cls()
+
+    def mismatch(self, value: Any) -> str | None:
+        """Compare the class."""
+        if isinstance(value, self.value):
+            return None
+        return f"expected {self}, got {type(value).__name__}"
+
+
+@dataclass(frozen=True, slots=True)
+class SymmetricKeyType(_OneType):
+    """A key of AES-256. It stays at its party."""
+
+    name: ClassVar[str] = "crypto.symmetric_key"
+    form: ClassVar[Form] = Form.KEY
+    value: ClassVar[type] = SymmetricKey
+
+
+@dataclass(frozen=True, slots=True)
+class PrivateKeyType(_OneType):
+    """The private half of an X25519 pair. It stays at its party."""
+
+    name: ClassVar[str] = "crypto.private_key"
+    form: ClassVar[Form] = Form.KEY
+    value: ClassVar[type] = PrivateKey
+
+
+@dataclass(frozen=True, slots=True)
+class PublicKeyType(_OneType):
+    """The public half of an X25519 pair. Anyone may have it."""
+
+    name: ClassVar[str] = "crypto.public_key"
+    value: ClassVar[type] = PublicKey
+
+
+@dataclass(frozen=True, slots=True)
+class CiphertextType(BaseType):
+    """A value that is encrypted.
+
+    Attributes:
+        inner: what it is once it is decrypted; no key.
+
+    Example:
+        >>> from mplang_core import TensorType
+        >>> print(CiphertextType(TensorType("f32", (3,))))
+        crypto.ciphertext<f32[3]>
+    """
+
+    name: ClassVar[str] = "crypto.ciphertext"
+    form: ClassVar[Form] = Form.CIPHERTEXT
+
+    inner: BaseType
+
+    def __post_init__(self) -> None:
+        if self.inner.form is Form.KEY:
+            raise TypeError(f"a key stays with its party, so {self.inner} is not encrypted")
+
+    def params(self) -> tuple[Any, ...]:
+        """Return the inner type."""
+        return (self.inner,)
+
+    @classmethod
+    def from_params(cls, params: Sequence[Any]) -> CiphertextType:
+        """Make the type of what :meth:`params` gives."""
+        if len(params) != 1 or not isinstance(params[0], BaseType):
+            raise ValueError("a ciphertext has the type of what is encrypted")
+        return cls(params[0])
+
+    def mismatch(self, value: Any) -> str | None:
+        """Compare the type that the value was made for."""
+        if isinstance(value, Ciphertext):
+            return None if value.type == self else f"expected {self}, got {value.type}"
+        return f"expected {self}, got {type(value).__name__}"
+
+
+# -- codecs
+
+
+def _buffers(
+    header: Mapping[str, Any], buffers: Sequence[bytes | memoryview], count: int
+) -> list[bytes]:
+    if header:
+        raise ValueError("its header is empty")
+    if len(buffers) != count or not all(isinstance(b, bytes | memoryview) for b in buffers):
+        raise ValueError(f"it has buffers of bytes, {count} of them")
+    return [bytes(buffer) for buffer in buffers]
+
+
+def _encode_public_key(value: PublicKey) -> Encoded:
+    return {}, [value.raw]
+
+
+def _decode_public_key(
+    kind: BaseType, header: Mapping[str, Any], buffers: Sequence[bytes | memoryview]
+) -> PublicKey:
+    (raw,) = _buffers(header, buffers, 1)
+    if len(raw) != KEY_BYTES:
+        raise ValueError(f"it has {KEY_BYTES} bytes, not {len(raw)}")
+    return PublicKey(raw)
+
+
+def _encode_ciphertext(value: Ciphertext) -> Encoded:
+    return {}, [value.nonce, value.data]
+
+
+def _decode_ciphertext(
+    kind: BaseType, header: Mapping[str, Any], buffers: Sequence[bytes | memoryview]
+) -> Ciphertext:
+    nonce, data = _buffers(header, buffers, 2)
+    if len(nonce) != NONCE_BYTES or len(data) < TAG_BYTES:
+        raise ValueError(f"it has a nonce of {NONCE_BYTES} bytes and a tag of {TAG_BYTES}")
+    return Ciphertext(cast(CiphertextType, kind), nonce, data)
+
+
+PUBLIC_KEY_CODEC = Codec(_encode_public_key, _decode_public_key)
+CIPHERTEXT_CODEC = Codec(_encode_ciphertext, _decode_ciphertext)
