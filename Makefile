@@ -5,10 +5,12 @@ BIN := $(VENV)/bin
 PLUGINS := mplang_simulator mplang_jax mplang_spu mplang_crypto
 PACKAGES := -e ".[dev,examples]" $(foreach p,$(PLUGINS),-e plugins/$(p))
 SOURCES := mplang_core $(foreach p,$(PLUGINS),plugins/$(p)/src/$(p))
+CORE := .venv-core
+PIP := --quiet --disable-pip-version-check -c constraints.txt
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow lint bench clean
+.PHONY: help setup demo test test-core test-slow lint bench clean
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,7 +22,7 @@ $(STAMP): pyproject.toml constraints.txt $(wildcard plugins/*/pyproject.toml)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11) and "mplang needs Python 3.11; make PYTHON=/path/to/python3.11")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "==> installing the core, the plugins and the tools, pinned by constraints.txt"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt $(PACKAGES)
+	@$(BIN)/python -m pip install $(PIP) $(PACKAGES)
 	@touch $@
 
 demo: setup ## two hospitals train one model on shared secrets
@@ -28,6 +30,15 @@ demo: setup ## two hospitals train one model on shared secrets
 
 test: setup ## run the tests
 	@$(BIN)/python -m pytest -m "not slow" $(ARGS)
+
+test-core: $(CORE)/.installed ## run the tests in an environment of core and simulator only
+	@$(CORE)/bin/python -m pytest tests -m "not slow" $(ARGS)
+
+$(CORE)/.installed: pyproject.toml constraints.txt plugins/mplang_simulator/pyproject.toml
+	@echo "==> setting up $(CORE): the core and the simulator, no engine"
+	@test -x $(CORE)/bin/python || $(PYTHON) -m venv $(CORE)
+	@$(CORE)/bin/python -m pip install $(PIP) -e ".[test-core]" -e plugins/mplang_simulator
+	@touch $@
 
 test-slow: setup ## run the slow tests, too
 	@$(BIN)/python -m pytest $(ARGS)
@@ -42,4 +53,4 @@ bench: setup ## measure
 	@for file in benchmarks/bench_*.py; do echo "==> $$file"; $(BIN)/python $$file || exit 1; done
 
 clean: ## remove what setup and the tests made
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(CORE) .pytest_cache .mypy_cache .ruff_cache .hypothesis

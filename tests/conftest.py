@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 
 import pytest
 
 import mplang_core as mp
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what needs a plugin that is not in this environment; see ``make test-core``."""
+    for mark in item.iter_markers("needs"):
+        missing = [name for name in mark.args if find_spec(f"mplang_{name}") is None]
+        if missing:
+            pytest.skip(f"needs mplang-{', mplang-'.join(missing)}")
 
 
 @pytest.fixture

@@ -91,7 +91,7 @@ def peval(
     one is ``None``         ``None``  whoever has all the args; known when it runs
     ======================  ========  ===============================================
 
-    (Seed 003, section 3.3.) Without args, all parties run it.
+    Without args, all parties run it.
 
     Args:
         pfunc: the op; ``ins_info`` are the base types of the args.

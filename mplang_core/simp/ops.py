@@ -1,4 +1,4 @@
-"""The ops of the ``simp`` dialect: what they take and what they give. See seed 000."""
+"""The ops of the ``simp`` dialect: what they take and what they give."""
 
 from __future__ import annotations
 

@@ -27,13 +27,17 @@ def loaded_after(source: str) -> set[str]:
         "import mplang_core as mp; mp.Simulator(mp.ClusterSpec.simple(2)).close()",
         "import mplang_core as mp; [op.name for op in mp.registry.list_ops()]",
         "from mplang_core.plugins import plugin_manager as m; m.records()",
-        "import mplang_core as mp; mp.ClusterSpec.simple(2).device('SP0')",
+        pytest.param(
+            "import mplang_core as mp; mp.ClusterSpec.simple(2).device('SP0')",
+            marks=pytest.mark.needs("spu"),
+        ),
     ],
 )
 def test_no_heavy_package_is_loaded(source):
     assert loaded_after(source) == set()
 
 
+@pytest.mark.needs("jax", "spu")
 def test_a_program_is_read_and_verified_without_its_engine():
     """A worker's front, or a reviewer, needs neither JAX nor SPU to check a program."""
     import numpy as np

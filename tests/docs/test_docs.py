@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import doctest
-import importlib
+import importlib.util
 import pathlib
 import pkgutil
 import re
@@ -19,8 +19,11 @@ DOCUMENTS = sorted(
 )
 
 
+pytestmark = pytest.mark.needs("jax", "spu", "crypto")
+
+
 def modules():
-    for name in PACKAGES:
+    for name in filter(importlib.util.find_spec, PACKAGES):
         package = importlib.import_module(name)
         yield name
         for found in pkgutil.walk_packages(package.__path__, name + "."):

@@ -118,6 +118,7 @@ def test_a_feop_that_is_not_deterministic_is_caught(monkeypatch):
         trace(lambda: mp.invoke(moody, mp.constant(1)))
 
 
+@pytest.mark.needs("jax", "spu")
 def test_the_first_difference_of_compiled_code_is_shown():
     from mplang_jax import jax_compile
 
@@ -129,6 +130,7 @@ def test_the_first_difference_of_compiled_code_is_shown():
     assert "stablehlo" in str(error.value)
 
 
+@pytest.mark.needs("jax", "spu")
 def test_our_own_compilers_pass_the_check(monkeypatch, simulate):
     monkeypatch.setenv("MPLANG_CHECK_DETERMINISM", "1")
     sim = simulate(2)

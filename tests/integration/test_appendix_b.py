@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import mplang_core as mplang
 from mplang_core.simp import constant, reveal, seal
+
+pytestmark = pytest.mark.needs("jax", "spu")
 
 
 def test_the_complete_example(capsys):

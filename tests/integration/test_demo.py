@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.needs("jax", "spu")
+
 DEMO = pathlib.Path(__file__).parents[2] / "examples" / "vertical_lr.py"
 
 

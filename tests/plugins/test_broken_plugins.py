@@ -15,6 +15,8 @@ import sys
 import pytest
 from wheels import install, make_wheel
 
+pytestmark = pytest.mark.needs("jax", "spu")
+
 HOOK = "from mplang_core.plugins import hookimpl\n"
 FEOP = """
 import mplang_core as mp

@@ -23,6 +23,7 @@ def names(rows, key="name"):
     return {row[key] for row in rows}
 
 
+@pytest.mark.needs("jax", "spu")
 def test_the_answers_are_plain_data_and_complete():
     assert {"jax", "spu"} <= set(introspect.list_frontends())
     assert {"jax.compile", "spu.run_jax", "spu.make_shares"} <= names(introspect.list_ops())
@@ -52,6 +53,7 @@ def test_every_op_of_a_plugin_is_described(row):
     assert facts["devices"]
 
 
+@pytest.mark.needs("jax", "spu")
 def test_describe_tells_schema_kernels_devices_and_provenance():
     facts = introspect.describe("spu.run_jax")
     assert facts["config_schema"]["properties"]["protocol"]["anyOf"][0]["enum"]
@@ -80,6 +82,7 @@ def test_rows_look_good_in_a_terminal_and_a_notebook():
     assert introspect.Rows()._repr_html_().startswith("<table>")
 
 
+@pytest.mark.needs("jax", "spu")
 def test_the_registry_finds_by_predicate():
     compilers = mp.registry.find(predicate=lambda meta: meta.op_kind == "compiler")
     assert {"jax.compile", "spu.run_jax"} <= {op.__feop_meta__.name for op in compilers}
@@ -95,6 +98,7 @@ def test_the_commands_print_tables_and_json(command):
     assert isinstance(json.loads(done.output), list)
 
 
+@pytest.mark.needs("jax", "spu")
 def test_the_command_describes_an_op():
     runner = CliRunner()
     assert "single_rank" in runner.invoke(app, ["describe", "jax.compile"]).output

@@ -77,6 +77,7 @@ def test_a_type_without_a_codec_stays_at_its_party():
         encode(mp.TableType((("id", "int64"),)), object())
 
 
+@pytest.mark.needs("jax", "spu")
 def test_a_share_comes_back():
     config = {"protocol": "SEMI2K"}
     devices = {"SP0": {"kind": "SPU", "members": [0, 1], "config": config}}

@@ -79,6 +79,7 @@ def test_a_traced_function_tells_of_itself():
     assert tfn.name == "<lambda>"
 
 
+@pytest.mark.needs("jax", "spu")
 def test_values_of_the_host_are_captured(simulate):
     sim = simulate(2)
     x = mp.evaluate(sim, lambda: mp.put("P1", 10))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import jax
@@ -349,6 +350,35 @@ def test_after_a_failure_spu_works_again(simulate):
         with pytest.raises(PartyError):
             mp.evaluate(sim, bad, mode="launch")
         assert secure(sim, lambda x: x + 1, np.float32(1)) == pytest.approx(2, abs=1e-3)
+
+
+@mp.simple_op("outside.fails_at", execution_model="multi_party", targets=("SPU",))
+def fails_at(share: mp.BaseType, *, party: int) -> mp.BaseType:
+    """Raises at one party."""
+    return share
+
+
+@mp.kernel("outside.fails_at")
+def fails_at_kernel(ctx, share, *, party):
+    if ctx.interpreter.rank == party:
+        raise ValueError("no")
+    return share
+
+
+@pytest.mark.parametrize("mode", ["standard", "launch"])
+def test_a_party_that_fails_leaves_nobody_waiting_for_its_shares(simulate, mode):
+    """The others wait for it within a native call of SPU, which nobody can interrupt."""
+    sim = simulate(3, protocol="ABY3")
+
+    def program():
+        x = mp.device("SP0")(fails_at)(mp.seal(np.float32([1, 2])), party=1)
+        return mp.reveal(mp.device("SP0")(lambda a: a * a)(x))
+
+    begin = time.monotonic()
+    with pytest.raises(PartyError, match=r"party 1 failed in outside\.fails_at at test_spu\.py"):
+        mp.evaluate(sim, program, mode=mode)
+    assert time.monotonic() - begin < sim.timeout
+    assert secure(sim, jnp.add, np.float32(1), np.float32(2), mode=mode) == pytest.approx(3, 0.01)
 
 
 @pytest.mark.parametrize(
