@@ -18,9 +18,9 @@ import inspect
 from collections.abc import Iterable
 from typing import Any
 
-from mplang_core.device import device_kinds
+from mplang_core.device import device_kinds, some_device
 from mplang_core.errors import PluginError
-from mplang_core.feop import FeMeta, Feop, meta_of, registry, unmet
+from mplang_core.feop import FeMeta, Feop, meta_of, registry
 from mplang_core.ir import op_defs
 from mplang_core.plugins import plugin_manager
 from mplang_core.plugins.manager import BACKENDS
@@ -215,7 +215,7 @@ def _attributes(name: str) -> dict[str, str]:
 
 def _devices(meta: FeMeta) -> list[str]:
     registry.list_ops()
-    return [name for name, kind in device_kinds if not unmet(meta, name, kind.members[0])]
+    return [name for name, kind in device_kinds if some_device(meta, kind)]
 
 
 def _provenance(name: str) -> dict[str, str]:

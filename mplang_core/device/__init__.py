@@ -6,12 +6,14 @@ from mplang_core.device.kinds import (
     PARTY,
     Device,
     DeviceKind,
+    Lowering,
     Transfer,
     add_transfer,
     device_kinds,
     transfers,
 )
 from mplang_core.device.ppu import PPU, the_holder
+from mplang_core.device.routing import Route, route, some_device
 
 __all__ = [
     "PARTY",
@@ -20,14 +22,18 @@ __all__ = [
     "Device",
     "DeviceKind",
     "DeviceSpec",
+    "Lowering",
     "Node",
+    "Route",
     "Transfer",
     "add_transfer",
     "device",
     "device_kinds",
     "put",
     "reveal",
+    "route",
     "seal",
+    "some_device",
     "the_holder",
     "transfers",
 ]

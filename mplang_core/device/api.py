@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 from mplang_core.device.cluster import ClusterSpec
-from mplang_core.device.kinds import PARTY, Device, Spelling, device_kinds, transfers
+from mplang_core.device.kinds import PARTY, Device, Lowering, Spelling, device_kinds, transfers
+from mplang_core.device.routing import Route, route
 from mplang_core.edsl import MPContext, MPObject, constant, find_ctx, with_ctx
 from mplang_core.edsl.peval import is_function, run_program
 from mplang_core.edsl.tracer import is_literal, read_args
 from mplang_core.errors import DisclosureError, FeCapabilityError, TraceError
-from mplang_core.feop import fe_materialize, flatten, is_feop, meta_of, unflatten, unmet
+from mplang_core.feop import (
+    FeProgram,
+    Operand,
+    fe_materialize,
+    flatten,
+    is_feop,
+    meta_of,
+    unflatten,
+)
 from mplang_core.ir.source import at
 from mplang_core.simp.api import pcall_static
-from mplang_core.types import Form
+from mplang_core.types import BaseType, Form
 
 __all__ = ["device", "put", "reveal", "seal"]
 
@@ -201,7 +211,9 @@ def _run(ctx: MPContext, target: Device, fn: Callable[..., Any], args: Any, kwar
         return pcall_static(target.mask, fn, *args, **kwargs)
     members = len(target.mask)
     if is_feop(fn):
-        _check_feop(ctx, target, fn)
+        lowering = _route(ctx, target, fn).lowering
+        if lowering is not None:
+            return run_program(_lowered(lowering, target, fn, args, kwargs), target.mask)
     elif any(isinstance(leaf, MPObject) for leaf in flatten(kwargs)[0]):
         fn, args, kwargs = _with_keywords(fn), (args, kwargs), {}
     program = fe_materialize(
@@ -220,16 +232,32 @@ def _with_keywords(fn: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _check_feop(ctx: MPContext, target: Device, fn: Any) -> None:
-    meta = meta_of(fn)
-    reasons = unmet(meta, target.kind.name, len(target.mask))
-    if not reasons:
-        return
-    fitting = [dev.name for dev in _devices(ctx) if not unmet(meta, dev.kind.name, len(dev.mask))]
+def _route(ctx: MPContext, target: Device, fn: Any) -> Route:
+    meta, world = meta_of(fn), len(ctx.mask)
+    found = route(meta, target, world)
+    if found.fits:
+        return found
+    fitting = [device.name for device in _devices(ctx) if route(meta, device, world).fits]
     raise FeCapabilityError(
-        f"{at()}{target} cannot run {meta.name}: {'; '.join(reasons)}. Devices here that can: "
-        f"{', '.join(fitting) or 'none'}"
+        f"{at()}{target} cannot run {meta.name}: {'; '.join(found.reasons)}. Devices here that "
+        f"can: {', '.join(fitting) or 'none'}"
     )
+
+
+def _lowered(
+    lowering: Lowering, target: Device, fn: Callable[..., Any], args: Any, kwargs: Any
+) -> FeProgram:
+    """Have the device compile a feop's program, the feop seeing operands of other types."""
+    leaves, spec = flatten(args)
+    values = [leaf for leaf in leaves if isinstance(leaf, MPObject)]
+
+    def make(types: Sequence[BaseType]) -> FeProgram:
+        given = iter(map(Operand, types, values))
+        seen = [next(given) if isinstance(leaf, MPObject) else leaf for leaf in leaves]
+        program = fe_materialize(fn, *unflatten(spec, seen), **kwargs)
+        return replace(program, inputs=tuple(operand.value for operand in program.inputs))
+
+    return lowering.lower(make, [value.base_type for value in values], target.config)
 
 
 # -- choosing

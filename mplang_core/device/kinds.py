@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from mplang_core.edsl import MPObject
+from mplang_core.feop import FeMeta, FeProgram, misfit
 from mplang_core.mask import Mask
 from mplang_core.namespace import Namespace
 from mplang_core.strict import StrictModel
-from mplang_core.types import Form
+from mplang_core.types import BaseType, Form
 
 __all__ = [
     "PARTY",
     "Device",
     "DeviceKind",
+    "Lowering",
     "Spelling",
     "Transfer",
     "add_transfer",
@@ -35,6 +37,21 @@ class NoConfig(StrictModel):
 
 
 @dataclass(frozen=True, slots=True)
+class Lowering:
+    """How a kind of device runs what was not made for it: it compiles a dialect.
+
+    Attributes:
+        dialects: what it can compile, as in a feop's metadata.
+        lower: ``lower(make, types, config)`` returns a program for a device of that
+            configuration. ``types`` are the base types of the operands there; ``make`` gives
+            the program of the feop for operands of other base types.
+    """
+
+    dialects: tuple[str, ...]
+    lower: Callable[[Callable[[Sequence[BaseType]], FeProgram], Sequence[BaseType], Any], FeProgram]
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceKind:
     """A kind of device.
 
@@ -45,6 +62,9 @@ class DeviceKind:
         members: how many it takes, from and to; ``None`` for any number.
         settle: returns the configuration completed for the members; raises ``ValueError``
             where it does not suit them.
+        takes: returns why it does not take a feop on so many members; none means it does.
+            By default an op of one party runs at one, an op of several at several.
+        lowering: how it runs a feop of a dialect that it can compile, if it can.
         doc: one line.
     """
 
@@ -53,6 +73,8 @@ class DeviceKind:
     config: type[StrictModel] = NoConfig
     members: tuple[int, int | None] = (1, 1)
     settle: Callable[[Any, Mask], Any] = lambda config, members: config
+    takes: Callable[[FeMeta, int], Sequence[str]] = misfit
+    lowering: Lowering | None = None
     doc: str = ""
 
     def refuses(self, members: int) -> str | None:

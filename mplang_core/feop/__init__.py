@@ -13,12 +13,13 @@ from mplang_core.feop.program import (
     FeBuilder,
     FeProgram,
     FeSignature,
+    Operand,
     PFunction,
     flatten,
     unflatten,
 )
 from mplang_core.feop.registry import Registry, registry
-from mplang_core.feop.routing import check_same, compiler_for, fe_materialize, unmet
+from mplang_core.feop.routing import check_same, compiler_for, fe_materialize, misfit, unmet
 from mplang_core.feop.state import ContextBound, FeState
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "FeState",
     "Feop",
     "IOSpec",
+    "Operand",
     "PFunction",
     "Registry",
     "Stability",
@@ -43,6 +45,7 @@ __all__ = [
     "flatten",
     "is_feop",
     "meta_of",
+    "misfit",
     "registry",
     "simple_op",
     "unflatten",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from mplang_core.errors import FeConfigError, MPLangError
 from mplang_core.strict import StrictModel
@@ -24,11 +24,19 @@ class IOSpec(_FeModel):
     schema_: Any = Field(default=None, alias="schema")
 
 
+Count = Annotated[
+    str,
+    BeforeValidator(lambda value: f"={value}" if type(value) is int else value),
+    Field(pattern=r"^(=|>=|<=)[1-9]\d*$"),
+]
+"""How many: ``"=2"``, ``">=2"``, ``"<=2"``; a plain ``2`` is exactly that."""
+
+
 class DeviceRequirement(_FeModel):
     """Which devices can take the op at all."""
 
     kind: tuple[str, ...] = ()
-    members: str = Field(default=">=1", pattern=r"^(=|>=|<=)\d+$")
+    members: Count = ">=1"
 
 
 class Stability(_FeModel):
@@ -50,7 +58,7 @@ class Capabilities(_FeModel):
 
     requires_device: DeviceRequirement | None = None
     supports_visibility: tuple[Literal["PUBLIC", "PRIVATE", "SECRET"], ...] = ()
-    requires_world_size: int | None = Field(default=None, ge=1)
+    requires_world_size: Count | None = None
     input_types: tuple[str, ...] = ()
     output_types: tuple[str, ...] = ()
     stability: Stability = Stability()

@@ -15,6 +15,7 @@ __all__ = [
     "FeBuilder",
     "FeProgram",
     "FeSignature",
+    "Operand",
     "PFunction",
     "PyTreeDef",
     "flatten",
@@ -116,6 +117,24 @@ class FeProgram:
         yield self.pfunc
         yield list(self.inputs)
         yield self.out_tree
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Operand:
+    """Stands for a value while a program is made: it has a type, and no data.
+
+    Attributes:
+        base_type: what the feop is to see.
+        value: what it stands for.
+    """
+
+    base_type: BaseType
+    value: Any = None
+
+    @property
+    def type(self) -> BaseType:
+        """The base type; which parties hold the value does not matter here."""
+        return self.base_type
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from itertools import zip_longest
+from operator import eq, ge, le
 from typing import Any, cast
 
 from mplang_core.errors import FeCapabilityError, FeConfigError, FeDeterminismError
@@ -16,24 +17,21 @@ from mplang_core.ir.attrs import normalize
 from mplang_core.ir.code import unpack
 from mplang_core.types import BaseType
 
-__all__ = ["check_same", "compiler_for", "fe_materialize", "unmet"]
+__all__ = ["check_same", "compiler_for", "fe_materialize", "misfit", "unmet"]
 
 CHECK = "MPLANG_CHECK_DETERMINISM"
 
-_COUNT = {
-    "=": lambda found, wanted: found == wanted,
-    ">=": lambda found, wanted: found >= wanted,
-    "<=": lambda found, wanted: found <= wanted,
-}
+_COUNT: dict[str, Callable[[int, int], bool]] = {"=": eq, ">=": ge, "<=": le}
 
 
-def unmet(meta: FeMeta, kind: str, members: int) -> list[str]:
-    """Return which of a feop's requirements a device does not meet; none means it fits.
+def unmet(meta: FeMeta, kind: str, members: int, world_size: int | None = None) -> list[str]:
+    """Return which of a feop's requirements a device does not meet.
 
     Args:
         meta: the feop's metadata.
         kind: the device's kind.
         members: how many parties are in it.
+        world_size: how many there are at all, if that is known.
     """
     reasons = []
     if meta.targets and kind not in meta.targets:
@@ -42,12 +40,32 @@ def unmet(meta: FeMeta, kind: str, members: int) -> list[str]:
     if need is not None:
         if need.kind and kind not in need.kind:
             reasons.append(f"it requires a {' or '.join(need.kind)}, the device is a {kind}")
-        sign = need.members.rstrip("0123456789")
-        if not _COUNT[sign](members, int(need.members[len(sign) :])):
+        if not _holds(members, need.members):
             reasons.append(f"it requires {need.members} members, the device has {members}")
-    if meta.execution_model == "single_rank" and members != 1:
-        reasons.append(f"it runs at one party, the device has {members}")
+    world = meta.capabilities.requires_world_size
+    if world is not None and world_size is not None and not _holds(world_size, world):
+        reasons.append(f"it requires a cluster of {world} parties, this one has {world_size}")
     return reasons
+
+
+def _holds(found: int, wanted: str) -> bool:
+    sign = wanted.rstrip("0123456789")
+    return _COUNT[sign](found, int(wanted[len(sign) :]))
+
+
+def misfit(meta: FeMeta, members: int) -> list[str]:
+    """Return why so many parties do not suit a feop's execution model.
+
+    An op of one party runs at one, an op of several at several. What only works on programs,
+    or in the coordinator, fits everywhere.
+    """
+    if meta.op_kind == "transform" or meta.execution_model == "in_controller":
+        return []
+    if meta.execution_model == "single_rank" and members != 1:
+        return [f"it runs at one party, the device has {members}"]
+    if meta.execution_model == "multi_party" and members == 1:
+        return ["several parties run it together, the device has one"]
+    return []
 
 
 def compiler_for(kind: str, members: int, types: Sequence[BaseType]) -> Feop:
@@ -62,7 +80,11 @@ def compiler_for(kind: str, members: int, types: Sequence[BaseType]) -> Feop:
         FeCapabilityError: no installed frontend does, or several do.
     """
     compilers = registry.find(predicate=lambda meta: meta.op_kind == "compiler")
-    fitting = [op for op in compilers if not unmet(meta_of(op), kind, members)]
+    fitting = [
+        op
+        for op in compilers
+        if not unmet(meta_of(op), kind, members) and not misfit(meta_of(op), members)
+    ]
     taking = [op for op in fitting if _takes(meta_of(op), types)]
     if len(taking) == 1:
         return taking[0]

@@ -289,7 +289,7 @@ def test_a_wrong_attribute(attrs):
 def test_a_function_that_no_frontend_takes(simulate):
     table = mp.MPType(mp.TableType((("id", "int64"),)), mp.Mask(0b1))
     with pytest.raises(FeCapabilityError, match="no frontend compiles"):
-        trace(lambda x: mp.device("P0")(lambda t: t)(x), table)
+        trace(lambda x: mp.device("P0")(lambda t, n: t)(x, mp.put("P0", 1)), table)
 
 
 # -- failures of a party

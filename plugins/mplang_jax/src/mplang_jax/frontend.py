@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from mplang_core import FeProgram, FeSignature, PFunction, TensorType, feop
@@ -106,10 +107,13 @@ def _tensors(types: tuple[BaseType, ...]) -> list[TensorType]:
 def jax_compile_from_data(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> FeProgram:
     """Compile a function for arguments like these; a convenience around ``jax.compile``.
 
+    A feop that is made of JAX functions is one line: it returns this of its operands, and
+    names the dialect ``"stablehlo"``, so that it runs wherever that can be compiled.
+
     Args:
         fn: a function that JAX can trace.
-        *args: arrays, from which the signature is derived, nested in any way; other
-            literals are compiled in.
+        *args: arrays, from which the signature is derived, nested in any way; multi-party
+            values, which become the program's inputs; other literals are compiled in.
         **kwargs: literals.
 
     Example:
@@ -119,5 +123,13 @@ def jax_compile_from_data(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> 
         f64[2, 2] f64[2]
     """
     leaves, spec = flatten(args)
-    abstract = [TensorType.of(leaf) if hasattr(leaf, "dtype") else leaf for leaf in leaves]
-    return jax_compile(fn, FeSignature(tuple(unflatten(spec, abstract)), kwargs))
+    values = tuple(leaf for leaf in leaves if hasattr(leaf, "base_type"))
+    abstract = [_abstract(leaf) for leaf in leaves]
+    made = jax_compile(fn, FeSignature(tuple(unflatten(spec, abstract)), kwargs))
+    return replace(made, inputs=values)
+
+
+def _abstract(leaf: Any) -> Any:
+    if hasattr(leaf, "base_type"):
+        return leaf.base_type
+    return TensorType.of(leaf) if hasattr(leaf, "dtype") else leaf

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any, cast
 
 from mplang_core import Form, MPObject, pconv, pshfl_s
-from mplang_core.device import PARTY, Device, DeviceKind, add_transfer, the_holder
+from mplang_core.device import PARTY, Device, DeviceKind, Lowering, add_transfer, the_holder
 from mplang_core.edsl.peval import run_program
 from mplang_core.errors import TraceError
 from mplang_core.ir.source import at
 from mplang_core.mask import Mask
 from mplang_core.types import TensorType
 from mplang_spu.config import SpuConfig, settle
-from mplang_spu.ops import ShareType, make_shares, reconstruct
+from mplang_spu.ops import ShareType, lower, make_shares, reconstruct
 
 __all__ = ["SPU"]
 
@@ -24,6 +24,7 @@ SPU = DeviceKind(
     config=SpuConfig,
     members=(2, None),
     settle=settle,
+    lowering=Lowering(("stablehlo",), lower),
     doc="Secure multi-party computation on secret shares.",
 )
 

@@ -43,13 +43,15 @@ class SpuShare:
 
 
 def _encode(value: SpuShare) -> Encoded:
-    return {}, [value.meta, *value.chunks]
+    return {"chunks": len(value.chunks)}, [value.meta, *value.chunks]
 
 
 def _decode(
     kind: BaseType, header: Mapping[str, Any], buffers: Sequence[bytes | memoryview]
 ) -> SpuShare:
     meta, *chunks = map(bytes, buffers)
+    if header["chunks"] != len(chunks):
+        raise ValueError(f"it has {header['chunks']} chunks, not {len(chunks)}")
     return SpuShare(cast(ShareType, kind), meta, tuple(chunks))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from mplang_core import (
@@ -19,7 +19,7 @@ from mplang_core import (
     registry,
     simple_op,
 )
-from mplang_core.errors import FeConfigError, TraceError
+from mplang_core.errors import FeCapabilityError, FeConfigError, TraceError
 from mplang_core.feop import Caching, Capabilities, DeviceRequirement, flatten, unflatten
 from mplang_core.ir import AnyType, Attr, OpDef, Operation, Value, op_defs
 from mplang_core.ir.code import unpack
@@ -31,6 +31,7 @@ __all__ = [
     "RUN_JAX",
     "ShareType",
     "check_code",
+    "lower",
     "make_shares",
     "reconstruct",
     "run_jax",
@@ -109,6 +110,14 @@ def make_shares(x: TensorType, *, share: ShareType) -> tuple[ShareType, ...]:
     Args:
         x: any tensor of bools, integers or floats.
         share: the type of the shares.
+
+    Example:
+        >>> from mplang_core.feop import Operand
+        >>> x = TensorType("f32", (3,))
+        >>> share = ShareType.of(x, SpuConfig(protocol="CHEETAH", parties=(0, 1)))
+        >>> program = make_shares(Operand(x), share=share)  # mp.seal does it on a device
+        >>> len(program.pfunc.outs_info)
+        2
     """
     if share.plain != x:
         raise TypeError(f"expected shares of {x}, got {share}")
@@ -134,6 +143,7 @@ RECONSTRUCT = OpDef(
 
 @feop(
     name="spu.reconstruct",
+    dialects=("spu",),
     inputs=({"kind": "spu.share", "visibility": ("SECRET",)},),
     outputs=({"kind": "Tensor", "visibility": ("PRIVATE",)},),
 )
@@ -142,6 +152,14 @@ def reconstruct(*shares: Any) -> FeProgram:
 
     Args:
         *shares: one share per party, in the order of ranks.
+
+    Example:
+        >>> import mplang_core as mp
+        >>> def program():
+        ...     return mp.reveal(mp.seal([1, 2]), to="P1")  # moves the shares, reconstructs there
+        >>> with mp.Simulator(mp.ClusterSpec.simple(2)) as sim:
+        ...     mp.fetch(sim, mp.evaluate(sim, program))
+        array([1, 2])
     """
     types = tuple(share.base_type for share in shares)
     plain = [kind.plain for kind in types if isinstance(kind, ShareType)][:1]
@@ -236,7 +254,9 @@ RUN_JAX = OpDef(
         caching=Caching(scope="process"),
     ),
 )
-def run_jax(fn: Callable[..., Any], signature: FeSignature, *, config: SpuConfig) -> FeProgram:
+def run_jax(
+    fn: Callable[..., Any], signature: FeSignature, *, config: SpuConfig | None = None
+) -> FeProgram:
     """Compile a function of arrays for secret shares.
 
     ``jax.compile`` of the registry makes StableHLO of it. SPU's own compiler is tried on that
@@ -246,47 +266,86 @@ def run_jax(fn: Callable[..., Any], signature: FeSignature, *, config: SpuConfig
         fn: a function that JAX can trace, of ops that SPU has.
         signature: its arguments; a :class:`ShareType` stands for a secret array, a
             :class:`TensorType` for one that all parties know.
-        config: of the device, with its parties.
+        config: of the device, with its parties; the device gives it.
 
     Returns:
         A program of the op ``spu.run_jax``; its results are shares.
 
     Raises:
         TraceError: JAX or SPU cannot take the function.
-        FeConfigError: the configuration names no parties.
-    """
-    from mplang_spu import engine
+        FeConfigError: the configuration is missing, or names no parties.
 
+    Example:
+        >>> config = SpuConfig(protocol="CHEETAH", parties=(0, 1))
+        >>> share = ShareType.of(TensorType("f32", (3,)), config)
+        >>> program = run_jax(lambda x: x.sum(), FeSignature((share,)), config=config)
+        >>> print(program.pfunc.fn_type, *program.pfunc.outs_info)
+        spu.run_jax spu.share<f32[], {0, 1}, "CHEETAH", "FM64", 18>
+    """
+    if config is None:
+        raise FeConfigError("spu.run_jax needs a configuration; a device of kind SPU gives it")
     if not config.parties:
         raise FeConfigError("SpuConfig: field 'parties' is empty; a device fills it in")
     leaves, spec = flatten(signature.args)
-    plain = [leaf.plain if isinstance(leaf, ShareType) else leaf for leaf in leaves]
+    jax_compile = registry.get("jax.compile")
+
+    def make(types: Sequence[BaseType]) -> FeProgram:
+        given = iter(types)
+        plain = [next(given) if isinstance(leaf, BaseType) else leaf for leaf in leaves]
+        return jax_compile(fn, FeSignature(tuple(unflatten(spec, plain)), signature.kwargs))
+
+    return lower(make, signature.operands, config)
+
+
+def lower(
+    make: Callable[[Sequence[BaseType]], FeProgram], types: Sequence[BaseType], config: SpuConfig
+) -> FeProgram:
+    """Compile what is StableHLO for plain operands to a program for shares of them.
+
+    Args:
+        make: gives the program for operands of other types.
+        types: of the operands; a :class:`ShareType` is secret.
+        config: of the device, with its parties.
+
+    Raises:
+        FeCapabilityError: what it makes is no StableHLO.
+        TraceError: SPU cannot compile it.
+    """
+    from mplang_spu import engine
+
     with engine.sortable():
-        made = registry.get("jax.compile")(
-            fn, FeSignature(tuple(unflatten(spec, plain)), signature.kwargs)
+        made = make([kind.plain if isinstance(kind, ShareType) else kind for kind in types])
+    if made.pfunc.fn_type != "jax.run":
+        raise FeCapabilityError(
+            f"{at()}an SPU compiles StableHLO, as jax.compile makes it; got {made.pfunc.fn_type}"
         )
-    secret = [isinstance(kind, ShareType) for kind in signature.operands]
-    visible = [*secret, *[False] * len(made.consts)]
-    text = unpack(made.pfunc.attrs["code"])
-    try:
-        check_code(text)
-        engine.compile(text, tuple(visible))
-    except (ValueError, RuntimeError) as error:
-        name = getattr(fn, "__name__", type(fn).__name__)
-        reason = str(error).strip().split("\n", 1)[0]
-        raise TraceError(f"{at()}SPU cannot compile {name}: {reason}") from error
-    consts = tuple(TensorType.of(const) for const in made.consts)
+    operands = tuple(value.base_type for value in made.inputs) or tuple(types)
+    secret = [isinstance(kind, ShareType) for kind in operands]
+    _try(made, (*secret, *[False] * len(made.consts)))
+    outs: tuple[Any, ...] = made.pfunc.outs_info
     pfunc = PFunction(
         "spu.run_jax",
-        (*signature.operands, *consts),
-        tuple(ShareType.of(kind, config) for kind in made.pfunc.outs_info),  # type: ignore[arg-type]
+        (*operands, *(TensorType.of(const) for const in made.consts)),
+        tuple(ShareType.of(kind, config) for kind in outs),
         {
             "program": dict(made.pfunc.attrs),
             "parties": config.mask,
             "config": config.model_dump(exclude={"parties"}),
         },
     )
-    return FeProgram(pfunc, made.in_tree, made.out_tree, consts=made.consts, meta=made.meta)
+    return replace(made, pfunc=pfunc)
+
+
+def _try(made: FeProgram, secret: tuple[bool, ...]) -> None:
+    from mplang_spu import engine
+
+    text = unpack(made.pfunc.attrs["code"])
+    try:
+        check_code(text)
+        engine.compile(text, secret)
+    except (ValueError, RuntimeError) as error:
+        reason = str(error).strip().split("\n", 1)[0]
+        raise TraceError(f"{at()}SPU cannot compile this: {reason}") from error
 
 
 def _list(types: Sequence[object]) -> str:

@@ -1,0 +1,112 @@
+"""``mplang_spu`` keeps what the kit promises for every frontend."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import strategies as st
+from mplang_spu import ShareType, SpuConfig, engine
+from mplang_spu.config import settle
+from mplang_spu.kernels import SpuShare
+
+import mplang_core as mp
+from mplang_core.testing import FeopSuite, KernelSuite, Of, PluginSuite, Sample, TypeSuite
+from mplang_core.testing import strategies as kit
+
+X = np.float32([1, 2, 3])
+BOTH = mp.Mask.all(2)
+SEMI2K = settle(SpuConfig(protocol="SEMI2K"), BOTH)
+
+
+def share_type(array, config=SEMI2K):
+    return ShareType.of(mp.TensorType.of(array), config)
+
+
+def shares(array, config=SEMI2K):
+    kind = share_type(array, config)
+    io = engine.io(len(config.mask), config.protocol, config.field, config.fxp_fraction_bits)
+    pieces = io.make_shares(array, engine.visibility(True))
+    return Of(kind, *[SpuShare(kind, p.meta, tuple(p.share_chunks)) for p in pieces])
+
+
+def close(expected):
+    """Compare what the shares of both parties stand for."""
+
+    def check(made):
+        io = engine.io(2, "SEMI2K", SEMI2K.field, SEMI2K.fxp_fraction_bits)
+        pieces = [engine.share(share.meta, share.chunks) for share in made]
+        return np.allclose(io.reconstruct(pieces), expected, atol=1e-3)
+
+    return check
+
+
+SAMPLES = (
+    Sample(
+        "spu.make_shares",
+        X,
+        attrs={"share": share_type(X)},
+        random=True,
+        expect=lambda *pieces: close(X)(pieces),
+    ),
+    Sample(
+        "spu.reconstruct",
+        *[Of(share_type(X), share) for share in shares(X).data],
+        expect=lambda x: np.allclose(x, X, atol=1e-3),
+    ),
+    Sample(
+        "spu.run_jax",
+        lambda x, y: x * y + 1,
+        shares(X),
+        shares(X),
+        config=SEMI2K,
+        parties=2,
+        random=True,
+        expect=close(X * X + 1),
+    ),
+    Sample(
+        "spu.run_jax",
+        lambda x, p: (x > p, x.sum()),
+        shares(X),
+        np.float32([2, 2, 2]),
+        config=SEMI2K,
+        parties=2,
+        random=True,
+        expect=lambda above, total: close(X > 2)(above) and close(X.sum())(total),
+        name="public-operand",
+    ),
+)
+
+
+class TestFeops(FeopSuite):
+    family = "spu"
+    samples = SAMPLES
+
+
+class TestKernels(KernelSuite):
+    family = "spu"
+    samples = SAMPLES
+
+
+ELEMENTS = st.sampled_from([d for d in mp.DType if d.value not in ("c64", "c128", "bf16")])
+CONFIGS = st.builds(
+    lambda protocol, parties, field, fxp: settle(
+        SpuConfig(protocol=protocol, field=field, fxp_fraction_bits=fxp),
+        mp.Mask.all({"ABY3": 3, "CHEETAH": 2}.get(protocol, parties)),
+    ),
+    st.sampled_from(["SEMI2K", "ABY3", "CHEETAH"]),
+    st.integers(2, 5),
+    st.sampled_from(["FM64", "FM128"]),
+    st.integers(1, 30),
+)
+
+
+class TestShare(TypeSuite):
+    kinds = st.builds(ShareType.of, kit.tensor_types(ELEMENTS), CONFIGS)
+
+    def values(self, kind):
+        chunks = st.lists(st.binary(), min_size=1, max_size=3).map(tuple)
+        return st.builds(SpuShare, st.just(kind), st.binary(), chunks)
+
+
+class TestPlugin(PluginSuite):
+    distribution = "mplang-spu"
+    heavy = ("spu", "jax")
