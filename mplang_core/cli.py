@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import platform
 import sys
 from typing import Annotated, Any
 
@@ -11,6 +10,7 @@ import typer
 
 import mplang_core
 from mplang_core import introspect
+from mplang_core.doctor import examine
 from mplang_core.errors import MPLangError
 
 __all__ = ["app", "main"]
@@ -22,6 +22,19 @@ app = typer.Typer(
 )
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+
+
+Family = Annotated[
+    str | None,
+    typer.Argument(help="For example jax.", autocompletion=lambda: introspect.list_frontends()),
+]
+Op = Annotated[
+    str,
+    typer.Argument(
+        help="For example jax.compile.",
+        autocompletion=lambda: [row["name"] for row in introspect.list_ops()],
+    ),
+]
 
 
 def _show(data: Any, as_json: bool, title: str = "") -> None:
@@ -43,7 +56,7 @@ def plugins(as_json: AsJson = False) -> None:
 
 
 @app.command()
-def ops(family: Annotated[str | None, typer.Argument()] = None, as_json: AsJson = False) -> None:
+def ops(family: Family = None, as_json: AsJson = False) -> None:
     """List the feops, of all families or of one."""
     found = introspect.list_ops(family)
     if family is not None and not found:
@@ -52,7 +65,7 @@ def ops(family: Annotated[str | None, typer.Argument()] = None, as_json: AsJson 
 
 
 @app.command()
-def describe(op: str, as_json: AsJson = False) -> None:
+def describe(op: Op, as_json: AsJson = False) -> None:
     """Show all that is known of one feop."""
     facts = introspect.describe(op)
     if as_json:
@@ -82,25 +95,7 @@ def backends(as_json: AsJson = False) -> None:
 @app.command()
 def doctor(as_json: AsJson = False) -> None:
     """Check versions and plugins; exits with 1 if something is wrong."""
-    found = introspect.list_plugins()
-    checks = introspect.Rows(
-        [
-            {"check": "python", "status": "ok", "detail": platform.python_version()},
-            {"check": "mplang-core", "status": "ok", "detail": mplang_core.__version__},
-        ]
-    )
-    for row in found:
-        name = f"{row['distribution']} ({row['name']} in {row['group']})"
-        status = "failed" if row["status"] == "failed" else "ok"
-        checks.append({"check": name, "status": status, "detail": row["reason"] or row["version"]})
-    if not found:
-        checks.append(
-            {
-                "check": "plugins",
-                "status": "failed",
-                "detail": "none is installed; try: pip install mplang-simulator mplang-jax",
-            }
-        )
+    checks = examine()
     _show(checks, as_json)
     if any(check["status"] == "failed" for check in checks):
         raise typer.Exit(1)
@@ -113,3 +108,7 @@ def main() -> None:
     except MPLangError as error:
         typer.echo(f"mplang: {error}", err=True)
         sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -14,7 +14,7 @@ from mplang_core.runtime import Codec, Kernel, Role
 from mplang_core.simp.backend import BackendSpec
 from mplang_core.types import BaseType
 
-__all__ = ["Dialect", "KernelSpec", "hookimpl"]
+__all__ = ["Check", "Dialect", "KernelSpec", "hookimpl"]
 
 PROJECT = "mplang"
 hookspec = pluggy.HookspecMarker(PROJECT)
@@ -46,6 +46,21 @@ class KernelSpec:
     opcodes: Sequence[str]
     kernel: Kernel
     role: Role = "worker"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What ``mplang doctor`` found out.
+
+    Attributes:
+        name: what was looked at.
+        ok: whether it is as it should be.
+        detail: what was found; and if it is not ok, what to do.
+    """
+
+    name: str
+    ok: bool
+    detail: str = ""
 
 
 @hookspec
@@ -116,5 +131,23 @@ def mplang_backends() -> Sequence[BackendSpec]:
         @hookimpl
         def mplang_backends():
             return [BackendSpec("simulator", Simulator, "All parties in this process.")]
+    """
+    raise NotImplementedError
+
+
+@hookspec
+def mplang_doctor() -> Sequence[Check]:
+    """Look whether the plugin can work here; called by ``mplang doctor`` only, so it may import.
+
+    That its dependencies are there in the versions that its package asks for is checked
+    already.
+
+    Example::
+
+        @hookimpl
+        def mplang_doctor():
+            import engine
+
+            return [Check("engine has channels", hasattr(engine, "channels"), engine.__version__)]
     """
     raise NotImplementedError

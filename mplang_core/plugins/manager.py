@@ -183,7 +183,7 @@ class PluginManager:
         try:
             self._hooks.check_pending()
         except pluggy.PluginValidationError as error:
-            known = ", ".join(_EXPECTED)
+            known = ", ".join([*_EXPECTED, "mplang_doctor"])
             raise PluginLoadError(f"{error}; the hooks are {known}") from error
 
     def _call(self, hook: str, module: Any) -> list[Any]:
@@ -199,6 +199,23 @@ class PluginManager:
                         f"{hook} returns a list of {_WHAT[hook]}, got a {type(item).__name__} in it"
                     )
             found += result
+        return found
+
+    def doctor(self) -> list[tuple[str, hookspecs.Check]]:
+        """Return what each loaded plugin says of itself, with its distribution."""
+        found = []
+        for name, module in self._hooks.list_name_plugin():
+            distribution = name.partition(":")[0]
+            ask = getattr(module, "mplang_doctor", None)
+            if ask is None:
+                continue
+            try:
+                checks = list(ask())
+                if not all(isinstance(check, hookspecs.Check) for check in checks):
+                    raise TypeError("mplang_doctor returns a list of Check")
+            except Exception as error:
+                checks = [hookspecs.Check("its checks", False, f"{type(error).__name__}: {error}")]
+            found += [(distribution, check) for check in checks]
         return found
 
     def _add(self, contributed: dict[str, list[Any]], record: PluginRecord) -> None:

@@ -10,10 +10,12 @@ import sys
 import pytest
 import toy
 from typer.testing import CliRunner
+from wheels import install, make_wheel
 
 import mplang_core as mp
 from mplang_core import introspect
 from mplang_core.cli import app
+from mplang_core.doctor import examine
 from mplang_core.errors import PluginLoadError
 
 OURS = ["mplang-jax", "mplang-simulator", "mplang-spu"]
@@ -104,6 +106,58 @@ def test_the_command_describes_an_op():
     assert "single_rank" in runner.invoke(app, ["describe", "jax.compile"]).output
     facts = json.loads(runner.invoke(app, ["describe", "jax.compile", "--json"]).output)
     assert facts["name"] == "jax.compile"
+
+
+@pytest.mark.needs("jax", "spu", "crypto")
+def test_the_doctor_asks_each_plugin():
+    rows = examine()
+    assert not [row for row in rows if row["status"] == "failed"]
+    told = {(row["package"], row["check"]) for row in rows}
+    assert ("mplang-jax", "a function compiles and runs") in told
+    assert ("mplang-spu", "libspu has channels") in told
+    assert ("mplang-crypto", "AES-256-GCM works") in told
+    assert {("mplang-core", "version"), ("mplang-jax", "version")} <= told
+
+
+def test_the_doctor_says_what_is_missing_and_what_does_not_fit(tmp_path):
+    requires = ("mplang-core>=0.1", "numpy<1", "no-such-package>=2", "pytest; extra == 'test'")
+    source = """
+        from mplang_core.plugins import hookimpl
+
+        @hookimpl
+        def mplang_doctor():
+            raise OSError("no device")
+        """
+    wheel = make_wheel(
+        tmp_path, "mplang-ill", "ill", source, {"mplang.frontends": ["ill"]}, requires
+    )
+    install(tmp_path / "here", wheel)
+    command = [sys.executable, "-m", "mplang_core.cli", "doctor", "--json"]
+    env = {**os.environ, "PYTHONPATH": str(tmp_path / "here")}
+    done = subprocess.run(command, capture_output=True, text=True, env=env)
+    assert done.returncode == 1
+    rows = [row for row in json.loads(done.stdout) if row["package"] == "mplang-ill"]
+    assert [(row["check"], row["status"]) for row in rows] == [
+        ("version", "failed"),
+        ("its checks", "failed"),
+    ]
+    assert "needs numpy<1, found" in rows[0]["detail"]
+    assert "needs no-such-package, which is missing; pip install" in rows[0]["detail"]
+    assert rows[1]["detail"] == "OSError: no device"
+
+
+@pytest.mark.needs("jax")
+def test_the_shell_completes_families_and_ops():
+    words = {"ops ": "jax", "describe jax.": "jax.compile"}
+    for typed, completed in words.items():
+        env = {
+            "_MPLANG_COMPLETE": "complete_bash",
+            "COMP_WORDS": f"mplang {typed}",
+            "COMP_CWORD": "2",
+        }
+        command = [os.path.join(os.path.dirname(sys.executable), "mplang")]
+        done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **env})
+        assert completed in done.stdout.split()
 
 
 def test_the_command_tells_errors_in_a_line():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mplang_core.feop import Feop
-from mplang_core.plugins import Dialect, KernelSpec, hookimpl
+from mplang_core.plugins import Check, Dialect, KernelSpec, hookimpl
 from mplang_crypto import kernels, ops, types
 
 
@@ -46,3 +46,17 @@ def mplang_kernels() -> Sequence[KernelSpec]:
         KernelSpec(["crypto.decrypt"], kernels.decrypt),
         KernelSpec(["crypto.hash"], kernels.hash),
     ]
+
+
+@hookimpl
+def mplang_doctor() -> Sequence[Check]:
+    """Encrypt and decrypt."""
+    from cryptography import __version__
+    from cryptography.hazmat.backends.openssl.backend import backend
+
+    from mplang_crypto import primitives
+
+    key, nonce = primitives.random_bytes(32), primitives.random_bytes(12)
+    plain = primitives.open_sealed(key, nonce, primitives.seal(key, nonce, b"x", b""), b"")
+    detail = f"cryptography {__version__}, {backend.openssl_version_text()}"
+    return [Check("AES-256-GCM works", plain == b"x", detail)]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from mplang_core.device import DeviceKind
 from mplang_core.feop import Feop
-from mplang_core.plugins import Dialect, KernelSpec, hookimpl
+from mplang_core.plugins import Check, Dialect, KernelSpec, hookimpl
 from mplang_spu import device, kernels, ops
 
 
@@ -43,3 +43,13 @@ def mplang_kernels() -> Sequence[KernelSpec]:
 def mplang_devices() -> Sequence[DeviceKind]:
     """Provide the device kind ``SPU``."""
     return [device.SPU]
+
+
+@hookimpl
+def mplang_doctor() -> Sequence[Check]:
+    """Look at the build of libspu."""
+    import spu
+
+    there = hasattr(spu.libspu.link, "create_with_channels")
+    advice = "" if there else "; pip install 'spu>=0.10.0.dev20251211'"
+    return [Check("libspu has channels", there, f"spu {spu.__version__}{advice}")]
