@@ -24,6 +24,9 @@ class Namespace(Generic[T]):
         what: what the things are, for messages (``"op"``, ``"kernel"``).
         fallback: another namespace of the same kind, asked where this one has no entry.
 
+    Attributes:
+        version: changes whenever something is added or removed.
+
     Example:
         >>> colours = Namespace[int]("colour")
         >>> colours.add("red", 0xFF0000, provider="mplang-core")
@@ -38,6 +41,7 @@ class Namespace(Generic[T]):
         self._lock = threading.RLock()
         self._resolver: Callable[[str], None] | None = None
         self._known: Callable[[], list[str]] = list
+        self.version = 0
 
     def set_resolver(
         self,
@@ -77,11 +81,13 @@ class Namespace(Generic[T]):
                     f"{provider} brings another; uninstall one of them, or rename one"
                 )
             self._items[name] = (item, provider)
+            self.version += 1
 
     def remove(self, name: str) -> None:
         """Forget a name; nothing happens if it is unknown."""
         with self._lock:
             self._items.pop(name, None)
+            self.version += 1
 
     def provided_by(self, providers: set[str]) -> set[str]:
         """Return the names that came from certain providers."""

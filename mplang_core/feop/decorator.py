@@ -14,7 +14,7 @@ from mplang_core.feop.meta import FeMeta
 from mplang_core.feop.program import FeProgram, PFunction, flatten
 from mplang_core.feop.registry import registry
 from mplang_core.feop.state import FeState, state_of
-from mplang_core.ir import Attr, OpDef, Operation, op_defs
+from mplang_core.ir import Attr, Effects, OpDef, Operation, op_defs
 from mplang_core.ir.graph import AnyType
 from mplang_core.ir.opdef import REQUIRED
 from mplang_core.ir.source import at
@@ -79,7 +79,9 @@ def meta_of(op: Any) -> FeMeta:
     return cast(FeMeta, op.__feop_meta__)
 
 
-def simple_op(name: str, **fields: Any) -> Callable[[Callable[..., Any]], Feop]:
+def simple_op(
+    name: str, *, effects: Effects = Effects.ANY, **fields: Any
+) -> Callable[[Callable[..., Any]], Feop]:
     """Declare an op and its feop at once, by one function over types.
 
     The function takes the base types of the operands by position and the attributes by
@@ -93,6 +95,7 @@ def simple_op(name: str, **fields: Any) -> Callable[[Callable[..., Any]], Feop]:
 
     Args:
         name: ``family.op``; also the opcode.
+        effects: what it does beyond its results; passes leave it alone unless told.
         **fields: further fields of :class:`~mplang_core.feop.FeMeta`.
 
     Example:
@@ -118,7 +121,8 @@ def simple_op(name: str, **fields: Any) -> Callable[[Callable[..., Any]], Feop]:
             types = [cast(BaseType, value.type) for value in op.inputs]
             return flatten(apply(types, dict(op.attrs)))[0]
 
-        op_def = OpDef(name, infer, attrs=attrs, doc=inspect.getdoc(fn) or "")
+        doc = inspect.getdoc(fn) or ""
+        op_def = OpDef(name, infer, attrs=attrs, doc=doc, effects=effects)
         op_defs.add(name, op_def, provider=fn.__module__.partition(".")[0], override=_again(fn))
 
         @feop(name=name, **{"dialects": (name.partition(".")[0],), **fields})

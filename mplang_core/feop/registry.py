@@ -32,6 +32,15 @@ class Registry:
         self.feops.set_resolver(load)
         self._load_all = load_all
 
+    def load_all(self) -> int:
+        """Load all plugins that bring feops.
+
+        Returns:
+            A number that changes whenever a feop is added or removed.
+        """
+        self._load_all()
+        return self.feops.version
+
     def register(self, op: Feop, *, provider: str | None = None) -> None:
         """Add a feop. The same object again does nothing; so does redefining it in place.
 
@@ -87,7 +96,7 @@ class Registry:
         return [op for op in self._all(family) if predicate is None or predicate(op.__feop_meta__)]
 
     def _all(self, family: str | None) -> Iterable[Feop]:
-        self._load_all()
+        self.load_all()
         for _, op in self.feops:
             if family is None or op.__feop_meta__.family == family:
                 yield op

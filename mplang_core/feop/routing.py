@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
 from itertools import zip_longest
@@ -79,13 +80,8 @@ def compiler_for(kind: str, members: int, types: Sequence[BaseType]) -> Feop:
     Raises:
         FeCapabilityError: no installed frontend does, or several do.
     """
-    compilers = registry.find(predicate=lambda meta: meta.op_kind == "compiler")
-    fitting = [
-        op
-        for op in compilers
-        if not unmet(meta_of(op), kind, members) and not misfit(meta_of(op), members)
-    ]
-    taking = [op for op in fitting if _takes(meta_of(op), types)]
+    compilers = _compilers(registry.load_all(), kind, members)
+    taking = [op for op in compilers if _takes(meta_of(op), types)]
     if len(taking) == 1:
         return taking[0]
     shown = ", ".join(map(str, types)) or "no operands"
@@ -95,11 +91,22 @@ def compiler_for(kind: str, members: int, types: Sequence[BaseType]) -> Feop:
             f"several frontends compile a function of ({shown}) for a {kind}: {names}; "
             "call the one that you mean, and pass what it gives"
         )
-    known = ", ".join(meta_of(op).name for op in compilers) or "none"
+    everywhere = registry.find(predicate=lambda meta: meta.op_kind == "compiler")
+    known = ", ".join(meta_of(op).name for op in everywhere) or "none"
     raise FeCapabilityError(
         f"no frontend compiles a Python function of ({shown}) for a {kind} of {members}; "
         f"compilers here: {known}. For functions of arrays: pip install mplang-jax"
     )
+
+
+@functools.lru_cache(maxsize=256)
+def _compilers(version: int, kind: str, members: int) -> list[Feop]:
+    """Return the compilers for a device, as long as no feop is added or removed."""
+    return [
+        op
+        for op in registry.find(predicate=lambda meta: meta.op_kind == "compiler")
+        if not unmet(meta_of(op), kind, members) and not misfit(meta_of(op), members)
+    ]
 
 
 def _takes(meta: FeMeta, types: Sequence[BaseType]) -> bool:

@@ -87,6 +87,7 @@ class PluginManager:
         self._hooks = pluggy.PluginManager(hookspecs.PROJECT)
         self._hooks.add_hookspecs(hookspecs)
         self._lock = threading.RLock()
+        self._all_loaded = False
         self._found: list[tuple[EntryPoint, PluginRecord]] | None = None
 
     def records(self) -> list[PluginRecord]:
@@ -120,12 +121,15 @@ class PluginManager:
         Raises:
             PluginError: one failed, and ``MPLANG_STRICT_PLUGINS`` is set.
         """
+        if self._all_loaded:
+            return
         for name in sorted({r.name for r in self.records() if r.group == FRONTENDS}):
             try:
                 self._load_name(FRONTENDS, name)
             except PluginError:
                 if os.environ.get(STRICT, "") not in ("", "0"):
                     raise
+        self._all_loaded = True
 
     def _load_name(self, group: str, name: str) -> None:
         named = [

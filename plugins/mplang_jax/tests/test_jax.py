@@ -105,6 +105,39 @@ PROGRAM = """
 """
 
 
+def test_a_jitted_function_is_traced_once_for_a_signature():
+    traces = []
+
+    @jax.jit
+    def fn(x, n):
+        traces.append(n)
+        return x * n
+
+    signature = mp.FeSignature((mp.TensorType("f32", (3,)),), {"n": 2})
+    first = jax_compile(fn, signature)
+    count = len(traces)
+    assert jax_compile(fn, signature) is first
+    assert len(traces) == count
+    others = [
+        mp.FeSignature((mp.TensorType("f32", (4,)),), {"n": 2}),
+        mp.FeSignature((mp.TensorType("f64", (3,)),), {"n": 2}),
+        mp.FeSignature((mp.TensorType("f32", (3,)),), {"n": 2.0}),
+        mp.FeSignature((mp.TensorType("f32", (3,)),), {"n": True}),
+        mp.FeSignature((mp.TensorType("f32", (3,)), 2)),
+    ]
+    codes = [jax_compile(fn, other).pfunc for other in others]
+    assert len({repr(pfunc) for pfunc in [first.pfunc, *codes]}) == 5  # 2 by position, or by name
+
+
+def test_a_function_that_may_have_changed_is_traced_anew():
+    factor = 2
+    fn = lambda x: x * factor  # noqa: E731
+    signature = mp.FeSignature((mp.TensorType("f32", (3,)),))
+    first = jax_compile(fn, signature)
+    factor = 3
+    assert jax_compile(fn, signature).pfunc.attrs["code"] != first.pfunc.attrs["code"]
+
+
 def test_the_same_bytes_in_two_processes_from_other_lines_with_other_hash_seeds():
     seen = set()
     for seed, blank in (("0", ""), ("1", "\n\n\n")):

@@ -33,7 +33,8 @@ def jax_compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
     The same function and signature give the same bytes in every process. Arrays that the
     function closes over, its jitted functions included, become operands (``consts``), so no
     data is in the code. If an operand or such an array has 64 bits, the whole function is
-    compiled with 64-bit types; nothing is narrowed.
+    compiled with 64-bit types; nothing is narrowed. A jitted function is compiled once for a
+    signature, and then reused.
 
     Args:
         fn: a function that JAX can trace.
@@ -51,6 +52,17 @@ def jax_compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
         >>> print(program.pfunc.fn_type, *program.pfunc.outs_info)
         jax.run f32[]
     """
+    from mplang_jax.reuse import key_of
+
+    key = key_of(fn, signature)
+    if key is None:
+        return _compile(fn, signature)
+    state = jax_compile.__get_state__()
+    made: FeProgram = state.get_or_make(key, lambda: _compile(fn, signature))
+    return made
+
+
+def _compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
     import jax
 
     from mplang_jax import ops, stablehlo

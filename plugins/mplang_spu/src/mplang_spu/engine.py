@@ -6,9 +6,9 @@ import contextlib
 import functools
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextvars import ContextVar
 from typing import Any
 
+import jax
 import spu.libspu as libspu
 from spu.api import Io, Runtime
 
@@ -27,14 +27,14 @@ def _quiet() -> None:
 _quiet()
 
 
-_for_spu: ContextVar[bool] = ContextVar("mplang_spu_lowering", default=False)
+_for_spu = jax.make_user_context(False)  # JAX's caches, and those of jax.compile, tell it apart
 
 
 def _let_sorts_be_plain() -> None:
     from jax._src.lax import lax
 
     original: Any = lax._canonicalize_float_for_sort
-    lax._canonicalize_float_for_sort = lambda x: x if _for_spu.get() else original(x)
+    lax._canonicalize_float_for_sort = lambda x: x if _for_spu.value else original(x)
 
 
 _let_sorts_be_plain()
@@ -46,11 +46,8 @@ def sortable() -> Iterator[None]:
 
     SPU cannot run that.
     """
-    token = _for_spu.set(True)
-    try:
+    with _for_spu(True):
         yield
-    finally:
-        _for_spu.reset(token)
 
 
 @functools.lru_cache(maxsize=CACHED)

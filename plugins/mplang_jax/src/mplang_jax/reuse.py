@@ -1,0 +1,47 @@
+"""When a program that was compiled before may be used again. Imports JAX."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Hashable
+from types import BuiltinFunctionType
+from typing import Any
+
+import jax
+from jax._src.config import trace_context
+
+from mplang_core import FeSignature
+from mplang_core.feop import flatten
+from mplang_core.types import BaseType
+
+__all__ = ["key_of"]
+
+_JITTED: type = type(jax.jit(lambda: None))
+_LITERALS = (bool, int, float, complex, str, bytes, type(None))
+
+
+def key_of(fn: Callable[..., Any], signature: FeSignature) -> Hashable | None:
+    """Return what a program depends on, or ``None`` where that cannot be told.
+
+    A jitted function is taken for what it was when it was first called, as JAX itself does; a
+    function of JAX, or an operator, is always the same. Any other function may have changed
+    what it closes over, and is traced each time.
+    """
+    if not _is_fixed(fn):
+        return None
+    leaves, spec = flatten((signature.args, dict(signature.kwargs)))
+    if not all(isinstance(leaf, BaseType) or type(leaf) in _LITERALS for leaf in leaves):
+        return None
+    shown = tuple(
+        leaf if isinstance(leaf, BaseType) else (type(leaf), repr(leaf)) for leaf in leaves
+    )
+    return (weakref.ref(fn), spec, shown, trace_context())
+
+
+def _is_fixed(fn: Any) -> bool:
+    if isinstance(fn, _JITTED):
+        return True
+    if isinstance(fn, BuiltinFunctionType):
+        return fn.__module__ == "_operator"
+    module = getattr(fn, "__module__", None) or ""
+    return module.partition(".")[0] == "jax" and getattr(fn, "__closure__", None) is None
