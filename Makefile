@@ -2,7 +2,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
-PLUGINS := mplang_simulator mplang_jax mplang_spu mplang_crypto
+PLUGINS := mplang_simulator mplang_jax mplang_spu mplang_crypto mplang_ibis
 PACKAGES := -e ".[dev,examples]" $(foreach p,$(PLUGINS),-e plugins/$(p))
 SOURCES := mplang_core $(foreach p,$(PLUGINS),plugins/$(p)/src/$(p))
 CORE := .venv-core

@@ -19,6 +19,7 @@ from mplang_core.edsl import (
 from mplang_core.edsl.tracer import TraceVar, is_literal, literal_type, read_args
 from mplang_core.errors import ConfigError, DisclosureError, TraceError
 from mplang_core.feop import flatten, unflatten
+from mplang_core.ir import Program
 from mplang_core.ir.source import at
 from mplang_core.runtime import Listener
 from mplang_core.simp.backend import get_backend
@@ -76,8 +77,9 @@ class CompiledFunction:
     def __repr__(self) -> str:
         return f"<CompiledFunction {self.fn.__name__!r}, traced {len(self._traced)} times>"
 
-    def compiler_ir(self) -> str:
-        """Return the program as text.
+    @property
+    def program(self) -> Program:
+        """The program.
 
         Raises:
             TraceError: it was not traced yet, or for several kinds of arguments.
@@ -85,9 +87,13 @@ class CompiledFunction:
         if len(self._traced) != 1:
             raise TraceError(
                 f"{at()}{self.fn.__name__} was traced for {len(self._traced)} kinds of arguments; "
-                "compile it with the arguments, or use .trace(None, *args).compiler_ir()"
+                "compile it with the arguments, or use .trace(None, *args).program"
             )
-        return next(iter(self._traced.values())).compiler_ir()
+        return next(iter(self._traced.values())).program
+
+    def compiler_ir(self) -> str:
+        """Return the program as text; see :attr:`program`."""
+        return str(self.program)
 
 
 def compile(

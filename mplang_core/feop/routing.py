@@ -16,7 +16,7 @@ from mplang_core.feop.program import FeBuilder, FeProgram, flatten
 from mplang_core.feop.registry import registry
 from mplang_core.ir.attrs import normalize
 from mplang_core.ir.code import unpack
-from mplang_core.types import BaseType
+from mplang_core.types import BaseType, TensorType
 
 __all__ = ["check_same", "compiler_for", "fe_materialize", "misfit", "unmet"]
 
@@ -111,6 +111,8 @@ def _compilers(version: int, kind: str, members: int) -> list[Feop]:
 
 def _takes(meta: FeMeta, types: Sequence[BaseType]) -> bool:
     kinds = {spec.kind.lower() for spec in meta.inputs}
+    if not types:  # a function of nothing makes arrays
+        return not kinds or TensorType.name in kinds
     return not kinds or all(kind.name.lower() in kinds for kind in types)
 
 

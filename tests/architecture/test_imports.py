@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-HEAVY = ("jax", "ibis", "spu", "duckdb", "pandas", "httpx", "fastapi")
+HEAVY = ("jax", "ibis", "spu", "duckdb", "pyarrow", "sqlglot", "pandas", "httpx", "fastapi")
 
 
 def loaded_after(source: str) -> set[str]:

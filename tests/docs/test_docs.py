@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
-PACKAGES = ["mplang_core", "mplang_simulator", "mplang_jax", "mplang_spu", "mplang_crypto"]
+PACKAGES = ["mplang_core", "mplang_simulator", "mplang_jax", "mplang_spu", "mplang_crypto", "mplang_ibis"]
 DOCUMENTS = sorted(
     path.relative_to(ROOT)
     for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("plugins/*/README.md")]
 )
 
 
-pytestmark = pytest.mark.needs("jax", "spu", "crypto")
+pytestmark = pytest.mark.needs("jax", "spu", "crypto", "ibis")
 
 
 def modules():

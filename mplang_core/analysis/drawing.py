@@ -1,0 +1,233 @@
+"""Lays a program out: a lane per party, each op below what it depends on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from mplang_core.analysis.shapes import Edge, Group, Node
+from mplang_core.analysis.sizes import payload
+from mplang_core.analysis.source import line_of, program_of
+from mplang_core.analysis.traits import base_of
+from mplang_core.analysis.view import GraphView
+from mplang_core.ir import AnyType, Graph, Location, Operation, Program, Value
+from mplang_core.mask import Mask
+from mplang_core.types import Form, MPType
+
+__all__ = ["graph"]
+
+Kind = Literal["input", "run", "move", "join", "region", "output"]
+
+
+def graph(program: Any) -> GraphView:
+    """Draw a program: as text, as Mermaid, as a page; whole, or as one party sees it.
+
+    Args:
+        program: a program, or a function that was traced or compiled.
+
+    Raises:
+        TraceError: it is no program.
+        VerifyError: the program breaks a rule.
+
+    Example:
+        >>> import mplang_core as mp
+        >>> program = mp.parse('''
+        ... program "demo" on {0, 1} (%0: f32[3]@{0}) {
+        ...   %1 = simp.shuffle_static(%0) {routing = [[1, 0]]} : f32[3]@{1} at "demo.py:7"
+        ...   return %1
+        ... }''')
+        >>> print(graph(program))
+        demo on {0, 1}
+           0 {0}        input 0 : f32[3]@{0}
+           1 0->1       move(0) : f32[3]@{1} at demo.py:7
+           2 {1}        output 0(1)
+        >>> print(graph(program).party(1))
+        demo on {0, 1}, as party 1 sees it
+           1 0->1       receive from 0 : f32[3]@{1} at demo.py:7
+           2 {1}        output 0(1)
+    """
+    found = program_of(program)
+    return _Layout(found).view()
+
+
+class _Layout:
+    """Places nodes as it walks.
+
+    Attributes:
+        free: per lane the first row that has room.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.nodes: list[Node] = []
+        self.edges: list[Edge] = []
+        self.groups: list[Group] = []
+        self.free = dict.fromkeys(program.mask, 0)
+
+    def view(self) -> GraphView:
+        made = self.program.graph
+        env: dict[Value, tuple[int, ...]] = {}
+        for i, value in enumerate(made.inputs):
+            env[value] = (self._place("input", f"input {i}", self._holders(value), [value]),)
+        given = self._walk(made, env, 0, None)
+        for i, (value, sources) in enumerate(zip(made.outputs, given, strict=True)):
+            parties = self._holders(value)
+            node = self._place("output", f"output {i}", parties, [], after=sources)
+            self._connect(sources, node, value, parties)
+        return GraphView(
+            f"{self.program.name} on {self.program.mask}",
+            tuple(self.program.mask),
+            tuple(self.nodes),
+            tuple(self.edges),
+            tuple(self.groups),
+        )
+
+    def _walk(
+        self,
+        body: Graph,
+        env: dict[Value, tuple[int, ...]],
+        depth: int,
+        around: Location | None,
+    ) -> list[tuple[int, ...]]:
+        """Place the ops of a graph; return per output the nodes that it may come from."""
+        for op in body.ops:
+            line, taken = line_of(op, around), [env[value] for value in op.inputs]
+            node = self._op(op, [id for nodes in taken for id in nodes], line, depth)
+            for value, nodes in zip(op.inputs, taken, strict=True):
+                self._connect(nodes, node, value, self._sources(op))
+            env.update(dict.fromkeys(op.outputs, (node,)))
+            if _kind(op) == "region":
+                env.update(self._regions(op, node, taken, depth, line))
+        return [env[value] for value in body.outputs]
+
+    def _op(self, op: Operation, after: Sequence[int], line: Location | None, depth: int) -> int:
+        kind = _kind(op)
+        if kind == "region":
+            self._barrier()
+        return self._place(
+            kind,
+            _label(op),
+            self._takers(op),
+            op.outputs,
+            after=after,
+            line=line,
+            depth=depth,
+            routing=op.attrs["routing"] if op.opcode == "simp.shuffle_static" else (),
+        )
+
+    def _regions(
+        self,
+        op: Operation,
+        node: int,
+        taken: Sequence[tuple[int, ...]],
+        depth: int,
+        line: Location | None,
+    ) -> dict[Value, tuple[int, ...]]:
+        """Place the regions one below the other; return where the op's results come from."""
+        found: dict[Value, tuple[int, ...]] = dict.fromkeys(op.outputs, (node,))
+        for name, region in op.regions.items():
+            self._barrier()
+            first = max(self.free.values())
+            size = len(region.inputs)  # the last operands; a predicate stands before them
+            given = taken[-size:] if 0 < size <= len(taken) else [(node,)] * size
+            inner = dict(zip(region.inputs, given, strict=True))
+            outs = self._walk(region, inner, depth + 1, line)
+            self._barrier()
+            last = max(self.free.values()) - 1
+            if last >= first:
+                self.groups.append(Group(f"{op.opcode} {name}", first, last, depth))
+            if len(outs) == len(op.outputs) and name != "cond":
+                for value, nodes in zip(op.outputs, outs, strict=True):
+                    found[value] = tuple(dict.fromkeys((*found[value], *nodes)))
+        return found
+
+    def _place(
+        self,
+        kind: Kind,
+        label: str,
+        parties: Mask,
+        gives: Sequence[Value],
+        *,
+        after: Sequence[int] = (),
+        line: Location | None = None,
+        depth: int = 0,
+        routing: tuple[tuple[int, int], ...] = (),
+    ) -> int:
+        lanes = [rank for rank in self.free if parties.first <= rank <= max(parties)]
+        row = max(
+            [self.free[rank] for rank in lanes] + [self.nodes[node].row + 1 for node in after]
+        )
+        self.free.update(dict.fromkeys(lanes, row + 1))
+        types = ", ".join(_short(value.type) for value in gives)
+        id, where, ranks = len(self.nodes), str(line or ""), tuple(parties)
+        self.nodes.append(Node(id, kind, label, types, where, ranks, routing, row, depth))
+        return id
+
+    def _connect(self, sources: Sequence[int], node: int, value: Value, parties: Mask) -> None:
+        at = tuple(self._holders(value) & parties)
+        kind = base_of(value.type)
+        for source in dict.fromkeys(sources):
+            self.edges.append(Edge(source, node, _short(value.type), kind.form.value, at))
+
+    def _barrier(self) -> None:
+        self.free = dict.fromkeys(self.free, max(self.free.values()))
+
+    # -- who takes part
+
+    def _holders(self, value: Value) -> Mask:
+        pmask = value.type.pmask if isinstance(value.type, MPType) else None
+        return self.program.mask if pmask is None else pmask
+
+    def _takers(self, op: Operation) -> Mask:
+        """Return who takes part in an op."""
+        match op.opcode:
+            case "simp.constant" | "simp.pcall_static":
+                parties: Mask = op.attrs["parties"]
+                return parties
+            case "simp.shuffle_static":
+                return Mask.from_ranks(rank for way in op.attrs["routing"] for rank in way)
+            case "simp.converge":
+                return self._holders(op.outputs[0])
+        return self.program.mask
+
+    def _sources(self, op: Operation) -> Mask:
+        """Return at whom the operands of an op are used."""
+        if op.opcode == "simp.shuffle_static":
+            return Mask.from_ranks(frm for _, frm in op.attrs["routing"])
+        return self._takers(op)
+
+
+def _kind(op: Operation) -> Kind:
+    if op.opcode in ("simp.shuffle_static", "simp.shuffle_dynamic"):
+        return "move"
+    if op.opcode == "simp.converge":
+        return "join"
+    return "region" if op.regions and not _is_pcall(op) else "run"
+
+
+def _is_pcall(op: Operation) -> bool:
+    return op.opcode in ("simp.pcall_static", "simp.pcall_dynamic")
+
+
+def _label(op: Operation) -> str:
+    if _is_pcall(op):
+        counted = Counter(inner.opcode for inner in op.regions["do"].ops)
+        return ", ".join(f"{name} ×{n}" if n > 1 else name for name, n in counted.items()) or "pass"
+    match op.opcode:
+        case "simp.shuffle_static":
+            return "move"
+        case "simp.shuffle_dynamic":
+            return "move to whoever asks"
+        case "func.call":
+            return f"call {op.attrs['name']}"
+    return op.opcode.removeprefix("simp.")
+
+
+def _short(kind: AnyType) -> str:
+    """Return a type without what only its plugin cares about."""
+    base = base_of(kind)
+    text = str(base) if base.form is Form.PLAIN else f"{base.form.value} of {payload(base)}"
+    if not isinstance(kind, MPType):
+        return text
+    return f"{text}@{'?' if kind.pmask is None else kind.pmask}"

@@ -1,0 +1,361 @@
+"""Whose data flows where: an abstract run of a program, over taints instead of values."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import or_
+from typing import Literal, TypeAlias
+
+from mplang_core.analysis import traits
+from mplang_core.analysis.source import line_of
+from mplang_core.ir import Graph, Location, Operation, Program, Value
+from mplang_core.mask import Mask
+from mplang_core.types import BaseType, DType, Form, MPType, TensorType
+
+__all__ = ["Event", "Flow", "Taint", "What"]
+
+What: TypeAlias = Literal["move", "reveal", "predicate", "index", "result"]
+
+Piece: TypeAlias = tuple[tuple[int, int], int]
+"""A share: which secret it is of, and which one of its shares it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    """What flowed into the copy of a value that one party holds.
+
+    Attributes:
+        sources: per private datum the parties that know it from the beginning.
+        pieces: the shares that it may be; of a value that is no share, nothing.
+    """
+
+    sources: frozenset[Mask] = frozenset()
+    pieces: frozenset[Piece] = frozenset()
+
+    def __or__(self, other: Taint) -> Taint:
+        return Taint(self.sources | other.sources, self.pieces | other.pieces)
+
+    @property
+    def parties(self) -> Mask:
+        """The parties whose data it is."""
+        return reduce(or_, self.sources, Mask())
+
+    def news_to(self, rank: int | None) -> Mask:
+        """Return the parties whose data a party did not know; to the host all is news."""
+        return reduce(or_, (s for s in self.sources if rank not in s), Mask())
+
+    def made_of(self) -> Taint:
+        """Return the taint of something that is made of it, and is no share."""
+        return Taint(self.sources)
+
+
+Fact: TypeAlias = Mapping[int, Taint]
+"""Per holder of a value the taint of its copy."""
+
+NOTHING = Taint()
+
+
+def _union(taints: Sequence[Taint]) -> Taint:
+    return reduce(or_, taints, NOTHING)
+
+
+def _merge(facts: Sequence[Fact]) -> Fact:
+    """Join facts of which each party's copy may come."""
+    ranks = sorted({rank for fact in facts for rank in fact})
+    return {rank: _union([fact[rank] for fact in facts if rank in fact]) for rank in ranks}
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something of a program that another party learns of.
+
+    Attributes:
+        what: a ``move`` of a value; a ``reveal``, by which something protected becomes plain
+            at a party; a ``predicate`` that parties compare; the ``index`` by which a party
+            asks for a value; a ``result`` that the host may fetch.
+        sender: the party that sends; nobody in a reveal.
+        receiver: the party that receives or reveals; ``None`` for the host.
+        type: what crosses.
+        taint: what flowed into it.
+        location: the user's line.
+        when: how often, as far as that is not once.
+        sent: whether a message carries it.
+    """
+
+    what: What
+    sender: int | None
+    receiver: int | None
+    type: BaseType
+    taint: Taint
+    location: Location | None
+    when: tuple[str, ...]
+    sent: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """Where the walk is: who runs it, under whose influence, at which line, how often."""
+
+    parties: Mask
+    control: Taint = NOTHING
+    location: Location | None = None
+    when: tuple[str, ...] = ()
+
+    def at(self, op: Operation) -> _Scope:
+        return dataclasses.replace(self, location=line_of(op, self.location))
+
+    def among(self, parties: Mask) -> _Scope:
+        return dataclasses.replace(self, parties=parties)
+
+    def under(self, control: Taint, when: str) -> _Scope:
+        scopes = self.when if when in self.when else (*self.when, when)
+        return dataclasses.replace(self, control=self.control | control, when=scopes)
+
+
+BOOL = TensorType(DType.BOOL)
+
+
+@dataclass(slots=True)
+class Flow:
+    """The flow of data through a verified program.
+
+    Args:
+        program: the program.
+        uniform_inputs: whether a plain input of several parties is the same at all of them,
+            and so known to all of them from the beginning; else each has its own.
+
+    Attributes:
+        events: what others learn of, in the order of the program.
+    """
+
+    program: Program
+    uniform_inputs: bool = True
+    events: list[Event] = field(default_factory=list)
+    _held: dict[int, set[Piece]] = field(default_factory=lambda: defaultdict(set))
+
+    def __post_init__(self) -> None:
+        scope = _Scope(self.program.mask)
+        graph = self.program.graph
+        outs = self._walk(graph, list(map(self._input, graph.inputs)), scope)
+        lines = {value: op.location for op in graph.ops for value in op.outputs}
+        for value, fact in zip(graph.outputs, outs, strict=True):
+            here = dataclasses.replace(scope, location=lines.get(value))
+            for rank, taint in sorted(fact.items()):
+                self._record("result", rank, None, traits.base_of(value.type), taint, here)
+
+    def opened_by(self, event: Event) -> bool:
+        """Tell whether a share comes to a party that has another share of the same secret."""
+        if event.receiver is None:
+            return False
+        held = self._held[event.receiver]
+        return any(
+            secret == other and piece != another
+            for secret, piece in event.taint.pieces
+            for other, another in held
+        )
+
+    # -- where data comes from
+
+    def _input(self, value: Value) -> Fact:
+        assert isinstance(value.type, MPType)
+        world, base, pmask = self.program.mask, value.type.base, value.type.pmask
+        holders = world if pmask is None else pmask
+        if base.form in traits.PROTECTED:  # of an earlier program; it may be anyone's
+            anyone = frozenset(map(Mask.of, world))
+            secret = (id(value), 0)
+            return {rank: Taint(anyone, frozenset([(secret, rank)])) for rank in holders}
+        if pmask is None or not self.uniform_inputs:
+            return {rank: _own(rank) for rank in holders}
+        public = holders == world and len(world) > 1
+        return dict.fromkeys(holders, NOTHING if public else Taint(frozenset([holders])))
+
+    # -- walking
+
+    def _walk(self, graph: Graph, facts: Sequence[Fact], scope: _Scope) -> list[Fact]:
+        env: dict[Value, Fact] = dict(zip(graph.inputs, facts, strict=True))
+        self._hold(env)
+        for op in graph.ops:
+            step = _STEPS.get(op.opcode, Flow._apply)
+            outs = step(self, op, [env[value] for value in op.inputs], scope.at(op))
+            found = dict(zip(op.outputs, outs, strict=True))
+            self._hold(found)
+            env.update(found)
+        return [env[value] for value in graph.outputs]
+
+    def _hold(self, facts: Mapping[Value, Fact]) -> None:
+        """Note which shares are at whom."""
+        for value, fact in facts.items():
+            if traits.base_of(value.type).form is Form.SHARE:
+                for rank, taint in fact.items():
+                    self._held[rank] |= taint.pieces
+
+    def _record(
+        self,
+        what: What,
+        sender: int | None,
+        receiver: int | None,
+        kind: BaseType,
+        taint: Taint,
+        scope: _Scope,
+        *when: str,
+        sent: bool = True,
+    ) -> None:
+        seen = taint | scope.control
+        place, often = scope.location, (*scope.when, *when)
+        self.events.append(Event(what, sender, receiver, kind, seen, place, often, sent))
+
+    # -- ops that stay at a party, or that plugins bring
+
+    def _apply(self, op: Operation, ins: Sequence[Fact], scope: _Scope) -> list[Fact]:
+        """Have each output depend on all operands at the same party; if they mix, of all."""
+        seen = {rank: _union([fact.get(rank, NOTHING) for fact in ins]) for rank in scope.parties}
+        together = len(scope.parties) > 1 and traits.acts_together(op)
+        if together or op.regions:
+            everything = self._regions(op, _union(list(seen.values())), scope)
+            seen = dict.fromkeys(scope.parties, everything)
+        outs = [self._output(op, i, seen) for i in range(len(op.outputs))]
+        for value, out in zip(op.outputs, outs, strict=True):
+            kind = traits.base_of(value.type)
+            if traits.opens(op, kind) or (together and kind.form is Form.PLAIN):
+                for rank, taint in out.items():
+                    self._record("reveal", None, rank, kind, taint, scope, sent=False)
+        return outs
+
+    def _regions(self, op: Operation, taint: Taint, scope: _Scope) -> Taint:
+        """Run the regions of an op of which nothing is known: anything may go anywhere."""
+        inner, mark = scope.under(taint.made_of(), "any number of times"), len(self.events)
+        found = [taint]
+        for region in op.regions.values():
+            fact = dict.fromkeys(scope.parties, taint)
+            for out in self._walk(region, [fact] * len(region.inputs), inner):
+                found += out.values()
+        wider = _union(found)
+        if wider == taint:
+            return taint
+        del self.events[mark:]
+        return self._regions(op, wider, scope)
+
+    def _output(self, op: Operation, i: int, seen: Fact) -> Fact:
+        kind = op.outputs[i].type
+        holders = kind.pmask if isinstance(kind, MPType) else None
+        out = {rank: taint for rank, taint in seen.items() if holders is None or rank in holders}
+        if traits.reads_own_data(op, i):
+            out = {rank: taint | _own(rank) for rank, taint in out.items()}
+        match traits.base_of(kind).form:
+            case Form.PLAIN | Form.KEY:
+                return {rank: taint.made_of() for rank, taint in out.items()}
+            case Form.SHARE:
+                return {rank: _as_share(op, i, rank, taint) for rank, taint in out.items()}
+        return out
+
+    # -- ops of the core
+
+    def _constant(self, op: Operation, ins: Sequence[Fact], scope: _Scope) -> list[Fact]:
+        return [dict.fromkeys(op.attrs["parties"], NOTHING)]
+
+    def _pcall_static(self, op: Operation, ins: Sequence[Fact], scope: _Scope) -> list[Fact]:
+        return self._walk_local(op, ins, scope.among(op.attrs["parties"]))
+
+    def _pcall_dynamic(self, op: Operation, ins: Sequence[Fact], scope: _Scope) -> list[Fact]:
+        everywhere = [rank for rank in scope.parties if all(rank in fact for fact in ins)]
+        return self._walk_local(op, ins, scope.among(Mask.from_ranks(everywhere)))
+
+    def _walk_local(self, op: Operation, ins: Sequence[Fact], scope: _Scope) -> list[Fact]:
+        here = [{rank: fact.get(rank, NOTHING) for rank in scope.parties} for fact in ins]
+        return self._walk(op.regions["do"], here, scope)
+
+    def _shuffle_static(self, op: Operation, ins: Sequence[Fact], scope: _Scope) -> list[Fact]:
+        (src,), kind = ins, traits.base_of(op.inputs[0].type)
+        moved = {}
+        for to, frm in op.attrs["routing"]:
+            moved[to] = src.get(frm, NOTHING)
+            if to != frm:
+                self._record("move", frm, to, kind, moved[to], scope)
+        return [moved]
+
+    def _shuffle_dynamic(self, op: Operation, ins: Sequence[Fact], scope: _Scope) -> list[Fact]:
+        """Anyone may be asked; who is asked, and who is not, learns of the index."""
+        (src, index), kind = ins, traits.base_of(op.inputs[0].type)
+        moved = {}
+        for to, asking in index.items():
+            moved[to] = _union([asking, *src.values()])
+            for other in scope.parties:
+                if other != to:
+                    self._record("index", to, other, BOOL, asking, scope)
+            for frm, taint in src.items():
+                if frm != to:
+                    self._record("move", frm, to, kind, taint, scope, "if asked for")
+        return [moved]
+
+    def _converge(self, op: Operation, ins: Sequence[Fact], scope: _Scope) -> list[Fact]:
+        return [_merge(ins)]
+
+    def _uniform_cond(self, op: Operation, ins: Sequence[Fact], scope: _Scope) -> list[Fact]:
+        pred, *args = ins
+        self._agree(op, pred, scope)
+        inner = scope.under(_union(list(pred.values())), "in a branch")
+        branches = [self._walk(region, args, inner) for region in op.regions.values()]
+        return [_under(_merge(outs), inner.control) for outs in zip(*branches, strict=True)]
+
+    def _while_loop(self, op: Operation, ins: Sequence[Fact], scope: _Scope) -> list[Fact]:
+        """Go round until nothing new flows; what is recorded is of the last turn."""
+        size, mark = len(op.outputs), len(self.events)
+        state, captures = list(ins[:size]), list(ins[size:])
+        inner = scope.under(NOTHING, "per iteration")
+        while True:
+            (pred,) = self._walk(op.regions["cond"], state + captures, inner)
+            self._agree(op, pred, inner)
+            wider = inner.under(_union(list(pred.values())), "per iteration")
+            after = self._walk(op.regions["body"], state + captures, wider)
+            merged = [_merge(pair) for pair in zip(state, after, strict=True)]
+            if merged == state and wider == inner:
+                return [_under(fact, inner.control) for fact in state]
+            del self.events[mark:]
+            state, inner = merged, wider
+
+    def _agree(self, op: Operation, pred: Fact, scope: _Scope) -> None:
+        """Everyone acts on the predicate, so everyone learns it, compared or not."""
+        compared: bool = op.attrs["verify_uniform"]
+        for rank, taint in pred.items():
+            for other in scope.parties:
+                if other != rank:
+                    self._record("predicate", rank, other, BOOL, taint, scope, sent=compared)
+
+    def _call(self, op: Operation, ins: Sequence[Fact], scope: _Scope) -> list[Fact]:
+        return self._walk(op.regions["body"], ins, scope)
+
+
+def _own(rank: int) -> Taint:
+    return Taint(frozenset([Mask.of(rank)]))
+
+
+def _as_share(op: Operation, output: int, rank: int, taint: Taint) -> Taint:
+    """Name a share. Of what is computed on shares, each party has one; else one party all."""
+    if any(traits.base_of(value.type).form is Form.SHARE for value in op.inputs):
+        return Taint(taint.sources, frozenset([((id(op), output), rank)]))
+    if taint.pieces:
+        return taint  # it was encrypted, and is the same share again
+    return Taint(taint.sources, frozenset([((id(op), -1 - rank), output)]))
+
+
+def _under(fact: Fact, control: Taint) -> Fact:
+    return {rank: taint | control for rank, taint in fact.items()}
+
+
+_Step: TypeAlias = Callable[[Flow, Operation, Sequence[Fact], _Scope], list[Fact]]
+
+_STEPS: Mapping[str, _Step] = {
+    "simp.constant": Flow._constant,
+    "simp.pcall_static": Flow._pcall_static,
+    "simp.pcall_dynamic": Flow._pcall_dynamic,
+    "simp.shuffle_static": Flow._shuffle_static,
+    "simp.shuffle_dynamic": Flow._shuffle_dynamic,
+    "simp.converge": Flow._converge,
+    "simp.uniform_cond": Flow._uniform_cond,
+    "simp.while_loop": Flow._while_loop,
+    "func.call": Flow._call,
+}

@@ -1,0 +1,191 @@
+"""Tables as Arrow has them, and as bytes. Imports Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from mplang_core import TableType
+from mplang_ibis.ops import check_table
+
+__all__ = ["cast", "normal", "read", "schema", "type_of", "write"]
+
+_PLAIN = {
+    pa.large_string(): pa.string(),
+    pa.string_view(): pa.string(),
+    pa.large_binary(): pa.binary(),
+    pa.binary_view(): pa.binary(),
+    pa.date64(): pa.date32(),
+}
+
+
+def schema(kind: TableType) -> Any:
+    """Return the Arrow schema of a type: every column may have nulls, and no metadata.
+
+    Raises:
+        TypeError or ValueError: a column is of no type that is known here.
+
+    Example:
+        >>> schema(TableType((("price", "decimal128(10, 2)"),)))
+        price: decimal128(10, 2)
+    """
+    check_table(kind)
+    return pa.schema([(name, _parse(type)) for name, type in kind.columns])
+
+
+def _parse(name: str) -> Any:
+    if name.startswith("decimal128("):
+        return pa.decimal128(*map(int, name[len("decimal128(") : -1].split(",")))
+    if name == "timestamp[us, tz=UTC]":
+        return pa.timestamp("us", "UTC")
+    return pa.type_for_alias(name)
+
+
+def type_of(arrow: Any) -> TableType:
+    """Return the type of an Arrow table or schema.
+
+    Example:
+        >>> print(type_of(pa.table({"a": [1.5]})))
+        table<["a", "double"]>
+    """
+    found = arrow.schema if isinstance(arrow, pa.Table) else arrow
+    return TableType(tuple((field.name, str(field.type)) for field in found))
+
+
+def normal(data: Mapping[str, Sequence[Any]] | Any) -> Any:
+    """Make an Arrow table in the one form that each type has here.
+
+    Args:
+        data: columns by name, or an Arrow table. Dictionaries are written out, strings and
+            bytes in any layout become plain ones.
+
+    Raises:
+        TypeError or ValueError: it is no table, or one with columns of other types.
+
+    Example:
+        >>> normal({"a": pa.array(["x", "x"]).dictionary_encode()}).schema
+        a: string
+    """
+    try:
+        found = data if isinstance(data, pa.Table) else pa.table(dict(data))
+        made = found.cast(pa.schema([(field.name, _plain(field.type)) for field in found.schema]))
+    except pa.ArrowException as error:
+        raise TypeError(f"this is no table: {error}") from error
+    check_table(type_of(made))
+    return made
+
+
+def _plain(type: Any) -> Any:
+    inner = type.value_type if pa.types.is_dictionary(type) else type
+    return _PLAIN.get(inner, inner)
+
+
+def cast(found: Any, kind: TableType) -> Any:
+    """Cast a result to its declared type; nothing is rounded or cut.
+
+    Raises:
+        ValueError: it has other columns, or a value does not fit; names the column.
+
+    Example:
+        >>> cast(pa.table({"a": [1, None]}), TableType((("a", "int8"),))).column(0).type
+        DataType(int8)
+    """
+    wanted = schema(kind)
+    if found.column_names != wanted.names:
+        raise ValueError(f"the columns are {found.column_names}, declared are {wanted.names}")
+    columns = []
+    for field, column in zip(wanted, found.columns, strict=True):
+        try:
+            columns.append(column.cast(field.type))
+        except pa.ArrowException as error:
+            raise ValueError(
+                f"column {field.name!r} is {column.type}, and does not fit in {field.type}"
+            ) from error
+    return pa.Table.from_arrays(columns, schema=wanted)
+
+
+def write(value: Any) -> tuple[int, list[Any]]:
+    """Write a table as Arrow lays it out in memory; a copy, without what was cut off a slice.
+
+    Returns:
+        The number of rows, and per column its validity (empty where it has no nulls), for
+        strings and bytes the offsets, and the data. Without rows, all of them are empty.
+
+    Raises:
+        TypeError or ValueError: it is no table, or one with columns of other types.
+
+    Example:
+        >>> rows, buffers = write(pa.table({"a": [1, 2]}))
+        >>> rows, [len(memoryview(buffer)) for buffer in buffers]
+        (2, [0, 16])
+    """
+    if not isinstance(value, pa.Table):
+        raise TypeError(f"expected a pyarrow.Table, got a {type(value).__name__}")
+    schema(type_of(value))
+    rows, buffers = value.num_rows, []
+    for column in value.columns:
+        empty = pa.array([], column.type)
+        try:
+            found = pa.concat_arrays([*column.chunks, empty, empty]).buffers()
+        except pa.ArrowException as error:
+            raise ValueError(str(error)) from error
+        for buffer, size in zip(found, _sizes(column.type, rows), strict=True):
+            buffers.append(pa.py_buffer(b"") if buffer is None or not rows else buffer[:size])
+    return rows, buffers
+
+
+def read(kind: TableType, rows: int, buffers: Sequence[bytes | memoryview]) -> Any:
+    """Read what :func:`write` gave; the table uses the buffers' memory where nobody can write.
+
+    Arrow's own formats are not used: their readers end the process on damaged input.
+
+    Raises:
+        TypeError or ValueError: it is no such table.
+
+    Example:
+        >>> kind = TableType((("a", "string"),))
+        >>> read(kind, *write(pa.table({"a": ["x", None]}))).to_pylist()
+        [{'a': 'x'}, {'a': None}]
+    """
+    wanted = schema(kind)
+    if type(rows) is not int or rows < 0:
+        raise ValueError("a table has a number of rows")
+    if len(buffers) != sum(type.num_buffers for type in wanted.types):
+        raise ValueError("it has not the buffers of its columns")
+    if not rows:
+        if any(len(data) for data in buffers):
+            raise ValueError("it has no rows, but data")
+        return wanted.empty_table()
+    left = iter(buffers)
+    columns = [_column(type, rows, [next(left) for _ in _sizes(type, 0)]) for type in wanted.types]
+    return pa.Table.from_arrays(columns, schema=wanted)
+
+
+def _column(type: Any, rows: int, buffers: list[bytes | memoryview]) -> Any:
+    found = [_frozen(data) for data in buffers]
+    if not found[0].size:
+        found[0] = None
+    for buffer, size in zip(found, _sizes(type, rows), strict=True):
+        if buffer is not None and size is not None and buffer.size != size:
+            raise ValueError(f"a buffer of {rows} rows of {type} has {buffer.size} bytes")
+    column = pa.Array.from_buffers(type, rows, found)
+    column.validate(full=True)
+    return column
+
+
+def _sizes(type: Any, rows: int) -> list[int | None]:
+    """Return the sizes of a column's buffers, ``None`` where the data tells."""
+    validity = (rows + 7) // 8
+    if type in (pa.string(), pa.binary()):
+        return [validity, 4 * (rows + 1), None]
+    return [validity, (rows * type.bit_width + 7) // 8]
+
+
+def _frozen(data: bytes | memoryview) -> Any:
+    """Return memory that nobody writes to, aligned for any element."""
+    with memoryview(data) as view:
+        kept = data if view.readonly and view.c_contiguous else bytes(view)
+    buffer = pa.py_buffer(kept)
+    return buffer if buffer.address % 16 == 0 else pa.py_buffer(bytes(kept))

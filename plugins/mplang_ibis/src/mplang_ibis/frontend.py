@@ -1,0 +1,184 @@
+"""``ibis.compile``: from a Python function of tables and a signature to a program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+from mplang_core import FeProgram, FeSignature, PFunction, TableType, feop
+from mplang_core.errors import AdmissionError, MPLangError, TraceError
+from mplang_core.feop import Caching, Capabilities, Feop, flatten
+from mplang_core.feop.decorator import meta_of
+from mplang_core.ir.code import pack
+from mplang_core.ir.source import at, raised, skip_package
+from mplang_core.types import BaseType
+from mplang_ibis.ops import check_names, check_table, literal
+
+__all__ = ["ibis_compile", "table"]
+
+for package in ("ibis", "sqlglot"):
+    skip_package(package)
+
+
+@feop(
+    name="ibis.compile",
+    op_kind="compiler",
+    dialects=("sql",),
+    execution_model="single_rank",
+    inputs=({"kind": "Table"},),
+    outputs=({"kind": "Table"},),
+    targets=("PPU", "TEE"),
+    capabilities=Capabilities(caching=Caching(scope="none")),
+)
+def ibis_compile(
+    fn: Callable[..., Any], signature: FeSignature, names: Sequence[str] | None = None
+) -> FeProgram:
+    """Compile a function of Ibis tables to SQL, without data.
+
+    The same function and signature give the same bytes in every process.
+
+    Args:
+        fn: takes Ibis tables without data, returns one Ibis table.
+        signature: its arguments; a :class:`TableType` stands for a table, whose columns may
+            all have nulls.
+        names: what the SQL calls the tables; ``table0``, ``table1``, … by default.
+
+    Returns:
+        A program of the op ``ibis.run``. Its one result is a table with the columns and
+        types that Ibis infers.
+
+    Raises:
+        TraceError: Ibis refuses the function, or its SQL has what may not run at a party
+            (random numbers, the time, a table or a Python function of its own, …).
+
+    Example:
+        >>> from mplang_core import FeSignature, TableType
+        >>> people = TableType((("name", "string"), ("age", "int64")))
+        >>> program = ibis_compile(lambda t: t.filter(t.age > 17)[["name"]], FeSignature((people,)))
+        >>> print(program.pfunc.fn_type, *program.pfunc.outs_info)
+        ibis.run table<["name", "string"]>
+    """
+    import ibis  # type: ignore[import-untyped]
+
+    from mplang_ibis import query
+
+    shown = f"{getattr(fn, '__name__', type(fn).__name__)}({_list(signature.operands)})"
+    try:
+        tables = _tables(signature.operands)
+        called = [f"table{i}" for i in range(len(tables))] if names is None else list(names)
+        check_names(called)
+        if len(called) != len(tables):
+            raise ValueError(f"expected {len(tables)} names of tables, got {len(called)}")
+        expr = _trace(fn, signature, dict(zip(called, tables, strict=True)))
+        sql = str(ibis.to_sql(expr, dialect="duckdb"))
+        query.admit(sql, called)
+        gives = _type_of(expr)
+    except AdmissionError as error:
+        reason = str(error).removeprefix("ibis.run: ")
+        raise TraceError(f"{at()}{shown}: {reason}") from error
+    except MPLangError:
+        raise
+    except Exception as error:
+        reason = " ".join(str(error).split())[:500]
+        raise TraceError(
+            f"{raised(error)}Ibis cannot trace {shown}: {type(error).__name__}: {reason}"
+        ) from error
+    attrs = {
+        "code": pack(sql),
+        "names": tuple(called),
+        "gives": gives,
+        "ibis": ibis.__version__,
+    }
+    return FeProgram(
+        PFunction("ibis.run", tables, (gives,), attrs),
+        in_tree=flatten(signature.args)[1],
+        out_tree=flatten(0)[1],
+        meta={"name": "ibis.compile", "dialect": "sql", "version": "1"},
+    )
+
+
+def _tables(operands: tuple[BaseType, ...]) -> tuple[TableType, ...]:
+    tables = tuple(kind for kind in operands if isinstance(kind, TableType))
+    if not tables or len(tables) != len(operands):
+        raise TypeError(f"it works on tables, got operands of ({_list(operands)})")
+    for kind in tables:
+        check_table(kind)
+    return tables
+
+
+def _trace(fn: Callable[..., Any], signature: FeSignature, tables: Mapping[str, TableType]) -> Any:
+    import ibis
+    from ibis.expr.operations import InMemoryTable  # type: ignore[import-untyped]
+
+    from mplang_ibis import arrow
+
+    unbound = [
+        ibis.table(ibis.Schema.from_pyarrow(arrow.schema(kind)), name=name)
+        for name, kind in tables.items()
+    ]
+    expr = fn(*signature.fill(unbound), **signature.kwargs)
+    if not isinstance(expr, ibis.expr.types.Table):
+        raise TypeError(
+            f"it returns a {type(expr).__name__}, expected one Ibis table; "
+            "a single value becomes one by .as_table()"
+        )
+    if expr.op().find(InMemoryTable):
+        raise TypeError("it brings a table of its own (a memtable); make an argument of it")
+    return expr
+
+
+def _type_of(expr: Any) -> TableType:
+    from mplang_ibis import arrow
+
+    gives = arrow.type_of(expr.schema().to_pyarrow())
+    check_table(gives)
+    return gives
+
+
+def table(data: Mapping[str, Sequence[Any]] | Any) -> Feop:
+    """Make a feop that gives a table, to be run where the table is to be.
+
+    The data stands in the program, and all who get the program can read it: this is for
+    examples and tests.
+
+    Args:
+        data: columns by name, or a ``pyarrow.Table``. ``None`` is a null.
+
+    Returns:
+        A feop without operands, whose result is a table of the data's columns and types.
+
+    Raises:
+        TraceError: it is no table, or one with columns of other types.
+
+    Example:
+        >>> import mplang_core as mp
+        >>> def program():
+        ...     people = mp.device("P0")(table({"age": [17, 18]}))()
+        ...     return mp.device("P0")(lambda t: t.filter(t.age > 17))(people)
+        >>> with mp.Simulator(mp.ClusterSpec.simple(1)) as sim:
+        ...     mp.fetch(sim, mp.evaluate(sim, program)).to_pylist()
+        [{'age': 18}]
+    """
+    from mplang_ibis import arrow
+
+    try:
+        found = arrow.normal(data)
+    except (TypeError, ValueError) as error:
+        raise TraceError(f"{at()}{error}") from error
+    rows, buffers = arrow.write(found)
+    attrs = {
+        "rows": rows,
+        "data": tuple(buffer.to_pybytes() for buffer in buffers),
+        "type": arrow.type_of(found),
+    }
+
+    def make() -> FeProgram:
+        return literal(**attrs)
+
+    made = cast(Feop, make)
+    made.__feop__, made.__feop_meta__ = True, meta_of(literal)
+    return made
+
+
+def _list(types: Sequence[object]) -> str:
+    return ", ".join(map(str, types))

@@ -1,0 +1,107 @@
+"""What the ops of tables do at a party. Imports Arrow and DuckDB when they run.
+
+Texts of errors are public: columns may be in them, values are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from mplang_core import TableType
+from mplang_core.errors import AdmissionError, KernelError, WireError
+from mplang_core.runtime import Codec, KernelContext
+from mplang_core.runtime.codec import Encoded
+from mplang_core.types import BaseType
+from mplang_ibis.ops import read_sql
+
+__all__ = ["CODEC", "from_tensor", "literal", "run", "to_tensor"]
+
+Array = np.ndarray[Any, Any]
+
+
+def run(
+    ctx: KernelContext,
+    *tables: Any,
+    code: bytes,
+    names: Sequence[str],
+    gives: TableType,
+    ibis: str,
+) -> Any:
+    """Run one SELECT on tables."""
+    from mplang_ibis import query
+
+    for value, name, table in zip(ctx.op.inputs, names, tables, strict=True):
+        _check(cast(TableType, value.type), table, name)
+    try:
+        sql = read_sql(code)
+    except ValueError as error:
+        raise AdmissionError(f"ibis.run: {error}") from error
+    return query.run(sql, dict(zip(names, tables, strict=True)), gives)
+
+
+def literal(ctx: KernelContext, *, rows: int, data: Sequence[bytes], type: TableType) -> Any:
+    """Read the table that stands in the program."""
+    from mplang_ibis import arrow
+
+    try:
+        return arrow.read(type, rows, data)
+    except (TypeError, ValueError) as error:
+        raise AdmissionError(f"ibis.literal: the data is no {type}: {error}") from error
+
+
+def to_tensor(ctx: KernelContext, x: Any, *, rows: int) -> Array:
+    """Put the columns side by side."""
+    _check(cast(TableType, ctx.op.inputs[0].type), x, "the operand")
+    if x.num_rows != rows:
+        raise KernelError(f"ibis.to_tensor: the table does not have the {rows} rows declared")
+    columns = []
+    for name, column in zip(x.column_names, x.columns, strict=True):
+        if column.null_count:
+            raise KernelError(
+                f"ibis.to_tensor: column {name!r} has nulls, a tensor none; fill or drop them"
+            )
+        columns.append(column.to_numpy())
+    return np.column_stack(columns)
+
+
+def from_tensor(ctx: KernelContext, x: Array, *, columns: Sequence[str]) -> Any:
+    """Take the columns apart."""
+    import pyarrow as pa  # type: ignore[import-untyped]
+
+    return pa.table([pa.array(np.ascontiguousarray(c)) for c in np.asarray(x).T], list(columns))
+
+
+def _check(kind: TableType, table: Any, name: str) -> None:
+    from mplang_ibis import arrow
+
+    if getattr(table, "schema", None) != arrow.schema(kind):
+        raise KernelError(f"{name} is not the {kind} that the program says")
+
+
+# -- as bytes
+
+
+def _encode(value: Any) -> Encoded:
+    from mplang_ibis import arrow
+
+    try:
+        rows, buffers = arrow.write(value)
+    except (TypeError, ValueError) as error:
+        raise WireError(f"cannot write a table: {error}") from error
+    return {"rows": rows}, [memoryview(buffer) for buffer in buffers]
+
+
+def _decode(
+    kind: BaseType, header: Mapping[str, Any], buffers: Sequence[bytes | memoryview]
+) -> Any:
+    from mplang_ibis import arrow
+
+    if header.keys() != {"rows"} or not isinstance(kind, TableType):
+        raise ValueError("a table comes with its number of rows")
+    return arrow.read(kind, header["rows"], buffers)
+
+
+CODEC = Codec(_encode, _decode)

@@ -1,0 +1,203 @@
+"""SQL: which may run here, and its run. Imports DuckDB and Arrow."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import threading
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, NoReturn
+
+import duckdb
+
+from mplang_core import TableType
+from mplang_core.errors import AdmissionError, KernelError
+from mplang_ibis import arrow
+from mplang_ibis.allowed import FUNCTIONS, KINDS, PROCESS
+from mplang_ibis.ops import NAME
+
+__all__ = ["admit", "run"]
+
+SECONDS = 600.0  # a query may run
+
+_LOCKED: dict[str, str | bool | int | float | list[str]] = {
+    "enable_external_access": False,
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "allow_community_extensions": False,
+    "python_enable_replacements": False,
+    "temp_directory": "",
+    "threads": 1,  # the same rows in the same order in each run
+    "memory_limit": "4GB",
+}
+
+
+def run(sql: str, tables: Mapping[str, Any], gives: TableType) -> Any:
+    """Run one SELECT on tables, on a connection of its own that reaches nothing else.
+
+    Args:
+        sql: in the dialect of DuckDB.
+        tables: Arrow tables by name.
+        gives: the type of the result.
+
+    Returns:
+        The result as an Arrow table of that type.
+
+    Raises:
+        AdmissionError: the SQL is not allowed; names what is refused.
+        KernelError: it took too long, or the result does not fit in the type.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> kind = TableType((("total", "int64"),))
+        >>> run('SELECT SUM("a") AS "total" FROM "x"', {"x": pa.table({"a": [1, 2]})}, kind)
+        pyarrow.Table
+        total: int64
+        ----
+        total: [[3]]
+    """
+    with _connect() as con:
+        _admit(con, sql, tables)
+        for name, table in tables.items():
+            con.register(name, table)
+        with _limited(con):
+            found = _bind(con, sql).to_arrow_table()
+    try:
+        return arrow.cast(found, gives)
+    except ValueError as error:
+        raise KernelError(f"ibis.run: {error}") from error
+
+
+@contextlib.contextmanager
+def _connect() -> Iterator[duckdb.DuckDBPyConnection]:
+    with contextlib.closing(duckdb.connect(":memory:", config=_LOCKED)) as con:
+        con.execute("SET TimeZone = 'UTC'")
+        con.execute("SET lock_configuration = true")
+        yield con
+
+
+@contextlib.contextmanager
+def _limited(con: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    timer = threading.Timer(SECONDS, con.interrupt)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except duckdb.InterruptException as error:
+        raise KernelError(f"ibis.run: the query took longer than {SECONDS} s") from error
+    finally:
+        timer.cancel()
+
+
+def _bind(con: duckdb.DuckDBPyConnection, sql: str) -> duckdb.DuckDBPyRelation:
+    """Hold the SQL against the tables. No data is read yet, so the reason may be told."""
+    try:
+        return con.sql(sql)
+    except (duckdb.ProgrammingError, duckdb.NotSupportedError, duckdb.PermissionException) as error:
+        raise AdmissionError(f"ibis.run: DuckDB refuses the SQL: {_line(error)}") from error
+
+
+# -- admission
+
+
+def admit(sql: str, names: Collection[str]) -> None:
+    """Refuse SQL that is not one SELECT on the named tables.
+
+    It is read by the parser of DuckDB itself, which later runs it: no two parsers can differ.
+    Whatever is not known to be harmless is refused.
+
+    Args:
+        sql: in the dialect of DuckDB.
+        names: what it may call tables.
+
+    Raises:
+        AdmissionError: it is something else; names what.
+
+    Example:
+        >>> admit('SELECT "a" FROM "x"', ["x"])
+        >>> admit("SELECT * FROM read_csv('secret.csv')", ["x"])  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        mplang_core.errors.AdmissionError: ... may not run at a party: the table function read_csv
+    """
+    with _connect() as con:
+        _admit(con, sql, names)
+
+
+def _admit(con: duckdb.DuckDBPyConnection, sql: str, names: Collection[str]) -> None:
+    try:
+        nodes = list(_nodes(_parse(con, sql)))
+    except RecursionError as error:
+        raise AdmissionError("ibis.run: the SQL is nested too deep") from error
+    ctes = {entry["key"] for node in nodes for entry in node.get("cte_map", {}).get("map", ())}
+    for name in sorted(ctes):
+        if not _MADE_UP.fullmatch(name) and not NAME.fullmatch(name):
+            _refuse(f"the name {name!r} in WITH")
+    known = {name.lower() for name in (*names, *ctes)}
+    for node in nodes:
+        _check(node, known)
+
+
+_MADE_UP = re.compile(r"t\d+")  # what Ibis calls subqueries
+_OPERATOR = re.compile(r"\W+")
+
+
+def _parse(con: duckdb.DuckDBPyConnection, sql: str) -> dict[str, Any]:
+    """Return the syntax tree of the one SELECT."""
+    asked = "SELECT json_serialize_sql(?::VARCHAR, skip_null := true, skip_empty := true)"
+    try:
+        row = con.execute(asked, [sql]).fetchone()
+    except duckdb.Error as error:
+        raise AdmissionError(
+            f"ibis.run: it is no SELECT that DuckDB reads: {_line(error)}"
+        ) from error
+    assert row is not None
+    found: dict[str, Any] = json.loads(row[0])
+    if found["error"]:
+        reason = str(found["error_message"]).split("\n", 1)[0]
+        raise AdmissionError(f"ibis.run: it is no SELECT that DuckDB reads: {reason}")
+    statements: list[dict[str, Any]] = found.get("statements", [])
+    if len(statements) != 1:
+        _refuse(f"{len(statements)} statements; it may be one SELECT")
+    return statements[0]
+
+
+def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
+    todo = [tree]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, dict):
+            yield node
+            todo += node.values()
+        elif isinstance(node, list):
+            todo += node
+
+
+def _check(node: dict[str, Any], known: Collection[str]) -> None:
+    kind = node.get("class", node.get("type"))
+    if kind == "TABLE_FUNCTION":
+        _refuse(f"the table function {node['function']['function_name']}")
+    if isinstance(kind, str) and kind not in KINDS and not kind.endswith("_TYPE_INFO"):
+        _refuse(kind.replace("_", " ").lower())
+    for key in ("sample", "at_clause"):
+        if key in node:
+            _refuse(key.replace("_", " "))
+    if kind == "BASE_TABLE":
+        parts = [node.get(key) for key in ("catalog_name", "schema_name", "table_name")]
+        name = ".".join(filter(None, parts))
+        if name.lower() not in known:
+            _refuse(f"the table {name!r}; declared are {', '.join(sorted(known))}")
+    if kind in ("FUNCTION", "WINDOW"):
+        name = node["function_name"].lower()
+        if name not in FUNCTIONS and not _OPERATOR.fullmatch(name):
+            _refuse(f"the function {name}")
+    if kind == "COLUMN_REF" and ".".join(node["column_names"]).lower() in PROCESS:
+        _refuse(f"the word {node['column_names'][0]} without a table; it may ask the process")
+
+
+def _refuse(what: str) -> NoReturn:
+    raise AdmissionError(f"ibis.run: the SQL has what may not run at a party: {what}")
+
+
+def _line(error: Exception) -> str:
+    return str(error).split("\n", 1)[0]
