@@ -267,6 +267,14 @@ class TableType(BaseType):
                 raise ValueError(f"a column is [name, type], got {_param_text(column)}")
         return cls(tuple(params))
 
+    def mismatch(self, value: Any) -> str | None:
+        """Compare the columns, as the schema of an Arrow table tells them."""
+        try:
+            found = TableType(tuple((field.name, str(field.type)) for field in value.schema))
+        except (AttributeError, TypeError, ValueError):
+            return f"expected {self}, got {type(value).__name__}"
+        return None if found == self else f"expected {self}, got {found}"
+
 
 @dataclass(frozen=True, slots=True)
 class MPType:
