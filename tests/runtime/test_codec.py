@@ -75,6 +75,13 @@ def test_a_value_of_another_type_is_not_written():
 class Homebound(mp.BaseType):
     name = "outside.homebound"
 
+    def params(self):
+        return ()
+
+    @classmethod
+    def from_params(cls, params):
+        return cls()
+
 
 def test_a_type_without_a_codec_stays_at_its_party():
     with pytest.raises(WireError, match="no codec"):
