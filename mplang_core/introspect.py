@@ -21,7 +21,9 @@ from typing import Any
 from mplang_core.device import device_kinds, some_device
 from mplang_core.errors import PluginError
 from mplang_core.feop import FeMeta, Feop, meta_of, registry
-from mplang_core.ir import op_defs
+from mplang_core.ir import Attr, op_defs
+from mplang_core.ir.opdef import OPTIONAL, REQUIRED
+from mplang_core.mask import Mask
 from mplang_core.plugins import plugin_manager
 from mplang_core.plugins.manager import BACKENDS
 from mplang_core.runtime import host_kernels, worker_kernels
@@ -169,6 +171,10 @@ def list_plugins(load: bool = True) -> Rows:
 def describe(op: Feop | str) -> dict[str, Any]:
     """Return all that is known of a feop.
 
+    Besides its metadata: ``doc`` and ``example``; ``config_schema`` and ``attributes``, both as
+    JSON Schema; ``kernels``, by role the distribution that brings one; ``devices``, the kinds
+    that accept it; ``provenance``, its distribution and version.
+
     Raises:
         PluginLoadError: there is no such feop; says what to install.
     """
@@ -201,16 +207,40 @@ def _example(doc: str) -> str:
     return "" if begin is None else inspect.cleandoc("\n" + "\n".join(lines[begin:])).strip()
 
 
-def _attributes(name: str) -> dict[str, str]:
+_JSON: dict[type, dict[str, Any]] = {
+    bool: {"type": "boolean"},
+    int: {"type": "integer"},
+    float: {"type": "number"},
+    str: {"type": "string"},
+    bytes: {"type": "string", "contentEncoding": "base64"},
+    tuple: {"type": "array"},
+    dict: {"type": "object"},
+    Mask: {"type": "array", "items": {"type": "integer"}, "title": "ranks"},
+    object: {},
+}
+
+
+def _attributes(name: str) -> dict[str, Any]:
+    """Return the JSON Schema of the attributes of a feop that is an op itself."""
     op_def = op_defs.get(name)
-    if op_def is None:
-        return {}
+    attrs = {} if op_def is None else op_def.attrs
     return {
-        attr: " | ".join(
-            kind.__name__ for kind in (spec.kind if isinstance(spec.kind, tuple) else (spec.kind,))
-        )
-        for attr, spec in op_def.attrs.items()
+        "type": "object",
+        "properties": {attr: _attribute(spec) for attr, spec in attrs.items()},
+        "required": [attr for attr, spec in attrs.items() if spec.default is REQUIRED],
+        "additionalProperties": False,
     }
+
+
+def _attribute(spec: Attr) -> dict[str, Any]:
+    kinds = spec.kind if isinstance(spec.kind, tuple) else (spec.kind,)
+    options = [_JSON.get(kind, {"type": "string", "title": kind.__name__}) for kind in kinds]
+    schema: dict[str, Any] = dict(options[0]) if len(options) == 1 else {"anyOf": options}
+    if spec.doc:
+        schema["description"] = spec.doc
+    if spec.default is not REQUIRED and spec.default is not OPTIONAL:
+        schema["default"] = spec.default
+    return schema
 
 
 def _devices(meta: FeMeta) -> list[str]:

@@ -62,6 +62,10 @@ def decode(kind: BaseType, header: Mapping[str, Any], buffers: Sequence[bytes | 
         WireError: what came is no such value.
     """
     try:
+        if not isinstance(header, Mapping):
+            raise ValueError("its header is a map")
+        if not all(isinstance(data, bytes | bytearray | memoryview) for data in buffers):
+            raise ValueError("its buffers are bytes")
         value = _codec(kind).decode(kind, header, buffers)
     except (TypeError, ValueError, LookupError) as error:
         raise WireError(f"what came is no {kind}: {error}") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import subprocess
@@ -18,6 +19,7 @@ from mplang_core.cli import app
 from mplang_core.doctor import examine
 from mplang_core.errors import PluginLoadError
 
+DISTRIBUTIONS = {row["distribution"] for row in introspect.list_plugins()}
 OURS = ["mplang-jax", "mplang-simulator", "mplang-spu"]
 
 
@@ -48,11 +50,22 @@ def test_the_answers_are_plain_data_and_complete():
 
 @pytest.mark.parametrize("row", introspect.list_ops(), ids=lambda row: row["name"])
 def test_every_op_of_a_plugin_is_described(row):
+    """No op goes without doc, schema, example, kernel or provenance."""
     facts = introspect.describe(row["name"])
-    assert facts["doc"]
+    assert facts["doc"], "it has no docstring"
     assert facts["provenance"]["distribution"]
-    assert facts["outputs"] or facts["family"] in ("toy", "demo", "outside")
-    assert facts["devices"]
+    assert facts["devices"], "no kind of device takes it"
+    json.dumps(facts["attributes"])
+    assert facts["attributes"]["type"] == "object"
+    if facts["provenance"]["distribution"] not in DISTRIBUTIONS:
+        return  # an op of these tests
+    assert ">>>" in facts["example"], "its docstring has no example"
+    assert facts["outputs"], "its results are not described"
+    parameters = inspect.signature(mp.registry.get(row["name"])).parameters.values()
+    by_position = [p for p in parameters if p.kind is not p.KEYWORD_ONLY]
+    assert facts["inputs"] or not by_position, "its operands are not described"
+    assert facts["op_kind"] == "compiler" or facts["kernels"], "nothing runs it"
+    assert not facts["config_schema"] or facts["config_schema"]["properties"]
 
 
 @pytest.mark.needs("jax", "spu")
@@ -63,7 +76,9 @@ def test_describe_tells_schema_kernels_devices_and_provenance():
     assert facts["devices"] == ["SPU"]
     assert facts["provenance"] == {"distribution": "mplang-spu", "version": "0.1.0"}
     assert facts["capabilities"]["requires_device"]["members"] == ">=2"
-    assert introspect.describe(toy.scale)["attributes"] == {"by": "int"}
+    attributes = introspect.describe(toy.scale)["attributes"]
+    assert attributes["properties"] == {"by": {"type": "integer", "default": 2}}
+    assert attributes["required"] == []
     assert ">>>" in introspect.describe("jax.compile")["example"]
 
 

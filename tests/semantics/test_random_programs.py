@@ -6,11 +6,12 @@ from functools import cache
 
 import numpy as np
 import pytest
-import random_programs
 from hypothesis import HealthCheck, given, settings
 
 import mplang_core as mp
 from mplang_core.ir import from_bytes, parse, print_program, to_bytes
+from mplang_core.testing.programs import Program, build, directly
+from mplang_core.testing.strategies import programs
 
 EXAMPLES = 150
 
@@ -28,29 +29,29 @@ def agrees(found: list, expected: list) -> None:
             np.testing.assert_array_equal(mine, theirs)
 
 
-def check_run(program: random_programs.Program, mode: str) -> None:
+def check_run(program: Program, mode: str) -> None:
     sim = simulator(program.parties)
-    result = mp.evaluate(sim, random_programs.build(program), mode=mode)
-    agrees(mp.fetch(sim, result), random_programs.directly(program))
+    result = mp.evaluate(sim, build(program), mode=mode)
+    agrees(mp.fetch(sim, result), directly(program))
 
 
-@given(random_programs.programs())
+@given(programs())
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 def test_standard_mode_agrees_with_numpy(program):
     check_run(program, "standard")
 
 
-@given(random_programs.programs())
+@given(programs())
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 def test_launch_mode_agrees_with_numpy(program):
     check_run(program, "launch")
 
 
-@given(random_programs.programs())
+@given(programs())
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 def test_text_and_bytes_give_the_program_back(program):
     context = mp.TraceContext(mp.ClusterSpec.simple(program.parties))
-    traced = mp.trace(context, random_programs.build(program)).program
+    traced = mp.trace(context, build(program)).program
     mp.verify(traced)
     for again in (parse(print_program(traced)), from_bytes(to_bytes(traced))):
         mp.verify(again)
@@ -62,7 +63,7 @@ def test_text_and_bytes_give_the_program_back(program):
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["standard", "launch"])
 def test_many_more(mode):
-    @given(random_programs.programs())
+    @given(programs())
     @settings(max_examples=2000, deadline=None, suppress_health_check=list(HealthCheck))
     def many(program):
         check_run(program, mode)
@@ -72,14 +73,14 @@ def test_many_more(mode):
 
 @pytest.mark.parametrize("mode", ["standard", "launch"])
 def test_programs_that_were_parsed_run_as_those_that_were_traced(mode):
-    @given(random_programs.programs())
+    @given(programs())
     @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
     def check(program):
         sim = simulator(program.parties)
         context = mp.TraceContext(sim.cluster_spec)
-        traced = mp.trace(context, random_programs.build(program)).program
+        traced = mp.trace(context, build(program)).program
         with sim.options(mode=mode):
             (result,) = sim.evaluate(parse(print_program(traced)), [])
-        agrees(sim.fetch(result), random_programs.directly(program))
+        agrees(sim.fetch(result), directly(program))
 
     check()

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any
 
+from mplang_core.errors import CommError
 from mplang_core.simp import CommunicatorBase
 
 __all__ = ["PartyThread", "ThreadCommunicator"]
@@ -30,6 +31,8 @@ class ThreadCommunicator(CommunicatorBase):
 
     def send(self, to_rank: int, key: str, data: Any) -> None:
         """Put a value into another party's mailbox."""
+        if not 0 <= to_rank < self.world_size:
+            raise CommError(f"there is no party {to_rank} among {self.world_size}")
         self._peers[to_rank].deliver(self.rank, key, data)
 
     def abort(self, run: str, reason: str) -> None:

@@ -1,0 +1,73 @@
+"""``mplang_ibis`` keeps what the kit promises for every frontend."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import strategies as st
+from mplang_ibis import arrow, table
+
+import mplang_core as mp
+from mplang_core.testing import FeopSuite, KernelSuite, Of, PluginSuite, Sample, TypeSuite
+
+KIND = mp.TableType((("a", "int64"), ("b", "int64")))
+DATA = pa.table({"a": [1, 2, 3], "b": [4, 5, 6]}, schema=arrow.schema(KIND))
+TABLE = Of(KIND, DATA)
+X = np.int64([[1, 4], [2, 5], [3, 6]])
+
+
+def more_than_one(t):
+    return t.filter(t.a > 1).select("b")
+
+
+SAMPLES = (
+    Sample("ibis.compile", more_than_one, TABLE, expect=lambda t: t["b"].to_pylist() == [5, 6]),
+    Sample("ibis.to_tensor", TABLE, attrs={"rows": 3}, expect=lambda x: (x == X).all()),
+    Sample("ibis.from_tensor", X, attrs={"columns": ("a", "b")}, expect=DATA.equals),
+    Sample(
+        "ibis.literal",
+        attrs=dict(table(DATA)().pfunc.attrs),
+        expect=lambda t: t.to_pydict() == DATA.to_pydict(),
+    ),
+)
+
+
+class TestFeops(FeopSuite):
+    family = "ibis"
+    samples = SAMPLES
+
+
+class TestKernels(KernelSuite):
+    family = "ibis"
+    samples = SAMPLES
+
+
+NAMES = st.text(st.characters(exclude_characters="\0", codec="utf-8"), min_size=1, max_size=4)
+
+
+class TestTable(TypeSuite):
+    kinds = st.lists(
+        st.tuples(NAMES, st.sampled_from(["int64", "double", "string"])),
+        min_size=1,
+        max_size=3,
+        unique_by=lambda column: column[0].casefold(),
+    ).map(lambda columns: mp.TableType(tuple(columns)))
+
+    def values(self, kind):
+        cells = {
+            "int64": st.integers(-(2**63), 2**63 - 1),
+            "double": st.floats(allow_nan=False),
+            "string": st.text(max_size=3),
+        }
+        row = st.tuples(*(st.none() | cells[type] for _, type in kind.columns))
+        return st.lists(row, max_size=4).map(
+            lambda rows: pa.table(
+                [[row[i] for row in rows] for i in range(len(kind.columns))],
+                schema=arrow.schema(kind),
+            )
+        )
+
+
+class TestPlugin(PluginSuite):
+    distribution = "mplang-ibis"
+    heavy = ("ibis", "duckdb", "pyarrow", "pandas", "sqlglot", "jax")

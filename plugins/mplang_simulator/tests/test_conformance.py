@@ -1,0 +1,22 @@
+"""``mplang_simulator`` keeps what the kit promises for every backend."""
+
+from __future__ import annotations
+
+from mplang_simulator import Simulator, ThreadCommunicator
+
+from mplang_core.testing import BackendSuite, CommunicatorSuite, PluginSuite
+
+
+class TestBackend(BackendSuite):
+    def make(self, cluster):
+        return Simulator(cluster)
+
+
+class TestCommunicator(CommunicatorSuite):
+    def make(self, parties, timeout):
+        return ThreadCommunicator.connected(parties, timeout)
+
+
+class TestPlugin(PluginSuite):
+    distribution = "mplang-simulator"
+    heavy = ("jax", "spu", "pytest", "hypothesis")
