@@ -3,8 +3,9 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 PLUGINS := mplang_simulator mplang_jax mplang_spu mplang_crypto mplang_ibis
-PACKAGES := -e ".[dev,examples]" $(foreach p,$(PLUGINS),-e plugins/$(p))
-SOURCES := mplang_core $(foreach p,$(PLUGINS),plugins/$(p)/src/$(p))
+HELLO := examples/mplang_hello
+PACKAGES := -e ".[dev,examples]" $(foreach p,$(PLUGINS),-e plugins/$(p)) -e $(HELLO)
+SOURCES := mplang_core $(foreach p,$(PLUGINS),plugins/$(p)/src/$(p)) $(HELLO)/src/mplang_hello
 CORE := .venv-core
 PIP := --quiet --disable-pip-version-check -c constraints.txt
 STAMP := $(VENV)/.installed
@@ -17,7 +18,7 @@ help: ## show this
 
 setup: $(STAMP) ## make .venv with everything in it
 
-$(STAMP): pyproject.toml constraints.txt $(wildcard plugins/*/pyproject.toml)
+$(STAMP): pyproject.toml constraints.txt $(wildcard plugins/*/pyproject.toml) $(HELLO)/pyproject.toml
 	@echo "==> setting up $(VENV) with $$($(PYTHON) --version) (about a minute, once)"
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11) and "mplang needs Python 3.11; make PYTHON=/path/to/python3.11")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

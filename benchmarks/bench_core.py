@@ -1,7 +1,8 @@
 """What the core costs: tracing, text and bytes, and an op in the simulator.
 
-Times are medians in microseconds; on a noisy machine compare the ratios of one run. The
-yardstick of each ratio is a call of a small NumPy function in the same run.
+Times are medians in microseconds. Machines are noisy, so the yardstick is a call of a small NumPy
+function in the same run. Beside it stands what the public mplang (nightly 0.1.dev343) took on a
+like machine, and how many times less that is here.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import statistics
 import time
 
+import jax
 import numpy as np
 from rich.console import Console
 from rich.table import Table
@@ -16,7 +18,13 @@ from rich.table import Table
 import mplang_core as mp
 from mplang_core.ir import digest, from_bytes, parse, print_program, to_bytes
 
-CHAIN = 200
+CHAIN = 1000
+PEER = {
+    ("standard", 2): 603,
+    ("launch", 2): 85,
+    ("standard", 16): 4_400,
+    ("launch", 16): 770,
+}
 
 
 @mp.simple_op("bench.step")
@@ -36,9 +44,9 @@ def chain(x):
     return x
 
 
-def jax_chain(fn):
+def jax_chain(fn, length=CHAIN):
     def program(x):
-        for _ in range(CHAIN):
+        for _ in range(length):
             x = mp.invoke(fn, x)
         return x
 
@@ -59,30 +67,36 @@ def micros(run, per: int = 1, repeat: int = 7) -> float:
 def main() -> None:
     cluster = mp.ClusterSpec.simple(2)
     yardstick = micros(lambda: [np.add(i, 1) for i in range(1000)], 1000)
-    table = Table("what", "µs", "× a NumPy call", title="mplang-core")
+    table = Table("what", "µs", "× a NumPy call", "peer µs", "less by", title="mplang-core")
 
-    def row(what: str, value: float) -> None:
-        table.add_row(what, f"{value:.1f}", f"{value / yardstick:.0f}")
+    def row(what: str, value: float, peer: float | None = None) -> None:
+        compared = ("", "") if peer is None else (f"{peer:,.0f}", f"{peer / value:.1f}×")
+        table.add_row(what, f"{value:.1f}", f"{value / yardstick:.0f}", *compared)
 
     row("a NumPy call", yardstick)
     trace = lambda fn: mp.trace(mp.TraceContext(cluster), fn, 0)  # noqa: E731
-    row("trace one pcall", micros(lambda: trace(chain), CHAIN))
-    plus_one = lambda x: x + 1  # noqa: E731
-    row("trace one call of a JAX function", micros(lambda: trace(jax_chain(plus_one)), CHAIN, 3))
+    row("trace one pcall", micros(lambda: trace(chain), CHAIN, 3), 110)
+    jitted = jax.jit(lambda x: x + 1)
+    again = micros(lambda: trace(jax_chain(jitted)), CHAIN, 3)
+    row("trace one call of a jitted function, second to thousandth", again, 27_000)
+    new = lambda: trace(jax_chain(lambda x: x + 1, 10))  # noqa: E731
+    row("trace one call of a plain function", micros(new, 10, 3), 27_000)
     program = trace(chain).program
     text, data = print_program(program), to_bytes(program)
     row("print, per pcall", micros(lambda: print_program(program), CHAIN))
     row("parse text, per pcall", micros(lambda: parse(text), CHAIN))
-    row("write bytes, per pcall", micros(lambda: to_bytes(program), CHAIN))
-    row("read bytes, per pcall", micros(lambda: from_bytes(data), CHAIN))
+    row("write bytes, per pcall", micros(lambda: to_bytes(program), CHAIN), 119)
+    row("read bytes, per pcall", micros(lambda: from_bytes(data), CHAIN), 150)
     row("digest, per pcall", micros(lambda: digest(program), CHAIN))
     row("verify, per pcall", micros(lambda: mp.verify(program), CHAIN))
-    for parties in (2, 4, 8):
+    for parties in (2, 4, 8, 16):
         with mp.Simulator(mp.ClusterSpec.simple(parties)) as sim:
             compiled = mp.compile(chain, 0, cluster_spec=sim.cluster_spec)
             for mode in ("standard", "launch"):
                 run = lambda: mp.evaluate(sim, compiled, 0, mode=mode)  # noqa: B023, E731
-                row(f"run one pcall, {mode}, {parties} parties", micros(run, CHAIN))
+                took = micros(run, CHAIN, 3)
+                row(f"run one pcall, {mode}, {parties} parties", took, PEER.get((mode, parties)))
+                row("  per party", took / parties)
     Console().print(table)
 
 

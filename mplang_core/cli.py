@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 import mplang_core
-from mplang_core import introspect
+from mplang_core import authoring, introspect
 from mplang_core.doctor import examine
 from mplang_core.errors import MPLangError
 
@@ -99,6 +99,21 @@ def doctor(as_json: AsJson = False) -> None:
     _show(checks, as_json)
     if any(check["status"] == "failed" for check in checks):
         raise typer.Exit(1)
+
+
+@app.command()
+def new_plugin(
+    name: Annotated[str, typer.Argument(help="The family of its feops, for example weather.")],
+    path: Annotated[str, typer.Option(help="The folder to put the package in.")] = ".",
+    as_json: AsJson = False,
+) -> None:
+    """Write the package of a new plugin, with a feop, a kernel, a type and tests."""
+    made = authoring.new_plugin(name, path)
+    if as_json:
+        facts = {"name": made.name, "distribution": made.distribution, "path": str(made.path)}
+        _show({**facts, "files": made.files, "next": made.next}, True)
+        return
+    _show(made, False)
 
 
 def main() -> None:

@@ -12,14 +12,27 @@ import numpy as np
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
-PACKAGES = ["mplang_core", "mplang_simulator", "mplang_jax", "mplang_spu", "mplang_crypto", "mplang_ibis"]
+PACKAGES = [
+    "mplang_core",
+    "mplang_simulator",
+    "mplang_jax",
+    "mplang_spu",
+    "mplang_crypto",
+    "mplang_ibis",
+    "mplang_hello",
+]
 DOCUMENTS = sorted(
     path.relative_to(ROOT)
-    for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("plugins/*/README.md")]
+    for path in [
+        *ROOT.glob("*.md"),
+        *ROOT.glob("docs/**/*.md"),
+        *ROOT.glob("plugins/*/README.md"),
+        *ROOT.glob("examples/*/README.md"),
+    ]
 )
 
 
-pytestmark = pytest.mark.needs("jax", "spu", "crypto", "ibis")
+pytestmark = pytest.mark.needs("jax", "spu", "crypto", "ibis", "hello")
 
 
 def modules():

@@ -1,0 +1,69 @@
+"""What mplang is told of this package. It is loaded for a look-up, so it imports no engine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from mplang_core import introspect
+from mplang_core.device import DeviceKind
+from mplang_core.feop import Feop
+from mplang_core.plugins import Check, Dialect, KernelSpec, hookimpl
+from mplang_core.simp import BackendSpec
+
+from mplang_hello import backend, device, kernels, ops, types
+
+
+@hookimpl
+def mplang_feops() -> Sequence[Feop]:
+    """Provide the feops."""
+    return [ops.summarize, ops.standardize, ops.split, ops.join, ops.pick]
+
+
+@hookimpl
+def mplang_dialects() -> Sequence[Dialect]:
+    """Provide the types; a type without a codec would stay at its party."""
+    return [
+        Dialect(
+            "hello",
+            types=[types.SummaryType, types.HalfType],
+            codecs={
+                types.SummaryType.name: types.SUMMARY_CODEC,
+                types.HalfType.name: types.HALF_CODEC,
+            },
+        )
+    ]
+
+
+@hookimpl
+def mplang_kernels() -> Sequence[KernelSpec]:
+    """Provide what the ops do at a party."""
+    return [
+        KernelSpec(["hello.summarize"], kernels.summarize),
+        KernelSpec(["hello.split"], kernels.split),
+        KernelSpec(["hello.join"], kernels.join),
+        KernelSpec(["hello.pick"], kernels.pick),
+    ]
+
+
+@hookimpl
+def mplang_devices() -> Sequence[DeviceKind]:
+    """Provide the device kind ``VAULT``; its module has added the ways into it and out of it."""
+    return [device.VAULT]
+
+
+@hookimpl
+def mplang_backends() -> Sequence[BackendSpec]:
+    """Provide the backend ``inline``, also known as ``mp.Inline``."""
+    return [BackendSpec("inline", backend.Inline, "All parties here, and a list of messages.")]
+
+
+@hookimpl
+def mplang_doctor() -> Sequence[Check]:
+    """Look whether there is entropy for pads, and where standardize can run."""
+    pads = {os.urandom(16) for _ in range(4)}
+    kinds = introspect.describe("hello.standardize")["devices"]
+    return [
+        Check("one-time pads differ", len(pads) == 4, "from the operating system"),
+        Check("standardize runs somewhere", bool(kinds), ", ".join(kinds) or "no device takes it"),
+    ]

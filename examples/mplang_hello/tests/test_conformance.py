@@ -1,0 +1,95 @@
+"""``mplang_hello`` keeps what mplang asks of every plugin."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import strategies as st
+from mplang_core import TensorType
+from mplang_core.testing import (
+    BackendSuite,
+    CommunicatorSuite,
+    FeopSuite,
+    KernelSuite,
+    Of,
+    PluginSuite,
+    Sample,
+    TypeSuite,
+)
+from mplang_core.testing import strategies as kit
+
+from mplang_hello import Half, HalfType, Summary, SummaryType, kernels
+from mplang_hello.backend import Inline, InlineCommunicator
+
+X = np.float32([[1, 2, 6], [0, 0, 9]])
+HALVES = kernels.split(None, X)
+BOTH = Of(HalfType(TensorType.of(X)), *HALVES)  # each of two parties has one
+
+SAMPLES = (
+    Sample(
+        "hello.summarize",
+        X,
+        attrs={"digits": 1},
+        expect=lambda found: (found.least, found.mean, found.greatest) == (0, 3, 9),
+    ),
+    Sample("hello.standardize", X, expect=lambda y: abs(y.mean()) + abs(y.std() - 1) < 1e-6),
+    Sample(
+        "hello.split",
+        X,
+        random=True,
+        expect=lambda a, b: a != b and (kernels.join(None, b, a) == X).all(),
+    ),
+    Sample(
+        "hello.join", *[Of(BOTH.kind, half) for half in HALVES], expect=lambda x: (x == X).all()
+    ),
+    Sample(
+        "hello.pick",
+        BOTH,
+        attrs={"row": 1},
+        parties=2,
+        expect=lambda rows: (kernels.join(None, *rows) == X[1]).all(),
+    ),
+)
+
+
+class TestFeops(FeopSuite):
+    family = "hello"
+    samples = SAMPLES
+
+
+class TestKernels(KernelSuite):
+    family = "hello"
+    samples = SAMPLES
+
+
+def can_be_summarized(kind):
+    return kind.size > 0 and not kind.dtype.value.startswith("c")
+
+
+class TestSummary(TypeSuite):
+    kinds = kit.tensor_types().filter(can_be_summarized).map(SummaryType)
+
+    def values(self, kind):
+        number = st.floats(allow_nan=False)
+        return st.builds(Summary, st.just(kind), number, number, number)
+
+
+class TestHalf(TypeSuite):
+    kinds = kit.tensor_types().map(HalfType)
+
+    def values(self, kind):
+        return st.builds(Half, st.just(kind), st.binary(min_size=kind.nbytes, max_size=kind.nbytes))
+
+
+class TestBackend(BackendSuite):
+    def make(self, cluster):
+        return Inline(cluster)
+
+
+class TestCommunicator(CommunicatorSuite):
+    def make(self, parties, timeout):
+        return InlineCommunicator.connected(parties, timeout)
+
+
+class TestPlugin(PluginSuite):
+    distribution = "mplang-hello"
+    heavy = ("jax", "spu", "pytest", "hypothesis")
