@@ -204,3 +204,19 @@ print(mp.registry.feops.provider("outside.triple"))
     env = {**os.environ, "PYTHONPATH": str(tmp_path / "good")}
     done = subprocess.run([sys.executable, "-c", use], capture_output=True, text=True, env=env)
     assert done.stdout.split() == ["42", "acme-outside"], done.stderr
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_the_command_names_it_its_version_and_the_reason(installed, name):
+    env = {**os.environ, "PYTHONPATH": str(installed[name])}
+    for command, column in (("plugins", "reason"), ("doctor", "detail")):
+        done = subprocess.run(
+            [sys.executable, "-m", "mplang_core.cli", command, "--json"],
+            capture_output=True,
+            text=True,
+            env=env,
+        )
+        rows = [row for row in json.loads(done.stdout) if f"mplang-{name}" in row.values()]
+        assert any(BROKEN[name][3] in row[column] for row in rows), rows
+        assert "1.2.3" in json.dumps(rows)
+        assert done.returncode == (1 if command == "doctor" else 0)

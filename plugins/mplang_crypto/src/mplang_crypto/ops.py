@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mplang_core import BaseType, TensorType, simple_op
+from mplang_core.ir import Effects
 from mplang_crypto.primitives import DIGEST_BYTES
 from mplang_crypto.types import CiphertextType, PrivateKeyType, PublicKeyType, SymmetricKeyType
 
@@ -19,6 +20,7 @@ _TENSOR = {"kind": "Tensor", "visibility": ("PUBLIC", "PRIVATE")}
 @simple_op(
     "crypto.keygen",
     version="1",
+    effects=Effects.FRESH,
     execution_model="single_rank",
     inputs=(),
     outputs=(_SYMMETRIC,),
@@ -50,6 +52,7 @@ def keygen() -> SymmetricKeyType:
 @simple_op(
     "crypto.keypair",
     version="1",
+    effects=Effects.FRESH,
     execution_model="single_rank",
     inputs=(),
     outputs=(_PRIVATE, _PUBLIC),
@@ -80,6 +83,7 @@ def keypair() -> tuple[PrivateKeyType, PublicKeyType]:
 @simple_op(
     "crypto.agree",
     version="1",
+    effects=Effects.NONE,
     execution_model="single_rank",
     inputs=(_PRIVATE, _PUBLIC),
     outputs=(_SYMMETRIC,),
@@ -124,6 +128,7 @@ def agree(private: PrivateKeyType, public: PublicKeyType, *, info: str) -> Symme
 @simple_op(
     "crypto.encrypt",
     version="1",
+    effects=Effects.FRESH,
     execution_model="single_rank",
     inputs=(_VALUE, _SYMMETRIC),
     outputs=(_CIPHERTEXT,),
@@ -198,6 +203,7 @@ def decrypt(ct: CiphertextType, key: SymmetricKeyType) -> BaseType:
 @simple_op(
     "crypto.hash",
     version="1",
+    effects=Effects.NONE,
     execution_model="single_rank",
     inputs=(_TENSOR,),
     outputs=(_TENSOR,),

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from mplang_core import DType, Mask, TensorType
-from mplang_core.ir import AnyType, Attr, OpDef, Operation
+from mplang_core.ir import AnyType, Attr, Effects, OpDef, Operation
 from mplang_core.ir.code import unpack
 
 __all__ = ["RUN", "signature"]
@@ -97,4 +97,5 @@ RUN = OpDef(
         "stablehlo": Attr(str, doc="the version of StableHLO that it is written in"),
     },
     doc="Runs StableHLO on XLA: tensors in, tensors out. No Python source is needed.",
+    effects=Effects.NONE,
 )

@@ -21,10 +21,10 @@ from mplang_core import (
 )
 from mplang_core.errors import FeCapabilityError, FeConfigError, TraceError
 from mplang_core.feop import Caching, Capabilities, DeviceRequirement, flatten, unflatten
-from mplang_core.ir import AnyType, Attr, OpDef, Operation, Value, op_defs
+from mplang_core.ir import AnyType, Attr, Effects, OpDef, Operation, Value, op_defs
 from mplang_core.ir.code import unpack
 from mplang_core.ir.source import at
-from mplang_spu.config import SpuConfig, settle
+from mplang_spu.config import BITS, SpuConfig, settle
 
 __all__ = [
     "RECONSTRUCT",
@@ -72,6 +72,12 @@ class ShareType(BaseType):
         """Return the type of shares on a device of that configuration."""
         return cls(plain, config.mask, str(config.protocol), config.field, config.fxp_fraction_bits)
 
+    @property
+    def nbytes(self) -> int:
+        """How many bytes one party's share has; of ABY3, each party has two of three pieces."""
+        pieces = 2 if self.protocol == "ABY3" else 1
+        return pieces * self.plain.size * BITS[self.field] // 8
+
     def params(self) -> tuple[Any, ...]:
         """Return the plain type, the parties, and how they share."""
         return (self.plain, self.parties, self.protocol, self.field, self.fxp)
@@ -101,6 +107,7 @@ class ShareType(BaseType):
 
 @simple_op(
     "spu.make_shares",
+    effects=Effects.FRESH,
     inputs=({"kind": "Tensor", "visibility": ("PRIVATE",)},),
     outputs=({"kind": "spu.share", "visibility": ("SECRET",)},),
 )
@@ -138,6 +145,7 @@ RECONSTRUCT = OpDef(
     "spu.reconstruct",
     _infer_reconstruct,
     doc="Puts the shares of all parties together; who runs it learns the tensor.",
+    effects=Effects.NONE,
 )
 
 
@@ -236,6 +244,7 @@ RUN_JAX = OpDef(
         "config": Attr(dict, doc="protocol, field, precision"),
     },
     doc="Runs StableHLO on shares and public tensors; all parties together, none learns more.",
+    effects=Effects.FRESH,
 )
 
 
