@@ -15,7 +15,7 @@ letter: ``mp.Simulator(cluster)``.
 
 from typing import Any
 
-from mplang_core import analysis, errors, introspect, ir, simp
+from mplang_core import analysis, artifact, errors, introspect, ir, simp
 from mplang_core import func as _func  # noqa: F401  (declares func.call)
 from mplang_core.device import ClusterSpec, DeviceSpec, Node, device, put, reveal, seal
 from mplang_core.driver import CompiledFunction, compile, evaluate, fetch
@@ -85,6 +85,7 @@ __all__ = [
     "TracedFunction",
     "analysis",
     "apply",
+    "artifact",
     "builtin_function",
     "compile",
     "connect",

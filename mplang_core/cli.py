@@ -9,16 +9,20 @@ from typing import Annotated, Any
 import typer
 
 import mplang_core
-from mplang_core import authoring, introspect
+from mplang_core import artifact, authoring, introspect
+from mplang_core.artifact.arguments import read_given
+from mplang_core.artifact.running import run_given, shown
+from mplang_core.artifact.source import cluster_of, compile_source, is_source
 from mplang_core.doctor import examine
 from mplang_core.errors import MPLangError
+from mplang_core.ir.source import skip_package
 
 __all__ = ["app", "main"]
 
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    help="Ask what is installed, and why something is not.",
+    help="Pack, look at and run programs; ask what is installed, and why something is not.",
 )
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
@@ -34,6 +38,13 @@ Op = Annotated[
         help="For example jax.compile.",
         autocompletion=lambda: [row["name"] for row in introspect.list_ops()],
     ),
+]
+
+Packed = Annotated[str, typer.Argument(help="An artifact, prog.mpl.")]
+Cluster = Annotated[str, typer.Option(help="A YAML file, or a number of parties.")]
+Args = Annotated[
+    list[str] | None,
+    typer.Option("--arg", help="NAME[@PLACE]=VALUE, where VALUE is @file.npy, JSON, or a type."),
 ]
 
 
@@ -116,8 +127,84 @@ def new_plugin(
     _show(made, False)
 
 
+@app.command("compile")
+def compile_(
+    source: Annotated[str, typer.Argument(help="A function, prog.py:fn.")],
+    cluster: Cluster,
+    out: Annotated[str, typer.Option("--out", "-o", help="The file to write, prog.mpl.")],
+    arg: Args = None,
+    locations: Annotated[bool, typer.Option(help="Keep file names and lines.")] = True,
+) -> None:
+    """Pack a program into one file, which runs without its source."""
+    made = compile_source(source, cluster_of(cluster), read_given(arg or []))
+    artifact.save(out, made, locations=locations)
+    typer.echo(f"{out}: {made.name}{made.signature}, digest {made.digest[:12]}")
+
+
+@app.command()
+def inspect(
+    path: Packed,
+    ir: Annotated[bool, typer.Option("--ir", help="Print the program as text, too.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show what an artifact takes, gives, needs and discloses."""
+    found = artifact.inspect(path)
+    text = str(found.program) if ir and found.program is not None else ""
+    if as_json:
+        _show({**found.to_dict(), **({"ir": text} if ir else {})}, True)
+        return
+    _show(found, False)
+    if ir:
+        typer.echo(text)
+
+
+@app.command()
+def run(
+    target: Annotated[str, typer.Argument(help="An artifact, or a function, prog.py:fn.")],
+    cluster: Annotated[str, typer.Option(help="As compile takes it; the artifact's own.")] = "",
+    backend: Annotated[str, typer.Option(help="See mplang backends.")] = "simulator",
+    arg: Args = None,
+    mode: Annotated[str, typer.Option(help="standard or launch.")] = "standard",
+    as_json: AsJson = False,
+) -> None:
+    """Run an artifact, or a program from its source, and show its results."""
+    given = read_given(arg or [])
+    if is_source(target):
+        packed = compile_source(target, cluster_of(cluster), given)
+    else:
+        packed = artifact.load(target)
+    where = cluster_of(cluster) if cluster else packed.cluster.spec()
+    with mplang_core.connect(backend, where) as host:
+        results = run_given(packed, host, given, mode)  # type: ignore[arg-type]
+    _show(results if as_json else shown(results), as_json)
+
+
+@app.command()
+def diff(
+    a: Packed,
+    b: Packed,
+    locations: Annotated[bool, typer.Option(help="Compare source lines, too.")] = False,
+) -> None:
+    """Compare two artifacts; exits with 1 if they differ, with 2 if one cannot be read."""
+    try:
+        one, other = artifact.load(a), artifact.load(b)
+    except MPLangError as error:
+        typer.echo(f"mplang: {error}", err=True)
+        raise typer.Exit(2) from None
+    lines = artifact.diff(one, other, (a, b), locations=locations)
+    same = one.digest == other.digest
+    typer.echo(
+        f"{'the same' if same else 'another'} program, {one.digest[:12]} {other.digest[:12]}"
+    )
+    typer.echo("\n".join(lines), nl=bool(lines))
+    if lines or not same:
+        raise typer.Exit(1)
+
+
 def main() -> None:
     """Run the command; our own errors are told in one line."""
+    for module in ("typer", "click", "runpy", "__main__"):
+        skip_package(module)  # where the command begins is no line of the user's
     try:
         app()
     except MPLangError as error:

@@ -10,13 +10,13 @@ from typing import Any, cast
 from mplang_core.device import ClusterSpec
 from mplang_core.edsl import (
     InterpVar,
-    MPObject,
     TraceContext,
     TracedFunction,
     apply,
     trace,
 )
-from mplang_core.edsl.tracer import TraceVar, is_literal, literal_type, read_args
+from mplang_core.edsl.reuse import signature
+from mplang_core.edsl.tracer import TraceVar
 from mplang_core.errors import ConfigError, DisclosureError, TraceError
 from mplang_core.feop import flatten, unflatten
 from mplang_core.ir import Program
@@ -67,7 +67,7 @@ class CompiledFunction:
             raise TraceError(
                 f"{at()}compile needs the cluster, as in mp.compile(fn, *args, cluster_spec=…)"
             )
-        key = _signature(args, kwargs)
+        key = signature(args, kwargs, cluster.mask)
         with self._lock:
             if key not in self._traced:
                 root = TraceContext(cluster, parent)
@@ -78,8 +78,8 @@ class CompiledFunction:
         return f"<CompiledFunction {self.fn.__name__!r}, traced {len(self._traced)} times>"
 
     @property
-    def program(self) -> Program:
-        """The program.
+    def traced(self) -> TracedFunction:
+        """The function as traced, where that was for one kind of arguments.
 
         Raises:
             TraceError: it was not traced yet, or for several kinds of arguments.
@@ -89,7 +89,12 @@ class CompiledFunction:
                 f"{at()}{self.fn.__name__} was traced for {len(self._traced)} kinds of arguments; "
                 "compile it with the arguments, or use .trace(None, *args).program"
             )
-        return next(iter(self._traced.values())).program
+        return next(iter(self._traced.values()))
+
+    @property
+    def program(self) -> Program:
+        """The program; see :attr:`traced`."""
+        return self.traced.program
 
     def compiler_ir(self) -> str:
         """Return the program as text; see :attr:`program`."""
@@ -203,23 +208,3 @@ def _fetch(host: SimpHost, leaf: Any) -> Any:
     if leaf.device is None:
         return values
     return next((value for value in values if value is not None), None)
-
-
-def _signature(args: Any, kwargs: Any) -> Any:
-    leaves, struct = read_args(args, kwargs)
-    return struct, tuple(map(_key, leaves))
-
-
-def _key(leaf: Any) -> Any:
-    if isinstance(leaf, MPObject):
-        return leaf.type, leaf.device.name if leaf.device is not None else None, leaf.uniform
-    if is_literal(leaf):
-        return literal_type(leaf)
-    try:
-        hash(leaf)
-    except TypeError:
-        raise TraceError(
-            f"{at()}a {type(leaf).__name__} among the arguments can change after it was compiled "
-            "in; make it hashable (a frozen dataclass, a string), or pass values"
-        ) from None
-    return type(leaf), leaf

@@ -219,7 +219,7 @@ def _label(op: Operation) -> str:
             return "move"
         case "simp.shuffle_dynamic":
             return "move to whoever asks"
-        case "func.call":
+        case "func.call" | "func.launch":
             return f"call {op.attrs['name']}"
     return op.opcode.removeprefix("simp.")
 

@@ -358,4 +358,5 @@ _STEPS: Mapping[str, _Step] = {
     "simp.uniform_cond": Flow._uniform_cond,
     "simp.while_loop": Flow._while_loop,
     "func.call": Flow._call,
+    "func.launch": Flow._call,
 }

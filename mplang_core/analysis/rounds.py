@@ -119,4 +119,5 @@ _STEPS: Mapping[str, Callable[[Rounds, Operation, Sequence[Depth]], list[Depth]]
     "simp.uniform_cond": Rounds._uniform_cond,
     "simp.while_loop": Rounds._while_loop,
     "func.call": Rounds._call,
+    "func.launch": Rounds._call,
 }

@@ -8,13 +8,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, NoReturn, Protocol
+from weakref import WeakKeyDictionary
+
+import numpy as np
 
 from mplang_core.errors import TraceError
+from mplang_core.feop.program import flatten, unflatten
 from mplang_core.feop.state import ContextBound, FeState
 from mplang_core.ir import AnyType, Graph
 from mplang_core.ir.source import at
 from mplang_core.mask import Mask
-from mplang_core.types import BaseType, MPType
+from mplang_core.types import BaseType, MPType, TensorType
 
 __all__ = ["Cluster", "MPContext", "MPObject", "Placement", "cur_ctx", "find_ctx", "with_ctx"]
 
@@ -44,12 +48,16 @@ class MPContext(ContextBound, ABC):
     Args:
         cluster_spec: the parties and devices.
         parent: the context around this one, whose values may be used here.
+
+    Attributes:
+        traced: functions as they were traced before; see :mod:`mplang_core.edsl.reuse`.
     """
 
     def __init__(self, cluster_spec: Cluster, parent: MPContext | None = None) -> None:
         self.cluster_spec = cluster_spec
         self.parent = parent
         self.fe_state: dict[str, FeState] = {}
+        self.traced: WeakKeyDictionary[Any, dict[Any, Any]] = WeakKeyDictionary()
 
     @property
     def mask(self) -> Mask:
@@ -185,6 +193,10 @@ class MPObject(ContextBound, ABC):
         return self.type
 
     @property
+    def _type(self) -> MPType:
+        return self.mptype  # by this name in seed 003, section 4.1
+
+    @property
     def base_type(self) -> BaseType:
         """What each holder has."""
         return self.type.base if isinstance(self.type, MPType) else self.type
@@ -222,7 +234,7 @@ class MPObject(ContextBound, ABC):
         base: Any = self.base_type
         base = getattr(base, "plain", base)  # a share has the shape of what it shares
         if not hasattr(base, name):
-            raise AttributeError(f"{base} has no {name}")
+            raise AttributeError(f"{at()}{base} has no {name}")
         return getattr(base, name)
 
     def __repr__(self) -> str:
@@ -250,10 +262,13 @@ class MPObject(ContextBound, ABC):
 
     __float__ = __int__ = __complex__ = __index__ = _number
 
-    def __iter__(self) -> Iterator[Any]:
+    def __len__(self) -> int:
         if not self.shape:
-            raise TypeError("a scalar cannot be iterated over")
-        return (self[i] for i in range(self.shape[0]))
+            raise TraceError(f"{at()}{self!r} is a scalar, and has no length")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[i] for i in range(len(self)))
 
     __hash__ = object.__hash__
 
@@ -274,10 +289,33 @@ class MPObject(ContextBound, ABC):
         return self._operate(fn, *args)
 
     def __getitem__(self, index: Any) -> Any:
-        def getitem(x: Any) -> Any:
-            return x[index]
+        leaves, spec = flatten(index, lambda part: isinstance(part, list))
+        leaves = [np.asarray(leaf) if isinstance(leaf, list) else leaf for leaf in leaves]
+        self._check_index(leaves, unflatten(spec, leaves))
 
-        return self._operate(getitem, self)
+        def getitem(x: Any, *values: Any) -> Any:
+            given = iter(values)
+            here = [next(given) if isinstance(leaf, MPObject) else leaf for leaf in leaves]
+            return x[unflatten(spec, here)]
+
+        return self._operate(getitem, self, *(x for x in leaves if isinstance(x, MPObject)))
+
+    def _check_index(self, leaves: list[Any], index: Any) -> None:
+        """An engine may take the last element for one that is not there; NumPy does not."""
+        for leaf in leaves:
+            ends = (leaf.start, leaf.stop, leaf.step) if isinstance(leaf, slice) else ()
+            if any(isinstance(end, MPObject) for end in ends):
+                raise TraceError(
+                    f"{at()}a slice has ends that are known while tracing; inside of a function "
+                    "for a device, jax.lax.dynamic_slice takes others"
+                )
+        if isinstance(self.base_type, TensorType) and not any(
+            isinstance(leaf, MPObject) for leaf in leaves
+        ):
+            try:
+                np.broadcast_to(np.False_, self.shape)[index]
+            except (IndexError, TypeError) as error:
+                raise TraceError(f"{at()}an index of {self!r}: {error}") from None
 
 
 def _binary(fn: Callable[[Any, Any], Any]) -> Callable[[MPObject, Any], Any]:
@@ -293,9 +331,9 @@ def _unary(fn: Callable[[Any], Any]) -> Callable[[MPObject], Any]:
 
 
 def _define_operators() -> None:
-    both = "add sub mul truediv floordiv mod pow matmul and_ or_ xor lshift rshift"
+    both = "add sub mul truediv floordiv mod divmod pow matmul and_ or_ xor lshift rshift"
     for name in both.split():
-        fn = getattr(operator, name)
+        fn = divmod if name == "divmod" else getattr(operator, name)
         setattr(MPObject, f"__{name.rstrip('_')}__", _binary(fn))
         setattr(MPObject, f"__r{name.rstrip('_')}__", _reflected(fn))
     for name in ["lt", "le", "gt", "ge", "eq", "ne"]:

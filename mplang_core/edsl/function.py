@@ -8,6 +8,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from mplang_core.edsl.context import MPContext, MPObject, find_ctx
 from mplang_core.edsl.interp import InterpContext, InterpVar
+from mplang_core.edsl.reuse import trace_once
 from mplang_core.edsl.tracer import (
     TraceContext,
     TracedFunction,
@@ -31,7 +32,7 @@ def function(fn: Callable[P, R]) -> Callable[P, R]:
     """Make a function of multi-party values.
 
     Called while a program is traced, its body becomes part of that program. Called in an
-    interpreter's context, it is traced and run at once.
+    interpreter's context, it is traced and run at once. The Python code runs at each call.
     """
     return _traced(fn, as_call=False)
 
@@ -39,20 +40,24 @@ def function(fn: Callable[P, R]) -> Callable[P, R]:
 def builtin_function(fn: Callable[P, R]) -> Callable[P, R]:
     """Make a function that a program calls as one op, ``func.call``.
 
-    Otherwise as :func:`function`.
+    Its Python code runs once per program and kind of arguments, as that of ``jax.jit`` does,
+    and again once a name that it reads from around stands for another object. Otherwise as
+    :func:`function`.
     """
     return _traced(fn, as_call=True)
 
 
 def _traced(fn: Callable[P, R], as_call: bool) -> Callable[P, R]:
+    tracing = trace_once if as_call else _trace_anew
+
     @functools.wraps(fn)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
         ctx = find_ctx(flatten((args, kwargs))[0])
         if isinstance(ctx, InterpContext):
             root = TraceContext(ctx.cluster_spec, ctx)
-            return apply(ctx, trace(root, fn, *args, **kwargs), *args, **kwargs)  # type: ignore[no-any-return]
+            return apply(ctx, tracing(root, fn, args, kwargs), *args, **kwargs)  # type: ignore[no-any-return]
         if as_call and isinstance(ctx, TraceContext):
-            return _call(ctx, trace(ctx, fn, *args, **kwargs), args, kwargs)  # type: ignore[no-any-return]
+            return _call(ctx, tracing(ctx, fn, args, kwargs), args, kwargs)  # type: ignore[no-any-return]
         leaves, spec = flatten((args, kwargs))
         here = [ctx.adopt(leaf) if isinstance(leaf, MPObject) else leaf for leaf in leaves]
         args_here, kwargs_here = unflatten(spec, here)
@@ -60,6 +65,12 @@ def _traced(fn: Callable[P, R], as_call: bool) -> Callable[P, R]:
 
     wrapped.__mplang_function__ = True  # type: ignore[attr-defined]
     return wrapped
+
+
+def _trace_anew(
+    ctx: TraceContext, fn: Callable[..., Any], args: Any, kwargs: Any
+) -> TracedFunction:
+    return trace(ctx, fn, *args, **kwargs)
 
 
 def _call(ctx: TraceContext, tfn: TracedFunction, args: Any, kwargs: Any) -> Any:

@@ -19,7 +19,7 @@ __all__ = ["InterpContext", "InterpVar"]
 class InterpVar(MPObject):
     """A value at the parties. Its data stays there until it is fetched."""
 
-    __slots__ = ("_type", "value")
+    __slots__ = ("_mptype", "value")
 
     def __init__(
         self,
@@ -30,13 +30,13 @@ class InterpVar(MPObject):
         uniform: bool = False,
     ) -> None:
         super().__init__(ctx, device, uniform)
-        self._type = type
+        self._mptype = type
         self.value = value
 
     @property
     def type(self) -> MPType:
         """Its multi-party type."""
-        return self._type
+        return self._mptype
 
 
 class InterpContext(MPContext):

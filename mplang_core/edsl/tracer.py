@@ -6,12 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-import optree
-
 from mplang_core.edsl.context import Cluster, MPContext, MPObject, Placement, with_ctx
 from mplang_core.edsl.interp import make_op
 from mplang_core.errors import TraceError
-from mplang_core.feop.program import NAMESPACE, PyTreeDef, flatten, unflatten
+from mplang_core.feop.program import PyTreeDef, flatten, unflatten
 from mplang_core.feop.state import ContextBound
 from mplang_core.ir import AnyType, Graph, Program, Value
 from mplang_core.ir.printer import print_program
@@ -120,8 +118,14 @@ class TraceContext(MPContext):
 
     def adopt(self, obj: MPObject) -> MPObject:
         """Return the object here, as a captured input where it is from around."""
-        if obj.ctx is self:
-            return obj
+        return obj if obj.ctx is self else self.capture(obj)
+
+    def capture(self, obj: MPObject) -> MPObject:
+        """Return an object from around as an input of the graph, the same one each time.
+
+        Raises:
+            TraceError: it is not from around, or what it was traced in has ended.
+        """
         known = self.captures.get(id(obj))
         if known is not None:
             return known[1]
@@ -289,14 +293,8 @@ def type_name(fn: object) -> str:
 
 def read_args(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], PyTreeDef]:
     """Flatten arguments; a list of plain numbers is one leaf, an array."""
-    arguments: Any = (tuple(args), dict(kwargs))
-    tree = optree.tree_map(
-        lambda leaf: _array(leaf) if isinstance(leaf, list) else leaf,
-        arguments,
-        is_leaf=_is_number_list,
-        namespace=NAMESPACE,
-    )
-    return flatten(tree)
+    leaves, spec = flatten((tuple(args), dict(kwargs)), _is_number_list)
+    return [_array(leaf) if isinstance(leaf, list) else leaf for leaf in leaves], spec
 
 
 def _array(numbers: list[Any]) -> Any:
@@ -359,5 +357,5 @@ def _result(ctx: TraceContext, out: Any, fn: Callable[..., Any]) -> TraceVar:
     what = "a function" if callable(out) else f"a {type_name(out)}"
     raise TraceError(
         f"{at()}{name} returns {what}; a traced function returns multi-party values, numbers "
-        "and arrays, in tuples, lists and dicts"
+        "and arrays, in tuples, lists, dicts and dataclasses"
     )

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
 import optree
 
-from mplang_core.types import BaseType
+from mplang_core.types import BaseType, MPType
 
 __all__ = [
     "FeBuilder",
@@ -27,13 +28,63 @@ PyTreeDef = optree.PyTreeSpec
 NAMESPACE = "mplang"
 
 
-def flatten(tree: Any) -> tuple[list[Any], PyTreeDef]:
-    """Take a nest of tuples, lists, dicts, named tuples and registered classes apart.
+_nests: set[type] = set()
+_nests_lock = threading.Lock()
 
-    Whatever is none of these is a leaf. ``None`` is an empty nest.
+
+def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], PyTreeDef]:
+    """Take a nest of tuples, lists, dicts, named tuples, dataclasses and registered classes apart.
+
+    Whatever is none of these is a leaf. ``None`` is an empty nest. A dataclass' fields are its
+    parts, except for those with ``metadata={"static": True}``, which stay as they are; classes
+    of mplang and its plugins are leaves.
+
+    Args:
+        tree: the nest.
+        is_leaf: tells what is a leaf all the same.
     """
-    leaves, spec = optree.tree_flatten(tree, namespace=NAMESPACE)
-    return leaves, spec
+    leaves, spec = optree.tree_flatten(tree, is_leaf, namespace=NAMESPACE)
+    new = {type(leaf) for leaf in leaves if _is_new_nest(type(leaf))}
+    if not new:
+        return leaves, spec
+    for cls in new:
+        _register(cls)
+    return flatten(tree, is_leaf)
+
+
+def _is_new_nest(cls: type) -> bool:
+    return (
+        is_dataclass(cls)
+        and cls not in _nests
+        and not issubclass(cls, BaseType | MPType)
+        and not cls.__module__.partition(".")[0].startswith("mplang_")
+    )
+
+
+def _register(cls: type) -> None:
+    every = fields(cls)
+    static = tuple(f.name for f in every if f.metadata.get("static"))
+    parts = tuple(f.name for f in every if f.name not in static)
+
+    def take_apart(nest: Any) -> tuple[list[Any], tuple[Any, ...], tuple[str, ...]]:
+        return [getattr(nest, n) for n in parts], tuple(getattr(nest, n) for n in static), parts
+
+    def put_together(kept: Any, children: Iterable[Any]) -> Any:
+        nest: Any = object.__new__(cls)  # it was made, and checked, before
+        for name, value in zip((*parts, *static), (*children, *kept), strict=True):
+            object.__setattr__(nest, name, value)
+        return nest
+
+    with _nests_lock:
+        if cls not in _nests:
+            optree.register_pytree_node(
+                cls,
+                take_apart,
+                put_together,
+                path_entry_type=optree.DataclassEntry,
+                namespace=NAMESPACE,
+            )
+            _nests.add(cls)
 
 
 def unflatten(spec: PyTreeDef, leaves: Sequence[Any]) -> Any:

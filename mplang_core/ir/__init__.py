@@ -2,7 +2,7 @@
 
 from mplang_core.ir.attrs import AttrValue, normalize
 from mplang_core.ir.graph import AnyType, Graph, Location, Operation, Program, Value
-from mplang_core.ir.opdef import Attr, Level, OpDef, op_defs
+from mplang_core.ir.opdef import Attr, Effects, Level, OpDef, op_defs
 from mplang_core.ir.parser import parse
 from mplang_core.ir.printer import print_program
 from mplang_core.ir.verifier import verify
@@ -13,6 +13,7 @@ __all__ = [
     "AnyType",
     "Attr",
     "AttrValue",
+    "Effects",
     "Graph",
     "Level",
     "Location",

@@ -120,6 +120,12 @@ class Program:
             self._places = hash(tuple(op.location for op in self.graph.walk()))
         return self._places
 
+    def project(self, rank: int) -> Program:
+        """Return the part of it that one party runs; see :mod:`mplang_core.ir.passes.project`."""
+        from mplang_core.ir.passes import project
+
+        return project(self, rank)
+
     def size(self) -> int:
         """Return the bytes of its constants and code, each counted once."""
         found: dict[int, int] = {}

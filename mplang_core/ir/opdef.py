@@ -12,7 +12,7 @@ from mplang_core.ir.graph import AnyType, Operation
 from mplang_core.mask import Mask
 from mplang_core.namespace import Namespace
 
-__all__ = ["REQUIRED", "Attr", "Level", "OpDef", "op_defs"]
+__all__ = ["OPTIONAL", "REQUIRED", "Attr", "Effects", "Level", "OpDef", "op_defs"]
 
 
 class Level(enum.Enum):
@@ -24,7 +24,19 @@ class Level(enum.Enum):
     """Inside of a ``pcall``, at one party: its values have base types."""
 
 
+class Effects(enum.Enum):
+    """What an op does beyond its results, and so what a pass may do with it."""
+
+    NONE = "none"
+    """At a given party the results follow from operands and attributes: drop it, merge it."""
+    FRESH = "fresh"
+    """The results are new each time (keys, shares, nonces), and that is all: drop it."""
+    ANY = "any"
+    """Nothing is known of it: leave it where it is."""
+
+
 REQUIRED: Any = object()
+OPTIONAL: Any = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +46,8 @@ class Attr:
     Args:
         kind: ``bool``, ``int``, ``float``, ``str``, ``bytes``, ``tuple``, ``dict``,
             ``Mask``, ``BaseType``, ``np.ndarray``, or a tuple of these.
-        default: the value where it is left out; without it, it must be given.
+        default: the value where it is left out; without it, it must be given. ``OPTIONAL``
+            means that an op may go without it.
         doc: one line.
     """
 
@@ -77,6 +90,7 @@ class OpDef:
         attrs: its attributes.
         regions: its regions by name, each with its level.
         doc: what it means.
+        effects: what it does beyond its results; those of its regions are added to that.
     """
 
     name: str
@@ -85,6 +99,7 @@ class OpDef:
     attrs: Mapping[str, Attr] = field(default_factory=dict)
     regions: Mapping[str, Level] = field(default_factory=dict)
     doc: str = ""
+    effects: Effects = Effects.ANY
 
     def check_attrs(self, attrs: Mapping[str, AttrValue]) -> None:
         """Hold attributes against the declaration.
@@ -98,7 +113,8 @@ class OpDef:
             wrong = self.attrs[name].check(value)
             if wrong:
                 raise TypeError(f"attribute {name!r}: {wrong}")
-        missing = [name for name in self.attrs if name not in attrs]
+        needed = (name for name, spec in self.attrs.items() if spec.default is not OPTIONAL)
+        missing = [name for name in needed if name not in attrs]
         if missing:
             raise TypeError(f"attributes missing: {', '.join(missing)}")
 
@@ -107,7 +123,7 @@ class OpDef:
         full: dict[str, AttrValue] = {}
         for name, spec in self.attrs.items():
             value = attrs.get(name, spec.default)
-            if value is not REQUIRED:
+            if value is not REQUIRED and value is not OPTIONAL:
                 full[name] = spec.normalize(value)
         for name in attrs:
             if name not in self.attrs:

@@ -165,7 +165,7 @@ def execute(
     for slot, value in zip(plan.ins, inputs, strict=True):
         slots[slot] = value
     for i, step in enumerate(plan.steps):
-        ctx.index, ctx.step = i, step
+        ctx.index, ctx.step = step.place, step
         if listener is not None:
             listener.op_started(step.op, i, len(plan.steps))
         _run_step(step, slots, ctx)

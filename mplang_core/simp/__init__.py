@@ -8,6 +8,7 @@ import importlib
 from typing import Any
 
 from mplang_core.edsl import constant, uniform_cond, while_loop
+from mplang_core.simp import endpoints as _endpoints  # noqa: F401  (declares and binds them)
 from mplang_core.simp import kernels as _kernels  # noqa: F401  (binds them)
 from mplang_core.simp import ops as _ops  # noqa: F401  (declares them)
 from mplang_core.simp.api import pcall_dynamic, pcall_static, pconv, pshfl, pshfl_s

@@ -20,6 +20,9 @@ class Communicator(ABC):
     is the op's in the graph, loop turns included. A run is opened before it begins and
     closed after it ended; messages for no open run are refused.
 
+    A place that sends many messages names each ``run/place|tag``, and :meth:`forget`s the
+    place in the end, so that a long run does not remember each of them.
+
     Attributes:
         rank: this party.
         world_size: how many parties there are.
@@ -53,6 +56,9 @@ class Communicator(ABC):
     def close(self, run: str) -> None:
         """Accept no more messages of a run, and forget those that nobody asked for."""
 
+    def forget(self, place: str) -> None:  # noqa: B027 (a transport may have nothing to do)
+        """Drop what was kept of the messages ``place|tag``; later ones are dropped, too."""
+
     @abstractmethod
     def abort(self, run: str, reason: str) -> None:
         """End all waiting in a run, here and at the other parties.
@@ -66,7 +72,8 @@ class Communicator(ABC):
 @dataclass(slots=True)
 class _Run:
     inbox: dict[tuple[int, str], Any] = field(default_factory=dict)
-    seen: set[tuple[int, str]] = field(default_factory=set)
+    seen: dict[str, set[tuple[int, str]]] = field(default_factory=dict)  # by place
+    forgotten: set[str] = field(default_factory=set)
     failure: str | None = None
 
 
@@ -108,11 +115,33 @@ class CommunicatorBase(Communicator):
         """
         with self._arrived:
             run = self._run(key)
-            if (from_rank, key) in run.seen:
+            place = _place(key)
+            if place in run.forgotten:
                 return
-            run.seen.add((from_rank, key))
+            seen = run.seen.setdefault(place, set())
+            if (from_rank, key) in seen:
+                return
+            seen.add((from_rank, key))
             run.inbox[from_rank, key] = data
             self._arrived.notify_all()
+
+    def forget(self, place: str) -> None:
+        """Drop what was kept of the messages ``place|tag``; later ones are dropped, too."""
+        with self._arrived:
+            run = self._run(place)
+            run.forgotten.add(place)
+            for message in run.seen.pop(place, ()):
+                run.inbox.pop(message, None)
+
+    def has_message(self, from_rank: int, key: str) -> bool:
+        """Tell whether a message is here, without waiting for it."""
+        with self._arrived:
+            return (from_rank, key) in self._inbox(key)
+
+    def peek_message(self, from_rank: int, key: str) -> Any | None:
+        """Return a message without taking it; ``None`` where it is not here."""
+        with self._arrived:
+            return self._inbox(key).get((from_rank, key))
 
     def recv(self, from_rank: int, key: str) -> Any:
         """Wait for a value from a party, ``timeout`` seconds at most."""
@@ -140,9 +169,19 @@ class CommunicatorBase(Communicator):
                 found.failure = reason
             self._arrived.notify_all()
 
+    def _inbox(self, key: str) -> dict[tuple[int, str], Any]:
+        run = self._runs.get(key.partition("/")[0])
+        return {} if run is None else run.inbox
+
     def _run(self, key: str) -> _Run:
         name = key.partition("/")[0]
         try:
             return self._runs[name]
         except KeyError:
             raise CommError(f"party {self.rank} is in no run {name!r}") from None
+
+
+def _place(key: str) -> str:
+    """Return the place of ``place|tag``, and nothing for the key of a single message."""
+    place, bar, _ = key.partition("|")
+    return place if bar else ""

@@ -26,6 +26,7 @@ from mplang_core.errors import (
 from mplang_core.feop import ContextBound
 from mplang_core.ir import Graph, Operation, Program, Value
 from mplang_core.runtime import Interpreter, Listener, host_kernels, launch_kernels
+from mplang_core.simp.parts import Part, part_of
 from mplang_core.types import array_of, frozen
 
 __all__ = ["HostVar", "Mode", "SimpHost"]
@@ -79,6 +80,7 @@ class SimpHost(Interpreter, InterpContext):
         self.session = uuid.uuid4().hex
         self._launch = Interpreter(launch_kernels, owner=self)
         self._callers: weakref.WeakKeyDictionary[Program, Program] = weakref.WeakKeyDictionary()
+        self._parts: weakref.WeakKeyDictionary[Program, list[Part]] = weakref.WeakKeyDictionary()
         self._count = itertools.count()
         self._order = threading.Lock()
 
@@ -91,13 +93,13 @@ class SimpHost(Interpreter, InterpContext):
     def _submit(
         self, rank: int, run: str, program: Program, inputs: Sequence[Any]
     ) -> Future[list[Any]]:
-        """Have one party begin a program on its references."""
+        """Have one party begin its part of a program on its references."""
 
     @abstractmethod
     def _collect(
         self, run: str, futures: Sequence[Future[list[Any]]]
     ) -> list[list[Any] | BaseException]:
-        """Wait until all parties have ended; give per party its results or its error."""
+        """Wait until all have ended that began; give per future its results or its error."""
 
     @abstractmethod
     def _fetch(self, rank: int, value: Any) -> Any:
@@ -151,17 +153,31 @@ class SimpHost(Interpreter, InterpContext):
         return caller
 
     def submit(self, program: Program, args: Sequence[HostVar]) -> list[HostVar]:
-        """Have all parties run a program together.
+        """Have all parties run a program together, each its own part of it.
+
+        A party that has no part in it is not asked.
 
         Raises:
             PartyError: one failed; all have ended, or were told to.
         """
+        parts = self._parts_of(program)
+        inputs = [[arg.values[rank] for arg in args] for rank in range(self.world_size)]
+        busy = [rank for rank, part in enumerate(parts) if not part.is_idle]
+        done = dict(zip(busy, self._run_parts(parts, inputs, busy), strict=True)) if busy else {}
+        results = [
+            part.give(done[rank]) if rank in done else part.pass_on(inputs[rank])
+            for rank, part in enumerate(parts)
+        ]
+        return [HostVar(values) for values in zip(*results, strict=True)]
+
+    def _run_parts(
+        self, parts: Sequence[Part], inputs: Sequence[Sequence[Any]], ranks: Sequence[int]
+    ) -> list[list[Any]]:
         run = f"{self.session}-{next(self._count)}"
-        ranks = range(self.world_size)
         with self._order:  # every party gets the runs in the same order, so none waits crosswise
             self._begin(run)
             futures = [
-                self._submit(rank, run, program, [arg.values[rank] for arg in args])
+                self._submit(rank, run, parts[rank].program, parts[rank].take(inputs[rank]))
                 for rank in ranks
             ]
         results = self._collect(run, futures)
@@ -170,7 +186,14 @@ class SimpHost(Interpreter, InterpContext):
         ]
         if failures:
             raise self._explain(failures)
-        return [HostVar(values) for values in zip(*results, strict=True)]
+        return results  # type: ignore[return-value]  # no errors among them
+
+    def _parts_of(self, program: Program) -> list[Part]:
+        parts = self._parts.get(program)
+        if parts is None:
+            parts = [part_of(program, rank) for rank in range(self.world_size)]
+            self._parts[program] = parts
+        return parts
 
     def _explain(self, failures: list[tuple[int, BaseException]]) -> BaseException:
         rank, error = min(failures, key=lambda item: _blame(item[1]))

@@ -11,7 +11,7 @@ from mplang_core.errors import RunError
 from mplang_core.mask import Mask
 from mplang_core.runtime import KernelContext, kernel
 
-__all__: list[str] = []
+__all__ = ["present"]
 
 SIMP_OPS = (
     "simp.constant",
@@ -83,7 +83,7 @@ def shuffle_static(ctx: KernelContext, src: Any, *, routing: tuple[tuple[int, in
     if source is None:
         return None
     value = src if source == me else comm.recv(source, ctx.key)
-    return _present(value, source)
+    return present(value, source)
 
 
 @kernel("simp.shuffle_dynamic")
@@ -107,10 +107,11 @@ def shuffle_dynamic(ctx: KernelContext, src: Any, index: Any) -> Any:
             comm.send(rank, ctx.key, src)
     if wanted is None:
         return None
-    return _present(src if wanted == me else comm.recv(wanted, ctx.key), wanted)
+    return present(src if wanted == me else comm.recv(wanted, ctx.key), wanted)
 
 
-def _present(value: Any, source: int) -> Any:
+def present(value: Any, source: int) -> Any:
+    """Return a value that came from a party, which must have had it."""
     if value is None:
         raise RunError(f"party {source} is to send a value that it does not hold")
     return value

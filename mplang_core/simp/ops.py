@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mplang_core.ir import AnyType, Attr, Graph, Level, OpDef, Operation, op_defs
+from mplang_core.ir import AnyType, Attr, Effects, Graph, Level, OpDef, Operation, op_defs
+from mplang_core.ir.place import PLACE, place_of
 from mplang_core.mask import Mask
 from mplang_core.types import BaseType, DType, Form, MPType, TensorType
 
-__all__ = ["check_predicate"]
+__all__ = ["check_predicate", "check_sendable"]
 
 
 def _mp(op: Operation) -> list[MPType]:
@@ -34,6 +35,8 @@ def _check_body(op: Operation) -> None:
 
 def _pcall_static(op: Operation, world: Mask) -> Sequence[AnyType]:
     parties: Mask = op.attrs["parties"]
+    if place_of(op) is not None:  # in a projection, the others are outside of this world
+        parties &= world
     _check_parties(parties, world)
     _check_body(op)
     for i, found in enumerate(_mp(op)):
@@ -71,7 +74,7 @@ def _shuffle_static(op: Operation, world: Mask) -> Sequence[AnyType]:
     sources = Mask.from_ranks(frm for _, frm in routing)
     if not sources <= (world if src.pmask is None else src.pmask):
         raise ValueError(f"the sources are {sources}, but the value is {src}")
-    _check_sendable(src)
+    check_sendable(src)
     return [MPType(src.base, out)]
 
 
@@ -79,11 +82,18 @@ def _shuffle_dynamic(op: Operation, world: Mask) -> Sequence[AnyType]:
     src, index = _mp(op)
     if not (isinstance(index.base, TensorType) and index.base.dtype.is_integer) or index.base.shape:
         raise TypeError(f"the index is an integer scalar, got {index}")
-    _check_sendable(src)
+    check_sendable(src)
     return [MPType(src.base, index.pmask)]
 
 
-def _check_sendable(src: MPType) -> None:
+def check_sendable(src: AnyType) -> None:
+    """Check that a value may leave its party.
+
+    Raises:
+        TypeError: it is a key, or not held by parties.
+    """
+    if not isinstance(src, MPType):
+        raise TypeError(f"the operand has no mask: {src}")
     if src.base.form.value == "key":
         raise TypeError(f"a key stays with its party: {src}")
 
@@ -193,22 +203,25 @@ for _op in (
         Level.PARTY,
         {"value": Attr(np.ndarray, doc="the tensor"), "parties": Attr(Mask, doc="who holds it")},
         doc="A literal, known to the parties that are named.",
+        effects=Effects.NONE,
     ),
     OpDef(
         "simp.pcall_static",
         _pcall_static,
         Level.PARTY,
-        {"parties": Attr(Mask, doc="who runs it")},
+        {"parties": Attr(Mask, doc="who runs it"), "place": PLACE},
         {"do": Level.LOCAL},
         "Runs a body at the parties that are named; the others hold no result.",
+        Effects.NONE,
     ),
     OpDef(
         "simp.pcall_dynamic",
         _pcall_dynamic,
         Level.PARTY,
-        {},
+        {"place": PLACE},
         {"do": Level.LOCAL},
         "Runs a body at every party that has all operands when it runs.",
+        Effects.NONE,
     ),
     OpDef(
         "simp.shuffle_static",
@@ -216,34 +229,40 @@ for _op in (
         Level.PARTY,
         {"routing": Attr(tuple, doc="[to, from] ranks, one per receiver")},
         doc="Moves a value along a routing that is known beforehand.",
+        effects=Effects.NONE,
     ),
     OpDef(
         "simp.shuffle_dynamic",
         _shuffle_dynamic,
         Level.PARTY,
+        {"place": PLACE},
         doc="Moves a value: each party that has an index pulls from that rank.",
+        effects=Effects.NONE,
     ),
     OpDef(
         "simp.converge",
         _converge,
         Level.PARTY,
         doc="Joins values of one type that are held by different parties.",
+        effects=Effects.NONE,
     ),
     OpDef(
         "simp.uniform_cond",
         _uniform_cond,
         Level.PARTY,
-        {"verify_uniform": _VERIFY},
+        {"verify_uniform": _VERIFY, "place": PLACE},
         {"then": Level.PARTY, "else": Level.PARTY},
         "All parties take the same branch. Operands: predicate, then those of the branches.",
+        Effects.NONE,
     ),
     OpDef(
         "simp.while_loop",
         _while_loop,
         Level.PARTY,
-        {"verify_uniform": _VERIFY},
+        {"verify_uniform": _VERIFY, "place": PLACE},
         {"cond": Level.PARTY, "body": Level.PARTY},
         "All parties loop together. Operands: the state, then what both regions capture.",
+        Effects.NONE,
     ),
 ):
     op_defs.add(_op.name, _op, provider="mplang-core")

@@ -8,16 +8,22 @@ from typing import Any
 import jax
 import numpy as np
 from jax import enable_x64
+from jax._src import config
 from jax.extend.core import Literal
 
 from mplang_core import FeSignature, TensorType
 from mplang_core.feop import flatten
+from mplang_jax.narrowing import has_64_bits, inner_jaxprs, loses
 
 __all__ = ["Traced"]
 
 
 class Traced:
     """A function as JAX traced it.
+
+    Without 64-bit types JAX narrows what has 64 bits without a word, so it is traced with them,
+    too. They stay on where the function has use for them: an operand, a literal or something
+    that it closes over has 64 bits, it asks for a type that has, or a number would be lost.
 
     Args:
         fn: the function.
@@ -36,10 +42,36 @@ class Traced:
         self._fn, self._signature, self._operands = fn, signature, operands
         self.out_tree: Any = None
         wide = any(kind.dtype.is_64bit for kind in operands)
-        self.x64 = wide or bool(jax.config.read("jax_enable_x64")) or self._closes_over_64_bits()
-        with enable_x64(self.x64):
-            self._jaxpr = self._trace()
+        self._jaxpr, self.x64 = self._choose(wide or bool(jax.config.read("jax_enable_x64")))
         self.consts = tuple(np.asarray(const) for const in self._jaxpr.consts)
+
+    def _choose(self, wide: bool) -> tuple[Any, bool]:
+        if wide:
+            with enable_x64(True):
+                return self._trace(), True
+        with_64_bits = self._attempt()
+        if with_64_bits is None:
+            with enable_x64(False):
+                return self._trace(), False  # what is wrong is told without them, too
+        if has_64_bits(self._fn, self._signature, with_64_bits.consts):
+            return with_64_bits, True
+        refuse = config.explicit_x64_dtypes(config.ExplicitX64Mode.ERROR)
+        try:
+            with enable_x64(False), refuse:
+                without = self._trace()
+        except OverflowError:
+            raise  # with 64-bit types, JAX cuts off what is too large for its neighbour
+        except ValueError:
+            return with_64_bits, True
+        lost = loses(with_64_bits.jaxpr, without.jaxpr)
+        return (with_64_bits, True) if lost else (without, False)
+
+    def _attempt(self) -> Any:
+        with enable_x64(True):
+            try:
+                return self._trace()
+            except Exception:
+                return None
 
     def _flat(self, *leaves: Any) -> list[Any]:
         outs = self._fn(*self._signature.fill(leaves), **self._signature.kwargs)
@@ -53,15 +85,6 @@ class Traced:
             return traced
         inlined = lambda *args: _run(traced.jaxpr, traced.consts, args)  # noqa: E731
         return jax.make_jaxpr(inlined)(*avals)
-
-    def _closes_over_64_bits(self) -> bool:
-        """Look with 64-bit types on; without them JAX narrows before anyone can see it."""
-        with enable_x64(True):
-            try:
-                consts = self._trace().consts
-            except Exception:
-                return False  # what is wrong will be told without them, too
-        return any(np.dtype(const.dtype).itemsize == 8 and np.size(const) for const in consts)
 
     def lower(self) -> str:
         """Return the StableHLO of a function of the operands, then the consts."""
@@ -78,18 +101,16 @@ class Traced:
 
 
 def _hides_consts(jaxpr: Any) -> bool:
-    """Tell whether a jitted function in it closes over arrays."""
-    return any(
-        inner.consts or _hides_consts(inner.jaxpr) for inner in map(_jitted, jaxpr.eqns) if inner
-    )
+    """Tell whether a function that is called in it, or a loop's body, closes over arrays."""
+    return any(_hides(inner) for eqn in jaxpr.eqns for inner in inner_jaxprs(eqn))
 
 
-def _jitted(eqn: Any) -> Any:
-    return eqn.params.get("jaxpr") if eqn.primitive.name in ("jit", "pjit") else None
+def _hides(inner: Any) -> bool:
+    return bool(getattr(inner, "consts", ())) or _hides_consts(getattr(inner, "jaxpr", inner))
 
 
 def _run(jaxpr: Any, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
-    """Evaluate a jaxpr, jitted functions that close over arrays in place, so they surface."""
+    """Evaluate a jaxpr such that the arrays that inner functions close over surface."""
     env: dict[Any, Any] = dict(zip(jaxpr.constvars, map(jax.numpy.asarray, consts), strict=True))
     env.update(zip(jaxpr.invars, args, strict=True))
 
@@ -98,11 +119,47 @@ def _run(jaxpr: Any, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
 
     for eqn in jaxpr.eqns:
         ins = [read(var) for var in eqn.invars]
-        inner = _jitted(eqn)
-        if inner and (inner.consts or _hides_consts(inner.jaxpr)):
-            outs = _run(inner.jaxpr, inner.consts, ins)
+        if any(map(_hides, inner_jaxprs(eqn))):
+            outs = _run_inner(eqn, ins)
         else:
             outs = eqn.primitive.bind(*ins, **eqn.params)
             outs = outs if eqn.primitive.multiple_results else [outs]
         env.update(zip(eqn.outvars, outs, strict=True))
     return [read(var) for var in jaxpr.outvars]
+
+
+def _run_inner(eqn: Any, ins: list[Any]) -> list[Any]:
+    params, inner = eqn.params, [_as_function(inner) for inner in inner_jaxprs(eqn)]
+    match eqn.primitive.name:
+        case "jit" | "pjit" | "closed_call" | "remat2" | "checkpoint" | "custom_jvp_call":
+            return inner[0](*ins)
+        case "scan":
+            fixed, rest = ins[: params["num_consts"]], ins[params["num_consts"] :]
+            size = params["num_carry"]
+
+            def step(carry: Any, x: Any) -> tuple[Any, Any]:
+                outs = inner[0](*fixed, *carry, *x)
+                return outs[:size], outs[size:]
+
+            how = {name: params[name] for name in ("length", "reverse", "unroll")}
+            carry, ys = jax.lax.scan(step, rest[:size], rest[size:], **how)
+            return [*carry, *ys]
+        case "while":
+            split = params["cond_nconsts"], params["cond_nconsts"] + params["body_nconsts"]
+            of_cond, of_body, state = ins[: split[0]], ins[split[0] : split[1]], ins[split[1] :]
+            cond, body = _as_function(params["cond_jaxpr"]), _as_function(params["body_jaxpr"])
+            return jax.lax.while_loop(
+                lambda s: cond(*of_cond, *s)[0], lambda s: body(*of_body, *s), state
+            )
+        case "cond":
+            outs: list[Any] = jax.lax.switch(ins[0], inner, *ins[1:])
+            return outs
+        case name:
+            raise TypeError(
+                f"a function inside of {name} closes over arrays; pass them to it as arguments"
+            )
+
+
+def _as_function(inner: Any) -> Callable[..., list[Any]]:
+    jaxpr, consts = getattr(inner, "jaxpr", inner), getattr(inner, "consts", ())
+    return lambda *args: _run(jaxpr, consts, args)

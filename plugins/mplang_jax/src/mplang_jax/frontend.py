@@ -32,9 +32,11 @@ def jax_compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
 
     The same function and signature give the same bytes in every process. Arrays that the
     function closes over, its jitted functions included, become operands (``consts``), so no
-    data is in the code. If an operand or such an array has 64 bits, the whole function is
-    compiled with 64-bit types; nothing is narrowed. A jitted function is compiled once for a
-    signature, and then reused.
+    data is in the code. If an operand, such an array or a NumPy scalar has 64 bits, or a number
+    would be lost without, the whole function is compiled with 64-bit types; nothing is narrowed
+    but Python numbers, which take the type of what they meet.
+
+    A jitted function is compiled once for a signature, and then reused.
 
     Args:
         fn: a function that JAX can trace.
@@ -103,6 +105,8 @@ def _advice(error: Exception) -> str:
         "TracerBoolConversionError": "instead of `if` use jnp.where or jax.lax.cond",
         "TracerArrayConversionError": "use jnp instead of np inside of the function",
         "ConcretizationTypeError": "what is to be a number must not depend on the arguments",
+        "OverflowError": "a Python number takes the type of what it meets, and this one is too "
+        "large for that; write np.int64(...) around it",
         "TracerIntegerConversionError": "what is to be a number must not depend on the arguments",
     }.get(type(error).__name__)
     return f" Hint: {advice}" if advice else ""

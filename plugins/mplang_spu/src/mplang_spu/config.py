@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field
 
@@ -12,6 +12,8 @@ from mplang_core.strict import StrictModel
 __all__ = ["BITS", "Protocol", "SpuConfig", "settle"]
 
 Protocol: TypeAlias = Literal["SEMI2K", "ABY3", "CHEETAH"]
+
+Address: TypeAlias = Annotated[str, Field(pattern=r"^[^\s/@]+:\d{1,5}$")]
 
 BITS = {"FM32": 32, "FM64": 64, "FM128": 128}
 
@@ -31,6 +33,13 @@ class SpuConfig(StrictModel):
         sigmoid_mode: how the logistic function is approximated: ``real`` is exact to the
             fixed point, ``seg3`` and ``mm1`` are coarse and fast.
         exp_mode: likewise for the exponential function.
+        use_mplang_channel: whether SPU's messages go through the workers' communicator, so
+            that no port but theirs is needed; so by default. What the environment of a worker
+            says, ``MPLANG_SPU_USE_CHANNELS``, goes before this.
+        brpc_addresses: where not: ``host:port`` of each member, in the order of ranks, for
+            SPU's own BRPC links. They are unencrypted and ask nobody's name, so a worker
+            makes them only if it is ``insecure``, or its environment turns channels off.
+            Without addresses the links are in memory, which serves within one process.
         parties: the members' ranks; the device fills it in.
     """
 
@@ -39,7 +48,13 @@ class SpuConfig(StrictModel):
     fxp_fraction_bits: int = Field(default=18, ge=1)
     sigmoid_mode: Literal["default", "real", "seg3", "mm1"] = "default"
     exp_mode: Literal["default", "pade", "taylor"] = "default"
+    use_mplang_channel: bool | None = None
+    brpc_addresses: tuple[Address, ...] | None = None
     parties: tuple[int, ...] = ()
+
+    def attrs(self) -> dict[str, Any]:
+        """Return what is said here, but for the parties, as an attribute of an op."""
+        return self.model_dump(exclude={"parties"}, exclude_none=True)
 
     @property
     def mask(self) -> Mask:
@@ -64,5 +79,10 @@ def settle(config: SpuConfig, members: Mask) -> SpuConfig:
         raise ValueError(
             f"field 'fxp_fraction_bits': a product of two numbers must fit in {config.field}, "
             f"so at most {BITS[config.field] // 2 - 2}, got {config.fxp_fraction_bits}"
+        )
+    addresses = config.brpc_addresses
+    if addresses is not None and not len(addresses) == len(set(addresses)) == n:
+        raise ValueError(
+            f"field 'brpc_addresses': expected one of each of {n} members, got {list(addresses)}"
         )
     return config.model_copy(update={"protocol": protocol, "parties": tuple(members)})

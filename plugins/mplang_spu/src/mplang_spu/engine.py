@@ -1,4 +1,4 @@
-"""libspu: its compiler, its links and its runtimes. The only module that imports it."""
+"""libspu: its compiler and its runtimes. Links are made in ``link``; no other imports it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import jax
 import spu.libspu as libspu
 from spu.api import Io, Runtime
 
-__all__ = ["compile", "io", "link", "runtime", "runtime_config", "sortable"]
+__all__ = ["compile", "io", "runtime", "runtime_config", "sortable"]
 
 CACHED = 256  # compiled programs of this process
 
@@ -89,16 +89,6 @@ def io(parties: int, protocol: str, field: str, fxp: int) -> Io:
     """Return what makes and joins shares."""
     config = {"protocol": protocol, "field": field, "fxp_fraction_bits": fxp}
     return Io(parties, runtime_config(config))
-
-
-def link(name: str, rank: int, parties: int, timeout: float) -> Any:
-    """Return a link in this process's memory. Its name must be used once per process."""
-    desc = libspu.link.Desc()
-    desc.id = name
-    desc.recv_timeout_ms = int(timeout * 1000)
-    for i in range(parties):
-        desc.add_party(f"P{i}", f"P{i}")
-    return libspu.link.create_mem(desc, rank)
 
 
 def runtime(link: Any, config: Mapping[str, Any]) -> Runtime:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -103,6 +101,7 @@ def run_jax(
 ) -> Any:
     """Run StableHLO with the other parties."""
     from mplang_spu import engine
+    from mplang_spu.lend import lent
 
     if ctx.parties != parties:
         raise RunError(f"the program is for the parties {parties}, but {ctx.parties} run it")
@@ -112,7 +111,7 @@ def run_jax(
     code = engine.compile(text, tuple(isinstance(arg, SpuShare) for arg in args))
     ins = [f"in{i}" for i in range(len(args))]
     outs = [f"out{i}" for i in range(len(ctx.step.outs))]
-    with _runtime(ctx, parties, config) as runtime:
+    with lent(ctx, parties, config) as runtime:
         for name, arg in zip(ins, args, strict=True):
             runtime.set_var(name, _load(ctx, arg, parties, config))
         runtime.run(engine.executable(code, ins, outs))
@@ -142,23 +141,3 @@ def _load(ctx: KernelContext, arg: Any, parties: Mask, config: Mapping[str, Any]
     io = engine.io(len(parties), config["protocol"], config["field"], config["fxp_fraction_bits"])
     mine = parties.global_to_relative_rank(ctx.interpreter.rank)
     return io.make_shares(np.asarray(arg, order="C"), engine.visibility(False))[mine]
-
-
-@contextlib.contextmanager
-def _runtime(ctx: KernelContext, parties: Mask, config: Mapping[str, Any]) -> Iterator[Any]:
-    """Lend this party's runtime, which is kept from job to job; after a failure it is not."""
-    from mplang_spu import engine
-
-    worker = ctx.interpreter
-    settings = json.dumps(dict(config), sort_keys=True)
-    key = ("spu", parties, settings)
-    if key not in worker.resources:
-        rank = parties.global_to_relative_rank(worker.rank)
-        name = f"{worker.session}/{parties.bits:x}/{settings}"
-        link = engine.link(name, rank, len(parties), worker.timeout)
-        worker.resources[key] = engine.runtime(link, config)
-    try:
-        yield worker.resources[key]
-    except BaseException:
-        del worker.resources[key]
-        raise

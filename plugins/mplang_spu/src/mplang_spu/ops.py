@@ -339,7 +339,7 @@ def lower(
         {
             "program": dict(made.pfunc.attrs),
             "parties": config.mask,
-            "config": config.model_dump(exclude={"parties"}),
+            "config": config.attrs(),
         },
     )
     return replace(made, pfunc=pfunc)

@@ -1,0 +1,145 @@
+"""When a function that was traced before need not be traced again."""
+
+from __future__ import annotations
+
+import contextlib
+import dis
+import enum
+import functools
+import inspect
+import operator
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from types import CodeType, FunctionType
+from typing import Any, cast
+
+from mplang_core.edsl.context import MPContext, MPObject
+from mplang_core.edsl.tracer import (
+    TraceContext,
+    TracedFunction,
+    is_literal,
+    literal_type,
+    read_args,
+    trace,
+)
+from mplang_core.errors import TraceError
+from mplang_core.ir.source import at
+from mplang_core.mask import Mask
+from mplang_core.types import MPType
+
+__all__ = ["around_of", "signature", "trace_once"]
+
+
+def signature(args: Sequence[Any], kwargs: Mapping[str, Any], world: Mask) -> Hashable:
+    """Return what a trace depends on of its arguments: types, devices, literals, not data.
+
+    Args:
+        args: by position.
+        kwargs: by keyword.
+        world: who knows what is public.
+
+    Raises:
+        TraceError: an argument that is compiled in could change later.
+    """
+    leaves, struct = read_args(args, kwargs)
+    return struct, tuple(_key(leaf, world) for leaf in leaves)
+
+
+def _key(leaf: Any, world: Mask) -> Hashable:
+    if isinstance(leaf, MPObject):
+        return leaf.type, leaf.device.name if leaf.device is not None else None, leaf.uniform
+    if is_literal(leaf):
+        return MPType(literal_type(leaf), world), None, True
+    try:
+        hash(leaf)
+    except TypeError:
+        raise TraceError(
+            f"{at()}a {type(leaf).__name__} among the arguments can change after it was compiled "
+            "in; make it hashable (a string, the static field of a dataclass), or pass values"
+        ) from None
+    return type(leaf), leaf
+
+
+def trace_once(
+    ctx: TraceContext, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> TracedFunction:
+    """Trace a function, or return what a call like this gave before in the same program.
+
+    It is traced again where it could give another program: for arguments of other types or
+    devices, or once a name that it reads from around stands for another object. What is
+    inside of such an object is not compared, as ``jax.jit`` does not, multi-party values aside;
+    nor are names that the function itself assigns to, a counter of its calls for example.
+    """
+    leaves, _ = read_args(args, kwargs)
+    if not isinstance(fn, FunctionType) or not all(map(_is_fixed, leaves)):
+        return trace(ctx, fn, *args, **kwargs)
+    keeper = _keeper(ctx)
+    kept = keeper.traced.setdefault(fn, {})
+    key = signature(args, kwargs, ctx.mask), ctx.mask, ctx.is_local
+    if key in kept:
+        around, known = kept[key]
+        if _same(around, list(around_of(fn))) and _all_in(known.captures, around, ctx):
+            return cast(TracedFunction, known)
+    tfn = trace(ctx, fn, *args, **kwargs)
+    if isinstance(keeper, TraceContext) or not tfn.captures:  # a host keeps no values alive
+        kept[key] = list(around_of(fn)), tfn
+    return tfn
+
+
+def _keeper(ctx: MPContext) -> MPContext:
+    """The program that is being traced, or a host where a function is run at once."""
+    chain = list(ctx.ancestors())
+    at_once = len(chain) == 2 and not isinstance(chain[1], TraceContext)
+    return chain[1] if at_once else [c for c in chain if isinstance(c, TraceContext)][-1]
+
+
+def _is_fixed(leaf: Any) -> bool:
+    return isinstance(leaf, MPObject | str | bytes | enum.Enum) or is_literal(leaf)
+
+
+def _same(before: Sequence[Any], now: Sequence[Any]) -> bool:
+    return len(before) == len(now) and all(map(operator.is_, before, now))
+
+
+def _all_in(captures: Sequence[MPObject], around: Sequence[Any], ctx: MPContext) -> bool:
+    """Tell whether the captured values were found by name, and may be used in a context."""
+    named, open_here = {id(item) for item in around}, {id(c) for c in ctx.ancestors()}
+    return all(id(obj) in named and id(obj.ctx) in open_here for obj in captures)
+
+
+def around_of(fn: FunctionType) -> Iterator[Any]:
+    """Yield what a function reads by name from around it.
+
+    What functions of the same module read that it uses is among it.
+    """
+    todo, seen = [fn], set()
+    while todo:
+        here = todo.pop()
+        if here in seen:
+            continue
+        seen.add(here)
+        for item in _read(here):
+            yield item
+            used = inspect.unwrap(item) if callable(item) else item
+            if isinstance(used, FunctionType) and used.__globals__ is fn.__globals__:
+                todo.append(used)
+
+
+def _read(fn: FunctionType) -> Iterator[Any]:
+    globals_read, own = _names(fn.__code__)
+    for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True):
+        if name not in own:
+            with contextlib.suppress(ValueError):  # not bound yet
+                yield cell.cell_contents
+    yield from (fn.__globals__[name] for name in globals_read if name in fn.__globals__)
+
+
+@functools.lru_cache(maxsize=1024)
+def _names(code: CodeType) -> tuple[tuple[str, ...], frozenset[str]]:
+    """Return the global names that some code may read, and those that it assigns to itself."""
+    steps = [(step.opname, step.argval) for step in dis.get_instructions(code)]
+    inner = [_names(const) for const in code.co_consts if isinstance(const, CodeType)]
+    own = {name for op, name in steps if op in ("STORE_GLOBAL", "STORE_DEREF")}
+    own.update(*(names for _, names in inner))
+    reads = [name for op, name in steps if op == "LOAD_GLOBAL"]
+    reads += [name for names, _ in inner for name in names]
+    return tuple(name for name in dict.fromkeys(reads) if name not in own), frozenset(own)

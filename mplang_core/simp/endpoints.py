@@ -1,0 +1,112 @@
+"""What only projections have: one party's end of a shuffle, and the want of a value.
+
+A *projection* is the part of a program that one party runs, a program for that party alone;
+see :mod:`mplang_core.ir.passes.project`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mplang_core.errors import RunError
+from mplang_core.ir import AnyType, Attr, Effects, Level, OpDef, Operation, op_defs
+from mplang_core.ir.place import PLACE, place_of
+from mplang_core.mask import Mask
+from mplang_core.runtime import KernelContext, kernel
+from mplang_core.simp.kernels import present
+from mplang_core.simp.ops import check_sendable
+from mplang_core.types import BaseType, MPType
+
+__all__: list[str] = []
+
+
+def _operands(op: Operation, number: int) -> Sequence[AnyType]:
+    if len(op.inputs) != number:
+        raise TypeError(f"expected {number} operands, got {len(op.inputs)}")
+    return [value.type for value in op.inputs]
+
+
+def _check_place(op: Operation) -> None:
+    if place_of(op) is None:
+        raise TypeError("attributes missing: place, where it stands in the whole program")
+
+
+def _send(op: Operation, world: Mask) -> Sequence[AnyType]:
+    (src,) = _operands(op, 1)
+    _check_place(op)
+    if not op.attrs["to"]:
+        raise ValueError("it is sent to no party")
+    check_sendable(src)
+    return []
+
+
+def _recv(op: Operation, world: Mask) -> Sequence[AnyType]:
+    _operands(op, 0)
+    _check_place(op)
+    received = MPType(op.attrs["kind"], world)
+    if len(world) != 1:
+        raise ValueError(f"it stands in a program of one party, not of {world}")
+    if op.attrs["source"] < 0:
+        raise ValueError(f"a rank is not negative, got {op.attrs['source']}")
+    check_sendable(received)
+    return [received]
+
+
+def _nothing(op: Operation, world: Mask) -> Sequence[AnyType]:
+    _operands(op, 0)
+    return [MPType(op.attrs["kind"], None)]
+
+
+for _op in (
+    OpDef(
+        "simp.send",
+        _send,
+        Level.PARTY,
+        {"to": Attr(Mask, doc="who receives it"), "place": PLACE},
+        doc="In a projection: sends a value to others.",
+    ),
+    OpDef(
+        "simp.recv",
+        _recv,
+        Level.PARTY,
+        {
+            "source": Attr(int, doc="the rank of the one who sends it"),
+            "kind": Attr(BaseType, doc="what it is"),
+            "place": PLACE,
+        },
+        doc="In a projection: receives a value from another.",
+    ),
+    OpDef(
+        "simp.nothing",
+        _nothing,
+        Level.PARTY,
+        {"kind": Attr(BaseType, doc="what others may have")},
+        doc="In a projection: a value that this party does not have.",
+        effects=Effects.NONE,
+    ),
+):
+    op_defs.add(_op.name, _op, provider="mplang-core")
+
+
+@kernel("simp.send")
+def send(ctx: KernelContext, src: Any, *, to: Mask) -> tuple[()]:
+    """Send the value to each, also if it is not here: the other end says what is wrong."""
+    for rank in to:
+        ctx.interpreter.communicator.send(rank, ctx.key, src)
+    return ()
+
+
+@kernel("simp.recv")
+def recv(ctx: KernelContext, *, source: int, kind: BaseType) -> Any:
+    """Wait for the value, and hold it against its type."""
+    value = present(ctx.interpreter.communicator.recv(source, ctx.key), source)
+    wrong = kind.mismatch(value)
+    if wrong:
+        raise RunError(f"party {source} sent something else: {wrong}")
+    return value
+
+
+@kernel("simp.nothing")
+def nothing(ctx: KernelContext, *, kind: BaseType) -> None:
+    """Hold nothing."""

@@ -1,0 +1,107 @@
+"""What of a function has 64 bits, and what it would lose without them. Imports JAX."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Iterator, Sequence
+from types import FunctionType
+from typing import Any
+
+import jax
+import numpy as np
+from jax.extend.core import Literal
+
+from mplang_core import FeSignature
+from mplang_core.edsl.reuse import around_of
+from mplang_core.feop import flatten
+from mplang_core.types import BaseType
+
+__all__ = ["has_64_bits", "inner_jaxprs", "loses"]
+
+_JAX = os.path.dirname(jax.__file__) + os.sep
+
+
+def has_64_bits(fn: Callable[..., Any], signature: FeSignature, consts: Sequence[Any]) -> bool:
+    """Tell whether an array or a NumPy scalar has, that a function is given or closes over.
+
+    Args:
+        fn: the function.
+        signature: its arguments; the literals among them count.
+        consts: the arrays that it closes over, as JAX found them.
+    """
+    literals, _ = flatten((signature.args, dict(signature.kwargs)))
+    given = [leaf for leaf in literals if not isinstance(leaf, BaseType)]
+    inner = inspect.unwrap(fn)
+    if isinstance(inner, FunctionType) and not inner.__code__.co_filename.startswith(_JAX):
+        given += around_of(inner)
+    return any(_is_wide(value) and np.size(value) for value in (*given, *consts))
+
+
+def _is_wide(value: Any) -> bool:
+    dtype = getattr(value, "dtype", None)
+    if not isinstance(dtype, np.dtype) or hasattr(value, "base_type"):
+        return False
+    return dtype.kind in "iufc" and dtype.itemsize == (16 if dtype.kind == "c" else 8)
+
+
+def loses(wide: Any, narrow: Any) -> bool:
+    """Tell whether a number of the user's is another without 64-bit types.
+
+    Rounding a Python float is no loss: it takes the type of what it meets. JAX's own functions
+    are left out, as their numbers follow the type.
+
+    Args:
+        wide: the jaxpr with 64-bit types.
+        narrow: the jaxpr without.
+    """
+    before, after = list(_literals(wide)), list(_literals(narrow))
+    if len(before) != len(after):
+        return any(not _fits(literal) for literal in before)
+    return not all(map(_kept, before, after))
+
+
+def _kept(before: Any, after: Any) -> bool:
+    x, y = np.asarray(before.val), np.asarray(after.val)
+    rounds = before.aval.weak_type or x.dtype == y.dtype
+    with np.errstate(all="ignore"):
+        same = y == (x.astype(y.dtype) if rounds and y.dtype.kind in "fc" else x)
+    return bool(same | ((x != x) & (y != y)))
+
+
+def _fits(literal: Any) -> bool:
+    x, weak = np.asarray(literal.val), literal.aval.weak_type
+    if not _is_wide(x) or (weak and x.dtype.kind in "fc"):
+        return True
+    with np.errstate(all="ignore"):
+        back = x.astype(np.dtype(f"{x.dtype.kind}{x.dtype.itemsize // 2}"))
+    return bool((back == x) | (x != x))
+
+
+def _literals(jaxpr: Any) -> Iterator[Any]:
+    """Yield the numbers in a function, and in those inside that are not JAX's own."""
+    for eqn in jaxpr.eqns:
+        yield from (var for var in eqn.invars if _is_number(var))
+        for inner in inner_jaxprs(eqn):
+            body = getattr(inner, "jaxpr", inner)
+            if not _is_of_jax(body):
+                yield from _literals(body)
+    yield from (var for var in jaxpr.outvars if _is_number(var))
+
+
+def _is_number(var: Any) -> bool:
+    return isinstance(var, Literal) and isinstance(getattr(var.aval, "dtype", None), np.dtype)
+
+
+def _is_of_jax(jaxpr: Any) -> bool:
+    file = getattr(getattr(jaxpr, "debug_info", None), "func_filename", None)
+    return file is None or file.startswith(_JAX)
+
+
+def inner_jaxprs(eqn: Any) -> list[Any]:
+    """Return the functions, branches and bodies of loops in an equation of a jaxpr."""
+    found = []
+    for value in eqn.params.values():
+        several = value if isinstance(value, tuple | list) else (value,)
+        found += [item for item in several if hasattr(item, "eqns") or hasattr(item, "jaxpr")]
+    return found

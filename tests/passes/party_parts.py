@@ -1,0 +1,162 @@
+"""Ways to run programs as data: whole, or each party its own projection."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+import mplang_core as mp
+from mplang_core import TensorType
+from mplang_core.ir import Effects, Program, from_bytes, parse, print_program, to_bytes
+from mplang_core.ir.passes import held, run_passes
+from mplang_core.runtime import KernelContext
+from mplang_core.testing import programs
+from mplang_core.testing.fakes import MemoryHost
+
+# -- a dialect of ops with effects
+
+
+@mp.simple_op("parts.fresh", effects=Effects.FRESH)
+def fresh() -> TensorType:
+    """Gives another number each time."""
+    return TensorType("f64")
+
+
+@mp.simple_op("parts.note")
+def note(x: TensorType) -> TensorType:
+    """Does something that nobody knows of."""
+    return x
+
+
+@mp.simple_op("parts.neighbour")
+def neighbour(x: TensorType) -> TensorType:
+    """Gives the next party's operand, by a message whose key is the op's."""
+    return x
+
+
+@mp.kernel("parts.fresh")
+def _fresh(ctx: KernelContext) -> Any:
+    return np.asarray(np.random.default_rng().random())
+
+
+@mp.kernel("parts.note")
+def _note(ctx: KernelContext, x: Any) -> Any:
+    return x
+
+
+@mp.kernel("parts.neighbour")
+def _neighbour(ctx: KernelContext, x: Any) -> Any:
+    me, comm, parties = ctx.interpreter.rank, ctx.interpreter.communicator, list(ctx.parties)
+    at = parties.index(me)
+    comm.send(parties[at - 1], ctx.key, x)
+    return comm.recv(parties[(at + 1) % len(parties)], ctx.key)
+
+
+# -- running
+
+
+class PartHost(MemoryHost):
+    """Gives each party its projection of whatever is run.
+
+    Attributes:
+        whole: the ranks that get the whole program none the less.
+        passes: whether passes go over the projections of odd ranks.
+        sent: the projections that were sent, with their ranks.
+    """
+
+    def __init__(
+        self,
+        cluster: mp.ClusterSpec,
+        *,
+        whole: Sequence[int] = (),
+        passes: bool = False,
+        **options: Any,
+    ):
+        super().__init__(cluster, **options)
+        self.whole = whole
+        self.passes = passes
+        self.sent: list[tuple[int, Program]] = []
+
+    def _submit(
+        self, rank: int, run: str, program: Program, inputs: Sequence[Any]
+    ) -> Future[list[Any]]:
+        if rank in self.whole:
+            return super()._submit(rank, run, program, inputs)
+        part = from_bytes(to_bytes(program.project(rank)))
+        if self.passes and rank % 2:
+            part = run_passes(part)
+        self.sent.append((rank, part))
+        mine = [inputs[i] for i in held(program.graph.inputs, rank)]
+        positions = held(program.graph.outputs, rank)
+        size = len(program.graph.outputs)
+        future: Future[list[Any]] = Future()
+
+        def scatter(done: Future[list[Any]]) -> None:
+            if error := done.exception():
+                future.set_exception(error)
+                return
+            outs: list[Any] = [None] * size
+            for i, value in zip(positions, done.result(), strict=True):
+                outs[i] = value
+            future.set_result(outs)
+
+        super()._submit(rank, run, part, mine).add_done_callback(scatter)
+        return future
+
+
+@cache
+def host(parties: int, kind: type[MemoryHost] = MemoryHost, **options: Any) -> MemoryHost:
+    """One host per kind serves all examples: nothing may stray in it."""
+    return kind(mp.ClusterSpec.simple(parties), timeout=10.0, **options)
+
+
+def run(on: MemoryHost, program: Program, mode: str = "launch") -> list[Any]:
+    """Run a program without inputs; per result a list of one entry per party."""
+    with on.options(mode=mode):
+        return [on.fetch(value) for value in on.evaluate(program, [])]
+
+
+def traced(program: programs.Program, *, wide: bool = True) -> Program:
+    """Trace a random program; a wide one gives all values of its outermost graph as well."""
+    context = mp.TraceContext(mp.ClusterSpec.simple(program.parties))
+    whole = mp.trace(context, programs.build(program)).program
+    if wide:
+        whole.graph.outputs += [value for op in whole.graph.ops for value in op.outputs]
+    return whole
+
+
+def trace(fn: Any, *args: Any, parties: int = 3) -> Program:
+    """Trace a function."""
+    return mp.trace(mp.TraceContext(mp.ClusterSpec.simple(parties)), fn, *args).program
+
+
+def agrees(found: Sequence[Any], expected: Sequence[Any]) -> None:
+    """Compare one entry per party."""
+    for mine, theirs in zip(found, expected, strict=True):
+        assert (mine is None) == (theirs is None)
+        if mine is not None:
+            np.testing.assert_array_equal(mine, theirs)
+
+
+def same_results(found: Sequence[Any], expected: Sequence[Any]) -> None:
+    """Compare the results of two runs."""
+    for mine, theirs in zip(found, expected, strict=True):
+        agrees(mine, theirs)
+
+
+def survives(program: Program) -> None:
+    """A program verifies, and comes back from text and bytes as it is."""
+    mp.verify(program)
+    for again in (parse(print_program(program)), from_bytes(to_bytes(program))):
+        mp.verify(again)
+        assert again.digest == program.digest
+        assert print_program(again) == print_program(program)
+
+
+def size(program: Program) -> int:
+    """Return the number of its ops, those of regions included."""
+    return sum(1 for _ in program.graph.walk())
