@@ -1,0 +1,122 @@
+"""A literal of one party reaches no other: not in a program that is sent, not in a message."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+import pytest
+from mplang_simulator import Simulator
+
+import mplang_core as mp
+from mplang_core.ir import to_bytes
+from mplang_core.ir.code import unpack
+from mplang_core.runtime import encode
+
+A, B = 0x1234_5678_9ABC_DEF1, 0x0FED_CBA9_8765_4321  # of party 0, of party 1
+CODE = 987_654_321  # compiled into what party 1 runs
+
+
+class Eavesdropper(Simulator):
+    """Writes down every byte that a party gets: programs, inputs, messages."""
+
+    def __init__(self, cluster, **options):
+        self.got = defaultdict(list)
+        super().__init__(cluster, **options)
+
+    def _start(self):
+        parties = super()._start()
+        for comm in parties._comms:
+            comm.send = self._tapped(comm, comm.send)
+        return parties
+
+    def _tapped(self, comm, send):
+        def tapped(to_rank, key, data):
+            self.got[to_rank] += [key.encode(), *_bytes_of(data)]
+            send(to_rank, key, data)
+
+        return tapped
+
+    def _submit(self, rank, run, program, inputs):
+        self.got[rank].append(to_bytes(program))
+        for op in program.graph.walk():
+            for value in op.attrs.values():
+                nested = value.values() if isinstance(value, dict) else [value]
+                self.got[rank] += [_code(part) for part in nested if isinstance(part, bytes)]
+        return super()._submit(rank, run, program, inputs)
+
+    def saw(self, rank, number):
+        """Tell whether a party got a number, as eight bytes or as digits."""
+        patterns = [number.to_bytes(8, "little"), number.to_bytes(8, "big"), str(number).encode()]
+        return any(pattern in data for data in self.got[rank] for pattern in patterns)
+
+
+def _code(data):
+    try:
+        return unpack(data).encode()
+    except ValueError:
+        return data
+
+
+def _bytes_of(data):
+    if isinstance(data, np.ndarray):
+        return [bytes(part) for part in encode(mp.TensorType.of(data), data)[1]]
+    if hasattr(data, "chunks"):
+        return [bytes(chunk) for chunk in data.chunks]
+    return [repr(data).encode()]
+
+
+@mp.builtin_function
+def inner(x):
+    return x, mp.constant(np.int64(A), parties=[0])
+
+
+def literals():
+    """Literals at every depth: in regions, functions, and compiled code."""
+    a, b = mp.put("P0", np.int64(A)), mp.constant(np.int64(B), parties=[1])
+    c = mp.device("P1")(lambda y: y % CODE)(mp.put("P1", np.int64(5)))
+    x, d = inner(mp.constant(1))
+    e = mp.uniform_cond(
+        mp.constant(True),
+        lambda v: (v, mp.constant(np.int64(A), parties=[0])),
+        lambda v: (v, mp.constant(np.int64(A + 0), parties=[0])),
+        x,
+    )
+    f = mp.while_loop(lambda s: s[0] < 3, lambda s: (s[0] + 1, mp.put("P0", np.int64(A))), (x, a))
+    shared = mp.pshfl_s(mp.constant(np.int64(7), parties=[1]), [0], [1])
+    return a, b, c, d, e, f, shared
+
+
+@pytest.mark.needs("jax")
+def test_nothing_of_it_reaches_another_party(mode):
+    with Eavesdropper(mp.ClusterSpec.simple(3)) as sim:
+        result = mp.evaluate(sim, literals, mode=mode)
+        assert mp.fetch(sim, result[0]) == A
+        assert sim.saw(0, A)
+        assert sim.saw(1, B)
+        assert sim.saw(1, CODE)
+        for rank, numbers in {0: (B, CODE), 1: (A,), 2: (A, B, CODE)}.items():
+            for number in numbers:
+                assert not sim.saw(rank, number), (rank, number)
+
+
+@pytest.mark.needs("jax", "spu")
+def test_what_is_sealed_reaches_the_others_as_shares_only(mode):
+    def program():
+        x = mp.seal(mp.put("P0", np.int64([A, A])))
+        return mp.reveal(mp.device("SP0")(lambda v: v - A)(x), to="P1")
+
+    with Eavesdropper(mp.ClusterSpec.simple(2)) as sim:
+        assert (mp.fetch(sim, mp.evaluate(sim, program, mode=mode)) == 0).all()
+        assert sim.saw(0, A)
+        code = [data for data in sim.got[1] if b"stablehlo" in data]
+        assert code  # a number within a function for an SPU is public: all its parties run it
+        sim.got[1] = [data for data in sim.got[1] if b"stablehlo" not in data]
+        assert not sim.saw(1, A)
+
+
+def test_the_test_would_see_it(mode):
+    """What is put at party 1 in plain does reach it."""
+    with Eavesdropper(mp.ClusterSpec.simple(2)) as sim:
+        mp.evaluate(sim, lambda: mp.put("P1", mp.put("P0", np.int64(A))), mode=mode)
+        assert sim.saw(1, A)
