@@ -11,7 +11,7 @@ PIP := --quiet --disable-pip-version-check -c constraints.txt
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-core test-slow lint bench clean
+.PHONY: help setup demo test test-core test-slow test-everywhere lint bench clean
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +43,10 @@ $(CORE)/.installed: pyproject.toml constraints.txt plugins/mplang_simulator/pypr
 
 test-slow: setup ## run the slow tests, too
 	@$(BIN)/python -m pytest $(ARGS)
+
+test-everywhere: setup ## run each program of the tests in both modes, and from its artifact
+	@$(BIN)/python -m pytest -p everywhere tests/semantics tests/language tests/integration \
+		plugins -m "not slow and not once" $(ARGS)
 
 lint: setup ## format, style, types, layers
 	@$(BIN)/ruff format --check .

@@ -1,0 +1,179 @@
+"""A pytest plugin: whatever a test evaluates is also run in the other mode, and from its artifact.
+
+``make test-everywhere`` enables it. Each program that a test evaluates with success is evaluated
+again in both modes. If the results of one mode are the same twice (they are not where keys or
+nonces are drawn), those of the other mode must be the same, too. Then the program is packed, and
+when all tests are over a new process runs all packed programs, in both modes.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mplang_core as mp
+from mplang_core.edsl.tracer import is_literal
+from mplang_core.errors import DisclosureError, MPLangError
+from mplang_core.feop import flatten
+from mplang_core.ir import op_defs
+
+HERE = pathlib.Path(__file__).parent
+counts: Counter[str] = Counter()
+numbers = itertools.count()
+folder = pathlib.Path(tempfile.mkdtemp(prefix="mplang-everywhere-"))
+original = mp.evaluate
+
+
+def leaves_of(host: Any, result: Any) -> list[Any]:
+    """Return what can be fetched of a result: an array, or ``None``, per party and leaf."""
+    found: list[Any] = []
+    for leaf in flatten(result)[0]:
+        try:
+            data = mp.fetch(host, leaf)
+        except DisclosureError:
+            continue
+        found += data if isinstance(data, list) else [data]
+    return found
+
+
+def same(one: list[Any], other: list[Any]) -> bool:
+    """Compare; fixed-point numbers differ in their last bits."""
+
+    def equal(a: Any, b: Any) -> bool:
+        if a is None or b is None:
+            return a is b
+        if isinstance(a, np.ndarray) and a.dtype.kind == "f":
+            return a.shape == b.shape and np.allclose(a, b, rtol=1e-3, atol=1e-3, equal_nan=True)
+        return bool(np.array_equal(a, b)) if isinstance(a, np.ndarray) else bool(a == b)
+
+    return len(one) == len(other) and all(map(equal, one, other))
+
+
+@functools.wraps(original)
+def evaluate(host: Any, program: Any, *args: Any, **options: Any) -> Any:
+    """Evaluate as asked, then everywhere else."""
+    result = original(host, program, *args, **options)
+    if "listener" in options or not isinstance(
+        host, mp.connect("simulator", host.cluster_spec).__class__
+    ):
+        return result
+    rest = {key: value for key, value in options.items() if key != "mode"}
+    with host.options():
+        runs = [
+            leaves_of(host, original(host, program, *args, **rest, mode=mode))
+            for mode in ("standard", "standard", "launch", "launch")
+        ]
+    counts["programs"] += 1
+    if not same(*runs[:2]) or not same(*runs[2:]):
+        counts["draw random numbers"] += 1
+        return result
+    assert same(runs[0], runs[2]), f"the modes differ: {runs[0]} and {runs[2]}"
+    pack(host, program, args, rest, runs[0])
+    return result
+
+
+def pack(host: Any, program: Any, args: Any, kwargs: Any, expected: list[Any]) -> None:
+    """Write a program, its arguments and results for the other process."""
+    if not all(map(is_literal, flatten((args, kwargs))[0])):
+        counts["take values of their host"] += 1
+        return
+    try:
+        data = mp.artifact.pack(_traced(host, program, args, kwargs), host.cluster_spec)
+    except MPLangError as error:
+        counts[f"not packed: {str(error)[:60]}"] += 1
+        return
+    arrays = [array for array in expected if array is not None]
+    if not all(isinstance(array, np.ndarray) for array in arrays):
+        counts["give other things than tensors"] += 1
+        return
+    stem = folder / f"{next(numbers):06}"
+    stem.with_suffix(".mpl").write_bytes(data)
+    given = [np.asarray(leaf) for leaf in flatten((args, kwargs))[0]]
+    there = np.array([array is not None for array in expected])
+    named = {f"in{i}": a for i, a in enumerate(given)} | {
+        f"out{i}": a for i, a in enumerate(arrays)
+    }
+    np.savez(stem.with_suffix(".npz"), there=there, **named)
+    counts["packed"] += 1
+
+
+def _traced(host: Any, program: Any, args: Any, kwargs: Any) -> Any:
+    if isinstance(program, mp.TracedFunction):
+        return program
+    compiled = program if isinstance(program, mp.CompiledFunction) else mp.compile(program)
+    return compiled.trace(host, *args, **kwargs)
+
+
+def run_all(source: pathlib.Path) -> None:
+    """Run all packed programs of a folder, in both modes; in a process of its own."""
+    sims: dict[Any, Any] = {}
+    for path in sorted(source.glob("*.mpl")):
+        artifact = mp.artifact.load(path)
+        cluster = artifact.cluster.spec()
+        sim = sims.setdefault(repr(cluster), None) or mp.Simulator(cluster, timeout=30.0)
+        sims[repr(cluster)] = sim
+        with np.load(path.with_suffix(".npz"), allow_pickle=False) as data:
+            outs = iter([data[f"out{i}"] for i in range(int(data["there"].sum()))])
+            expected = [next(outs) if there else None for there in data["there"]]
+            given = [data[name] for name in data.files if name.startswith("in")]
+        for mode in ("standard", "launch"):
+            with sim.options(mode=mode):
+                values = [sim.lift(array) for array in given]
+                found = leaves_of(sim, _placed(sim, artifact, cluster, values, mode))
+            assert same(found, expected), (path, artifact.name, mode, found, expected)
+
+
+def _placed(sim: Any, artifact: Any, cluster: Any, values: Any, mode: str) -> Any:
+    from mplang_core.edsl.function import place_results
+    from mplang_core.edsl.interp import InterpVar
+
+    traced = artifact.traced(cluster)
+    results = sim.evaluate(traced.program, values)
+    outs = [InterpVar(sim, v.type, r) for v, r in zip(traced.out_vars, results, strict=True)]
+    return place_results(sim, outs, traced)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Take the place of ``mp.evaluate``; let the ops of the tests pass for the core's."""
+    import toy  # noqa: F401
+
+    for space in (op_defs, mp.registry.feops):
+        for name in space.provided_by({"toy"}):
+            space.add(name, space.get(name), provider="mplang-core")
+    mp.evaluate = evaluate  # type: ignore[assignment]
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Run what was packed in a new process."""
+    paths = os.pathsep.join([str(HERE), str(HERE / "semantics")])
+    done = subprocess.run(
+        [sys.executable, __file__, str(folder)],
+        env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+    )
+    print(f"\neverywhere: {json.dumps(dict(counts), indent=1)}")
+    if done.returncode:
+        print(done.stderr[-4000:])
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    else:
+        print(f"everywhere: {counts['packed']} artifacts ran in a new process, in both modes")
+
+
+if __name__ == "__main__":
+    import toy  # noqa: F401  (the ops of the tests)
+
+    import mplang_core.testing.dialect
+
+    run_all(pathlib.Path(sys.argv[1]))
