@@ -23,7 +23,7 @@ import numpy as np
 import pytest
 
 import mplang_core as mp
-from mplang_core.edsl.tracer import is_literal
+from mplang_core.edsl.tracer import read_args
 from mplang_core.errors import DisclosureError, MPLangError
 from mplang_core.feop import flatten
 from mplang_core.ir import op_defs
@@ -85,11 +85,12 @@ def evaluate(host: Any, program: Any, *args: Any, **options: Any) -> Any:
 
 def pack(host: Any, program: Any, args: Any, kwargs: Any, expected: list[Any]) -> None:
     """Write a program, its arguments and results for the other process."""
-    if not all(map(is_literal, flatten((args, kwargs))[0])):
+    if not all(map(_is_public, read_args(args, kwargs)[0])):
         counts["take values of their host"] += 1
         return
     try:
-        data = mp.artifact.pack(_traced(host, program, args, kwargs), host.cluster_spec)
+        traced = _traced(host, program, args, kwargs)
+        data = mp.artifact.pack(traced, host.cluster_spec)
     except MPLangError as error:
         counts[f"not packed: {str(error)[:60]}"] += 1
         return
@@ -98,14 +99,19 @@ def pack(host: Any, program: Any, args: Any, kwargs: Any, expected: list[Any]) -
         counts["give other things than tensors"] += 1
         return
     stem = folder / f"{next(numbers):06}"
-    stem.with_suffix(".mpl").write_bytes(data)
-    given = [np.asarray(leaf) for leaf in flatten((args, kwargs))[0]]
+    params = zip(read_args(args, kwargs)[0], traced.in_leaves, strict=True)
+    given = [np.asarray(leaf) for leaf, param in params if isinstance(param, mp.MPType)]
     there = np.array([array is not None for array in expected])
     named = {f"in{i}": a for i, a in enumerate(given)} | {
         f"out{i}": a for i, a in enumerate(arrays)
     }
     np.savez(stem.with_suffix(".npz"), there=there, **named)
+    stem.with_suffix(".mpl").write_bytes(data)
     counts["packed"] += 1
+
+
+def _is_public(leaf: Any) -> bool:
+    return not isinstance(leaf, mp.MPObject)
 
 
 def _traced(host: Any, program: Any, args: Any, kwargs: Any) -> Any:

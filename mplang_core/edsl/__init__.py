@@ -2,7 +2,7 @@
 
 from mplang_core.edsl.context import MPContext, MPObject, cur_ctx, find_ctx, with_ctx
 from mplang_core.edsl.control import uniform_cond, while_loop
-from mplang_core.edsl.function import apply, builtin_function, function
+from mplang_core.edsl.function import apply, builtin_function, function, launch
 from mplang_core.edsl.interp import InterpContext, InterpVar
 from mplang_core.edsl.peval import constant, invoke, peval
 from mplang_core.edsl.tracer import TraceContext, TracedFunction, TraceVar, trace
@@ -22,6 +22,7 @@ __all__ = [
     "find_ctx",
     "function",
     "invoke",
+    "launch",
     "peval",
     "trace",
     "uniform_cond",

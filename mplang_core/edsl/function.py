@@ -22,7 +22,7 @@ from mplang_core.feop.program import flatten, unflatten
 from mplang_core.ir.source import at
 from mplang_core.types import BaseType, MPType
 
-__all__ = ["apply", "builtin_function", "function"]
+__all__ = ["apply", "builtin_function", "function", "launch"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -34,7 +34,7 @@ def function(fn: Callable[P, R]) -> Callable[P, R]:
     Called while a program is traced, its body becomes part of that program. Called in an
     interpreter's context, it is traced and run at once. The Python code runs at each call.
     """
-    return _traced(fn, as_call=False)
+    return _traced(fn)
 
 
 def builtin_function(fn: Callable[P, R]) -> Callable[P, R]:
@@ -44,20 +44,36 @@ def builtin_function(fn: Callable[P, R]) -> Callable[P, R]:
     and again once a name that it reads from around stands for another object. Otherwise as
     :func:`function`.
     """
-    return _traced(fn, as_call=True)
+    return _traced(fn, "func.call")
 
 
-def _traced(fn: Callable[P, R], as_call: bool) -> Callable[P, R]:
-    tracing = trace_once if as_call else _trace_anew
+def launch(fn: Callable[P, R]) -> Callable[P, R]:
+    """Make a function that the parties run whole, also in standard mode: one op, ``func.launch``.
+
+    Otherwise as :func:`builtin_function`.
+
+    Example:
+        >>> import mplang_core as mp
+        >>> swap = mp.launch(lambda x: mp.pshfl_s(mp.pshfl_s(x, [0, 1], [1, 0]), [0, 1], [1, 0]))
+        >>> with mp.Simulator(mp.ClusterSpec.simple(2)) as sim, mp.with_ctx(sim):
+        ...     mp.fetch(sim, swap(mp.constant(7)))  # one job for each party
+        [array(7), array(7)]
+    """
+    return _traced(fn, "func.launch")
+
+
+def _traced(fn: Callable[P, R], opcode: str | None = None) -> Callable[P, R]:
+    tracing = trace_once if opcode else _trace_anew
 
     @functools.wraps(fn)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
         ctx = find_ctx(flatten((args, kwargs))[0])
         if isinstance(ctx, InterpContext):
             root = TraceContext(ctx.cluster_spec, ctx)
-            return apply(ctx, tracing(root, fn, args, kwargs), *args, **kwargs)  # type: ignore[no-any-return]
-        if as_call and isinstance(ctx, TraceContext):
-            return _call(ctx, tracing(ctx, fn, args, kwargs), args, kwargs)  # type: ignore[no-any-return]
+            body = wrapped if opcode == "func.launch" else fn
+            return apply(ctx, tracing(root, body, args, kwargs), *args, **kwargs)  # type: ignore[no-any-return]
+        if opcode and isinstance(ctx, TraceContext):
+            return _call(ctx, opcode, tracing(ctx, fn, args, kwargs), args, kwargs)  # type: ignore[no-any-return]
         leaves, spec = flatten((args, kwargs))
         here = [ctx.adopt(leaf) if isinstance(leaf, MPObject) else leaf for leaf in leaves]
         args_here, kwargs_here = unflatten(spec, here)
@@ -73,7 +89,7 @@ def _trace_anew(
     return trace(ctx, fn, *args, **kwargs)
 
 
-def _call(ctx: TraceContext, tfn: TracedFunction, args: Any, kwargs: Any) -> Any:
+def _call(ctx: TraceContext, opcode: str, tfn: TracedFunction, args: Any, kwargs: Any) -> Any:
     from mplang_core.edsl.peval import constant
 
     leaves, _ = read_args(args, kwargs)
@@ -83,7 +99,7 @@ def _call(ctx: TraceContext, tfn: TracedFunction, args: Any, kwargs: Any) -> Any
         if isinstance(param, MPType | BaseType)
     ]
     graph = tfn.region(tfn.captures)
-    outs = ctx.emit("func.call", [*operands, *tfn.captures], {"name": tfn.name}, {"body": graph})
+    outs = ctx.emit(opcode, [*operands, *tfn.captures], {"name": tfn.name}, {"body": graph})
     return unflatten(tfn.out_struct, place_results(ctx, outs, tfn))
 
 

@@ -177,6 +177,9 @@ class TracedFunction(ContextBound):
     def __repr__(self) -> str:
         return f"<TracedFunction {self.program!r}>"
 
+    def _repr_html_(self) -> str:
+        return self.program._repr_html_()
+
     @property
     def name(self) -> str:
         """The function's name."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -144,3 +145,6 @@ class Program:
         from mplang_core.ir.printer import print_program
 
         return print_program(self)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"

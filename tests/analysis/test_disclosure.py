@@ -446,10 +446,11 @@ def test_an_encrypted_share_is_still_a_share_when_it_is_decrypted():
 # -- the demo
 
 
-def demo():
+def demo(change=lambda text: text):
     spec = importlib.util.spec_from_file_location("vertical_lr", ROOT / "examples/vertical_lr.py")
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    text = change((ROOT / "examples/vertical_lr.py").read_text(encoding="utf-8"))
+    exec(compile(text, str(ROOT / "examples/vertical_lr.py"), "exec"), module.__dict__)
     shapes = {"a_train": (455, 15), "a_test": (114, 15), "b_train": (455, 15)}
     shapes |= {"b_test": (114, 15), "y_train": (455,), "y_test": (114,)}
     types = {
@@ -469,6 +470,18 @@ def test_the_demo_discloses_what_the_document_explains():
     assert written == found
     explained = re.findall(r"^(\d+)\. ", text, re.MULTILINE)
     assert explained == [str(i + 1) for i in range(len(found))]
+
+
+@pytest.mark.needs("spu", "jax")
+def test_a_plain_array_in_the_demo_where_a_share_was_meant_shows_up_with_its_line():
+    pytest.importorskip("sklearn")
+    before = analysis.disclosure(demo()).rows
+    mistaken = demo(lambda text: text.replace("mp.seal(y_train)", 'mp.put("P0", y_train)'))
+    new = [row for row in analysis.disclosure(mistaken).rows if row not in before]
+    (row,) = [row for row in new if row.form == "plain"]
+    assert (row.what, row.sender, row.receiver, row.discloses) == ("move", 1, 0, (1,))
+    assert str(row.type) == "f32[455]"
+    assert row.line == "vertical_lr.py:79"
 
 
 # -- what may be analysed, and how it is shown

@@ -1,0 +1,83 @@
+"""What a communicator keeps of messages: for whom, how long, and how often."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from mplang_core.errors import AbortedError, CommError, RecvTimeoutError
+from mplang_core.testing.fakes import MemoryCommunicator
+
+
+@pytest.fixture
+def pair():
+    a, b = MemoryCommunicator.connected(2, timeout=0.2)
+    for comm in (a, b):
+        comm.open("run")
+    return a, b
+
+
+def test_a_message_is_looked_at_without_taking_it(pair):
+    a, b = pair
+    assert not b.has_message(0, "run/1")
+    assert b.peek_message(0, "run/1") is None
+    a.send(1, "run/1", b"x")
+    for _ in range(2):
+        assert b.has_message(0, "run/1")
+        assert b.peek_message(0, "run/1") == b"x"
+    assert not b.has_message(1, "run/1")  # it is of another sender
+    assert b.recv(0, "run/1") == b"x"
+    assert not b.has_message(0, "run/1")
+
+
+def test_there_is_no_message_of_a_run_that_is_not_open(pair):
+    a, b = pair
+    a.send(1, "run/1", b"x")
+    b.close("run")
+    assert not b.has_message(0, "run/1")
+    assert b.peek_message(0, "never/1") is None
+
+
+def test_a_duplicate_is_dropped_also_after_the_first_was_taken(pair):
+    a, b = pair
+    for key in ("run/1", "run/1|tag"):
+        a.send(1, key, b"first")
+        a.send(1, key, b"second")
+        assert b.recv(0, key) == b"first"
+        a.send(1, key, b"third")
+        assert not b.has_message(0, key)
+
+
+def test_a_place_that_is_forgotten_takes_no_room_and_no_message(pair):
+    a, b = pair
+    for i in range(100):
+        a.send(1, f"run/1|{i}", b"x")
+    a.send(1, "run/1", b"single")
+    a.send(1, "run/2|0", b"other")
+    b.recv(0, "run/1|0")
+    b.forget("run/1")
+    a.send(1, "run/1|late", b"x")
+    assert not b.has_message(0, "run/1|5")
+    assert not b.has_message(0, "run/1|late")
+    assert b.recv(0, "run/1") == b"single"
+    assert b.recv(0, "run/2|0") == b"other"
+    (run,) = b._runs.values()
+    assert not run.inbox
+    assert sum(map(len, run.seen.values())) == 2
+
+
+def test_a_place_of_no_open_run_is_not_forgotten(pair):
+    with pytest.raises(CommError, match="in no run 'other'"):
+        pair[0].forget("other/1")
+
+
+def test_a_wait_ends_by_abort_or_in_time(pair):
+    a, b = pair
+    with pytest.raises(RecvTimeoutError, match=r"waited 0\.2 s"):
+        b.recv(0, "run/1|x")
+    timer = threading.Timer(0.05, a.abort, ("run", "party 0 failed"))
+    timer.start()
+    with pytest.raises(AbortedError, match="party 0 failed"):
+        b.recv(0, "run/1|x")
+    timer.join()
