@@ -95,12 +95,12 @@ def pack(host: Any, program: Any, args: Any, kwargs: Any, expected: list[Any]) -
         counts[f"not packed: {str(error)[:60]}"] += 1
         return
     arrays = [array for array in expected if array is not None]
-    if not all(isinstance(array, np.ndarray) for array in arrays):
-        counts["give other things than tensors"] += 1
-        return
-    stem = folder / f"{next(numbers):06}"
     params = zip(read_args(args, kwargs)[0], traced.in_leaves, strict=True)
     given = [np.asarray(leaf) for leaf, param in params if isinstance(param, mp.MPType)]
+    if not all(isinstance(array, np.ndarray) and array.dtype.isbuiltin for array in arrays + given):
+        counts["have other things than NumPy's own"] += 1
+        return
+    stem = folder / f"{next(numbers):06}"
     there = np.array([array is not None for array in expected])
     named = {f"in{i}": a for i, a in enumerate(given)} | {
         f"out{i}": a for i, a in enumerate(arrays)

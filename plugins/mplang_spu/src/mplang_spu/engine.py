@@ -5,14 +5,17 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
 import spu.libspu as libspu
-from spu.api import Io, Runtime
+from spu.api import Io
 
-__all__ = ["compile", "io", "runtime", "runtime_config", "sortable"]
+from mplang_spu.link import LinkCommunicator
+
+__all__ = ["Engine", "compile", "io", "runtime_config", "sortable"]
 
 CACHED = 256  # compiled programs of this process
 
@@ -91,9 +94,54 @@ def io(parties: int, protocol: str, field: str, fxp: int) -> Io:
     return Io(parties, runtime_config(config))
 
 
-def runtime(link: Any, config: Mapping[str, Any]) -> Runtime:
-    """Return a runtime; for one thread, one job at a time."""
-    return Runtime(link, runtime_config(config))
+class Engine:
+    """Runs compiled programs with the other members, on a link; one job at a time.
+
+    Args:
+        link: to the others.
+        config: protocol, field, precision.
+
+    Attributes:
+        name: of its link.
+    """
+
+    def __init__(self, link: LinkCommunicator, config: Mapping[str, Any]) -> None:
+        self.name = link.name
+        self._link: LinkCommunicator | None = link
+        self._machine = libspu.RuntimeWrapper(link.lctx, runtime_config(config))
+        self._busy = threading.Lock()
+
+    def take(self, place: str, timeout: float = 0) -> bool:
+        """Begin a job, whose messages go by keys ``place|tag``; tell whether it is possible."""
+        if not self._busy.acquire(timeout=timeout):
+            return False
+        if self._link is not None:
+            self._link.enter(place)
+        return self._link is not None
+
+    def leave(self) -> None:
+        """End the job."""
+        self._busy.release()
+
+    def run(self, code: bytes, inputs: Sequence[Any], outputs: int) -> list[Any]:
+        """Run a program on shares; its results are shares."""
+        ins = [f"in{i}" for i in range(len(inputs))]
+        outs = [f"out{i}" for i in range(outputs)]
+        for name, value in zip(ins, inputs, strict=True):
+            self._machine.SetVar(name, value)
+        self._machine.Run(
+            libspu.Executable(name="mplang", input_names=ins, output_names=outs, code=code)
+        )
+        made = [self._machine.GetVar(name) for name in outs]
+        for name in (*ins, *outs):
+            self._machine.DelVar(name)
+        return made
+
+    def close(self) -> None:
+        """Let go of the link, also where a traceback still holds this object."""
+        if self._link is not None:
+            self._link.close()
+        self._machine = self._link = None
 
 
 def share(meta: bytes, chunks: Sequence[bytes]) -> Any:
@@ -107,10 +155,3 @@ def share(meta: bytes, chunks: Sequence[bytes]) -> Any:
 def visibility(secret: bool) -> Any:
     """Return libspu's word for secret or public."""
     return libspu.Visibility.VIS_SECRET if secret else libspu.Visibility.VIS_PUBLIC
-
-
-def executable(code: bytes, inputs: Sequence[str], outputs: Sequence[str]) -> Any:
-    """Return a compiled program with the names of its values."""
-    return libspu.Executable(
-        name="mplang", input_names=list(inputs), output_names=list(outputs), code=code
-    )

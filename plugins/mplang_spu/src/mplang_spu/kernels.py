@@ -109,15 +109,9 @@ def run_jax(
     text = unpack(program["code"])
     check_code(text)
     code = engine.compile(text, tuple(isinstance(arg, SpuShare) for arg in args))
-    ins = [f"in{i}" for i in range(len(args))]
-    outs = [f"out{i}" for i in range(len(ctx.step.outs))]
-    with lent(ctx, parties, config) as runtime:
-        for name, arg in zip(ins, args, strict=True):
-            runtime.set_var(name, _load(ctx, arg, parties, config))
-        runtime.run(engine.executable(code, ins, outs))
-        pieces = [runtime.get_var(name) for name in outs]
-        for name in (*ins, *outs):
-            runtime.del_var(name)
+    with lent(ctx, parties, config) as machine:
+        given = [_load(ctx, arg, parties, config) for arg in args]
+        pieces = machine.run(code, given, len(ctx.step.outs))
     results = tuple(
         SpuShare(cast(ShareType, kind), piece.meta, tuple(piece.share_chunks))
         for kind, piece in zip(ctx.step.checks, pieces, strict=True)

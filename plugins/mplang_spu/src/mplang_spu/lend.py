@@ -1,37 +1,33 @@
-"""Lends a runtime to each job, on a link that all members have kept in step."""
+"""Lends an engine to each job, on a link that all members have kept in step."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import uuid
+import weakref
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from mplang_core.errors import AdmissionError, RunError
 from mplang_core.mask import Mask
 from mplang_core.runtime import KernelContext
-from mplang_spu import engine
+from mplang_spu.engine import Engine
 from mplang_spu.link import ENV, LinkCommunicator, Mode, choose, from_env
 
 __all__ = ["lent"]
 
 PROCESS = uuid.uuid4().hex  # links in memory join threads of one process
 
-
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    link: LinkCommunicator
-    runtime: Any
+_listening: weakref.WeakValueDictionary[str, Engine] = weakref.WeakValueDictionary()
 
 
 @contextlib.contextmanager
-def lent(ctx: KernelContext, parties: Mask, config: Mapping[str, Any]) -> Iterator[Any]:
-    """Lend this party's runtime for one job.
+def lent(ctx: KernelContext, parties: Mask, config: Mapping[str, Any]) -> Iterator[Engine]:
+    """Lend this party's engine for one job.
 
-    A link costs little, but the protocols begin on it with work of their own (CHEETAH: more
-    than a second), so links are kept. One that a job failed on is out of step: maybe at some
+    A link costs little, but protocols begin on it with work of their own (CHEETAH: about a
+    second), so engines are kept. One that a job failed on is out of step: maybe at some
     members only, while others got what they needed. So before each job the members tell one
     another which link they have, and take a new one unless all have the same. It is in the
     hands of one job until that has ended well; jobs at the same time have two.
@@ -43,22 +39,25 @@ def lent(ctx: KernelContext, parties: Mask, config: Mapping[str, Any]) -> Iterat
     worker, mode = ctx.interpreter, choose(config)
     _admit(mode, worker.insecure)
     key = "spu", parties, mode, json.dumps(dict(config), sort_keys=True)
-    kept: _Kept | None = worker.resources.pop(key, None)
+    engine: Engine | None = worker.resources.pop(key, None)
+    if engine is not None and not engine.take(ctx.key):
+        engine = None
     try:
-        if not _agreed(ctx, parties, mode, kept.link.name if kept else ""):
-            if kept is not None:
-                kept.link.close()
-            kept = None  # in BRPC, its address is free only now
-            kept = _new(ctx, parties, mode, config)
-        assert kept is not None
-        kept.link.enter(ctx.key)
-        yield kept.runtime
+        if not _agreed(ctx, parties, mode, engine.name if engine else ""):
+            if engine is not None:
+                engine.close()
+            engine = _new(ctx, parties, mode, config)
+        assert engine is not None
+        yield engine
     except BaseException:
-        if kept is not None:
-            kept.link.close()
+        if engine is not None:
+            engine.close()
         raise
+    finally:
+        if engine is not None:
+            engine.leave()
     worker.communicator.forget(ctx.key)
-    worker.resources[key] = kept
+    worker.resources[key] = engine
 
 
 def _admit(mode: Mode, insecure: bool) -> None:
@@ -94,14 +93,28 @@ def _text(said: Any) -> str:
     return bytes(said).decode(errors="replace") if isinstance(said, bytes | memoryview) else ""
 
 
-def _new(ctx: KernelContext, parties: Mask, mode: Mode, config: Mapping[str, Any]) -> _Kept:
-    """Return a link that is named by this job, and a runtime on it."""
+def _new(ctx: KernelContext, parties: Mask, mode: Mode, config: Mapping[str, Any]) -> Engine:
+    """Return an engine for this job, on a link that is named by it."""
     worker = ctx.interpreter
     options: dict[str, Any] = {"name": ctx.key, "timeout": worker.timeout}
     if mode == "channels":
-        made = LinkCommunicator(worker.rank, comm=worker.communicator, spu_mask=parties, **options)
+        link = LinkCommunicator(worker.rank, comm=worker.communicator, spu_mask=parties, **options)
+        engine = Engine(link, config)
     else:
         addresses = config.get("brpc_addresses") or [f"P{rank}" for rank in parties]
         mine = parties.global_to_relative_rank(worker.rank)
-        made = LinkCommunicator(mine, addresses, mem_link=mode == "memory", **options)
-    return _Kept(made, engine.runtime(made.lctx, config))
+        if mode == "brpc":
+            _free(addresses[mine], worker.timeout)
+        link = LinkCommunicator(mine, addresses, mem_link=mode == "memory", **options)
+        engine = Engine(link, config)
+        if mode == "brpc":
+            _listening[addresses[mine]] = engine
+    engine.take(ctx.key)
+    return engine
+
+
+def _free(address: str, timeout: float) -> None:
+    """Close the engine of this process that listens at an address, once its job has ended."""
+    engine = _listening.pop(address, None)
+    if engine is not None and engine.take("", timeout):
+        engine.close()

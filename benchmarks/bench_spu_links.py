@@ -1,0 +1,98 @@
+"""What SPU costs over the workers' communicator, over links in memory, and over BRPC.
+
+All parties are threads of this process; BRPC goes over ports of the loopback interface. An op is
+run on values that are sealed already, so that sharing and revealing do not count. The ways take
+turns, and times are medians; the figures are ratios to memory links. The column "new link" has
+channels with a link made for each op.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import statistics
+import sys
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+import mplang_core as mp
+
+ROUNDS = 15
+PROTOCOLS = (("SEMI2K", 2), ("ABY3", 3), ("CHEETAH", 2))
+WAYS = ("memory", "channels", "brpc", "new link")
+
+
+def f32(*shape):
+    return np.random.default_rng(0).normal(size=shape).astype(np.float32)
+
+
+def step(x, y, w):
+    return w - 0.1 * x.T @ (jax.nn.sigmoid(x @ w) - y) / 256
+
+
+WORK = {
+    "compare": (lambda x, y: x > y, (f32(), f32())),
+    "argmax of 1,000": (lambda x: jnp.argmax(x), (f32(1000),)),
+    "64×64 matmul": (lambda x, y: x @ y, (f32(64, 64), f32(64, 64))),
+    "logistic regression step": (step, (f32(256, 16), f32(256), f32(16))),
+}
+
+
+def free_addresses(count: int) -> list[str]:
+    with contextlib.ExitStack() as stack:
+        taken = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for sock in taken:
+            sock.bind(("127.0.0.1", 0))
+        return [f"127.0.0.1:{sock.getsockname()[1]}" for sock in taken]
+
+
+def cluster(parties: int, protocol: str, way: str) -> mp.ClusterSpec:
+    config = {"protocol": protocol, "use_mplang_channel": way in ("channels", "new link")}
+    if way == "brpc":
+        config["brpc_addresses"] = free_addresses(parties)
+    spu = {"kind": "SPU", "members": list(range(parties)), "config": config}
+    ppu = {f"P{i}": {"kind": "PPU", "members": [i]} for i in range(parties)}
+    return mp.ClusterSpec.from_dict({"nodes": [{}] * parties, "devices": {**ppu, "SP0": spu}})
+
+
+def measure(protocol: str, parties: int, fn, args) -> dict[str, float]:
+    """Return per way how many seconds the op takes."""
+    times: dict[str, list[float]] = {way: [] for way in WAYS}
+    with contextlib.ExitStack() as stack:
+        runs = {}
+        for way in WAYS:
+            spec = cluster(parties, protocol, way)
+            sim = stack.enter_context(mp.Simulator(spec, mode="launch"))
+            sealed = [mp.evaluate(sim, lambda arg=arg: mp.seal(arg)) for arg in args]
+            compiled = mp.compile(lambda *xs: mp.device("SP0")(fn)(*xs), *sealed, cluster_spec=spec)
+            runs[way] = sim, compiled, sealed
+            mp.evaluate(sim, compiled, *sealed)
+        for _ in range(ROUNDS):
+            for way, (sim, compiled, sealed) in runs.items():
+                if way == "new link":
+                    for worker in sim._parties.workers:
+                        worker.resources.clear()
+                begin = time.perf_counter()
+                mp.evaluate(sim, compiled, *sealed)
+                times[way].append(time.perf_counter() - begin)
+    return {way: statistics.median(taken) for way, taken in times.items()}
+
+
+def main() -> None:
+    table = Table("protocol", "op", "memory, ms", *(f"{way} ×" for way in WAYS[1:]))
+    for protocol, parties in PROTOCOLS:
+        for name, (fn, args) in WORK.items():
+            took = measure(protocol, parties, fn, args)
+            base = took["memory"]
+            ratios = [f"{took[way] / base:.2f}" for way in WAYS[1:]]
+            table.add_row(f"{protocol}×{parties}", name, f"{base * 1e3:.1f}", *ratios)
+    Console(width=100 if not sys.stdout.isatty() else None).print(table)
+
+
+if __name__ == "__main__":
+    main()
