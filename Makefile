@@ -2,7 +2,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
-PLUGINS := mplang_simulator mplang_jax mplang_spu mplang_crypto mplang_ibis
+PLUGINS := mplang_simulator mplang_jax mplang_spu mplang_crypto mplang_ibis mplang_http
 HELLO := examples/mplang_hello
 PACKAGES := -e ".[dev,examples]" $(foreach p,$(PLUGINS),-e plugins/$(p)) -e $(HELLO)
 SOURCES := mplang_core $(foreach p,$(PLUGINS),plugins/$(p)/src/$(p)) $(HELLO)/src/mplang_hello

@@ -99,7 +99,7 @@ def from_bytes(data: bytes | memoryview) -> Program:
     if len(data) > MAX_BYTES:
         raise WireError(f"a program has at most {MAX_BYTES} bytes, got {len(data)}")
     try:
-        head = msgspec.msgpack.decode(data, type=_Head)
+        head = _head_decoder.decode(data)
         if head.magic != MAGIC:
             raise WireError(f"expected a program of mplang, got one of {head.magic[:20]!r}")
         if head.version != WIRE_VERSION:
@@ -107,8 +107,7 @@ def from_bytes(data: bytes | memoryview) -> Program:
                 f"the program has wire version {head.version}, this mplang-core reads "
                 f"version {WIRE_VERSION}; use the same mplang-core on both sides"
             )
-        decoder = msgspec.msgpack.Decoder(_Envelope, ext_hook=_Extension)
-        return _Reader(decoder.decode(data)).program()
+        return _Reader(_decoder.decode(data)).program()
     except MPLangError as error:
         if isinstance(error, WireError):
             raise
@@ -191,6 +190,11 @@ class _Extension:
 
     def __init__(self, code: int, data: memoryview) -> None:
         self.code, self.data = code, bytes(data)
+
+
+# made at import: msgspec crashes where two threads are the first to read a type
+_head_decoder = msgspec.msgpack.Decoder(_Head)
+_decoder = msgspec.msgpack.Decoder(_Envelope, ext_hook=_Extension)
 
 
 class _Reader:

@@ -7,7 +7,7 @@ from typing import Any
 
 from mplang_core.ir import Program
 from mplang_core.namespace import Namespace
-from mplang_core.runtime import Interpreter, Kernel, worker_kernels
+from mplang_core.runtime import Interpreter, Kernel, Listener, worker_kernels
 from mplang_core.simp.comm import Communicator
 
 __all__ = ["WorkerInterpreter"]
@@ -57,16 +57,23 @@ class WorkerInterpreter(Interpreter):
         """How many parties there are."""
         return self.communicator.world_size
 
-    def evaluate(self, program: Program, inputs: Sequence[Any], run: str) -> list[Any]:
+    def evaluate(
+        self,
+        program: Program,
+        inputs: Sequence[Any],
+        run: str,
+        listener: Listener | None = None,
+    ) -> list[Any]:
         """Run a program as this party; where it fails, the others are told.
 
         Args:
             program: the same at all parties; verified before it runs.
             inputs: this party's values, ``None`` for what it does not hold.
             run: the run's name, opened at the communicator.
+            listener: is told of each op.
         """
         try:
-            return self.run(program, inputs, run=run)
+            return self.run(program, inputs, run=run, listener=listener)
         except BaseException as error:
             where = getattr(error, "location", None)
             at = f" at {where}" if where else ""

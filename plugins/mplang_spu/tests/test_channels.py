@@ -292,7 +292,7 @@ def test_each_way_computes(monkeypatch, parties, protocol, mode, way):
 def test_brpc_computes_also_after_a_failure(parties, protocol):
     config = {"protocol": protocol, "use_mplang_channel": False}
     spec = cluster(parties, brpc_addresses=addresses(parties), **config)
-    with mp.Simulator(spec, timeout=10.0) as sim:
+    with mp.Simulator(spec, timeout=60.0) as sim:
         check(sim)
         with pytest.raises(PartyError):  # a failure leaves links that still listen
             mp.evaluate(sim, lambda: mp.simp.pcall_static((0,), fails, mp.constant(1)))

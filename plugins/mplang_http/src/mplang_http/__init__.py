@@ -1,0 +1,29 @@
+"""The HTTP backend: every party a worker in a process of its own, with one port."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_HOME = {
+    "HttpCommunicator": "comm",
+    "LocalCluster": "local",
+    "SimpHttpDriver": "driver",
+    "WorkerConfig": "config",
+    "create_worker_app": "app",
+}
+
+__all__ = [
+    "HttpCommunicator",
+    "LocalCluster",
+    "SimpHttpDriver",
+    "WorkerConfig",
+    "create_worker_app",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is asked for, and no more."""
+    if name in _HOME:
+        return getattr(importlib.import_module(f"mplang_http.{_HOME[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,220 @@
+"""A coordinator's connections to one worker."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import queue
+import select
+import socket
+import ssl
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import numpy as np
+
+from mplang_core.errors import AdmissionError, CommError, RunError
+from mplang_http.address import split_address
+from mplang_http.values import Buffer
+
+__all__ = ["LostWorkerError", "RefusedError", "WorkerClient"]
+
+LARGEST = 1 << 40
+PIECE = 8 << 20
+IDEMPOTENT = ("GET", "PUT", "DELETE")
+
+
+class LostWorkerError(RunError):
+    """A worker does not answer."""
+
+
+class RefusedError(RunError):
+    """A worker does not do what it was asked.
+
+    Attributes:
+        status: the HTTP status.
+        code: the worker's word for it.
+    """
+
+    def __init__(self, name: str, status: int, code: str, text: str) -> None:
+        super().__init__(f"worker {name}: {text}")
+        self.status, self.code = status, code
+
+
+class WorkerClient:
+    """Asks one worker; from any thread, each with a connection of its own while it asks.
+
+    Args:
+        name: the worker, which its certificate has to name.
+        address: where it is.
+        context: for TLS.
+        patience: how many seconds it gets to answer, beyond those that it is to wait.
+    """
+
+    def __init__(
+        self, name: str, address: str, context: ssl.SSLContext | None, patience: float
+    ) -> None:
+        self.name = name
+        self.address = address
+        self._place = split_address(address)
+        self._context = context
+        self._patience = patience
+        self._free: queue.LifoQueue[http.client.HTTPConnection] = queue.LifoQueue()
+        self._closed = False
+
+    def ask(
+        self,
+        method: str,
+        *path: str,
+        body: Sequence[Buffer] = (),
+        wait: float = 0.0,
+        patience: float | None = None,
+        **query: Any,
+    ) -> Any:
+        """Make a request, and return its JSON.
+
+        Args:
+            method: ``GET``, ``PUT``, ``POST`` or ``DELETE``.
+            *path: its parts.
+            body: what is sent.
+            wait: how many seconds the worker is to wait.
+            patience: in place of the client's.
+            **query: as in a URL.
+
+        Raises:
+            RefusedError: the worker does not do it.
+            AdmissionError: it does not allow it.
+            CommError: it cannot reach another worker.
+            LostWorkerError: it does not answer.
+        """
+        if wait:
+            query["wait"] = wait
+        url = "/" + "/".join(quote(part, safe="") for part in path)
+        url += f"?{urlencode(query)}" if query else ""
+        patience = wait + (self._patience if patience is None else patience)
+        response, connection = self._respond(method, url, body, patience)
+        data = self._finish(response, connection)
+        return self._told(response.status, data)
+
+    def fetch(self, *path: str) -> np.ndarray[Any, Any]:
+        """Get bytes, straight into the memory that they stay in."""
+        url = "/" + "/".join(quote(part, safe="") for part in path)
+        response, connection = self._respond("GET", url, (), self._patience)
+        if response.status != 200:
+            self._told(response.status, self._finish(response, connection))
+        size = int(response.headers.get("content-length", -1))
+        if not 0 <= size <= LARGEST:
+            connection.close()
+            raise RefusedError(self.name, 200, "length", "a value without a length")
+        data = np.empty(size, np.uint8)
+        view = data.data
+        try:
+            while len(view):
+                count = response.readinto(view[:PIECE])
+                if not count:
+                    raise ConnectionError("the value ended early")
+                view = view[count:]
+        except (OSError, http.client.HTTPException) as error:
+            raise self._gone(connection, error) from error
+        self._finish(response, connection)
+        data.flags.writeable = False
+        return data
+
+    def _told(self, status: int, data: bytes) -> Any:
+        try:
+            found = json.loads(data)
+        except ValueError:
+            found = None
+        if status < 300:
+            return found
+        error = found.get("error") if isinstance(found, dict) else None
+        if not isinstance(error, dict):
+            error = {"code": "http", "text": f"it answered {status}"}
+        refused = RefusedError(self.name, status, str(error.get("code")), str(error.get("text")))
+        for kind in (AdmissionError, CommError):
+            if refused.code == kind.__name__:
+                raise kind(str(refused))
+        raise refused
+
+    def _respond(
+        self, method: str, url: str, body: Sequence[Buffer], patience: float
+    ) -> tuple[http.client.HTTPResponse, http.client.HTTPConnection]:
+        while True:
+            connection, used = self._connection(patience)
+            try:
+                connection.putrequest(method, url, skip_accept_encoding=True)
+                if body or method in ("PUT", "POST"):
+                    connection.putheader("Content-Length", str(sum(map(len, body))))
+                if url.endswith("/release"):
+                    connection.putheader("Content-Type", "application/json")
+                connection.endheaders()
+                for part in body:
+                    connection.send(part)
+                return connection.getresponse(), connection
+            except http.client.RemoteDisconnected as error:
+                if used and method in IDEMPOTENT:  # it was idle for too long
+                    connection.close()
+                    continue
+                raise self._gone(connection, error) from error
+            except (OSError, http.client.HTTPException) as error:
+                raise self._gone(connection, error) from error
+
+    def _finish(
+        self, response: http.client.HTTPResponse, connection: http.client.HTTPConnection
+    ) -> bytes:
+        try:
+            data = response.read()
+        except (OSError, http.client.HTTPException) as error:
+            raise self._gone(connection, error) from error
+        if self._closed or response.will_close:
+            connection.close()
+        else:
+            self._free.put(connection)
+        return data
+
+    def _connection(self, patience: float) -> tuple[http.client.HTTPConnection, bool]:
+        with contextlib.suppress(queue.Empty):
+            while True:
+                kept = self._free.get_nowait()
+                if kept.sock is not None and not _stale(kept.sock):
+                    kept.sock.settimeout(patience)
+                    return kept, True
+                kept.close()
+        host, port = self._place
+        made = http.client.HTTPConnection(host, port)
+        try:
+            sock = socket.create_connection((host, port), patience)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if self._context is not None:
+                sock = self._context.wrap_socket(sock, server_hostname=self.name)
+            sock.settimeout(patience)
+        except OSError as error:
+            raise self._gone(made, error) from error
+        made.sock = sock
+        return made, False
+
+    def _gone(
+        self, connection: http.client.HTTPConnection, error: BaseException
+    ) -> LostWorkerError:
+        connection.close()
+        if isinstance(error, TimeoutError):
+            why = "it gave no sign of life in time"
+        else:
+            why = str(error) or type(error).__name__
+        return LostWorkerError(f"worker {self.name} at {self.address} does not answer: {why}")
+
+    def close(self) -> None:
+        """End the connections that nobody uses."""
+        self._closed = True
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._free.get_nowait().close()
+
+
+def _stale(sock: socket.socket) -> bool:
+    """Tell whether the other side has closed a connection that was kept."""
+    poll = select.poll()
+    poll.register(sock, select.POLLIN)
+    return bool(poll.poll(0))

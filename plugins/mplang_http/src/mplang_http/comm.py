@@ -1,0 +1,164 @@
+"""The communicator of one session at one worker, on the links that all sessions share."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from mplang_core.errors import AbortedError, CommError, WireError
+from mplang_core.simp import CommunicatorBase
+from mplang_http.frames import Kind
+from mplang_http.links import Links
+from mplang_http.values import Packed, pack
+
+__all__ = ["HttpCommunicator"]
+
+
+class HttpCommunicator(CommunicatorBase):
+    """Sends over links in the calling thread; a peer says first that it is in the run.
+
+    Args:
+        rank: this party.
+        names: the workers of all parties, by rank.
+        links: this worker's links.
+        timeout: how many seconds one ``recv`` waits.
+
+    Attributes:
+        peers: the ranks of the other parties by the names of their workers.
+    """
+
+    def __init__(self, rank: int, names: Sequence[str], links: Links, timeout: float) -> None:
+        super().__init__(rank, len(names), timeout)
+        self.names = tuple(names)
+        self.peers = {name: i for i, name in enumerate(names) if i != rank}
+        self._links = links
+        self._ready: dict[str, set[int]] = {}  # per run, who is in it
+        self._gone: dict[str, set[int]] = {}  # per run, who is in it no more
+
+    def open(self, run: str) -> None:
+        """Accept messages of a run from now on, and say so to the others."""
+        with self._arrived:
+            if run in self._runs:
+                return
+            super().open(run)
+            self._ready[run], self._gone[run] = {self.rank}, set()
+        try:
+            self._links.enter(run, self)
+        except CommError:
+            super().close(run)
+            raise
+        for name, rank in self.peers.items():
+            link = self._links.get(name)
+            if link is None:
+                self.peer_lost(name, run, "there is none")
+            elif run in link.runs:
+                with self._arrived:
+                    self._ready[run].add(rank)
+
+    def close(self, run: str) -> None:
+        """Accept no more messages of a run; when it returns, the others know."""
+        with self._arrived:
+            known = run in self._runs
+            super().close(run)
+            self._ready.pop(run, None)
+            gone = self._gone.pop(run, set())
+        if known:
+            waiting = [name for name, rank in self.peers.items() if rank not in gone]
+            self._links.leave(run, self.peers, waiting)
+
+    def send(self, to_rank: int, key: str, data: Any) -> None:
+        """Send a value, once the other party has begun the run."""
+        if not 0 <= to_rank < self.world_size:
+            raise CommError(f"there is no party {to_rank} among {self.world_size}")
+        if to_rank == self.rank:
+            self.deliver(self.rank, key, data)
+            return
+        try:
+            head, buffers = pack(data)
+        except WireError as error:
+            raise CommError(f"party {self.rank} cannot send it: {error}") from error
+        self._await_peer(to_rank, key)
+        link = self._links.get(self.names[to_rank])
+        if link is None:
+            raise CommError(f"party {self.rank} has lost its link to party {to_rank}")
+        try:
+            link.send(key, head, buffers)
+        except WireError as error:
+            raise CommError(f"party {self.rank} cannot send it: {error}") from error
+        except OSError as error:
+            raise CommError(f"party {self.rank} has lost its link to party {to_rank}") from error
+
+    def recv(self, from_rank: int, key: str) -> Any:
+        """Wait for a value, and decode it."""
+        return self._read(super().recv(from_rank, key), from_rank)
+
+    def peek_message(self, from_rank: int, key: str) -> Any | None:
+        """Return a message without taking it; ``None`` where it is not here."""
+        return self._read(super().peek_message(from_rank, key), from_rank)
+
+    def _read(self, found: Any, from_rank: int) -> Any:
+        if not isinstance(found, Packed):
+            return found
+        try:
+            return found.value()
+        except WireError as error:
+            raise CommError(
+                f"party {self.rank} cannot read what party {from_rank} sent: {error}"
+            ) from error
+
+    def abort(self, run: str, reason: str) -> None:
+        """End all waiting in a run, at all parties."""
+        self.stop(run, reason)
+        self._links.tell(self.peers, Kind.ABORT, run, reason)
+
+    def _await_peer(self, rank: int, key: str) -> None:
+        run = key.partition("/")[0]
+        deadline = time.monotonic() + self.timeout
+        with self._arrived:
+            while True:
+                found = self._run(key)
+                if rank in self._gone[run]:
+                    raise CommError(f"party {rank} is in no run {run!r} any more")
+                if found.failure is not None:
+                    raise AbortedError(f"party {self.rank} stopped: {found.failure}")
+                if rank in self._ready[run]:
+                    return
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise CommError(
+                        f"party {self.rank} waited {self.timeout:g} s for party {rank} to begin"
+                    )
+                self._arrived.wait(left)
+
+    # -- what links say
+
+    def arrived(self, peer: str, key: str, packed: Packed) -> None:
+        """Take in a value; one that comes too late or from elsewhere is dropped."""
+        rank = self.peers.get(peer)
+        if rank is not None:
+            with contextlib.suppress(CommError):
+                self.deliver(rank, key, packed)
+
+    def peer_opened(self, peer: str, run: str) -> None:
+        """Note that a party is in a run."""
+        with self._arrived:
+            if peer in self.peers and run in self._ready:
+                self._ready[run].add(self.peers[peer])
+                self._arrived.notify_all()
+
+    def peer_closed(self, peer: str, run: str) -> None:
+        """Note that a party is in a run no more."""
+        with self._arrived:
+            if peer in self.peers and run in self._gone:
+                self._gone[run].add(self.peers[peer])
+                self._arrived.notify_all()
+
+    def peer_lost(self, peer: str, run: str, reason: str) -> None:
+        """End a run, as the link to a party that is in it is lost."""
+        rank = self.peers[peer]
+        with self._arrived:
+            done = rank in self._gone.get(run, ())
+        if not done:
+            self.stop(run, f"the link to party {rank} ({peer}) was lost: {reason}")

@@ -1,0 +1,51 @@
+"""What a worker is: versions, plugins, limits."""
+
+from __future__ import annotations
+
+import platform
+from typing import Any
+
+from importlib_metadata import PackageNotFoundError, version
+
+from mplang_core.ir.wire import WIRE_VERSION
+from mplang_core.plugins import plugin_manager
+from mplang_http.config import WorkerConfig
+from mplang_http.handshake import UPGRADE
+
+__all__ = ["TOGETHER", "facts", "versions"]
+
+TOGETHER = ("mplang-core", "mplang-http", "wire", "link", "jax", "spu")
+"""What has to be the same at all parties, where it is installed."""
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of what parties have to have in common; imports nothing of it."""
+    found = {"wire": str(WIRE_VERSION), "link": UPGRADE, "python": platform.python_version()}
+    for name in ("mplang-core", "mplang-http", "jax", "spu"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def facts(config: WorkerConfig) -> dict[str, Any]:
+    """Return what a worker tells of itself."""
+    return {
+        "name": config.name,
+        "versions": versions(),
+        "plugins": [
+            {
+                "name": record.name,
+                "group": record.group,
+                "distribution": record.distribution,
+                "version": record.version,
+            }
+            for record in plugin_manager.records()
+            if record.status != "disabled"
+        ],
+        "dialects": None if config.dialects is None else list(config.dialects),
+        "insecure": config.insecure,
+        "limits": config.limits.model_dump(),
+        "timeouts": config.timeouts.model_dump(),
+    }

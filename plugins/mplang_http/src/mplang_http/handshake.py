@@ -1,0 +1,126 @@
+"""How a connection becomes a link: ``GET /link`` with an upgrade, by both ends."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import ssl
+
+from mplang_core.errors import CommError
+from mplang_http.address import split_address
+from mplang_http.config import WorkerConfig
+from mplang_http.pipes import Pipe, TlsPipe
+from mplang_http.tls import LINK, client_context, common_name, server_context
+
+__all__ = ["Handshake"]
+
+MAX_HEAD = 4096
+UPGRADE = "mplang-link/1"
+
+
+class Handshake:
+    """Makes links of connections, as one worker.
+
+    Args:
+        config: the worker.
+    """
+
+    def __init__(self, config: WorkerConfig) -> None:
+        self._name = config.name
+        self._peers = config.peers
+        self._timeouts = config.timeouts
+        self._server = self._client = None
+        if config.tls is not None:
+            self._server = server_context(config.tls, LINK)
+            self._client = client_context(config.tls, LINK)
+
+    def dial(self, peer: str, address: str) -> Pipe:
+        """Connect to a worker.
+
+        Raises:
+            OSError: it is not there, is another one, or refuses.
+        """
+        sock = socket.create_connection(split_address(address), self._timeouts.connect)
+        try:
+            if self._client is not None:
+                sock = self._client.wrap_socket(sock, server_hostname=peer)
+            _send(
+                sock,
+                "GET /link HTTP/1.1",
+                Host=peer,
+                Connection="Upgrade",
+                Upgrade=UPGRADE,
+                X_Mplang_From=self._name,
+                X_Mplang_To=peer,
+            )
+            status, _ = _receive(sock)
+            if " 101 " not in f"{status} ":
+                raise CommError(f"worker {peer} refuses a link: {status[9:80]}")
+            return self._pipe(sock)
+        except BaseException:
+            sock.close()
+            raise
+
+    def welcome(self, sock: socket.socket) -> tuple[Pipe, str]:
+        """Answer one who connected; return the connection and the worker at its other end.
+
+        Raises:
+            OSError: it is no worker, or none that may link to this one.
+        """
+        try:
+            sock.settimeout(self._timeouts.connect)
+            if self._server is not None:
+                sock = self._server.wrap_socket(sock, server_side=True)
+            status, fields = _receive(sock)
+            peer = self._who(sock, fields)
+            refused = self._refuses(peer, status, fields)
+            if refused:
+                with contextlib.suppress(OSError):
+                    _send(sock, f"HTTP/1.1 {refused}", Connection="close")
+                raise CommError(f"a link of {peer!r} was refused: {refused}")
+            _send(sock, "HTTP/1.1 101 Switching Protocols", Connection="Upgrade", Upgrade=UPGRADE)
+            return self._pipe(sock), peer
+        except BaseException:
+            sock.close()
+            raise
+
+    def _who(self, sock: socket.socket, fields: dict[str, str]) -> str:
+        """Return who it is: by certificate, and by its own word only where nobody has any."""
+        if isinstance(sock, ssl.SSLSocket):
+            return common_name(sock.getpeercert()) or ""
+        return fields.get("x-mplang-from", "")
+
+    def _refuses(self, peer: str, status: str, fields: dict[str, str]) -> str | None:
+        if not status.startswith("GET /link ") or fields.get("upgrade") != UPGRADE:
+            return f"426 Upgrade to {UPGRADE}"
+        if fields.get("x-mplang-to") != self._name:
+            return f"421 This is {self._name}"
+        if not peer or (self._peers is not None and peer not in self._peers):
+            return "403 Not among the peers"
+        if peer >= self._name:
+            return "409 The worker whose name comes first connects"
+        return None
+
+    def _pipe(self, sock: socket.socket) -> Pipe:
+        patience = self._timeouts.message
+        if isinstance(sock, ssl.SSLSocket):
+            return TlsPipe(sock, patience)
+        return Pipe(sock, patience)
+
+
+def _send(sock: socket.socket, first: str, **fields: str) -> None:
+    lines = [first, *(f"{name.replace('_', '-')}: {value}" for name, value in fields.items())]
+    sock.sendall("\r\n".join([*lines, "", ""]).encode("ascii"))
+
+
+def _receive(sock: socket.socket) -> tuple[str, dict[str, str]]:
+    """Read a head, and not a byte more: what comes next are frames."""
+    data = bytearray()
+    while not data.endswith(b"\r\n\r\n"):
+        byte = sock.recv(1)
+        if not byte or len(data) >= MAX_HEAD:
+            raise CommError("the other end is no worker")
+        data += byte
+    first, *lines = data.decode("latin-1").split("\r\n")
+    fields = (line.partition(":") for line in lines if line)
+    return first, {name.strip().lower(): value.strip() for name, _, value in fields}

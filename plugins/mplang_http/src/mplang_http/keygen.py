@@ -1,0 +1,119 @@
+"""Certificates for a test: an authority of one's own, and one certificate per name."""
+
+from __future__ import annotations
+
+import datetime
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from mplang_http.config import TlsFiles
+
+__all__ = ["make_certificates"]
+
+DAY = datetime.timedelta(days=1)
+Key = ec.EllipticCurvePrivateKey
+
+
+def make_certificates(
+    folder: Path, names: Iterable[str], *, days: float = 30
+) -> dict[str, TlsFiles]:
+    """Make an authority, and a certificate and key for each name; all PEM files.
+
+    The key of the authority is not kept: nobody can make further certificates.
+
+    Args:
+        folder: where they are written.
+        names: whom they are for.
+        days: for how long they are good, from now on; less than nothing for expired ones.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    now = datetime.datetime.now(datetime.UTC)
+    begin, end = now - 2 * DAY, now + days * DAY
+    ca_key = ec.generate_private_key(ec.SECP256R1())
+    ca_name = _name("mplang test authority")
+    ca = (
+        _builder(ca_name, ca_name, ca_key, now - 2 * DAY, now + max(days, 1) * DAY)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_usage(signs=True), critical=True)
+        .sign(ca_key, hashes.SHA256())
+    )
+    ca_file = _write(folder / "ca.pem", ca.public_bytes(serialization.Encoding.PEM))
+    made = {}
+    for name in names:
+        key = ec.generate_private_key(ec.SECP256R1())
+        cert = (
+            _builder(_name(name), ca_name, key, begin, end)
+            .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(_usage(signs=False), critical=True)
+            .add_extension(
+                x509.ExtendedKeyUsage(
+                    [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
+                ),
+                critical=False,
+            )
+            .sign(ca_key, hashes.SHA256())
+        )
+        made[name] = TlsFiles(
+            cert=_write(folder / f"{name}.pem", cert.public_bytes(serialization.Encoding.PEM)),
+            key=_write(folder / f"{name}.key", _private(key)),
+            ca=ca_file,
+        )
+    return made
+
+
+def _builder(
+    subject: x509.Name,
+    issuer: x509.Name,
+    key: Key,
+    begin: datetime.datetime,
+    end: datetime.datetime,
+) -> x509.CertificateBuilder:
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(begin)
+        .not_valid_after(end)
+    )
+
+
+def _name(text: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
+
+
+def _usage(*, signs: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not signs,
+        key_cert_sign=signs,
+        crl_sign=signs,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _private(key: Key) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+
+
+def _write(path: Path, data: bytes) -> str:
+    """Write a file that its owner alone can read."""
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
+        out.write(data)
+    return str(path)

@@ -1,0 +1,234 @@
+"""One connection to another worker, for all jobs."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import queue
+import threading
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from mplang_core.errors import MPLangError, WireError
+from mplang_http.frames import CHUNK, MAX_KEY, PREFIX, Kind, Reader, frame
+from mplang_http.pipes import Pipe
+from mplang_http.values import MAX_HEAD, Buffer, Packed, read_head
+
+__all__ = ["Link", "Switch"]
+
+MAX_RUNS = 10_000  # that a peer may have opened at once
+MAX_STREAMS = 256  # large messages that come in at once
+SMALL = 64 << 10  # bytes up to which a body is copied rather than awaited in place
+log = logging.getLogger("mplang.http.link")
+
+
+class Switch(Protocol):
+    """Is told by links of what came; none of it may wait."""
+
+    def message(self, link: Link, key: str, packed: Packed) -> None:
+        """A value came."""
+
+    def opened(self, link: Link, run: str) -> None:
+        """The peer is in a run."""
+
+    def closed(self, link: Link, run: str) -> None:
+        """The peer is not in a run any more."""
+
+    def acknowledged(self, link: Link, run: str) -> None:
+        """The peer knows that this worker is not in a run any more."""
+
+    def aborted(self, link: Link, run: str, reason: str) -> None:
+        """A run failed at the peer."""
+
+    def lost(self, link: Link, reason: str) -> None:
+        """The link ended."""
+
+
+class Link:
+    """A connection to another worker.
+
+    Args:
+        pipe: the connection.
+        peer: the worker at its other end, by name.
+        switch: who is told of what comes.
+        largest: how many bytes a message has at most.
+
+    Attributes:
+        peer: the worker at its other end.
+        runs: the runs that the peer is in.
+        sent: how many bytes were sent, and in how many messages.
+        received: likewise.
+    """
+
+    def __init__(self, pipe: Pipe, peer: str, switch: Switch, largest: int) -> None:
+        self.peer = peer
+        self.runs: set[str] = set()
+        self.sent = [0, 0]
+        self.received = [0, 0]
+        self._pipe = pipe
+        self._switch = switch
+        self._largest = largest
+        self._reader = Reader(pipe)
+        self._writing = threading.Lock()
+        self._streams = itertools.count(1)
+        self._incoming: dict[int, tuple[str, Packed, int]] = {}
+        self._answers: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._over = threading.Lock()
+        self._lost = False
+
+    def start(self) -> None:
+        """Begin to read, in a thread; answers are written by another, so that reading goes on."""
+        for work in (self._read, self._answer):
+            threading.Thread(target=work, name=f"mplang-link-{self.peer}", daemon=True).start()
+
+    def send(self, key: str, head: bytes, buffers: Sequence[Buffer]) -> None:
+        """Send a value, in the calling thread.
+
+        Raises:
+            OSError: the link is lost.
+            WireError: it is too large.
+        """
+        size = sum(map(len, buffers))
+        if size > self._largest:
+            raise WireError(f"a message has at most {self._largest} bytes, got {size}")
+        if size <= CHUNK:
+            self._write([frame(Kind.MESSAGE, key.encode(), head, size), *buffers])
+        else:
+            stream = next(self._streams) & 0xFFFFFFFF
+            self._write([frame(Kind.MESSAGE, key.encode(), head, size, stream)])
+            for piece in _pieces(buffers):
+                self._write([frame(Kind.CHUNK, size=len(piece), stream=stream), piece])
+        self.sent[0] += size
+        self.sent[1] += 1
+
+    def tell(self, kind: Kind, run: str, text: str = "") -> None:
+        """Send word of a run.
+
+        Raises:
+            OSError: the link is lost.
+        """
+        self._write([frame(kind, run.encode(), text.encode()[:MAX_KEY])])
+
+    def close(self, reason: str) -> None:
+        """End the link, once; its switch is told."""
+        with self._over:
+            if self._lost:
+                return
+            self._lost = True
+        self._pipe.close()
+        self._answers.put(None)
+        self._switch.lost(self, reason)
+
+    def _write(self, parts: list[Buffer]) -> None:
+        with self._writing:
+            try:
+                self._pipe.write(parts)
+                return
+            except OSError as error:
+                failure = error
+        self.close(_why(failure))
+        raise failure
+
+    def _answer(self) -> None:
+        while (answer := self._answers.get()) is not None:
+            try:
+                self._write([answer])
+            except OSError:
+                return
+
+    def _read(self) -> None:
+        try:
+            while True:
+                self._read_frame()
+        except (OSError, EOFError) as error:
+            reason = _why(error)
+        except (MPLangError, ValueError, LookupError, MemoryError) as error:
+            log.warning("the link to %s is ended: %s", self.peer, error)
+            reason = "it sent what is no frame"
+        self.close(reason)
+
+    def _read_frame(self) -> None:
+        prefix = self._reader.exactly(PREFIX.size)
+        code, stream, key_size, head_size, size = PREFIX.unpack(prefix)
+        kind = Kind(code)
+        if key_size > MAX_KEY or head_size > MAX_HEAD or size > self._largest:
+            raise WireError(f"a frame of {key_size}, {head_size} and {size} bytes")
+        key = self._reader.exactly(key_size).decode()
+        head = self._reader.exactly(head_size)
+        if kind is Kind.MESSAGE:
+            self._read_message(key, head, size, stream)
+        elif kind is Kind.CHUNK:
+            self._read_chunk(stream, size)
+        else:
+            self._note(kind, key, head)
+
+    def _read_message(self, key: str, data: bytes, size: int, stream: int) -> None:
+        head = read_head(data)
+        if sum(head.sizes) != size:
+            raise WireError("a message whose head names another size")
+        if key.partition("/")[0] not in self.runs:
+            raise WireError("a message for a run that the peer is not in")
+        if size <= CHUNK:
+            self._arrived(key, Packed(head, self._body(size)))
+            return
+        if len(self._incoming) >= MAX_STREAMS or stream in self._incoming:
+            raise WireError("too many large messages at once")
+        self._incoming[stream] = (key, Packed(head, np.empty(size, np.uint8)), 0)
+
+    def _body(self, size: int) -> Buffer | np.ndarray[Any, Any]:
+        if size <= SMALL:
+            return self._reader.exactly(size)
+        body = np.empty(size, np.uint8)
+        self._reader.fill(body.data)
+        return body
+
+    def _read_chunk(self, stream: int, size: int) -> None:
+        key, packed, begin = self._incoming[stream]
+        assert isinstance(packed.body, np.ndarray)
+        end = begin + size
+        if not 0 < size <= CHUNK or end > packed.body.nbytes:
+            raise WireError("a piece that is too large")
+        self._reader.fill(packed.body.data[begin:end])
+        if end < packed.body.nbytes:
+            self._incoming[stream] = (key, packed, end)
+            return
+        del self._incoming[stream]
+        self._arrived(key, packed)
+
+    def _arrived(self, key: str, packed: Packed) -> None:
+        if isinstance(packed.body, np.ndarray):
+            packed.body.flags.writeable = False
+        self.received[0] += len(packed.body)
+        self.received[1] += 1
+        self._switch.message(self, key, packed)
+
+    def _note(self, kind: Kind, run: str, head: bytes) -> None:
+        if kind is Kind.OPEN:
+            if len(self.runs) >= MAX_RUNS:
+                raise WireError("too many runs at once")
+            self.runs.add(run)
+            self._switch.opened(self, run)
+        elif kind is Kind.CLOSE:
+            self.runs.discard(run)
+            self._switch.closed(self, run)
+            self._answers.put(frame(Kind.CLOSED, run.encode()))
+        elif kind is Kind.CLOSED:
+            self._switch.acknowledged(self, run)
+        else:
+            self._switch.aborted(self, run, head.decode(errors="replace"))
+
+    def __repr__(self) -> str:
+        return f"<Link to {self.peer}>"
+
+
+def _pieces(buffers: Sequence[Buffer]) -> list[memoryview]:
+    views = [memoryview(buffer) for buffer in buffers]
+    return [view[i : i + CHUNK] for view in views for i in range(0, len(view), CHUNK)]
+
+
+def _why(error: BaseException) -> str:
+    if isinstance(error, BlockingIOError | TimeoutError):
+        return "it does not read what is sent to it"
+    return "the connection ended"

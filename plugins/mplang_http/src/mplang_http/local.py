@@ -1,0 +1,156 @@
+"""Workers on this machine, each a process of its own: for development, tests and demos."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from mplang_core.device import ClusterSpec
+from mplang_core.errors import RunError
+from mplang_http.config import TlsFiles, WorkerConfig
+
+__all__ = ["LocalCluster"]
+
+START = 60.0
+
+
+class LocalCluster:
+    """Some workers on loopback, each a front and an engine.
+
+    Args:
+        parties: how many.
+        tls: whether they have certificates, made for this cluster.
+        log: a folder for their logs; they go to this process's error output by default.
+        **options: further fields of each :class:`WorkerConfig`.
+
+    Attributes:
+        spec: the cluster, with its addresses.
+        tls: the coordinator's certificate, where there are any.
+        workers: the front processes.
+
+    Example::
+
+        with LocalCluster(3) as cluster, mp.connect("http", cluster.spec) as host:
+            ...
+    """
+
+    def __init__(
+        self, parties: int, *, tls: bool = False, log: str | None = None, **options: Any
+    ) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="mplang-")
+        self._log = log
+        self._names = [f"node{i}" for i in range(parties)]
+        self.tls: TlsFiles | None = None
+        self.workers: list[subprocess.Popen[bytes]] = []
+        self._configs = [self._configure(name, tls, options) for name in self._names]
+        try:
+            pending = [self._start(name) for name in self._names]
+            addresses = [_address(*started) for started in pending]
+        except BaseException:
+            self.close()
+            raise
+        for name, address in zip(self._names, addresses, strict=True):
+            self._fix_port(name, address)
+        nodes = zip(self._names, addresses, strict=True)
+        self.spec = ClusterSpec([{"name": name, "address": address} for name, address in nodes])
+
+    def _configure(self, name: str, tls: bool, options: Mapping[str, Any]) -> WorkerConfig:
+        fields: dict[str, Any] = {"name": name, **options}
+        if tls:
+            from mplang_http.keygen import make_certificates
+
+            folder = Path(self._folder.name)
+            if self.tls is None:
+                made = make_certificates(folder, [*self._names, "host"])
+                self._files, self.tls = made, made["host"]
+            fields |= {"tls": self._files[name], "coordinators": ("host",)}
+        config = WorkerConfig(**fields)
+        self._write(config)
+        return config
+
+    def _write(self, config: WorkerConfig) -> None:
+        text = yaml.safe_dump(config.model_dump(mode="json"))
+        self._path(config.name).write_text(text, encoding="utf-8")
+
+    def _path(self, name: str) -> Path:
+        return Path(self._folder.name) / f"{name}.yaml"
+
+    def _start(self, name: str) -> tuple[subprocess.Popen[bytes], int]:
+        ours, theirs = os.pipe()
+        command = [sys.executable, "-m", "mplang_http.commands", str(self._path(name)), str(theirs)]
+        with contextlib.ExitStack() as stack:
+            log = None
+            if self._log is not None:
+                log = stack.enter_context(open(Path(self._log) / f"{name}.log", "ab"))
+            process = subprocess.Popen(
+                command, pass_fds=[theirs], stdin=subprocess.PIPE, stderr=log,
+                start_new_session=True,
+            )  # fmt: skip
+        os.close(theirs)
+        self.workers.append(process)
+        return process, ours
+
+    def _fix_port(self, name: str, address: str) -> None:
+        """Have a worker that is started again listen where it did before."""
+        rank = self._names.index(name)
+        port = int(address.rpartition(":")[2])
+        self._configs[rank] = self._configs[rank].model_copy(update={"port": port})
+        self._write(self._configs[rank])
+
+    def signal(self, rank: int, number: int) -> None:
+        """Send a signal to a worker, front and engine."""
+        os.killpg(self.workers[rank].pid, number)
+
+    def restart(self, rank: int) -> None:
+        """Start a worker that has ended again, at its address."""
+        self.workers[rank].wait(10)
+        process, ours = self._start(self._names[rank])
+        self.workers[rank] = self.workers.pop()
+        _address(process, ours)
+
+    def close(self) -> None:
+        """End all workers."""
+        for process in self.workers:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGCONT)
+                process.terminate()
+        deadline = time.monotonic() + 5
+        for process in self.workers:
+            try:
+                process.wait(max(0.1, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+            if process.stdin is not None:
+                process.stdin.close()
+        self._folder.cleanup()
+
+    def __enter__(self) -> LocalCluster:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+def _address(process: subprocess.Popen[bytes], pipe: int) -> str:
+    """Wait for a worker to say where it is."""
+    with open(pipe, "rb") as told:
+        ready, _, _ = select.select([told], [], [], START)
+        line = told.readline() if ready else b""
+    if not line:
+        process.kill()
+        raise RunError(f"a worker did not start; it ended with {process.wait()}")
+    return str(json.loads(line)["address"])

@@ -1,0 +1,124 @@
+"""A connection for threads that block: one reads, any number of others write."""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import socket
+import ssl
+import struct
+import threading
+import time
+from collections.abc import Sequence
+
+from mplang_http.values import Buffer
+
+__all__ = ["Pipe", "TlsPipe", "prepare"]
+
+JOIN = 16 << 10  # bytes up to which a head and its body are one TLS record
+
+
+class Pipe:
+    """A TCP connection.
+
+    Args:
+        sock: the connection.
+        patience: how many seconds a write waits for a peer that does not read.
+    """
+
+    def __init__(self, sock: socket.socket, patience: float) -> None:
+        self._sock = sock
+        prepare(sock, patience)
+
+    def write(self, parts: Sequence[Buffer]) -> None:
+        """Write all of the parts.
+
+        Raises:
+            OSError: the connection is lost, or the peer does not read.
+        """
+        sent = self._sock.sendmsg(parts)
+        if sent == sum(map(len, parts)):
+            return
+        for part in parts:
+            if sent >= len(part):
+                sent -= len(part)
+            else:
+                view = memoryview(part)[sent:]
+                sent = 0
+                while len(view):
+                    view = view[self._sock.send(view) :]
+
+    def read_into(self, view: memoryview) -> int:
+        """Wait for bytes; none means that the peer has gone.
+
+        Raises:
+            OSError: the connection is lost.
+        """
+        return self._sock.recv_into(view)
+
+    def close(self) -> None:
+        """End it; who reads or writes is woken."""
+        with contextlib.suppress(OSError):
+            self._sock.shutdown(socket.SHUT_RDWR)
+        self._sock.close()
+
+
+class TlsPipe(Pipe):
+    """A TLS connection. OpenSSL takes one thread at a time, so none waits while it has the lock."""
+
+    def __init__(self, sock: ssl.SSLSocket, patience: float) -> None:
+        super().__init__(sock, patience)
+        self._patience = patience
+        self._tls = sock
+        self._lock = threading.Lock()
+        sock.setblocking(False)
+
+    def write(self, parts: Sequence[Buffer]) -> None:
+        """Write all of the parts."""
+        if len(parts) > 1 and sum(map(len, parts)) <= JOIN:
+            parts = [b"".join(parts)]
+        for part in parts:
+            view = memoryview(part)
+            while len(view):
+                view = view[self._do(lambda view=view: self._tls.send(view), self._patience) :]
+
+    def read_into(self, view: memoryview) -> int:
+        """Wait for bytes."""
+        try:
+            return self._do(lambda: self._tls.recv_into(view), None)
+        except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
+            return 0
+
+    def _do(self, operation: object, patience: float | None) -> int:
+        deadline = None if patience is None else time.monotonic() + patience
+        while True:
+            try:
+                with self._lock:
+                    return int(operation())  # type: ignore[operator]
+            except ssl.SSLWantReadError:
+                wanted = select.POLLIN
+            except ssl.SSLWantWriteError:
+                wanted = select.POLLOUT
+            left = None if deadline is None else deadline - time.monotonic()
+            if left is not None and left <= 0:
+                raise TimeoutError("the peer does not read")
+            poll = select.poll()
+            poll.register(self._tls.fileno(), wanted)
+            poll.poll(None if left is None else left * 1000)
+
+
+def prepare(sock: socket.socket, patience: float) -> None:
+    """Have the kernel send at once, and notice a peer that is gone or does not read."""
+    sock.setblocking(True)
+    seconds, millis = divmod(int(patience * 1000), 1000)
+    sock.setsockopt(
+        socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("@ll", seconds, millis * 1000)
+    )
+    if sock.family == socket.AF_UNIX:
+        return
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 2)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 1)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 4)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(patience * 1000))

@@ -1,0 +1,21 @@
+"""What the core is told of this package."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mplang_core.plugins import hookimpl
+from mplang_core.simp import BackendSpec, SimpHost
+
+
+def _connect(cluster: Any, **options: Any) -> SimpHost:
+    from mplang_http.driver import SimpHttpDriver
+
+    return SimpHttpDriver(cluster, **options)
+
+
+@hookimpl
+def mplang_backends() -> Sequence[BackendSpec]:
+    """Provide the backend."""
+    return [BackendSpec("http", _connect, "Workers in processes of their own, one port each.")]

@@ -1,0 +1,78 @@
+"""The programs that a worker was given, and which it lets run."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import OrderedDict
+
+from mplang_core.errors import AdmissionError
+from mplang_core.ir import Program, verify
+from mplang_core.ir.wire import from_bytes
+from mplang_http.config import WorkerConfig
+from mplang_http.refusal import Refusal
+from mplang_http.values import Buffer
+
+__all__ = ["Programs"]
+
+ALWAYS = ("simp", "func")
+
+
+class Programs:
+    """Programs by the SHA-256 of their bytes, the oldest given up first.
+
+    Args:
+        config: the worker.
+    """
+
+    def __init__(self, config: WorkerConfig) -> None:
+        self._limits = config.limits
+        self._dialects = config.dialects
+        self._kept: OrderedDict[str, tuple[Program, int]] = OrderedDict()
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def put(self, name: str, data: Buffer) -> str:
+        """Take in a program: decoded, admitted, verified. Return its digest.
+
+        Raises:
+            Refusal: the bytes are not those that the name says, or too many.
+            MPLangError: it is no program, or none that may run here.
+        """
+        if hashlib.sha256(data).hexdigest() != name:
+            raise Refusal(400, "forged", "the name of a program is the SHA-256 of its bytes")
+        program = from_bytes(bytes(data))
+        self._admit(program)
+        verify(program)
+        with self._lock:
+            if name not in self._kept:
+                self._kept[name] = (program, len(data))
+                self._bytes += len(data)
+            while self._bytes > self._limits.programs and len(self._kept) > 1:
+                _, (_, size) = self._kept.popitem(last=False)
+                self._bytes -= size
+        return program.digest
+
+    def get(self, name: str) -> Program:
+        """Return a program.
+
+        Raises:
+            Refusal: it is not here, or not any more.
+        """
+        with self._lock:
+            found = self._kept.get(name)
+            if found is None:
+                raise Refusal(404, "unknown-program", "this program is not here; put it first")
+            self._kept.move_to_end(name)
+            return found[0]
+
+    def _admit(self, program: Program) -> None:
+        for count, op in enumerate(program.graph.walk(), 1):
+            if count > self._limits.ops:
+                raise AdmissionError(f"a program has at most {self._limits.ops} ops here")
+            if self._dialects is None or op.dialect in (*ALWAYS, *self._dialects):
+                continue
+            raise AdmissionError(
+                f"{op.opcode} at {op.location}: this worker runs ops of "
+                f"{', '.join(self._dialects)} only; its owner names others by dialects"
+            )

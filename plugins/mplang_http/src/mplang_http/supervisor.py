@@ -1,0 +1,281 @@
+"""The front's side of the engine: it starts it, asks it, and starts another when it has ended."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections import deque
+from typing import Any
+
+from mplang_http import ipc
+from mplang_http.config import WorkerConfig
+from mplang_http.refusal import Refusal
+
+__all__ = ["Supervisor"]
+
+PING = 0.5  # seconds between signs of life
+BACKOFF = 1.0  # seconds before another start, after one that failed at once
+log = logging.getLogger("mplang.http.front")
+
+Key = tuple[str, str, str]
+
+
+class Supervisor:
+    """Has one engine running, on the event loop of the front.
+
+    Args:
+        config: the worker.
+
+    Attributes:
+        state: ``starting``, ``ready`` or ``ended``.
+        restarts: how many engines ended unasked.
+    """
+
+    def __init__(self, config: WorkerConfig) -> None:
+        self.state = "starting"
+        self.restarts = 0
+        self._config = config
+        self._process: subprocess.Popen[bytes] | None = None
+        self._sock: socket.socket | None = None
+        self._ids = itertools.count()
+        self._replies: dict[int, asyncio.Future[tuple[Any, int | None]]] = {}
+        self._waiting: dict[Key, set[asyncio.Future[dict[str, Any]]]] = {}
+        self._unsent: deque[tuple[dict[str, Any], int | None]] = deque()
+        self._heard = time.monotonic()
+        self._ready = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def silence(self) -> float:
+        """For how many seconds the engine gave no sign of life."""
+        return max(0.0, time.monotonic() - self._heard - PING)
+
+    @property
+    def pid(self) -> int | None:
+        """The engine's process."""
+        return None if self._process is None else self._process.pid
+
+    def start(self) -> None:
+        """Start the engine, on the running loop."""
+        self._spawn()
+        task = asyncio.get_running_loop().create_task(self._watch())
+        self._tasks.add(task)
+
+    async def ready(self, timeout: float) -> None:
+        """Wait until the engine answers.
+
+        Raises:
+            TimeoutError: it does not.
+        """
+        await asyncio.wait_for(self._ready.wait(), timeout)
+
+    def stop(self) -> None:
+        """End the engine, and start no other."""
+        self.state = "ended"
+        for task in self._tasks:
+            task.cancel()
+        self._drop("the worker ends")
+
+    # -- asking
+
+    async def call(
+        self, method: str, who: str, body: ipc.Body = None, **args: Any
+    ) -> tuple[Any, int | None]:
+        """Have the engine do something; return its answer, and a file if it gives one.
+
+        Args:
+            method: what to do.
+            who: for whom.
+            body: what it is given; a file is closed.
+            **args: the method's own.
+
+        Raises:
+            Refusal: it does not do it, or has ended meanwhile.
+        """
+        file = body if isinstance(body, int) else None
+        try:
+            if self.state != "ready":
+                raise Refusal(503, "starting", "the worker's engine is not ready; try again")
+            number = next(self._ids)
+            reply = asyncio.get_running_loop().create_future()
+            self._replies[number] = reply
+            message = {"id": number, "call": method, "who": who, "args": args}
+            if isinstance(body, bytes):
+                message["body"] = body
+            self._send(message, file)
+            file = None
+            answer: tuple[Any, int | None] = await reply
+            return answer
+        finally:
+            if file is not None:
+                os.close(file)
+
+    def give_link(self, sock: socket.socket) -> None:
+        """Hand a connection over to the engine, which closes it where it is no link."""
+        if self.state == "ready":
+            self._send({"call": "link"}, os.dup(sock.fileno()))
+
+    def expect(self, key: Key) -> asyncio.Future[dict[str, Any]]:
+        """Return what will be the status of a job once it has ended."""
+        future = asyncio.get_running_loop().create_future()
+        waiting = self._waiting.setdefault(key, set())
+        waiting.add(future)
+
+        def forget(_: object) -> None:
+            waiting.discard(future)
+            if not waiting and self._waiting.get(key) is waiting:
+                del self._waiting[key]
+
+        future.add_done_callback(forget)
+        return future
+
+    # -- packets
+
+    def _send(self, message: dict[str, Any], file: int | None) -> None:
+        """Send, or have it sent once there is room; the file is closed then."""
+        self._unsent.append((message, file))
+        self._flush()
+
+    def _flush(self) -> None:
+        sock, loop = self._sock, asyncio.get_running_loop()
+        if sock is None:
+            return
+        while self._unsent:
+            message, file = self._unsent[0]
+            try:
+                ipc.send(sock, message, file)
+            except BlockingIOError:
+                loop.add_writer(sock, self._flush)
+                return
+            except OSError:
+                return  # _receive sees its end
+            self._unsent.popleft()
+            if file is not None:
+                os.close(file)
+        loop.remove_writer(sock)
+
+    def _receive(self) -> None:
+        assert self._sock is not None
+        try:
+            while True:
+                self._take(*ipc.receive(self._sock))
+        except BlockingIOError:
+            return
+        except (EOFError, OSError):
+            self._lost()
+
+    def _take(self, message: dict[str, Any], file: int | None) -> None:
+        self._heard = time.monotonic()
+        event = message.get("event")
+        if event == "ready":
+            self.state = "ready"
+            self._ready.set()
+        elif event == "ended":
+            for waiting in list(self._waiting.get(tuple(message["key"]), ())):
+                if not waiting.done():
+                    waiting.set_result(message["status"])
+        else:
+            self._take_reply(message, file)
+
+    def _take_reply(self, message: dict[str, Any], file: int | None) -> None:
+        reply = self._replies.pop(message["id"], None)
+        if reply is None or reply.done():
+            if file is not None:
+                os.close(file)
+        elif "error" in message:
+            reply.set_exception(Refusal(*message["error"]))
+        else:
+            reply.set_result((message["ok"], file))
+
+    # -- its life
+
+    def _spawn(self) -> None:
+        self.state = "starting"
+        mine, theirs = ipc.channel()
+        mine.setblocking(False)
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "mplang_http.engine", str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+        )
+        theirs.close()
+        self._sock, self._heard = mine, time.monotonic()
+        asyncio.get_running_loop().add_reader(mine, self._receive)
+        level = logging.getLogger().getEffectiveLevel()
+        self._send({"config": self._config.model_dump(mode="json"), "log": level}, None)
+
+    def _lost(self) -> None:
+        """Tell all who wait that the engine has ended, and start another."""
+        if self.state == "ended":
+            return
+        at_once = self.state == "starting"
+        code = self._drop("")
+        why = f"by {signal.Signals(-code).name}" if code < 0 else f"with {code}"
+        log.error("the engine ended %s; another is started", why)
+        text = f"the engine of worker {self._config.name} ended {why}; what it held is lost"
+        self._fail(text)
+        self.restarts += 1
+        self.state = "starting"
+        self._ready.clear()
+        loop = asyncio.get_running_loop()
+        loop.call_later(BACKOFF if at_once else 0, self._respawn)
+
+    def _respawn(self) -> None:
+        if self.state != "ended":
+            self._spawn()
+
+    def _drop(self, reason: str) -> int:
+        """Let go of the engine, which ends; return its exit code."""
+        if self._sock is not None:
+            loop = asyncio.get_event_loop()
+            if loop.is_running():
+                loop.remove_reader(self._sock)
+                loop.remove_writer(self._sock)
+            self._sock.close()
+            self._sock = None
+        for _, file in self._unsent:
+            if file is not None:
+                os.close(file)
+        self._unsent.clear()
+        if reason:
+            self._fail(reason)
+        if self._process is None:
+            return 0
+        if self._process.poll() is None:
+            try:
+                self._process.wait(0.5)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+        return self._process.wait()
+
+    def _fail(self, text: str) -> None:
+        for reply in self._replies.values():
+            if not reply.done():
+                reply.set_exception(Refusal(503, "engine-ended", text))
+        self._replies.clear()
+        told = {"kind": "RunError", "text": text, "op": None, "location": None}
+        for key, waiting in list(self._waiting.items()):
+            for future in list(waiting):
+                if not future.done():
+                    future.set_result({"run": key[2], "state": "failed", "held": [], "error": told})
+
+    async def _watch(self) -> None:
+        """Ask for signs of life; end an engine that gives none for long."""
+        while True:
+            await asyncio.sleep(PING)
+            if self._sock is None:
+                continue
+            if self.state == "ready":
+                number = next(self._ids)
+                self._send({"id": number, "call": "ping"}, None)
+            if self.silence > self._config.timeouts.engine:
+                log.error("the engine was silent for %.0f s, and is ended", self.silence)
+                assert self._process is not None
+                self._process.kill()

@@ -1,0 +1,101 @@
+"""Who is at the other end: TLS 1.3 with certificates at both."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping
+from typing import Any
+
+from mplang_core.errors import ConfigError
+from mplang_http.config import TlsFiles
+
+__all__ = ["LINK", "client_context", "common_name", "offers_link", "server_context"]
+
+LINK = "mplang-link"
+"""The ALPN protocol of a connection that is to become a link: the front tells it by this."""
+
+HELLO = 16 << 10  # bytes of the longest hello
+
+
+def server_context(files: TlsFiles, *protocols: str) -> ssl.SSLContext:
+    """Return the context of one who is connected to; it wants a certificate.
+
+    Raises:
+        ConfigError: a file cannot be read.
+    """
+    return _context(ssl.PROTOCOL_TLS_SERVER, files, protocols)
+
+
+def client_context(files: TlsFiles, *protocols: str) -> ssl.SSLContext:
+    """Return the context of one who connects; the other must be who it is to be, by name.
+
+    Raises:
+        ConfigError: a file cannot be read.
+    """
+    return _context(ssl.PROTOCOL_TLS_CLIENT, files, protocols)
+
+
+def _context(role: int, files: TlsFiles, protocols: tuple[str, ...]) -> ssl.SSLContext:
+    context = ssl.SSLContext(role)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.verify_mode = ssl.CERT_REQUIRED
+    try:
+        context.load_cert_chain(files.cert, files.key)
+        context.load_verify_locations(files.ca)
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigError(
+            f"cannot use the certificates {files.cert}, {files.ca}: {error}"
+        ) from None
+    if protocols:
+        context.set_alpn_protocols(list(protocols))
+    return context
+
+
+def common_name(cert: Mapping[str, Any] | None) -> str | None:
+    """Return the common name in a certificate that was verified."""
+    for part in (cert or {}).get("subject", ()):
+        for key, value in part:
+            if key == "commonName":
+                return str(value)
+    return None
+
+
+def offers_link(hello: bytes) -> bool | None:
+    """Tell whether a TLS client hello asks for a link; ``None`` where it is not all there.
+
+    It decides nothing but which process goes on with the connection, from the first byte.
+    """
+    if len(hello) < 5:
+        return None
+    length = int.from_bytes(hello[3:5], "big")
+    if hello[0] != 0x16 or length > HELLO:
+        return False
+    if len(hello) < 5 + length:
+        return None
+    try:
+        return LINK.encode() in _protocols(hello[5 : 5 + length])
+    except IndexError:
+        return False
+
+
+def _protocols(message: bytes) -> list[bytes]:
+    at = 4 + 2 + 32  # type and length, version, random
+    at += 1 + message[at]  # session
+    at += 2 + int.from_bytes(message[at : at + 2], "big")  # ciphers
+    at += 1 + message[at]  # compression
+    at += 2
+    while at + 4 <= len(message):
+        kind, size = (int.from_bytes(message[at + i : at + i + 2], "big") for i in (0, 2))
+        at += 4
+        if kind == 16:
+            return _list(message[at + 2 : at + size])
+        at += size
+    return []
+
+
+def _list(data: bytes) -> list[bytes]:
+    found, at = [], 0
+    while at < len(data):
+        found.append(data[at + 1 : at + 1 + data[at]])
+        at += 1 + data[at]
+    return found

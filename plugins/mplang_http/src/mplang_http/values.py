@@ -1,0 +1,213 @@
+"""Values as bytes, with their types: in messages, in requests and in responses."""
+
+from __future__ import annotations
+
+import functools
+import math
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import msgspec
+import numpy as np
+
+from mplang_core.errors import MPLangError, WireError
+from mplang_core.ir.parser import parse_base_type
+from mplang_core.runtime import codec
+from mplang_core.types import BaseType, TableType, TensorType, type_classes
+
+__all__ = ["MAX_HEAD", "Buffer", "Packed", "frame_head", "pack", "pack_as", "split_frame", "unpack"]
+
+Buffer: TypeAlias = bytes | memoryview
+
+MAX_HEAD = 1 << 20
+ALIGN = 64
+_PREFIX = struct.Struct("!II")
+_LITERALS: dict[str, Any] = {"!none": None, "!true": True, "!false": False}
+_BYTES = "!bytes"
+
+
+class Head(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """What stands before a value's bytes.
+
+    Attributes:
+        kind: its type as text; ``!none``, ``!true``, ``!false`` and ``!bytes`` are none.
+        header: what its codec wrote.
+        sizes: how many bytes each of its buffers has.
+    """
+
+    kind: str
+    header: dict[str, Any]
+    sizes: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A value that is not decoded yet.
+
+    Attributes:
+        head: its head.
+        body: its buffers, one after the other.
+    """
+
+    head: Head
+    body: Buffer | np.ndarray[Any, Any]
+
+    def value(self, expected: BaseType | None = None) -> Any:
+        """Decode it; see :func:`unpack`."""
+        return unpack(self.head, self.body, expected)
+
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(Head)
+
+
+def pack(value: Any) -> tuple[bytes, list[Buffer]]:
+    """Write a value of whatever type it is: a head, and buffers that share its memory.
+
+    Raises:
+        WireError: it has no type that is known, or one without a codec.
+
+    Example:
+        >>> head, buffers = pack(np.array([1, 2], np.int32))
+        >>> unpack(read_head(head), b"".join(buffers))
+        array([1, 2], dtype=int32)
+    """
+    if isinstance(value, bytes | bytearray | memoryview):
+        return _encoder.encode(Head(_BYTES, {}, [len(value)])), [memoryview(value)]
+    if value is None or value is True or value is False:
+        return _encoder.encode(Head(f"!{value}".lower(), {}, [])), []
+    return pack_as(type_of(value), value)
+
+
+def pack_as(kind: BaseType, value: Any) -> tuple[bytes, list[Buffer]]:
+    """Write a value of a type.
+
+    Raises:
+        WireError: it is not of that type, or the type has no codec.
+    """
+    header, parts = codec.encode(kind, value)
+    buffers = [memoryview(part).cast("B") if len(part) else b"" for part in parts]
+    sizes = [len(buffer) for buffer in buffers]
+    return _encoder.encode(Head(str(kind), dict(header), sizes)), list(buffers)
+
+
+def read_head(data: Buffer) -> Head:
+    """Read a head.
+
+    Raises:
+        WireError: it is none.
+    """
+    try:
+        head = _decoder.decode(data)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise WireError(f"no head of a value: {error}") from None
+    if any(size < 0 for size in head.sizes):
+        raise WireError("a buffer has a negative size")
+    return head
+
+
+def unpack(
+    head: Head, body: Buffer | np.ndarray[Any, Any], expected: BaseType | None = None
+) -> Any:
+    """Read a value; a tensor shares the memory of ``body``, which nobody may write to any more.
+
+    Args:
+        head: its head.
+        body: all of its buffers.
+        expected: the type that it has to have; any if ``None``.
+
+    Raises:
+        WireError: it is damaged, or of another type.
+    """
+    size = body.nbytes if isinstance(body, np.ndarray) else len(body)
+    if sum(head.sizes) != size:
+        raise WireError(f"its buffers have {sum(head.sizes)} bytes, but {size} came")
+    if head.kind == _BYTES and expected is None:
+        return bytes(body)
+    if head.kind in _LITERALS and expected is None:
+        return _LITERALS[head.kind]
+    kind = _parse(head.kind)
+    if expected is not None and kind != expected:
+        raise WireError(f"expected a {expected}, got a {kind}")
+    if isinstance(kind, TensorType):
+        return _tensor(kind, body, size)
+    whole = body.data if isinstance(body, np.ndarray) else memoryview(body)
+    view, buffers, begin = whole.toreadonly(), [], 0
+    for length in head.sizes:
+        buffers.append(view[begin : begin + length])
+        begin += length
+    return codec.decode(kind, head.header, buffers)
+
+
+def _tensor(kind: TensorType, body: Buffer | np.ndarray[Any, Any], size: int) -> Any:
+    """As the core's codec does, without its copy."""
+    dtype = kind.dtype.numpy
+    if math.prod(kind.shape) * dtype.itemsize != size:
+        raise WireError(f"a {kind} does not have {size} bytes")
+    flat = body if isinstance(body, np.ndarray) else np.frombuffer(body, np.uint8)
+    array = flat.view(dtype).reshape(kind.shape)
+    array.flags.writeable = False
+    return array
+
+
+@functools.lru_cache(maxsize=1024)
+def _parse(text: str) -> BaseType:
+    try:
+        return parse_base_type(text)
+    except (MPLangError, TypeError, ValueError, RecursionError) as error:
+        raise WireError(f"no type of a value: {error}") from None
+
+
+def type_of(value: Any) -> BaseType:
+    """Return the type that a value is of.
+
+    Raises:
+        WireError: nothing that is installed knows.
+    """
+    if isinstance(value, np.ndarray | np.generic):
+        return TensorType.of(value)
+    kind = getattr(value, "type", None)
+    if isinstance(kind, BaseType):
+        return kind
+    if hasattr(value, "schema"):
+        return TableType(tuple((field.name, str(field.type)) for field in value.schema))
+    for _, cls in type_classes:  # those of one class of values have no parameters
+        try:
+            kind = cls.from_params(())
+        except (TypeError, ValueError):
+            continue
+        if cls.mismatch is not BaseType.mismatch and kind.mismatch(value) is None:
+            return kind
+    raise WireError(f"a {type(value).__name__} has no type that is known, so it stays here")
+
+
+# -- a value in one piece: prefix, head, padding, buffers
+
+
+def frame_head(head: bytes) -> bytes:
+    """Return what comes before the buffers: such that they begin at a multiple of 64 bytes."""
+    pad = -(_PREFIX.size + len(head)) % ALIGN
+    return _PREFIX.pack(len(head), pad) + head + bytes(pad)
+
+
+def split_frame(data: Buffer) -> Packed:
+    """Read a value in one piece; shares its memory.
+
+    Raises:
+        WireError: it is damaged.
+    """
+    view = memoryview(data)
+    if len(view) < _PREFIX.size:
+        raise WireError("a value has a prefix of 8 bytes")
+    length, pad = _PREFIX.unpack(view[: _PREFIX.size])
+    begin = _PREFIX.size + length
+    if length > MAX_HEAD or pad >= ALIGN or begin + pad > len(view):
+        raise WireError("the prefix of a value names more than came")
+    return Packed(read_head(view[_PREFIX.size : begin]), view[begin + pad :])
+
+
+def joined(head: bytes, buffers: Sequence[Buffer]) -> bytes:
+    """Return a small value in one piece."""
+    return b"".join([frame_head(head), *buffers])

@@ -1,0 +1,68 @@
+"""A worker's front process: the port, and the engine behind it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import socket
+from collections.abc import Callable
+
+from mplang_core.errors import ConfigError
+from mplang_http.app import create_worker_app
+from mplang_http.config import WorkerConfig
+from mplang_http.door import Door
+from mplang_http.supervisor import Supervisor
+
+__all__ = ["run_worker"]
+
+START = 60.0  # seconds that an engine gets to start
+
+
+def run_worker(
+    config: WorkerConfig,
+    *,
+    listening: socket.socket | None = None,
+    ready: Callable[[str], None] = lambda address: None,
+) -> None:
+    """Run a worker in this process until SIGINT or SIGTERM.
+
+    Args:
+        config: the worker.
+        listening: the socket that it listens on; one of the configuration by default.
+        ready: is told of the address once programs are taken.
+
+    Raises:
+        ConfigError: it cannot listen there.
+    """
+    if listening is None:
+        try:
+            listening = socket.create_server((config.host, config.port), backlog=128)
+        except OSError as error:
+            raise ConfigError(f"cannot listen on {config.host}:{config.port}: {error}") from None
+    import uvloop
+
+    with listening, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_serve(config, listening, ready))
+
+
+async def _serve(
+    config: WorkerConfig, listening: socket.socket, ready: Callable[[str], None]
+) -> None:
+    engine = Supervisor(config)
+    door = Door(create_worker_app(config, engine), config, engine)
+    loop = asyncio.get_running_loop()
+    engine.start()
+    serving = loop.create_task(door.serve(listening))
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, serving.cancel)
+    try:
+        await engine.ready(START)
+        scheme = "https" if config.tls is not None else "http"
+        host, port = listening.getsockname()[:2]
+        ready(f"{scheme}://{host}:{port}")
+        with contextlib.suppress(asyncio.CancelledError):
+            await serving
+    finally:
+        serving.cancel()
+        engine.stop()

@@ -1,0 +1,51 @@
+"""``mplang_http`` keeps what the kit promises."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+from mplang_http.comm import HttpCommunicator
+from mplang_http.driver import SimpHttpDriver
+from mplang_http.links import Links
+from mplang_http.pipes import Pipe
+
+from mplang_core.testing import BackendSuite, CommunicatorSuite, PluginSuite
+
+
+def linked(parties, timeout):
+    """Communicators on links over TCP, in this process."""
+    names = [f"node{i}" for i in range(parties)]
+    tables = [Links(name, None, largest=1 << 30, most=8) for name in names]
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        for a in range(parties):
+            for b in range(a + 1, parties):
+                near = socket.create_connection(server.getsockname())
+                far, _ = server.accept()
+                tables[a].add(Pipe(near, timeout), names[b])
+                tables[b].add(Pipe(far, timeout), names[a])
+    return [HttpCommunicator(r, names, tables[r], timeout) for r in range(parties)]
+
+
+class TestCommunicator(CommunicatorSuite):
+    def make(self, parties, timeout):
+        return linked(parties, timeout)
+
+    def finish(self, comms):
+        for comm in comms:
+            comm._links.close()
+
+
+class TestBackend(BackendSuite):
+    @pytest.fixture(autouse=True)
+    def _workers(self, five):
+        type(self).workers = five.spec.nodes
+
+    def make(self, cluster):
+        addresses = [node.address for node in self.workers[: cluster.world_size]]
+        return SimpHttpDriver(cluster, addresses=addresses, timeout=30.0)
+
+
+class TestPlugin(PluginSuite):
+    distribution = "mplang-http"
+    heavy = ("fastapi", "uvicorn", "uvloop", "cryptography", "jax", "spu", "pytest", "hypothesis")
