@@ -96,14 +96,16 @@ class WorkerClient:
         patience = wait + (self._patience if patience is None else patience)
         response, connection = self._respond(method, url, body, patience)
         data = self._finish(response, connection)
-        return self._told(response.status, data)
+        if response.status >= 300:
+            raise self._refusal(response.status, data)
+        return _read_json(data)
 
     def fetch(self, *path: str) -> np.ndarray[Any, Any]:
         """Get bytes, straight into the memory that they stay in."""
         url = "/" + "/".join(quote(part, safe="") for part in path)
         response, connection = self._respond("GET", url, (), self._patience)
         if response.status != 200:
-            self._told(response.status, self._finish(response, connection))
+            raise self._refusal(response.status, self._finish(response, connection))
         size = int(response.headers.get("content-length", -1))
         if not 0 <= size <= LARGEST:
             connection.close()
@@ -122,21 +124,21 @@ class WorkerClient:
         data.flags.writeable = False
         return data
 
-    def _told(self, status: int, data: bytes) -> Any:
-        try:
-            found = json.loads(data)
-        except ValueError:
-            found = None
-        if status < 300:
-            return found
-        error = found.get("error") if isinstance(found, dict) else None
-        if not isinstance(error, dict):
-            error = {"code": "http", "text": f"it answered {status}"}
-        refused = RefusedError(self.name, status, str(error.get("code")), str(error.get("text")))
+    def _refusal(self, status: int, data: bytes) -> RunError:
+        """Return what a worker's refusal raises.
+
+        Whoever raises it keeps it in no variable: its traceback would hold the frames, and
+        these the values, until the garbage collector comes.
+        """
+        found = _read_json(data)
+        told = found.get("error") if isinstance(found, dict) else None
+        if not isinstance(told, dict):
+            told = {"code": "http", "text": f"it answered {status}"}
+        text = str(told.get("text"))
         for kind in (AdmissionError, CommError):
-            if refused.code == kind.__name__:
-                raise kind(str(refused))
-        raise refused
+            if told.get("code") == kind.__name__:
+                return kind(f"worker {self.name}: {text}")
+        return RefusedError(self.name, status, str(told.get("code")), text)
 
     def _respond(
         self, method: str, url: str, body: Sequence[Buffer], patience: float
@@ -211,6 +213,13 @@ class WorkerClient:
         with contextlib.suppress(queue.Empty):
             while True:
                 self._free.get_nowait().close()
+
+
+def _read_json(data: bytes) -> Any:
+    try:
+        return json.loads(data)
+    except ValueError:
+        return None
 
 
 def _stale(sock: socket.socket) -> bool:
