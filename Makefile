@@ -3,22 +3,24 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 PLUGINS := mplang_simulator mplang_jax mplang_spu mplang_crypto mplang_ibis mplang_http
-HELLO := examples/mplang_hello
-PACKAGES := -e ".[dev,examples]" $(foreach p,$(PLUGINS),-e plugins/$(p)) -e $(HELLO)
-SOURCES := mplang_core $(foreach p,$(PLUGINS),plugins/$(p)/src/$(p)) $(HELLO)/src/mplang_hello
+EXAMPLES := mplang_hello mplang_grpc
+PACKAGES := -e ".[dev,examples]" $(foreach p,$(PLUGINS),-e plugins/$(p)) \
+	$(foreach e,$(EXAMPLES),-e examples/$(e))
+SOURCES := mplang_core $(foreach p,$(PLUGINS),plugins/$(p)/src/$(p)) \
+	$(foreach e,$(EXAMPLES),examples/$(e)/src/$(e))
 CORE := .venv-core
 PIP := --quiet --disable-pip-version-check -c constraints.txt
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-core test-slow test-everywhere lint bench clean
+.PHONY: help setup demo demo-http test test-core test-slow test-failures test-everywhere lint bench clean
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## make .venv with everything in it
 
-$(STAMP): pyproject.toml constraints.txt $(wildcard plugins/*/pyproject.toml) $(HELLO)/pyproject.toml
+$(STAMP): pyproject.toml constraints.txt $(wildcard plugins/*/pyproject.toml examples/*/pyproject.toml)
 	@echo "==> setting up $(VENV) with $$($(PYTHON) --version) (about a minute, once)"
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11) and "mplang needs Python 3.11; make PYTHON=/path/to/python3.11")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -28,6 +30,9 @@ $(STAMP): pyproject.toml constraints.txt $(wildcard plugins/*/pyproject.toml) $(
 
 demo: setup ## two hospitals train one model on shared secrets
 	@$(BIN)/python examples/vertical_lr.py $(ARGS)
+
+demo-http: setup ## the same on three worker processes, with mutual TLS on one port each
+	@$(BIN)/python examples/vertical_lr.py --parties 3 --backend http $(ARGS)
 
 test: setup ## run the tests
 	@$(BIN)/python -m pytest -m "not slow" $(ARGS)
@@ -43,6 +48,9 @@ $(CORE)/.installed: pyproject.toml constraints.txt plugins/mplang_simulator/pypr
 
 test-slow: setup ## run the slow tests, too
 	@$(BIN)/python -m pytest $(ARGS)
+
+test-failures: setup ## break workers, links and hosts amid SPU jobs, each way 50 times
+	@MPLANG_FAILURES=50 $(BIN)/python -m pytest -v plugins/mplang_http/tests/test_failures_spu.py $(ARGS)
 
 test-everywhere: setup ## run each program of the tests in both modes, and from its artifact
 	@$(BIN)/python -m pytest -p everywhere tests/semantics tests/language tests/integration \

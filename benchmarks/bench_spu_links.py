@@ -9,46 +9,20 @@ channels with a link made for each op.
 from __future__ import annotations
 
 import contextlib
-import socket
 import statistics
 import sys
 import time
 
-import jax
-import jax.numpy as jnp
-import numpy as np
 from rich.console import Console
 from rich.table import Table
+from spu_work import WORK, free_addresses
 
 import mplang_core as mp
 
 ROUNDS = 15
 PROTOCOLS = (("SEMI2K", 2), ("ABY3", 3), ("CHEETAH", 2))
+OPS = ("compare", "argmax of 1,000", "64×64 matmul", "logistic regression step")
 WAYS = ("memory", "channels", "brpc", "new link")
-
-
-def f32(*shape):
-    return np.random.default_rng(0).normal(size=shape).astype(np.float32)
-
-
-def step(x, y, w):
-    return w - 0.1 * x.T @ (jax.nn.sigmoid(x @ w) - y) / 256
-
-
-WORK = {
-    "compare": (lambda x, y: x > y, (f32(), f32())),
-    "argmax of 1,000": (lambda x: jnp.argmax(x), (f32(1000),)),
-    "64×64 matmul": (lambda x, y: x @ y, (f32(64, 64), f32(64, 64))),
-    "logistic regression step": (step, (f32(256, 16), f32(256), f32(16))),
-}
-
-
-def free_addresses(count: int) -> list[str]:
-    with contextlib.ExitStack() as stack:
-        taken = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for sock in taken:
-            sock.bind(("127.0.0.1", 0))
-        return [f"127.0.0.1:{sock.getsockname()[1]}" for sock in taken]
 
 
 def cluster(parties: int, protocol: str, way: str) -> mp.ClusterSpec:
@@ -86,7 +60,8 @@ def measure(protocol: str, parties: int, fn, args) -> dict[str, float]:
 def main() -> None:
     table = Table("protocol", "op", "memory, ms", *(f"{way} ×" for way in WAYS[1:]))
     for protocol, parties in PROTOCOLS:
-        for name, (fn, args) in WORK.items():
+        for name in OPS:
+            fn, args = WORK[name]
             took = measure(protocol, parties, fn, args)
             base = took["memory"]
             ratios = [f"{took[way] / base:.2f}" for way in WAYS[1:]]

@@ -18,7 +18,7 @@ from typing import Any
 from mplang_core import analysis, artifact, errors, introspect, ir, simp
 from mplang_core import func as _func  # noqa: F401  (declares func.call)
 from mplang_core.device import ClusterSpec, DeviceSpec, Node, device, put, reveal, seal
-from mplang_core.driver import CompiledFunction, compile, evaluate, fetch
+from mplang_core.driver import CompiledFunction, compile, evaluate, fetch, record
 from mplang_core.edsl import (
     InterpContext,
     InterpVar,
@@ -52,9 +52,10 @@ from mplang_core.feop import (
     simple_op,
 )
 from mplang_core.ir import Program, parse, verify
+from mplang_core.live import watch
 from mplang_core.mask import Mask
 from mplang_core.plugins import plugin_manager as _plugin_manager
-from mplang_core.runtime import kernel
+from mplang_core.runtime import Recording, Span, kernel
 from mplang_core.simp import connect, pconv, pshfl, pshfl_s
 from mplang_core.types import BaseType, DType, Form, MPType, TableType, TensorType
 
@@ -79,6 +80,8 @@ __all__ = [
     "Node",
     "PFunction",
     "Program",
+    "Recording",
+    "Span",
     "TableType",
     "TensorType",
     "TraceContext",
@@ -111,6 +114,7 @@ __all__ = [
     "pshfl",
     "pshfl_s",
     "put",
+    "record",
     "registry",
     "reveal",
     "seal",
@@ -119,6 +123,7 @@ __all__ = [
     "trace",
     "uniform_cond",
     "verify",
+    "watch",
     "while_loop",
     "with_ctx",
 ]

@@ -2,24 +2,64 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
+import typer.core
+import yaml
 
 import mplang_core
 from mplang_core import artifact, authoring, introspect
 from mplang_core.artifact.arguments import read_given
 from mplang_core.artifact.running import run_given, shown
-from mplang_core.artifact.source import cluster_of, compile_source, is_source
+from mplang_core.artifact.source import backend_of, cluster_of, compile_source, is_source
 from mplang_core.doctor import examine
-from mplang_core.errors import MPLangError
+from mplang_core.errors import ConfigError, MPLangError, PluginError
 from mplang_core.ir.source import skip_package
+from mplang_core.plugins import plugin_manager
+from mplang_core.simp import SimpHost
 
 __all__ = ["app", "main"]
 
+
+class _Commands(typer.core.TyperGroup):
+    """The commands of the core, and those that plugins add by entry points ``mplang.commands``."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        mine = super().list_commands(ctx)
+        return mine + [name for name in plugin_manager.commands() if name not in mine]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        return super().get_command(ctx, cmd_name) or _of_plugin(cmd_name)
+
+
+def _of_plugin(name: str) -> Any:
+    one = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    try:
+        function = plugin_manager.command(name)
+    except PluginError as error:
+        failure = error  # told when it is called, so that it does not spoil the others
+
+        @one.command(name, help="Does not work: see mplang doctor.", context_settings=_ANYTHING)
+        def fail() -> None:
+            raise failure
+
+    else:
+        if function is None:
+            return None
+        one.command(name)(function)
+    return typer.main.get_command(one)
+
+
+_ANYTHING = {"allow_extra_args": True, "ignore_unknown_options": True}
+
+
 app = typer.Typer(
+    cls=_Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Pack, look at and run programs; ask what is installed, and why something is not.",
@@ -162,9 +202,19 @@ def inspect(
 def run(
     target: Annotated[str, typer.Argument(help="An artifact, or a function, prog.py:fn.")],
     cluster: Annotated[str, typer.Option(help="As compile takes it; the artifact's own.")] = "",
-    backend: Annotated[str, typer.Option(help="See mplang backends.")] = "simulator",
+    backend: Annotated[
+        str, typer.Option(help="See mplang backends; by default what the nodes' addresses say.")
+    ] = "",
+    option: Annotated[
+        list[str] | None, typer.Option(help="NAME=VALUE, of the backend, as tls=certs/host.")
+    ] = None,
     arg: Args = None,
-    mode: Annotated[str, typer.Option(help="standard or launch.")] = "standard",
+    mode: Annotated[
+        str | None, typer.Option(help="standard or launch; what the backend prefers.")
+    ] = None,
+    trace: Annotated[
+        str | None, typer.Option(help="Write what took how long at each party, for Perfetto.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run an artifact, or a program from its source, and show its results."""
@@ -174,9 +224,39 @@ def run(
     else:
         packed = artifact.load(target)
     where = cluster_of(cluster) if cluster else packed.cluster.spec()
-    with mplang_core.connect(backend, where) as host:
+    options = dict(map(_option, option or []))
+    with (
+        mplang_core.connect(backend or backend_of(where), where, **options) as host,
+        _traced(host, trace),
+        mplang_core.watch(host),
+    ):
         results = run_given(packed, host, given, mode)  # type: ignore[arg-type]
     _show(results if as_json else shown(results), as_json)
+
+
+@contextlib.contextmanager
+def _traced(host: SimpHost, path: str | None) -> Iterator[None]:
+    """Write a trace of what runs inside, also if it fails."""
+    if path is None:
+        yield
+        return
+    try:
+        open(path, "ab").close()  # so that nothing runs in vain
+    except OSError as error:
+        raise ConfigError(f"cannot write the trace: {error}") from None
+    with mplang_core.record(host) as recording:
+        try:
+            yield
+        finally:
+            recording.save(path)
+            typer.echo(f"{path}: {recording!r}; ui.perfetto.dev shows it", err=True)
+
+
+def _option(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.isidentifier():
+        raise ConfigError(f"an option of a backend is NAME=VALUE, got {text!r}")
+    return name, yaml.safe_load(value)
 
 
 @app.command()

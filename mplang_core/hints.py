@@ -10,6 +10,7 @@ __all__ = ["get_it"]
 KNOWN = {
     "simulator": "mplang-simulator",
     "simulation": "mplang-simulator",
+    "http": "mplang-http",
     "jax": "mplang-jax",
     "spu": "mplang-spu",
     "ibis": "mplang-ibis",

@@ -12,6 +12,7 @@ import enum
 import math
 import operator
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -29,6 +30,7 @@ __all__ = [
     "TableType",
     "TensorType",
     "TypeParam",
+    "array_from",
     "array_of",
     "frozen",
     "type_classes",
@@ -246,8 +248,8 @@ class TableType(BaseType):
     columns: tuple[tuple[str, str], ...]
 
     def __post_init__(self) -> None:
-        names = [name for name, _ in self.columns]
-        twice = {name for name in names if names.count(name) > 1}
+        counts = Counter(name for name, _ in self.columns)
+        twice = {name for name, count in counts.items() if count > 1}
         if twice:
             raise ValueError(f"a table names each column once, got {sorted(twice)} twice")
 
@@ -308,6 +310,29 @@ def array_of(value: Any) -> np.ndarray[Any, Any]:
     except (TypeError, ValueError) as error:
         raise TypeError(f"{type(value).__name__} is no tensor: {error}") from None
     return array
+
+
+def array_from(data: Any, kind: TensorType) -> np.ndarray[Any, Any]:
+    """Return the array that some bytes are, without a copy.
+
+    Args:
+        data: bytes, or an array of them.
+        kind: its type.
+
+    Raises:
+        ValueError: they have another size, or are bools that are neither 0 nor 1.
+    """
+    dtype = kind.dtype.numpy
+    flat = data if isinstance(data, np.ndarray) else np.frombuffer(data, np.uint8)
+    if kind.size * dtype.itemsize != flat.nbytes:
+        raise ValueError(f"a {kind} does not have {flat.nbytes} bytes")
+    if kind.dtype is DType.BOOL and flat.max(initial=0) > 1:
+        raise ValueError("a bool is 0 or 1")
+    try:
+        array: np.ndarray[Any, Any] = flat.view(dtype).reshape(kind.shape)
+    except OverflowError as error:  # f32[0, 9223372036854775808], say
+        raise ValueError(f"no array is a {kind}: {error}") from None
+    return array if array.flags.aligned else array.copy()  # kernels count on it
 
 
 def frozen(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -3,11 +3,13 @@
 ``make test-everywhere`` enables it. Each program that a test evaluates with success is evaluated
 again in both modes. If the results of one mode are the same twice (they are not where keys or
 nonces are drawn), those of the other mode must be the same, too. Then the program is packed, and
-when all tests are over a new process runs all packed programs, in both modes.
+when all tests are over new processes run all packed programs, in both modes: on the simulator,
+and on workers in processes of their own.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import json
@@ -121,14 +123,42 @@ def _traced(host: Any, program: Any, args: Any, kwargs: Any) -> Any:
     return compiled.trace(host, *args, **kwargs)
 
 
-def run_all(source: pathlib.Path) -> None:
+class Hosts:
+    """A host per cluster, of one backend."""
+
+    def __init__(self, backend: str, stack: contextlib.ExitStack) -> None:
+        self._backend, self._stack = backend, stack
+        self._hosts: dict[str, Any] = {}
+        self._workers: dict[tuple[str, ...], list[str]] = {}
+
+    def of(self, cluster: mp.ClusterSpec) -> Any:
+        """Return the host of a cluster."""
+        host = self._hosts.get(repr(cluster))
+        if host is None:
+            options = (
+                {} if self._backend == "simulator" else {"addresses": self._addresses(cluster)}
+            )
+            made = mp.connect(self._backend, cluster, timeout=30.0, **options)
+            host = self._hosts[repr(cluster)] = self._stack.enter_context(made)
+        return host
+
+    def _addresses(self, cluster: mp.ClusterSpec) -> list[str]:
+        from mplang_http import LocalCluster
+
+        names = tuple(node.name for node in cluster.nodes)
+        if names not in self._workers:
+            options = {"insecure": True, "imports": ("toy", "mplang_core.testing.dialect")}
+            local = self._stack.enter_context(LocalCluster(names, **options))
+            self._workers[names] = [node.address for node in local.spec.nodes]
+        return self._workers[names]
+
+
+def run_all(source: pathlib.Path, hosts: Hosts) -> None:
     """Run all packed programs of a folder, in both modes; in a process of its own."""
-    sims: dict[Any, Any] = {}
     for path in sorted(source.glob("*.mpl")):
         artifact = mp.artifact.load(path)
         cluster = artifact.cluster.spec()
-        sim = sims.setdefault(repr(cluster), None) or mp.Simulator(cluster, timeout=30.0)
-        sims[repr(cluster)] = sim
+        sim = hosts.of(cluster)
         with np.load(path.with_suffix(".npz"), allow_pickle=False) as data:
             outs = iter([data[f"out{i}"] for i in range(int(data["there"].sum()))])
             expected = [next(outs) if there else None for there in data["there"]]
@@ -163,18 +193,20 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Run what was packed in a new process."""
     paths = os.pathsep.join([str(HERE), str(HERE / "semantics")])
-    done = subprocess.run(
-        [sys.executable, __file__, str(folder)],
-        env={**os.environ, "PYTHONPATH": paths},
-        capture_output=True,
-        text=True,
-    )
     print(f"\neverywhere: {json.dumps(dict(counts), indent=1)}")
-    if done.returncode:
-        print(done.stderr[-4000:])
-        session.exitstatus = pytest.ExitCode.TESTS_FAILED
-    else:
-        print(f"everywhere: {counts['packed']} artifacts ran in a new process, in both modes")
+    for backend in ("simulator", "http"):
+        done = subprocess.run(
+            [sys.executable, __file__, str(folder), backend],
+            env={**os.environ, "PYTHONPATH": paths},
+            capture_output=True,
+            text=True,
+        )
+        if done.returncode:
+            print(done.stderr[-4000:])
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        else:
+            where = f"in a new process, in both modes, on {backend}"
+            print(f"everywhere: {counts['packed']} artifacts ran {where}")
 
 
 if __name__ == "__main__":
@@ -182,4 +214,5 @@ if __name__ == "__main__":
 
     import mplang_core.testing.dialect
 
-    run_all(pathlib.Path(sys.argv[1]))
+    with contextlib.ExitStack() as stack:
+        run_all(pathlib.Path(sys.argv[1]), Hosts(sys.argv[2], stack))

@@ -20,7 +20,7 @@ from mplang_core.feop import flatten, unflatten
 from mplang_core.ir.source import raised
 from mplang_core.types import MPType, TensorType
 
-__all__ = ["cluster_of", "compile_source", "find_function", "is_source"]
+__all__ = ["backend_of", "cluster_of", "compile_source", "find_function", "is_source"]
 
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
@@ -38,6 +38,17 @@ def cluster_of(text: str) -> ClusterSpec:
     if not text:
         raise ConfigError("a program is for a cluster: --cluster c.yaml, or a number of parties")
     return ClusterSpec.simple(int(text)) if text.isdecimal() else ClusterSpec.from_yaml(text)
+
+
+def backend_of(cluster: ClusterSpec) -> str:
+    """Return the backend that a cluster's addresses name, the simulator where there are none.
+
+    Example:
+        >>> backend_of(ClusterSpec([{"address": "https://alice.example:9000"}]))
+        'http'
+    """
+    scheme, there, _ = cluster.nodes[0].address.partition("://")
+    return scheme.removesuffix("s") if there else "simulator"
 
 
 def is_source(target: str) -> bool:

@@ -94,6 +94,11 @@ class MPContext(ContextBound, ABC):
             TraceError: the op does not allow it; shows the user's line.
         """
 
+    def literal(self, value: np.ndarray[Any, Any], parties: Mask) -> MPObject:
+        """Make a value of a literal that only these parties get."""
+        (made,) = self.emit("simp.constant", [], {"value": value, "parties": parties})
+        return made
+
     @abstractmethod
     def adopt(self, obj: MPObject) -> MPObject:
         """Return an object as one of this context, capturing it where that is possible.

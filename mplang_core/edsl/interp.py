@@ -6,11 +6,14 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from mplang_core.edsl.context import MPContext, MPObject, Placement
 from mplang_core.errors import MPLangError, TraceError
 from mplang_core.ir import Graph, Level, Operation, Program, Value, op_defs
 from mplang_core.ir.source import at, caller
 from mplang_core.ir.verifier import infer_outputs
+from mplang_core.mask import Mask
 from mplang_core.types import MPType
 
 __all__ = ["InterpContext", "InterpVar"]
@@ -47,8 +50,8 @@ class InterpContext(MPContext):
         """Run a program on run-time values, and return its results as such."""
 
     @abstractmethod
-    def lift(self, literal: Any) -> Any:
-        """Make a run-time value of a literal that all parties know."""
+    def lift(self, literal: Any, parties: Mask | None = None) -> Any:
+        """Make a run-time value of a literal, which these parties get, or all may know."""
 
     def emit(
         self,
@@ -67,6 +70,11 @@ class InterpContext(MPContext):
             InterpVar(self, _mp(value), result)
             for value, result in zip(op.outputs, results, strict=True)
         ]
+
+    def literal(self, value: np.ndarray[Any, Any], parties: Mask) -> MPObject:
+        """Give a literal to parties without a program around it."""
+        op = make_op("simp.constant", [], {"value": value, "parties": parties}, None, self)
+        return InterpVar(self, _mp(op.outputs[0]), self.lift(value, parties))
 
     def adopt(self, obj: MPObject) -> MPObject:
         """Return the object, which must be this context's own."""

@@ -59,8 +59,7 @@ def constant(*args: Any, parties: Mask | int | Sequence[int] | None = None) -> M
     except TypeError as error:
         raise TraceError(f"{at()}a constant is a number or an array: {error}") from None
     mask = target.mask if parties is None else read_mask(parties)
-    (made,) = target.emit("simp.constant", [], {"value": value, "parties": mask})
-    return target.place(made, None, uniform=True)
+    return target.place(target.literal(value, mask), None, uniform=True)
 
 
 def read_mask(parties: Any) -> Mask:

@@ -32,13 +32,14 @@ from mplang_core.errors import ParseError
 from mplang_core.ir.attrs import AttrValue, normalize
 from mplang_core.ir.graph import AnyType, Graph, Location, Operation, Program, Value
 from mplang_core.mask import Mask
-from mplang_core.types import BaseType, DType, MPType, TensorType, type_classes
+from mplang_core.types import BaseType, DType, MPType, TensorType, array_from, type_classes
 
 __all__ = ["MAX_DEPTH", "constant_from", "parse", "parse_base_type", "parse_type"]
 
 T = TypeVar("T")
 
 MAX_DEPTH = 100
+MAX_TYPE = 256 << 10
 MAX_RANKS = 1 << 16
 
 _TOKEN = re.compile(
@@ -66,12 +67,20 @@ def parse(text: str) -> Program:
 
 def parse_type(text: str) -> AnyType:
     """Read one type, ``f32[3]`` or ``f32[3]@{0, 1}``."""
+    _check_length(text)
     return _run(text, _Parser.type)
 
 
 def parse_base_type(text: str) -> BaseType:
     """Read one base type."""
+    _check_length(text)
     return _run(text, _Parser.base_type)
+
+
+def _check_length(text: str) -> None:
+    """Refuse what is long before it is split: a token takes far more memory than its mark."""
+    if isinstance(text, str) and len(text) > MAX_TYPE:
+        raise ParseError(f"a type is written with at most {MAX_TYPE} characters, got {len(text)}")
 
 
 def _run(text: str, rule: Callable[[_Parser], T]) -> T:
@@ -96,10 +105,7 @@ def constant_from(data: bytes, kind: TensorType) -> AttrValue:
     Raises:
         ValueError: the buffer has another size, or bools that are neither 0 nor 1.
     """
-    array = np.frombuffer(data, kind.dtype.numpy)
-    if kind.dtype is DType.BOOL and array.view(np.uint8).max(initial=0) > 1:
-        raise ValueError("a bool is 0 or 1")
-    return normalize(array.reshape(kind.shape))
+    return normalize(array_from(data, kind))
 
 
 class _Parser:

@@ -136,6 +136,22 @@ def mplang_backends() -> Sequence[BackendSpec]:
 
 
 @hookspec
+def mplang_settings() -> Mapping[str, str]:
+    """Return what this process was told that has to be the same at all parties, by name.
+
+    Workers are compared before a program runs: a setting of the environment, say. What stands
+    in the program is the same everywhere anyway, and versions of packages are compared already.
+
+    Example::
+
+        @hookimpl
+        def mplang_settings():
+            return {"HELLO_TONE": os.environ.get("HELLO_TONE", "warm")}
+    """
+    raise NotImplementedError
+
+
+@hookspec
 def mplang_doctor() -> Sequence[Check]:
     """Look whether the plugin can work here; called by ``mplang doctor`` only, so it may import.
 

@@ -34,6 +34,7 @@ __all__ = ["PluginManager", "PluginRecord", "plugin_manager"]
 CORE = "mplang-core"
 DISABLE, STRICT = "MPLANG_DISABLE_PLUGINS", "MPLANG_STRICT_PLUGINS"
 FRONTENDS, KERNELS, BACKENDS = "mplang.frontends", "mplang.kernels", "mplang.backends"
+COMMANDS = "mplang.commands"
 
 T = TypeVar("T")
 
@@ -44,7 +45,7 @@ class PluginRecord:
 
     Attributes:
         group: the group that it stands in.
-        name: its name: a feop family, an opcode prefix, or a backend.
+        name: its name: a feop family, an opcode prefix, a backend, or a command.
         module: what it names.
         distribution: the package that it comes from.
         version: that package's version.
@@ -99,7 +100,7 @@ class PluginManager:
             if self._found is None:
                 found = {
                     (entry.group, entry.name, entry.value, _dist(entry)[0]): entry
-                    for group in (BACKENDS, FRONTENDS, KERNELS)
+                    for group in (BACKENDS, COMMANDS, FRONTENDS, KERNELS)
                     for entry in entry_points(group=group)
                 }
                 self._found = [(found[key], _record(found[key])) for key in sorted(found)]
@@ -131,12 +132,32 @@ class PluginManager:
                     raise
         self._all_loaded = True
 
-    def _load_name(self, group: str, name: str) -> None:
-        named = [
+    def commands(self) -> list[str]:
+        """Return the names of the commands that plugins add to ``mplang``; imports nothing."""
+        return sorted(
+            {r.name for r in self.records() if r.group == COMMANDS and r.status != "disabled"}
+        )
+
+    def command(self, name: str) -> Callable[..., Any] | None:
+        """Return the function behind a command, whose parameters are as typer reads them.
+
+        Raises:
+            PluginLoadError: its plugin failed.
+            PluginConflictError: two distributions have that name.
+        """
+        self._load_name(COMMANDS, name)
+        named = self._named(COMMANDS, name)
+        return named[0][0].load() if named else None
+
+    def _named(self, group: str, name: str) -> list[tuple[EntryPoint, PluginRecord]]:
+        return [
             (entry, record)
             for entry, record in self._index()
             if (record.group, record.name) == (group, name) and record.status != "disabled"
         ]
+
+    def _load_name(self, group: str, name: str) -> None:
+        named = self._named(group, name)
         providers = sorted({f"{r.distribution} {r.version}" for _, r in named})
         if len(providers) > 1:
             error = PluginConflictError(
@@ -157,7 +178,11 @@ class PluginManager:
                 before = [(space, space.provided_by(mine)) for space in _namespaces()]
                 try:
                     _check_version(record)
-                    self._register(entry.load(), record)
+                    found = entry.load()
+                    if record.group != COMMANDS:
+                        self._register(found, record)
+                    elif not callable(found):
+                        raise PluginLoadError(f"a command is a function, got {found!r}")
                 except Exception as error:
                     record.status, record.error = "failed", error
                     for space, names in before:
@@ -187,7 +212,7 @@ class PluginManager:
         try:
             self._hooks.check_pending()
         except pluggy.PluginValidationError as error:
-            known = ", ".join([*_EXPECTED, "mplang_doctor"])
+            known = ", ".join([*_EXPECTED, "mplang_settings", "mplang_doctor"])
             raise PluginLoadError(f"{error}; the hooks are {known}") from error
 
     def _call(self, hook: str, module: Any) -> list[Any]:
@@ -204,6 +229,15 @@ class PluginManager:
                     )
             found += result
         return found
+
+    def settings(self) -> dict[str, str]:
+        """Return what plugins want to be the same at all parties; loads those that can be."""
+        self.load_all()
+        found: dict[str, str] = {}
+        for _, module in self._hooks.list_name_plugin():
+            ask = getattr(module, "mplang_settings", None)
+            found |= ask() if ask is not None else {}
+        return dict(sorted(found.items()))
 
     def doctor(self) -> list[tuple[str, hookspecs.Check]]:
         """Return what each loaded plugin says of itself, with its distribution."""

@@ -10,9 +10,17 @@ import numpy as np
 
 from mplang_core.errors import WireError
 from mplang_core.namespace import Namespace
-from mplang_core.types import BaseType, DType, TensorType, frozen
+from mplang_core.types import (
+    BaseType,
+    DType,
+    TableType,
+    TensorType,
+    array_from,
+    frozen,
+    type_classes,
+)
 
-__all__ = ["Codec", "Encoded", "codecs", "decode", "encode"]
+__all__ = ["Codec", "Encoded", "codecs", "decode", "encode", "type_of"]
 
 Encoded: TypeAlias = tuple[Mapping[str, Any], Sequence[bytes | memoryview]]
 """A header of plain data (str, int, float, bool, lists of these), and buffers."""
@@ -75,6 +83,33 @@ def decode(kind: BaseType, header: Mapping[str, Any], buffers: Sequence[bytes | 
     return value
 
 
+def type_of(value: Any) -> BaseType:
+    """Return the type that a value is of.
+
+    Raises:
+        WireError: nothing that is installed knows.
+
+    Example:
+        >>> print(type_of(np.zeros((2, 3), np.float32)))
+        f32[2, 3]
+    """
+    if isinstance(value, np.ndarray | np.generic):
+        return TensorType.of(value)
+    kind = getattr(value, "type", None)
+    if isinstance(kind, BaseType):
+        return kind
+    if hasattr(value, "schema"):
+        return TableType(tuple((field.name, str(field.type)) for field in value.schema))
+    for _, cls in type_classes:  # those of one class of values have no parameters
+        try:
+            kind = cls.from_params(())
+        except (TypeError, ValueError):
+            continue
+        if cls.mismatch is not BaseType.mismatch and kind.mismatch(value) is None:
+            return kind
+    raise WireError(f"a {type(value).__name__} has no type that is known, so it stays here")
+
+
 def _codec(kind: BaseType) -> Codec:
     found = codecs.get(kind.name)
     if found is None:
@@ -96,7 +131,7 @@ def _decode_tensor(
     found = TensorType(DType(header["dtype"]), header["shape"])
     if found != kind:
         raise ValueError(f"it is a {found}")
-    return frozen(np.frombuffer(bytes(data), kind.dtype.numpy).reshape(kind.shape))
+    return frozen(array_from(bytes(data), kind))
 
 
 codecs.add("tensor", Codec(_encode_tensor, _decode_tensor), provider="mplang-core")

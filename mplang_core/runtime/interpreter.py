@@ -14,7 +14,7 @@ from mplang_core.mask import Mask
 from mplang_core.runtime.kernels import KernelTable
 from mplang_core.runtime.plan import Plan, Step, make_plan
 
-__all__ = ["Interpreter", "KernelContext", "Listener"]
+__all__ = ["Interpreter", "KernelContext", "Listener", "joined"]
 
 PLANS = 256  # kept at most
 MAX_KEPT = 1 << 20  # bytes of constants and code in a program whose plan is kept
@@ -33,6 +33,27 @@ class Listener(Protocol):
         """It has ended."""
 
 
+class _Several:
+    """Tells several listeners, in their order."""
+
+    def __init__(self, listeners: Sequence[Listener]) -> None:
+        self._listeners = listeners
+
+    def op_started(self, op: Operation, index: int, total: int) -> None:
+        for listener in self._listeners:
+            listener.op_started(op, index, total)
+
+    def op_finished(self, op: Operation, index: int, total: int) -> None:
+        for listener in self._listeners:
+            listener.op_finished(op, index, total)
+
+
+def joined(*listeners: Listener | None) -> Listener | None:
+    """Return a listener that tells those that there are; none if there are none."""
+    found = [listener for listener in listeners if listener is not None]
+    return found[0] if len(found) == 1 else _Several(found) if found else None
+
+
 class KernelContext(ContextBound):
     """What a kernel may know of where it runs.
 
@@ -41,11 +62,13 @@ class KernelContext(ContextBound):
             and ``resources``; a host's can ``submit``.
         run: the name of this run, the same at all parties.
         step: the op that runs now.
+        inner: where its region runs, if one does.
     """
 
-    __slots__ = ("_parent", "_tag", "index", "interpreter", "listener", "run", "step")
+    __slots__ = ("_parent", "_tag", "index", "inner", "interpreter", "listener", "run", "step")
 
     step: Step
+    inner: KernelContext | None
 
     def __init__(
         self,
@@ -103,7 +126,11 @@ class KernelContext(ContextBound):
         """
         plan = self.step.region(name)
         inner = KernelContext(self.interpreter, self.run, self, f"{name}{turn}:", self.listener)
-        return execute(plan, inputs, inner, self.listener)
+        self.inner = inner
+        try:
+            return execute(plan, inputs, inner, self.listener)
+        finally:
+            self.inner = None  # they would hold each other
 
 
 class Interpreter:
@@ -119,6 +146,7 @@ class Interpreter:
         self._owner = self if owner is None else owner
         self._plans: OrderedDict[tuple[str, int], Plan] = OrderedDict()
         self._plans_lock = threading.Lock()
+        self._running: dict[str, KernelContext] = {}
 
     def plan(self, program: Program) -> Plan:
         """Return the plan of a program: verified, planned, and kept by digest and lines.
@@ -151,10 +179,35 @@ class Interpreter:
         *,
         run: str,
         listener: Listener | None = None,
+        inside: bool = False,
     ) -> list[Any]:
-        """Run a program on values of this interpreter."""
+        """Run a program on values of this interpreter.
+
+        Args:
+            program: the program.
+            inputs: its inputs.
+            run: the name of this run.
+            listener: is told of each op.
+            inside: tell it only of those in regions: a host's program is but a call of one.
+        """
         plan = self.plan(program)
-        return execute(plan, inputs, KernelContext(self._owner, run, listener=listener))
+        ctx = self._running[run] = KernelContext(self._owner, run, listener=listener)
+        try:
+            return execute(plan, inputs, ctx, None if inside else listener)
+        finally:
+            self._running.pop(run, None)
+
+    def runs(self) -> list[str]:
+        """Return the runs that are under way."""
+        return list(self._running)
+
+    def where(self, run: str) -> Operation | None:
+        """Return the op that a run is at, the innermost one; may be asked from any thread."""
+        ctx = self._running.get(run)
+        while (inner := getattr(ctx, "inner", None)) is not None:
+            ctx = inner
+        step = getattr(ctx, "step", None)  # there is none before the first op
+        return None if step is None else step.op
 
 
 def execute(

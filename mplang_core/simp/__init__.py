@@ -13,8 +13,9 @@ from mplang_core.simp import kernels as _kernels  # noqa: F401  (binds them)
 from mplang_core.simp import ops as _ops  # noqa: F401  (declares them)
 from mplang_core.simp.api import pcall_dynamic, pcall_static, pconv, pshfl, pshfl_s
 from mplang_core.simp.backend import BackendSpec, backends, connect
-from mplang_core.simp.comm import Communicator, CommunicatorBase
+from mplang_core.simp.comm import Communicator, CommunicatorBase, size_of
 from mplang_core.simp.host import HostVar, SimpHost
+from mplang_core.simp.progress import PartyState, Traffic
 from mplang_core.simp.worker import WorkerInterpreter
 
 __all__ = [
@@ -22,7 +23,9 @@ __all__ = [
     "Communicator",
     "CommunicatorBase",
     "HostVar",
+    "PartyState",
     "SimpHost",
+    "Traffic",
     "WorkerInterpreter",
     "backends",
     "connect",
@@ -32,6 +35,7 @@ __all__ = [
     "pconv",
     "pshfl",
     "pshfl_s",
+    "size_of",
     "uniform_cond",
     "while_loop",
 ]

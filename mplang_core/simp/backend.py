@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from mplang_core.edsl.context import Cluster
-from mplang_core.errors import PluginLoadError
+from mplang_core.errors import ConfigError, PluginLoadError
 from mplang_core.hints import get_it
 from mplang_core.namespace import Namespace
 from mplang_core.simp.host import SimpHost
 
-__all__ = ["BackendSpec", "backends", "connect", "get_backend"]
+__all__ = ["BackendSpec", "backends", "connect", "get_backend", "make_host"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,5 +57,25 @@ def connect(backend: str, cluster: Cluster, **options: Any) -> SimpHost:
 
     Raises:
         PluginLoadError: no such backend is installed.
+        ConfigError: it has no such option.
     """
-    return get_backend(backend).host(cluster, **options)
+    return make_host(backend, get_backend(backend).host, cluster, options)
+
+
+def make_host(
+    backend: str, host: Callable[..., SimpHost], cluster: Cluster, options: Mapping[str, Any]
+) -> SimpHost:
+    """Make a host with options that were checked to be its own.
+
+    Raises:
+        ConfigError: there is no such option; names those that there are.
+    """
+    signature = inspect.signature(host)
+    known = [p.name for p in signature.parameters.values() if p.kind is p.KEYWORD_ONLY]
+    try:
+        signature.bind(cluster, **options)
+    except TypeError as error:
+        raise ConfigError(
+            f"the backend {backend} has no such options: {error}; it takes {', '.join(known)}"
+        ) from None
+    return host(cluster, **options)

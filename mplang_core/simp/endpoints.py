@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mplang_core.errors import RunError
 from mplang_core.ir import AnyType, Attr, Effects, Level, OpDef, Operation, op_defs
 from mplang_core.ir.place import PLACE, place_of
 from mplang_core.mask import Mask
 from mplang_core.runtime import KernelContext, kernel
-from mplang_core.simp.kernels import present
+from mplang_core.simp.kernels import received
 from mplang_core.simp.ops import check_sendable
 from mplang_core.types import BaseType, MPType
 
@@ -100,11 +99,7 @@ def send(ctx: KernelContext, src: Any, *, to: Mask) -> tuple[()]:
 @kernel("simp.recv")
 def recv(ctx: KernelContext, *, source: int, kind: BaseType) -> Any:
     """Wait for the value, and hold it against its type."""
-    value = present(ctx.interpreter.communicator.recv(source, ctx.key), source)
-    wrong = kind.mismatch(value)
-    if wrong:
-        raise RunError(f"party {source} sent something else: {wrong}")
-    return value
+    return received(ctx.interpreter.communicator.recv(source, ctx.key), source, kind)
 
 
 @kernel("simp.nothing")

@@ -25,8 +25,19 @@ from mplang_core.errors import (
 )
 from mplang_core.feop import ContextBound
 from mplang_core.ir import Graph, Operation, Program, Value
-from mplang_core.runtime import Interpreter, Listener, host_kernels, launch_kernels
+from mplang_core.mask import Mask
+from mplang_core.runtime import (
+    Interpreter,
+    Listener,
+    Recorder,
+    Recording,
+    host_kernels,
+    joined,
+    launch_kernels,
+)
+from mplang_core.simp.comm import size_of
 from mplang_core.simp.parts import Part, part_of
+from mplang_core.simp.progress import PartyState
 from mplang_core.types import array_of, frozen
 
 __all__ = ["HostVar", "Mode", "SimpHost"]
@@ -66,6 +77,9 @@ class SimpHost(Interpreter, InterpContext):
         cluster_spec: the parties and devices.
         mode: ``"standard"`` interprets programs here, op by op; ``"launch"`` has the parties
             run them whole. Both give the same results.
+
+    Attributes:
+        names: the parties, by rank.
     """
 
     def __init__(self, cluster_spec: Cluster, mode: Mode = "standard") -> None:
@@ -77,12 +91,15 @@ class SimpHost(Interpreter, InterpContext):
         InterpContext.__init__(self, cluster_spec)
         self.mode: Mode = _check_mode(mode)
         self.world_size = len(cluster_spec.mask)
+        nodes = getattr(cluster_spec, "nodes", ())
+        self.names = tuple(node.name for node in nodes) or ("",) * self.world_size
         self.session = uuid.uuid4().hex
         self._launch = Interpreter(launch_kernels, owner=self)
         self._callers: weakref.WeakKeyDictionary[Program, Program] = weakref.WeakKeyDictionary()
         self._parts: weakref.WeakKeyDictionary[Program, list[Part]] = weakref.WeakKeyDictionary()
         self._count = itertools.count()
         self._order = threading.Lock()
+        self._recordings: tuple[Recording, ...] = ()
 
     # -- a backend's part
 
@@ -104,6 +121,38 @@ class SimpHost(Interpreter, InterpContext):
     @abstractmethod
     def _fetch(self, rank: int, value: Any) -> Any:
         """Get the data behind one party's reference."""
+
+    def progress(self) -> list[PartyState]:
+        """Return what each party does now, by rank, as far as this backend knows."""
+        return [PartyState()] * self.world_size
+
+    # -- being recorded
+
+    def _recorder(self, rank: int | None, run: str) -> Recorder | None:
+        """Return what is to note the spans of a party, or ``None`` while nobody records.
+
+        A backend asks for it in :meth:`_submit`, and gives it to
+        :meth:`WorkerInterpreter.evaluate`, or has it take the spans that a worker noted.
+        """
+        recordings = self._recordings
+        if not recordings:
+            return None
+        recorder = Recorder(rank, run)
+        for recording in recordings:
+            recording.add(recorder)
+        return recorder
+
+    @contextlib.contextmanager
+    def record(self) -> Iterator[Recording]:
+        """Record what this host and its parties do inside; see :func:`mplang_core.record`."""
+        recording = Recording(self.names)
+        with self._order:
+            self._recordings += (recording,)
+        try:
+            yield recording
+        finally:
+            with self._order:
+                self._recordings = tuple(r for r in self._recordings if r is not recording)
 
     # -- running
 
@@ -130,9 +179,21 @@ class SimpHost(Interpreter, InterpContext):
         """
         mode, listener = _options.get()
         interpreter = self._launch if (mode or self.mode) == "launch" else self
-        return interpreter.run(
-            self._caller(program), inputs, run=f"{self.session}-host", listener=listener
-        )
+        run = f"{self.session}-host"
+        caller, recorder = self._caller(program), self._recorder(None, run)
+        if recorder is None:
+            return interpreter.run(caller, inputs, run=run, listener=listener, inside=True)
+        listener = joined(listener, recorder)
+        with recorder.during(program.name, "program"):
+            try:
+                return interpreter.run(caller, inputs, run=run, listener=listener, inside=True)
+            finally:
+                recorder.end()
+
+    def at(self) -> Operation | None:
+        """Return the op that this host has the parties run, if it evaluates something now."""
+        run = f"{self.session}-host"
+        return self.where(run) or self._launch.where(run)
 
     def _caller(self, program: Program) -> Program:
         """Return a program that calls this one, so that a kernel decides how it is run."""
@@ -208,16 +269,26 @@ class SimpHost(Interpreter, InterpContext):
         failure.__cause__ = error.__cause__ if isinstance(error, KernelError) else error
         return failure
 
-    def lift(self, literal: Any) -> HostVar:
-        """Give a literal to all parties."""
+    def lift(self, literal: Any, parties: Mask | None = None) -> HostVar:
+        """Give a literal to parties, all by default."""
         value = frozen(array_of(literal))
-        return HostVar([value] * self.world_size)
+        ranks = range(self.world_size)
+        return HostVar([value if parties is None or r in parties else None for r in ranks])
 
     def fetch(self, var: HostVar) -> list[Any]:
         """Get the data of a value: one entry per party, ``None`` where it holds none."""
+        recorder = self._recorder(None, "fetch")
+
+        def get(rank: int, value: Any) -> Any:
+            if recorder is None:
+                return self._fetch(rank, value)
+            with recorder.message("fetch", rank, "") as facts:
+                data = self._fetch(rank, value)
+                facts["bytes"] = size_of(data)
+                return data
+
         return [
-            None if value is None else self._fetch(rank, value)
-            for rank, value in enumerate(var.values)
+            None if value is None else get(rank, value) for rank, value in enumerate(var.values)
         ]
 
     def __repr__(self) -> str:

@@ -10,8 +10,9 @@ import numpy as np
 from mplang_core.errors import RunError
 from mplang_core.mask import Mask
 from mplang_core.runtime import KernelContext, kernel
+from mplang_core.types import BaseType, MPType
 
-__all__ = ["present"]
+__all__ = ["present", "received"]
 
 SIMP_OPS = (
     "simp.constant",
@@ -82,8 +83,9 @@ def shuffle_static(ctx: KernelContext, src: Any, *, routing: tuple[tuple[int, in
             comm.send(to, ctx.key, src)
     if source is None:
         return None
-    value = src if source == me else comm.recv(source, ctx.key)
-    return present(value, source)
+    if source == me:
+        return present(src, me)
+    return _received(ctx, comm.recv(source, ctx.key), source)
 
 
 @kernel("simp.shuffle_dynamic")
@@ -107,11 +109,27 @@ def shuffle_dynamic(ctx: KernelContext, src: Any, index: Any) -> Any:
             comm.send(rank, ctx.key, src)
     if wanted is None:
         return None
-    return present(src if wanted == me else comm.recv(wanted, ctx.key), wanted)
+    if wanted == me:
+        return present(src, me)
+    return _received(ctx, comm.recv(wanted, ctx.key), wanted)
+
+
+def _received(ctx: KernelContext, value: Any, source: int) -> Any:
+    kind = ctx.op.outputs[0].type
+    assert isinstance(kind, MPType)
+    return received(value, source, kind.base)
+
+
+def received(value: Any, source: int, kind: BaseType) -> Any:
+    """Return what came from a party, which is not believed: it is held against its type."""
+    wrong = kind.mismatch(present(value, source))
+    if wrong:
+        raise RunError(f"party {source} sent something else: {wrong}")
+    return value
 
 
 def present(value: Any, source: int) -> Any:
-    """Return a value that came from a party, which must have had it."""
+    """Return a value that a party is to have."""
     if value is None:
         raise RunError(f"party {source} is to send a value that it does not hold")
     return value

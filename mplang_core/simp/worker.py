@@ -7,8 +7,9 @@ from typing import Any
 
 from mplang_core.ir import Program
 from mplang_core.namespace import Namespace
-from mplang_core.runtime import Interpreter, Kernel, Listener, worker_kernels
+from mplang_core.runtime import Interpreter, Kernel, Listener, Recorder, joined, worker_kernels
 from mplang_core.simp.comm import Communicator
+from mplang_core.simp.progress import PartyState
 
 __all__ = ["WorkerInterpreter"]
 
@@ -63,6 +64,7 @@ class WorkerInterpreter(Interpreter):
         inputs: Sequence[Any],
         run: str,
         listener: Listener | None = None,
+        recorder: Recorder | None = None,
     ) -> list[Any]:
         """Run a program as this party; where it fails, the others are told.
 
@@ -71,9 +73,12 @@ class WorkerInterpreter(Interpreter):
             inputs: this party's values, ``None`` for what it does not hold.
             run: the run's name, opened at the communicator.
             listener: is told of each op.
+            recorder: notes ops and messages.
         """
         try:
-            return self.run(program, inputs, run=run, listener=listener)
+            if recorder is not None:
+                self.communicator.record(run, recorder)
+            return self.run(program, inputs, run=run, listener=joined(listener, recorder))
         except BaseException as error:
             where = getattr(error, "location", None)
             at = f" at {where}" if where else ""
@@ -81,3 +86,17 @@ class WorkerInterpreter(Interpreter):
                 run, f"party {self.rank} failed in {getattr(error, 'op', None)}{at}"
             )
             raise
+        finally:
+            if recorder is not None:
+                recorder.end()
+
+    def state(self) -> PartyState:
+        """Return what this party does now; may be asked from any thread."""
+        run = next(iter(self.runs()), None)
+        op = None if run is None else self.where(run)
+        return PartyState(
+            "idle" if run is None else "running",
+            None if op is None else op.opcode,
+            None if op is None or op.location is None else str(op.location),
+            self.communicator.traffic(),
+        )

@@ -6,7 +6,7 @@ import os
 import threading
 import time
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, ClassVar
@@ -15,9 +15,10 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 
 from mplang_core.device import ClusterSpec, put
-from mplang_core.driver import compile, evaluate, fetch
+from mplang_core.driver import compile, evaluate, fetch, record
 from mplang_core.edsl import constant, invoke, uniform_cond, while_loop
 from mplang_core.errors import MPLangError, PartyError, TraceError
+from mplang_core.runtime import Span
 from mplang_core.simp import SimpHost, pcall_static, pconv, pshfl, pshfl_s
 from mplang_core.simp.host import Mode
 from mplang_core.testing import dialect, programs, strategies
@@ -223,6 +224,64 @@ class BackendSuite(Suite, kit=True):
         with self._host(3) as host:
             self._fails(host, program, mode)
 
+    # -- being watched
+
+    def test_a_recording_has_the_spans_of_every_party(self, mode: Mode) -> None:
+        """Ops and messages of all parties, by one clock, nested as they ran, bytes as in NumPy."""
+        value = np.arange(1000.0)
+        with self._host(3) as host:
+            given = evaluate(host, lambda: constant(value))
+            begin = time.time()
+            with record(host) as recording:
+                fetch(host, evaluate(host, _around, given, mode=mode))
+            evaluate(host, _around, given, mode=mode)
+            took = time.time() - begin
+        spans = recording.spans
+        seen = {(span.party, span.name) for span in spans}
+        wanted = {(rank, "kit.add") for rank in range(3)} | {(None, "_around")}
+        if not wanted <= seen:
+            complain(
+                f"a recording lacks spans in {mode} mode",
+                expected=sorted(map(str, wanted)),
+                got=sorted(map(str, seen)),
+                fix="ask self._recorder(rank, run) in _submit; give it to the worker's evaluate",
+            )
+        sent = {link: (use.messages, use.bytes) for link, use in recording.links().items()}
+        if sent != {(rank, (rank + 1) % 3): (1, value.nbytes) for rank in range(3)}:
+            complain(
+                f"a recording counts messages wrongly in {mode} mode",
+                expected=f"one of {value.nbytes} bytes from each party to the next",
+                got=sent,
+                fix="let _send of the communicator return the bytes of the value",
+            )
+        late = [span for span in spans if not begin - 1 < span.begin <= span.end < begin + took + 1]
+        if late or not _nested(spans):
+            complain(
+                f"the spans of a recording do not fit together in {mode} mode",
+                expected="times by the host's clock, the spans of a thread nested",
+                got=(late or spans)[:10],
+                fix="give the difference of the clocks as shift to Recorder.take",
+            )
+
+    def test_what_went_over_links_is_counted(self, mode: Mode) -> None:
+        """The host knows the bytes and messages of every link, also when nothing is recorded."""
+        value = np.arange(1000.0)
+        with self._host(3) as host:
+            given = evaluate(host, lambda: constant(value))
+            evaluate(host, _around, given, mode=mode)
+            if type(host).progress is SimpHost.progress:
+                return  # this backend does not know
+            states = host.progress()
+        for rank, state in enumerate(states):
+            link = state.links.get((rank + 1) % 3)
+            if link is None or (link.sent, link.sent_messages) != (value.nbytes, 1):
+                complain(
+                    f"what party {rank} sent is not known in {mode} mode",
+                    expected=f"{value.nbytes} bytes in one message",
+                    got=state,
+                    fix="have progress() give the traffic() of each party's communicator",
+                )
+
     # -- several at once
 
     def test_threads_do_not_mix(self, mode: Mode) -> None:
@@ -324,6 +383,23 @@ class BackendSuite(Suite, kit=True):
             got=got,
             fix="have _collect give each party's error, and leave the rest to SimpHost.submit",
         )
+
+
+def _around(x: Any) -> Any:
+    return pshfl_s(invoke(dialect.add, x, x), [0, 1, 2], [2, 0, 1])
+
+
+def _nested(spans: Sequence[Span]) -> bool:
+    """Tell whether the spans of each thread are nested; they come by their beginning."""
+    open_: dict[tuple[int | None, int], list[float]] = {}
+    for span in spans:
+        around = open_.setdefault((span.party, span.thread), [])
+        while around and around[-1] <= span.begin:
+            around.pop()
+        if around and span.end > around[-1]:
+            return False
+        around.append(span.end)
+    return True
 
 
 def _double(x: Any) -> Any:

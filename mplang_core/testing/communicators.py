@@ -149,6 +149,29 @@ class CommunicatorSuite(Suite, kit=True):
             for each in [pool.submit(exchange, *pair) for pair in pairs]:
                 _done(each, 60.0, "all threads get their messages")
 
+    def test_messages_are_counted(self) -> None:
+        """Each party knows how much went between it and each other; to itself is no link."""
+        with self._connected(2) as (a, b):
+            before = a.traffic()[1], b.traffic()[0]
+            for i, value in enumerate((np.zeros(100), np.zeros(3, np.uint8), True)):
+                a.send(1, f"{RUN}/{i}", value)
+                a.send(0, f"{RUN}/{i}", value)
+                _receive(b, 0, f"{RUN}/{i}", value)
+            sent, received = a.traffic()[1], b.traffic()[0]
+        got = [
+            sent.sent - before[0].sent,
+            sent.sent_messages - before[0].sent_messages,
+            received.received - before[1].received,
+            received.received_messages - before[1].received_messages,
+        ]
+        if got != [803, 3, 803, 3]:
+            complain(
+                "messages are not counted by link",
+                expected="803 bytes in 3 messages, at both ends",
+                got=f"bytes and messages sent, then received: {got}",
+                fix="derive from CommunicatorBase, and let _send return the bytes of the value",
+            )
+
     # -- what does not
 
     def test_a_duplicate_is_dropped_or_refused(self) -> None:

@@ -6,6 +6,7 @@ the core.
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from mplang_core.ir import Effects
 from mplang_core.runtime import KernelContext, kernel
 from mplang_core.types import TensorType
 
-__all__ = ["SECRET", "add", "fail_at", "less", "mul", "rank"]
+__all__ = ["SECRET", "add", "fail_at", "late", "less", "mul", "rank"]
 
 SECRET = "a detail that stays with its party"
 
@@ -102,6 +103,21 @@ def fail_at(x: TensorType, *, party: int) -> TensorType:
     return x
 
 
+@simple_op("kit.late", **_UNARY)
+def late(x: TensorType, *, party: int, seconds: float) -> TensorType:
+    """Gives the operand back, and takes its time at one party.
+
+    Example:
+        >>> import mplang_core as mp
+        >>> from mplang_core.testing.fakes import MemoryHost
+        >>> with MemoryHost(mp.ClusterSpec.simple(2)) as host:
+        ...     slow = lambda x: mp.invoke(late, x, party=1, seconds=0.01)
+        ...     mp.fetch(host, mp.evaluate(host, slow, np.int64(4)))
+        [array(4), array(4)]
+    """
+    return x
+
+
 @kernel("kit.add")
 def _add(ctx: KernelContext, x: Any, y: Any) -> Any:
     return np.asarray(x + y)
@@ -126,4 +142,11 @@ def _rank(ctx: KernelContext) -> Any:
 def _fail_at(ctx: KernelContext, x: Any, *, party: int) -> Any:
     if ctx.interpreter.rank == party:
         raise RuntimeError(f"{SECRET}: {x}")
+    return x
+
+
+@kernel("kit.late")
+def _late(ctx: KernelContext, x: Any, *, party: int, seconds: float) -> Any:
+    if ctx.interpreter.rank == party:
+        time.sleep(seconds)
     return x

@@ -15,9 +15,16 @@ import numpy as np
 
 from mplang_core.device import DeviceKind, device_kinds
 from mplang_core.edsl.context import Cluster
-from mplang_core.errors import AbortedError, CommError, RunError
+from mplang_core.errors import AbortedError, RunError
 from mplang_core.ir import Program
-from mplang_core.simp import CommunicatorBase, HostVar, SimpHost, WorkerInterpreter
+from mplang_core.simp import (
+    CommunicatorBase,
+    HostVar,
+    PartyState,
+    SimpHost,
+    WorkerInterpreter,
+    size_of,
+)
 from mplang_core.simp.host import Mode
 from mplang_core.types import Form
 
@@ -49,11 +56,9 @@ class MemoryCommunicator(CommunicatorBase):
             comm.peers = comms
         return comms
 
-    def send(self, to_rank: int, key: str, data: Any) -> None:
-        """Put a value into another party's mailbox."""
-        if not 0 <= to_rank < self.world_size:
-            raise CommError(f"there is no party {to_rank} among {self.world_size}")
+    def _send(self, to_rank: int, key: str, data: Any) -> int:
         self.peers[to_rank].deliver(self.rank, key, data)
+        return size_of(data)
 
     def abort(self, run: str, reason: str) -> None:
         """End all waiting in a run, at all parties."""
@@ -114,7 +119,8 @@ class MemoryHost(SimpHost):
     def _submit(
         self, rank: int, run: str, program: Program, inputs: Sequence[Any]
     ) -> Future[list[Any]]:
-        return self._threads[rank].submit(self._workers[rank].evaluate, program, inputs, run)
+        evaluate, recorder = self._workers[rank].evaluate, self._recorder(rank, run)
+        return self._threads[rank].submit(evaluate, program, inputs, run, recorder=recorder)
 
     def _collect(
         self, run: str, futures: Sequence[Future[list[Any]]]
@@ -128,6 +134,10 @@ class MemoryHost(SimpHost):
         for comm in self._comms:
             comm.close(run)
         return [_outcome(future) for future in futures]
+
+    def progress(self) -> list[PartyState]:
+        """Return what each party does now."""
+        return [worker.state() for worker in self._workers]
 
     def _fetch(self, rank: int, value: Any) -> Any:
         return value.copy() if isinstance(value, np.ndarray) else value

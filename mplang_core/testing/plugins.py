@@ -42,7 +42,7 @@ class PluginSuite(Suite, kit=True):
         if not found["entries"]:
             complain(
                 f"{self.distribution} brings no plugin",
-                expected="an entry point of mplang.frontends, mplang.kernels or mplang.backends",
+                expected="an entry point of mplang.frontends, mplang.kernels, mplang.backends …",
                 got="none of an installed distribution of that name",
                 fix="add it to pyproject.toml, and install the distribution again",
             )

@@ -481,7 +481,7 @@ def test_a_plain_array_in_the_demo_where_a_share_was_meant_shows_up_with_its_lin
     (row,) = [row for row in new if row.form == "plain"]
     assert (row.what, row.sender, row.receiver, row.discloses) == ("move", 1, 0, (1,))
     assert str(row.type) == "f32[455]"
-    assert row.line == "vertical_lr.py:79"
+    assert row.line == "vertical_lr.py:87"
 
 
 # -- what may be analysed, and how it is shown

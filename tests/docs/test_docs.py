@@ -19,7 +19,9 @@ PACKAGES = [
     "mplang_spu",
     "mplang_crypto",
     "mplang_ibis",
+    "mplang_http",
     "mplang_hello",
+    "mplang_grpc",
 ]
 DOCUMENTS = sorted(
     path.relative_to(ROOT)
@@ -32,7 +34,7 @@ DOCUMENTS = sorted(
 )
 
 
-pytestmark = pytest.mark.needs("jax", "spu", "crypto", "ibis", "hello")
+pytestmark = pytest.mark.needs("jax", "spu", "crypto", "ibis", "http", "hello", "grpc")
 
 
 def modules():

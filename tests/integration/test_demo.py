@@ -42,6 +42,16 @@ def test_the_demo_is_as_good_as_plain_numpy(tmp_path, args, parties, protocol):
     assert "spu.run_jax" in done.stdout
 
 
+@pytest.mark.needs("http")
+def test_the_demo_runs_unchanged_on_workers_with_certificates_and_one_port_each(tmp_path):
+    done, figures = run_demo(tmp_path, "--parties", "3", "--backend", "http")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (figures["backend"], figures["protocol"]) == ("http", "ABY3")
+    assert abs(figures["auc"] - figures["auc_plain"]) <= 0.005
+    assert abs(figures["auc"] - figures["auc_simulator"]) <= 0.001
+    assert "listens at" in done.stdout
+
+
 def test_a_protocol_for_another_number_of_parties_is_told(tmp_path):
     done, figures = run_demo(tmp_path, "--parties", "2", "--protocol", "ABY3")
     assert done.returncode == 2

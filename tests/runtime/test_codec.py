@@ -97,3 +97,18 @@ def test_a_share_comes_back():
         sealed = mp.evaluate(sim, lambda: mp.seal([1, 2, 3]))
         for share in sealed.value.values:
             assert decode(share.type, *encode(share.type, share)) == share
+
+
+@pytest.mark.parametrize(
+    ("kind", "data"),
+    [
+        (TensorType("bool", (2,)), b"\1\2"),
+        (TensorType("f32", (2,)), b"1234567"),
+        (TensorType("f32", (0, 2**63)), b""),
+        (TensorType("i64", (2**62, 4)), b""),
+    ],
+)
+def test_bytes_that_are_no_such_array(kind, data):
+    header = {"dtype": kind.dtype.value, "shape": list(kind.shape)}
+    with pytest.raises(WireError, match="what came is no"):
+        decode(kind, header, [data])

@@ -248,10 +248,10 @@ def test_compile_without_a_cluster():
 
 
 def test_an_unknown_backend_or_mode(simulate):
-    with pytest.raises(PluginLoadError, match="no backend 'grpc'; there are: .*simulator"):
-        mp.connect("grpc", CLUSTER)
-    with pytest.raises(PluginLoadError, match="no backend 'grpc'"):
-        mp.compile(lambda x: x, backend="grpc")
+    with pytest.raises(PluginLoadError, match="no backend 'pigeon'; there are: .*simulator"):
+        mp.connect("pigeon", CLUSTER)
+    with pytest.raises(PluginLoadError, match="no backend 'pigeon'"):
+        mp.compile(lambda x: x, backend="pigeon")
     with pytest.raises(ValueError, match="standard.*launch"):
         mp.evaluate(simulate(2), lambda: mp.constant(1), mode="lunch")
 

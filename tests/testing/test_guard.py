@@ -13,9 +13,9 @@ from mplang_core import TensorType
 from mplang_core.testing import FeopSuite, Sample, dialect
 
 X = TensorType("i64", (2,))
-NAMES = ["add", "mul", "less", "fail_at", "rank"]
-ATTRS = {"fail_at": {"party": 1}}
-COUNT = {"rank": 0, "fail_at": 1}
+NAMES = ["add", "mul", "less", "fail_at", "late", "rank"]
+ATTRS = {"fail_at": {"party": 1}, "late": {"party": 1, "seconds": 0.0}}
+COUNT = {"rank": 0, "fail_at": 1, "late": 1}
 SAMPLES = [
     Sample(f"kit.{name}", *[X] * COUNT.get(name, 2), attrs=ATTRS.get(name, {})) for name in NAMES
 ]

@@ -29,6 +29,7 @@ class TestDialectFeops(FeopSuite):
         Sample("kit.less", X, Y),
         Sample("kit.rank", parties=3, expect=lambda ranks: list(map(int, ranks)) == [0, 1, 2]),
         Sample("kit.fail_at", X, attrs={"party": 7}),
+        Sample("kit.late", X, attrs={"party": 7, "seconds": 0.0}),
     )
 
 

@@ -131,9 +131,16 @@ def test_a_duplicate_and_a_late_message_are_dropped(comms):
     comms[2].forget("run/1")
     a.Send("9", b"late")
     assert not comms[2].has_message(0, "run/1|9")
+
+
+def test_what_was_not_sent_is_told_by_what_is_next_received(comms):
+    """CHEETAH's objects send what is left when they go, where an error would end the process."""
+    a, b = channels(comms)
+    b.Send("1", b"one")
     comms[2].close("run")
+    a.Send("10", b"to nobody")
     with pytest.raises(CommError, match="no run"):
-        a.Send("10", b"later")
+        a.Recv("1")
 
 
 @pytest.mark.parametrize("data", [None, 1, "text", np.zeros(3), [b"x"], b"", memoryview(b"")])
@@ -335,13 +342,31 @@ def test_members_that_take_different_ways_are_told(monkeypatch):
     with mp.Simulator(cluster(3, protocol="ABY3"), timeout=10.0) as sim:
         with monkeypatch.context() as patch:
             patch.setattr(lend, "choose", PerParty("channels", "memory", "channels"))
-            with pytest.raises(PartyError, match=r"party 0 takes channels, and \{1\} another"):
+            with pytest.raises(
+                PartyError, match=r"link +channels +memory of process \w+ +channels"
+            ):
                 check(sim)
         with monkeypatch.context() as patch:
             patch.setenv(ENV, "0")
             patch.setattr(lend, "PROCESS", PerParty("a", "b", "a"))
-            with pytest.raises(PartyError, match="in another process; set MPLANG_SPU_USE_CHANNELS"):
+            with pytest.raises(PartyError, match="link  memory of process a  memory of"):
                 check(sim)
+        check(sim)
+
+
+def test_members_that_were_sent_different_settings_are_told(monkeypatch):
+    """Each member is sent a part of its own, so that they tell one another what stands in it."""
+    settings, bits = lend._settings, PerParty("18", "18", "20")
+    with mp.Simulator(cluster(3, protocol="ABY3"), timeout=10.0) as sim:
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                lend, "_settings", lambda *args: settings(*args) | {"fxp_fraction_bits": bits(None)}
+            )
+            with pytest.raises(PartyError) as error:
+                check(sim)
+        lines = [line.split() for line in str(error.value).splitlines()]
+        head, row = ["party", "0", "party", "1", "party", "2"], ["fxp_fraction_bits", "18", "18"]
+        assert lines[1:] == [head, [*row, "20"]]
         check(sim)
 
 

@@ -14,8 +14,15 @@ from typing import Any
 
 import numpy as np
 from mplang_core import ClusterSpec, Program, TensorType
-from mplang_core.errors import AbortedError, CommError, RunError
-from mplang_core.simp import CommunicatorBase, HostVar, SimpHost, WorkerInterpreter
+from mplang_core.errors import AbortedError, RunError
+from mplang_core.simp import (
+    CommunicatorBase,
+    HostVar,
+    PartyState,
+    SimpHost,
+    WorkerInterpreter,
+    size_of,
+)
 from mplang_core.simp.host import Mode
 
 __all__ = ["Inline", "InlineCommunicator", "Message"]
@@ -62,12 +69,11 @@ class InlineCommunicator(CommunicatorBase):
             comm._peers, comm.sent = comms, comms[0].sent
         return comms
 
-    def send(self, to_rank: int, key: str, data: Any) -> None:
+    def _send(self, to_rank: int, key: str, data: Any) -> int:
         """Put a value into another party's mailbox; values are not copied."""
-        if not 0 <= to_rank < self.world_size:
-            raise CommError(f"there is no party {to_rank} among {self.world_size}")
         self._peers[to_rank].deliver(self.rank, key, data)
         self.sent.append(Message(self.rank, to_rank, _short(data)))
+        return size_of(data)
 
     def abort(self, run: str, reason: str) -> None:
         """End all waiting in a run, at all parties."""
@@ -132,10 +138,11 @@ class Inline(SimpHost):
         self, rank: int, run: str, program: Program, inputs: Sequence[Any]
     ) -> Future[list[Any]]:
         worker, future = self._workers[rank], Future[list[Any]]()
+        recorder = self._recorder(rank, run)
 
         def evaluate() -> None:
             try:
-                future.set_result(worker.evaluate(program, inputs, run))
+                future.set_result(worker.evaluate(program, inputs, run, recorder=recorder))
             except BaseException as error:
                 future.set_exception(error)
 
@@ -158,6 +165,10 @@ class Inline(SimpHost):
 
     def _fetch(self, rank: int, value: Any) -> Any:
         return value.copy() if isinstance(value, np.ndarray) else value
+
+    def progress(self) -> list[PartyState]:
+        """Return what each party does now."""
+        return [worker.state() for worker in self._workers]
 
     def close(self) -> None:
         """Take no more programs. A second call does nothing."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import mmap
+import logging
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 from fastapi import FastAPI, Path, Query, Request
 from fastapi.exceptions import RequestValidationError
@@ -15,8 +16,8 @@ from fastapi.responses import JSONResponse, Response, StreamingResponse
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
-from mplang_http import ipc
-from mplang_http.config import WorkerConfig
+from mplang_http import answers, ipc
+from mplang_http.config import WorkerConfig, is_loopback
 from mplang_http.handshake import UPGRADE
 from mplang_http.refusal import Refusal
 from mplang_http.supervisor import Supervisor
@@ -24,37 +25,34 @@ from mplang_http.supervisor import Supervisor
 __all__ = ["create_worker_app"]
 
 PIECE = 1 << 20
+SLOWEST = 64 << 10  # bytes a second that a body comes with at least
 BINARY = "application/octet-stream"
 Name = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$")]
 Digest = Annotated[str, Path(pattern=r"^[0-9a-f]{64}$", description="SHA-256 of the body, in hex")]
+Run = Annotated[str, Query(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$")]
 Wait = Annotated[float, Query(ge=0, le=60, description="how many seconds to wait for its end")]
+EXPECTED = ("unknown-program",)  # refusals that are part of the protocol
+log = logging.getLogger("mplang.http.front")
 
 
-def _body(what: str, kind: str = BINARY) -> dict[str, Any]:
-    schema = {"type": "string", "format": "binary"} if kind == BINARY else {"type": "object"}
-    content = {kind: {"schema": schema}}
+def _body(what: str, kind: str = BINARY, schema: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    binary = {"type": "string", "format": "binary"}
+    content = {kind: {"schema": binary if schema is None else schema}}
     return {"requestBody": {"required": True, "description": what, "content": content}}
 
 
-_ERROR = {
-    "description": "It is not done; the body says why.",
-    "content": {
-        "application/json": {
-            "schema": {
-                "type": "object",
-                "properties": {
-                    "error": {
-                        "type": "object",
-                        "properties": {"code": {"type": "string"}, "text": {"type": "string"}},
-                    }
-                },
-            }
-        }
-    },
+def _refusals(*codes: int) -> dict[int | str, dict[str, Any]]:
+    error = {"model": answers.Refused, "description": "It is not done; the body says why."}
+    return dict.fromkeys(codes, error)
+
+
+_NAMES = {"type": "array", "items": {"type": "string"}}
+_SESSION = {"$ref": "#/components/schemas/SessionRequest"}
+_ALWAYS = (400, 403, 404, 405, 421, 422, 500, 503)
+_BODY = _refusals(408, 409, 411, 413, 415, 429)
+_RUNNING: dict[int | str, dict[str, Any]] = {
+    202: {"model": answers.JobStatus, "description": "It has not ended yet."}
 }
-_REFUSALS: dict[int | str, dict[str, Any]] = dict.fromkeys(
-    (400, 403, 404, 409, 411, 413, 421, 422, 429, 503), _ERROR
-)
 
 
 def create_worker_app(config: WorkerConfig, engine: Supervisor) -> FastAPI:
@@ -69,12 +67,15 @@ def create_worker_app(config: WorkerConfig, engine: Supervisor) -> FastAPI:
         version="1",
         summary="Runs programs as one party.",
         description=__doc__,
-        responses=_REFUSALS,
+        responses=_refusals(*_ALWAYS),
+        docs_url=None,  # a page that loads scripts from elsewhere
+        redoc_url=None,
     )
+    _describe_requests(app)
     limits, doing = config.limits, _Doing(config, engine)
     _add_handlers(app)
 
-    @app.get("/health")
+    @app.get("/health", response_model=answers.Health)
     async def health() -> dict[str, Any]:
         """Tell whether the worker is up; answers also while the engine is busy."""
         return {
@@ -84,26 +85,41 @@ def create_worker_app(config: WorkerConfig, engine: Supervisor) -> FastAPI:
             "restarts": engine.restarts,
         }
 
-    @app.get("/facts")
+    @app.get("/facts", response_model=answers.Facts)
     async def facts(request: Request) -> Any:
         """Tell versions, plugins and limits."""
         return await doing.ask(request, "facts")
 
-    @app.get("/link", status_code=426, responses={101: {"description": "It is a link now."}})
+    @app.get(
+        "/link",
+        status_code=426,
+        response_model=answers.Refused,
+        responses={101: {"description": "It is a link now."}},
+    )
     async def link() -> Response:
         """Become a link between workers: a connection's first request, with ``Upgrade``."""
         return _refused(Refusal(426, "upgrade", f"a link begins with Upgrade: {UPGRADE}"))
 
-    @app.put("/v1/programs/{program}", openapi_extra=_body("the program"))
+    @app.put(
+        "/v1/programs/{program}",
+        openapi_extra=_body("the program"),
+        response_model=answers.Taken,
+        responses=_BODY,
+    )
     async def program(request: Request, program: Digest) -> Any:
         """Give a program; it is verified, and held against what this worker allows."""
-        body = await _read(request, limits.program, config)
+        body = await doing.read(request, limits.program)
         return await doing.ask(request, "program", body, name=program)
 
-    @app.put("/v1/sessions/{session}", openapi_extra=_body("a SessionRequest", "application/json"))
+    @app.put(
+        "/v1/sessions/{session}",
+        openapi_extra=_body("the session", "application/json", _SESSION),
+        response_model=answers.Opened,
+        responses=_BODY,
+    )
     async def open_session(request: Request, session: Name) -> Any:
         """Open a session, or begin a new generation of it: has links to all parties then."""
-        body = await _read(request, limits.request, config)
+        body = await doing.read(request, limits.request)
         return await doing.ask(request, "open", body, session=session)
 
     @app.delete("/v1/sessions/{session}")
@@ -111,30 +127,54 @@ def create_worker_app(config: WorkerConfig, engine: Supervisor) -> FastAPI:
         """End a session: its jobs end, its values go."""
         return await doing.ask(request, "close", session=session)
 
-    @app.post("/v1/sessions/{session}/release", openapi_extra=_body("names", "application/json"))
-    async def release(request: Request, session: Name, names: list[str]) -> Any:
+    @app.post(
+        "/v1/sessions/{session}/release",
+        openapi_extra=_body("the names of the values", "application/json", _NAMES),
+        response_model=answers.Released,
+        responses=_BODY,
+    )
+    async def release(request: Request, session: Name) -> Any:
         """Let go of values, and renew the lease."""
-        return await doing.ask(request, "release", session=session, names=names)
+        body = await doing.read(request, limits.request)
+        return await doing.ask(request, "release", body, session=session)
 
-    @app.get("/v1/sessions/{session}/jobs")
+    @app.get("/v1/sessions/{session}/jobs", response_model=answers.Jobs)
     async def jobs(request: Request, session: Name) -> Any:
         """Tell of the jobs of a session."""
         return await doing.ask(request, "jobs", session=session)
 
-    @app.post("/v1/sessions/{session}/jobs", openapi_extra=_body("a JobRequest in MessagePack"))
-    async def submit(
-        request: Request, session: Name, run: Annotated[str, Query()], wait: Wait = 0
-    ) -> Any:
+    @app.post(
+        "/v1/sessions/{session}/jobs",
+        openapi_extra=_body("a JobRequest in MessagePack"),
+        response_model=answers.JobStatus,
+        responses=_BODY | _RUNNING,
+    )
+    async def submit(request: Request, session: Name, run: Run, wait: Wait = 0) -> Any:
         """Run a program; answers when it has ended, or when the time is up."""
-        body = await _read(request, limits.request, config)
+        body = await doing.read(request, limits.request)
         return await doing.job(request, session, run, wait, "submit", body)
 
-    @app.get("/v1/sessions/{session}/jobs/{run}")
+    @app.get(
+        "/v1/sessions/{session}/jobs/{run}", response_model=answers.JobStatus, responses=_RUNNING
+    )
     async def status(request: Request, session: Name, run: Name, wait: Wait = 0) -> Any:
         """Tell of a job; answers when it has ended, or when the time is up."""
         return await doing.job(request, session, run, wait, "status")
 
-    @app.delete("/v1/sessions/{session}/jobs/{run}")
+    @app.get(
+        "/v1/sessions/{session}/jobs/{run}/spans",
+        response_class=Response,
+        responses={200: {"content": {BINARY: {}}}},
+    )
+    async def spans(request: Request, session: Name, run: Name) -> Response:
+        """Get what took how long in a job that was recorded; MessagePack."""
+        return await doing.stream(request, "spans", session=session, run=run)
+
+    @app.delete(
+        "/v1/sessions/{session}/jobs/{run}",
+        response_model=answers.JobStatus,
+        responses=_refusals(429),
+    )
     async def cancel(
         request: Request,
         session: Name,
@@ -144,10 +184,15 @@ def create_worker_app(config: WorkerConfig, engine: Supervisor) -> FastAPI:
         """End a job, here and at the other parties."""
         return await doing.ask(request, "cancel", session=session, run=run, reason=reason)
 
-    @app.put("/v1/sessions/{session}/values/{value}", openapi_extra=_body("the value"))
+    @app.put(
+        "/v1/sessions/{session}/values/{value}",
+        openapi_extra=_body("the value"),
+        response_model=answers.Put,
+        responses=_BODY,
+    )
     async def put(request: Request, session: Name, value: Name) -> Any:
         """Give a value."""
-        body = await _read(request, limits.value, config)
+        body = await doing.read(request, limits.value)
         return await doing.ask(request, "put", body, session=session, name=value)
 
     @app.get(
@@ -157,12 +202,7 @@ def create_worker_app(config: WorkerConfig, engine: Supervisor) -> FastAPI:
     )
     async def get(request: Request, session: Name, value: Name) -> Response:
         """Get the data of a value that is plain."""
-        _, file = await engine.call("get", doing.who(request), session=session, name=value)
-        assert file is not None
-        size = os.fstat(file).st_size
-        return StreamingResponse(
-            _pieces(file, size), media_type=BINARY, headers={"content-length": str(size)}
-        )
+        return await doing.stream(request, "get", session=session, name=value)
 
     return app
 
@@ -173,26 +213,50 @@ class _Doing:
     def __init__(self, config: WorkerConfig, engine: Supervisor) -> None:
         self._config = config
         self._engine = engine
+        self._coming = 0  # bytes of bodies
 
     def who(self, request: Request) -> str:
         """Return the coordinator, which the certificate names."""
+        if self._config.tls is None:
+            _check_host(request)
+            return "local"
         who: str | None = getattr(request.state, "who", None)
-        if self._config.tls is not None and who not in self._config.coordinators:
+        if who is None or who not in self._config.coordinators:
             raise Refusal(
                 403, "no-coordinator", f"{who} is not among the coordinators of {self._config.name}"
             )
-        return who or "local"
+        return who
 
     async def ask(self, request: Request, method: str, body: ipc.Body = None, **args: Any) -> Any:
         """Have the engine do something for the one who asks."""
-        try:
-            who = self.who(request)
-        except Refusal:
-            if isinstance(body, int):
-                os.close(body)
-            raise
-        done, _ = await self._engine.call(method, who, body, **args)
+        done, _ = await self._engine.call(method, self.who(request), body, **args)
         return JSONResponse(done)
+
+    async def stream(self, request: Request, method: str, **args: Any) -> Response:
+        """Have the engine give a file."""
+        _, file = await self._engine.call(method, self.who(request), **args)
+        assert file is not None
+        data = ipc.read_file(file)
+        return StreamingResponse(
+            _pieces(data), media_type=BINARY, headers={"content-length": str(len(data))}
+        )
+
+    async def read(self, request: Request, limit: int) -> ipc.Body:
+        """Read the body of one who may ask; nothing of it is read before all is checked."""
+        self.who(request)
+        size = _size(request, limit)
+        with self._reserved(size):
+            return await _read(request, size, self._config.timeouts.body)
+
+    @contextlib.contextmanager
+    def _reserved(self, size: int) -> Iterator[None]:
+        if self._coming + size > self._config.limits.bodies:
+            raise Refusal(429, "busy", f"{self._coming} bytes are coming in already; try again")
+        self._coming += size
+        try:
+            yield
+        finally:
+            self._coming -= size
 
     async def job(
         self,
@@ -204,59 +268,89 @@ class _Doing:
         body: ipc.Body = None,
     ) -> Any:
         """Ask of a job, and wait for its end."""
-        ended = self._engine.expect((self.who(request), session, run))
+        who = self.who(request)
+        ended = self._engine.expect((who, session, run))
         try:
-            who = self.who(request)
             done, _ = await self._engine.call(method, who, body, session=session, run=run)
             if done["ended"] is None and wait:
-                with contextlib.suppress(TimeoutError):
+                try:
                     done = await asyncio.wait_for(asyncio.shield(ended), wait)
+                except TimeoutError:  # so that the answer says where the job is now
+                    done, _ = await self._engine.call("status", who, session=session, run=run)
         finally:
             ended.cancel()
         over = done["state"] not in ("queued", "running")
         return JSONResponse(done, 200 if over else 202)
 
 
-async def _read(request: Request, limit: int, config: WorkerConfig) -> ipc.Body:
-    """Read a body of a length that was told, and is allowed, into memory that the engine shares."""
+def _check_host(request: Request) -> None:
+    """Refuse a page of the web that has its own name lead to this machine."""
+    host = request.headers.get("host", "")
+    with contextlib.suppress(ValueError):
+        if is_loopback(urlsplit(f"//{host}").hostname or ""):
+            return
+    raise Refusal(421, "host", f"without tls a worker is asked at a loopback address, not {host}")
+
+
+def _size(request: Request, limit: int) -> int:
+    """Return the length of a body, which was told, is allowed, and is that of what is meant."""
+    encoding = request.headers.get("content-encoding", "identity")
+    if encoding.strip().lower() != "identity":
+        raise Refusal(415, "encoding", f"nothing is decompressed here, so no {encoding[:40]}")
     told = request.headers.get("content-length")
     if told is None or not told.isdecimal():
         raise Refusal(411, "length", "a body has a Content-Length")
-    size = int(told)
+    size = int(told) if len(told) <= 20 else limit + 1
     if size > limit:
-        raise Refusal(413, "too-large", f"at most {limit} bytes are taken here, not {size}")
+        raise Refusal(413, "too-large", f"at most {limit} bytes are taken here, not {told[:20]}")
+    return size
+
+
+async def _read(request: Request, size: int, patience: float) -> ipc.Body:
+    """Read a body into memory that the engine shares, if it comes at a decent pace."""
     small, file, count = bytearray(), None, 0
     if size > ipc.INLINE:
         file = ipc.write_file(())
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + patience + size / SLOWEST
     try:
-        stream = request.stream()
-        while count < size:
-            piece = await asyncio.wait_for(anext(stream), config.timeouts.body)
-            count += len(piece)
-            if file is None:
-                small += piece
-            else:
-                os.write(file, piece)
+        async with asyncio.timeout_at(min(deadline, loop.time() + patience)) as limit:
+            async for piece in request.stream():
+                limit.reschedule(min(deadline, loop.time() + patience))
+                count += len(piece)
+                if file is None:
+                    small += piece
+                else:
+                    os.write(file, piece)
+        if count < size:
+            raise Refusal(400, "short", "the body did not come")
     except BaseException as error:
         if file is not None:
             os.close(file)
-        if isinstance(error, TimeoutError | StopAsyncIteration | ClientDisconnect):
+        if isinstance(error, TimeoutError):
+            raise Refusal(408, "slow", "the body did not come in time") from None
+        if isinstance(error, ClientDisconnect):
             raise Refusal(400, "short", "the body did not come") from None
         raise
     return bytes(small) if file is None else file
 
 
-async def _pieces(file: int, size: int) -> AsyncIterator[memoryview]:
-    """Give a file in pieces, without a copy, and close it."""
-    with mmap.mmap(file, size, prot=mmap.PROT_READ) as data:
-        os.close(file)
-        view = memoryview(data)
-        try:
-            for begin in range(0, size, PIECE):
-                with view[begin : begin + PIECE] as piece:
-                    yield piece
-        finally:
-            view.release()
+async def _pieces(data: memoryview) -> AsyncIterator[memoryview]:
+    """Give memory in pieces, without a copy."""
+    for begin in range(0, len(data), PIECE):
+        yield data[begin : begin + PIECE]
+
+
+def _describe_requests(app: FastAPI) -> None:
+    """Have the description tell also what is decoded elsewhere."""
+    described = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        made = described()
+        made["components"]["schemas"] |= answers.request_schemas()
+        return made
+
+    app.openapi = openapi  # type: ignore[method-assign]
 
 
 def _refused(refusal: Refusal) -> JSONResponse:
@@ -268,6 +362,9 @@ def _refused(refusal: Refusal) -> JSONResponse:
 def _add_handlers(app: FastAPI) -> None:
     @app.exception_handler(Refusal)
     async def refusal(request: Request, error: Refusal) -> Response:
+        asked = request.method, request.url.path, getattr(request.state, "who", None)
+        level = logging.DEBUG if error.code in EXPECTED else logging.INFO
+        log.log(level, "%s %r of %s is refused: %s, %r", *asked, error.code, error.text)
         return _refused(error)
 
     @app.exception_handler(RequestValidationError)

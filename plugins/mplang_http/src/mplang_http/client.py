@@ -9,20 +9,20 @@ import queue
 import select
 import socket
 import ssl
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from urllib.parse import quote, urlencode
 
 import numpy as np
 
-from mplang_core.errors import AdmissionError, CommError, RunError
+from mplang_core.errors import AdmissionError, CommError, ConfigError, RunError
 from mplang_http.address import split_address
 from mplang_http.values import Buffer
 
 __all__ = ["LostWorkerError", "RefusedError", "WorkerClient"]
 
 LARGEST = 1 << 40
-PIECE = 8 << 20
+PIECE = 1 << 20
 IDEMPOTENT = ("GET", "PUT", "DELETE")
 
 
@@ -59,6 +59,11 @@ class WorkerClient:
         self.name = name
         self.address = address
         self._place = split_address(address)
+        if address.startswith("https:") and context is None:
+            raise ConfigError(
+                f"worker {name} at {address} wants certificates: the option tls, as certs/host "
+                "for the files that mplang keygen makes"
+            )
         self._context = context
         self._patience = patience
         self._free: queue.LifoQueue[http.client.HTTPConnection] = queue.LifoQueue()
@@ -71,6 +76,7 @@ class WorkerClient:
         body: Sequence[Buffer] = (),
         wait: float = 0.0,
         patience: float | None = None,
+        moved: Callable[[int], None] = lambda count: None,
         **query: Any,
     ) -> Any:
         """Make a request, and return its JSON.
@@ -80,7 +86,8 @@ class WorkerClient:
             *path: its parts.
             body: what is sent.
             wait: how many seconds the worker is to wait.
-            patience: in place of the client's.
+            patience: in place of the client's; each piece of a large body gets it anew.
+            moved: is told how many bytes of the body were sent.
             **query: as in a URL.
 
         Raises:
@@ -94,20 +101,27 @@ class WorkerClient:
         url = "/" + "/".join(quote(part, safe="") for part in path)
         url += f"?{urlencode(query)}" if query else ""
         patience = wait + (self._patience if patience is None else patience)
-        response, connection = self._respond(method, url, body, patience)
+        response, connection = self._respond(method, url, body, patience, moved)
         data = self._finish(response, connection)
         if response.status >= 300:
             raise self._refusal(response.status, data)
         return _read_json(data)
 
-    def fetch(self, *path: str) -> np.ndarray[Any, Any]:
-        """Get bytes, straight into the memory that they stay in."""
+    def fetch(
+        self,
+        *path: str,
+        most: int = LARGEST,
+        patience: float | None = None,
+        moved: Callable[[int], None] = lambda count: None,
+    ) -> np.ndarray[Any, Any]:
+        """Get bytes, ``most`` of them, straight into the memory that they stay in."""
         url = "/" + "/".join(quote(part, safe="") for part in path)
-        response, connection = self._respond("GET", url, (), self._patience)
+        patience = self._patience if patience is None else patience
+        response, connection = self._respond("GET", url, (), patience)
         if response.status != 200:
             raise self._refusal(response.status, self._finish(response, connection))
         size = int(response.headers.get("content-length", -1))
-        if not 0 <= size <= LARGEST:
+        if not 0 <= size <= most:
             connection.close()
             raise RefusedError(self.name, 200, "length", "a value without a length")
         data = np.empty(size, np.uint8)
@@ -118,6 +132,7 @@ class WorkerClient:
                 if not count:
                     raise ConnectionError("the value ended early")
                 view = view[count:]
+                moved(count)
         except (OSError, http.client.HTTPException) as error:
             raise self._gone(connection, error) from error
         self._finish(response, connection)
@@ -141,7 +156,12 @@ class WorkerClient:
         return RefusedError(self.name, status, str(told.get("code")), text)
 
     def _respond(
-        self, method: str, url: str, body: Sequence[Buffer], patience: float
+        self,
+        method: str,
+        url: str,
+        body: Sequence[Buffer],
+        patience: float,
+        moved: Callable[[int], None] = lambda count: None,
     ) -> tuple[http.client.HTTPResponse, http.client.HTTPConnection]:
         while True:
             connection, used = self._connection(patience)
@@ -152,8 +172,9 @@ class WorkerClient:
                 if url.endswith("/release"):
                     connection.putheader("Content-Type", "application/json")
                 connection.endheaders()
-                for part in body:
-                    connection.send(part)
+                for piece in _pieces(body):
+                    connection.send(piece)
+                    moved(len(piece))
                 return connection.getresponse(), connection
             except http.client.RemoteDisconnected as error:
                 if used and method in IDEMPOTENT:  # it was idle for too long
@@ -220,6 +241,13 @@ def _read_json(data: bytes) -> Any:
         return json.loads(data)
     except ValueError:
         return None
+
+
+def _pieces(body: Sequence[Buffer]) -> Iterator[Buffer]:
+    for part in body:
+        view = memoryview(part)
+        for begin in range(0, len(view), PIECE):
+            yield view[begin : begin + PIECE]
 
 
 def _stale(sock: socket.socket) -> bool:

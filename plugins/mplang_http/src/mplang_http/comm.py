@@ -7,9 +7,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from mplang_core.errors import AbortedError, CommError, WireError
+from mplang_core.errors import CommError, WireError
 from mplang_core.simp import CommunicatorBase
-from mplang_http.frames import Kind
 from mplang_http.links import Links
 from mplang_http.values import Packed, pack
 
@@ -68,13 +67,8 @@ class HttpCommunicator(CommunicatorBase):
             waiting = [name for name, rank in self.peers.items() if rank not in gone]
             self._links.leave(run, self.peers, waiting)
 
-    def send(self, to_rank: int, key: str, data: Any) -> None:
+    def _send(self, to_rank: int, key: str, data: Any) -> int:
         """Send a value, once the other party has begun the run."""
-        if not 0 <= to_rank < self.world_size:
-            raise CommError(f"there is no party {to_rank} among {self.world_size}")
-        if to_rank == self.rank:
-            self.deliver(self.rank, key, data)
-            return
         try:
             head, buffers = pack(data)
         except WireError as error:
@@ -84,7 +78,7 @@ class HttpCommunicator(CommunicatorBase):
         if link is None:
             raise CommError(f"party {self.rank} has lost its link to party {to_rank}")
         try:
-            link.send(key, head, buffers)
+            return link.send(key, head, buffers)
         except WireError as error:
             raise CommError(f"party {self.rank} cannot send it: {error}") from error
         except OSError as error:
@@ -111,7 +105,7 @@ class HttpCommunicator(CommunicatorBase):
     def abort(self, run: str, reason: str) -> None:
         """End all waiting in a run, at all parties."""
         self.stop(run, reason)
-        self._links.tell(self.peers, Kind.ABORT, run, reason)
+        self._links.abort(self.peers, run, reason)
 
     def _await_peer(self, rank: int, key: str) -> None:
         run = key.partition("/")[0]
@@ -119,10 +113,10 @@ class HttpCommunicator(CommunicatorBase):
         with self._arrived:
             while True:
                 found = self._run(key)
+                if found.failure is not None:
+                    raise found.failure()
                 if rank in self._gone[run]:
                     raise CommError(f"party {rank} is in no run {run!r} any more")
-                if found.failure is not None:
-                    raise AbortedError(f"party {self.rank} stopped: {found.failure}")
                 if rank in self._ready[run]:
                     return
                 left = deadline - time.monotonic()
@@ -161,4 +155,4 @@ class HttpCommunicator(CommunicatorBase):
         with self._arrived:
             done = rank in self._gone.get(run, ())
         if not done:
-            self.stop(run, f"the link to party {rank} ({peer}) was lost: {reason}")
+            self.lose(run, f"has lost its link to party {rank} ({peer}): {reason}")

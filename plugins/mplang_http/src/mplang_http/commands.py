@@ -1,131 +1,117 @@
-"""What the command line does: ``mplang worker``, ``up``, ``status`` and ``keygen``."""
+"""The commands that this package adds: ``mplang worker``, ``up``, ``status`` and ``keygen``."""
 
 from __future__ import annotations
 
 import json
-import logging
-import os
 import signal
 import sys
-import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
+import typer
 import yaml
 
 from mplang_core.device import ClusterSpec
-from mplang_core.errors import ConfigError, RunError
-from mplang_http.client import WorkerClient
+from mplang_core.errors import ConfigError
 from mplang_http.config import TlsFiles, WorkerConfig
-from mplang_http.tls import client_context
 
 __all__ = ["keygen", "status", "up", "worker"]
 
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+Tls = Annotated[
+    str | None, typer.Option(help="Your certificate: certs/host, as mplang keygen makes it.")
+]
 
-def worker(config: str | os.PathLike[str], *, ready: Callable[[str], None] = print) -> None:
-    """Run one party's worker until it is interrupted.
 
-    Args:
-        config: its configuration, a YAML file; see :class:`mplang_http.config.WorkerConfig`.
-        ready: is told of its address once it takes programs.
-
-    Raises:
-        ConfigError: the configuration is wrong, or it cannot listen there.
-    """
+def worker(
+    config: Annotated[str, typer.Option("--config", "-c", help="A YAML file; see the docs.")],
+    log_format: Annotated[
+        str | None, typer.Option(help="text or json, in place of the file's log_format.")
+    ] = None,
+    log_level: Annotated[
+        str | None, typer.Option(help="debug, info, warning or error, in place of the file's.")
+    ] = None,
+) -> None:
+    """Run one party's worker until it is interrupted."""
+    from mplang_http.logs import set_up
     from mplang_http.worker import run_worker
 
-    run_worker(WorkerConfig.from_yaml(config), ready=ready)
+    given = {"log_format": log_format, "log_level": log_level}
+    made = WorkerConfig.from_yaml(config, **{k: v for k, v in given.items() if v is not None})
+    set_up(made)
+    run_worker(made, ready=lambda at: typer.echo(f"worker {made.name} at {at}"))
 
 
 def up(
-    parties: int,
-    out: str | os.PathLike[str] = "cluster.yaml",
-    *,
-    tls: bool = False,
-    insecure: bool = False,
-    show: Callable[[list[dict[str, Any]]], None] = lambda rows: print(rows),
+    parties: Annotated[int, typer.Option("-n", "--parties", help="How many workers.")] = 3,
+    out: Annotated[
+        str, typer.Option("--out", "-o", help="The file that describes the cluster.")
+    ] = "cluster.yaml",
+    tls: Annotated[
+        str | None, typer.Option(help="A folder for certificates; without, there are none.")
+    ] = None,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="Let protocols run that are for debugging only.")
+    ] = False,
 ) -> None:
-    """Run a cluster on this machine until it is interrupted.
-
-    Args:
-        parties: how many workers.
-        out: the file to write its description to.
-        tls: whether they have certificates; the coordinator's stand beside ``out``.
-        insecure: whether protocols that are for debugging may run.
-        show: is given the rows of :func:`status` whenever they change.
-
-    Raises:
-        ConfigError: certificates are wanted, or the number is none.
-    """
+    """Run a cluster on this machine until it is interrupted, and show how it is."""
     from mplang_http.local import LocalCluster
 
     if parties < 1:
         raise ConfigError(f"a cluster has at least one worker, got {parties}")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    with LocalCluster(parties, tls=tls, insecure=insecure) as cluster:
+    with LocalCluster(parties, tls=tls or False, insecure=insecure) as cluster:
         nodes = [{"name": node.name, "address": node.address} for node in cluster.spec.nodes]
-        Path(out).write_text(yaml.safe_dump({"nodes": nodes}), encoding="utf-8")
-        rows: list[dict[str, Any]] = []
+        Path(out).write_text(yaml.safe_dump({"nodes": nodes}, sort_keys=False), encoding="utf-8")
+        mine = f" --option tls={tls}/host" if tls else ""
+        typer.echo(f"try: mplang run prog.py:fn --cluster {out}{mine}")
+        _show_until_interrupted(cluster.spec, cluster.tls)
+
+
+def _show_until_interrupted(cluster: ClusterSpec, tls: TlsFiles | None) -> None:
+    from rich.console import Console
+    from rich.live import Live
+
+    from mplang_http.status import look
+
+    console = Console()
+    with Live(console=console, auto_refresh=False) as live:
         while True:
-            found = status(cluster.spec, tls=cluster.tls)
-            if found != rows:
-                rows = found
-                show(rows)
             try:
+                live.update(look(cluster, tls), refresh=True)
                 time.sleep(1)
             except KeyboardInterrupt:
                 return
 
 
 def status(
-    cluster: ClusterSpec, *, tls: TlsFiles | None = None, patience: float = 3.0
-) -> list[dict[str, Any]]:
-    """Return a row per worker: its name, where it is, and how it is."""
-    context = client_context(tls, "http/1.1") if tls is not None else None
-    rows = []
-    for node in cluster.nodes:
-        client = WorkerClient(node.name, node.address, context, patience)
-        try:
-            health = client.ask("GET", "health")
-            state = "another worker" if health["name"] != node.name else health["state"]
-            row = {"state": state, "restarts": health["restarts"]}
-        except RunError as error:
-            row = {"state": "lost", "why": str(error)}
-        finally:
-            client.close()
-        rows.append({"name": node.name, "address": node.address, **row})
-    return rows
+    cluster: Annotated[str, typer.Option(help="A YAML file, as mplang up writes it.")],
+    tls: Tls = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show how the workers of a cluster are; exits with 1 if one does not answer."""
+    from rich.console import Console
+
+    from mplang_http.status import look
+
+    rows = look(ClusterSpec.from_yaml(cluster), tls)
+    if as_json:
+        typer.echo(json.dumps(rows, indent=2))
+    else:
+        Console().print(rows)
+    if any(row["state"] != "ready" for row in rows):
+        raise typer.Exit(1)
 
 
-def keygen(folder: str | os.PathLike[str], *names: str) -> dict[str, TlsFiles]:
-    """Make an authority and certificates for a test.
-
-    Args:
-        folder: where they are written.
-        *names: the parties and coordinators, one certificate each.
-    """
+def keygen(
+    folder: Annotated[str, typer.Argument(help="Where the PEM files are written.")],
+    names: Annotated[list[str], typer.Argument(help="Parties and coordinators, as alice bob.")],
+    days: Annotated[float, typer.Option(help="For how long they are good.")] = 30,
+) -> None:
+    """Make an authority and certificates, for a test."""
     from mplang_http.keygen import make_certificates
 
-    return make_certificates(Path(folder), names)
-
-
-def _tell(pipe: int) -> Callable[[str], None]:
-    def tell(address: str) -> None:
-        with open(pipe, "w") as out:
-            out.write(json.dumps({"address": address}) + "\n")
-
-    return tell
-
-
-def _end_with_parent() -> None:
-    while os.read(0, 1):
-        pass
-    os.kill(os.getpid(), signal.SIGTERM)
-
-
-if __name__ == "__main__":  # as a local cluster starts it: the configuration, a pipe to tell by
-    logging.basicConfig(level="WARNING", format="%(asctime)s %(name)s %(message)s")
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    worker(sys.argv[1], ready=_tell(int(sys.argv[2])))
+    made = make_certificates(Path(folder), names, days=days)
+    for name, files in made.items():
+        typer.echo(f"{name}: {files.cert} {files.key} {files.ca}")

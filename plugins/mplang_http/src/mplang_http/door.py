@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
 import socket
 import ssl
 import time
+from http import HTTPStatus
 from typing import Any
 
 import uvicorn
@@ -22,6 +24,7 @@ __all__ = ["Door"]
 
 GET_LINK = b"GET /link "
 PEEK = 32 << 10
+AHEAD = 1 << 20  # bytes of a body that are read before they are asked for
 IDLE = 75  # seconds that a connection is kept without a request
 log = logging.getLogger("mplang.http.front")
 
@@ -130,23 +133,30 @@ async def _readable(sock: socket.socket) -> None:
 
 
 class _Guarded(HttpToolsProtocol):
-    """HTTP with limits on the head, and with the one who asks in the state of a request."""
+    """HTTP with limits on the head, and with the one who asks in the state of a request.
+
+    Whatever the client does, a timer runs unless a request is being answered: for the head,
+    for the rest of a body that nobody wants, for the next request, for a response to be read.
+    """
 
     def __init__(self, config: uvicorn.Config, state: ServerState, worker: WorkerConfig) -> None:
         super().__init__(config, state, {})
         self._worker = worker
         self._head: int | None = 0  # bytes so far; None once it is complete
+        self._whole = False  # whether all of the last request has come
         self._timer: asyncio.TimerHandle | None = None
+        self._stalled: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         encrypted = transport.get_extra_info("ssl_object")
         who = common_name(encrypted.getpeercert()) if encrypted is not None else "local"
         self.app_state = {"who": who}
-        self._wait()
+        self._wait(self._worker.timeouts.head)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop()
+        self._read_on()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -154,25 +164,72 @@ class _Guarded(HttpToolsProtocol):
             self._head += len(data)
         super().data_received(data)
         if self._head is not None and self._head > self._worker.limits.head:
-            self.transport.close()
+            self._refuse(431, "head", "the head is too large")
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
         if self._head is None:
             self._head = 0
-            self._wait()
+            self._wait(self._worker.timeouts.head)
 
     def on_headers_complete(self) -> None:
         size = sum(len(name) + len(value) for name, value in self.headers) + len(self.url)
         if size > self._worker.limits.head:
-            raise ValueError("the head is too large")  # which is answered by 400
-        self._head = None
+            self._refuse(431, "head", "the head is too large")
+            raise ValueError("the head is too large")
+        self._head, self._whole = None, False
         self._stop()
         super().on_headers_complete()
 
-    def _wait(self) -> None:
+    def on_body(self, body: bytes) -> None:
+        super().on_body(body)
+        if len(self.cycle.body) < AHEAD:
+            self.flow.resume_reading()  # uvicorn stops at 64 KiB, which halves the speed
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        self._whole = True
+        if self.cycle.response_complete:
+            self._wait(IDLE)
+
+    def on_response_complete(self) -> None:
+        more = bool(self.pipeline)
+        super().on_response_complete()
+        if not more and self._head is None:
+            self._wait(IDLE if self._whole else self._worker.timeouts.body)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._stalled = self.loop.call_later(self._worker.timeouts.body, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        self._read_on()
+        super().resume_writing()
+
+    def _unsupported_upgrade_warning(self) -> None:
+        pass  # it is answered as if it had not asked
+
+    def send_400_response(self, msg: str) -> None:
+        self._refuse(400, "damaged", msg)
+
+    def _refuse(self, status: int, code: str, text: str) -> None:
+        """Answer what never becomes a request, and close."""
+        if self.transport.is_closing():
+            return
+        content = json.dumps({"error": {"code": code, "text": text}}).encode()
+        head = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\nConnection: close\r\n"
+        head += f"Content-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n"
+        self.transport.write(head.encode() + content)
+        self.transport.close()
+
+    def _read_on(self) -> None:
+        if self._stalled is not None:
+            self._stalled.cancel()
+            self._stalled = None
+
+    def _wait(self, seconds: float) -> None:
         self._stop()
-        self._timer = self.loop.call_later(self._worker.timeouts.head, self.transport.close)
+        self._timer = self.loop.call_later(seconds, self.transport.close)
 
     def _stop(self) -> None:
         if self._timer is not None:

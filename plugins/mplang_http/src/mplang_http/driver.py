@@ -6,35 +6,45 @@ import concurrent.futures
 import contextlib
 import hashlib
 import json
+import math
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import msgspec
 import numpy as np
 
+from mplang_core.alike import differences
 from mplang_core.device import ClusterSpec
-from mplang_core.errors import AbortedError, ConfigError, RunError
+from mplang_core.errors import AbortedError, CommError, ConfigError, PartyError, RunError, WireError
 from mplang_core.ir import Program
 from mplang_core.ir.wire import to_bytes
-from mplang_core.simp import HostVar, SimpHost
+from mplang_core.mask import Mask
+from mplang_core.runtime import Recorder, now
+from mplang_core.simp import HostVar, PartyState, SimpHost
 from mplang_core.simp.host import Mode
 from mplang_core.types import BaseType, MPType, TensorType, array_of, frozen
+from mplang_http.bars import Bars
 from mplang_http.client import LostWorkerError, RefusedError, WorkerClient
 from mplang_http.config import TlsFiles
+from mplang_http.endings import await_cause, outcome_of, places, reason_of
 from mplang_http.facts import versions
 from mplang_http.refusal import error_from
 from mplang_http.requests import Given, JobRequest
+from mplang_http.spans import MAX_SPANS, read_spans
 from mplang_http.tls import client_context
 from mplang_http.values import frame_head, joined, pack, split_frame
+from mplang_http.watching import Watch, shift_between
 
 __all__ = ["SimpHttpDriver"]
 
 POLL = 1.0  # seconds that a worker waits for the end of a job before it says that it goes on
 TICK = 1.0  # seconds between looks at what is to be released
+START = 30.0  # seconds that a worker gets to tell of itself, and to link to the others
+COPIED = 100e6  # bytes a second that a worker makes ready at least, before the first one comes
 SMALL = 16 << 10  # bytes up to which a literal goes along with a job
 
 
@@ -74,9 +84,12 @@ class SimpHttpDriver(SimpHost):
         cluster_spec: the parties; each node has an address, unless ``addresses`` gives them.
         addresses: where the workers are, by rank.
         mode: see :class:`mplang_core.simp.SimpHost`.
-        tls: this coordinator's certificate, key and authority.
+        tls: this coordinator's certificate, key and authority; ``"certs/host"`` stands for
+            the files that mplang keygen makes.
         timeout: how many seconds a party waits for a message; the workers' limit by default.
         patience: how many seconds a worker may go without a sign of life before it is lost.
+        progress: whether bars show values that take long to put or fetch; ``None`` for where
+            the error output is a terminal.
 
     Raises:
         ConfigError: a node has no address, or ``tls`` is missing.
@@ -94,18 +107,21 @@ class SimpHttpDriver(SimpHost):
         *,
         addresses: Sequence[str] | None = None,
         mode: Mode = "launch",
-        tls: TlsFiles | Mapping[str, str] | None = None,
+        tls: TlsFiles | Mapping[str, str] | str | None = None,
         timeout: float | None = None,
         patience: float = 3.0,
+        progress: bool | None = None,
     ) -> None:
         super().__init__(cluster_spec, mode)
         self._party = _parties(cluster_spec, addresses)
-        files = TlsFiles(**tls) if isinstance(tls, Mapping) else tls
+        files = TlsFiles.of(tls)
         context = client_context(files, "http/1.1") if files is not None else None
         self._clients = [
             WorkerClient(name, address, context, patience) for name, address in self._party
         ]
         self._timeout = timeout
+        self._patience = patience
+        self._bars = Bars(progress)
         self._generation = 0
         self._opened = False
         self._closed = False
@@ -115,6 +131,8 @@ class SimpHttpDriver(SimpHost):
         self._programs = weakref.WeakKeyDictionary()
         self._literals = 0
         self._cancelled: set[str] = set()
+        self._watch = Watch(self.world_size)
+        self._going: tuple[str, dict[int, Future[list[Any]]]] | None = None  # a run, by rank
         self._keeper = _Keeper(self.session, self._clients, self._dropped)
         weakref.finalize(self, self._keeper.stop)
         try:
@@ -126,7 +144,16 @@ class SimpHttpDriver(SimpHost):
     # -- the session
 
     def _open(self) -> None:
-        """Open the session at all workers, or begin a new generation of it."""
+        """Open the session at all workers, or begin a new generation of it.
+
+        Raises:
+            PartyError: a worker is not there, or refuses.
+            ConfigError: they do not fit together; with a table.
+        """
+        told = self._from_all(self._facts)
+        table = differences({"coordinator": versions()} | {f["name"]: f["alike"] for f in told})
+        if table:
+            raise ConfigError(f"the parties do not fit together; make these the same:\n{table}")
         request = {
             "parties": [{"name": name, "address": address} for name, address in self._party],
             "generation": self._generation,
@@ -137,59 +164,109 @@ class SimpHttpDriver(SimpHost):
         def open_at(rank: int) -> None:
             body = json.dumps({**request, "rank": rank}).encode()
             path = ("v1", "sessions", self.session)
-            self._clients[rank].ask("PUT", *path, body=[body], patience=30.0)
+            self._clients[rank].ask("PUT", *path, body=[body], patience=START)
 
-        failures = self._everywhere(open_at)
-        if failures:
-            raise self._explain(failures)
+        self._from_all(open_at)
         self._opened = True
 
-    def _everywhere(self, act: Callable[[int], object]) -> list[tuple[int, BaseException]]:
-        """Do something for all workers at once; return what failed."""
+    def _facts(self, rank: int) -> Any:
+        self._clients[rank].ask("GET", "health")  # by the front, which answers at once
+        return self._clients[rank].ask("GET", "facts", patience=START)
+
+    def _from_all(self, act: Callable[[int], Any]) -> list[Any]:
+        """Ask all workers at once; those that fail first are what is raised."""
         futures = [self._keeper.pool.submit(act, rank) for rank in range(self.world_size)]
-        concurrent.futures.wait(futures)
-        failures = ((rank, future.exception()) for rank, future in enumerate(futures))
-        return [(rank, error) for rank, error in failures if error is not None]
+        concurrent.futures.wait(futures, return_when=concurrent.futures.FIRST_EXCEPTION)
+        ended = [(rank, future) for rank, future in enumerate(futures) if future.done()]
+        failures = [(rank, e) for rank, future in ended if (e := future.exception()) is not None]
+        if failures:
+            raise self._explain(failures)
+        return [future.result() for future in futures]
 
     def submit(self, program: Program, args: Sequence[HostVar]) -> list[HostVar]:
         """Run a program; runs of other threads wait, so that none begins amid a failure."""
+        with self._in_session():
+            try:
+                return super().submit(program, args)
+            except BaseException:
+                self._abandon("the host was interrupted")
+                raise
+
+    @contextlib.contextmanager
+    def _in_session(self) -> Iterator[None]:
+        """Have this thread alone use the session, which is open."""
         with self._one_run:
             if self._closed:
                 raise RunError("this host is closed")
             if not self._opened:
                 self._open()
-            return super().submit(program, args)
+            yield
 
     # -- running
+
+    def _begin(self, run: str) -> None:
+        self._going = run, {}
 
     def _submit(
         self, rank: int, run: str, program: Program, inputs: Sequence[Any]
     ) -> Future[list[Any]]:
-        return self._keeper.pool.submit(self._run, rank, run, program, inputs)
+        assert self._going is not None
+        recorder = self._recorder(rank, run)
+        future = self._keeper.pool.submit(self._run, rank, run, program, inputs, recorder)
+        self._going[1][rank] = future
+        return future
 
-    def _run(self, rank: int, run: str, program: Program, inputs: Sequence[Any]) -> list[Any]:
+    def _run(
+        self,
+        rank: int,
+        run: str,
+        program: Program,
+        inputs: Sequence[Any],
+        recorder: Recorder | None,
+    ) -> list[Any]:
         client = self._clients[rank]
         path = ("v1", "sessions", self.session, "jobs")
         name, data = self._bytes(program)
         request = JobRequest(
             run, name, self._generation, [self._given(rank, x) for x in inputs],
-            _drain(self._dropped[rank]),
+            _drain(self._dropped[rank]), recorder is not None,
         )  # fmt: skip
         body = [msgspec.msgpack.encode(request)]
+        sent = now()
         try:
             status = client.ask("POST", *path, body=body, wait=POLL, run=run)
         except RefusedError as refused:
             if refused.code != "unknown-program":
                 raise
             client.ask("PUT", "v1", "programs", name, body=[data], patience=60.0)
+            sent = now()
             status = client.ask("POST", *path, body=body, wait=POLL, run=run)
+        self._watch.note(rank, status)
         while status["state"] in ("queued", "running"):
             if run in self._cancelled:
                 raise AbortedError(f"party {rank} did not end in time")
             status = client.ask("GET", *path, run, wait=POLL)
+            self._watch.note(rank, status)
+        if recorder is not None:
+            self._take_spans(rank, recorder, status, sent)
         if status["state"] != "done":
             raise error_from(status["error"])
         return self._results(rank, run, program, status["held"])
+
+    def _take_spans(
+        self, rank: int, recorder: Recorder, status: Mapping[str, Any], sent: float
+    ) -> None:
+        """Get what a worker noted of a run, unless it is lost."""
+        heard = now()
+        path = ("v1", "sessions", self.session, "jobs", recorder.run, "spans")
+        with contextlib.suppress(RunError, WireError):
+            found = read_spans(self._clients[rank].fetch(*path, most=MAX_SPANS).data)
+            shift = shift_between(sent, status["begun"], status["now"], heard)
+            recorder.take(found.spans, found.dropped, shift)
+
+    def progress(self) -> list[PartyState]:
+        """Return what each worker does, as it said within the last second."""
+        return list(self._watch.states)
 
     def _results(
         self, rank: int, run: str, program: Program, held: Sequence[bool]
@@ -226,68 +303,84 @@ class SimpHttpDriver(SimpHost):
         self._literals += 1
         name = f"put.{rank}.{self._literals}.{id(array):x}"
         path = ("v1", "sessions", self.session, "values", name)
-        self._clients[rank].ask("PUT", *path, body=[frame_head(head), *buffers], patience=60.0)
+        with self._bars.of(f"put to {self._party[rank][0]}", array.nbytes) as moved:
+            self._clients[rank].ask(
+                "PUT", *path, body=[frame_head(head), *buffers], patience=60.0, moved=moved
+            )
         return Ref(name, TensorType.of(array), self._dropped[rank])
 
     def _collect(
         self, run: str, futures: Sequence[Future[list[Any]]]
     ) -> list[list[Any] | BaseException]:
-        try:
-            concurrent.futures.wait(futures, return_when=concurrent.futures.FIRST_EXCEPTION)
-        except BaseException:
-            self._abandon(run, futures, "the host was interrupted")
-            raise
+        concurrent.futures.wait(futures, return_when=concurrent.futures.FIRST_EXCEPTION)
         if any(future.done() and future.exception() for future in futures):
-            self._abandon(run, futures, self._reason(futures))
-        return [_outcome(future) for future in futures]
+            await_cause(futures)
+            assert self._going is not None
+            self._abandon(reason_of(self._going[1]))
+        self._going = None
+        return [outcome_of(future) for future in futures]
 
-    def _reason(self, futures: Sequence[Future[list[Any]]]) -> str:
-        for rank, future in enumerate(futures):
-            error = future.exception() if future.done() else None
-            if isinstance(error, LostWorkerError):
-                return f"party {rank} was lost"
-            if error is not None and not isinstance(error, AbortedError):
-                return f"party {rank} failed in {getattr(error, 'op', None)}"
-        return "another party failed"
-
-    def _abandon(self, run: str, futures: Sequence[Future[list[Any]]], reason: str) -> None:
-        """End a run everywhere, and begin the next one with new links among engines."""
-        path = ("v1", "sessions", self.session, "jobs", run)
-
-        def cancel(rank: int) -> None:
-            future = futures[rank]
-            if not (future.done() and isinstance(future.exception(), LostWorkerError)):
-                self._clients[rank].ask("DELETE", *path, reason=reason)
-
-        self._cancelled.add(run)
-        self._everywhere(cancel)
-        concurrent.futures.wait(futures, timeout=2 * POLL)
-        self._cancelled.discard(run)
+    def _abandon(self, reason: str) -> None:
+        """End what goes on everywhere, and begin the next run with new links among engines."""
+        if self._going is None:
+            return
+        run, futures = self._going
         self._generation += 1
         self._opened = False
+        path = ("v1", "sessions", self.session, "jobs", run)
+
+        def cancel(client: WorkerClient) -> None:
+            with contextlib.suppress(RunError):
+                client.ask("DELETE", *path, reason=reason)
+
+        lost = {
+            rank
+            for rank, future in futures.items()
+            if future.done() and isinstance(future.exception(), LostWorkerError)
+        }
+        told = [
+            self._keeper.pool.submit(cancel, client)
+            for rank, client in enumerate(self._clients)
+            if rank not in lost
+        ]
+        waited: list[Future[Any]] = [*told, *futures.values()]
+        if concurrent.futures.wait(waited, timeout=2 * POLL).not_done:
+            self._cancelled.add(run)  # so that who still asks for it gives up
+        self._going = None
 
     def _explain(self, failures: list[tuple[int, BaseException]]) -> BaseException:
-        """Say also where the others were when a worker was lost."""
-        lost = next((e for _, e in failures if isinstance(e, LostWorkerError)), None)
-        if lost is not None:
-            for rank, error in failures:
-                op, where = getattr(error, "op", None), getattr(error, "location", None)
-                if op is not None and not isinstance(error, LostWorkerError):
-                    at = f" at {where}" if where else ""
-                    lost.args = (f"{lost}; party {rank} was in {op}{at} then",)
-                    break
-        return super()._explain(failures)
+        """Say also where the others were when a worker was lost, or came too late."""
+        failure = super()._explain(failures)
+        if not isinstance(failure, PartyError):
+            return failure
+        cause = next(error for rank, error in failures if rank == failure.rank)
+        if failure.op is None or isinstance(cause, CommError):
+            failure.args = ("; ".join([str(failure), *places(failures, failure.rank)]),)
+        return failure
 
     # -- values
 
-    def lift(self, literal: Any) -> HostVar:
-        """Give a literal to all parties, when they first use it."""
-        return HostVar([Literal(frozen(array_of(literal)))] * self.world_size)
+    def lift(self, literal: Any, parties: Mask | None = None) -> HostVar:
+        """Give a literal to parties at once, or to all of them when they first use it."""
+        array = frozen(array_of(literal))
+        if parties is None or array.nbytes <= SMALL:
+            held: list[Any] = [Literal(array)] * self.world_size
+        else:
+            with self._in_session():
+                held = self._from_all(
+                    lambda rank: self._put(rank, array) if rank in parties else None
+                )
+        ranks = range(self.world_size)
+        return HostVar([held[r] if parties is None or r in parties else None for r in ranks])
 
     def _fetch(self, rank: int, value: Any) -> Any:
         if isinstance(value, Literal):
             return value.array
-        data = self._clients[rank].fetch("v1", "sessions", self.session, "values", value.name)
+        path = ("v1", "sessions", self.session, "values", value.name)
+        size = _size(value.kind)
+        patience = self._patience + (START if size is None else size / COPIED)
+        with self._bars.of(f"fetch from {self._party[rank][0]}", size) as moved:
+            data = self._clients[rank].fetch(*path, patience=patience, moved=moved)
         return split_frame(data.data).value(value.kind)
 
     def close(self) -> None:
@@ -372,7 +465,8 @@ def _drain(names: deque[str], most: int = 1000) -> list[str]:
     return found
 
 
-def _outcome(future: Future[list[Any]]) -> list[Any] | BaseException:
-    if not future.done():
-        return AbortedError("it did not end in time")
-    return future.exception() or future.result()
+def _size(kind: BaseType) -> int | None:
+    """Return how many bytes the values of a type have, if that is known."""
+    if not isinstance(kind, TensorType):
+        return None
+    return math.prod(kind.shape) * kind.dtype.numpy.itemsize

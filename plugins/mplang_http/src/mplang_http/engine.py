@@ -23,18 +23,22 @@ from typing import Any
 
 import mplang_core  # noqa: F401  (so that plugins are found by name)
 from mplang_core.errors import CommError
+from mplang_core.runtime import type_of
 from mplang_core.types import Form
 from mplang_http import ipc
 from mplang_http.comm import HttpCommunicator
 from mplang_http.config import WorkerConfig
 from mplang_http.facts import facts
 from mplang_http.handshake import Handshake
+from mplang_http.job import Job
 from mplang_http.links import Links
+from mplang_http.logs import about, set_up
 from mplang_http.programs import Programs
 from mplang_http.refusal import Refusal
-from mplang_http.requests import JobRequest, SessionRequest
-from mplang_http.session import Job, Session, Stored
-from mplang_http.values import Buffer, frame_head, pack_as, split_frame, type_of
+from mplang_http.requests import JobRequest, SessionRequest, read_names
+from mplang_http.session import Session, Stored
+from mplang_http.spans import write_spans
+from mplang_http.values import Buffer, frame_head, pack_as, read_plain
 
 __all__ = ["Engine"]
 
@@ -62,11 +66,13 @@ class Engine:
             self._handshake.dial,
             largest=config.limits.value,
             most=config.limits.links,
+            waiting=config.limits.waiting,
         )
         self._programs = Programs(config)
         self._sessions: dict[tuple[str, str], Session] = {}
         self._lock = threading.Lock()
         self._pool = ThreadPoolExecutor(8, thread_name_prefix="mplang-request")
+        self._opening = ThreadPoolExecutor(8, thread_name_prefix="mplang-open")  # who waits long
         self._quick: dict[str, Callable[..., Any]] = {
             "submit": self.submit,
             "status": self.status,
@@ -81,6 +87,7 @@ class Engine:
             "close": self.close,
             "put": self.put,
             "get": self.get,
+            "spans": self.spans,
         }
 
     def serve(self) -> None:
@@ -97,7 +104,8 @@ class Engine:
             elif method in self._quick:
                 self._answer(self._quick[method], message, file)
             else:
-                self._pool.submit(self._answer, self._slow[method], message, file)
+                pool = self._opening if method == "open" else self._pool
+                pool.submit(self._answer, self._slow[method], message, file)
 
     def _answer(
         self, method: Callable[..., Any], message: dict[str, Any], file: int | None
@@ -162,8 +170,13 @@ class Engine:
         if found.comm.names != tuple(names) or found.comm.rank != request.rank:
             raise Refusal(409, "taken", "this session has other parties")
         found.seen = time.monotonic()
-        for party in request.parties:
-            self._links.connect(party.name, party.address, self._config.timeouts.connect)
+        try:
+            for party in request.parties:
+                self._links.connect(party.name, party.address, self._config.timeouts.connect)
+        except BaseException:
+            if found.generation < 0:  # it never was open
+                self.close(who, b"", session=session)
+            raise
         found.renew(request.generation)
         return {"generation": found.generation, "lease": self._config.timeouts.lease}
 
@@ -176,11 +189,14 @@ class Engine:
         made = Session(
             name,
             HttpCommunicator(request.rank, names, self._links, timeout),
+            owner=who,
             insecure=self._config.insecure,
-            keep=self._config.limits.jobs,
+            limits=self._config.limits,
             ended=lambda job: self._ended(who, name, job),
         )
         self._sessions[who, name] = made
+        with about(name):
+            log.info("a session of %s is open, as party %d of %d", who, request.rank, len(names))
         return made
 
     def _ended(self, who: str, session: str, job: Job) -> None:
@@ -191,7 +207,10 @@ class Engine:
         found = self._sessions.get((who, name))
         if found is None:
             raise Refusal(
-                404, "unknown-session", f"no session {name[:100]!r} of yours is open here"
+                404,
+                "unknown-session",
+                f"no session {name[:100]!r} of yours is open here: it "
+                "ended, or this worker's engine was started again; what it held is lost",
             )
         found.seen = time.monotonic()
         return found
@@ -201,6 +220,8 @@ class Engine:
         found = self._sessions.pop((who, session), None)
         if found is not None:
             found.close("the coordinator ended the session")
+            with about(session):
+                log.info("the session of %s is closed", who)
 
     def submit(self, who: str, body: Buffer, *, session: str, run: str) -> dict[str, Any]:
         """Queue a run of a program."""
@@ -215,7 +236,7 @@ class Engine:
         program = self._programs.get(request.program)
         inputs = [given.read(found) for given in request.inputs]
         found.release(request.release)
-        return found.submit(request.run, program, inputs).status()
+        return found.submit(request.run, program, inputs, record=request.record).status()
 
     def status(self, who: str, body: Buffer, *, session: str, run: str) -> dict[str, Any]:
         """Tell of a job."""
@@ -232,14 +253,14 @@ class Engine:
         """End a job."""
         return self._session(who, session).cancel(run, reason).status()
 
-    def release(self, who: str, body: Buffer, *, session: str, names: list[str]) -> dict[str, Any]:
+    def release(self, who: str, body: Buffer, *, session: str) -> dict[str, Any]:
         """Let go of values; none just keeps the session alive."""
-        return {"released": self._session(who, session).release(names)}
+        return {"released": self._session(who, session).release(read_names(body))}
 
     def put(self, who: str, body: Buffer, *, session: str, name: str) -> dict[str, Any]:
         """Keep a value of the coordinator's."""
         found = self._session(who, session)
-        value = split_frame(body).value()
+        value = read_plain(body)
         kind = type_of(value)
         found.put(name, Stored(kind, value))
         return {"type": str(kind)}
@@ -254,6 +275,13 @@ class Engine:
         head, buffers = pack_as(stored.kind, stored.value)
         return _File(ipc.write_file([frame_head(head), *buffers]))
 
+    def spans(self, who: str, body: Buffer, *, session: str, run: str) -> Any:
+        """Give the spans of a job that was recorded."""
+        recorder = self._session(who, session).job(run).recorder
+        if recorder is None:
+            raise Refusal(404, "not-recorded", "this job was not recorded, or another one since")
+        return _File(ipc.write_file([write_spans(recorder)]))
+
     # -- leases
 
     def _watch_leases(self) -> None:
@@ -262,7 +290,8 @@ class Engine:
             time.sleep(min(1.0, lease / 4))
             for key, session in list(self._sessions.items()):
                 if time.monotonic() - session.seen > lease:
-                    log.warning("session %s: its coordinator was not heard of", session.name)
+                    with about(session.name):
+                        log.warning("nothing was heard of the coordinator for %g s", lease)
                     self._sessions.pop(key, None)
                     session.close(f"nothing was heard of the coordinator for {lease:g} s")
 
@@ -284,8 +313,8 @@ def main() -> None:
     faulthandler.enable()  # so that the log tells what a kernel that crashed was doing
     try:
         message, _ = ipc.receive(sock)
-        logging.basicConfig(level=message["log"], format="%(asctime)s %(name)s %(message)s")
         config = WorkerConfig(**message["config"])
+        set_up(config)
         for module in config.imports:
             importlib.import_module(module)
         Engine(config, sock).serve()

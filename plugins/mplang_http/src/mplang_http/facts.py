@@ -12,15 +12,12 @@ from mplang_core.plugins import plugin_manager
 from mplang_http.config import WorkerConfig
 from mplang_http.handshake import UPGRADE
 
-__all__ = ["TOGETHER", "facts", "versions"]
-
-TOGETHER = ("mplang-core", "mplang-http", "wire", "link", "jax", "spu")
-"""What has to be the same at all parties, where it is installed."""
+__all__ = ["facts", "versions"]
 
 
 def versions() -> dict[str, str]:
     """Return the versions of what parties have to have in common; imports nothing of it."""
-    found = {"wire": str(WIRE_VERSION), "link": UPGRADE, "python": platform.python_version()}
+    found = {"wire": str(WIRE_VERSION), "link": UPGRADE}
     for name in ("mplang-core", "mplang-http", "jax", "spu"):
         try:
             found[name] = version(name)
@@ -33,7 +30,8 @@ def facts(config: WorkerConfig) -> dict[str, Any]:
     """Return what a worker tells of itself."""
     return {
         "name": config.name,
-        "versions": versions(),
+        "python": platform.python_version(),
+        "alike": versions() | plugin_manager.settings(),
         "plugins": [
             {
                 "name": record.name,

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import re
 import socket
 import ssl
+import time
 
 from mplang_core.errors import CommError
 from mplang_http.address import split_address
@@ -16,6 +19,7 @@ __all__ = ["Handshake"]
 
 MAX_HEAD = 4096
 UPGRADE = "mplang-link/1"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 
 
 class Handshake:
@@ -28,6 +32,7 @@ class Handshake:
     def __init__(self, config: WorkerConfig) -> None:
         self._name = config.name
         self._peers = config.peers
+        self._coordinators = config.coordinators
         self._timeouts = config.timeouts
         self._server = self._client = None
         if config.tls is not None:
@@ -40,10 +45,18 @@ class Handshake:
         Raises:
             OSError: it is not there, is another one, or refuses.
         """
+        try:
+            return self._dial(peer, address)
+        except ValueError as error:  # as for a host with two dots in a row
+            raise CommError(f"no link to worker {peer} at {address}: {error}") from None
+
+    def _dial(self, peer: str, address: str) -> Pipe:
         sock = socket.create_connection(split_address(address), self._timeouts.connect)
         try:
             if self._client is not None:
                 sock = self._client.wrap_socket(sock, server_hostname=peer)
+                if common_name(sock.getpeercert()) != peer:
+                    raise CommError(f"the certificate at {address} is of another worker")
             _send(
                 sock,
                 "GET /link HTTP/1.1",
@@ -53,7 +66,7 @@ class Handshake:
                 X_Mplang_From=self._name,
                 X_Mplang_To=peer,
             )
-            status, _ = _receive(sock)
+            status, _ = _receive(sock, self._timeouts.connect)
             if " 101 " not in f"{status} ":
                 raise CommError(f"worker {peer} refuses a link: {status[9:80]}")
             return self._pipe(sock)
@@ -71,12 +84,12 @@ class Handshake:
             sock.settimeout(self._timeouts.connect)
             if self._server is not None:
                 sock = self._server.wrap_socket(sock, server_side=True)
-            status, fields = _receive(sock)
+            status, fields = _receive(sock, self._timeouts.connect)
             peer = self._who(sock, fields)
             refused = self._refuses(peer, status, fields)
             if refused:
                 with contextlib.suppress(OSError):
-                    _send(sock, f"HTTP/1.1 {refused}", Connection="close")
+                    _refuse(sock, refused)
                 raise CommError(f"a link of {peer!r} was refused: {refused}")
             _send(sock, "HTTP/1.1 101 Switching Protocols", Connection="Upgrade", Upgrade=UPGRADE)
             return self._pipe(sock), peer
@@ -95,8 +108,14 @@ class Handshake:
             return f"426 Upgrade to {UPGRADE}"
         if fields.get("x-mplang-to") != self._name:
             return f"421 This is {self._name}"
-        if not peer or (self._peers is not None and peer not in self._peers):
+        if fields.get("x-mplang-from") != peer:
+            return "403 The certificate is of another"
+        if not _NAME.fullmatch(peer):
+            return "403 No name of a worker"
+        if self._peers is not None and peer not in self._peers:
             return "403 Not among the peers"
+        if self._peers is None and peer in self._coordinators:
+            return "403 A coordinator is no worker"
         if peer >= self._name:
             return "409 The worker whose name comes first connects"
         return None
@@ -113,10 +132,24 @@ def _send(sock: socket.socket, first: str, **fields: str) -> None:
     sock.sendall("\r\n".join([*lines, "", ""]).encode("ascii"))
 
 
-def _receive(sock: socket.socket) -> tuple[str, dict[str, str]]:
+def _refuse(sock: socket.socket, status: str) -> None:
+    text = json.dumps({"error": {"code": "link", "text": status[4:]}})
+    _send(
+        sock,
+        f"HTTP/1.1 {status}",
+        Connection="close",
+        Upgrade=UPGRADE,
+        Content_Type="application/json",
+        Content_Length=str(len(text)),
+    )
+    sock.sendall(text.encode())
+
+
+def _receive(sock: socket.socket, timeout: float) -> tuple[str, dict[str, str]]:
     """Read a head, and not a byte more: what comes next are frames."""
-    data = bytearray()
+    data, deadline = bytearray(), time.monotonic() + timeout
     while not data.endswith(b"\r\n\r\n"):
+        sock.settimeout(max(0.001, deadline - time.monotonic()))
         byte = sock.recv(1)
         if not byte or len(data) >= MAX_HEAD:
             raise CommError("the other end is no worker")

@@ -1,7 +1,8 @@
 """Packets between the front and the engine of a worker: a small message, and perhaps a file.
 
 What is large goes in a file in memory, which both sides map; nothing is copied for it. A
-connection that is to become a link goes the same way.
+connection that is to become a link goes the same way, and so does a message that is too large
+for a packet: an empty message stands for one in the first file.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from mplang_http.values import Buffer
 __all__ = ["INLINE", "Body", "channel", "read_file", "receive", "send", "write_file"]
 
 INLINE = 32 << 10  # bytes up to which a body stands in the packet
-PACKET = 160 << 10
+PACKET = 160 << 10  # bytes; the kernel takes no larger ones
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(dict[str, Any])
+_SPILLED = _encoder.encode({})
 
 Message = dict[str, Any]
 Body = int | bytes | None
@@ -38,10 +40,18 @@ def send(sock: socket.socket, message: Message, file: int | None = None) -> None
     """Send a packet.
 
     Raises:
-        OSError: the other side has gone; or the packet is too large, which is a mistake here.
+        OSError: the other side has gone.
     """
     data = _encoder.encode(message)
-    socket.send_fds(sock, [data], [] if file is None else [file])
+    files = [] if file is None else [file]
+    if len(data) <= PACKET:
+        socket.send_fds(sock, [data], files)
+        return
+    spilled = write_file([data])
+    try:
+        socket.send_fds(sock, [_SPILLED], [spilled, *files])
+    finally:
+        os.close(spilled)
 
 
 def receive(sock: socket.socket) -> tuple[Message, int | None]:
@@ -53,9 +63,12 @@ def receive(sock: socket.socket) -> tuple[Message, int | None]:
     data, files, _, _ = socket.recv_fds(sock, PACKET, 4)
     if not data:
         raise EOFError("the other side has gone")
+    message: Buffer = data
+    if data == _SPILLED:
+        message = read_file(files.pop(0))
     for extra in files[1:]:
         os.close(extra)
-    return _decoder.decode(data), files[0] if files else None
+    return _decoder.decode(message), files[0] if files else None
 
 
 def write_file(parts: Iterable[Buffer]) -> int:

@@ -19,7 +19,9 @@ from mplang_http.values import MAX_HEAD, Buffer, Packed, read_head
 __all__ = ["Link", "Switch"]
 
 MAX_RUNS = 10_000  # that a peer may have opened at once
+MAX_RUN = 1024  # characters of the name of one
 MAX_STREAMS = 256  # large messages that come in at once
+EACH = 1024  # bytes that a message takes beside its own
 SMALL = 64 << 10  # bytes up to which a body is copied rather than awaited in place
 log = logging.getLogger("mplang.http.link")
 
@@ -54,22 +56,21 @@ class Link:
         peer: the worker at its other end, by name.
         switch: who is told of what comes.
         largest: how many bytes a message has at most.
+        waiting: how many bytes of messages, which nobody has asked for, are kept at most.
 
     Attributes:
         peer: the worker at its other end.
         runs: the runs that the peer is in.
-        sent: how many bytes were sent, and in how many messages.
-        received: likewise.
     """
 
-    def __init__(self, pipe: Pipe, peer: str, switch: Switch, largest: int) -> None:
+    def __init__(self, pipe: Pipe, peer: str, switch: Switch, largest: int, waiting: int) -> None:
         self.peer = peer
         self.runs: set[str] = set()
-        self.sent = [0, 0]
-        self.received = [0, 0]
         self._pipe = pipe
         self._switch = switch
         self._largest = largest
+        self._room = waiting
+        self._counting = threading.RLock()  # a value may be dropped while another is counted
         self._reader = Reader(pipe)
         self._writing = threading.Lock()
         self._streams = itertools.count(1)
@@ -83,8 +84,8 @@ class Link:
         for work in (self._read, self._answer):
             threading.Thread(target=work, name=f"mplang-link-{self.peer}", daemon=True).start()
 
-    def send(self, key: str, head: bytes, buffers: Sequence[Buffer]) -> None:
-        """Send a value, in the calling thread.
+    def send(self, key: str, head: bytes, buffers: Sequence[Buffer]) -> int:
+        """Send a value, in the calling thread; return how many bytes it has.
 
         Raises:
             OSError: the link is lost.
@@ -100,8 +101,7 @@ class Link:
             self._write([frame(Kind.MESSAGE, key.encode(), head, size, stream)])
             for piece in _pieces(buffers):
                 self._write([frame(Kind.CHUNK, size=len(piece), stream=stream), piece])
-        self.sent[0] += size
-        self.sent[1] += 1
+        return size
 
     def tell(self, kind: Kind, run: str, text: str = "") -> None:
         """Send word of a run.
@@ -110,6 +110,10 @@ class Link:
             OSError: the link is lost.
         """
         self._write([frame(kind, run.encode(), text.encode()[:MAX_KEY])])
+
+    def tell_later(self, kind: Kind, run: str, text: str = "") -> None:
+        """Send word of a run, once what is being written is; does not wait for it."""
+        self._answers.put(frame(kind, run.encode(), text.encode()[:MAX_KEY]))
 
     def close(self, reason: str) -> None:
         """End the link, once; its switch is told."""
@@ -146,7 +150,11 @@ class Link:
             reason = _why(error)
         except (MPLangError, ValueError, LookupError, MemoryError) as error:
             log.warning("the link to %s is ended: %s", self.peer, error)
-            reason = "it sent what is no frame"
+            reason = "it sent what is not taken"
+        except Exception:
+            log.exception("the link to %s is ended", self.peer)
+            reason = "a mistake here"
+        self._incoming.clear()
         self.close(reason)
 
     def _read_frame(self) -> None:
@@ -170,12 +178,24 @@ class Link:
             raise WireError("a message whose head names another size")
         if key.partition("/")[0] not in self.runs:
             raise WireError("a message for a run that the peer is not in")
+        self._take(size)
         if size <= CHUNK:
-            self._arrived(key, Packed(head, self._body(size)))
+            self._arrived(key, Packed(head, self._body(size), self._dropped))
             return
         if len(self._incoming) >= MAX_STREAMS or stream in self._incoming:
             raise WireError("too many large messages at once")
-        self._incoming[stream] = (key, Packed(head, np.empty(size, np.uint8)), 0)
+        body = np.empty(size, np.uint8)  # memory of the machine only once it is written to
+        self._incoming[stream] = (key, Packed(head, body, self._dropped), 0)
+
+    def _take(self, size: int) -> None:
+        with self._counting:
+            self._room -= size + EACH
+            if self._room < 0:
+                raise WireError("more messages than are kept until a program asks for them")
+
+    def _dropped(self, size: int) -> None:
+        with self._counting:
+            self._room += size + EACH
 
     def _body(self, size: int) -> Buffer | np.ndarray[Any, Any]:
         if size <= SMALL:
@@ -200,24 +220,24 @@ class Link:
     def _arrived(self, key: str, packed: Packed) -> None:
         if isinstance(packed.body, np.ndarray):
             packed.body.flags.writeable = False
-        self.received[0] += len(packed.body)
-        self.received[1] += 1
         self._switch.message(self, key, packed)
 
     def _note(self, kind: Kind, run: str, head: bytes) -> None:
         if kind is Kind.OPEN:
-            if len(self.runs) >= MAX_RUNS:
-                raise WireError("too many runs at once")
+            if len(self.runs) >= MAX_RUNS or len(run) > MAX_RUN:
+                raise WireError("too many runs at once, or one with too long a name")
             self.runs.add(run)
             self._switch.opened(self, run)
         elif kind is Kind.CLOSE:
             self.runs.discard(run)
             self._switch.closed(self, run)
+            if self._answers.qsize() > MAX_RUNS:
+                raise WireError("it asks, but does not read the answers")
             self._answers.put(frame(Kind.CLOSED, run.encode()))
         elif kind is Kind.CLOSED:
             self._switch.acknowledged(self, run)
         else:
-            self._switch.aborted(self, run, head.decode(errors="replace"))
+            self._switch.aborted(self, run, head[:MAX_KEY].decode(errors="replace"))
 
     def __repr__(self) -> str:
         return f"<Link to {self.peer}>"

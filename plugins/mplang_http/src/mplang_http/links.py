@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -17,6 +18,7 @@ from mplang_http.values import Packed
 __all__ = ["Links"]
 
 CLOSING = 1.0  # seconds that a peer gets to confirm the end of a run
+log = logging.getLogger("mplang.http.link")
 
 
 class Links:
@@ -28,15 +30,23 @@ class Links:
         name: this worker.
         dial: connects to a worker, given its name and address.
         largest: how many bytes a message has at most.
+        waiting: how many bytes of a peer's messages are kept until a program asks for them.
         most: how many links there are at most.
     """
 
     def __init__(
-        self, name: str, dial: Callable[[str, str], Pipe], *, largest: int, most: int
+        self,
+        name: str,
+        dial: Callable[[str, str], Pipe],
+        *,
+        largest: int,
+        most: int,
+        waiting: int = 1 << 40,
     ) -> None:
         self.name = name
         self._dial = dial
         self._largest = largest
+        self._waiting = waiting
         self._most = most
         self._links: dict[str, Link] = {}
         self._runs: dict[str, Any] = {}
@@ -50,7 +60,7 @@ class Links:
         Raises:
             CommError: there are too many.
         """
-        link = Link(pipe, peer, self, self._largest)
+        link = Link(pipe, peer, self, self._largest, self._waiting)
         with self._changed:
             before = self._links.get(peer)
             if before is None and len(self._links) >= self._most:
@@ -59,6 +69,7 @@ class Links:
             self._changed.notify_all()
         if before is not None:
             before.close("the peer connected anew")
+        log.info("there is a link to %s", peer)
         link.start()
 
     def connect(self, peer: str, address: str, timeout: float) -> None:
@@ -144,6 +155,13 @@ class Links:
                 with contextlib.suppress(OSError):
                     link.tell(kind, run, text)
 
+    def abort(self, peers: Iterable[str], run: str, reason: str) -> None:
+        """Tell peers that a run has failed, without waiting for one that does not read."""
+        for peer in peers:
+            link = self._links.get(peer)
+            if link is not None:
+                link.tell_later(Kind.ABORT, run, reason)
+
     # -- what links say
 
     def message(self, link: Link, key: str, packed: Packed) -> None:
@@ -181,6 +199,7 @@ class Links:
 
     def lost(self, link: Link, reason: str) -> None:
         """End the runs that used a link."""
+        log.info("the link to %s has ended: %s", link.peer, reason)
         with self._changed:
             if self._links.get(link.peer) is link:
                 del self._links[link.peer]

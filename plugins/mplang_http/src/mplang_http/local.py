@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +30,9 @@ class LocalCluster:
     """Some workers on loopback, each a front and an engine.
 
     Args:
-        parties: how many.
-        tls: whether they have certificates, made for this cluster.
+        parties: how many, or their names.
+        tls: whether they have certificates, made for this cluster; or a folder to make them in,
+            or those that were made before, by name, with one of ``host``.
         log: a folder for their logs; they go to this process's error output by default.
         **options: further fields of each :class:`WorkerConfig`.
 
@@ -47,12 +48,20 @@ class LocalCluster:
     """
 
     def __init__(
-        self, parties: int, *, tls: bool = False, log: str | None = None, **options: Any
+        self,
+        parties: int | Sequence[str],
+        *,
+        tls: bool | str | Mapping[str, TlsFiles] = False,
+        log: str | None = None,
+        **options: Any,
     ) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="mplang-")
         self._log = log
-        self._names = [f"node{i}" for i in range(parties)]
+        if isinstance(parties, int):
+            parties = [f"node{i}" for i in range(parties)]
+        self._names = list(parties)
         self.tls: TlsFiles | None = None
+        self._files: Mapping[str, TlsFiles] = {}
         self.workers: list[subprocess.Popen[bytes]] = []
         self._configs = [self._configure(name, tls, options) for name in self._names]
         try:
@@ -66,16 +75,20 @@ class LocalCluster:
         nodes = zip(self._names, addresses, strict=True)
         self.spec = ClusterSpec([{"name": name, "address": address} for name, address in nodes])
 
-    def _configure(self, name: str, tls: bool, options: Mapping[str, Any]) -> WorkerConfig:
-        fields: dict[str, Any] = {"name": name, **options}
+    def _configure(
+        self, name: str, tls: bool | str | Mapping[str, TlsFiles], options: Mapping[str, Any]
+    ) -> WorkerConfig:
+        fields: dict[str, Any] = {"name": name, "log_level": "warning", **options}
         if tls:
             from mplang_http.keygen import make_certificates
 
-            folder = Path(self._folder.name)
-            if self.tls is None:
-                made = make_certificates(folder, [*self._names, "host"])
-                self._files, self.tls = made, made["host"]
-            fields |= {"tls": self._files[name], "coordinators": ("host",)}
+            folder = Path(tls if isinstance(tls, str) else self._folder.name).absolute()
+            if isinstance(tls, Mapping):
+                self._files, self.tls = tls, tls["host"]
+            elif self.tls is None:
+                self._files = make_certificates(folder, [*self._names, "host"])
+                self.tls = self._files["host"]
+            fields = {"tls": self._files[name], "coordinators": ("host",), **fields}
         config = WorkerConfig(**fields)
         self._write(config)
         return config
@@ -89,7 +102,7 @@ class LocalCluster:
 
     def _start(self, name: str) -> tuple[subprocess.Popen[bytes], int]:
         ours, theirs = os.pipe()
-        command = [sys.executable, "-m", "mplang_http.commands", str(self._path(name)), str(theirs)]
+        command = [sys.executable, "-m", "mplang_http.worker", str(self._path(name)), str(theirs)]
         with contextlib.ExitStack() as stack:
             log = None
             if self._log is not None:

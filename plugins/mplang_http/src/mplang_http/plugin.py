@@ -7,12 +7,13 @@ from typing import Any
 
 from mplang_core.plugins import hookimpl
 from mplang_core.simp import BackendSpec, SimpHost
+from mplang_core.simp.backend import make_host
 
 
 def _connect(cluster: Any, **options: Any) -> SimpHost:
     from mplang_http.driver import SimpHttpDriver
 
-    return SimpHttpDriver(cluster, **options)
+    return make_host("http", SimpHttpDriver, cluster, options)
 
 
 @hookimpl

@@ -7,15 +7,18 @@ import threading
 from collections import OrderedDict
 
 from mplang_core.errors import AdmissionError
-from mplang_core.ir import Program, verify
+from mplang_core.ir import Operation, Program, Value, verify
 from mplang_core.ir.wire import from_bytes
+from mplang_core.types import MPType, TensorType
 from mplang_http.config import WorkerConfig
 from mplang_http.refusal import Refusal
+from mplang_http.scan import count_items
 from mplang_http.values import Buffer
 
 __all__ = ["Programs"]
 
 ALWAYS = ("simp", "func")
+ITEM = 64  # bytes that an item of a program takes in memory, about
 
 
 class Programs:
@@ -41,13 +44,14 @@ class Programs:
         """
         if hashlib.sha256(data).hexdigest() != name:
             raise Refusal(400, "forged", "the name of a program is the SHA-256 of its bytes")
+        size = len(data) + ITEM * count_items(data, self._limits.items)
         program = from_bytes(bytes(data))
         self._admit(program)
         verify(program)
         with self._lock:
             if name not in self._kept:
-                self._kept[name] = (program, len(data))
-                self._bytes += len(data)
+                self._kept[name] = (program, size)
+                self._bytes += size
             while self._bytes > self._limits.programs and len(self._kept) > 1:
                 _, (_, size) = self._kept.popitem(last=False)
                 self._bytes -= size
@@ -70,9 +74,22 @@ class Programs:
         for count, op in enumerate(program.graph.walk(), 1):
             if count > self._limits.ops:
                 raise AdmissionError(f"a program has at most {self._limits.ops} ops here")
+            for value in op.outputs:
+                self._check_size(op, value)
             if self._dialects is None or op.dialect in (*ALWAYS, *self._dialects):
                 continue
             raise AdmissionError(
                 f"{op.opcode} at {op.location}: this worker runs ops of "
                 f"{', '.join(self._dialects)} only; its owner names others by dialects"
+            )
+
+    def _check_size(self, op: Operation, value: Value) -> None:
+        kind = value.type.base if isinstance(value.type, MPType) else value.type
+        if not isinstance(kind, TensorType):
+            return
+        size = kind.size * kind.dtype.numpy.itemsize
+        if size > self._limits.value:
+            raise AdmissionError(
+                f"{op.opcode} at {op.location} gives {kind}: a tensor has at most "
+                f"{self._limits.value} bytes here, not {size}"
             )

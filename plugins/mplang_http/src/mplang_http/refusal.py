@@ -8,9 +8,10 @@ from typing import Any
 from mplang_core import errors
 from mplang_core.errors import MPLangError
 
-__all__ = ["Refusal", "error_from", "told"]
+__all__ = ["MAX_PLACE", "Refusal", "error_from", "told"]
 
 MAX_TEXT = 4000
+MAX_PLACE = 300  # characters of a place in the coordinator's source
 log = logging.getLogger("mplang.http")
 
 _STATUS: tuple[tuple[type[MPLangError], int], ...] = (
@@ -54,7 +55,7 @@ def told(error: BaseException) -> dict[str, Any]:
         "kind": type(error).__name__ if public else "RunError",
         "text": (str(error) if public else type(error).__name__)[:MAX_TEXT],
         "op": getattr(error, "op", None),
-        "location": getattr(error, "location", None),
+        "location": (getattr(error, "location", None) or "")[:MAX_PLACE] or None,
     }
 
 

@@ -7,17 +7,20 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import msgspec
 from msgspec import Meta
 
-from mplang_http.config import WorkerConfig
-from mplang_http.facts import TOGETHER, versions
+from mplang_core.alike import differences
+from mplang_http.address import split_address
+from mplang_http.config import WorkerConfig, is_loopback
+from mplang_http.facts import versions
 from mplang_http.refusal import Refusal
-from mplang_http.values import Buffer, split_frame
+from mplang_http.values import Buffer, read_plain
 
 if TYPE_CHECKING:
     from mplang_http.session import Session
 
-__all__ = ["Given", "JobRequest", "Party", "SessionRequest"]
+__all__ = ["Given", "JobRequest", "Name", "Party", "SessionRequest", "read_names"]
 
-Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$")]
+# the look-ahead is for Python, where $ also stands before a last line break
+Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$(?!\n)")]
 T = TypeVar("T")
 
 
@@ -64,22 +67,22 @@ class SessionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return request
 
     def _check_peer(self, party: Party, config: WorkerConfig) -> None:
-        if party.name == config.name or config.peers is None:
+        if party.name == config.name:
             return
-        if config.peers.get(party.name) != party.address:
+        host, _ = split_address(party.address)
+        if config.tls is None and not is_loopback(host):
+            raise Refusal(
+                403, "no-peer", f"without tls a worker links to loopback only, not to {host}"
+            )
+        if config.peers is not None and config.peers.get(party.name) != party.address:
             raise Refusal(
                 403, "no-peer", f"{party.name} at {party.address} is no peer of {config.name}"
             )
 
     def _check_versions(self) -> None:
-        mine = versions()
-        differing = [
-            f"{name}: {self.versions[name]} at the coordinator, {mine[name]} here"
-            for name in TOGETHER
-            if name in mine and self.versions.get(name, mine[name]) != mine[name]
-        ]
-        if differing:
-            raise Refusal(409, "versions", "versions differ\n  " + "\n  ".join(differing))
+        table = differences({"coordinator": self.versions, "here": versions()})
+        if table:
+            raise Refusal(409, "versions", f"versions differ:\n{table}")
 
 
 class Given(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -97,7 +100,7 @@ class Given(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
         """
         if self.name is not None:
             return session.value(self.name).value
-        return None if self.value is None else split_frame(self.value).value()
+        return None if self.value is None else read_plain(self.value)
 
 
 class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -109,13 +112,15 @@ class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         generation: that of the session.
         inputs: the inputs.
         release: names of values that are not needed any more.
+        record: whether the spans of the run are kept for the coordinator.
     """
 
     run: Name
-    program: Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$")]
-    generation: int
+    program: Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$(?!\n)")]
+    generation: Annotated[int, Meta(ge=0)]
     inputs: list[Given]
     release: list[str] = []
+    record: bool = False
 
     @classmethod
     def read(cls, data: Buffer) -> JobRequest:
@@ -130,10 +135,21 @@ class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 # made at import: msgspec crashes where two threads are the first to read a type
 _session_decoder = msgspec.json.Decoder(SessionRequest)
 _job_decoder = msgspec.msgpack.Decoder(JobRequest)
+_names_decoder = msgspec.json.Decoder(list[str])
+
+
+def read_names(data: Buffer) -> list[str]:
+    """Read the names of values; JSON.
+
+    Raises:
+        Refusal: it is damaged.
+    """
+    return _decode(_names_decoder, data)
 
 
 def _decode(decoder: msgspec.json.Decoder[T] | msgspec.msgpack.Decoder[T], data: Buffer) -> T:
     try:
         return decoder.decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise Refusal(400, "damaged", f"no {decoder.type.__name__}: {error}") from None
+        kind = getattr(decoder.type, "__name__", "list")
+        raise Refusal(400, "damaged", f"no {kind}: {error}") from None

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
-from mplang_core.errors import AbortedError
-from mplang_core.ir import Operation, Program
+from mplang_core.errors import AbortedError, CommError, RunError
+from mplang_core.ir import Program
 from mplang_core.mask import Mask
+from mplang_core.runtime import Recorder, now
 from mplang_core.simp import WorkerInterpreter
 from mplang_core.types import BaseType, MPType
 from mplang_http.comm import HttpCommunicator
+from mplang_http.config import Limits
+from mplang_http.job import Job
+from mplang_http.logs import about
 from mplang_http.refusal import Refusal, told
 
-__all__ = ["Job", "Session", "Stored"]
+__all__ = ["Session", "Stored"]
+
+log = logging.getLogger("mplang.http.session")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,60 +36,10 @@ class Stored:
     kind: BaseType
     value: Any
 
-
-@dataclass(slots=True)
-class Job:
-    """One run of a program.
-
-    Attributes:
-        run: its name.
-        program: the program's digest.
-        state: ``queued``, ``running``, ``done``, ``failed`` or ``cancelled``.
-        held: once it is done, per result whether this party holds it.
-        error: once it has failed, why.
-        at: the op that runs, or ran last.
-    """
-
-    run: str
-    program: str
-    state: str = "queued"
-    held: list[bool] = field(default_factory=list)
-    error: dict[str, Any] | None = None
-    begun: float = field(default_factory=time.time)
-    ended: float | None = None
-    at: Operation | None = None
-
     @property
-    def over(self) -> bool:
-        """Whether it has ended."""
-        return self.ended is not None
-
-    def op_started(self, op: Operation, index: int, total: int) -> None:
-        """Note where it is."""
-        self.at = op
-
-    def op_finished(self, op: Operation, index: int, total: int) -> None:
-        """Note nothing: the next op begins at once."""
-
-    def status(self) -> dict[str, Any]:
-        """Return what the coordinator may know."""
-        return {
-            "at": self.place(),
-            "run": self.run,
-            "program": self.program,
-            "state": self.state,
-            "held": self.held,
-            "error": self.error,
-            "begun": self.begun,
-            "ended": self.ended,
-        }
-
-    def place(self) -> dict[str, str | None]:
-        """Return the op that runs, or ran last, and its line in the coordinator's source."""
-        if self.at is None:
-            return {"op": None, "location": None}
-        where = self.at.location
-        return {"op": self.at.opcode, "location": str(where) if where else None}
+    def size(self) -> int:
+        """How many bytes it has, where that is known."""
+        return int(getattr(self.value, "nbytes", 0))
 
 
 class Session:
@@ -90,8 +48,9 @@ class Session:
     Args:
         name: the session; its runs begin with it.
         comm: how its programs talk to the other parties.
+        owner: the coordinator; another's runs of the same names are other runs.
         insecure: whether protocols that are for debugging may run.
-        keep: how many jobs are remembered.
+        limits: how many jobs and values there are at most.
         ended: is told of each job that has ended.
     """
 
@@ -100,8 +59,9 @@ class Session:
         name: str,
         comm: HttpCommunicator,
         *,
+        owner: str,
         insecure: bool,
-        keep: int,
+        limits: Limits,
         ended: Callable[[Job], None],
     ) -> None:
         self.name = name
@@ -109,35 +69,47 @@ class Session:
         self.generation = -1
         self.seen = time.monotonic()
         self._insecure = insecure
-        self._keep = keep
+        self._prefix = f"{quote(owner, safe='')}:{name}"
+        self._limits = limits
+        self._held = 0  # bytes
         self._ended = ended
         self._jobs: OrderedDict[str, Job] = OrderedDict()
         self._values: dict[str, Stored] = {}
         self._lock = threading.RLock()
         self._thread: ThreadPoolExecutor | None = None
         self._worker: WorkerInterpreter | None = None
+        self._recorded: Job | None = None
 
     def renew(self, generation: int) -> None:
         """Begin a generation: what kernels kept is let go of, jobs that still run are aborted."""
-        if generation <= self.generation:
-            return
-        self._abort_all("another generation of the session began")
         with self._lock:
+            if generation <= self.generation:
+                return
             self.generation = generation
+            before = self.jobs()
             if self._thread is not None:
                 self._thread.shutdown(wait=False, cancel_futures=True)
             self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"mplang-{self.name[:8]}")
             self._worker = WorkerInterpreter(
                 self.comm,
-                session=f"{self.name}.{generation}",
+                session=f"{self._prefix}.{generation}",
                 insecure=self._insecure,
                 timeout=self.comm.timeout,
             )
+        self._abort(before, "another generation of the session began")
 
     # -- jobs
 
-    def submit(self, run: str, program: Program, inputs: Sequence[Any]) -> Job:
+    def submit(
+        self, run: str, program: Program, inputs: Sequence[Any], *, record: bool = False
+    ) -> Job:
         """Queue a run of a program.
+
+        Args:
+            run: its name.
+            program: the program.
+            inputs: its inputs.
+            record: whether its spans are kept, until the next one is recorded.
 
         Raises:
             Refusal: it does not fit this session.
@@ -146,14 +118,14 @@ class Session:
         with self._lock:
             if run in self._jobs:
                 raise Refusal(409, "replayed", f"there was a run {run!r} before")
-            while len(self._jobs) >= self._keep:
-                self._forget_one()
-            job = self._jobs[run] = Job(run, program.digest)
-            assert self._thread is not None
-            assert self._worker is not None
-            worker = self._worker
-        self.comm.open(run)
-        self._thread.submit(self._work, worker, job, program, inputs)
+            job = self._remember(Job(run, self._key(run), program.digest))
+            if record:
+                self._record(job)
+            thread, worker = self._thread, self._worker
+        assert thread is not None
+        assert worker is not None
+        self.comm.open(self._key(run))
+        thread.submit(self._work, worker, job, program, inputs)
         return job
 
     def _check(self, run: str, program: Program, inputs: Sequence[Any]) -> None:
@@ -171,11 +143,14 @@ class Session:
             if value is not None and kind.base.mismatch(value):
                 raise Refusal(422, "inputs", f"input {i} is no {kind.base}")
 
-    def _forget_one(self) -> None:
-        over = next((run for run, job in self._jobs.items() if job.over), None)
-        if over is None:
-            raise Refusal(429, "busy", f"{len(self._jobs)} jobs of this session have not ended")
-        del self._jobs[over]
+    def _remember(self, job: Job) -> Job:
+        while len(self._jobs) >= self._limits.jobs:
+            over = next((run for run, job in self._jobs.items() if job.over), None)
+            if over is None:
+                raise Refusal(429, "busy", f"{len(self._jobs)} jobs of this session have not ended")
+            del self._jobs[over]
+        self._jobs[job.run] = job
+        return job
 
     def _work(
         self, worker: WorkerInterpreter, job: Job, program: Program, inputs: Sequence[Any]
@@ -183,24 +158,43 @@ class Session:
         with self._lock:
             if job.over:
                 return
-            job.state = "running"
-        try:
-            outs = worker.evaluate(program, inputs, job.run, job)
-        except BaseException as error:
-            self.end(job, "failed", error=told(error))
-        else:
-            self._keep_results(job, program, outs)
-        finally:
-            self.comm.close(job.run)
+            job.start(worker)
+        with about(self.name, job):
+            log.info("%s begins", program.name)
+            try:
+                outs = worker.evaluate(program, inputs, job.key, recorder=job.recorder)
+            except BaseException as error:
+                cause = None if isinstance(error, CommError) else error
+                at = getattr(error, "op", None)
+                self.end(job, "failed", error=told(error))
+                log.warning("%s failed in %s: %s", program.name, at, error, exc_info=cause)
+            else:
+                self._keep_results(job, program, outs)
+            finally:
+                self.comm.close(job.key)
+            log.info("%s is %s after %.3f s", program.name, job.state, now() - job.begun)
+
+    def _record(self, job: Job) -> None:
+        if self._recorded is not None:
+            self._recorded.recorder = None
+        job.recorder, self._recorded = Recorder(self.comm.rank, job.run), job
+
+    def _key(self, run: str) -> str:
+        """Return what a run is called on links, which sessions share."""
+        return f"{self._prefix}:{run}"
 
     def _keep_results(self, job: Job, program: Program, outs: Sequence[Any]) -> None:
+        found = {}
+        for i, (value, out) in enumerate(zip(outs, program.graph.outputs, strict=True)):
+            assert isinstance(out.type, MPType)
+            if value is not None:
+                found[f"{job.run}.{i}"] = Stored(out.type.base, value)
         with self._lock:
-            if not job.over:
-                for i, (value, out) in enumerate(zip(outs, program.graph.outputs, strict=True)):
-                    if value is not None:
-                        assert isinstance(out.type, MPType)
-                        self._values[f"{job.run}.{i}"] = Stored(out.type.base, value)
-        self.end(job, "done", held=[value is not None for value in outs])
+            full = None if job.over else self._keep(found)
+        if full is not None:
+            self.end(job, "failed", error=told(RunError(full)))
+        else:
+            self.end(job, "done", held=[value is not None for value in outs])
 
     def end(
         self,
@@ -213,7 +207,7 @@ class Session:
         with self._lock:
             if job.over:
                 return
-            job.state, job.held, job.error, job.ended = state, list(held), error, time.time()
+            job.end(state, held, error)
         self._ended(job)
 
     def job(self, run: str) -> Job:
@@ -233,34 +227,55 @@ class Session:
             return list(self._jobs.values())
 
     def cancel(self, run: str, reason: str) -> Job:
-        """End a job here and at the others; nothing happens where it has ended."""
+        """End a job here and at the others; nothing happens where it has ended.
+
+        One that is not here yet will be refused.
+        """
+        with self._lock:
+            if run not in self._jobs and run.startswith(f"{self.name}-"):
+                self._remember(Job(run, self._key(run), ""))
         job = self.job(run)
         if not job.over:
             queued = job.state == "queued"
             error = AbortedError(f"party {self.comm.rank} stopped: {reason}")
             self.end(job, "cancelled", error=told(error) | job.place())
-            self.comm.abort(run, reason)
-            if queued:
-                self.comm.close(run)
+            self.comm.abort(self._key(run), reason)
+            if queued:  # in a thread, as it waits for the others
+                threading.Thread(target=self.comm.close, args=[self._key(run)], daemon=True).start()
         return job
 
-    def _abort_all(self, reason: str) -> None:
-        for job in self.jobs():
+    def _abort(self, jobs: Sequence[Job], reason: str) -> None:
+        for job in jobs:
             if not job.over:
                 self.cancel(job.run, reason)
 
     # -- values
 
+    def _keep(self, found: Mapping[str, Stored]) -> str | None:
+        """Keep values, or return why there is no room for them."""
+        size = sum(stored.size for stored in found.values())
+        most = self._limits
+        if len(self._values) + len(found) > most.values or self._held + size > most.held:
+            return (
+                f"party {self.comm.rank} keeps {most.values} values of a session, and "
+                f"{most.held} bytes of them, at most; let go of some first"
+            )
+        self._values |= found
+        self._held += size
+        return None
+
     def put(self, name: str, stored: Stored) -> None:
         """Keep a value.
 
         Raises:
-            Refusal: there is one of that name.
+            Refusal: there is one of that name, or no room.
         """
         with self._lock:
-            if name in self._values:
+            if name in self._values or name.startswith(f"{self.name}-"):  # results are called so
                 raise Refusal(409, "taken", f"there is a value {name!r} already")
-            self._values[name] = stored
+            full = self._keep({name: stored})
+        if full is not None:
+            raise Refusal(429, "full", full)
 
     def value(self, name: str) -> Stored:
         """Return a value.
@@ -276,14 +291,16 @@ class Session:
     def release(self, names: Sequence[str]) -> int:
         """Let go of values; return how many there were."""
         with self._lock:
-            return sum(self._values.pop(name, None) is not None for name in names)
+            gone = [stored for name in names if (stored := self._values.pop(name, None))]
+            self._held -= sum(stored.size for stored in gone)
+            return len(gone)
 
     def __len__(self) -> int:
         return len(self._values)
 
     def close(self, reason: str) -> None:
         """End all jobs and let go of all values."""
-        self._abort_all(reason)
+        self._abort(self.jobs(), reason)
         with self._lock:
             self._values.clear()
             if self._thread is not None:

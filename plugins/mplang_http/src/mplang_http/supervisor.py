@@ -41,6 +41,7 @@ class Supervisor:
     def __init__(self, config: WorkerConfig) -> None:
         self.state = "starting"
         self.restarts = 0
+        self._why = f"the engine of worker {config.name} is not ready yet; try again"
         self._config = config
         self._process: subprocess.Popen[bytes] | None = None
         self._sock: socket.socket | None = None
@@ -102,7 +103,7 @@ class Supervisor:
         file = body if isinstance(body, int) else None
         try:
             if self.state != "ready":
-                raise Refusal(503, "starting", "the worker's engine is not ready; try again")
+                raise Refusal(503, "starting", self._why)
             number = next(self._ids)
             reply = asyncio.get_running_loop().create_future()
             self._replies[number] = reply
@@ -208,8 +209,7 @@ class Supervisor:
         theirs.close()
         self._sock, self._heard = mine, time.monotonic()
         asyncio.get_running_loop().add_reader(mine, self._receive)
-        level = logging.getLogger().getEffectiveLevel()
-        self._send({"config": self._config.model_dump(mode="json"), "log": level}, None)
+        self._send({"config": self._config.model_dump(mode="json")}, None)
 
     def _lost(self) -> None:
         """Tell all who wait that the engine has ended, and start another."""
@@ -219,8 +219,8 @@ class Supervisor:
         code = self._drop("")
         why = f"by {signal.Signals(-code).name}" if code < 0 else f"with {code}"
         log.error("the engine ended %s; another is started", why)
-        text = f"the engine of worker {self._config.name} ended {why}; what it held is lost"
-        self._fail(text)
+        self._why = f"the engine of worker {self._config.name} ended {why}; what it held is lost"
+        self._fail(self._why)
         self.restarts += 1
         self.state = "starting"
         self._ready.clear()

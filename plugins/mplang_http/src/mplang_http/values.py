@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import functools
-import math
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -14,14 +13,25 @@ import numpy as np
 
 from mplang_core.errors import MPLangError, WireError
 from mplang_core.ir.parser import parse_base_type
-from mplang_core.runtime import codec
-from mplang_core.types import BaseType, TableType, TensorType, type_classes
+from mplang_core.runtime import codec, type_of
+from mplang_core.types import BaseType, Form, TensorType, array_from
 
-__all__ = ["MAX_HEAD", "Buffer", "Packed", "frame_head", "pack", "pack_as", "split_frame", "unpack"]
+__all__ = [
+    "MAX_HEAD",
+    "Buffer",
+    "Packed",
+    "frame_head",
+    "pack",
+    "pack_as",
+    "read_plain",
+    "split_frame",
+    "unpack",
+]
 
 Buffer: TypeAlias = bytes | memoryview
 
 MAX_HEAD = 1 << 20
+KEPT = 4 << 10  # characters up to which a type is read once
 ALIGN = 64
 _PREFIX = struct.Struct("!II")
 _LITERALS: dict[str, Any] = {"!none": None, "!true": True, "!false": False}
@@ -49,10 +59,21 @@ class Packed:
     Attributes:
         head: its head.
         body: its buffers, one after the other.
+        dropped: is called when nobody has it any more.
     """
 
     head: Head
     body: Buffer | np.ndarray[Any, Any]
+    dropped: Callable[[int], None] | None = None
+
+    def __del__(self) -> None:
+        if self.dropped is not None:
+            self.dropped(self.nbytes)
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes its buffers have."""
+        return self.body.nbytes if isinstance(self.body, np.ndarray) else len(self.body)
 
     def value(self, expected: BaseType | None = None) -> Any:
         """Decode it; see :func:`unpack`."""
@@ -132,7 +153,7 @@ def unpack(
     if expected is not None and kind != expected:
         raise WireError(f"expected a {expected}, got a {kind}")
     if isinstance(kind, TensorType):
-        return _tensor(kind, body, size)
+        return _tensor(kind, body)
     whole = body.data if isinstance(body, np.ndarray) else memoryview(body)
     view, buffers, begin = whole.toreadonly(), [], 0
     for length in head.sizes:
@@ -141,46 +162,28 @@ def unpack(
     return codec.decode(kind, head.header, buffers)
 
 
-def _tensor(kind: TensorType, body: Buffer | np.ndarray[Any, Any], size: int) -> Any:
+def _tensor(kind: TensorType, body: Buffer | np.ndarray[Any, Any]) -> Any:
     """As the core's codec does, without its copy."""
-    dtype = kind.dtype.numpy
-    if math.prod(kind.shape) * dtype.itemsize != size:
-        raise WireError(f"a {kind} does not have {size} bytes")
-    flat = body if isinstance(body, np.ndarray) else np.frombuffer(body, np.uint8)
-    array = flat.view(dtype).reshape(kind.shape)
+    try:
+        array = array_from(body, kind)
+    except ValueError as error:
+        raise WireError(str(error)) from None
     array.flags.writeable = False
     return array
 
 
-@functools.lru_cache(maxsize=1024)
 def _parse(text: str) -> BaseType:
+    return _parse_any(text) if len(text) > KEPT else _parse_kept(text)
+
+
+def _parse_any(text: str) -> BaseType:
     try:
         return parse_base_type(text)
     except (MPLangError, TypeError, ValueError, RecursionError) as error:
         raise WireError(f"no type of a value: {error}") from None
 
 
-def type_of(value: Any) -> BaseType:
-    """Return the type that a value is of.
-
-    Raises:
-        WireError: nothing that is installed knows.
-    """
-    if isinstance(value, np.ndarray | np.generic):
-        return TensorType.of(value)
-    kind = getattr(value, "type", None)
-    if isinstance(kind, BaseType):
-        return kind
-    if hasattr(value, "schema"):
-        return TableType(tuple((field.name, str(field.type)) for field in value.schema))
-    for _, cls in type_classes:  # those of one class of values have no parameters
-        try:
-            kind = cls.from_params(())
-        except (TypeError, ValueError):
-            continue
-        if cls.mismatch is not BaseType.mismatch and kind.mismatch(value) is None:
-            return kind
-    raise WireError(f"a {type(value).__name__} has no type that is known, so it stays here")
+_parse_kept = functools.lru_cache(maxsize=1024)(_parse_any)
 
 
 # -- a value in one piece: prefix, head, padding, buffers
@@ -206,6 +209,18 @@ def split_frame(data: Buffer) -> Packed:
     if length > MAX_HEAD or pad >= ALIGN or begin + pad > len(view):
         raise WireError("the prefix of a value names more than came")
     return Packed(read_head(view[_PREFIX.size : begin]), view[begin + pad :])
+
+
+def read_plain(data: Buffer) -> Any:
+    """Read a value in one piece that a coordinator gives: it makes no shares, and no keys.
+
+    Raises:
+        WireError: it is damaged, or of a type that is not plain.
+    """
+    packed = split_frame(data)
+    if packed.head.kind[:1] != "!" and _parse(packed.head.kind).form is not Form.PLAIN:
+        raise WireError(f"a coordinator gives plain values, not a {packed.head.kind[:100]}")
+    return packed.value()
 
 
 def joined(head: bytes, buffers: Sequence[Buffer]) -> bytes:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
+import os
 import signal
 import socket
+import sys
+import threading
 from collections.abc import Callable
 
 from mplang_core.errors import ConfigError
 from mplang_http.app import create_worker_app
 from mplang_http.config import WorkerConfig
 from mplang_http.door import Door
+from mplang_http.logs import set_up
 from mplang_http.supervisor import Supervisor
 
 __all__ = ["run_worker"]
@@ -66,3 +71,26 @@ async def _serve(
     finally:
         serving.cancel()
         engine.stop()
+
+
+def _run_as_child(config: str, pipe: int) -> None:
+    """Run a worker that tells its address by a pipe, and ends with the process that began it."""
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+    def tell(address: str) -> None:
+        with open(pipe, "w") as out:
+            out.write(json.dumps({"address": address}) + "\n")
+
+    made = WorkerConfig.from_yaml(config)
+    set_up(made)
+    run_worker(made, ready=tell)
+
+
+def _end_with_parent() -> None:
+    while os.read(0, 1):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+if __name__ == "__main__":  # as a local cluster starts it
+    _run_as_child(sys.argv[1], int(sys.argv[2]))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import functools
+import hashlib
 import re
+import threading
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
 from mplang_core import DType, Mask, TensorType
 from mplang_core.ir import AnyType, Attr, Effects, OpDef, Operation
@@ -13,6 +16,10 @@ from mplang_core.ir.code import unpack
 __all__ = ["RUN", "signature"]
 
 MAX_DEPTH = 200  # of brackets; real code has some dozens
+MAX_KNOWN = 1024
+
+Signature: TypeAlias = tuple[tuple[TensorType, ...], tuple[TensorType, ...]]
+"""The types that a code takes, and those that it gives."""
 
 _HEAD = re.compile(r"module @main(?: attributes \{[^{}\n]*\})? \{")
 _MAIN = re.compile(r"  func\.func public @main\(([^()]*)\)(?: -> (?:\(([^()]*)\)|([^(){]*)))? \{")
@@ -23,8 +30,11 @@ _ELEMENTS = {"i1": "bool", **{f"ui{n}": f"u{n}" for n in (8, 16, 32, 64)}}
 _ELEMENTS |= {"complex<f32>": "c64", "complex<f64>": "c128"}
 
 
-@functools.lru_cache(maxsize=1024)
-def signature(code: bytes) -> tuple[tuple[TensorType, ...], tuple[TensorType, ...]]:
+_known: OrderedDict[bytes, Signature] = OrderedDict()  # by digest: the code itself may be large
+_lock = threading.Lock()
+
+
+def signature(code: bytes) -> Signature:
     """Return the types that the code takes and gives, read from its ``main``.
 
     Reads canonical text only, as ``jax.compile`` writes it, and refuses what would make a
@@ -33,7 +43,19 @@ def signature(code: bytes) -> tuple[tuple[TensorType, ...], tuple[TensorType, ..
     Raises:
         ValueError: it is no such text, or has no such function, or one of other types.
     """
-    text = unpack(code)
+    key = hashlib.sha256(code).digest()
+    with _lock:
+        found = _known.get(key)
+    if found is None:
+        found = _read(unpack(code))
+        with _lock:
+            _known[key] = found
+            if len(_known) > MAX_KNOWN:
+                _known.popitem(last=False)
+    return found
+
+
+def _read(text: str) -> Signature:
     _check_text(text)
     head, _, rest = text.partition("\n")
     main = _MAIN.fullmatch(rest.partition("\n")[0])

@@ -14,7 +14,8 @@ import numpy as np
 from mplang_core.device import ClusterSpec
 from mplang_core.errors import AbortedError, ConfigError, RunError
 from mplang_core.ir import Program
-from mplang_core.simp import HostVar, SimpHost, WorkerInterpreter
+from mplang_core.runtime import Recorder
+from mplang_core.simp import HostVar, PartyState, SimpHost, WorkerInterpreter
 from mplang_core.simp.host import Mode
 from mplang_simulator.threads import PartyThread, ThreadCommunicator
 
@@ -73,7 +74,7 @@ class Simulator(SimpHost):
     def _submit(
         self, rank: int, run: str, program: Program, inputs: Sequence[Any]
     ) -> Future[list[Any]]:
-        return self._parties.submit(rank, run, program, inputs)
+        return self._parties.submit(rank, run, program, inputs, self._recorder(rank, run))
 
     def _collect(
         self, run: str, futures: Sequence[Future[list[Any]]]
@@ -98,6 +99,10 @@ class Simulator(SimpHost):
         self._parties.abort(run, reason)
         self._parties.stop()
         self._parties = self._start()
+
+    def progress(self) -> list[PartyState]:
+        """Return what each party does now; its links since the last failure."""
+        return [worker.state() for worker in self._parties.workers]
 
     def _fetch(self, rank: int, value: Any) -> Any:
         if isinstance(value, np.ndarray):
@@ -132,10 +137,15 @@ class _Parties:
             comm.close(run)
 
     def submit(
-        self, rank: int, run: str, program: Program, inputs: Sequence[Any]
+        self,
+        rank: int,
+        run: str,
+        program: Program,
+        inputs: Sequence[Any],
+        recorder: Recorder | None,
     ) -> Future[list[Any]]:
-        worker = self.workers[rank]
-        return self._threads[rank].submit(lambda: worker.evaluate(program, inputs, run))
+        evaluate = self.workers[rank].evaluate
+        return self._threads[rank].submit(lambda: evaluate(program, inputs, run, None, recorder))
 
     def abort(self, run: str, reason: str) -> None:
         self._comms[0].abort(run, reason)

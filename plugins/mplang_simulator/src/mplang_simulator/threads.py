@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from mplang_core.errors import CommError
-from mplang_core.simp import CommunicatorBase
+from mplang_core.simp import CommunicatorBase, size_of
 
 __all__ = ["PartyThread", "ThreadCommunicator"]
 
@@ -29,11 +28,9 @@ class ThreadCommunicator(CommunicatorBase):
             comm._peers = comms
         return comms
 
-    def send(self, to_rank: int, key: str, data: Any) -> None:
-        """Put a value into another party's mailbox."""
-        if not 0 <= to_rank < self.world_size:
-            raise CommError(f"there is no party {to_rank} among {self.world_size}")
+    def _send(self, to_rank: int, key: str, data: Any) -> int:
         self._peers[to_rank].deliver(self.rank, key, data)
+        return size_of(data)
 
     def abort(self, run: str, reason: str) -> None:
         """End all waiting in a run, at all parties."""

@@ -23,21 +23,35 @@ class MPLangChannel(libspu.link.IChannel):  # type: ignore[misc]
         peer_rank: the other party.
         tag_prefix: ``run/place`` of the job, which no other job has. It may be changed
             between jobs.
+        unsent: where errors of sending are kept; all channels of a link have one.
     """
 
     def __init__(
-        self, comm: Communicator, local_rank: int, peer_rank: int, tag_prefix: str
+        self,
+        comm: Communicator,
+        local_rank: int,
+        peer_rank: int,
+        tag_prefix: str,
+        unsent: list[Exception] | None = None,
     ) -> None:
         super().__init__()
         self.tag_prefix = tag_prefix
         self._comm = comm
         self._local_rank = local_rank
         self._peer_rank = peer_rank
+        self._unsent = [] if unsent is None else unsent
         self._timeout_ms = 0
 
     def Send(self, tag: str, data: bytes) -> None:
-        """Send; the communicator does not wait for the receiver."""
-        self._comm.send(self._peer_rank, f"{self.tag_prefix}|{tag}", data)
+        """Send; the communicator does not wait for the receiver.
+
+        It never raises: CHEETAH also sends what is left when its objects go, amid another
+        error, say, where an exception would end the process. ``Recv`` raises it instead.
+        """
+        try:
+            self._comm.send(self._peer_rank, f"{self.tag_prefix}|{tag}", data)
+        except Exception as error:
+            self._unsent.append(error)
 
     SendAsync = Send
     SendAsyncThrottled = Send
@@ -46,8 +60,10 @@ class MPLangChannel(libspu.link.IChannel):  # type: ignore[misc]
         """Wait for the message of that tag.
 
         Raises:
-            CommError: what came is no bytes, or nothing will come.
+            CommError: what came is no bytes, or nothing will come; or something was not sent.
         """
+        if self._unsent:
+            raise self._unsent[0]
         data = self._comm.recv(self._peer_rank, f"{self.tag_prefix}|{tag}")
         if not isinstance(data, bytes | bytearray | memoryview) or not len(data):
             raise CommError(  # libspu sends no empty message, and dies of one

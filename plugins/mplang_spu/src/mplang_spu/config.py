@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field
 
+from mplang_core.errors import ConfigError
 from mplang_core.mask import Mask
 from mplang_core.strict import StrictModel
 
-__all__ = ["BITS", "Protocol", "SpuConfig", "settle"]
+__all__ = ["BITS", "ENV", "Protocol", "SpuConfig", "from_env", "settle"]
 
 Protocol: TypeAlias = Literal["SEMI2K", "ABY3", "CHEETAH"]
 
 Address: TypeAlias = Annotated[str, Field(pattern=r"^[^\s/@]+:\d{1,5}$")]
+
+ENV = "MPLANG_SPU_USE_CHANNELS"
 
 BITS = {"FM32": 32, "FM64": 64, "FM128": 128}
 
@@ -60,6 +64,20 @@ class SpuConfig(StrictModel):
     def mask(self) -> Mask:
         """The members."""
         return Mask.from_ranks(self.parties)
+
+
+def from_env() -> bool | None:
+    """Return what this worker's environment says of channels, ``None`` if nothing.
+
+    Raises:
+        ConfigError: it is neither yes nor no.
+    """
+    said = os.environ.get(ENV, "").strip().lower()
+    if said in ("", "1", "true", "yes", "on"):
+        return True if said else None
+    if said in ("0", "false", "no", "off"):
+        return False
+    raise ConfigError(f"{ENV} is 1 or 0, got {said!r}")
 
 
 def settle(config: SpuConfig, members: Mask) -> SpuConfig:

@@ -132,6 +132,8 @@ class Engine:
         self._machine.Run(
             libspu.Executable(name="mplang", input_names=ins, output_names=outs, code=code)
         )
+        assert self._link is not None
+        self._link.check()
         made = [self._machine.GetVar(name) for name in outs]
         for name in (*ins, *outs):
             self._machine.DelVar(name)

@@ -107,7 +107,10 @@ def run_jax(
         raise RunError(f"the program is for the parties {parties}, but {ctx.parties} run it")
     _admit(ctx, config["protocol"])
     text = unpack(program["code"])
-    check_code(text)
+    try:
+        check_code(text)
+    except ValueError as error:
+        raise AdmissionError(f"spu.run_jax: {error}") from error
     code = engine.compile(text, tuple(isinstance(arg, SpuShare) for arg in args))
     with lent(ctx, parties, config) as machine:
         given = [_load(ctx, arg, parties, config) for arg in args]

@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from mplang_core.alike import differences
 from mplang_core.errors import AdmissionError, RunError
 from mplang_core.mask import Mask
 from mplang_core.runtime import KernelContext
@@ -43,7 +44,7 @@ def lent(ctx: KernelContext, parties: Mask, config: Mapping[str, Any]) -> Iterat
     if engine is not None and not engine.take(ctx.key):
         engine = None
     try:
-        if not _agreed(ctx, parties, mode, engine.name if engine else ""):
+        if not _agreed(ctx, parties, _settings(mode, config), engine.name if engine else ""):
             if engine is not None:
                 engine.close()
             engine = _new(ctx, parties, mode, config)
@@ -68,29 +69,48 @@ def _admit(mode: Mode, insecure: bool) -> None:
         )
 
 
-def _agreed(ctx: KernelContext, parties: Mask, mode: Mode, name: str) -> bool:
-    """Tell whether all members have kept the same link, by its name."""
-    me, comm = ctx.interpreter.rank, ctx.interpreter.communicator
-    key = f"{ctx.key}?link"
-    way = f"{mode} {PROCESS}" if mode == "memory" else mode
-    mine = f"{way}|{name}".encode()
-    others = [rank for rank in parties if rank != me]
+def _settings(mode: Mode, config: Mapping[str, Any]) -> dict[str, str]:
+    """Return what has to be the same at all members."""
+    way = f"memory of process {PROCESS}" if mode == "memory" else mode
+    return {"link": way, **{key: str(value) for key, value in sorted(config.items())}}
+
+
+def _agreed(ctx: KernelContext, parties: Mask, settings: Mapping[str, str], name: str) -> bool:
+    """Tell whether all members have kept the same link, by its name.
+
+    Raises:
+        RunError: their settings are not the same.
+    """
+    mine = json.dumps([name, settings]).encode()
+    # everyone hears everyone before anyone raises, so all fail for the same reason
+    said = _said(ctx, parties, "link", mine)
+    if all(isinstance(other, bytes) and other == mine for other in said.values()):
+        return name != ""
+    told = {rank: _read(other) for rank, other in said.items()} | {ctx.interpreter.rank: settings}
+    table = differences({f"party {rank}": told[rank] for rank in sorted(told)})
+    if table:
+        raise RunError(
+            f"the members of this SPU do not fit together; set {ENV} alike at all workers, and "
+            f"give brpc_addresses where it is 0:\n{table}"
+        )
+    return False
+
+
+def _said(ctx: KernelContext, parties: Mask, topic: str, mine: bytes) -> dict[int, Any]:
+    """Tell the other members something, and return what each of them tells."""
+    comm, key = ctx.interpreter.communicator, f"{ctx.key}?{topic}"
+    others = [rank for rank in parties if rank != comm.rank]
     for rank in others:
         comm.send(rank, key, mine)
-    # everyone hears everyone before anyone raises, so all fail for the same reason
-    said = [_text(comm.recv(rank, key)) for rank in others]
-    differing = [r for r, text in zip(others, said, strict=True) if text.partition("|")[0] != way]
-    if differing:
-        raise RunError(
-            f"the members of this SPU do not have the same link: party {me} takes {mode}, and "
-            f"{Mask.from_ranks(differing)} another, or in another process; set {ENV} alike at "
-            "all workers, and give brpc_addresses where it is 0"
-        )
-    return name != "" and all(text == mine.decode() for text in said)
+    return {rank: comm.recv(rank, key) for rank in others}
 
 
-def _text(said: Any) -> str:
-    return bytes(said).decode(errors="replace") if isinstance(said, bytes | memoryview) else ""
+def _read(said: Any) -> dict[str, str]:
+    try:
+        _, settings = json.loads(said)
+        return {str(key)[:100]: str(value)[:100] for key, value in settings.items()}
+    except (TypeError, ValueError, AttributeError):
+        return {"link": "nothing of use"}
 
 
 def _new(ctx: KernelContext, parties: Mask, mode: Mode, config: Mapping[str, Any]) -> Engine:
@@ -105,6 +125,7 @@ def _new(ctx: KernelContext, parties: Mask, mode: Mode, config: Mapping[str, Any
         mine = parties.global_to_relative_rank(worker.rank)
         if mode == "brpc":
             _free(addresses[mine], worker.timeout)
+            _said(ctx, parties, "free", b"!")  # who connects before would reach the old link
         link = LinkCommunicator(mine, addresses, mem_link=mode == "memory", **options)
         engine = Engine(link, config)
         if mode == "brpc":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import warnings
 from collections.abc import Mapping, Sequence
@@ -10,32 +9,17 @@ from typing import Any, Literal, TypeAlias
 
 import spu.libspu as libspu
 
-from mplang_core.errors import ConfigError
 from mplang_core.mask import Mask
 from mplang_core.simp import Communicator
+from mplang_spu.config import ENV, from_env
 
 __all__ = ["ENV", "LinkCommunicator", "Mode", "choose", "from_env"]
 
 Mode: TypeAlias = Literal["channels", "memory", "brpc"]
 
-ENV = "MPLANG_SPU_USE_CHANNELS"
 MAX_PAYLOAD = 32 << 20  # bytes of one BRPC message; larger ones are cut
 
 _not_yet_warned = threading.Lock()  # taken by the one that warns, for good
-
-
-def from_env() -> bool | None:
-    """Return what this worker's environment says of channels, ``None`` if nothing.
-
-    Raises:
-        ConfigError: it is neither yes nor no.
-    """
-    said = os.environ.get(ENV, "").strip().lower()
-    if said in ("", "1", "true", "yes", "on"):
-        return True if said else None
-    if said in ("0", "false", "no", "off"):
-        return False
-    raise ConfigError(f"{ENV} is 1 or 0, got {said!r}")
 
 
 def choose(config: Mapping[str, Any]) -> Mode:
@@ -100,6 +84,7 @@ class LinkCommunicator:
     ) -> None:
         self.name = name
         self._channels: list[Any] = []
+        self._unsent: list[Exception] = []
         if comm is not None:
             if spu_mask is None or rank not in spu_mask:
                 raise ValueError(f"with comm, rank {rank} is one of spu_mask, got {spu_mask}")
@@ -117,7 +102,7 @@ class LinkCommunicator:
         for i, address in enumerate(addrs):
             desc.add_party(f"P{i}", address)
         if comm is not None and spu_mask is not None:
-            self._channels = _channels(comm, spu_mask, name)
+            self._channels = _channels(comm, spu_mask, name, self._unsent)
             self.lctx = libspu.link.create_with_channels(desc, rank, self._channels)
         elif mem_link:
             self.lctx = libspu.link.create_mem(desc, rank)
@@ -130,16 +115,21 @@ class LinkCommunicator:
             if channel is not None:
                 channel.tag_prefix = place
 
+    def check(self) -> None:
+        """Raise the first error of sending, if there was one."""
+        if self._unsent:
+            raise self._unsent[0]
+
     def close(self) -> None:
         """Let go of the context; what BRPC listens at is free with the last runtime on it."""
         self.lctx = None  # stop_link would wait for the other members
 
 
-def _channels(comm: Communicator, members: Mask, place: str) -> list[Any]:
+def _channels(comm: Communicator, members: Mask, place: str, unsent: list[Exception]) -> list[Any]:
     """Return a channel per member, ``None`` for this party."""
     from mplang_spu.channel import MPLangChannel  # not there in an old libspu
 
     return [
-        None if peer == comm.rank else MPLangChannel(comm, comm.rank, peer, place)
+        None if peer == comm.rank else MPLangChannel(comm, comm.rank, peer, place, unsent)
         for peer in members
     ]

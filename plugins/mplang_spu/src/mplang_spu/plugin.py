@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from mplang_core.device import DeviceKind
 from mplang_core.feop import Feop
 from mplang_core.plugins import Check, Dialect, KernelSpec, hookimpl
-from mplang_spu import device, kernels, ops
+from mplang_spu import config, device, kernels, ops
 
 
 @hookimpl
@@ -43,6 +43,13 @@ def mplang_kernels() -> Sequence[KernelSpec]:
 def mplang_devices() -> Sequence[DeviceKind]:
     """Provide the device kind ``SPU``."""
     return [device.SPU]
+
+
+@hookimpl
+def mplang_settings() -> Mapping[str, str]:
+    """Tell which links the environment wants: all members take the same."""
+    said = config.from_env()
+    return {config.ENV: "not set" if said is None else str(int(said))}
 
 
 @hookimpl

@@ -1,0 +1,87 @@
+"""The yardstick: frames over a TCP connection to another process, and nothing else."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+LENGTH = struct.Struct("!Q")
+
+
+@contextlib.contextmanager
+def echo(answer: int | None = None) -> Iterator[RawTcp]:
+    """Have a process that answers each frame: with the same, or with so many bytes."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        command = [sys.executable, __file__, str(port), str(-1 if answer is None else answer)]
+        child = subprocess.Popen(command)
+        sock, _ = server.accept()
+    with sock:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        yield RawTcp(sock)
+    child.wait()
+
+
+class RawTcp:
+    """One end: sends frames, and receives them into one buffer."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        self._buffer = bytearray()
+
+    def send(self, data: bytes | memoryview) -> None:
+        """Send a frame."""
+        head = LENGTH.pack(len(data))
+        if len(data) < 1 << 16:
+            self._sock.sendall(head + data)
+        else:
+            self._sock.sendall(head)
+            self._sock.sendall(data)
+
+    def receive(self) -> memoryview:
+        """Receive a frame."""
+        (size,) = LENGTH.unpack(self._exactly(LENGTH.size))
+        return self._exactly(size)
+
+    def _exactly(self, size: int) -> memoryview:
+        if len(self._buffer) < size:
+            self._buffer = bytearray(size)
+        view = memoryview(self._buffer)[:size]
+        count = 0
+        while count < size:
+            here = self._sock.recv_into(view[count:])
+            if not here:
+                raise EOFError
+            count += here
+        return view
+
+
+def round_trips(data: bytes, turns: int, answer: int | None = None) -> list[float]:
+    """Return the seconds of each of so many round trips."""
+    took = []
+    with echo(answer) as tcp:
+        for _ in range(turns):
+            begin = time.perf_counter()
+            tcp.send(data)
+            tcp.receive()
+            took.append(time.perf_counter() - begin)
+    return took
+
+
+def _answer(port: int, answer: int) -> None:
+    with socket.create_connection(("127.0.0.1", port)) as sock:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        tcp = RawTcp(sock)
+        with contextlib.suppress(EOFError):
+            while True:
+                got = tcp.receive()
+                tcp.send(got if answer < 0 else bytes(answer))
+
+
+if __name__ == "__main__":
+    _answer(int(sys.argv[1]), int(sys.argv[2]))

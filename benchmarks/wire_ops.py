@@ -1,0 +1,66 @@
+"""Ops that measure what a message costs a kernel; the workers of ``bench_http.py`` import them."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+import mplang_core as mp
+
+WARM = 50
+
+
+@mp.simple_op("wire.pingpong")
+def pingpong(x: mp.TensorType, *, turns: int) -> mp.TensorType:
+    """Sends a tensor to and fro; gives the seconds of each turn."""
+    return mp.TensorType("f64", (turns,))
+
+
+@mp.simple_op("wire.stream")
+def stream(x: mp.TensorType, *, turns: int) -> mp.TensorType:
+    """Sends a tensor many times, one way; gives the seconds that each takes."""
+    return mp.TensorType("f64", (turns,))
+
+
+@mp.simple_op("wire.copy")
+def copy(x: mp.TensorType) -> mp.TensorType:
+    """Copies a tensor."""
+    return x
+
+
+@mp.kernel("wire.copy")
+def _copy(ctx, x):
+    return x.copy()
+
+
+@mp.kernel("wire.pingpong")
+def _pingpong(ctx, x, *, turns):
+    comm, key, took = ctx.interpreter.communicator, ctx.key, []
+    for i in range(WARM + turns):
+        begin = time.perf_counter()
+        if comm.rank == 0:
+            comm.send(1, f"{key}|{i}", x)
+            comm.recv(1, f"{key}|{i}")
+        else:
+            comm.recv(0, f"{key}|{i}")
+            comm.send(0, f"{key}|{i}", x)
+        took.append(time.perf_counter() - begin)
+    comm.forget(key)
+    return np.array(took[WARM:])
+
+
+@mp.kernel("wire.stream")
+def _stream(ctx, x, *, turns):
+    comm, key, took = ctx.interpreter.communicator, ctx.key, []
+    for i in range(1 + turns):
+        begin = time.perf_counter()
+        if comm.rank == 0:
+            comm.send(1, f"{key}|{i}", x)
+            comm.recv(1, f"{key}|{i}")
+        else:
+            comm.recv(0, f"{key}|{i}")
+            comm.send(0, f"{key}|{i}", b"done")
+        took.append(time.perf_counter() - begin)
+    comm.forget(key)
+    return np.array(took[1:])

@@ -1,0 +1,102 @@
+"""Progress bars of values on their way, where that takes long and somebody looks on."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from mplang_core.live import terminal
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress, TaskID
+
+__all__ = ["Bars"]
+
+AFTER = 1.0  # seconds that a value is on its way before a bar is shown
+
+
+class Bars:
+    """Shows a bar per value that is on its way for longer than about a second.
+
+    Args:
+        show: whether to; ``None`` for where the error output is a terminal.
+        console: where; the error output by default.
+    """
+
+    def __init__(self, show: bool | None = None, console: Console | None = None) -> None:
+        self._show = show
+        self._console = console
+        self._lock = threading.Lock()
+        self._progress: Progress | None = None
+        self._shown = 0
+
+    @contextlib.contextmanager
+    def of(self, what: str, size: int | None) -> Iterator[Callable[[int], None]]:
+        """Follow one value; give what is told of each piece that has moved.
+
+        Args:
+            what: is shown beside the bar.
+            size: of all pieces in bytes, if it is known.
+        """
+        if self._show is False:
+            yield lambda count: None
+            return
+        begin, moved, task = time.monotonic(), 0, None  # type: float, int, TaskID | None
+
+        def move(count: int) -> None:
+            nonlocal moved, task
+            moved += count
+            if task is None and time.monotonic() - begin >= AFTER:
+                task = self._add(what, size)
+            if task is not None and self._progress is not None:
+                self._progress.update(task, completed=moved)
+
+        try:
+            yield move
+        finally:
+            if task is not None:
+                self._remove()
+
+    def _add(self, what: str, size: int | None) -> TaskID | None:
+        with self._lock:
+            if self._progress is None:
+                self._progress = self._start()
+            if self._progress is None:
+                return None
+            self._shown += 1
+            return self._progress.add_task(what, total=size)
+
+    def _start(self) -> Progress | None:
+        from rich import progress
+        from rich.console import Console
+
+        console = self._console or Console(stderr=True, force_terminal=self._show)
+        if self._show is None and not console.is_terminal:
+            self._show = False
+            return None
+        if not terminal.acquire(blocking=False):
+            return None
+        started = progress.Progress(
+            progress.TextColumn("{task.description}"),
+            progress.BarColumn(),
+            progress.DownloadColumn(),
+            progress.TransferSpeedColumn(),
+            progress.TimeRemainingColumn(),
+            console=console,
+            transient=True,
+        )
+        started.start()
+        return started
+
+    def _remove(self) -> None:
+        """Stop with the last one."""
+        with self._lock:
+            self._shown -= 1
+            if self._shown == 0 and self._progress is not None:
+                self._progress.stop()
+                self._progress = None
+                terminal.release()

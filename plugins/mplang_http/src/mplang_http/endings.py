@@ -1,0 +1,58 @@
+"""How a run ended at the parties: what caused it, and where the others were."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any
+
+from mplang_core.errors import AbortedError
+from mplang_http.client import LostWorkerError
+
+__all__ = ["await_cause", "outcome_of", "places", "reason_of"]
+
+CAUSE = 0.5  # seconds that the cause of a failure may be heard of after its consequences
+
+
+def await_cause(futures: Sequence[Future[list[Any]]]) -> None:
+    """Wait a moment for the one that failed, where only those are heard that stopped for it."""
+    deadline = time.monotonic() + CAUSE
+    while (left := deadline - time.monotonic()) > 0:
+        done = [future for future in futures if future.done()]
+        pending = [future for future in futures if future not in done]
+        causes = (e for f in done if not isinstance(e := f.exception(), AbortedError | None))
+        if not pending or any(causes):
+            return
+        concurrent.futures.wait(pending, left, concurrent.futures.FIRST_COMPLETED)
+
+
+def reason_of(futures: Mapping[int, Future[list[Any]]]) -> str:
+    """Return what the others are told of why a run ends."""
+    for rank, future in futures.items():
+        error = future.exception() if future.done() else None
+        if isinstance(error, LostWorkerError):
+            return f"party {rank} was lost"
+        if error is not None and not isinstance(error, AbortedError):
+            return f"party {rank} failed in {getattr(error, 'op', None)}"
+    return "another party failed"
+
+
+def outcome_of(future: Future[list[Any]]) -> list[Any] | BaseException:
+    """Return the results of a party, or its error."""
+    if not future.done():
+        return AbortedError("it did not end in time")
+    return future.exception() or future.result()
+
+
+def places(failures: Sequence[tuple[int, BaseException]], but: int) -> Iterator[str]:
+    """Tell where the parties were, but for one."""
+    found: dict[str, list[int]] = {}
+    for rank, error in failures:
+        op, where = getattr(error, "op", None), getattr(error, "location", None)
+        if op is not None and rank != but:
+            found.setdefault(f"in {op}" + (f" at {where}" if where else ""), []).append(rank)
+    for place, ranks in found.items():
+        verb = "party {} was" if len(ranks) == 1 else "parties {} were"
+        yield f"{verb.format(', '.join(map(str, ranks)))} {place} then"

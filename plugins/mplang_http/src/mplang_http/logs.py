@@ -1,0 +1,92 @@
+"""The log of a worker: each line says for which party, session, run and op."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+from collections.abc import Iterator
+from contextvars import ContextVar
+from datetime import UTC, datetime
+
+from mplang_http.config import WorkerConfig
+from mplang_http.job import Job
+
+__all__ = ["about", "set_up"]
+
+MAX_MESSAGE = 4000  # characters
+FACTS = ("party", "session", "run", "op")
+_about: ContextVar[tuple[str | None, Job | None]] = ContextVar("mplang_log", default=(None, None))
+
+
+@contextlib.contextmanager
+def about(session: str, job: Job | None = None) -> Iterator[None]:
+    """Have what is logged inside, in this thread, name a session and a job.
+
+    Example:
+        >>> with about("5c1f"):
+        ...     logging.getLogger("mplang.http").info("its coordinator was not heard of")
+    """
+    token = _about.set((session, job))
+    try:
+        yield
+    finally:
+        _about.reset(token)
+
+
+def set_up(config: WorkerConfig) -> None:
+    """Have this process log to its error output, as the worker's configuration says."""
+    handler = logging.StreamHandler()
+    handler.addFilter(_Facts(config.name))
+    handler.setFormatter(_Json() if config.log_format == "json" else _Text())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(config.log_level.upper())
+
+
+class _Facts(logging.Filter):
+    """Adds to a record what it is about."""
+
+    def __init__(self, party: str) -> None:
+        super().__init__()
+        self._party = party
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        session, job = _about.get()
+        run, op = (None, None) if job is None else (job.run, job.place()["op"])
+        for name, value in zip(FACTS, (self._party, session, run, op), strict=True):
+            setattr(record, name, value)
+        return True
+
+
+class _Json(logging.Formatter):
+    """A JSON object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        fields = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            **{name: getattr(record, name, None) for name in FACTS},
+            "message": record.getMessage()[:MAX_MESSAGE],
+        }
+        if record.exc_info:
+            fields["error"] = self.formatException(record.exc_info)
+        return json.dumps(fields)
+
+
+class _Text(logging.Formatter):
+    """For people."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(party)s%(where)s %(name)s: %(message)s")
+
+    def format(self, record: logging.LogRecord) -> str:
+        facts = (getattr(record, name, None) for name in ("run", "op"))
+        found = [str(fact) for fact in facts if fact]
+        record.where = f" [{' '.join(found)}]" if found else ""
+        return super().format(record)
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
+        """Keep to one line: parts of a message may come from others."""
+        return super().formatMessage(record).replace("\n", "\\n")[:MAX_MESSAGE]

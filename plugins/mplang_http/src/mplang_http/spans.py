@@ -1,0 +1,48 @@
+"""Spans of a worker on their way to the host."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+
+from mplang_core.errors import WireError
+from mplang_core.runtime import Recorder, Span
+from mplang_http.values import Buffer
+
+__all__ = ["MAX_SPANS", "Spans", "read_spans", "write_spans"]
+
+MAX_SPANS = 256 << 20  # bytes that a host takes
+
+
+class Spans(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a party noted of a run: its spans, and how many it did not keep."""
+
+    spans: list[Span]
+    dropped: int
+
+
+_decoder = msgspec.msgpack.Decoder(Spans)
+
+
+def write_spans(recorder: Recorder) -> bytes:
+    """Write what was noted so far."""
+    return msgspec.msgpack.encode(Spans(list(recorder.spans), recorder.dropped))
+
+
+def read_spans(data: Buffer) -> Spans:
+    """Read the spans of a party.
+
+    Raises:
+        WireError: they are damaged.
+    """
+    try:
+        found = _decoder.decode(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise WireError(f"no spans: {error}") from None
+    for span in found.spans:
+        if not (math.isfinite(span.begin) and 0 <= span.duration < math.inf):
+            raise WireError("a span of no time")
+        if span.kind not in ("program", "op") and not isinstance(span.facts.get("peer"), int):
+            raise WireError("a span of a message without a peer")
+    return found

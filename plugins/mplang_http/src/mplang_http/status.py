@@ -1,0 +1,49 @@
+"""How the workers of a cluster are."""
+
+from __future__ import annotations
+
+from mplang_core.device import ClusterSpec
+from mplang_core.errors import RunError
+from mplang_core.introspect import Rows
+from mplang_http.client import WorkerClient
+from mplang_http.config import TlsFiles
+from mplang_http.tls import client_context
+
+__all__ = ["look"]
+
+
+def look(cluster: ClusterSpec, tls: TlsFiles | str | None = None, *, patience: float = 3.0) -> Rows:
+    """Ask each worker how it is.
+
+    Args:
+        cluster: where they are.
+        tls: this coordinator's certificates.
+        patience: how many seconds one may take to answer.
+
+    Returns:
+        A row per worker: ``name``, ``address``, ``state`` (``starting``, ``ready``, ``lost``, or
+        ``another worker``), ``restarts`` of its engine, and ``why`` it is lost.
+    """
+    files = TlsFiles.of(tls)
+    context = client_context(files, "http/1.1") if files is not None else None
+    rows = Rows()
+    for node in cluster.nodes:
+        client = WorkerClient(node.name, node.address, context, patience)
+        row = {
+            "name": node.name,
+            "address": node.address,
+            "state": "lost",
+            "restarts": 0,
+            "why": "",
+        }
+        try:
+            health = client.ask("GET", "health")
+            mine = health["name"] == node.name
+            row["state"] = health["state"] if mine else "another worker"
+            row["restarts"] = health["restarts"]
+        except RunError as error:
+            row["why"] = str(error)
+        finally:
+            client.close()
+        rows.append(row)
+    return rows

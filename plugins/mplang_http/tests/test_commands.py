@@ -1,0 +1,150 @@
+"""mplang keygen, worker, up, status, and run on workers."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+PROGRAM = """
+import mplang_core as mp
+
+def give():
+    return mp.pshfl_s(mp.put("P0", [1, 2]), 2, [0])
+"""
+
+
+def mplang(*args, cwd):
+    command = [sys.executable, "-m", "mplang_core.cli", *map(str, args)]
+    env = {**os.environ, "COLUMNS": "200"}
+    return subprocess.run(
+        command, capture_output=True, text=True, cwd=cwd, env=env, timeout=120, check=False
+    )
+
+
+def begin(*args, cwd):
+    command = [sys.executable, "-m", "mplang_core.cli", *map(str, args)]
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cwd
+    )
+
+
+def finish(process):
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert "Traceback" not in err, err
+    return out
+
+
+@pytest.fixture
+def program(tmp_path):
+    (tmp_path / "prog.py").write_text(PROGRAM)
+    return "prog.py:give"
+
+
+def test_up_status_and_run_with_certificates(tmp_path, program):
+    up = begin("up", "-n", 3, "--tls", "certs", cwd=tmp_path)
+    try:
+        assert up.stdout.readline() == (
+            "try: mplang run prog.py:fn --cluster cluster.yaml --option tls=certs/host\n"
+        )
+        mine = ("--tls", "certs/host")
+        told = mplang("status", "--cluster", "cluster.yaml", *mine, "--json", cwd=tmp_path)
+        assert told.returncode == 0, told.stderr
+        rows = json.loads(told.stdout)
+        assert [(row["name"], row["state"]) for row in rows] == [
+            (f"node{i}", "ready") for i in range(3)
+        ]
+        tls = ("--option", "tls=certs/host")
+        done = mplang("run", program, "--cluster", "cluster.yaml", *tls, "--json", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)[0]["value"] == [None, None, [1, 2]]
+        done = mplang("run", program, "--cluster", "cluster.yaml", cwd=tmp_path)
+        assert done.returncode == 1
+        assert "https" in done.stderr
+        assert "tls" in done.stderr
+    finally:
+        finish(up)
+    told = mplang("status", "--cluster", "cluster.yaml", *mine, cwd=tmp_path)
+    assert told.returncode == 1
+    assert "lost" in told.stdout
+
+
+def test_two_workers_that_were_configured_by_hand(tmp_path):
+    made = mplang("keygen", "certs", "alice", "bob", "analyst", cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    assert oct((tmp_path / "certs" / "alice.key").stat().st_mode & 0o777) == "0o600"
+    workers = []
+    try:
+        for name in ("alice", "bob"):
+            (tmp_path / f"{name}.yaml").write_text(
+                f"name: {name}\ntls: certs/{name}\ncoordinators: [analyst]\n"
+            )
+            workers.append(begin("worker", "--config", f"{name}.yaml", cwd=tmp_path))
+        ready = [worker.stdout.readline().split() for worker in workers]
+        nodes = [f"- {{name: {name}, address: '{at}'}}" for _, name, _, at in ready]
+        (tmp_path / "two.yaml").write_text("nodes:\n" + "\n".join(nodes) + "\n")
+        (tmp_path / "prog.py").write_text(PROGRAM.replace("2, [0]", "1, [0]"))
+        tls = ("--option", "tls=certs/analyst")
+        args = ("prog.py:give", "--cluster", "two.yaml", *tls, "--json")
+        done = mplang("run", *args, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)[0]["value"] == [None, [1, 2]]
+    finally:
+        for worker in workers:
+            finish(worker)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("name: alice\nhost: 0.0.0.0\n", "without tls a worker binds to loopback only"),
+        ("name: ../alice\n", "'name'"),
+        ("name: alice\ntls: certs/nobody\ncoordinators: [c]\n", "cannot use the certificates"),
+        ("name: alice\ntls: certs/alice\n", "coordinators names those who may submit"),
+        ("name: alice\nprot: 1\n", "'prot'"),
+        ("[", "cannot read"),
+    ],
+)
+def test_a_wrong_configuration_is_told_in_a_line(tmp_path, text, told):
+    (tmp_path / "worker.yaml").write_text(text)
+    done = mplang("worker", "--config", "worker.yaml", cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.startswith("mplang: ")
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_port_that_is_taken_is_told(tmp_path, five):
+    port = five.spec.nodes[0].address.rpartition(":")[2]
+    (tmp_path / "worker.yaml").write_text(f"name: alice\nport: {port}\n")
+    done = mplang("worker", "--config", "worker.yaml", cwd=tmp_path)
+    assert done.returncode == 1
+    assert f"cannot listen on 127.0.0.1:{port}" in done.stderr
+
+
+def test_an_option_that_no_backend_has_is_told(tmp_path, program):
+    args = ("--cluster", 2, "--option", "tsl=x")
+    done = mplang("run", program, *args, "--backend", "http", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "unexpected keyword argument 'tsl'; it takes" in done.stderr
+
+
+def test_workers_end_with_the_one_who_began_them(tmp_path):
+    """A cluster that was killed leaves no worker behind."""
+    up = begin("up", "-n", 1, cwd=tmp_path)
+    up.stdout.readline()
+    children = Path(f"/proc/{up.pid}/task/{up.pid}/children").read_text().split()
+    assert children
+    up.kill()
+    up.communicate()
+    deadline = time.monotonic() + 30
+    while any(Path(f"/proc/{pid}").exists() for pid in children):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)

@@ -1,0 +1,422 @@
+"""A hostile peer: its link ends, or what it sent is dropped; the worker goes on."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+import socket
+import struct
+import threading
+
+import msgspec
+import numpy as np
+import pytest
+from http_raw import LONG, MB, RawWorker, answer_of, program
+from mplang_http import LocalCluster
+from mplang_http.frames import CHUNK, PREFIX, Kind, frame
+from mplang_http.values import Head, pack
+
+import mplang_core as mp
+
+GROWTH = 192 * MB
+PEER = "a-peer"  # comes before node0, so it is the one that connects
+HOME = {"name": PEER, "address": "http://127.0.0.1:1"}
+
+
+@pytest.fixture(scope="module")
+def worker():
+    """One worker that waits for links."""
+    with LocalCluster(
+        1,
+        imports=("mplang_core.testing.dialect",),
+        limits={"value": 32 * MB, "waiting": 48 * MB, "links": 4},
+        timeouts={"connect": 2.0, "head": 2.0, "message": 4.0, "lease": 20.0},
+    ) as cluster:
+        made = RawWorker(cluster)
+        made.works()
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def unharmed(worker):
+    """After each test the worker runs a program; it was never much larger than before."""
+    before = worker.memory()
+    yield
+    worker.works()
+    assert worker.memory(peak=True) - before < GROWTH
+
+
+def hello(**fields: str) -> bytes:
+    fields = {
+        "Connection": "Upgrade",
+        "Upgrade": "mplang-link/1",
+        "X-Mplang-From": PEER,
+        "X-Mplang-To": "node0",
+    } | {name.replace("_", "-"): text for name, text in fields.items()}
+    lines = [f"{name}: {text}" for name, text in fields.items()]
+    return "\r\n".join(["GET /link HTTP/1.1", *lines, "", ""]).encode("latin-1")
+
+
+class Peer:
+    """The other end of a link."""
+
+    def __init__(self, worker: RawWorker, name: str = PEER) -> None:
+        self.sock = worker.connect()
+        self.sock.sendall(hello(X_Mplang_From=name))
+        found = b""
+        while not found.endswith(b"\r\n\r\n"):
+            found += self.sock.recv(1)
+        assert b" 101 " in found
+
+    def __enter__(self) -> Peer:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.sock.close()
+
+    def send(self, *parts: bytes) -> None:
+        self.sock.sendall(b"".join(parts))
+
+    def message(self, key: str, x, *, head: bytes | None = None) -> None:
+        mine, buffers = pack(x)
+        body = b"".join(buffers)
+        self.send(frame(Kind.MESSAGE, key.encode(), head or mine, len(body)), body)
+
+    def read(self) -> tuple[Kind, str]:
+        """Read a frame that has no body."""
+        data = b""
+        while len(data) < PREFIX.size:
+            data += self.sock.recv(PREFIX.size - len(data))
+        code, _, key, head, _ = PREFIX.unpack(data)
+        rest = b""
+        while len(rest) < key + head:
+            rest += self.sock.recv(key + head - len(rest))
+        return Kind(code), rest[:key].decode()
+
+    def ended(self) -> bool:
+        """Wait for the worker to end it."""
+        self.sock.settimeout(LONG)
+        try:
+            while self.sock.recv(MB):
+                pass
+        except ConnectionError:
+            pass
+        return True
+
+
+MOVE = program(lambda x: mp.pshfl_s(x, mp.Mask.of(1), [0]), np.int64(0), parties=2)
+
+
+class Meeting:
+    """A session of the peer, which is party 0, and the worker, which is party 1."""
+
+    def __init__(self, worker: RawWorker, data: bytes = MOVE) -> None:
+        self.worker, self.data = worker, data
+        self.name = worker.open(rank=1, parties=[HOME, worker.party()])
+        assert worker.put_program(data).status == 200
+
+    def start(self, number: int = 1) -> str:
+        """Begin a run; return what it is called on the link."""
+        run = f"{self.name}-{number}"
+        found = self.worker.submit(self.name, self.data, None, run=run, wait=0)
+        assert found.status == 202, found
+        return f"local:{self.name}:{run}"
+
+    def end(self, number: int = 1):
+        path = f"/v1/sessions/{self.name}/jobs/{self.name}-{number}?wait=30"
+        return self.worker.ask("GET", path).json
+
+    def result(self, number: int = 1) -> bytes:
+        path = f"/v1/sessions/{self.name}/values/{self.name}-{number}.0"
+        return self.worker.ask("GET", path).data[-8:]
+
+    def close(self) -> None:
+        self.worker.ask("DELETE", f"/v1/sessions/{self.name}")
+
+
+# -- before the upgrade
+
+
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [
+        ({"Upgrade": "websocket"}, 426),
+        ({"Upgrade": ""}, 426),
+        ({"X-Mplang-To": "node7"}, 421),
+        ({"X-Mplang-From": ""}, 403),
+        ({"X-Mplang-From": "../../etc"}, 403),
+        ({"X-Mplang-From": "a" * 200}, 403),
+        ({"X-Mplang-From": "z"}, 409),
+        ({"X-Mplang-From": "node0"}, 409),
+    ],
+)
+def test_links_that_are_refused(worker, fields, status):
+    found = worker.send(hello(**fields))
+    assert found.said == (status, "link")
+
+
+def test_rubbish_in_place_of_an_upgrade(worker):
+    generator = random.Random(5)
+    whole = hello()
+    for _ in range(40):
+        rubbish = generator.choice(
+            [
+                b"GET /link " + generator.randbytes(100) + b"\r\n\r\n",
+                whole[: generator.randrange(10, len(whole))],
+                b"GET /link HTTP/1.1\r\n" + b"\xff: \xfe\r\n" * 20 + b"\r\n",
+                b"GET /link " + b"x" * 10_000,
+            ]
+        )
+        found = worker.send(rubbish, end=True)
+        assert found is None or found.said == (426, "link")
+
+
+def test_upgrades_that_come_by_drops(worker):
+    """They do not keep others from linking for long."""
+    slow = [worker.connect() for _ in range(20)]
+    stop = threading.Event()
+
+    def drip() -> None:
+        for sock in slow:
+            sock.sendall(b"GET /link ")
+        while not stop.wait(0.3):
+            for sock in slow:
+                with contextlib.suppress(OSError):
+                    sock.sendall(b"x")
+
+    dripping = threading.Thread(target=drip)
+    dripping.start()
+    try:
+        for sock in slow:
+            sock.settimeout(LONG)
+            assert answer_of(sock) is None  # it is closed
+        with Peer(worker):
+            pass
+    finally:
+        stop.set()
+        dripping.join()
+        for sock in slow:
+            sock.close()
+
+
+def test_more_links_than_are_allowed(worker):
+    peers = [Peer(worker, f"b{i}") for i in range(4)]
+    try:
+        with Peer(worker, "b4") as one_more:
+            assert one_more.ended()
+    finally:
+        for peer in peers:
+            peer.sock.close()
+
+
+# -- after the upgrade
+
+
+def announced(size: int, stream: int = 0, key: bytes = b"r/x", chunks: bytes = b"") -> bytes:
+    head = msgspec.msgpack.encode(Head("!bytes", {}, [size]))
+    return frame(Kind.MESSAGE, key, head, size, stream) + chunks
+
+
+OPEN = frame(Kind.OPEN, b"r")
+HEAD = msgspec.msgpack.encode(Head("!bytes", {}, [4]))
+RUBBISH = {
+    "random": random.Random(6).randbytes(1000),
+    "no kind": PREFIX.pack(77, 0, 0, 0, 0),
+    "a long key": PREFIX.pack(1, 0, 5000, 0, 0),
+    "a long head": PREFIX.pack(1, 0, 1, 1 << 31, 0),
+    "a huge body": OPEN + announced(1 << 62),
+    "more than is allowed": OPEN + announced(33 * MB),
+    "a run that it is not in": frame(Kind.MESSAGE, b"s/x", HEAD, 4) + b"1234",
+    "a key that is no text": frame(Kind.OPEN, b"\xff\xfe"),
+    "a head of another size": OPEN + frame(Kind.MESSAGE, b"r/x", HEAD, 5) + b"12345",
+    "a head nested deep": OPEN + frame(Kind.MESSAGE, b"r/x", b"\x91" * 10_000, 4) + b"1234",
+    "a piece of nothing": frame(Kind.CHUNK, size=4, stream=9) + b"1234",
+    "an empty piece": OPEN + announced(2 * MB, 1) + frame(Kind.CHUNK, size=0, stream=1),
+    "a large piece": OPEN + announced(2 * MB, 1) + PREFIX.pack(2, 1, 0, 0, CHUNK + 1),
+    "one stream twice": OPEN + announced(2 * MB, 1) * 2,
+    "much in one go": OPEN + announced(30 * MB, 1) + announced(30 * MB, 2),
+    "too many runs": b"".join(frame(Kind.OPEN, b"r%d" % i) for i in range(10_002)),
+}
+
+
+@pytest.mark.parametrize("data", RUBBISH.values(), ids=list(RUBBISH))
+def test_frames_that_are_none(worker, data):
+    with Peer(worker) as peer:
+        peer.send(data)
+        assert peer.ended()
+
+
+def test_frames_with_bits_flipped(worker):
+    generator = random.Random(7)
+    whole = OPEN + frame(Kind.MESSAGE, b"r/x", HEAD, 4) + b"1234" + frame(Kind.CLOSE, b"r")
+    for _ in range(60):
+        data = bytearray(whole)
+        for _ in range(generator.randrange(1, 4)):
+            data[generator.randrange(len(data))] ^= 1 << generator.randrange(8)
+        with Peer(worker) as peer:
+            peer.send(data)
+            peer.sock.shutdown(socket.SHUT_WR)
+            assert peer.ended()
+
+
+def test_messages_that_nobody_asked_for(worker):
+    """They are kept up to a limit, then the link ends."""
+    with Peer(worker) as peer:
+        meeting = Meeting(worker)
+        run = meeting.start()
+        peer.send(frame(Kind.OPEN, run.encode()))
+        try:
+            for i in range(200):
+                peer.message(f"{run}/x{i}", np.zeros(MB // 8))
+        except ConnectionError:
+            pass
+        assert peer.ended()
+        found = meeting.end()
+        assert found["state"] == "failed"
+        assert PEER in found["error"]["text"]
+        meeting.close()
+
+
+def test_small_messages_that_nobody_asked_for(worker):
+    with Peer(worker) as peer:
+        meeting = Meeting(worker)
+        run = meeting.start()
+        head = msgspec.msgpack.encode(Head("!true", {}, []))
+        try:
+            peer.send(frame(Kind.OPEN, run.encode()))
+            for turn in range(200):
+                keys = (f"{run}/{turn}.{i}".encode() for i in range(1000))
+                peer.send(*(frame(Kind.MESSAGE, key, head) for key in keys))
+        except ConnectionError:
+            pass
+        assert peer.ended()
+        meeting.close()
+
+
+def test_questions_whose_answers_are_not_read(worker):
+    with Peer(worker) as peer:
+        asked = frame(Kind.CLOSE, b"r" * 4000) * 250
+        try:
+            for _ in range(400):
+                peer.send(asked)
+        except ConnectionError:
+            pass
+        assert peer.ended()
+
+
+def test_what_was_taken_makes_room_again(worker):
+    """Runs that ended, and values that were asked for, do not count."""
+    with Peer(worker) as peer:
+        meeting = Meeting(worker, program(
+            lambda x: mp.pshfl_s(x, mp.Mask.of(1), [0]), np.zeros(2 * MB), parties=2
+        ))  # fmt: skip
+        for number in range(1, 9):
+            run = meeting.start(number)
+            peer.send(frame(Kind.OPEN, run.encode()))
+            data = np.full(2 * MB, float(number))
+            head, buffers = pack(data)
+            peer.send(frame(Kind.MESSAGE, f"{run}/0".encode(), head, data.nbytes, number))
+            body = memoryview(buffers[0])
+            for begin in range(0, len(body), CHUNK):
+                peer.send(frame(Kind.CHUNK, size=CHUNK, stream=number), body[begin : begin + CHUNK])
+            found = meeting.end(number)
+            assert found["state"] == "done", found
+            assert meeting.result(number) == struct.pack("d", number)
+            peer.send(frame(Kind.CLOSE, run.encode()))
+            released = json.dumps([f"{meeting.name}-{number}.0"]).encode()
+            worker.ask("POST", f"/v1/sessions/{meeting.name}/release", released)
+        meeting.close()
+
+
+# -- in a run
+
+
+def test_a_message_that_is_replayed(worker):
+    """The first one counts; and it does not count in another run."""
+    with Peer(worker) as peer:
+        meeting = Meeting(worker)
+        one = meeting.start(1)
+        peer.send(frame(Kind.OPEN, one.encode()))
+        peer.message(f"{one}/0", np.int64(5))
+        peer.message(f"{one}/0", np.int64(6))
+        assert meeting.end(1)["state"] == "done"
+        assert meeting.result(1) == struct.pack("q", 5)
+        two = meeting.start(2)
+        peer.send(frame(Kind.OPEN, two.encode()))
+        peer.message(f"{one}/0", np.int64(6))
+        peer.message(f"{two}/0", np.int64(7))
+        assert meeting.end(2)["state"] == "done"
+        assert meeting.result(2) == struct.pack("q", 7)
+        meeting.close()
+
+
+def test_a_message_of_one_who_is_no_party(worker):
+    """It is dropped, and so is an abort."""
+    with Peer(worker) as peer, Peer(worker, "b-peer") as other:
+        meeting = Meeting(worker)
+        run = meeting.start()
+        other.send(frame(Kind.OPEN, run.encode()))
+        other.message(f"{run}/0", np.int64(6))
+        other.send(frame(Kind.ABORT, run.encode(), b"just so"))
+        other.send(frame(Kind.CLOSE, run.encode()))
+        assert other.read() == (Kind.CLOSED, run)  # all of it was read
+        peer.send(frame(Kind.OPEN, run.encode()))
+        peer.message(f"{run}/0", np.int64(5))
+        assert meeting.end()["state"] == "done"
+        assert meeting.result() == struct.pack("q", 5)
+        meeting.close()
+
+
+@pytest.mark.parametrize(
+    ("head", "body"),
+    [
+        (Head("i64[2]", {}, [8]), bytes(8)),
+        (Head("i64[-1]", {}, [8]), bytes(8)),
+        (Head("bool[8]", {}, [8]), b"\2" * 8),
+        (Head("object[1]", {}, [8]), bytes(8)),
+        (Head("!pickle", {}, [8]), bytes(8)),
+        (Head("!none", {}, [0]), b""),
+        (Head('table<["a", "int64"]>', {"rows": -1}, [0, 8]), bytes(8)),
+    ],
+    ids=lambda x: getattr(x, "kind", ""),
+)
+def test_a_message_that_is_no_value(worker, head, body):
+    """The run fails, and says which party sent it; the link stays."""
+    with Peer(worker) as peer:
+        meeting = Meeting(worker)
+        run = meeting.start()
+        peer.send(frame(Kind.OPEN, run.encode()))
+        packed = msgspec.msgpack.encode(head)
+        peer.send(frame(Kind.MESSAGE, f"{run}/0".encode(), packed, len(body)), body)
+        found = meeting.end()
+        assert found["state"] == "failed", found
+        assert "party 0" in found["error"]["text"]
+        meeting.close()
+        again = Meeting(worker)
+        again.start()
+        again.close()
+
+
+def test_a_value_of_another_type_than_the_program_says(worker):
+    with Peer(worker) as peer:
+        meeting = Meeting(worker)
+        run = meeting.start()
+        peer.send(frame(Kind.OPEN, run.encode()))
+        peer.message(f"{run}/0", np.zeros(1000))
+        found = meeting.end()
+        assert found["state"] == "failed", found
+        assert "party 0 sent something else" in found["error"]["text"]
+        meeting.close()
+
+
+def test_a_reason_without_end(worker):
+    with Peer(worker) as peer:
+        meeting = Meeting(worker)
+        run = meeting.start()
+        peer.send(frame(Kind.OPEN, run.encode()))
+        peer.send(frame(Kind.ABORT, run.encode(), b"\xff" * MB))
+        found = meeting.end()
+        assert found["state"] == "failed"
+        assert len(found["error"]["text"]) <= 4200
+        meeting.close()

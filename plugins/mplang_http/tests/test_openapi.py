@@ -1,0 +1,128 @@
+"""A worker answers as its OpenAPI description says, whatever it is asked."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from http_raw import DOUBLE, RawWorker, sha
+from hypothesis import HealthCheck, given, settings
+from hypothesis.strategies import booleans
+from mplang_http import LocalCluster, answers
+
+METHODS = ("get", "put", "post", "delete")
+
+
+@pytest.fixture(scope="module")
+def worker():
+    with LocalCluster(
+        1,
+        imports=("mplang_core.testing.dialect",),
+        timeouts={"body": 5.0, "head": 5.0, "connect": 0.5, "lease": 600.0},
+    ) as cluster:
+        made = RawWorker(cluster)
+        made.works()
+        yield made
+        made.works()
+
+
+@pytest.fixture(scope="module")
+def described(worker):
+    found = worker.ask("GET", "/openapi.json")
+    assert found.status == 200
+    return found.json
+
+
+def operations(described):
+    return [
+        (path, method, item[method])
+        for path, item in described["paths"].items()
+        for method in METHODS
+        if method in item
+    ]
+
+
+def test_every_request_and_response_is_described(described):
+    for path, method, operation in operations(described):
+        where = f"{method} {path}"
+        assert operation["description"], where
+        for code, response in operation["responses"].items():
+            for kind, content in response.get("content", {}).items():
+                assert content.get("schema") or kind == "application/octet-stream", (where, code)
+        if method in ("put", "post"):
+            (content,) = operation["requestBody"]["content"].values()
+            assert content["schema"], where
+            assert {"409", "411", "413", "415"} <= set(operation["responses"]), where
+        assert {"400", "403", "422", "503"} <= set(operation["responses"]), where
+
+
+def test_no_page_loads_scripts_from_elsewhere(worker):
+    for path in ("/docs", "/redoc"):
+        assert worker.ask("GET", path).said == (404, "http")
+
+
+def fits(answer, model) -> None:
+    """Nothing is missing, and nothing is told that is not described."""
+    assert answer.status in (200, 202)
+    model.model_validate(answer.json)
+    assert set(answer.json) <= set(model.model_fields)
+
+
+def test_answers_are_as_described(worker):
+    fits(worker.ask("GET", "/health"), answers.Health)
+    fits(worker.ask("GET", "/facts"), answers.Facts)
+    session = worker.open()
+    fits(worker.put_program(DOUBLE), answers.Taken)
+    for x in (np.int64(1), None):  # one is done, one fails
+        fits(worker.submit(session, DOUBLE, x), answers.JobStatus)
+    fits(worker.ask("GET", f"/v1/sessions/{session}/jobs"), answers.Jobs)
+    fits(worker.ask("DELETE", f"/v1/sessions/{session}/jobs/{session}-x"), answers.JobStatus)
+    fits(worker.ask("POST", f"/v1/sessions/{session}/release", b"[]"), answers.Released)
+
+
+def explore(worker, examples: int) -> None:
+    """Ask what the description allows, and what it does not; a session is there, or is not."""
+    import schemathesis
+    from schemathesis.checks import not_a_server_error
+    from schemathesis.specs.openapi.checks import (
+        content_type_conformance,
+        response_schema_conformance,
+        status_code_conformance,
+    )
+
+    host, port = worker.place
+    schema = schemathesis.openapi.from_url(f"http://{host}:{port}/openapi.json")
+    checks = [
+        not_a_server_error,
+        status_code_conformance,
+        content_type_conformance,
+        response_schema_conformance,
+    ]
+    worker.put_program(DOUBLE)
+    how = settings(
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        derandomize=examples < 50,
+        suppress_health_check=list(HealthCheck),
+    )
+
+    def ask(case, here) -> None:
+        if here and "session" in case.path_parameters:
+            worker.open(name="here")
+            case.path_parameters["session"] = "here"
+        if here and "program" in case.path_parameters and isinstance(case.body, bytes):
+            case.path_parameters["program"] = sha(case.body)
+        case.call_and_validate(checks=checks)
+
+    for found in schema.get_all_operations():
+        how(given(found.ok().as_strategy(), booleans())(ask))()
+
+
+def test_no_request_makes_an_error_in_the_server(worker):
+    explore(worker, 25)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_many_requests_make_no_error_in_the_server(worker):
+    explore(worker, 300)

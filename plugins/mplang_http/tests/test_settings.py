@@ -1,0 +1,130 @@
+"""What does not fit together is refused before a program starts, with a table."""
+
+from __future__ import annotations
+
+import re
+import signal
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from mplang_http import LocalCluster
+
+import mplang_core as mp
+from mplang_core.errors import ConfigError, PartyError
+
+USE_CHANNELS = "MPLANG_SPU_USE_CHANNELS"
+
+
+@contextmanager
+def otherwise(cluster, rank, monkeypatch, **environment):
+    """Have one worker run in another environment."""
+    with monkeypatch.context() as patch:
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        cluster.signal(rank, signal.SIGKILL)
+        cluster.restart(rank)
+    yield
+    cluster.signal(rank, signal.SIGKILL)
+    cluster.restart(rank)
+
+
+@pytest.fixture(scope="module")
+def workers():
+    with LocalCluster(3) as cluster:
+        yield cluster
+
+
+def cell(text):
+    return re.compile(r"\s+".join(map(re.escape, text.split())))
+
+
+def works(host):
+    assert mp.fetch(host, mp.evaluate(host, lambda: mp.constant(7)))[0] == 7
+
+
+def test_versions_that_differ(workers, monkeypatch, tmp_path):
+    """One worker has another JAX, as its metadata tells."""
+    folder = tmp_path / "jax-0.1.2.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: jax\nVersion: 0.1.2\n")
+    with otherwise(workers, 1, monkeypatch, PYTHONPATH=str(tmp_path)):
+        with pytest.raises(ConfigError, match="the parties do not fit together") as error:
+            mp.connect("http", workers.spec)
+        head, *rows = str(error.value).splitlines()[1:]
+        assert head.split() == ["coordinator", "node0", "node1", "node2"]
+        (row,) = rows  # of what is the same, nothing is said
+        name, mine, first, second, third = row.split()
+        assert (name, second) == ("jax", "0.1.2")
+        assert mine == first == third != second
+    with mp.connect("http", workers.spec) as host:
+        works(host)
+
+
+def test_settings_that_differ(workers, monkeypatch):
+    with otherwise(workers, 2, monkeypatch, **{USE_CHANNELS: "0"}):
+        with pytest.raises(ConfigError) as error:
+            mp.connect("http", workers.spec)
+        assert cell("coordinator node0 node1 node2").search(str(error.value))
+        assert cell(f"{USE_CHANNELS} - not set not set 0").search(str(error.value))
+
+
+def test_a_worker_that_comes_back_as_another(workers, monkeypatch):
+    """It is looked at anew after each failure, before the next program starts."""
+    with mp.connect("http", workers.spec) as host:
+        works(host)
+        with otherwise(workers, 0, monkeypatch, **{USE_CHANNELS: "0"}):
+            with pytest.raises(PartyError, match="node0"):
+                mp.evaluate(host, lambda: mp.put("P0", np.ones(3)))
+            with pytest.raises(ConfigError, match=USE_CHANNELS):
+                works(host)
+        works(host)
+
+
+def test_a_setting_that_is_none(workers, monkeypatch):
+    with (
+        otherwise(workers, 1, monkeypatch, **{USE_CHANNELS: "maybe"}),
+        pytest.raises(PartyError, match=f"worker node1: {USE_CHANNELS} is 1 or 0, got 'maybe'"),
+    ):
+        mp.connect("http", workers.spec)
+
+
+def with_spu(workers, members, **config):
+    nodes = [{"name": node.name, "address": node.address} for node in workers.spec.nodes]
+    plain = {f"P{i}": {"kind": "PPU", "members": [i]} for i in range(3)}
+    spu = {"SP0": {"kind": "SPU", "members": members, "config": config}}
+    return mp.ClusterSpec.from_dict({"nodes": nodes, "devices": plain | spu})
+
+
+def precise(x):
+    y = mp.device("SP0")(lambda x: x * 1)(mp.put("P0", x))
+    return mp.reveal(y, to="P1")
+
+
+def test_hosts_have_devices_of_their_own(workers):
+    """At once, on the same workers: another field, precision, protocol, other members."""
+    coarse = with_spu(workers, [0, 1, 2], field="FM64", fxp_fraction_bits=8)
+    fine = with_spu(workers, [0, 1, 2], field="FM128", fxp_fraction_bits=40)
+    two = with_spu(workers, [0, 1], protocol="CHEETAH", fxp_fraction_bits=18)
+    x = np.float64([0.1234567890123])
+
+    def errors(cluster):
+        with mp.connect("http", cluster) as host:
+            found = [mp.fetch(host, mp.evaluate(host, precise, x)) for _ in range(5)]
+            return [abs(np.ravel(value)[0] - x[0]) for value in found]
+
+    with ThreadPoolExecutor(3) as pool:
+        off = list(pool.map(errors, (coarse, fine, two)))
+    assert min(off[0]) > 1e-5
+    assert max(off[0]) < 1e-2
+    assert max(off[1]) < 1e-7
+    assert max(off[2]) < 1e-4
+
+
+def test_a_protocol_that_a_worker_does_not_allow(workers):
+    cluster = with_spu(workers, [0, 1, 2], protocol="SEMI2K")
+    with mp.connect("http", cluster) as host:
+        with pytest.raises(PartyError, match=r"SEMI2K trusts its first party .* insecure: true"):
+            mp.evaluate(host, precise, np.float32([1]))
+        works(host)

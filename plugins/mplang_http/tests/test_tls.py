@@ -1,0 +1,335 @@
+"""Who may do what: a certificate says who somebody is, and nothing else does."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import ssl
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+from http_raw import DOUBLE, Answer, RawWorker, answer_of, program
+from mplang_http import LocalCluster
+from mplang_http.config import TlsFiles, WorkerConfig
+from mplang_http.handshake import Handshake
+from mplang_http.keygen import make_certificates
+from mplang_http.requests import Given
+from mplang_http.tls import LINK, client_context, offers_link
+from mplang_http.values import joined, pack
+
+import mplang_core as mp
+from mplang_core.errors import AdmissionError, ConfigError
+
+NAMES = ("alice", "bob", "carol", "host", "other", "Mallory")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("certificates")
+
+
+@pytest.fixture(scope="module")
+def files(folder):
+    """Certificates of an authority that the workers believe.
+
+    They believe a second one, too, whose certificates are expired.
+    """
+    made = make_certificates(folder / "good", NAMES)
+    expired = make_certificates(folder / "expired", ["host", "aaron"], days=-1)
+    both = folder / "both.pem"
+    both.write_text(Path(made["host"].ca).read_text() + Path(expired["host"].ca).read_text())
+    return {name: one.model_copy(update={"ca": str(both)}) for name, one in made.items()}
+
+
+@pytest.fixture(scope="module")
+def cluster(files):
+    """Alice and Bob, who let two coordinators in."""
+    with LocalCluster(
+        ["alice", "bob"],
+        tls=files,
+        imports=("mplang_core.testing.dialect",),
+        coordinators=("host", "other"),
+        timeouts={"connect": 5.0, "message": 20.0, "lease": 20.0, "head": 2.0},
+    ) as made:
+        yield made
+
+
+@pytest.fixture
+def alice(cluster, files):
+    return RawWorker(cluster, 0, client_context(files["host"], "http/1.1"))
+
+
+@pytest.fixture(autouse=True)
+def unharmed(alice):
+    yield
+    alice.works()
+
+
+def as_(cluster, files: TlsFiles, rank: int = 0, *protocols: str) -> RawWorker:
+    return RawWorker(cluster, rank, client_context(files, *(protocols or ("http/1.1",))))
+
+
+def refused_at_the_door(worker: RawWorker) -> bool:
+    """Whether there is no answer to a request: the other end does not speak with this one."""
+    try:
+        return worker.send(b"GET /health HTTP/1.1\r\nHost: alice\r\n\r\n") is None
+    except (ssl.SSLError, ConnectionError):
+        return True
+
+
+def test_a_coordinator_is_let_in(alice):
+    assert alice.ask("GET", "/health").json["name"] == "alice"
+    assert alice.ask("GET", "/facts").status == 200
+
+
+def test_a_client_without_a_certificate(cluster, files):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_verify_locations(files["host"].ca)
+    assert refused_at_the_door(RawWorker(cluster, 0, context))
+
+
+def test_a_client_without_tls(cluster):
+    worker = RawWorker(cluster)
+    for data in (b"GET /health HTTP/1.1\r\nHost: alice\r\n\r\n", b"\x16\x03\x01\xff\xff", b"\x16"):
+        assert worker.send(data, end=True) is None
+
+
+def test_a_certificate_of_another_authority(cluster, files, folder):
+    stranger = make_certificates(folder / "stranger", ["host"])["host"]
+    believing = stranger.model_copy(update={"ca": files["host"].ca})
+    assert refused_at_the_door(as_(cluster, believing))
+    assert refused_at_the_door(as_(cluster, believing, 0, LINK))
+
+
+def test_a_certificate_that_is_expired(cluster, files, folder):
+    for name in ("host", "aaron"):
+        old = TlsFiles.of(str(folder / "expired" / name)).model_copy(
+            update={"ca": files["host"].ca}
+        )
+        assert refused_at_the_door(as_(cluster, old))
+        assert refused_at_the_door(as_(cluster, old, 0, LINK))
+
+
+def test_an_older_tls(cluster, files):
+    context = client_context(files["host"], "http/1.1")
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    assert refused_at_the_door(RawWorker(cluster, 0, context))
+
+
+def test_one_who_is_no_coordinator(cluster, files):
+    """They learn that the worker is up; no body of theirs is read."""
+    for name in ("bob", "carol", "Mallory"):
+        worker = as_(cluster, files[name])
+        assert worker.ask("GET", "/health").status == 200
+        for method, path in (
+            ("GET", "/facts"),
+            ("GET", "/v1/sessions/s/jobs"),
+            ("DELETE", "/v1/sessions/s"),
+        ):
+            assert worker.ask(method, path).said == (403, "no-coordinator")
+        for method, path in (
+            ("PUT", "/v1/sessions/s"),
+            ("PUT", f"/v1/programs/{'0' * 64}"),
+            ("PUT", "/v1/sessions/s/values/v"),
+            ("POST", "/v1/sessions/s/release"),
+            ("POST", "/v1/sessions/s/jobs?run=s-1"),
+        ):
+            found = worker.ask(method, path, content_length="100000")
+            assert found.said == (403, "no-coordinator")
+
+
+def test_a_header_names_nobody(cluster, files):
+    worker = as_(cluster, files["Mallory"])
+    claims = {"x_mplang_from": "host", "x_forwarded_user": "host", "authorization": "host"}
+    assert worker.ask("GET", "/facts", **claims).said == (403, "no-coordinator")
+
+
+# -- links
+
+
+def linking(worker: RawWorker, **fields: str) -> Answer | None:
+    """What a worker says to one who wants to link."""
+    fields = {"Connection": "Upgrade", "Upgrade": "mplang-link/1"} | fields
+    lines = [f"{name.replace('_', '-')}: {text}" for name, text in fields.items()]
+    with worker.connect() as sock:
+        sock.sendall("\r\n".join(["GET /link HTTP/1.1", *lines, "", ""]).encode())
+        return answer_of(sock)
+
+
+def test_a_coordinator_that_wants_to_link(cluster, files):
+    worker = as_(cluster, files["host"], 0, LINK)
+    found = linking(worker, X_Mplang_From="host", X_Mplang_To="alice")
+    assert found.said == (403, "link")
+    assert found.text == "A coordinator is no worker"
+
+
+def test_a_worker_that_claims_to_be_another(cluster, files):
+    worker = as_(cluster, files["Mallory"], 1, LINK)
+    found = linking(worker, X_Mplang_From="alice", X_Mplang_To="bob")
+    assert found.said == (403, "link")
+    assert found.text == "The certificate is of another"
+    found = linking(worker, X_Mplang_From="Mallory", X_Mplang_To="alice")
+    assert found.said == (421, "link")
+
+
+def test_a_link_within_plain_http(cluster, files):
+    """The way of a connection is chosen with its first byte."""
+    worker = as_(cluster, files["Mallory"])
+    found = linking(worker, X_Mplang_From="Mallory", X_Mplang_To="alice")
+    assert found.said == (426, "upgrade")
+
+
+def test_a_worker_that_is_reached_is_who_it_is_to_be(cluster, files):
+    """Where a coordinator sends a worker does not decide whom it speaks with."""
+    shake = Handshake(WorkerConfig(name="Mallory", tls=files["Mallory"], coordinators=("host",)))
+    address = cluster.spec.nodes[0].address
+    shake.dial("alice", address).close()
+    for name in ("bob", "a..b", "alice.", "-"):
+        with pytest.raises(OSError, match="."):
+            shake.dial(name, address)
+
+
+def test_a_name_that_is_not_the_certificates_own(cluster, files, folder):
+    """A certificate for one name, on whose common name another stands, opens nothing."""
+    wrong = make_certificates(folder / "wrong", ["alice"])
+    with pytest.raises(OSError, match="certificate"):
+        Handshake(WorkerConfig(name="Mallory", tls=wrong["alice"], coordinators=("host",))).dial(
+            "alice", cluster.spec.nodes[0].address
+        )
+
+
+def test_peers_that_are_not_among_those_of_the_configuration(files):
+    peers = {"bob": "https://127.0.0.1:9"}
+    with LocalCluster(
+        ["alice"],
+        tls=files,
+        peers=peers,
+        imports=("mplang_core.testing.dialect",),
+    ) as one:
+        worker = as_(one, files["Mallory"], 0, LINK)
+        found = linking(worker, X_Mplang_From="Mallory", X_Mplang_To="alice")
+        assert found.said == (403, "link")
+        assert found.text == "Not among the peers"
+        host = as_(one, files["host"])
+        for party in (
+            {"name": "Mallory", "address": "https://127.0.0.1:1"},
+            {"name": "bob", "address": "https://127.0.0.1:1"},
+        ):
+            body = json.dumps({"rank": 0, "parties": [host.party(), party]}).encode()
+            assert host.ask("PUT", "/v1/sessions/s", body).said == (403, "no-peer")
+        host.works()
+
+
+# -- two coordinators
+
+
+def test_a_coordinator_has_its_own_sessions(cluster, files, alice):
+    other = as_(cluster, files["other"])
+    session = alice.open(name="mine")
+    assert alice.put_program(DOUBLE).status == 200
+    found = alice.submit(session, DOUBLE, np.int64(4), run="mine-1")
+    assert found.json["state"] == "done"
+    for method, path in (
+        ("GET", "/v1/sessions/mine/jobs"),
+        ("GET", "/v1/sessions/mine/jobs/mine-1"),
+        ("DELETE", "/v1/sessions/mine/jobs/mine-1"),
+        ("GET", "/v1/sessions/mine/values/mine-1.0"),
+    ):
+        assert other.ask(method, path).said == (404, "unknown-session")
+    assert other.ask("DELETE", "/v1/sessions/mine").status == 200  # its own, which is none
+    other.open(name="mine")
+    assert other.ask("GET", "/v1/sessions/mine/values/mine-1.0").said == (404, "unknown-value")
+    assert alice.ask("GET", "/v1/sessions/mine/values/mine-1.0").status == 200
+    other.ask("DELETE", "/v1/sessions/mine")
+    alice.ask("DELETE", "/v1/sessions/mine")
+
+
+def test_messages_of_two_coordinators_do_not_cross(cluster, files):
+    """One guesses what the other's session and run are called, and is first at Bob."""
+    move = program(lambda x: mp.pshfl_s(x, mp.Mask.of(1), [0]), np.int64(0), parties=2)
+    sides = {
+        name: [as_(cluster, files[name], rank) for rank in (0, 1)] for name in ("host", "other")
+    }
+    for workers in sides.values():
+        for rank, worker in enumerate(workers):
+            worker.open(name="same", rank=rank, parties=[w.party() for w in workers])
+            worker.put_program(move)
+
+    def start(name: str, rank: int, value: int) -> None:
+        given = [Given(value=joined(*pack(np.int64(value))))] if rank == 0 else [Given()]
+        found = sides[name][rank].submit("same", move, run="same-1", wait=0, inputs=given)
+        assert found.status in (200, 202), found
+
+    start("other", 1, 0)
+    start("host", 0, 7)
+    start("host", 1, 0)
+    job = "/v1/sessions/same/jobs/same-1?wait=30"
+    value = "/v1/sessions/same/values/same-1.0"
+    assert sides["host"][1].ask("GET", job).json["state"] == "done"
+    assert sides["host"][1].ask("GET", value).data[-8:] == struct.pack("q", 7)
+    assert sides["other"][1].ask("GET", value).said == (404, "unknown-value")
+    start("other", 0, 8)
+    assert sides["other"][1].ask("GET", job).json["state"] == "done"
+    assert sides["other"][1].ask("GET", value).data[-8:] == struct.pack("q", 8)
+    for workers in sides.values():
+        for worker in workers:
+            worker.ask("DELETE", "/v1/sessions/same")
+
+
+def test_the_host_itself(cluster, files):
+    with mp.connect("http", cluster.spec, tls=files["other"]) as host:
+        assert mp.fetch(host, mp.evaluate(host, lambda: mp.constant(7))) == [7, 7]
+    with pytest.raises((AdmissionError, mp.errors.PartyError), match="carol is not among"):
+        mp.connect("http", cluster.spec, tls=files["carol"])
+
+
+# -- the first bytes, and the files
+
+
+def hello(*protocols: str) -> bytes:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if protocols:
+        context.set_alpn_protocols(list(protocols))
+    into, out = ssl.MemoryBIO(), ssl.MemoryBIO()
+    connection = context.wrap_bio(into, out, server_hostname="alice")
+    with contextlib.suppress(ssl.SSLWantReadError):
+        connection.do_handshake()
+    return out.read()
+
+
+def test_a_hello_says_what_it_wants():
+    assert offers_link(hello(LINK)) is True
+    assert offers_link(hello("http/1.1", LINK)) is True
+    assert offers_link(hello("http/1.1")) is False
+    assert offers_link(hello()) is False
+    whole = hello(LINK)
+    for size in range(len(whole)):
+        assert offers_link(whole[:size]) is None
+
+
+def test_a_hello_that_is_damaged_wants_nothing_else():
+    whole = hello(LINK)
+    for at in range(len(whole)):
+        for bits in (0x01, 0x80, 0xFF):
+            data = bytearray(whole)
+            data[at] ^= bits
+            assert offers_link(bytes(data)) in (True, False, None)
+
+
+def test_keys_are_their_owners_alone(files):
+    for name in NAMES:
+        assert Path(files[name].key).stat().st_mode & 0o777 == 0o600
+
+
+def test_files_that_are_no_certificates(tmp_path):
+    (tmp_path / "a.pem").write_text("nothing")
+    files = TlsFiles(**dict.fromkeys(("cert", "key", "ca"), str(tmp_path / "a.pem")))
+    with pytest.raises(ConfigError, match="cannot use the certificates"):
+        client_context(files)
+    with pytest.raises(ConfigError, match="coordinators"):
+        WorkerConfig(name="a", tls=files)
+    with pytest.raises(ConfigError, match="loopback only"):
+        WorkerConfig(name="a", host="0.0.0.0")

@@ -1,0 +1,113 @@
+"""Large values: one copy at each that holds them, and a bar for who waits."""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from mplang_http import LocalCluster, bars
+from mplang_http.bars import Bars
+from rich.console import Console
+
+import mplang_core as mp
+
+MB = 1 << 20
+GB = 1 << 30
+
+
+def peak(pid):
+    """Bytes that a process had in memory at most, what it shares included."""
+    with open(f"/proc/{pid}/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmHWM:")) << 10
+
+
+def engine_of(front):
+    (pid,) = Path(f"/proc/{front}/task/{front}/children").read_text().split()
+    return int(pid)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_gigabyte_is_copied_once_at_each():
+    """The host puts it, a party sends it to another, the host fetches it from there."""
+    with LocalCluster(2) as cluster, mp.connect("http", cluster.spec, timeout=300.0) as host:
+        fronts = [worker.pid for worker in cluster.workers]
+        engines = [engine_of(pid) for pid in fronts]
+        everyone = [os.getpid(), *fronts, *engines]
+        before = {pid: peak(pid) for pid in everyone}
+        x = np.arange(GB // 8, dtype=np.int64)
+        x.flags.writeable = False
+        put = mp.evaluate(host, lambda x: mp.put("P0", x), x)
+        moved = mp.evaluate(host, lambda x: mp.put("P1", x), put)
+        found = mp.fetch(host, moved)
+        assert np.array_equal(found, x)
+        grown = {pid: (peak(pid) - before[pid]) / GB for pid in everyone}
+    for pid in (*engines, *fronts):
+        assert grown[pid] < 1.25, grown
+    assert grown[os.getpid()] < 3.5, grown  # the array, what a program was given, what it gave
+
+
+def test_a_value_goes_to_a_party_and_back(five):
+    cluster = mp.ClusterSpec(five.spec.nodes[:2])
+    x = np.random.default_rng(0).normal(size=(MB, 4))
+    with mp.connect("http", cluster) as host:
+        put = mp.evaluate(host, lambda x: mp.put("P0", x), x)
+        moved = mp.evaluate(host, lambda x: mp.put("P1", x), put)
+        assert np.array_equal(mp.fetch(host, moved), x)
+
+
+def test_what_takes_long_shows_a_bar(five, monkeypatch, capfd):
+    monkeypatch.setattr(bars, "AFTER", 0.0)
+    cluster = mp.ClusterSpec(five.spec.nodes[:2])
+    x = np.zeros(MB)
+    for progress, shown in ((True, True), (False, False), (None, False)):  # this is no terminal
+        with mp.connect("http", cluster, progress=progress) as host:
+            mp.fetch(host, mp.evaluate(host, lambda x: mp.put("P1", mp.put("P0", x)), x))
+        told = capfd.readouterr().err
+        assert ("put to node0" in told) == shown
+        assert ("fetch from node1" in told) == shown
+
+
+def terminal():
+    return Console(file=io.StringIO(), force_terminal=True, width=100)
+
+
+def test_a_bar_tells_what_how_much_and_goes(monkeypatch):
+    monkeypatch.setattr(bars, "AFTER", 0.0)
+    console = terminal()
+    shown = Bars(console=console)
+    with shown.of("put to alice", 8 * MB) as moved, shown.of("put to bob", None) as also:
+        moved(2 * MB)
+        also(MB)
+        moved(2 * MB)
+        shown._progress.refresh()
+        told = console.file.getvalue()
+    assert "put to alice" in told
+    assert "put to bob" in told
+    assert "4.2/8.4 MB" in told
+    assert "1.0/? MB" in told
+    assert console.file.getvalue().endswith("\x1b[2K")  # the lines are wiped
+
+
+def test_what_is_quick_shows_none():
+    console = terminal()
+    with Bars(console=console).of("put to alice", MB) as moved:
+        moved(MB)
+    assert console.file.getvalue() == ""
+
+
+def test_a_bar_goes_with_an_error(monkeypatch):
+    monkeypatch.setattr(bars, "AFTER", 0.0)
+    shown = Bars(console=terminal())
+
+    def lost():
+        with shown.of("put to alice", MB) as moved:
+            moved(1)
+            raise ConnectionError
+
+    with pytest.raises(ConnectionError):
+        lost()
+    assert shown._progress is None

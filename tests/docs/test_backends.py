@@ -1,0 +1,104 @@
+"""``docs/backends.md`` quotes its example, and its tables are complete.
+
+Its Python blocks run in ``test_docs.py``.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import re
+
+import pytest
+import yaml
+
+ROOT = pathlib.Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples" / "mplang_grpc"
+TEXT = (ROOT / "docs" / "backends.md").read_text(encoding="utf-8")
+README = (ROOT / "plugins" / "mplang_http" / "README.md").read_text(encoding="utf-8")
+QUOTES = re.findall(r"^```py\n# (\S+)\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+
+
+def rows(text, columns):
+    """The rows of the tables whose header is this."""
+    table = re.escape("| " + " | ".join(columns) + " |")
+    (found,) = re.findall(rf"^{table}\n\|[-| ]+\|\n((?:\|.*\|\n)+)", text, re.MULTILINE)
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in found.splitlines()]
+
+
+@pytest.mark.parametrize(("file", "quote"), QUOTES, ids=[file for file, _ in QUOTES])
+def test_quotes_are_of_the_example(file, quote):
+    """They stand there, line by line and in that order; `# …` stands for what is left out."""
+    path = EXAMPLE / file if "/" in file else EXAMPLE / "src" / "mplang_grpc" / file
+    source = path.read_text(encoding="utf-8")
+    for part in quote.split("# …\n"):
+        assert part in source
+        source = source.partition(part)[2]
+
+
+def test_all_quotes_were_found():
+    assert len(QUOTES) == TEXT.count("```py\n") >= 6
+
+
+def test_the_entry_point_is_that_of_the_example():
+    (quote,) = re.findall(r"^```toml\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+    assert quote in (EXAMPLE / "pyproject.toml").read_text(encoding="utf-8")
+
+
+# -- the HTTP backend
+
+
+def size(number):
+    """As the table writes it: 65536 is 64 KiB."""
+    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if number >= unit and number % unit == 0:
+            return f"{number // unit} {name}"
+    return f"{number:,}"
+
+
+@pytest.mark.needs("http")
+def test_every_field_of_a_worker_is_told_with_its_default():
+    from mplang_http.config import Limits, Timeouts, WorkerConfig
+
+    told = {name.strip("`"): default for name, _, default in rows(TEXT, FIELDS)}
+    plain = [name for name in WorkerConfig.model_fields if name not in ("limits", "timeouts")]
+    numbers = {f"limits.{name}": size(value) for name, value in Limits()}
+    numbers |= {f"timeouts.{name}": f"{value:g} s" for name, value in Timeouts()}
+    assert list(told) == [*plain, *numbers]
+    assert {name: told[name] for name in numbers} == numbers
+    for name in ("host", "port", "log_format", "log_level"):
+        assert told[name] == f"`{WorkerConfig.model_fields[name].default}`"
+
+
+FIELDS = ("field", "meaning", "default")
+
+
+@pytest.mark.needs("http")
+def test_every_endpoint_is_told():
+    from mplang_http import WorkerConfig, create_worker_app
+
+    paths = create_worker_app(WorkerConfig(name="alice"), None).openapi()["paths"]
+    there = {f"{method.upper()} {path}" for path, ways in paths.items() for method in ways}
+    assert {request.strip("`") for request, _ in rows(TEXT, ("request", "what it does"))} == there
+
+
+@pytest.mark.needs("http")
+@pytest.mark.parametrize("text", [TEXT, README], ids=["backends.md", "README.md"])
+def test_the_configuration_that_is_shown_is_one(text, tmp_path):
+    from mplang_http import WorkerConfig
+
+    (block,) = re.findall(r"^```yaml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    (tmp_path / "worker.yaml").write_text(block)
+    config = WorkerConfig.from_yaml(tmp_path / "worker.yaml")
+    assert config.tls.cert == str(tmp_path / "certs/alice.pem")
+    assert set(yaml.safe_load(block)) <= set(WorkerConfig.model_fields)
+
+
+@pytest.mark.needs("http")
+def test_every_option_of_the_host_is_told():
+    import inspect
+
+    from mplang_http import SimpHttpDriver
+
+    told = [name.strip("`") for name, _, _ in rows(README, ("option", "meaning", "default"))]
+    parameters = inspect.signature(SimpHttpDriver).parameters.values()
+    assert sorted(told) == sorted(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
