@@ -84,18 +84,23 @@ class DType(enum.Enum):
         """
         if isinstance(dtype, DType):
             return dtype
+        if isinstance(dtype, np.dtype) and dtype in _SEEN:
+            return _SEEN[dtype]
         if dtype is None:
             raise TypeError("None is no element type")
         if isinstance(dtype, str) and dtype in cls._value2member_map_:
             return cls(dtype)
         try:
             name = "bfloat16" if str(dtype) == "bfloat16" else np.dtype(dtype).name
-            return _FROM_NUMPY[name]
+            found = _FROM_NUMPY[name]
         except (KeyError, TypeError, ValueError, SyntaxError):  # NumPy parses some strings
             raise TypeError(
                 f"a tensor cannot hold elements of type {str(dtype)[:40]!r}; expected one of "
                 f"{', '.join(_FROM_NUMPY)}"
             ) from None
+        if isinstance(dtype, np.dtype):
+            _SEEN[dtype] = found  # a few: NumPy takes long to tell the name
+        return found
 
     @property
     def numpy(self) -> np.dtype[Any]:
@@ -118,6 +123,7 @@ class DType(enum.Enum):
         return self.value[0] in "iu"
 
 
+_SEEN: dict[np.dtype[Any], DType] = {}
 _FROM_NUMPY: Mapping[str, DType] = {
     "bool": DType.BOOL,
     **{f"int{n}": DType(f"i{n}") for n in (8, 16, 32, 64)},
@@ -225,7 +231,10 @@ class TensorType(BaseType):
     def mismatch(self, value: Any) -> str | None:
         """Compare element type and shape."""
         try:
-            found = TensorType(value.dtype, value.shape)
+            dtype, shape = DType.of(value.dtype), value.shape
+            if dtype is self.dtype and shape == self.shape:
+                return None
+            found = TensorType(dtype, shape)
         except (AttributeError, TypeError):
             return f"expected {self}, got {type(value).__name__}"
         return None if found == self else f"expected {self}, got {found}"

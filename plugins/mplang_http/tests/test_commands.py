@@ -130,7 +130,7 @@ def test_a_port_that_is_taken_is_told(tmp_path, five):
 
 
 def test_an_option_that_no_backend_has_is_told(tmp_path, program):
-    args = ("--cluster", 2, "--option", "tsl=x")
+    args = ("--cluster", 3, "--option", "tsl=x")
     done = mplang("run", program, *args, "--backend", "http", cwd=tmp_path)
     assert done.returncode == 1
     assert "unexpected keyword argument 'tsl'; it takes" in done.stderr

@@ -163,8 +163,8 @@ class Link:
         kind = Kind(code)
         if key_size > MAX_KEY or head_size > MAX_HEAD or size > self._largest:
             raise WireError(f"a frame of {key_size}, {head_size} and {size} bytes")
-        key = self._reader.exactly(key_size).decode()
-        head = self._reader.exactly(head_size)
+        both = self._reader.exactly(key_size + head_size)
+        key, head = both[:key_size].decode(), both[key_size:]
         if kind is Kind.MESSAGE:
             self._read_message(key, head, size, stream)
         elif kind is Kind.CHUNK:

@@ -99,7 +99,15 @@ def pack(value: Any) -> tuple[bytes, list[Buffer]]:
         return _encoder.encode(Head(_BYTES, {}, [len(value)])), [memoryview(value)]
     if value is None or value is True or value is False:
         return _encoder.encode(Head(f"!{value}".lower(), {}, [])), []
+    if isinstance(value, np.ndarray | np.generic) and value.dtype.isnative:
+        return _tensor_head(value.dtype, value.shape), [np.ravel(value).view(np.uint8).data]
     return pack_as(type_of(value), value)
+
+
+@functools.lru_cache(maxsize=1024)
+def _tensor_head(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
+    kind = TensorType(dtype, shape)
+    return _encoder.encode(Head(str(kind), {}, [kind.size * dtype.itemsize]))
 
 
 def pack_as(kind: BaseType, value: Any) -> tuple[bytes, list[Buffer]]:
