@@ -6,6 +6,7 @@ import json
 import threading
 import time
 
+import httpx
 import msgspec
 import numpy as np
 import pytest
@@ -37,6 +38,26 @@ def slow(x):
 def host(five):
     with mp.connect("http", mp.ClusterSpec(five.spec.nodes[:3])) as made:
         yield made
+
+
+def test_events_tell_of_a_job_until_it_has_ended(host, five):
+    thread = threading.Thread(target=mp.evaluate, args=(host, slow, X))
+    thread.start()
+    address = five.spec.nodes[1].address
+    run = f"/v1/sessions/{host.session}/jobs/{host.session}-0"
+    seen = []
+    with httpx.Client(base_url=address, timeout=60) as client:
+        while client.get(run).status_code == 404:
+            time.sleep(0.05)
+        with client.stream("GET", f"{run}/events?every=0.5") as told:
+            assert told.headers["content-type"].startswith("text/event-stream")
+            seen = [json.loads(line[6:]) for line in told.iter_lines() if line]
+        assert client.get(f"{run}9/events").status_code == 404
+    thread.join()
+    assert [status["state"] for status in seen[:-1]] == ["running"] * (len(seen) - 1)
+    assert seen[-1]["state"] == "done"
+    assert len(seen) > 2
+    assert "kit.late" in {status["at"]["op"] for status in seen}
 
 
 @pytest.fixture(params=["standard", "launch"])

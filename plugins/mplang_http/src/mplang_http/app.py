@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
+import json
 import logging
 import os
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -27,10 +29,13 @@ __all__ = ["create_worker_app"]
 PIECE = 1 << 20
 SLOWEST = 64 << 10  # bytes a second that a body comes with at least
 BINARY = "application/octet-stream"
+EVENTS = "text/event-stream"
+GOING = ("queued", "running")
 Name = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$")]
 Digest = Annotated[str, Path(pattern=r"^[0-9a-f]{64}$", description="SHA-256 of the body, in hex")]
 Run = Annotated[str, Query(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$")]
 Wait = Annotated[float, Query(ge=0, le=60, description="how many seconds to wait for its end")]
+Every = Annotated[float, Query(ge=0.1, le=60, description="how many seconds between events")]
 EXPECTED = ("unknown-program",)  # refusals that are part of the protocol
 log = logging.getLogger("mplang.http.front")
 
@@ -162,6 +167,15 @@ def create_worker_app(config: WorkerConfig, engine: Supervisor) -> FastAPI:
         return await doing.job(request, session, run, wait, "status")
 
     @app.get(
+        "/v1/sessions/{session}/jobs/{run}/events",
+        response_class=Response,
+        responses={200: {"content": {EVENTS: {"schema": {"type": "string"}}}}},
+    )
+    async def events(request: Request, session: Name, run: Name, every: Every = 1) -> Response:
+        """Tell of a job again and again until it has ended, as server-sent events."""
+        return await doing.events(request, session, run, every)
+
+    @app.get(
         "/v1/sessions/{session}/jobs/{run}/spans",
         response_class=Response,
         responses={200: {"content": {BINARY: {}}}},
@@ -279,8 +293,29 @@ class _Doing:
                     done, _ = await self._engine.call("status", who, session=session, run=run)
         finally:
             ended.cancel()
-        over = done["state"] not in ("queued", "running")
-        return JSONResponse(done, 200 if over else 202)
+        return JSONResponse(done, 202 if done["state"] in GOING else 200)
+
+    async def events(self, request: Request, session: str, run: str, every: float) -> Response:
+        """Tell of a job until it has ended; one that is not there is refused at once."""
+        who = self.who(request)
+        ask = functools.partial(self._engine.call, "status", who, session=session, run=run)
+        first, _ = await ask()
+
+        async def tell() -> AsyncIterator[str]:
+            done = first
+            while True:
+                yield f"data: {json.dumps(done)}\n\n"
+                if done["state"] not in GOING:
+                    return
+                ended = self._engine.expect((who, session, run))
+                try:
+                    done = await asyncio.wait_for(asyncio.shield(ended), every)
+                except TimeoutError:
+                    done, _ = await ask()
+                finally:
+                    ended.cancel()
+
+        return StreamingResponse(tell(), media_type=EVENTS)
 
 
 def _check_host(request: Request) -> None:
