@@ -420,12 +420,17 @@ class _Keeper:
         while not self._over.wait(TICK):
             for client, dropped in zip(self._clients, self._dropped, strict=True):
                 with contextlib.suppress(RunError, RuntimeError):
-                    self.pool.submit(self._renew, client, _drain(dropped))
+                    self.pool.submit(self._renew, client, dropped)
 
-    def _renew(self, client: WorkerClient, names: list[str]) -> None:
+    def _renew(self, client: WorkerClient, dropped: deque[str]) -> None:
+        names = _drain(dropped)
         path = ("v1", "sessions", self._session, "release")
-        with contextlib.suppress(RunError):
+        try:
             client.ask("POST", *path, body=[json.dumps(names).encode()])
+        except LostWorkerError:
+            dropped.extend(names)  # it may only be slow
+        except RunError:
+            pass  # it knows of no such session any more
 
     def stop(self) -> None:
         """End the session at the workers, as far as they answer."""
