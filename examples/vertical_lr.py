@@ -234,7 +234,8 @@ def train(
     program = mp.compile(make_program(epochs, columns))
     traced = program.trace(host, **values)
     if host.mode == "launch":  # the workers get the program whole
-        result = mp.evaluate(host, program, **values)
+        with mp.watch(host, console):
+            result = mp.evaluate(host, program, **values)
         return float(mp.fetch(host, result)), time.perf_counter() - begin
     show_placement(console, traced.program)
     bar = Progress(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import http.server
 import os
 import signal
 import threading
@@ -13,7 +14,7 @@ import pytest
 from mplang_http.client import WorkerClient
 
 import mplang_core as mp
-from mplang_core.errors import PartyError, RunError
+from mplang_core.errors import ConfigError, PartyError, RunError
 from mplang_core.testing import dialect
 
 
@@ -114,6 +115,34 @@ def test_a_host_tells_which_worker_is_not_there():
     nodes = [{"name": "node0", "address": "http://127.0.0.1:9"}]
     with pytest.raises(PartyError, match=r"party 0 .*node0 at http://127.0.0.1:9 does not answer"):
         mp.connect("http", mp.ClusterSpec(nodes))
+
+
+@pytest.mark.parametrize("answer", [b"[]", b'{"alike": 5}', b'{"alike": {"jax": {}}}', b"<html>"])
+def test_a_host_survives_one_that_is_no_worker(answer):
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def answer(self):
+            self.rfile.read(int(self.headers.get("content-length", 0)))
+            self.send_response(200)
+            self.send_header("content-length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        do_GET = do_PUT = do_POST = do_DELETE = answer
+
+        def log_message(self, *args):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever).start()
+        address = f"http://127.0.0.1:{server.server_port}"
+        try:
+            with pytest.raises((RunError, ConfigError), match=r"answers as no worker|the same:"):  # noqa: SIM117
+                with mp.connect("http", mp.ClusterSpec([{"address": address}])) as host:
+                    mp.evaluate(host, double, np.int64(4))
+        finally:
+            server.shutdown()
 
 
 def test_nodes_need_addresses():

@@ -12,14 +12,22 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
 
 from mplang_core.alike import differences
 from mplang_core.device import ClusterSpec
-from mplang_core.errors import AbortedError, CommError, ConfigError, PartyError, RunError, WireError
+from mplang_core.errors import (
+    AbortedError,
+    CommError,
+    ConfigError,
+    MPLangError,
+    PartyError,
+    RunError,
+    WireError,
+)
 from mplang_core.ir import Program
 from mplang_core.ir.wire import to_bytes
 from mplang_core.mask import Mask
@@ -46,6 +54,9 @@ TICK = 1.0  # seconds between looks at what is to be released
 START = 30.0  # seconds that a worker gets to tell of itself, and to link to the others
 COPIED = 100e6  # bytes a second that a worker makes ready at least, before the first one comes
 SMALL = 16 << 10  # bytes up to which a literal goes along with a job
+
+
+T = TypeVar("T")
 
 
 class Ref:
@@ -151,7 +162,7 @@ class SimpHttpDriver(SimpHost):
             ConfigError: they do not fit together; with a table.
         """
         told = self._from_all(self._facts)
-        table = differences({"coordinator": versions()} | {f["name"]: f["alike"] for f in told})
+        table = differences({"coordinator": versions()} | dict(told))
         if table:
             raise ConfigError(f"the parties do not fit together; make these the same:\n{table}")
         request = {
@@ -169,19 +180,32 @@ class SimpHttpDriver(SimpHost):
         self._from_all(open_at)
         self._opened = True
 
-    def _facts(self, rank: int) -> Any:
+    def _facts(self, rank: int) -> tuple[str, dict[str, str]]:
         self._clients[rank].ask("GET", "health")  # by the front, which answers at once
-        return self._clients[rank].ask("GET", "facts", patience=START)
+        alike = self._clients[rank].ask("GET", "facts", patience=START)["alike"]
+        return self._party[rank][0], {str(key): str(value) for key, value in alike.items()}
 
     def _from_all(self, act: Callable[[int], Any]) -> list[Any]:
         """Ask all workers at once; those that fail first are what is raised."""
-        futures = [self._keeper.pool.submit(act, rank) for rank in range(self.world_size)]
+        futures = [
+            self._keeper.pool.submit(self._ask, act, rank) for rank in range(self.world_size)
+        ]
         concurrent.futures.wait(futures, return_when=concurrent.futures.FIRST_EXCEPTION)
         ended = [(rank, future) for rank, future in enumerate(futures) if future.done()]
         failures = [(rank, e) for rank, future in ended if (e := future.exception()) is not None]
         if failures:
             raise self._explain(failures)
         return [future.result() for future in futures]
+
+    def _ask(self, act: Callable[..., T], rank: int, *args: Any) -> T:
+        """Do something with a worker, which may answer anything."""
+        try:
+            return act(rank, *args)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            if isinstance(error, MPLangError):
+                raise
+            name, address = self._party[rank]
+            raise RunError(f"{name} at {address} answers as no worker does") from error
 
     def submit(self, program: Program, args: Sequence[HostVar]) -> list[HostVar]:
         """Run a program; runs of other threads wait, so that none begins amid a failure."""
@@ -212,7 +236,9 @@ class SimpHttpDriver(SimpHost):
     ) -> Future[list[Any]]:
         assert self._going is not None
         recorder = self._recorder(rank, run)
-        future = self._keeper.pool.submit(self._run, rank, run, program, inputs, recorder)
+        future = self._keeper.pool.submit(
+            self._ask, self._run, rank, run, program, inputs, recorder
+        )
         self._going[1][rank] = future
         return future
 
