@@ -239,6 +239,11 @@ def test_reveal_tells_only_those_who_are_named(simulate):
         (lambda x, y: x @ y, (f32(2, 3), f32(2, 3)), r"JAX cannot trace.*f32\[2, 3\]"),
         (lambda x: x if x > 0 else -x, (np.float32(1),), "JAX cannot trace"),
         (lambda x: jnp.fft.fft(x).real, (f32(4),), "SPU cannot .*fft"),
+        (
+            lambda x: x + jax.random.normal(jax.random.PRNGKey(0), (4,)),
+            (f32(4),),
+            "SPU cannot .*bitcast_convert of floats.*jax.random",
+        ),
         (lambda x: jnp.linalg.cholesky(x), (np.eye(2, dtype=np.float32),), "SPU cannot"),
         (lambda x: x + jax.random.uniform(jax.random.key(0, impl="rbg")), (f32(2),), "random bits"),
     ],
@@ -311,6 +316,22 @@ def test_shares_run_only_where_they_are_meant_to(simulate):
 
     with pytest.raises(PartyError, match="pcall_static"):
         mp.evaluate(simulate(2, **FAST), anyone)
+
+
+def test_the_exponential_function_is_exact(simulate):
+    x = np.float32([-12, -4, -0.5, 0, 0.5, 1, 2, 4, 8, 12])
+    sim = simulate(2, **FAST)
+    found = mp.fetch(
+        sim, mp.evaluate(sim, lambda: mp.reveal(mp.device("SP0")(jnp.exp)(mp.seal(x))))
+    )
+    np.testing.assert_allclose(found[0], np.exp(x), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("x", [2**62, -(2**62) - 1, np.uint64(2**64 - 1)])
+def test_an_integer_that_does_not_fit_is_refused(simulate, x):
+    sim = simulate(2, **FAST)
+    with pytest.raises(PartyError, match=r"an integer is not below 2\^62"):
+        mp.evaluate(sim, lambda: mp.seal(mp.put("P0", x)))
 
 
 def test_an_op_for_one_party_is_refused_on_spu():

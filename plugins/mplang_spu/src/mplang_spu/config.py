@@ -36,7 +36,8 @@ class SpuConfig(StrictModel):
             products.
         sigmoid_mode: how the logistic function is approximated: ``real`` is exact to the
             fixed point, ``seg3`` and ``mm1`` are coarse and fast.
-        exp_mode: likewise for the exponential function.
+        exp_mode: likewise for the exponential function: ``pade`` is exact to about 1e-4,
+            ``taylor``, which is libspu's ``default``, 3 % off at 2 and 24 % at 12.
         use_mplang_channel: whether SPU's messages go through the workers' communicator, so
             that no port but theirs is needed; so by default. What the environment of a worker
             says, ``MPLANG_SPU_USE_CHANNELS``, goes before this.
@@ -51,7 +52,7 @@ class SpuConfig(StrictModel):
     field: Literal["FM32", "FM64", "FM128"] = "FM64"
     fxp_fraction_bits: int = Field(default=18, ge=1)
     sigmoid_mode: Literal["default", "real", "seg3", "mm1"] = "default"
-    exp_mode: Literal["default", "pade", "taylor"] = "default"
+    exp_mode: Literal["default", "pade", "taylor"] = "pade"
     use_mplang_channel: bool | None = None
     brpc_addresses: tuple[Address, ...] | None = None
     parties: tuple[int, ...] = ()

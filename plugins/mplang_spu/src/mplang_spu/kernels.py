@@ -69,7 +69,15 @@ def make_shares(ctx: KernelContext, x: Array, *, share: ShareType) -> tuple[SpuS
 
 def _check_range(x: Array, share: ShareType) -> None:
     """Fixed-point numbers saturate in silence; here is the last place where one can see it."""
-    if x.dtype.kind != "f" or not x.size:
+    if not x.size or x.dtype.kind == "b":
+        return
+    if x.dtype.kind != "f":
+        power = BITS[share.field] - 2
+        if power < 64 and not (-(2**power) <= int(x.min()) and int(x.max()) < 2**power):
+            raise RunError(
+                f"an integer is not below 2^{power} in size, which is what {share.field} can hold; "
+                "take a larger field"
+            )
         return
     limit = 2.0 ** (BITS[share.field] - 2 - share.fxp)
     largest = float(np.abs(x.astype(np.float64)).max())

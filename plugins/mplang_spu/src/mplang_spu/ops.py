@@ -187,6 +187,7 @@ _REFUSED = {
     "lapack_": "linear algebra of LAPACK (decompositions, solve)",
 }
 _OPS = re.compile("|".join(map(re.escape, _REFUSED)))
+_FLOAT_BITS = re.compile(r"stablehlo\.bitcast_convert\b[^\n]*(?:x|<)b?f\d+>")
 _CALLS = re.compile(r"custom_call\b(?! @(?:mhlo\.(?:erf|topk)|Sharding)\()[^\n]{0,60}")
 
 
@@ -201,6 +202,11 @@ def check_code(text: str) -> None:
         raise ValueError(
             f"SPU cannot run {found.group()}: it has no {_REFUSED[found.group()]}; "
             "do that part in plain at one party"
+        )
+    if _FLOAT_BITS.search(text):
+        raise ValueError(
+            "SPU cannot run stablehlo.bitcast_convert of floats: its numbers have no such bits; "
+            "where that is of jax.random, draw the numbers in plain at one party"
         )
     call = _CALLS.search(text)
     if call is not None:  # among those that libspu knows is one that prints secrets
