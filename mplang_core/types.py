@@ -311,8 +311,13 @@ def array_of(value: Any) -> np.ndarray[Any, Any]:
     """Make a NumPy array of a literal, refusing what is no tensor.
 
     Raises:
-        TypeError: ragged lists, strings, objects.
+        TypeError: ragged lists, strings, objects, tables.
     """
+    if hasattr(value, "schema") or hasattr(value, "columns"):
+        raise TypeError(
+            f"a {type(value).__name__} is a table, and no tensor; give its columns as arrays, or "
+            "make a value of it with mplang_ibis.table"
+        )
     try:
         array = np.asarray(value)
         DType.of(array.dtype)

@@ -51,6 +51,7 @@ def program(tmp_path):
 def test_up_status_and_run_with_certificates(tmp_path, program):
     up = begin("up", "-n", 3, "--tls", "certs", cwd=tmp_path)
     try:
+        assert up.stdout.readline() == "wrote cluster.yaml\n"
         assert up.stdout.readline() == (
             "try: mplang run prog.py:fn --cluster cluster.yaml --option tls=certs/host\n"
         )
@@ -109,6 +110,7 @@ def test_two_workers_that_were_configured_by_hand(tmp_path):
         ("name: alice\ntls: certs/nobody\ncoordinators: [c]\n", "cannot use the certificates"),
         ("name: alice\ntls: certs/alice\n", "coordinators names those who may submit"),
         ("name: alice\nprot: 1\n", "'prot'"),
+        ("name: alice\nimports: [no_such_module]\n", "'imports': no module 'no_such_module'"),
         ("[", "cannot read"),
     ],
 )
@@ -127,6 +129,38 @@ def test_a_port_that_is_taken_is_told(tmp_path, five):
     done = mplang("worker", "--config", "worker.yaml", cwd=tmp_path)
     assert done.returncode == 1
     assert f"cannot listen on 127.0.0.1:{port}" in done.stderr
+
+
+def test_what_is_there_is_not_overwritten(tmp_path):
+    (tmp_path / "cluster.yaml").write_text("nodes: [{name: mine}]\n")
+    done = mplang("up", "-n", 1, cwd=tmp_path)
+    assert done.returncode == 1
+    assert "cluster.yaml is there already" in done.stderr
+    assert mplang("keygen", "certs", "alice", "bob", cwd=tmp_path).returncode == 0
+    before = (tmp_path / "certs" / "ca.pem").read_bytes()
+    done = mplang("keygen", "certs", "carol", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "certificates of others" in done.stderr
+    assert (tmp_path / "certs" / "ca.pem").read_bytes() == before
+    done = mplang("keygen", "other", "a b", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "got 'a b'" in done.stderr
+
+
+def test_the_certificate_of_another_is_told_at_once(tmp_path):
+    assert mplang("keygen", "certs", "alice", "bob", cwd=tmp_path).returncode == 0
+    (tmp_path / "alice.yaml").write_text("name: alice\ntls: certs/bob\ncoordinators: [c]\n")
+    done = mplang("worker", "--config", "alice.yaml", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "is of 'bob', so nobody would take this worker for alice" in done.stderr
+
+
+def test_the_wrong_scheme_is_told(tmp_path, five):
+    address = five.spec.nodes[0].address.replace("http:", "https:")
+    assert mplang("keygen", "certs", "host", cwd=tmp_path).returncode == 0
+    (tmp_path / "c.yaml").write_text(f"nodes: [{{name: node0, address: '{address}'}}]\n")
+    done = mplang("status", "--cluster", "c.yaml", "--tls", "certs/host", "--json", cwd=tmp_path)
+    assert "its address begins with http://" in done.stdout
 
 
 def test_an_option_that_no_backend_has_is_told(tmp_path, program):

@@ -68,6 +68,7 @@ class WorkerClient:
         self._patience = patience
         self._free: queue.LifoQueue[http.client.HTTPConnection] = queue.LifoQueue()
         self._closed = False
+        self._answered = False
 
     def ask(
         self,
@@ -187,6 +188,7 @@ class WorkerClient:
     def _finish(
         self, response: http.client.HTTPResponse, connection: http.client.HTTPConnection
     ) -> bytes:
+        self._answered = True
         try:
             data = response.read()
         except (OSError, http.client.HTTPException) as error:
@@ -226,6 +228,14 @@ class WorkerClient:
             why = "it gave no sign of life in time"
         else:
             why = str(error) or type(error).__name__
+        if isinstance(error, ssl.SSLError) and error.reason == "WRONG_VERSION_NUMBER":
+            why += "; it has no certificates, so its address begins with http://"
+        elif isinstance(error, ConnectionError) and not self._answered:
+            why += (
+                "; if it has certificates, its address begins with https://"
+                if self._context is None
+                else "; does it believe whoever signed the certificate of this coordinator?"
+            )
         return LostWorkerError(f"worker {self.name} at {self.address} does not answer: {why}")
 
     def close(self) -> None:

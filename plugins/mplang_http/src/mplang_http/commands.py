@@ -18,6 +18,7 @@ from mplang_http.config import TlsFiles, WorkerConfig
 
 __all__ = ["keygen", "status", "up", "worker"]
 
+MARK = "# written by mplang up\n"
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Tls = Annotated[
     str | None, typer.Option(help="Your certificate: certs/host, as mplang keygen makes it.")
@@ -60,10 +61,14 @@ def up(
 
     if parties < 1:
         raise ConfigError(f"a cluster has at least one worker, got {parties}")
+    if Path(out).exists() and not Path(out).read_text(encoding="utf-8").startswith(MARK):
+        raise ConfigError(f"{out} is there already, and not of mplang up; --out names another file")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with LocalCluster(parties, tls=tls or False, insecure=insecure) as cluster:
         nodes = [{"name": node.name, "address": node.address} for node in cluster.spec.nodes]
-        Path(out).write_text(yaml.safe_dump({"nodes": nodes}, sort_keys=False), encoding="utf-8")
+        text = yaml.safe_dump({"nodes": nodes}, sort_keys=False)
+        Path(out).write_text(MARK + text, encoding="utf-8")
+        typer.echo(f"wrote {out}")
         mine = f" --option tls={tls}/host" if tls else ""
         typer.echo(f"try: mplang run prog.py:fn --cluster {out}{mine}")
         _show_until_interrupted(cluster.spec, cluster.tls)

@@ -16,6 +16,9 @@ from mplang_core.strict import StrictModel
 
 __all__ = ["Limits", "Timeouts", "TlsFiles", "WorkerConfig"]
 
+NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}"
+"""What a party is called."""
+
 
 class TlsFiles(StrictModel):
     """PEM files: who this one is, and whom it believes.
@@ -130,7 +133,7 @@ class WorkerConfig(StrictModel):
         '127.0.0.1'
     """
 
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$")
+    name: str = Field(pattern=f"^{NAME}$")
     host: str = "127.0.0.1"
     port: int = Field(default=0, ge=0, le=65535)
     tls: TlsFiles | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -12,7 +13,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from mplang_http.config import TlsFiles
+from mplang_core.errors import ConfigError
+from mplang_http.config import NAME, TlsFiles
 
 __all__ = ["make_certificates"]
 
@@ -31,7 +33,22 @@ def make_certificates(
         folder: where they are written.
         names: whom they are for.
         days: for how long they are good, from now on; less than nothing for expired ones.
+
+    Raises:
+        ConfigError: a name is none, or the folder has certificates of others.
     """
+    names = list(names)
+    for name in names:
+        if not re.fullmatch(NAME, name):
+            raise ConfigError(f"a name is of letters, digits, _, . and -, got {name!r}")
+    there = {path.name for path in folder.glob("*.pem")} | {
+        path.name for path in folder.glob("*.key")
+    }
+    if there - {"ca.pem"} - {f"{name}.{kind}" for name in names for kind in ("pem", "key")}:
+        raise ConfigError(
+            f"in {folder} are certificates of others, which a new authority would not vouch for; "
+            "name all who need one, or take another folder"
+        )
     folder.mkdir(parents=True, exist_ok=True)
     now = datetime.datetime.now(datetime.UTC)
     begin, end = now - 2 * DAY, now + days * DAY

@@ -9,7 +9,7 @@ from typing import Any
 from mplang_core.errors import ConfigError
 from mplang_http.config import TlsFiles
 
-__all__ = ["LINK", "client_context", "common_name", "offers_link", "server_context"]
+__all__ = ["LINK", "client_context", "common_name", "name_in", "offers_link", "server_context"]
 
 LINK = "mplang-link"
 """The ALPN protocol of a connection that is to become a link: the front tells it by this."""
@@ -58,6 +58,16 @@ def common_name(cert: Mapping[str, Any] | None) -> str | None:
             if key == "commonName":
                 return str(value)
     return None
+
+
+def name_in(file: str) -> str | None:
+    """Return the common name in a certificate's file."""
+    from cryptography import x509
+
+    with open(file, "rb") as pem:
+        subject = x509.load_pem_x509_certificate(pem.read()).subject
+    names = [str(item.value) for item in subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)]
+    return names[0] if names else None
 
 
 def offers_link(hello: bytes) -> bool | None:

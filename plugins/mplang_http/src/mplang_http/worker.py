@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib.util
 import json
 import os
 import signal
@@ -18,6 +19,7 @@ from mplang_http.config import WorkerConfig
 from mplang_http.door import Door
 from mplang_http.logs import set_up
 from mplang_http.supervisor import Supervisor
+from mplang_http.tls import name_in, server_context
 
 __all__ = ["run_worker"]
 
@@ -38,8 +40,9 @@ def run_worker(
         ready: is told of the address once programs are taken.
 
     Raises:
-        ConfigError: it cannot listen there.
+        ConfigError: it cannot listen there, or what the configuration names is not there.
     """
+    _check(config)
     if listening is None:
         try:
             listening = socket.create_server((config.host, config.port), backlog=128)
@@ -49,6 +52,25 @@ def run_worker(
 
     with listening, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(config, listening, ready))
+
+
+def _check(config: WorkerConfig) -> None:
+    """Tell here what would else be seen in another process only."""
+    for module in config.imports:
+        try:
+            there = importlib.util.find_spec(module) is not None
+        except (ImportError, ValueError):
+            there = False
+        if not there:
+            raise ConfigError(f"WorkerConfig {config.name}: field 'imports': no module {module!r}")
+    if config.tls is not None:
+        server_context(config.tls)
+        name = name_in(config.tls.cert)
+        if name != config.name:
+            raise ConfigError(
+                f"WorkerConfig {config.name}: field 'tls': {config.tls.cert} is of {name!r}, so "
+                f"nobody would take this worker for {config.name}"
+            )
 
 
 async def _serve(
