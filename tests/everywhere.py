@@ -99,7 +99,9 @@ def pack(host: Any, program: Any, args: Any, kwargs: Any, expected: list[Any]) -
     arrays = [array for array in expected if array is not None]
     params = zip(read_args(args, kwargs)[0], traced.in_leaves, strict=True)
     given = [np.asarray(leaf) for leaf, param in params if isinstance(param, mp.MPType)]
-    if not all(isinstance(array, np.ndarray) and array.dtype.isbuiltin == 1 for array in arrays + given):
+    if not all(
+        isinstance(array, np.ndarray) and array.dtype.isbuiltin == 1 for array in arrays + given
+    ):
         counts["have other things than NumPy's own"] += 1
         return
     stem = folder / f"{next(numbers):06}"

@@ -29,6 +29,8 @@ from mplang_core.errors import (
 )
 from mplang_core.simp import WorkerInterpreter
 
+pytestmark = pytest.mark.once  # it is about links, some at ports of their own
+
 PROTOCOLS = [(2, "SEMI2K"), (3, "ABY3"), (2, "CHEETAH")]
 X = np.float32([3, -1, 4, 1])
 
