@@ -14,6 +14,7 @@ from mplang_core.simp import ops as _ops  # noqa: F401  (declares them)
 from mplang_core.simp.api import pcall_dynamic, pcall_static, pconv, pshfl, pshfl_s
 from mplang_core.simp.backend import BackendSpec, backends, connect
 from mplang_core.simp.comm import Communicator, CommunicatorBase, size_of
+from mplang_core.simp.failure import Failure, outcome_of
 from mplang_core.simp.host import HostVar, SimpHost
 from mplang_core.simp.progress import PartyState, Traffic
 from mplang_core.simp.worker import WorkerInterpreter
@@ -22,6 +23,7 @@ __all__ = [
     "BackendSpec",
     "Communicator",
     "CommunicatorBase",
+    "Failure",
     "HostVar",
     "PartyState",
     "SimpHost",
@@ -30,6 +32,7 @@ __all__ = [
     "backends",
     "connect",
     "constant",
+    "outcome_of",
     "pcall_dynamic",
     "pcall_static",
     "pconv",

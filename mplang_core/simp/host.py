@@ -20,7 +20,6 @@ from mplang_core.errors import (
     CommError,
     ConfigError,
     KernelError,
-    MPLangError,
     PartyError,
 )
 from mplang_core.feop import ContextBound
@@ -36,6 +35,7 @@ from mplang_core.runtime import (
     launch_kernels,
 )
 from mplang_core.simp.comm import size_of
+from mplang_core.simp.failure import Failure
 from mplang_core.simp.parts import Part, part_of
 from mplang_core.simp.progress import PartyState
 from mplang_core.types import array_of, frozen
@@ -260,8 +260,8 @@ class SimpHost(Interpreter, InterpContext):
         rank, error = min(failures, key=lambda item: _blame(item[1]))
         if not isinstance(error, Exception):
             return error
-        op, where = getattr(error, "op", None), getattr(error, "location", None)
-        text = str(error) if isinstance(error, MPLangError) else type(error).__name__
+        told = Failure.of(error)
+        op, where, text = told.op, told.location, told.text
         message = (
             f"party {rank} failed" + (f" in {op}" if op else "") + (f" at {where}" if where else "")
         )

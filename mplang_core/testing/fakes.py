@@ -15,7 +15,7 @@ import numpy as np
 
 from mplang_core.device import DeviceKind, device_kinds
 from mplang_core.edsl.context import Cluster
-from mplang_core.errors import AbortedError, RunError
+from mplang_core.errors import RunError
 from mplang_core.ir import Program
 from mplang_core.simp import (
     CommunicatorBase,
@@ -23,6 +23,7 @@ from mplang_core.simp import (
     PartyState,
     SimpHost,
     WorkerInterpreter,
+    outcome_of,
     size_of,
 )
 from mplang_core.simp.host import Mode
@@ -133,7 +134,7 @@ class MemoryHost(SimpHost):
                 self._start()
         for comm in self._comms:
             comm.close(run)
-        return [_outcome(future) for future in futures]
+        return [outcome_of(future) for future in futures]
 
     def progress(self) -> list[PartyState]:
         """Return what each party does now."""
@@ -150,12 +151,6 @@ class MemoryHost(SimpHost):
         """End the threads."""
         self._closed = True
         self._stop()
-
-
-def _outcome(future: Future[list[Any]]) -> list[Any] | BaseException:
-    if not future.done():
-        return AbortedError("it did not stop in time")
-    return future.exception() or future.result()
 
 
 @contextlib.contextmanager

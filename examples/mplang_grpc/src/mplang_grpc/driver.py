@@ -10,10 +10,10 @@ from concurrent.futures import Future, wait
 from typing import Any
 
 from mplang_core import ClusterSpec, Program
-from mplang_core.errors import AbortedError, ConfigError, RunError
+from mplang_core.errors import ConfigError, RunError
 from mplang_core.ir.wire import to_bytes
 from mplang_core.runtime import now
-from mplang_core.simp import HostVar, PartyState, SimpHost
+from mplang_core.simp import HostVar, PartyState, SimpHost, outcome_of
 from mplang_core.simp.host import Mode
 
 from mplang_grpc import wire
@@ -116,7 +116,7 @@ class SimpGrpcDriver(SimpHost):
                 self._tell(wire.Abort(run, "another party failed, or the host was interrupted"))
                 wait(futures, timeout=GRACE)
             wait(self._tell(wire.End(run)), timeout=GRACE)
-        return [_outcome(future) for future in futures]
+        return [outcome_of(future) for future in futures]
 
     def _tell(self, request: wire.Request) -> list[Future[Any]]:
         return [client.start(request, self._timeout) for client in self._clients]
@@ -151,9 +151,3 @@ def _stop(session: str, clients: Sequence[Client], parties: Sequence[Party]) -> 
         client.close()
     for party in parties:
         party.comm.shut()
-
-
-def _outcome(future: Future[list[Any]]) -> list[Any] | BaseException:
-    if not future.done():
-        return AbortedError("it did not end in time")
-    return future.exception() or future.result()

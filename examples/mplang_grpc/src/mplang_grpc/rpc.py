@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import grpc
 import msgspec
 from mplang_core.errors import CommError, ConfigError
+from mplang_core.simp import Failure
 
 from mplang_grpc import wire
 
@@ -78,7 +79,7 @@ def _answering(kind: type[Any], method: Callable[[Any], Any]) -> Callable[[bytes
         try:
             done, failure = method(wire.decode(kind, data)), None
         except Exception as error:
-            done, failure = None, wire.Failure.of(error)
+            done, failure = None, Failure.of(error)
         return wire.encode(wire.Answer(msgspec.Raw(wire.encode(done)), failure))
 
     return answer

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, TypeAlias, cast
+from typing import Any, ClassVar, TypeAlias
 
 import msgspec
-from mplang_core import errors
-from mplang_core.errors import MPLangError, RunError, WireError
+from mplang_core.errors import MPLangError, WireError
 from mplang_core.ir.parser import parse_base_type
 from mplang_core.runtime import Span, codec, type_of
-from mplang_core.simp import PartyState
+from mplang_core.simp import Failure, PartyState
 
 
 class Packed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -124,31 +123,6 @@ class Leave(Request):
     """Free all that belongs to a host."""
 
     host: str
-
-
-class Failure(msgspec.Struct, frozen=True):
-    """What others may know of an error: mplang's own texts are public, others stay."""
-
-    kind: str
-    text: str
-    op: str | None
-    location: str | None
-
-    @classmethod
-    def of(cls, error: Exception) -> Failure:
-        """Return what may be said."""
-        op, location = getattr(error, "op", None), getattr(error, "location", None)
-        if isinstance(error, MPLangError):
-            return cls(type(error).__name__, str(error), op, location)
-        return cls("RunError", type(error).__name__, op, location)
-
-    def error(self) -> MPLangError:
-        """Return the error to raise."""
-        found: Any = getattr(errors, self.kind, RunError)
-        fits = isinstance(found, type) and issubclass(found, errors.RunError | errors.IRError)
-        made: Any = (found if fits and found is not errors.PartyError else RunError)(self.text)
-        made.op, made.location = self.op, self.location
-        return cast(MPLangError, made)
 
 
 class Answer(msgspec.Struct, frozen=True):

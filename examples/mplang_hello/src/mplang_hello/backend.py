@@ -14,13 +14,14 @@ from typing import Any
 
 import numpy as np
 from mplang_core import ClusterSpec, Program, TensorType
-from mplang_core.errors import AbortedError, RunError
+from mplang_core.errors import RunError
 from mplang_core.simp import (
     CommunicatorBase,
     HostVar,
     PartyState,
     SimpHost,
     WorkerInterpreter,
+    outcome_of,
     size_of,
 )
 from mplang_core.simp.host import Mode
@@ -161,7 +162,7 @@ class Inline(SimpHost):
                 self._hire()  # what kernels keep is out of step now
             for comm in self._comms:
                 comm.close(run)
-        return [_outcome(future) for future in futures]
+        return [outcome_of(future) for future in futures]
 
     def _fetch(self, rank: int, value: Any) -> Any:
         return value.copy() if isinstance(value, np.ndarray) else value
@@ -173,12 +174,6 @@ class Inline(SimpHost):
     def close(self) -> None:
         """Take no more programs. A second call does nothing."""
         self._closed = True
-
-
-def _outcome(future: Future[list[Any]]) -> list[Any] | BaseException:
-    if not future.done():
-        return AbortedError("it did not stop in time; its thread ends on its own")
-    return future.exception() or future.result()
 
 
 def _short(data: Any) -> str:

@@ -11,7 +11,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import Any, TypeVar
 
 import msgspec
@@ -32,15 +32,15 @@ from mplang_core.ir import Program
 from mplang_core.ir.wire import to_bytes
 from mplang_core.mask import Mask
 from mplang_core.runtime import Recorder, now
-from mplang_core.simp import HostVar, PartyState, SimpHost
+from mplang_core.simp import Failure, HostVar, PartyState, SimpHost, outcome_of
 from mplang_core.simp.host import Mode
 from mplang_core.types import BaseType, MPType, TensorType, array_of, frozen
 from mplang_http.bars import Bars
 from mplang_http.client import LostWorkerError, RefusedError, WorkerClient
 from mplang_http.config import TlsFiles
-from mplang_http.endings import await_cause, outcome_of, places, reason_of
+from mplang_http.endings import await_cause, places, reason_of
 from mplang_http.facts import versions
-from mplang_http.refusal import error_from
+from mplang_http.keeper import Keeper, drain
 from mplang_http.requests import Given, JobRequest
 from mplang_http.spans import MAX_SPANS, read_spans
 from mplang_http.tls import client_context
@@ -50,7 +50,6 @@ from mplang_http.watching import Watch, shift_between
 __all__ = ["SimpHttpDriver"]
 
 POLL = 1.0  # seconds that a worker waits for the end of a job before it says that it goes on
-TICK = 1.0  # seconds between looks at what is to be released
 START = 30.0  # seconds that a worker gets to tell of itself, and to link to the others
 COPIED = 100e6  # bytes a second that a worker makes ready at least, before the first one comes
 SMALL = 16 << 10  # bytes up to which a literal goes along with a job
@@ -144,7 +143,7 @@ class SimpHttpDriver(SimpHost):
         self._cancelled: set[str] = set()
         self._watch = Watch(self.world_size)
         self._going: tuple[str, dict[int, Future[list[Any]]]] | None = None  # a run, by rank
-        self._keeper = _Keeper(self.session, self._clients, self._dropped)
+        self._keeper = Keeper(self.session, self._clients, self._dropped)
         weakref.finalize(self, self._keeper.stop)
         try:
             self._open()
@@ -255,7 +254,7 @@ class SimpHttpDriver(SimpHost):
         name, data = self._bytes(program)
         request = JobRequest(
             run, name, self._generation, [self._given(rank, x) for x in inputs],
-            _drain(self._dropped[rank]), recorder is not None,
+            drain(self._dropped[rank]), recorder is not None,
         )  # fmt: skip
         body = [msgspec.msgpack.encode(request)]
         sent = now()
@@ -276,7 +275,7 @@ class SimpHttpDriver(SimpHost):
         if recorder is not None:
             self._take_spans(rank, recorder, status, sent)
         if status["state"] != "done":
-            raise error_from(status["error"])
+            raise Failure(**status["error"]).error()
         return self._results(rank, run, program, status["held"])
 
     def _take_spans(
@@ -418,62 +417,6 @@ class SimpHttpDriver(SimpHost):
             self._keeper.stop()
 
 
-class _Keeper:
-    """What a driver leaves behind when it is dropped, and what ends with it: it knows no driver.
-
-    Args:
-        session: the session.
-        clients: the workers.
-        dropped: per worker the names of values that nobody has any more.
-
-    Attributes:
-        pool: threads that ask workers.
-    """
-
-    def __init__(
-        self, session: str, clients: Sequence[WorkerClient], dropped: Sequence[deque[str]]
-    ) -> None:
-        self.pool = ThreadPoolExecutor(2 * len(clients) + 2, thread_name_prefix="mplang-http")
-        self._session = session
-        self._clients = clients
-        self._dropped = dropped
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._keep, name="mplang-keeper", daemon=True)
-        self._thread.start()
-
-    def _keep(self) -> None:
-        """Renew the leases, and have values freed."""
-        while not self._over.wait(TICK):
-            for client, dropped in zip(self._clients, self._dropped, strict=True):
-                with contextlib.suppress(RunError, RuntimeError):
-                    self.pool.submit(self._renew, client, dropped)
-
-    def _renew(self, client: WorkerClient, dropped: deque[str]) -> None:
-        names = _drain(dropped)
-        path = ("v1", "sessions", self._session, "release")
-        try:
-            client.ask("POST", *path, body=[json.dumps(names).encode()])
-        except LostWorkerError:
-            dropped.extend(names)  # it may only be slow
-        except RunError:
-            pass  # it knows of no such session any more
-
-    def stop(self) -> None:
-        """End the session at the workers, as far as they answer."""
-        if self._over.is_set():
-            return
-        self._over.set()
-        ends = [self.pool.submit(self._end, client) for client in self._clients]
-        concurrent.futures.wait(ends, timeout=5.0)
-        self.pool.shutdown(wait=False)
-        for client in self._clients:
-            client.close()
-
-    def _end(self, client: WorkerClient) -> None:
-        with contextlib.suppress(RunError):
-            client.ask("DELETE", "v1", "sessions", self._session)
-
-
 def _parties(cluster: ClusterSpec, addresses: Sequence[str] | None) -> list[tuple[str, str]]:
     if addresses is None:
         addresses = [node.address for node in cluster.nodes]
@@ -486,14 +429,6 @@ def _parties(cluster: ClusterSpec, addresses: Sequence[str] | None) -> list[tupl
                 "worker is found there; mplang up -n 3 starts some, and writes a cluster.yaml"
             )
     return [(node.name, at) for node, at in zip(cluster.nodes, addresses, strict=True)]
-
-
-def _drain(names: deque[str], most: int = 1000) -> list[str]:
-    found: list[str] = []
-    with contextlib.suppress(IndexError):
-        while len(found) < most:
-            found.append(names.popleft())
-    return found
 
 
 def _size(kind: BaseType) -> int | None:

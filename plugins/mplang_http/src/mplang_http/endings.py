@@ -11,7 +11,7 @@ from typing import Any
 from mplang_core.errors import AbortedError
 from mplang_http.client import LostWorkerError
 
-__all__ = ["await_cause", "outcome_of", "places", "reason_of"]
+__all__ = ["await_cause", "places", "reason_of"]
 
 CAUSE = 0.5  # seconds that the cause of a failure may be heard of after its consequences
 
@@ -37,13 +37,6 @@ def reason_of(futures: Mapping[int, Future[list[Any]]]) -> str:
         if error is not None and not isinstance(error, AbortedError):
             return f"party {rank} failed in {getattr(error, 'op', None)}"
     return "another party failed"
-
-
-def outcome_of(future: Future[list[Any]]) -> list[Any] | BaseException:
-    """Return the results of a party, or its error."""
-    if not future.done():
-        return AbortedError("it did not end in time")
-    return future.exception() or future.result()
 
 
 def places(failures: Sequence[tuple[int, BaseException]], but: int) -> Iterator[str]:

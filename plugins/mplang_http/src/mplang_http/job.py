@@ -8,7 +8,7 @@ from typing import Any
 
 from mplang_core.runtime import Recorder, now
 from mplang_core.simp import Traffic, WorkerInterpreter
-from mplang_http.refusal import MAX_PLACE
+from mplang_core.simp.failure import MAX_PLACE, Failure
 
 __all__ = ["Job"]
 
@@ -35,7 +35,7 @@ class Job:
     recorder: Recorder | None = None
     state: str = "queued"
     held: list[bool] = field(default_factory=list)
-    error: dict[str, Any] | None = None
+    error: Failure | None = None
     begun: float = field(default_factory=now)
     ended: float | None = None
     _worker: WorkerInterpreter | None = None
@@ -52,7 +52,7 @@ class Job:
         self.state, self._worker = "running", worker
         self._before = worker.communicator.traffic()
 
-    def end(self, state: str, held: Sequence[bool], error: dict[str, Any] | None) -> None:
+    def end(self, state: str, held: Sequence[bool], error: Failure | None) -> None:
         """Note how it ended."""
         self._links, self._worker = self.links(), None
         self.state, self.held, self.error, self.ended = state, list(held), error, now()
@@ -80,7 +80,7 @@ class Job:
             "program": self.program,
             "state": self.state,
             "held": self.held,
-            "error": self.error,
+            "error": None if self.error is None else asdict(self.error),
             "begun": self.begun,
             "ended": self.ended,
             "now": now(),

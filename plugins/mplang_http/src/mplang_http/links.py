@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-import time
 from collections.abc import Callable, Iterable
 from typing import Any
+
+import tenacity
 
 from mplang_core.errors import CommError
 from mplang_http.frames import Kind
@@ -80,20 +81,12 @@ class Links:
         """
         if peer == self.name or peer in self._links:
             return
-        deadline = time.monotonic() + timeout
         if self.name < peer:
             with self._changed:
                 lock = self._dialling.setdefault(peer, threading.Lock())
             with lock:
-                while peer not in self._links:
-                    try:
-                        self.add(self._dial(peer, address), peer)
-                    except OSError as error:
-                        if time.monotonic() >= deadline:
-                            raise CommError(
-                                f"worker {self.name} cannot reach {peer} at {address}: {error}"
-                            ) from None
-                        time.sleep(0.1)
+                if peer not in self._links:
+                    self.add(self._reach(peer, address, timeout), peer)
             return
         with self._changed:
             there = self._changed.wait_for(lambda: peer in self._links, timeout)
@@ -101,6 +94,21 @@ class Links:
             raise CommError(
                 f"worker {self.name} waited {timeout:g} s for {peer} to connect; is it running?"
             )
+
+    def _reach(self, peer: str, address: str, timeout: float) -> Pipe:
+        """Dial until the other is up, as workers start in any order."""
+        again = tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type(OSError),
+            stop=tenacity.stop_after_delay(timeout),
+            wait=tenacity.wait_fixed(0.1),
+            reraise=True,
+        )
+        try:
+            return again(self._dial, peer, address)
+        except OSError as error:
+            raise CommError(
+                f"worker {self.name} cannot reach {peer} at {address}: {error}"
+            ) from None
 
     def get(self, peer: str) -> Link | None:
         """Return the link to a worker, if there is one."""

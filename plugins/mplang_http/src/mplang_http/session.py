@@ -8,7 +8,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
@@ -16,13 +16,13 @@ from mplang_core.errors import AbortedError, CommError, RunError
 from mplang_core.ir import Program
 from mplang_core.mask import Mask
 from mplang_core.runtime import Recorder, now
-from mplang_core.simp import WorkerInterpreter
+from mplang_core.simp import Failure, WorkerInterpreter
 from mplang_core.types import BaseType, MPType
 from mplang_http.comm import HttpCommunicator
 from mplang_http.config import Limits
 from mplang_http.job import Job
 from mplang_http.logs import about
-from mplang_http.refusal import Refusal, told
+from mplang_http.refusal import Refusal
 
 __all__ = ["Session", "Stored"]
 
@@ -166,7 +166,7 @@ class Session:
             except BaseException as error:
                 cause = None if isinstance(error, CommError) else error
                 at = getattr(error, "op", None)
-                self.end(job, "failed", error=told(error))
+                self.end(job, "failed", error=Failure.of(error))
                 log.warning("%s failed in %s: %s", program.name, at, error, exc_info=cause)
             else:
                 self._keep_results(job, program, outs)
@@ -192,7 +192,7 @@ class Session:
         with self._lock:
             full = None if job.over else self._keep(found)
         if full is not None:
-            self.end(job, "failed", error=told(RunError(full)))
+            self.end(job, "failed", error=Failure.of(RunError(full)))
         else:
             self.end(job, "done", held=[value is not None for value in outs])
 
@@ -201,7 +201,7 @@ class Session:
         job: Job,
         state: str,
         held: Sequence[bool] = (),
-        error: dict[str, Any] | None = None,
+        error: Failure | None = None,
     ) -> None:
         """Note how a job ended; the first word counts."""
         with self._lock:
@@ -237,8 +237,13 @@ class Session:
         job = self.job(run)
         if not job.over:
             queued = job.state == "queued"
+            at = job.place()
             error = AbortedError(f"party {self.comm.rank} stopped: {reason}")
-            self.end(job, "cancelled", error=told(error) | job.place())
+            self.end(
+                job,
+                "cancelled",
+                error=replace(Failure.of(error), op=at["op"], location=at["location"]),
+            )
             self.comm.abort(self._key(run), reason)
             if queued:  # in a thread, as it waits for the others
                 threading.Thread(target=self.comm.close, args=[self._key(run)], daemon=True).start()

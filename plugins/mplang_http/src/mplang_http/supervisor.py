@@ -12,8 +12,10 @@ import subprocess
 import sys
 import time
 from collections import deque
+from dataclasses import asdict
 from typing import Any
 
+from mplang_core.simp import Failure
 from mplang_http import ipc
 from mplang_http.config import WorkerConfig
 from mplang_http.refusal import Refusal
@@ -260,7 +262,7 @@ class Supervisor:
             if not reply.done():
                 reply.set_exception(Refusal(503, "engine-ended", text))
         self._replies.clear()
-        told = {"kind": "RunError", "text": text, "op": None, "location": None}
+        told = asdict(Failure("RunError", text))
         for key, waiting in list(self._waiting.items()):
             for future in list(waiting):
                 if not future.done():

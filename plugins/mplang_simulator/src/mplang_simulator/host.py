@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from mplang_core.device import ClusterSpec
-from mplang_core.errors import AbortedError, ConfigError, RunError
+from mplang_core.errors import ConfigError, RunError
 from mplang_core.ir import Program
 from mplang_core.runtime import Recorder
-from mplang_core.simp import HostVar, PartyState, SimpHost, WorkerInterpreter
+from mplang_core.simp import HostVar, PartyState, SimpHost, WorkerInterpreter, outcome_of
 from mplang_core.simp.host import Mode
 from mplang_simulator.threads import PartyThread, ThreadCommunicator
 
@@ -89,7 +89,7 @@ class Simulator(SimpHost):
             self._abandon(run, "another party failed")
         else:
             self._parties.close(run)
-        return [_outcome(future) for future in futures]
+        return [outcome_of(future) for future in futures]
 
     def _abandon(self, run: str, reason: str) -> None:
         """Leave the threads of a failed run to end by themselves, and go on with new ones.
@@ -153,9 +153,3 @@ class _Parties:
     def stop(self) -> None:
         for thread in self._threads:
             thread.stop()
-
-
-def _outcome(future: Future[list[Any]]) -> list[Any] | BaseException:
-    if not future.done():
-        return AbortedError("it did not stop in time; its thread ends on its own")
-    return future.exception() or future.result()
