@@ -2,7 +2,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
-PLUGINS := mplang_simulator mplang_jax mplang_spu mplang_crypto mplang_ibis mplang_http
+PLUGINS := mplang_simulator mplang_stablehlo mplang_jax mplang_spu mplang_crypto mplang_ibis mplang_http
 EXAMPLES := mplang_hello mplang_grpc
 PACKAGES := -e ".[dev,examples]" $(foreach p,$(PLUGINS),-e plugins/$(p)) \
 	$(foreach e,$(EXAMPLES),-e examples/$(e))

@@ -278,10 +278,16 @@ class Flow:
         return [moved]
 
     def _shuffle_dynamic(self, op: Operation, ins: Sequence[Fact], scope: _Scope) -> list[Fact]:
-        """Anyone may be asked; who is asked, and who is not, learns of the index."""
+        """Anyone may be asked; who is asked, and who is not, learns of the index.
+
+        Where it is not known who has an index, everyone may ask, and is answered.
+        """
         (src, index), kind = ins, traits.base_of(op.inputs[0].type)
+        holder = op.inputs[1].type
+        known = holder.pmask if isinstance(holder, MPType) else None
         moved = {}
-        for to, asking in index.items():
+        for to in scope.parties if known is None else known:
+            asking = index.get(to, NOTHING)
             moved[to] = _union([asking, *src.values()])
             for other in scope.parties:
                 if other != to:

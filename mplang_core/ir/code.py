@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import zlib
 
-__all__ = ["pack", "unpack"]
+import numpy as np
 
-MAX_CODE = 64 << 20  # bytes of text
+__all__ = ["MAX_CODE", "check_nesting", "pack", "unpack"]
+
+MAX_CODE = 16 << 20  # bytes of text
+
+_OPENING, _CLOSING, _QUOTE = b"([{<", b")]}>", ord('"')
+_OTHERS = bytes(sorted(set(range(256)) - {*_OPENING, *_CLOSING, _QUOTE}))
+_STEPS = np.zeros(256, np.int32)
+_STEPS[list(_OPENING)], _STEPS[list(_CLOSING)] = 1, -1
 
 
 def pack(text: str) -> bytes:
@@ -19,17 +26,44 @@ def pack(text: str) -> bytes:
     return zlib.compress(text.encode(), 9)
 
 
-def unpack(code: bytes) -> str:
+def unpack(code: bytes, largest: int = MAX_CODE) -> str:
     """Return the text of an attribute.
 
+    Args:
+        code: what :func:`pack` returned.
+        largest: the maximum size of the text in bytes.
+
     Raises:
-        ValueError: it is damaged, or larger than 64 MiB.
+        ValueError: it is damaged, or the text is larger.
     """
     stream = zlib.decompressobj()
     try:
-        data = stream.decompress(code, MAX_CODE)
+        data = stream.decompress(code, largest)
         if not stream.eof:
-            raise ValueError(f"the code is cut short, or larger than {MAX_CODE} bytes")
+            raise ValueError(f"the code is cut short, or larger than {largest} bytes")
         return data.decode()
     except (zlib.error, UnicodeDecodeError) as error:
         raise ValueError(f"the code is no compressed text: {error}") from error
+
+
+def check_nesting(text: str, deepest: int) -> None:
+    """Refuse text whose brackets nest deeply, before a recursive parser reads it.
+
+    Counts ``()``, ``[]``, ``{}`` and ``<>`` in one pass; the brackets of arrows (``->``) and of
+    strings in double quotes do not count.
+
+    Raises:
+        ValueError: the brackets nest deeper than ``deepest``.
+
+    Example:
+        >>> check_nesting("f(x[0]) -> y", deepest=2)
+        >>> check_nesting("f(x[y[0]])", deepest=2)
+        Traceback (most recent call last):
+        ValueError: the code nests brackets deeper than 2
+    """
+    marks = np.frombuffer(text.encode().replace(b"->", b"").translate(None, _OTHERS), np.uint8)
+    quoted = np.cumsum(marks == _QUOTE) % 2 == 1
+    depth = np.cumsum(np.where(quoted, 0, _STEPS[marks]))
+    lowest = np.minimum.accumulate(np.minimum(depth, 0))  # one that closes nothing counts nothing
+    if (depth - lowest).max(initial=0) > deepest:
+        raise ValueError(f"the code nests brackets deeper than {deepest}")

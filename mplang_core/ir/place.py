@@ -8,11 +8,16 @@ from __future__ import annotations
 
 from mplang_core.ir.graph import Graph, Operation
 from mplang_core.ir.opdef import OPTIONAL, Attr, op_defs
+from mplang_core.mask import Mask
 
-__all__ = ["PLACE", "check_places", "place_of"]
+__all__ = ["PLACE", "check_places", "is_projected", "place_of"]
 
 PLACE = Attr(int, OPTIONAL, "in a projection: where the op stands in the whole program's graph")
 """The attribute ``place`` of an op that parties do together."""
+
+
+PROJECTED = frozenset({"simp.send", "simp.recv", "simp.nothing"})
+"""Ops that exist after projection only."""
 
 
 def place_of(op: Operation) -> int | None:
@@ -26,19 +31,37 @@ def place_of(op: Operation) -> int | None:
     return place
 
 
-def check_places(graph: Graph) -> None:
-    """Check that places ascend, so that no two messages have one key.
+def is_projected(op: Operation) -> bool:
+    """Tell whether an op stands in projections only."""
+    return place_of(op) is not None or op.opcode in PROJECTED
 
-    The sending and the receiving of one shuffle share its place.
+
+def check_places(graph: Graph, world: Mask) -> None:
+    """Check that ops of projections stand in projections, and that their places ascend.
+
+    So no two messages have one key: in a whole program keys are made of the positions of ops,
+    and in a projection the sending and the receiving of one shuffle share its place.
+
+    Args:
+        graph: a graph of the program.
+        world: the parties of the program; a projection is for one.
 
     Raises:
-        ValueError: they do not.
+        ValueError: an op of projections stands in a program of several parties, or places do
+            not ascend.
     """
     last, opcode = -1, ""
     for op in graph.ops:
+        if is_projected(op) and len(world) != 1:
+            raise ValueError(
+                f"{op.opcode} at {op.location} is part of a projection, which is for one party; "
+                f"this program is for {world}"
+            )
         place = place_of(op)
         if place is not None:
             one_shuffle = (opcode, op.opcode) == ("simp.send", "simp.recv")
             if place < last + (not one_shuffle):
-                raise ValueError(f"{op.opcode} stands at place {place}, after one at {last}")
+                raise ValueError(
+                    f"{op.opcode} stands at place {place}, after one at {last}; places ascend"
+                )
             last, opcode = place, op.opcode

@@ -61,9 +61,9 @@ def _verify_graph(graph: Graph, world: Mask, level: Level) -> None:
                 f"{op.opcode}{where}: {error}\n{print_neighbourhood(graph, op)}"
             ) from error
     try:
-        check_places(graph)
+        check_places(graph, world)
     except ValueError as error:
-        raise VerifyError(f"{error}; places ascend:\n{graph}") from error
+        raise VerifyError(f"{error}:\n{graph}") from error
     for value in graph.outputs:
         if value not in defined:
             raise VerifyError(f"a graph returns a value that it does not define:\n{graph}")

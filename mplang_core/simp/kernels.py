@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mplang_core.errors import RunError
+from mplang_core.ir import AnyType
 from mplang_core.mask import Mask
 from mplang_core.runtime import KernelContext, kernel
 from mplang_core.types import BaseType, MPType
@@ -89,29 +90,40 @@ def shuffle_static(ctx: KernelContext, src: Any, *, routing: tuple[tuple[int, in
 
 
 @kernel("simp.shuffle_dynamic")
-def shuffle_dynamic(ctx: KernelContext, src: Any, index: Any) -> Any:
-    """Ask the one that the index names, answer those who ask here, then receive.
+def shuffle_dynamic(
+    ctx: KernelContext, src: Any, index: Any, *, askers: Mask | None = None
+) -> Any:
+    """Ask the one that the index names, answer those who may ask here, then receive.
 
-    Every party asks every other with a yes or no, so that nobody waits in vain.
+    Each party that may hold the index asks every other with a yes or no, so that nobody waits
+    in vain. The others are not heard.
     """
     me, comm = ctx.interpreter.rank, ctx.interpreter.communicator
-    others = [rank for rank in range(ctx.interpreter.world_size) if rank != me]
+    everyone = Mask.all(ctx.interpreter.world_size)
+    others = everyone - Mask.of(me)
+    holders = askers if askers is not None else _pmask(ctx.op.inputs[1].type)
+    asking = everyone if holders is None else holders
     wanted = None if index is None else int(index)
     if wanted is not None and not 0 <= wanted < ctx.interpreter.world_size:
         raise RunError(
             f"the index of a shuffle is a rank below {ctx.interpreter.world_size}, "
             f"the one of party {me} is not"
         )
-    for rank in others:
-        comm.send(rank, ctx.key + "?", rank == wanted)
-    for rank in others:
-        if comm.recv(rank, ctx.key + "?"):
+    if me in asking:
+        for rank in others:
+            comm.send(rank, ctx.key + "?", rank == wanted)
+    for rank in others & asking:
+        if comm.recv(rank, ctx.key + "?") is True:
             comm.send(rank, ctx.key, src)
     if wanted is None:
         return None
     if wanted == me:
         return present(src, me)
     return _received(ctx, comm.recv(wanted, ctx.key), wanted)
+
+
+def _pmask(kind: AnyType) -> Mask | None:
+    return kind.pmask if isinstance(kind, MPType) else None
 
 
 def _received(ctx: KernelContext, value: Any, source: int) -> Any:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mplang_core.ir import AnyType, Attr, Effects, Graph, Level, OpDef, Operation, op_defs
+from mplang_core.ir.opdef import OPTIONAL
 from mplang_core.ir.place import PLACE, place_of
 from mplang_core.mask import Mask
 from mplang_core.types import BaseType, DType, Form, MPType, TensorType
@@ -83,6 +84,8 @@ def _shuffle_dynamic(op: Operation, world: Mask) -> Sequence[AnyType]:
     if not (isinstance(index.base, TensorType) and index.base.dtype.is_integer) or index.base.shape:
         raise TypeError(f"the index is an integer scalar, got {index}")
     check_sendable(src)
+    if "askers" in op.attrs and place_of(op) is None:
+        raise TypeError("attribute 'askers': only projections have it; elsewhere the index says it")
     return [MPType(src.base, index.pmask)]
 
 
@@ -235,7 +238,10 @@ for _op in (
         "simp.shuffle_dynamic",
         _shuffle_dynamic,
         Level.PARTY,
-        {"place": PLACE},
+        {
+            "place": PLACE,
+            "askers": Attr(Mask, OPTIONAL, "in a projection: who may hold the index, and so ask"),
+        },
         doc="Moves a value: each party that has an index pulls from that rank.",
         effects=Effects.NONE,
     ),

@@ -175,8 +175,11 @@ class _End:
             self.emit(op, "simp.recv", [], [out], source=source, kind=kind, place=place)
 
     def shuffle_dynamic(self, op: Operation, place: int) -> None:
-        """Each party asks and answers each other, whatever it has."""
-        self.emit(op, op.opcode, op.inputs, self.held(op.outputs), place=place)
+        """Those who may hold the index ask all others, whatever they have."""
+        index = op.inputs[1].type
+        assert isinstance(index, MPType)
+        askers = {} if index.pmask is None else {"askers": index.pmask}
+        self.emit(op, op.opcode, op.inputs, self.held(op.outputs), place=place, **askers)
 
     def converge(self, op: Operation, place: int) -> None:
         mine = self.held(op.inputs)

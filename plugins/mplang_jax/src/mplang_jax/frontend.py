@@ -9,7 +9,7 @@ from typing import Any
 from mplang_core import FeProgram, FeSignature, PFunction, TensorType, feop
 from mplang_core.errors import MPLangError, TraceError
 from mplang_core.feop import Caching, Capabilities, flatten, unflatten
-from mplang_core.ir.code import pack, unpack
+from mplang_core.ir.code import pack
 from mplang_core.ir.source import at, raised
 from mplang_core.types import BaseType
 
@@ -67,14 +67,15 @@ def jax_compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
 def _compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
     import jax
 
-    from mplang_jax import ops, stablehlo
+    from mplang_jax import admission
     from mplang_jax.closures import Traced
+    from mplang_stablehlo import module, read, signature_of
 
     operands = _tensors(signature.operands)
     try:
         traced = Traced(fn, signature, operands)
-        code = pack(stablehlo.canonical(traced.lower()))
-        stablehlo.check_ops(unpack(code))
+        code = pack(module.canonical(traced.lower()))
+        admission.XLA.admit(read(code))
     except MPLangError:
         raise
     except Exception as error:
@@ -84,12 +85,12 @@ def _compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
             f"{raised(error)}JAX cannot trace {name}({', '.join(map(str, operands))}): "
             f"{type(error).__name__}: {reason}{_advice(error)}"
         ) from error
-    takes, gives = ops.signature(code)
+    takes, gives = signature_of(code)
     attrs = {
         "code": code,
         "x64": traced.x64,
         "jax": jax.__version__,
-        "stablehlo": stablehlo.VERSION,
+        "stablehlo": module.VERSION,
     }
     return FeProgram(
         PFunction("jax.run", takes, gives, attrs),

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from mplang_core.errors import AdmissionError
-from mplang_core.ir.code import unpack
 from mplang_core.runtime import KernelContext
-from mplang_jax import ops
 from mplang_jax.frontend import jax_compile
+from mplang_stablehlo import read, signature_of
 
 __all__ = ["run"]
 
@@ -39,17 +38,19 @@ def executable(code: bytes, x64: bool) -> Callable[..., Any]:
 def _compile(code: bytes, x64: bool) -> Callable[..., Any]:
     import jax
 
-    from mplang_jax import stablehlo
+    from mplang_jax import admission
+    from mplang_stablehlo import module
+    from mplang_stablehlo.custom_calls import target_of
 
-    takes, gives = ops.signature(code)
-    text = unpack(code)
+    takes, gives = signature_of(code)
     try:
-        if stablehlo.check_ops(text):
-            _initialize_lapack()
+        checked = admission.XLA.admit(read(code))
     except ValueError as error:
         raise AdmissionError(f"jax.run: {error}") from error
+    if any((target_of(op) or "").startswith("lapack_") for op in module.walk(checked.operation)):
+        _initialize_lapack()
     avals = [jax.ShapeDtypeStruct(kind.shape, kind.dtype.numpy) for kind in takes]
-    return _without_source(stablehlo.artifact(text), avals, gives)
+    return _without_source(module.artifact(module.text_of(checked)), avals, gives)
 
 
 def _without_source(artifact: bytes, avals: list[Any], gives: Any) -> Callable[..., Any]:

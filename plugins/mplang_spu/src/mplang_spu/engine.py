@@ -14,6 +14,7 @@ import spu.libspu as libspu
 from spu.api import Io
 
 from mplang_spu.link import LinkCommunicator
+from mplang_spu.lowering import lower
 
 __all__ = ["Engine", "compile", "io", "runtime_config", "sortable"]
 
@@ -55,20 +56,21 @@ def sortable() -> Iterator[None]:
 
 @functools.lru_cache(maxsize=CACHED)
 def compile(text: str, secret: tuple[bool, ...]) -> bytes:
-    """Compile StableHLO for SPU.
+    """Lower StableHLO, and compile it for SPU.
 
     Args:
-        text: the StableHLO.
+        text: the StableHLO, within the limits of :func:`mplang_stablehlo.read`.
         secret: per operand whether it is a share; otherwise it is public.
 
     Raises:
-        RuntimeError: SPU has no such op.
+        ValueError: it is refused before libspu sees it.
+        RuntimeError: libspu cannot compile it.
     """
     visibility = [
         libspu.Visibility.VIS_SECRET if is_secret else libspu.Visibility.VIS_PUBLIC
         for is_secret in secret
     ]
-    source = libspu.CompilationSource(libspu.SourceIRType.STABLEHLO, text, visibility)
+    source = libspu.CompilationSource(libspu.SourceIRType.STABLEHLO, lower(text), visibility)
     code: bytes = libspu.compile(source, libspu.CompilerOptions())
     return code
 

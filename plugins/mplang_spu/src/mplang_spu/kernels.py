@@ -2,58 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any, cast
 
 import numpy as np
 
 from mplang_core import Mask
 from mplang_core.errors import AdmissionError, RunError
-from mplang_core.ir.code import unpack
-from mplang_core.runtime import Codec, KernelContext
-from mplang_core.runtime.codec import Encoded
-from mplang_core.types import BaseType
+from mplang_core.runtime import KernelContext
 from mplang_spu.config import BITS
-from mplang_spu.ops import ShareType, check_code
+from mplang_spu.ops import MAX_CODE, ShareType
+from mplang_spu.shares import SpuShare
+from mplang_stablehlo import read
 
-__all__ = ["SpuShare", "make_shares", "reconstruct", "run_jax"]
+__all__ = ["make_shares", "reconstruct", "run_jax"]
 
 Array = np.ndarray[Any, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class SpuShare:
-    """One party's share of a tensor, as libspu wrote it.
-
-    Attributes:
-        type: what it is a share of, and how.
-        meta: libspu's description of it.
-        chunks: its data.
-    """
-
-    type: ShareType
-    meta: bytes
-    chunks: tuple[bytes, ...]
-
-    def __repr__(self) -> str:
-        return f"SpuShare({self.type})"  # never the data
-
-
-def _encode(value: SpuShare) -> Encoded:
-    return {"chunks": len(value.chunks)}, [value.meta, *value.chunks]
-
-
-def _decode(
-    kind: BaseType, header: Mapping[str, Any], buffers: Sequence[bytes | memoryview]
-) -> SpuShare:
-    meta, *chunks = map(bytes, buffers)
-    if header["chunks"] != len(chunks):
-        raise ValueError(f"it has {header['chunks']} chunks, not {len(chunks)}")
-    return SpuShare(cast(ShareType, kind), meta, tuple(chunks))
-
-
-CODEC = Codec(_encode, _decode)
 
 
 def make_shares(ctx: KernelContext, x: Array, *, share: ShareType) -> tuple[SpuShare, ...]:
@@ -114,12 +78,11 @@ def run_jax(
     if ctx.parties != parties:
         raise RunError(f"the program is for the parties {parties}, but {ctx.parties} run it")
     _admit(ctx, config["protocol"])
-    text = unpack(program["code"])
+    secret = tuple(isinstance(arg, SpuShare) for arg in args)
     try:
-        check_code(text)
+        code = engine.compile(read(program["code"], MAX_CODE), secret)
     except ValueError as error:
         raise AdmissionError(f"spu.run_jax: {error}") from error
-    code = engine.compile(text, tuple(isinstance(arg, SpuShare) for arg in args))
     with lent(ctx, parties, config) as machine:
         given = [_load(ctx, arg, parties, config) for arg in args]
         pieces = machine.run(code, given, len(ctx.step.outs))

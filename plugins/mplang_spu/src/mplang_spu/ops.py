@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -22,15 +21,15 @@ from mplang_core import (
 from mplang_core.errors import FeCapabilityError, FeConfigError, TraceError
 from mplang_core.feop import Caching, Capabilities, DeviceRequirement, flatten, unflatten
 from mplang_core.ir import AnyType, Attr, Effects, OpDef, Operation, Value, op_defs
-from mplang_core.ir.code import unpack
 from mplang_core.ir.source import at
 from mplang_spu.config import BITS, SpuConfig, settle
+from mplang_stablehlo import read
 
 __all__ = [
+    "MAX_CODE",
     "RECONSTRUCT",
     "RUN_JAX",
     "ShareType",
-    "check_code",
     "lower",
     "make_shares",
     "reconstruct",
@@ -177,40 +176,8 @@ def reconstruct(*shares: Any) -> FeProgram:
 
 # -- computing
 
-_REFUSED = {
-    "stablehlo.rng_bit_generator": "random bits (of a JAX key of kind 'rbg')",
-    "stablehlo.fft": "Fourier transforms",
-    "stablehlo.complex": "complex numbers",
-    "stablehlo.cholesky": "Cholesky decompositions",
-    "stablehlo.triangular_solve": "solving triangular systems",
-    "stablehlo.cbrt": "cube roots",
-    "lapack_": "linear algebra of LAPACK (decompositions, solve)",
-}
-_OPS = re.compile("|".join(map(re.escape, _REFUSED)))
-_FLOAT_BITS = re.compile(r"stablehlo\.bitcast_convert\b[^\n]*(?:x|<)b?f\d+>")
-_CALLS = re.compile(r"custom_call\b(?! @(?:mhlo\.(?:erf|topk)|Sharding)\()[^\n]{0,60}")
-
-
-def check_code(text: str) -> None:
-    """Refuse StableHLO that SPU cannot run, or that would end the process.
-
-    Raises:
-        ValueError: it has such an op; names it.
-    """
-    found = _OPS.search(text)
-    if found is not None:
-        raise ValueError(
-            f"SPU cannot run {found.group()}: it has no {_REFUSED[found.group()]}; "
-            "do that part in plain at one party"
-        )
-    if _FLOAT_BITS.search(text):
-        raise ValueError(
-            "SPU cannot run stablehlo.bitcast_convert of floats: its numbers have no such bits; "
-            "where that is of jax.random, draw the numbers in plain at one party"
-        )
-    call = _CALLS.search(text)
-    if call is not None:  # among those that libspu knows is one that prints secrets
-        raise ValueError(f"SPU runs no {call.group()}")
+MAX_CODE = 4 << 20
+"""Bytes of StableHLO; libspu compiles a megabyte in some seconds, and holds the GIL meanwhile."""
 
 
 def _infer_run_jax(op: Operation, world: Mask) -> Sequence[AnyType]:
@@ -358,10 +325,8 @@ def lower(
 def _try(made: FeProgram, secret: tuple[bool, ...]) -> None:
     from mplang_spu import engine
 
-    text = unpack(made.pfunc.attrs["code"])
     try:
-        check_code(text)
-        engine.compile(text, secret)
+        engine.compile(read(made.pfunc.attrs["code"], MAX_CODE), secret)
     except (ValueError, RuntimeError) as error:
         reason = str(error).strip().split("\n", 1)[0]
         raise TraceError(f"{at()}SPU cannot compile this: {reason}") from error

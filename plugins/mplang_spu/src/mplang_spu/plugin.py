@@ -24,7 +24,7 @@ def mplang_dialects() -> Sequence[Dialect]:
             "spu",
             ops=[ops.RECONSTRUCT, ops.RUN_JAX],
             types=[ops.ShareType],
-            codecs={"spu.share": kernels.CODEC},
+            codecs={"spu.share": shares.CODEC},
         )
     ]
 

@@ -1,0 +1,24 @@
+"""Which StableHLO runs on XLA at a party. Imports JAX."""
+
+from __future__ import annotations
+
+from mplang_jax import lapack
+from mplang_stablehlo import custom_calls
+from mplang_stablehlo.admission import ARITHMETIC, STRUCTURE, Admission
+
+__all__ = ["XLA"]
+
+_COMPLEX = {"complex", "imag", "real", "fft"}
+_LINEAR = {"cholesky", "triangular_solve"}
+_RANDOM = {"rng_bit_generator"}
+_ELEMENTS = """
+i1 i2 i4 i8 i16 i32 i64 ui2 ui4 ui8 ui16 ui32 ui64 bf16 f16 f32 f64 complex<f32> complex<f64>
+"""
+
+XLA = Admission(
+    "XLA",
+    STRUCTURE | ARITHMETIC | _COMPLEX | _LINEAR | _RANDOM,
+    frozenset(_ELEMENTS.split()),
+    {**custom_calls.CALLS, **lapack.CALLS},
+)
+"""What runs there. No Python callback, nothing that talks to a host or to other devices."""

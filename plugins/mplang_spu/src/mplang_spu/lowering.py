@@ -1,0 +1,135 @@
+"""Lowering of StableHLO for libspu: admission, then passes that avoid what libspu cannot compile.
+
+Imports JAX, whose MLIR bindings parse and rewrite the module. libspu reads the lowered text.
+"""
+
+from __future__ import annotations
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo
+
+from mplang_stablehlo.admission import ARITHMETIC, STRUCTURE, Admission
+from mplang_stablehlo.custom_calls import CALLS
+from mplang_stablehlo.module import text_of, walk
+
+__all__ = ["SPU", "lower"]
+
+_ELSEWHERE = "do that part in plain at one party"
+_ELEMENTS = "i1 i8 i16 i32 i64 ui8 ui16 ui32 ui64 f16 f32 f64"
+
+
+def _bitcast(op: ir.Operation) -> None:
+    kinds = [ir.RankedTensorType(value.type) for value in (*op.operands, *op.results)]
+    if any(isinstance(kind.element_type, ir.FloatType) for kind in kinds):
+        raise ValueError(
+            "bitcast_convert of floats: its numbers have no such bits; where that is of "
+            "jax.random, draw the numbers in plain at one party"
+        )
+
+
+SPU = Admission(
+    "SPU",
+    (STRUCTURE | ARITHMETIC) - {"cbrt"},
+    frozenset(_ELEMENTS.split()),
+    CALLS,
+    rules={"bitcast_convert": _bitcast},
+    advice={
+        "rng_bit_generator": f"it has no random bits (of a JAX key of kind 'rbg'); {_ELSEWHERE}",
+        "fft": f"it has no Fourier transforms; {_ELSEWHERE}",
+        "complex": f"it has no complex numbers; {_ELSEWHERE}",
+        "cholesky": f"it has no Cholesky decompositions; {_ELSEWHERE}",
+        "triangular_solve": f"it has no solver of triangular systems; {_ELSEWHERE}",
+        "cbrt": f"it has no cube roots; {_ELSEWHERE}",
+        "lapack_": f"it has no linear algebra of LAPACK (decompositions, solve); {_ELSEWHERE}",
+    },
+    largest=4 << 30,
+)
+"""What libspu compiles and runs. Among the custom calls that it knows is one that prints secrets."""
+
+
+def lower(text: str) -> str:
+    """Return the StableHLO that libspu compiles in place of another.
+
+    Args:
+        text: within the limits of :func:`mplang_stablehlo.read`.
+
+    Raises:
+        ValueError: it is no StableHLO, or SPU cannot run it; names the op.
+
+    Example:
+        >>> print(lower('''module @main {
+        ...   func.func public @main(%arg0: tensor<2xf32>) -> tensor<2xf32> {
+        ...     %0 = stablehlo.optimization_barrier %arg0 : tensor<2xf32>
+        ...     return %0 : tensor<2xf32>
+        ...   }
+        ... }'''))
+        module @main {
+          func.func public @main(%arg0: tensor<2xf32>) -> tensor<2xf32> {
+            return %arg0 : tensor<2xf32>
+          }
+        }
+        <BLANKLINE>
+    """
+    module = SPU.admit(text)
+    erase_barriers(module)
+    nest_cases(module)
+    return text_of(module)
+
+
+def erase_barriers(module: ir.Module) -> None:
+    """Replace optimization barriers by their operands.
+
+    A barrier keeps a compiler from merging what stands on its sides, so it changes no result. JAX
+    writes one for ``jax.checkpoint``. libspu's compiler ends the process at one of two operands.
+    """
+    for op in _ops(module, "stablehlo.optimization_barrier"):
+        for result, operand in zip(op.results, op.operands, strict=True):
+            result.replace_all_uses_with(operand)
+        op.erase()
+
+
+def nest_cases(module: ir.Module) -> None:
+    """Replace a case of three branches or more by nested ifs.
+
+    libspu's compiler ends the process at such a case whose index is public. What is out of range
+    takes the last branch, as the specification of StableHLO says.
+    """
+    for op in _ops(module, "stablehlo.case"):
+        if len(op.regions) > 2:
+            _nest(op)
+
+
+def _nest(case: ir.Operation) -> None:
+    """Write ``if index == 0 … else if index == 1 … else``, moving the branches."""
+    index, kinds = case.operands[0], [result.type for result in case.results]
+    branches = [region.blocks[0] for region in case.regions]
+    last = branches.pop()
+    chosen, point = case, ir.InsertionPoint(case)
+    with case.location:
+        for number, branch in enumerate(branches):
+            constant = ir.DenseElementsAttr.get_splat(
+                index.type, ir.IntegerAttr.get(ir.IntegerType.get_signless(32), number)
+            )
+            with point:
+                wanted = stablehlo.constant(constant)
+                taken = stablehlo.compare(
+                    index, wanted, stablehlo.ComparisonDirectionAttr.get("EQ")
+                )
+                made = stablehlo.IfOp(kinds, taken)
+            branch.append_to(made.true_branch)
+            if number == 0:
+                chosen = made.operation
+            else:
+                with point:
+                    stablehlo.return_(made.results)
+            if number < len(branches) - 1:
+                point = ir.InsertionPoint(made.false_branch.blocks.append())
+            else:
+                last.append_to(made.false_branch)
+    for result, other in zip(case.results, chosen.results, strict=True):
+        result.replace_all_uses_with(other)
+    case.erase()
+
+
+def _ops(module: ir.Module, name: str) -> list[ir.Operation]:
+    return [op for op in walk(module.operation) if op.name == name]

@@ -1,0 +1,57 @@
+"""Calls among the functions of a module: no recursion, and a bounded size once inlined."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from graphlib import CycleError, TopologicalSorter
+
+from jaxlib.mlir import ir
+
+from mplang_stablehlo.module import walk
+
+__all__ = ["check_calls"]
+
+MAX_OPS = 100_000
+"""Ops of a module once all calls are inlined, as the engines do; a few calls of calls may
+stand for billions."""
+MAX_DEPTH = 100  # calls within calls; a thousand end the process of either engine
+
+
+def check_calls(module: ir.Module) -> None:
+    """Check the functions of a module.
+
+    Raises:
+        ValueError: something else than functions with bodies stands in it, functions call each
+            other in circles, or the module is too large once they are inlined.
+    """
+    calls, sizes = {}, {}
+    for op in module.body.operations:
+        if op.operation.name != "func.func" or not op.operation.regions[0].blocks:
+            raise ValueError("a module of StableHLO has functions with bodies, and nothing else")
+        name = ir.StringAttr(op.operation.attributes["sym_name"]).value
+        found = list(walk(op.operation))
+        calls[name] = [callee for callee in map(_callee, found) if callee]
+        sizes[name] = len(found)
+    _check_size(calls, sizes)
+
+
+def _callee(op: ir.Operation) -> str:
+    return ir.FlatSymbolRefAttr(op.attributes["callee"]).value if op.name == "func.call" else ""
+
+
+def _check_size(calls: Mapping[str, list[str]], sizes: dict[str, int]) -> None:
+    depths: dict[str, int] = {}
+    try:
+        order = list(TopologicalSorter(calls).static_order())
+    except CycleError as error:
+        raise ValueError(f"the functions {sorted(set(error.args[1]))} call each other") from None
+    for name in order:
+        if name not in sizes:
+            raise ValueError(f"the function {name[:100]!r} is not there")
+        depths[name] = 1 + max((depths[callee] for callee in calls[name]), default=0)
+        sizes[name] += sum(sizes[callee] for callee in calls[name])
+        if sizes[name] > MAX_OPS or depths[name] > MAX_DEPTH:
+            raise ValueError(
+                f"the function {name[:100]!r} has over {MAX_OPS} ops once its calls are inlined, "
+                f"or calls deeper than {MAX_DEPTH}"
+            )

@@ -1,0 +1,104 @@
+"""Rules for custom calls: operands, results and every attribute have to be those of the target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from jaxlib.mlir import ir
+
+_NUMBERS = (ir.FloatType, ir.ComplexType)
+
+__all__ = ["CALLS", "check_attributes", "check_types", "shape_of", "target_of", "tensor"]
+
+
+def target_of(op: ir.Operation) -> str | None:
+    """Return the target of a custom call; ``None`` for every other op."""
+    if op.name != "stablehlo.custom_call":
+        return None
+    return ir.StringAttr(op.attributes["call_target_name"]).value
+
+
+def tensor(shape: Sequence[int], element: str) -> str:
+    """Return a tensor type as MLIR writes it.
+
+    Example:
+        >>> tensor([2, 3], "f32")
+        'tensor<2x3xf32>'
+    """
+    return f"tensor<{'x'.join([*map(str, shape), element])}>"
+
+
+def shape_of(value: ir.Value) -> list[int]:
+    """Return the shape of a value.
+
+    Raises:
+        ValueError: it is no tensor of a static shape.
+    """
+    kind = value.type
+    if not isinstance(kind, ir.RankedTensorType) or not kind.has_static_shape:
+        raise ValueError(f"{str(kind)[:100]} is no tensor of a static shape")
+    return list(kind.shape)
+
+
+def check_types(op: ir.Operation, operands: Sequence[str], results: Sequence[str]) -> None:
+    """Check the types of an op against those of its rule.
+
+    Raises:
+        ValueError: one differs.
+    """
+    for what, values, wanted in (
+        ("operands", op.operands, operands),
+        ("results", op.results, results),
+    ):
+        found = [str(value.type) for value in values]
+        if found != list(wanted):
+            raise ValueError(
+                f"its {what} are ({', '.join(found)[:300]}), expected ({', '.join(wanted)})"
+            )
+
+
+def check_attributes(op: ir.Operation, wanted: Mapping[str, str]) -> None:
+    """Check that an op has these attributes, and no others beside the name of its target.
+
+    Args:
+        op: the custom call.
+        wanted: the attributes, as MLIR writes them.
+
+    Raises:
+        ValueError: one differs, is missing, or is unknown.
+    """
+    found = {attr.name: attr.attr for attr in op.attributes if attr.name != "call_target_name"}
+    for name in sorted(found.keys() | wanted):
+        expected = ir.Attribute.parse(wanted[name], op.context) if name in wanted else None
+        if found.get(name) != expected:
+            shown = f"{str(found[name])[:200]!r}" if name in found else "nothing"
+            raise ValueError(f"its attribute {name} is {shown}, expected {wanted.get(name)}")
+
+
+def _elementwise(op: ir.Operation) -> None:
+    check_attributes(op, {"mhlo.attributes": "{}", "mhlo.version": "1 : i64"})
+    if len(op.operands) != 1:
+        raise ValueError("it takes one operand")
+    kind = str(op.operands[0].type)
+    if not isinstance(ir.RankedTensorType(op.operands[0].type).element_type, _NUMBERS):
+        raise ValueError(f"it takes floats or complex numbers, got {kind}")
+    check_types(op, [kind], [kind])
+
+
+def _topk(op: ir.Operation) -> None:
+    if len(op.operands) != 1 or len(op.results) != 2:
+        raise ValueError("it takes one operand, and gives two results")
+    shape = shape_of(op.operands[0])
+    element = str(ir.RankedTensorType(op.operands[0].type).element_type)
+    largest = (shape_of(op.results[0]) or [0])[-1]
+    if not shape or not 0 <= largest <= shape[-1]:
+        raise ValueError(f"it takes {largest} elements out of {shape[-1:]}")
+    given = [*shape[:-1], largest]
+    check_types(op, [tensor(shape, element)], [tensor(given, element), tensor(given, "i32")])
+    check_attributes(op, {"mhlo.attributes": f"{{k = {largest} : i64}}", "mhlo.version": "1 : i64"})
+
+
+_NAMES = ("acos", "acosh", "asin", "asinh", "atanh", "cosh", "erf", "sinh")
+
+CALLS = {f"mhlo.{name}": _elementwise for name in _NAMES} | {"mhlo.topk": _topk}
+"""Targets that stand for ops, which XLA writes out, each with its rule."""

@@ -1,0 +1,73 @@
+"""StableHLO modules: parsed, in canonical text, as portable artifacts. Imports JAX."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jax._src.interpreters import mlir as jax_mlir
+from jaxlib import _jax
+from jaxlib.mlir import ir
+
+__all__ = ["VERSION", "artifact", "canonical", "parse", "text_of", "walk"]
+
+VERSION = "1.9.0"
+"""The version of StableHLO that code is written in: both XLA and SPU read it."""
+
+_HINTS = ("mhlo.frontend_attributes", "sdy.sharding_rule")
+"""Attributes of custom calls that only partitioning over several devices reads."""
+
+
+def parse(text: str | bytes) -> ir.Module:
+    """Parse StableHLO, in a context of its own.
+
+    Raises:
+        ir.MLIRError: it is no module that MLIR's verifiers accept.
+    """
+    with jax_mlir.make_ir_context():
+        return ir.Module.parse(text)
+
+
+def artifact(text: str) -> bytes:
+    """Return the portable artifact of StableHLO text."""
+    made: bytes = _jax.mlir.serialize_portable_artifact(text, VERSION, True)
+    return made
+
+
+def canonical(text: str) -> str:
+    """Return the same program without names, source lines, donations or later dialects.
+
+    The way through the portable artifact writes ``chlo`` ops out and fixes the version; then
+    the module is named ``main``, and attributes go that no engine here reads.
+    """
+    module = parse(_jax.mlir.deserialize_portable_artifact(artifact(text)))
+    with module.context:
+        module.operation.attributes["sym_name"] = ir.StringAttr.get("main")
+        for op in module.body.operations:
+            _remove(op.operation, "arg_attrs", "res_attrs")
+        for op in walk(module.operation):
+            if op.name == "stablehlo.custom_call":
+                _remove(op, *_HINTS)
+    return text_of(module)
+
+
+def text_of(module: ir.Module) -> str:
+    """Return a module as text, without source lines."""
+    text: str = module.operation.get_asm(enable_debug_info=False)
+    return text
+
+
+def walk(op: ir.Operation) -> Iterator[ir.Operation]:
+    """Yield the ops inside of an op: those of a region in order, outer ones before inner ones."""
+    todo = [op]
+    while todo:
+        for region in todo.pop().regions:
+            for block in region.blocks:
+                for each in block.operations:
+                    todo.append(each.operation)
+                    yield each.operation
+
+
+def _remove(op: ir.Operation, *names: str) -> None:
+    for name in names:
+        if name in op.attributes:
+            del op.attributes[name]

@@ -1,0 +1,99 @@
+"""Rules for single ops, beyond what MLIR's verifiers check: what ends XLA's or SPU's process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo
+
+from mplang_stablehlo.comparator import check_comparator
+
+__all__ = ["RULES"]
+
+MAX_WINDOW = 1 << 20
+MAX_WIDTH = 1 << 31
+
+
+def _sort(op: ir.Operation) -> None:
+    check_comparator(op.regions[0].blocks[0])
+
+
+def _while(op: ir.Operation) -> None:
+    if not op.operands:
+        raise ValueError("a loop without state never ends")
+
+
+def _gather(op: ir.Operation) -> None:
+    if 0 in _shape(op.operands[0]) and 0 not in _shape(op.results[0]):
+        raise ValueError("it takes elements out of an empty tensor")
+
+
+def _fft(op: ir.Operation) -> None:
+    """Check lengths: MLIR does not, and XLA reads and writes by them."""
+    lengths = list(ir.DenseI64ArrayAttr(op.attributes["fft_length"]))
+    inverse = "IRFFT" in str(op.attributes["fft_type"])
+    shape = _shape(op.results[0] if inverse else op.operands[0])
+    if not lengths or lengths != list(shape)[-len(lengths) :]:
+        raise ValueError(f"its lengths are {lengths}, its last dimensions {list(shape)}")
+
+
+def _reduce_window(op: ir.Operation) -> None:
+    _check_windows(op, _shape(op.operands[0]), "base_dilations", "window_dilations")
+
+
+def _select_and_scatter(op: ir.Operation) -> None:
+    _check_windows(op, _shape(op.operands[0]))
+
+
+def _convolution(op: ir.Operation) -> None:
+    numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
+    shape = _shape(op.operands[0])
+    spatial = [shape[i] for i in numbers.input_spatial_dimensions]
+    _check_windows(op, spatial, "lhs_dilation", "rhs_dilation")
+
+
+def _check_windows(
+    op: ir.Operation, shape: Sequence[int], spread: str = "", apart: str = ""
+) -> None:
+    """Refuse windows over less than nothing, and numbers that no memory can hold.
+
+    Args:
+        op: moves windows over an operand.
+        shape: the dimensions of the operand that they move over.
+        spread: the attribute that says how far apart the operand's elements are.
+        apart: likewise for the elements of a window.
+    """
+    sizes = [_numbers(op, name) for name in ("window_dimensions", "window_strides", spread, apart)]
+    padding = _numbers(op, "padding") or [0] * (2 * len(shape))
+    if any(abs(number) > MAX_WINDOW for each in (*sizes, padding) for number in each):
+        raise ValueError(f"its windows have numbers over {MAX_WINDOW}")
+    steps = sizes[2] or [1] * len(shape)
+    for dim, step, low, high in zip(shape, steps, padding[::2], padding[1::2], strict=True):
+        width = max(0, (dim - 1) * step + 1) + low + high
+        if not 0 <= width < MAX_WIDTH:
+            raise ValueError(f"padded, its operand is {width} wide")
+
+
+def _numbers(op: ir.Operation, name: str) -> list[int]:
+    if name not in op.attributes:
+        return []
+    found = op.attributes[name]
+    if isinstance(found, ir.DenseIntElementsAttr):
+        return list(map(int, found))
+    return list(ir.DenseI64ArrayAttr(found))
+
+
+def _shape(value: ir.Value) -> Sequence[int]:
+    return ir.RankedTensorType(value.type).shape
+
+
+RULES: Mapping[str, Callable[[ir.Operation], None]] = {
+    "convolution": _convolution,
+    "fft": _fft,
+    "gather": _gather,
+    "reduce_window": _reduce_window,
+    "select_and_scatter": _select_and_scatter,
+    "sort": _sort,
+    "while": _while,
+}

@@ -1,0 +1,141 @@
+"""Canonical StableHLO text: its limits, and the signature of its ``main``. Imports no JAX.
+
+Text comes from a coordinator. It is scanned in linear time, without regular expressions, before
+any parser reads it. MLIR's parser recurses over brackets, and ends the process where those nest
+deeply; it keeps numbers on the stack, and takes quadratic time for long ones.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import string
+import threading
+from collections import OrderedDict
+from typing import TypeAlias
+
+import numpy as np
+
+from mplang_core import DType, TensorType
+from mplang_core.ir.code import MAX_CODE, check_nesting, unpack
+
+__all__ = ["Signature", "read", "signature_of"]
+
+MAX_DEPTH = 200  # of brackets; code that JAX writes has some dozens
+MAX_WORD = 1000  # characters of a name or a number outside of strings
+MAX_VALUES = 4096  # operands and results
+MAX_RANK = 64
+MAX_KNOWN = 1024
+
+Signature: TypeAlias = tuple[tuple[TensorType, ...], tuple[TensorType, ...]]
+"""The types of the operands of a code, and those of its results."""
+
+_MODULE = ("module @main attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {",
+           "module @main {")  # fmt: skip
+_MAIN, _END = "  func.func public @main(", " {"
+_FORBIDDEN = {
+    "\\": "escapes",
+    "//": "comments",
+    "{-#": "resources",
+    "dense_resource": "resources",
+    "!": "types of other dialects",
+    "loc(": "source lines",
+    "affine_": "affine maps",
+}
+_WORD = np.zeros(256, bool)
+_WORD[list(string.ascii_letters.encode() + string.digits.encode() + b"_.$")] = True
+_ELEMENTS = {"i1": "bool", **{f"ui{n}": f"u{n}" for n in (8, 16, 32, 64)}}
+_ELEMENTS |= {"complex<f32>": "c64", "complex<f64>": "c128"}
+
+_known: OrderedDict[bytes, Signature] = OrderedDict()  # by digest: the code itself may be large
+_lock = threading.Lock()
+
+
+def read(code: bytes, largest: int = MAX_CODE) -> str:
+    """Return the text of a code, within the limits that a parser needs.
+
+    Args:
+        code: compressed text.
+        largest: the maximum size of the text in bytes.
+
+    Raises:
+        ValueError: the text is too large, nests too deeply, has words that are too long, or
+            has what canonical text never has: escapes, comments, resources, source lines, ….
+    """
+    text = unpack(code, largest)
+    for mark, what in _FORBIDDEN.items():
+        if mark in text:
+            raise ValueError(f"the code has {what}; canonical StableHLO has none")
+    check_nesting(text, MAX_DEPTH)
+    _check_words(text)
+    return text
+
+
+def _check_words(text: str) -> None:
+    marks = np.frombuffer(text.encode(), np.uint8)
+    quoted = np.cumsum(marks == ord('"')) % 2 == 1
+    between = np.flatnonzero(quoted | ~_WORD[marks])
+    longest = np.diff(between, prepend=-1, append=len(marks)).max() - 1
+    if longest > MAX_WORD:
+        raise ValueError(f"the code has a name or a number of {longest} characters")
+
+
+def signature_of(code: bytes) -> Signature:
+    """Return the types of the operands and the results of a code's ``main``.
+
+    Raises:
+        ValueError: the text breaks a limit of :func:`read`, or does not begin with a ``main``
+            on static tensors, as ``jax.compile`` writes it.
+
+    Example:
+        >>> from mplang_core.ir.code import pack
+        >>> text = "module @main {\\n  func.func public @main(%arg0: tensor<2xf32>) {\\n"
+        >>> operands, results = signature_of(pack(text))
+        >>> print(*operands, results)
+        f32[2] ()
+    """
+    key = hashlib.sha256(code).digest()
+    with _lock:
+        found = _known.get(key)
+    if found is None:
+        found = _signature(read(code))
+        with _lock:
+            _known[key] = found
+            if len(_known) > MAX_KNOWN:
+                _known.popitem(last=False)
+    return found
+
+
+def _signature(text: str) -> Signature:
+    module, main, *_ = [*text.split("\n", 2), "", ""]
+    if module not in _MODULE or not main.startswith(_MAIN) or not main.endswith(_END):
+        raise ValueError("the code is no StableHLO as jax.compile writes it, with @main first")
+    operands, _, results = main.removeprefix(_MAIN).removesuffix(_END).partition(")")
+    results = results.removeprefix(" -> ")
+    if results.startswith("("):
+        results = results[1:].removesuffix(")")
+    arguments = _listed(operands)
+    kinds = [_tensor(argument.partition(": ")[2]) for argument in arguments]
+    names = [argument.partition(": ")[0] for argument in arguments]
+    if names != [f"%arg{i}" for i in range(len(names))]:
+        raise ValueError("the arguments of @main are not %arg0, %arg1, …")
+    return tuple(kinds), tuple(map(_tensor, _listed(results)))
+
+
+def _listed(text: str) -> list[str]:
+    if text.count(", ") >= MAX_VALUES:
+        raise ValueError(f"a code has at most {MAX_VALUES} operands and as many results")
+    return text.split(", ") if text else []
+
+
+def _tensor(text: str) -> TensorType:
+    """Read ``tensor<2x3xf32>``."""
+    inner = text.removeprefix("tensor<").removesuffix(">")
+    if len(inner) + len("tensor<>") != len(text):
+        raise ValueError(f"{text[:100]!r} is no static tensor")
+    dims: list[int] = []
+    while "x" in inner.removeprefix("complex") and len(dims) < MAX_RANK:
+        size, _, inner = inner.partition("x")
+        if not (size.isascii() and size.isdigit() and len(size) < 20):
+            raise ValueError(f"{text[:100]!r} is no static tensor")
+        dims.append(int(size))
+    return TensorType(DType(_ELEMENTS.get(inner, inner)), dims)
