@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
 import pytest
+from http_raw import RawWorker
 from mplang_http import LocalCluster
+from mplang_http.keygen import make_certificates
+from mplang_http.tls import client_context
+
+import mplang_core as mp
 
 KIT = ("mplang_core.testing.dialect",)
+NAMES = ["alice", "bob", "carol"]
 
 
 @pytest.fixture(scope="session")
@@ -20,3 +31,61 @@ def three():
     """Three workers of the test's own: it may do with them what it wants."""
     with LocalCluster(3, insecure=True, imports=KIT) as cluster:
         yield cluster
+
+
+# -- workers with TLS, one of whose coordinators is hostile
+
+
+@pytest.fixture(scope="session")
+def tls_files(tmp_path_factory):
+    """Certificates of three workers, and of the coordinators ``host`` and ``other``."""
+    return make_certificates(tmp_path_factory.mktemp("certificates"), [*NAMES, "host", "other"])
+
+
+@pytest.fixture(scope="module")
+def tls_workers(tls_files):
+    """Three workers with TLS; they have the ops of ``hostile_peer``, and SEMI2K runs there."""
+    with pytest.MonkeyPatch.context() as patch:
+        paths = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
+        patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
+        with LocalCluster(
+            NAMES,
+            tls=tls_files,
+            coordinators=("host", "other"),
+            imports=(*KIT, "hostile_peer"),
+            insecure=True,
+            timeouts={"message": 20.0},
+        ) as made:
+            yield made
+
+
+@pytest.fixture(scope="module")
+def tls_host(tls_workers, tls_files):
+    """The hostile coordinator."""
+    with mp.connect("http", tls_workers.spec, tls=tls_files["host"]) as made:
+        yield made
+
+
+@pytest.fixture
+def raw_workers(tls_workers, tls_files) -> list[RawWorker]:
+    """The workers, asked with bytes by the hostile coordinator."""
+    context = client_context(tls_files["host"], "http/1.1")
+    return [RawWorker(tls_workers, rank, context) for rank in range(3)]
+
+
+@pytest.fixture(scope="module")
+def others_value(tls_workers, tls_files):
+    """A value of the other coordinator; fetched anew by each call."""
+    with mp.connect("http", tls_workers.spec, tls=tls_files["other"]) as made:
+        with mp.with_ctx(made):
+            value = mp.put("P0", np.float64([98.6, 1.25]))
+        yield lambda: mp.fetch(made, value)
+
+
+@pytest.fixture
+def unharmed_engines(raw_workers, others_value) -> Iterator[None]:
+    """After the test all engines are the processes that they were, and hold what they held."""
+    before = [worker.pids() for worker in raw_workers]
+    yield
+    assert [worker.pids() for worker in raw_workers] == before
+    np.testing.assert_array_equal(others_value(), [98.6, 1.25])

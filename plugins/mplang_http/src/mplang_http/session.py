@@ -26,6 +26,9 @@ from mplang_http.refusal import Refusal
 
 __all__ = ["Session", "Stored"]
 
+NOT_SUBMITTED = ""
+"""The program of a job that was cancelled before it was submitted."""
+
 log = logging.getLogger("mplang.http.session")
 
 
@@ -116,7 +119,10 @@ class Session:
         """
         self._check(run, program, inputs)
         with self._lock:
-            if run in self._jobs:
+            before = self._jobs.get(run)
+            if before is not None and before.program == NOT_SUBMITTED:
+                return before  # it was cancelled before it came: another party had failed
+            if before is not None:
                 raise Refusal(409, "replayed", f"there was a run {run!r} before")
             job = self._remember(Job(run, self._key(run), program.digest))
             if record:
@@ -233,7 +239,7 @@ class Session:
         """
         with self._lock:
             if run not in self._jobs and run.startswith(f"{self.name}-"):
-                self._remember(Job(run, self._key(run), ""))
+                self._remember(Job(run, self._key(run), NOT_SUBMITTED))
         job = self.job(run)
         if not job.over:
             queued = job.state == "queued"

@@ -10,6 +10,8 @@ from mplang_stablehlo import signature_of
 
 __all__ = ["RUN"]
 
+MAX_SHOWN = 20  # types in a message
+
 
 def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
     takes, gives = signature_of(op.attrs["code"])
@@ -20,7 +22,8 @@ def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
 
 
 def _list(types: Sequence[object]) -> str:
-    return ", ".join(map(str, types))
+    shown = ", ".join(map(str, types[:MAX_SHOWN]))
+    return shown if len(types) <= MAX_SHOWN else f"{shown}, and {len(types) - MAX_SHOWN} more"
 
 
 RUN = OpDef(

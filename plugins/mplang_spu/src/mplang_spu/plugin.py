@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from mplang_core.device import DeviceKind
 from mplang_core.feop import Feop
 from mplang_core.plugins import Check, Dialect, KernelSpec, hookimpl
-from mplang_spu import config, device, kernels, ops
+from mplang_spu import config, device, kernels, ops, shares
 
 
 @hookimpl

@@ -50,8 +50,9 @@ def _check_size(calls: Mapping[str, list[str]], sizes: dict[str, int]) -> None:
             raise ValueError(f"the function {name[:100]!r} is not there")
         depths[name] = 1 + max((depths[callee] for callee in calls[name]), default=0)
         sizes[name] += sum(sizes[callee] for callee in calls[name])
-        if sizes[name] > MAX_OPS or depths[name] > MAX_DEPTH:
+        if sizes[name] > MAX_OPS:
             raise ValueError(
-                f"the function {name[:100]!r} has over {MAX_OPS} ops once its calls are inlined, "
-                f"or calls deeper than {MAX_DEPTH}"
+                f"the function {name[:100]!r} has over {MAX_OPS} ops once its calls are inlined"
             )
+        if depths[name] > MAX_DEPTH:
+            raise ValueError(f"the function {name[:100]!r} has calls deeper than {MAX_DEPTH}")

@@ -68,11 +68,11 @@ def check_attributes(op: ir.Operation, wanted: Mapping[str, str]) -> None:
         ValueError: one differs, is missing, or is unknown.
     """
     found = {attr.name: attr.attr for attr in op.attributes if attr.name != "call_target_name"}
-    for name in sorted(found.keys() | wanted):
-        expected = ir.Attribute.parse(wanted[name], op.context) if name in wanted else None
-        if found.get(name) != expected:
-            shown = f"{str(found[name])[:200]!r}" if name in found else "nothing"
-            raise ValueError(f"its attribute {name} is {shown}, expected {wanted.get(name)}")
+    if found.keys() != wanted.keys():
+        raise ValueError(f"its attributes are {sorted(found)}, expected {sorted(wanted)}")
+    for name, text in wanted.items():
+        if found[name] != ir.Attribute.parse(text, op.context):
+            raise ValueError(f"its {name} is {str(found[name])[:200]}, expected {text}")
 
 
 def _elementwise(op: ir.Operation) -> None:

@@ -1,0 +1,112 @@
+"""What a worker of a dishonest owner brings: imported by workers in processes of their own."""
+
+from __future__ import annotations
+
+import random
+import time
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from mplang_core import TensorType, simple_op
+from mplang_core.runtime import KernelContext, kernel
+from mplang_core.types import BaseType
+
+__all__ = ["ask", "bend", "take"]
+
+PLACES = range(8)
+
+
+@simple_op("evil.ask")
+def ask(x: TensorType) -> TensorType:
+    """Asks party 0 for the value of every shuffle to come."""
+    return x
+
+
+@kernel("evil.ask")
+def ask_kernel(ctx: KernelContext, x: Any) -> Any:
+    for place in PLACES:
+        ctx.interpreter.communicator.send(0, f"{ctx.run}/{place}?", True)
+    return x
+
+
+@simple_op("evil.take")
+def take(x: TensorType) -> TensorType:
+    """Gives what party 0 has answered, or else the operand."""
+    return x
+
+
+@kernel("evil.take")
+def take_kernel(ctx: KernelContext, x: Any) -> Any:
+    comm = ctx.interpreter.communicator
+    deadline = time.monotonic() + 1.0
+    while time.monotonic() < deadline:
+        inbox = comm._run(f"{ctx.run}/0").inbox
+        for place in PLACES:
+            if (0, f"{ctx.run}/{place}") in inbox:
+                return np.asarray(inbox[0, f"{ctx.run}/{place}"].value())
+        time.sleep(0.02)
+    return x
+
+
+@simple_op("evil.bend")
+def bend(share: BaseType, *, seed: int) -> BaseType:
+    """Gives a share that is none of its type."""
+    return share
+
+
+@kernel("evil.bend")
+def bend_kernel(ctx: KernelContext, share: Any, *, seed: int) -> Any:
+    return bent(share, seed)
+
+
+def bent(share: Any, seed: int) -> Any:
+    """Change what a share says of itself, or its data."""
+    from spu import libspu
+
+    dice = random.Random(seed)
+    meta = libspu.ValueMeta()
+    meta.ParseFromString(share.meta)
+    dims, chunks = list(meta.shape.dims), list(share.chunks)
+    match dice.randrange(8):
+        case 0:
+            meta.shape.dims = [dice.choice([1, 10, 1000, 1 << 40]), *dims]
+        case 1:
+            meta.shape.dims = [dims[0] * dice.choice([0, 2, 1000]), *dims[1:]]
+        case 2:
+            kinds = [kind for kind in _data_types(libspu) if kind != meta.data_type]
+            meta.data_type = dice.choice(kinds)
+        case 3:
+            meta.visibility = libspu.Visibility.VIS_PUBLIC
+        case 4:
+            meta.storage_type = dice.choice(_STORAGES)
+        case 5:
+            chunks[0] = chunks[0][: dice.randrange(len(chunks[0]))]
+        case 6:
+            chunks = dice.choice([[], chunks * 2, [chunks[0] + b"\0" * 8]])
+        case 7:
+            damaged = bytearray(share.meta)
+            damaged[dice.randrange(len(damaged))] ^= 1 << dice.randrange(8)
+            return replace(share, meta=bytes(damaged))
+    return replace(share, meta=meta.SerializeToString(), chunks=tuple(chunks))
+
+
+def _data_types(libspu: Any) -> list[Any]:
+    names = ("DT_I1", "DT_I8", "DT_U8", "DT_I16", "DT_I32", "DT_I64", "DT_F16", "DT_F32", "DT_F64")
+    return [getattr(libspu.DataType, name) for name in names]
+
+
+_STORAGES = (
+    "",
+    "Pub2k<FM64>",
+    "semi2k.AShr<FM128>",
+    "aby3.AShr<FM32>",
+    "aby3.BShr<PT_U128,128>",
+    "aby3.BShr<PT_U8,9>",
+    "cheetah.BShr<FM64,0>",
+    "cheetah.BShr<FM64,65>",
+    "securenn.AShr<FM64>",
+    "cheetah.AShr<FM64> ",
+    "X" * 1000,
+)

@@ -1,0 +1,163 @@
+"""A dishonest party, or a coordinator that writes programs by hand, on workers with TLS.
+
+See ``unharmed_engines`` for what holds after each test.
+"""
+
+from __future__ import annotations
+
+import hostile_peer
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from mplang_spu import ShareType, SpuConfig
+
+import mplang_core as mp
+from mplang_core.errors import PartyError
+from mplang_core.ir import parse
+from mplang_core.ir.wire import to_bytes
+
+pytestmark = pytest.mark.usefixtures("unharmed_engines")
+
+# -- shares
+
+
+PROTOCOLS = {"SEMI2K": 2, "CHEETAH": 2, "ABY3": 3}
+
+
+def with_a_share_bent(protocol: str, seed: int):
+    """A program in which the last party gives party 0 a share that is none of its type."""
+    members = mp.Mask.all(PROTOCOLS[protocol])
+    config = SpuConfig(protocol=protocol, parties=tuple(members))
+    plain = mp.TensorType("f32", (100,))
+    share = ShareType.of(plain, config)
+    last = len(members) - 1
+    fe = mp.registry.get("spu.run_jax")(
+        lambda x: jnp.concatenate([x, x])[-4:], mp.FeSignature((share,)), config=config
+    )
+
+    def program():
+        x = mp.constant(np.linspace(-1, 1, 100, dtype=np.float32), parties=last)
+        make = mp.PFunction("spu.make_shares", (plain,), (share,) * len(members), {"share": share})
+        pieces = mp.peval(make, [x], rmask=mp.Mask.of(last))
+        bend = mp.PFunction("evil.bend", (share,), (share,), {"seed": seed})
+        (bent,) = mp.peval(bend, [pieces[0]], rmask=mp.Mask.of(last))
+        sent = [mp.pshfl_s(bent, mp.Mask.of(0), [last])]
+        sent += [mp.pshfl_s(piece, mp.Mask.of(i + 1), [last]) for i, piece in enumerate(pieces[1:])]
+        return mp.peval(fe.pfunc, [mp.pconv(sent)], rmask=members)[0]
+
+    return program
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("count", [20, pytest.param(200, marks=pytest.mark.slow)])
+def test_a_share_that_is_none_of_its_type(tls_host, protocol, count):
+    """The one that receives it says what is wrong, before libspu sees it."""
+    for seed in range(count):
+        with pytest.raises(PartyError, match=r"party 0 .*what came is no spu\.share<.*: it") as error:
+            mp.evaluate(tls_host, with_a_share_bent(protocol, seed), mode="launch")
+        assert "simp.recv" in str(error.value)
+
+
+# -- ops of projections
+
+
+SMUGGLED = """program "p" on {0, 1, 2} (%0: f64[2]@{0}) {
+  simp.send(%0) {place = 2, to = {1}} at "a.py:1"
+  %1 = simp.constant() {parties = {0}, value = dense<f64[2]>[0.0, 0.0]} : f64[2]@{0}
+  %2 = simp.shuffle_static(%1) {routing = [[1, 0]]} : f64[2]@{1} at "a.py:2"
+  return %2
+}"""
+IN_A_CALL = """program "p" on {0, 1, 2} (%0: f64[2]@{0}) {
+  func.call(%0) {name = "f"} body (%1: f64[2]@{0}) {
+    simp.send(%1) {place = 0, to = {1}} at "a.py:1"
+    return
+  } at "a.py:2"
+  return
+}"""
+NOTHING = """program "p" on {0, 1, 2} () {
+  %0 = simp.nothing() {kind = f64[2]} : f64[2]@? at "a.py:1"
+  return %0
+}"""
+PLACED = """program "p" on {0, 1, 2} (%0: f64[2]@{0}, %1: i64[]@{1}) {
+  %2 = simp.shuffle_dynamic(%0, %1) {place = 7} : f64[2]@{1} at "a.py:1"
+  return %2
+}"""
+
+
+@pytest.mark.parametrize("text", [SMUGGLED, IN_A_CALL, NOTHING, PLACED])
+def test_ops_of_projections_in_a_program_of_several_parties(raw_workers, text):
+    """They would be messages that no table shows, with keys of others."""
+    data = to_bytes(parse(text))
+    for worker in raw_workers:
+        found = worker.put_program(data)
+        assert found.said == (422, "VerifyError")
+        assert "is part of a projection, which is for one party" in found.text
+        assert "a.py:1" in found.text
+
+
+# -- shuffles by an index
+
+
+def test_a_party_without_the_index_asks_in_vain(tls_host):
+    """P1 holds the index. P2 asks P0, too: it gets nothing, and P1 gets what is its own."""
+    with mp.with_ctx(tls_host):
+        private = mp.put("P0", np.float64([98.6, 1.5]))
+        index = mp.put("P1", np.int64(0))
+
+    def program(private, index):
+        mine = mp.constant(np.float64([-1, -1]), parties=2)
+        asked = mp.simp.pcall_static((2,), hostile_peer.ask, mine)
+        moved = mp.pshfl(private, index)
+        taken = mp.simp.pcall_static((2,), hostile_peer.take, asked)
+        return moved, taken, mp.pshfl_s(taken, mp.Mask.of(0), [2])  # P0 stays until then
+
+    moved, taken, _ = mp.evaluate(tls_host, program, private, index, mode="launch")
+    np.testing.assert_array_equal(mp.fetch(tls_host, taken)[2], [-1, -1])
+    np.testing.assert_array_equal(mp.fetch(tls_host, moved)[1], [98.6, 1.5])
+
+
+def test_who_may_ask_is_known_to_all_where_the_index_is(tls_host):
+    """With an index whose holders are known at run time only, everyone asks everyone."""
+
+    def program(values):
+        rank = mp.constant(np.int64(1), parties=[0, 2])
+        flag = mp.simp.pcall_static((0, 1, 2), lambda x: x > 0, values)
+        index = mp.uniform_cond(flag, lambda i: i, lambda i: i, rank)
+        return mp.pshfl(values, index)
+
+    found = mp.fetch(tls_host, mp.evaluate(tls_host, program, np.float64(5), mode="launch"))
+    assert [None if x is None else float(x) for x in found] == [5.0, None, 5.0]
+
+
+# -- what JAX writes, and libspu cannot compile
+
+
+def test_the_gradient_of_a_checkpoint_on_spu(tls_host):
+    """JAX writes an optimization barrier for it, at which libspu's compiler ended the process."""
+    x = np.float32([0.5, -1.0, 2.0])
+
+    def gradient(x):
+        return jax.grad(lambda v: jax.checkpoint(lambda u: (u * u * u).sum())(v))(x)
+
+    def program():
+        return mp.reveal(mp.device("SP0")(gradient)(mp.put("P0", x)))
+
+    for found in mp.fetch(tls_host, mp.evaluate(tls_host, program)):
+        np.testing.assert_allclose(found, 3 * x * x, atol=1e-2)
+
+
+@pytest.mark.parametrize("at", [-3, 0, 1, 2, 3, 99])
+def test_a_switch_by_a_public_index_on_spu(tls_host, at):
+    """libspu's compiler ended the process at three branches or more."""
+    x = np.float32([0.5, -1.0, 2.0])
+
+    def choose(x, index):
+        return jax.lax.switch(index, [lambda v: v, lambda v: v + 1, lambda v: v * 2, lambda v: -v], x)
+
+    def program(index):
+        return mp.reveal(mp.device("SP0")(choose)(mp.put("P0", x), index))
+
+    expected = [x, x + 1, x * 2, -x][min(max(at, 0), 3)]
+    for found in mp.fetch(tls_host, mp.evaluate(tls_host, program, np.int32(at))):
+        np.testing.assert_allclose(found, expected, atol=1e-3)
