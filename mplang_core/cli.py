@@ -21,6 +21,7 @@ from mplang_core.doctor import examine
 from mplang_core.errors import ConfigError, MPLangError, PluginError
 from mplang_core.ir.source import skip_package
 from mplang_core.plugins import plugin_manager
+from mplang_core.printable import printable
 from mplang_core.simp import SimpHost
 
 __all__ = ["app", "main"]
@@ -269,7 +270,7 @@ def diff(
     try:
         one, other = artifact.load(a), artifact.load(b)
     except MPLangError as error:
-        typer.echo(f"mplang: {error}", err=True)
+        typer.echo(printable(f"mplang: {error}", keep="\n"), err=True)
         raise typer.Exit(2) from None
     lines = artifact.diff(one, other, (a, b), locations=locations)
     same = one.digest == other.digest

@@ -9,12 +9,10 @@ from importlib_metadata import PackageNotFoundError, requires, version
 from packaging.requirements import Requirement
 
 from mplang_core import introspect
-from mplang_core.hints import KNOWN
+from mplang_core.hints import CORE, KNOWN
 from mplang_core.plugins import plugin_manager
 
 __all__ = ["examine"]
-
-CORE = "mplang-core"
 
 
 def examine() -> introspect.Rows:

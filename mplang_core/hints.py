@@ -5,7 +5,11 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-__all__ = ["get_it"]
+from packaging.version import InvalidVersion, Version
+
+__all__ = ["CORE", "get_it", "known_requirement"]
+
+CORE = "mplang-core"
 
 KNOWN = {
     "simulator": "mplang-simulator",
@@ -17,6 +21,25 @@ KNOWN = {
     "crypto": "mplang-crypto",
 }
 """Distributions of our own, by what they bring. Of others nothing is guessed."""
+
+
+def known_requirement(distribution: str, version: str) -> str | None:
+    """Return how pip is asked for a version of a package of mplang, or ``None`` for any other.
+
+    A name that stands in an artifact or a message may be anybody's: nobody is told to install it.
+
+    Example:
+        >>> known_requirement("mplang-jax", "0.1.0")
+        "'mplang-jax==0.1.0'"
+        >>> known_requirement("mplang-jaxx; rm -r ~", "1.0") is None
+        True
+    """
+    if distribution not in (CORE, *KNOWN.values()):
+        return None
+    try:
+        return f"'{distribution}=={Version(version)}'"
+    except InvalidVersion:
+        return None
 
 
 def get_it(name: str, there: Iterable[str] = ()) -> str:

@@ -8,6 +8,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
+from mplang_core.printable import printable
+
 __all__ = ["PAGE", "Report", "TextTable"]
 
 PAGE = """<!doctype html>
@@ -45,7 +47,8 @@ class TextTable:
         rows: Sequence[Sequence[str]],
         alerts: Sequence[int] = (),
     ) -> None:
-        self.title, self.columns, self.rows, self.alerts = title, columns, rows, set(alerts)
+        self.title, self.columns, self.alerts = printable(title), columns, set(alerts)
+        self.rows = [list(map(printable, row)) for row in rows]  # texts of others are among them
 
     def text(self) -> str:
         """Return it as plain text.

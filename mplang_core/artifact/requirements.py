@@ -11,13 +11,13 @@ from mplang_core.artifact.data import Data
 from mplang_core.device import device_kinds
 from mplang_core.errors import PluginLoadError
 from mplang_core.feop import registry
+from mplang_core.hints import CORE, known_requirement
 from mplang_core.ir import AnyType, Graph, Program, op_defs
 from mplang_core.plugins import plugin_manager
+from mplang_core.printable import printable
 from mplang_core.types import BaseType, MPType, type_classes
 
 __all__ = ["Requirement", "ask_for", "requirements_of"]
-
-CORE = "mplang-core"
 
 
 class Requirement(Data, frozen=True):
@@ -82,11 +82,14 @@ def ask_for(requirements: Iterable[Requirement], name: str) -> None:
     if not missing:
         return
     disabled = [r.distribution for r in plugin_manager.records() if r.status == "disabled"]
-    get = " ".join(f"'{r.distribution}=={r.version}'" for r in missing)
-    how = f"pip install {get}"
+    known = [known_requirement(each.distribution, each.version) for each in missing]
+    advice = [f"pip install {' '.join(filter(None, known))}"] if any(known) else []
     if any(each.distribution in disabled for each in missing):
-        how = f"take it out of MPLANG_DISABLE_PLUGINS, or {how}"
-    raise PluginLoadError(f"{name} needs {', '.join(map(str, missing))}, not here; {how}")
+        advice.insert(0, "take it out of MPLANG_DISABLE_PLUGINS")
+    if not all(known):
+        advice.append("ask who made it for what is no package of mplang")
+    shown = printable(f"{name} needs {', '.join(map(str, missing))}", keep="\n")
+    raise PluginLoadError(f"{shown}, not here; {', or '.join(advice)}")
 
 
 def _installed() -> dict[str, str]:

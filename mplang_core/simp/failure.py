@@ -8,6 +8,7 @@ from typing import Any
 
 from mplang_core import errors
 from mplang_core.errors import AbortedError, MPLangError, RunError
+from mplang_core.printable import printable
 
 __all__ = ["MAX_PLACE", "Failure", "outcome_of"]
 
@@ -50,8 +51,11 @@ class Failure:
         """Return the error for the host to raise; one of those that programs end with."""
         found: Any = getattr(errors, str(self.kind), None)
         fits = isinstance(found, type) and issubclass(found, RunError | errors.IRError)
-        made: Any = (found if fits and found is not errors.PartyError else RunError)(str(self.text))
-        made.op, made.location = self.op, self.location
+        made: Any = (found if fits and found is not errors.PartyError else RunError)(
+            printable(str(self.text), keep="\n")
+        )
+        made.op = printable(self.op) if self.op else None
+        made.location = printable(self.location) if self.location else None
         return made  # type: ignore[no-any-return]
 
 

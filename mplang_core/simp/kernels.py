@@ -90,9 +90,7 @@ def shuffle_static(ctx: KernelContext, src: Any, *, routing: tuple[tuple[int, in
 
 
 @kernel("simp.shuffle_dynamic")
-def shuffle_dynamic(
-    ctx: KernelContext, src: Any, index: Any, *, askers: Mask | None = None
-) -> Any:
+def shuffle_dynamic(ctx: KernelContext, src: Any, index: Any, *, askers: Mask | None = None) -> Any:
     """Ask the one that the index names, answer those who may ask here, then receive.
 
     Each party that may hold the index asks every other with a yes or no, so that nobody waits

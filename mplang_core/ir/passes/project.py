@@ -178,8 +178,8 @@ class _End:
         """Those who may hold the index ask all others, whatever they have."""
         index = op.inputs[1].type
         assert isinstance(index, MPType)
-        askers = {} if index.pmask is None else {"askers": index.pmask}
-        self.emit(op, op.opcode, op.inputs, self.held(op.outputs), place=place, **askers)
+        attrs: dict[str, Any] = {} if index.pmask is None else {"askers": index.pmask}
+        self.emit(op, op.opcode, op.inputs, self.held(op.outputs), place=place, **attrs)
 
     def converge(self, op: Operation, place: int) -> None:
         mine = self.held(op.inputs)

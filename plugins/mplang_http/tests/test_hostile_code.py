@@ -106,7 +106,9 @@ def _calls_of_jax():
         for name, fn in LAPACK.items():
             with jax.enable_x64(True):
                 lowered = jax.jit(fn).lower(jax.ShapeDtypeStruct((N, N), dtype))
-            for op in stablehlo.walk(stablehlo.parse(stablehlo.canonical(lowered.as_text())).operation):
+            for op in stablehlo.walk(
+                stablehlo.parse(stablehlo.canonical(lowered.as_text())).operation
+            ):
                 if op.name == "stablehlo.custom_call":
                     target = ir.StringAttr(op.attributes["call_target_name"]).value
                     attributes = {each.name: str(each.attr) for each in op.attributes}
@@ -178,7 +180,9 @@ def test_a_routine_of_lapack_gets_what_its_rule_says(tls_host, target):
     """A wrong size, rank and type of the first result; all variants in the slow test below."""
     size, rank, _, _, kind, *_ = different_calls(target)
     for text in (size, rank, kind):
-        refused(tls_host, run_on_xla(text), match=f"XLA cannot run custom_call @{target}: its results")
+        refused(
+            tls_host, run_on_xla(text), match=f"XLA cannot run custom_call @{target}: its results"
+        )
     mp.evaluate(tls_host, run_on_xla(call(target, *CALLS[target])), mode="launch")
 
 
@@ -192,12 +196,15 @@ def test_a_routine_of_lapack_gets_nothing_else(tls_host, target):
 F32, C64 = "tensor<1000xf32>", "tensor<1000xcomplex<f32>>"
 
 
+FLAGS = {False: "false", True: "true"}
+
+
 def sort(comparator: str, *, stable: bool = False) -> str:
     """A sort of 1,000 numbers by a comparator of %x and %y, which gives %c."""
     return module(
         [F32],
         [F32],
-        f'%0 = "stablehlo.sort"(%arg0) <{{dimension = 0 : i64, is_stable = {str(stable).lower()}}}> '
+        f'%0 = "stablehlo.sort"(%arg0) <{{dimension = 0 : i64, is_stable = {FLAGS[stable]}}}> '
         f"({{\n    ^bb0(%x: tensor<f32>, %y: tensor<f32>):\n      {comparator}\n"
         f"      stablehlo.return %c : tensor<i1>\n    }}) : ({F32}) -> {F32}\n"
         f"    return %0 : {F32}",
@@ -236,7 +243,11 @@ def chain(depth: int, calls: int = 1) -> str:
             lines.append(f"    %{n} = call @f{i + 1}({given}) : ({F32}) -> {F32}")
         last = f"%{calls - 1}" if i < depth - 1 else "%arg0"
         lines.append(f"    return {last} : {F32}\n  }}")
-    return f"module @main {{\n  func.func public @main(%arg0: {F32}) -> {F32} {{\n" + "\n".join(lines) + "\n}\n"  # noqa: E501
+    return (
+        f"module @main {{\n  func.func public @main(%arg0: {F32}) -> {F32} {{\n"
+        + "\n".join(lines)
+        + "\n}\n"
+    )
 
 
 SELF = f"%0 = call @main(%arg0) : ({F32}) -> {F32}\n    return %0 : {F32}"
@@ -266,7 +277,8 @@ FATAL = {
             [F32],
             [F32],
             "stablehlo.while() : ()\n cond {\n %t = stablehlo.constant dense<true> : tensor<i1>\n"
-            f" stablehlo.return %t : tensor<i1>\n }} do {{\n stablehlo.return\n }}\n return %arg0 : {F32}",
+            f" stablehlo.return %t : tensor<i1>\n }} do {{\n stablehlo.return\n }}\n"
+            f" return %arg0 : {F32}",
         ),
         "never ends|no StableHLO",
     ),
@@ -275,7 +287,8 @@ FATAL = {
             [F32],
             ["tensor<f32>"],
             "%0 = stablehlo.constant dense<1.0> : tensor<9000000x9000000xf32>\n"
-            "%1 = stablehlo.slice %0 [0:1, 0:1] : (tensor<9000000x9000000xf32>) -> tensor<1x1xf32>\n"
+            "%1 = stablehlo.slice %0 [0:1, 0:1] "
+            ": (tensor<9000000x9000000xf32>) -> tensor<1x1xf32>\n"
             "%2 = stablehlo.reshape %1 : (tensor<1x1xf32>) -> tensor<f32>\n"
             "    return %2 : tensor<f32>",
         ),
@@ -293,7 +306,8 @@ FATAL = {
         module(
             [F32], [F32],
             f'%0 = stablehlo.convert %arg0 : ({F32}) -> tensor<1000xf32, "x">\n'
-            f'    %1 = stablehlo.convert %0 : (tensor<1000xf32, "x">) -> {F32}\n    return %1 : {F32}',
+            f'    %1 = stablehlo.convert %0 : (tensor<1000xf32, "x">) -> {F32}\n'
+            f"    return %1 : {F32}",
         ),
         "an encoding|no StableHLO",
     ),
@@ -307,7 +321,7 @@ FATAL = {
         "its lengths are|no Fourier",
     ),
 }  # fmt: skip
-"""Text that ended XLA's or libspu's process, or read what was not its own; the rule that it breaks."""
+"""Text that ended XLA's or libspu's process, or read what was not its own; what is said of it."""
 
 
 @pytest.mark.parametrize(("text", "match"), FATAL.values(), ids=list(FATAL))

@@ -54,7 +54,9 @@ def with_a_share_bent(protocol: str, seed: int):
 def test_a_share_that_is_none_of_its_type(tls_host, protocol, count):
     """The one that receives it says what is wrong, before libspu sees it."""
     for seed in range(count):
-        with pytest.raises(PartyError, match=r"party 0 .*what came is no spu\.share<.*: it") as error:
+        with pytest.raises(
+            PartyError, match=r"party 0 .*what came is no spu\.share<.*: it"
+        ) as error:
             mp.evaluate(tls_host, with_a_share_bent(protocol, seed), mode="launch")
         assert "simp.recv" in str(error.value)
 
@@ -153,7 +155,9 @@ def test_a_switch_by_a_public_index_on_spu(tls_host, at):
     x = np.float32([0.5, -1.0, 2.0])
 
     def choose(x, index):
-        return jax.lax.switch(index, [lambda v: v, lambda v: v + 1, lambda v: v * 2, lambda v: -v], x)
+        return jax.lax.switch(
+            index, [lambda v: v, lambda v: v + 1, lambda v: v * 2, lambda v: -v], x
+        )
 
     def program(index):
         return mp.reveal(mp.device("SP0")(choose)(mp.put("P0", x), index))

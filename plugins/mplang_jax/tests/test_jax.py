@@ -282,7 +282,9 @@ REPLICA = """%0 = stablehlo.replica_id : tensor<ui32>
 
 @pytest.mark.parametrize("body", [CUSTOM_CALL, REPLICA])
 def test_an_op_that_is_not_allowed_is_refused(body):
-    with pytest.raises(PartyError, match=r"jax\.run: XLA cannot run .*(@evil|replica_id): it is not among") as error:
+    with pytest.raises(
+        PartyError, match=r"jax\.run: XLA cannot run .*(@evil|replica_id): it is not among"
+    ) as error:
         hostile(MAIN.format(out="tensor<f32>", body=body))
     assert isinstance(error.value.__cause__, AdmissionError)
 
@@ -302,7 +304,10 @@ RECURSION = MAIN.format(
         ("// " + IDENTITY, "has comments"),
         (IDENTITY.replace("return", '"func\\2Ereturn"'), "has escapes"),
         (IDENTITY + "[" * 200_000, "nests brackets deeper"),
-        (IDENTITY.replace("tensor<f32>)", "tensor<f32>) -> attributes " * 4000), "no static tensor"),
+        (
+            IDENTITY.replace("tensor<f32>)", "tensor<f32>) -> attributes " * 4000),
+            "no static tensor",
+        ),
         (MAIN.format(out="tensor<f32>", body="%t = stablehlo.create_token : !t"), "other dialects"),
         (RECURSION, "call each other"),
         (MAIN.format(out="tensor<?xf32>", body="return"), "no static tensor"),

@@ -16,6 +16,7 @@ from urllib.parse import quote, urlencode
 import numpy as np
 
 from mplang_core.errors import AdmissionError, CommError, ConfigError, RunError
+from mplang_core.printable import printable
 from mplang_http.address import split_address
 from mplang_http.values import Buffer
 
@@ -150,7 +151,7 @@ class WorkerClient:
         told = found.get("error") if isinstance(found, dict) else None
         if not isinstance(told, dict):
             told = {"code": "http", "text": f"it answered {status}"}
-        text = str(told.get("text"))
+        text = printable(str(told.get("text")), keep="\n")
         for kind in (AdmissionError, CommError):
             if told.get("code") == kind.__name__:
                 return kind(f"worker {self.name}: {text}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
 import time
@@ -38,6 +39,11 @@ def worker(
     from mplang_http.logs import set_up
     from mplang_http.worker import run_worker
 
+    if not sys.flags.safe_path and sys.path[:1] in ([""], [os.getcwd()]):
+        raise ConfigError(
+            "a worker imports nothing from its working directory, but python -m puts that first; "
+            "start it as mplang worker, or by python -P -m"
+        )
     given = {"log_format": log_format, "log_level": log_level}
     made = WorkerConfig.from_yaml(config, **{k: v for k, v in given.items() if v is not None})
     set_up(made)

@@ -102,7 +102,8 @@ class LocalCluster:
 
     def _start(self, name: str) -> tuple[subprocess.Popen[bytes], int]:
         ours, theirs = os.pipe()
-        command = [sys.executable, "-m", "mplang_http.worker", str(self._path(name)), str(theirs)]
+        program = [sys.executable, "-P", "-m", "mplang_http.worker"]  # not from where this runs
+        command = [*program, str(self._path(name)), str(theirs)]
         with contextlib.ExitStack() as stack:
             log = None
             if self._log is not None:

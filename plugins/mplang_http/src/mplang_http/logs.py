@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from datetime import UTC, datetime
 
+from mplang_core.printable import printable
 from mplang_http.config import WorkerConfig
 from mplang_http.job import Job
 
@@ -89,4 +90,4 @@ class _Text(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
         """Keep to one line: parts of a message may come from others."""
-        return super().formatMessage(record).replace("\n", "\\n")[:MAX_MESSAGE]
+        return printable(super().formatMessage(record))[:MAX_MESSAGE]

@@ -204,7 +204,7 @@ class Supervisor:
         mine, theirs = ipc.channel()
         mine.setblocking(False)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "mplang_http.engine", str(theirs.fileno())],
+            [sys.executable, "-P", "-m", "mplang_http.engine", str(theirs.fileno())],
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
         )

@@ -62,7 +62,10 @@ def _check(config: WorkerConfig) -> None:
         except (ImportError, ValueError):
             there = False
         if not there:
-            raise ConfigError(f"WorkerConfig {config.name}: field 'imports': no module {module!r}")
+            raise ConfigError(
+                f"WorkerConfig {config.name}: field 'imports': no module {module!r} is installed; "
+                "a worker imports nothing from its working directory"
+            )
     if config.tls is not None:
         server_context(config.tls)
         name = name_in(config.tls.cert)

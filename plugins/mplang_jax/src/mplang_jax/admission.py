@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from mplang_jax import lapack
 from mplang_stablehlo import custom_calls
 from mplang_stablehlo.admission import ARITHMETIC, STRUCTURE, Admission
+
+from mplang_jax import lapack
 
 __all__ = ["XLA"]
 

@@ -66,10 +66,10 @@ def jax_compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
 
 def _compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
     import jax
+    from mplang_stablehlo import module, read, signature_of
 
     from mplang_jax import admission
     from mplang_jax.closures import Traced
-    from mplang_stablehlo import module, read, signature_of
 
     operands = _tensors(signature.operands)
     try:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from mplang_stablehlo import read, signature_of
+
 from mplang_core.errors import AdmissionError
 from mplang_core.runtime import KernelContext
 from mplang_jax.frontend import jax_compile
-from mplang_stablehlo import read, signature_of
 
 __all__ = ["run"]
 
@@ -37,10 +38,10 @@ def executable(code: bytes, x64: bool) -> Callable[..., Any]:
 
 def _compile(code: bytes, x64: bool) -> Callable[..., Any]:
     import jax
-
-    from mplang_jax import admission
     from mplang_stablehlo import module
     from mplang_stablehlo.custom_calls import target_of
+
+    from mplang_jax import admission
 
     takes, gives = signature_of(code)
     try:

@@ -18,7 +18,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from jaxlib.mlir import ir
-
 from mplang_stablehlo.custom_calls import check_attributes, check_types, shape_of, tensor
 
 __all__ = ["CALLS"]
@@ -160,7 +159,7 @@ def _check(routine: _Routine, letter: str, op: ir.Operation) -> None:
 
 
 def _options(op: ir.Operation, allowed: Mapping[str, str]) -> Options:
-    config = op.attributes["mhlo.backend_config"] if "mhlo.backend_config" in op.attributes else 0
+    config = op.attributes.get("mhlo.backend_config")
     if not isinstance(config, ir.DictAttr) or {each.name for each in config} != allowed.keys():
         raise ValueError(f"its options are {sorted(allowed)}, given as mhlo.backend_config")
     found: dict[str, int] = {}

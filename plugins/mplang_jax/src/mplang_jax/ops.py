@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mplang_stablehlo import signature_of
+
 from mplang_core import Mask
 from mplang_core.ir import AnyType, Attr, Effects, OpDef, Operation
-from mplang_stablehlo import signature_of
 
 __all__ = ["RUN"]
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 import numpy as np
+from mplang_stablehlo import read
 
 from mplang_core import Mask
 from mplang_core.errors import AdmissionError, RunError
@@ -13,7 +14,6 @@ from mplang_core.runtime import KernelContext
 from mplang_spu.config import BITS
 from mplang_spu.ops import MAX_CODE, ShareType
 from mplang_spu.shares import SpuShare
-from mplang_stablehlo import read
 
 __all__ = ["make_shares", "reconstruct", "run_jax"]
 

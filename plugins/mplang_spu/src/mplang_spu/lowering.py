@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
-
 from mplang_stablehlo.admission import ARITHMETIC, STRUCTURE, Admission
 from mplang_stablehlo.custom_calls import CALLS
 from mplang_stablehlo.module import text_of, walk
@@ -44,7 +43,7 @@ SPU = Admission(
     },
     largest=4 << 30,
 )
-"""What libspu compiles and runs. Among the custom calls that it knows is one that prints secrets."""
+"""What libspu compiles and runs. It knows more custom calls: one of them prints secrets."""
 
 
 def lower(text: str) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from mplang_stablehlo import read
+
 from mplang_core import (
     BaseType,
     FeProgram,
@@ -23,7 +25,6 @@ from mplang_core.feop import Caching, Capabilities, DeviceRequirement, flatten, 
 from mplang_core.ir import AnyType, Attr, Effects, OpDef, Operation, Value, op_defs
 from mplang_core.ir.source import at
 from mplang_spu.config import BITS, SpuConfig, settle
-from mplang_stablehlo import read
 
 __all__ = [
     "MAX_CODE",

@@ -80,14 +80,15 @@ def _storage(text: str, kind: ShareType) -> tuple[bool, int]:
         return True, ring // 8
     if text == f"{name}.AShr<{kind.field}>":
         return False, pieces * ring // 8
-    prefix, _, rest = text.removesuffix(">").partition("<")
-    backed, _, bits = rest.partition(",")
+    backed, _, bits = text.partition("<")[2].removesuffix(">").partition(",")
     widths = {f"PT_U{n}": n for n in (8, 16, 32, 64, 128) if n <= ring}
     widths = widths if pieces == 2 else {kind.field: ring}
     width = widths.get(backed, 0)
     if text == f"{name}.BShr<{backed},{bits}>" and bits in map(str, range(1, width + 1)):
         return False, pieces * width // 8
-    raise ValueError(f"its storage is {text[:100]!r}, which {kind.protocol} in {kind.field} has not")
+    raise ValueError(
+        f"its storage is {text[:100]!r}, which {kind.protocol} in {kind.field} has not"
+    )
 
 
 def _check_chunks(chunks: Sequence[bytes], total: int) -> None:
@@ -99,7 +100,9 @@ def _check_chunks(chunks: Sequence[bytes], total: int) -> None:
         for chunk, header, size in zip(chunks, expected, sizes, strict=True)
     ):
         found = sum(map(len, chunks))
-        raise ValueError(f"its data, {found} bytes in {len(chunks)} chunks, is not of {total} bytes")
+        raise ValueError(
+            f"its data, {found} bytes in {len(chunks)} chunks, is not of {total} bytes"
+        )
 
 
 def _header(total: int, at: int) -> bytes:

@@ -30,24 +30,23 @@ Rule: TypeAlias = Callable[[ir.Operation], None]
 
 MAX_RANK = 32
 
-STRUCTURE = frozenset(
-    """
-    bitcast_convert broadcast_in_dim case clamp compare concatenate constant convert convolution
-    custom_call dot_general dynamic_slice dynamic_update_slice gather if iota optimization_barrier
-    pad reduce reduce_window reshape return reverse scatter select select_and_scatter slice sort
-    transpose while
-    """.split()
-)
+_STRUCTURE = """
+bitcast_convert broadcast_in_dim case clamp compare concatenate constant convert convolution
+custom_call dot_general dynamic_slice dynamic_update_slice gather if iota optimization_barrier
+pad reduce reduce_window reshape return reverse scatter select select_and_scatter slice sort
+transpose while
+"""
+_ARITHMETIC = """
+abs add and atan2 cbrt ceil cosine count_leading_zeros divide exponential exponential_minus_one
+floor is_finite log log_plus_one logistic maximum minimum multiply negate not or popcnt power
+reduce_precision remainder round_nearest_afz round_nearest_even rsqrt shift_left
+shift_right_arithmetic shift_right_logical sign sine sqrt subtract tan tanh xor
+"""
+
+STRUCTURE = frozenset(_STRUCTURE.split())
 """Ops of StableHLO that move, choose and reduce, as JAX writes them."""
 
-ARITHMETIC = frozenset(
-    """
-    abs add and atan2 cbrt ceil cosine count_leading_zeros divide exponential exponential_minus_one
-    floor is_finite log log_plus_one logistic maximum minimum multiply negate not or popcnt power
-    reduce_precision remainder round_nearest_afz round_nearest_even rsqrt shift_left
-    shift_right_arithmetic shift_right_logical sign sine sqrt subtract tan tanh xor
-    """.split()
-)
+ARITHMETIC = frozenset(_ARITHMETIC.split())
 """Ops of StableHLO that compute element by element, on real numbers."""
 
 _CALLS_OUT = (
@@ -132,7 +131,9 @@ class Admission:
         if target is not None:
             self.calls[target](op)
             return
-        _check_attributes(op, _ATTRIBUTES[op.name] if op.name in _ATTRIBUTES else _inherent(op.name))
+        _check_attributes(
+            op, _ATTRIBUTES[op.name] if op.name in _ATTRIBUTES else _inherent(op.name)
+        )
         for rules in (RULES, self.rules):
             if name in rules:
                 rules[name](op)

@@ -92,7 +92,7 @@ class _Comparator:
         """Tell whether two values from outside are one, or both sides of a pair of arguments."""
         i, j = self._arguments.get(left), self._arguments.get(right)
         if i is None or j is None:
-            return left == right
+            return bool(left == right)
         return i % 2 == 0 and j == i + 1
 
     def _op(self, value: ir.Value) -> ir.Operation | None:

@@ -15,7 +15,8 @@ def target_of(op: ir.Operation) -> str | None:
     """Return the target of a custom call; ``None`` for every other op."""
     if op.name != "stablehlo.custom_call":
         return None
-    return ir.StringAttr(op.attributes["call_target_name"]).value
+    target: str = ir.StringAttr(op.attributes["call_target_name"]).value
+    return target
 
 
 def tensor(shape: Sequence[int], element: str) -> str:

@@ -85,7 +85,8 @@ def _numbers(op: ir.Operation, name: str) -> list[int]:
 
 
 def _shape(value: ir.Value) -> Sequence[int]:
-    return ir.RankedTensorType(value.type).shape
+    shape: Sequence[int] = ir.RankedTensorType(value.type).shape
+    return shape
 
 
 RULES: Mapping[str, Callable[[ir.Operation], None]] = {

@@ -80,7 +80,7 @@ def _check_words(text: str) -> None:
 
 
 def signature_of(code: bytes) -> Signature:
-    """Return the types of the operands and the results of a code's ``main``.
+    r"""Return the types of the operands and the results of a code's ``main``.
 
     Raises:
         ValueError: the text breaks a limit of :func:`read`, or does not begin with a ``main``
@@ -88,7 +88,7 @@ def signature_of(code: bytes) -> Signature:
 
     Example:
         >>> from mplang_core.ir.code import pack
-        >>> text = "module @main {\\n  func.func public @main(%arg0: tensor<2xf32>) {\\n"
+        >>> text = "module @main {\n  func.func public @main(%arg0: tensor<2xf32>) {\n"
         >>> operands, results = signature_of(pack(text))
         >>> print(*operands, results)
         f32[2] ()
