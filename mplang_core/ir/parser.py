@@ -42,13 +42,13 @@ MAX_DEPTH = 100
 MAX_TYPE = 256 << 10
 MAX_RANKS = 1 << 16
 
-_TOKEN = re.compile(
-    r"""(?P<space>\s+)
-      | (?P<string>"(?:[^"\\]|\\.)*")
-      | (?P<value>%\d+)
+_TOKEN = re.compile(  # types of peers are among the text: nothing in it can backtrack
+    r"""(?P<space>\s++)
+      | (?P<string>"[^"\\]*+(?:\\.[^"\\]*+)*+")
+      | (?P<value>%\d++)
       | (?P<buffer>@[0-9a-f]{16}\b)
-      | (?P<number>-inf\b|-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)
-      | (?P<name>[^\W\d]\w*(?:\.[^\W\d]\w*)*)
+      | (?P<number>-inf\b|-?\d++(?:\.\d++)?+(?:e[+-]?\d++)?+)
+      | (?P<name>[^\W\d]\w*+(?:\.[^\W\d]\w*+)*+)
       | (?P<mark>[(){}\[\]<>=:,@?])""",
     re.VERBOSE,
 )

@@ -18,6 +18,7 @@ from mplang_core import analysis
 from mplang_core.edsl.peval import run_program
 from mplang_core.errors import MPLangError, TraceError, VerifyError
 from mplang_core.ir import Level, OpDef, op_defs
+from mplang_core.ir.passes import project
 
 ROOT = pathlib.Path(__file__).parents[2]
 SCALAR, VECTOR, BOOL = (
@@ -548,3 +549,46 @@ def test_pages_escape_what_they_show_and_load_nothing(ask):
         assert "<img" not in page
         assert not re.search(r"(src|href)\s*=|https?:|@import|url\(", page)
     assert "default-src 'none'" in ask(hostile()).to_html()
+
+
+# -- what cannot be judged, or only with care
+
+
+def test_the_part_of_one_party_is_refused_and_says_what_to_ask():
+    """It does not show what the others do: an empty table would say that nothing is disclosed."""
+    whole = trace(lambda x: mp.put("P1", x), at(VECTOR, 0)).program
+    for rank in (0, 1):
+        part = project(whole, rank)
+        with pytest.raises(TraceError) as error:
+            analysis.disclosure(part)
+        told = str(error.value)
+        assert re.search(rf"simp\.(send|recv) at test_disclosure.py:\d+: .* party {rank} in", told)
+        assert "Ask for the disclosure of the whole program" in told
+    assert [row[0] for row in rows(whole)] == ["move"]
+
+
+def test_a_part_that_only_names_its_place_is_refused():
+    """The `pcall` that several parties run together has its place in a part, and no message."""
+    pfunc = mp.PFunction("opaque.mix", (SCALAR,), (SCALAR,), {})
+
+    def program(x):
+        return mp.peval(pfunc, [x], rmask=mp.Mask.all(2))[0]
+
+    part = project(trace(program, at(SCALAR, 0, 1)).program, 0)
+    with pytest.raises(TraceError, match="simp.pcall_static at .* the part of party 0"):
+        analysis.disclosure(part)
+
+
+def test_a_program_for_one_party_is_whole():
+    found = trace(lambda x: mp.invoke(toy.add, x, x), at(SCALAR, 0), parties=1)
+    assert rows(found, results=True) == [("result", 0, "host", "plain", (0,), (0,), "once")]
+
+
+def test_where_it_is_not_known_who_asks_everyone_may():
+    """The mask of the index is known at run time only, so every party is answered."""
+    index = mp.MPType(SCALAR, None)
+    found = rows(trace(lambda x, i: mp.pshfl(x, i), at(VECTOR, 0), index, parties=3))
+    asked = {(sender, receiver) for what, sender, receiver, *_ in found if what == "index"}
+    assert asked == {(to, other) for to in range(3) for other in range(3) if to != other}
+    moved = {(receiver, when) for what, _, receiver, _, _, _, when in found if what == "move"}
+    assert moved == {(1, "if asked for"), (2, "if asked for")}

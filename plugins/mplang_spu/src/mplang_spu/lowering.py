@@ -36,6 +36,8 @@ SPU = Admission(
         "rng_bit_generator": f"it has no random bits (of a JAX key of kind 'rbg'); {_ELSEWHERE}",
         "fft": f"it has no Fourier transforms; {_ELSEWHERE}",
         "complex": f"it has no complex numbers; {_ELSEWHERE}",
+        "imag": f"it has no complex numbers; {_ELSEWHERE}",
+        "real": f"it has no complex numbers; {_ELSEWHERE}",
         "cholesky": f"it has no Cholesky decompositions; {_ELSEWHERE}",
         "triangular_solve": f"it has no solver of triangular systems; {_ELSEWHERE}",
         "cbrt": f"it has no cube roots; {_ELSEWHERE}",

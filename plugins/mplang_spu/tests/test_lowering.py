@@ -1,0 +1,114 @@
+"""Lowering: the text that libspu compiles, and what it computes."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from mplang_spu.lowering import lower
+from mplang_stablehlo.module import canonical
+
+import mplang_core as mp
+
+
+def lowered(fn, *args) -> str:
+    return lower(canonical(jax.jit(fn).lower(*args).as_text()))
+
+
+def test_barriers_are_erased():
+    def fn(x):
+        return jax.lax.optimization_barrier((x, x + 1))[1]
+
+    text = lowered(fn, np.zeros(2, np.float32))
+    assert "optimization_barrier" not in text
+    assert "stablehlo.add" in text
+
+
+CASE = """module @main {
+  func.func public @main(%arg0: tensor<i32>, %arg1: tensor<f32>) -> tensor<f32> {
+    %0 = "stablehlo.case"(%arg0) ({
+      %1 = stablehlo.abs %arg1 : tensor<f32>
+      stablehlo.return %1 : tensor<f32>
+    }, {
+      stablehlo.return %arg1 : tensor<f32>
+    }, {
+      %1 = stablehlo.negate %arg1 : tensor<f32>
+      stablehlo.return %1 : tensor<f32>
+    }) : (tensor<i32>) -> tensor<f32>
+    return %0 : tensor<f32>
+  }
+}
+"""
+NESTED = """module @main {
+  func.func public @main(%arg0: tensor<i32>, %arg1: tensor<f32>) -> tensor<f32> {
+    %c = stablehlo.constant dense<0> : tensor<i32>
+    %0 = stablehlo.compare  EQ, %arg0, %c : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    %1 = "stablehlo.if"(%0) ({
+      %2 = stablehlo.abs %arg1 : tensor<f32>
+      stablehlo.return %2 : tensor<f32>
+    }, {
+      %c_0 = stablehlo.constant dense<1> : tensor<i32>
+      %2 = stablehlo.compare  EQ, %arg0, %c_0 : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      %3 = "stablehlo.if"(%2) ({
+        stablehlo.return %arg1 : tensor<f32>
+      }, {
+        %4 = stablehlo.negate %arg1 : tensor<f32>
+        stablehlo.return %4 : tensor<f32>
+      }) : (tensor<i1>) -> tensor<f32>
+      stablehlo.return %3 : tensor<f32>
+    }) : (tensor<i1>) -> tensor<f32>
+    return %1 : tensor<f32>
+  }
+}
+"""
+
+
+def test_a_case_becomes_nested_ifs():
+    assert lower(CASE) == NESTED
+    assert lower(NESTED) == NESTED
+
+
+BRANCHES = [
+    lambda x: (x + 1, x),
+    lambda x: (x * 2, x - 1),
+    lambda x: jax.lax.switch(2, [lambda y: (y, y)] * 3, -x),
+    lambda x: (jnp.zeros_like(x), x),
+]
+
+
+@pytest.mark.parametrize("secret", [True, False])
+@pytest.mark.parametrize("index", [-1, 0, 1, 2, 3, 4, 2**31 - 1])
+def test_a_switch_takes_the_branch_of_jax(index, secret):
+    x = np.float32([0.5, -2.0])
+
+    def fn(x, i):
+        first, second = jax.lax.switch(i, BRANCHES, x)
+        return first * 3 + second
+
+    def program(i):
+        mine = mp.put("P1", np.int32(index)) if secret else i
+        return mp.reveal(mp.device("SP0")(fn)(mp.put("P0", x), mine))
+
+    nodes = [{"name": "a"}, {"name": "b"}]
+    devices = {"P0": {"kind": "PPU", "members": [0]}, "P1": {"kind": "PPU", "members": [1]}}
+    spu = {"kind": "SPU", "members": [0, 1], "config": {"protocol": "SEMI2K"}}
+    cluster = mp.ClusterSpec.from_dict({"nodes": nodes, "devices": {**devices, "SP0": spu}})
+    with mp.Simulator(cluster) as sim:
+        found = mp.fetch(sim, mp.evaluate(sim, program, np.int32(index)))
+    np.testing.assert_allclose(found[0], fn(x, index), atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("fn", "message"),
+    [
+        (lambda x: jax.lax.bitcast_convert_type(x, np.int32), "bitcast_convert of floats"),
+        (lambda x: jnp.linalg.eigh(jnp.outer(x, x))[0], "linear algebra of LAPACK"),
+        (lambda x: jnp.cbrt(x), "no cube roots"),
+        (lambda x: (x + 1j).real, "complex"),
+        (lambda x: x.astype(jnp.bfloat16), "tensors of bf16"),
+    ],
+)
+def test_what_spu_cannot_run_is_told_with_a_reason(fn, message):
+    with pytest.raises(ValueError, match=f"SPU cannot run .*{message}"):
+        lowered(fn, np.zeros(3, np.float32))

@@ -1,0 +1,199 @@
+"""A share is what its type says, or it is no share."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from mplang_spu import ShareType, SpuConfig, engine
+from mplang_spu.shares import SpuShare, check_share
+from spu import libspu
+
+import mplang_core as mp
+from mplang_core.errors import WireError
+from mplang_core.runtime import codec
+
+PROTOCOLS = {"SEMI2K": 2, "ABY3": 3, "CHEETAH": 2}
+FIELDS = {"FM32": 8, "FM64": 18, "FM128": 40}
+
+
+def share_of(x, protocol: str = "ABY3", field: str = "FM64") -> SpuShare:
+    config = SpuConfig(
+        protocol=protocol,
+        field=field,
+        fxp_fraction_bits=FIELDS[field],
+        parties=tuple(range(PROTOCOLS[protocol])),
+    )
+    kind = ShareType.of(mp.TensorType.of(x), config)
+    io = engine.io(len(config.parties), protocol, field, FIELDS[field])
+    made = io.make_shares(np.asarray(x, order="C"), engine.visibility(True))[0]
+    return SpuShare(kind, made.meta, tuple(made.share_chunks))
+
+
+X = np.arange(12, dtype=np.float32).reshape(3, 4)
+
+
+# -- what libspu makes
+
+
+@pytest.mark.parametrize("field", FIELDS)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("dtype", ["?", "i1", "u2", "i4", "u8", "f2", "f4", "f8"])
+@pytest.mark.parametrize("shape", [(), (1,), (3, 4), (0,), (2, 0, 3)])
+def test_shares_that_libspu_makes_pass(protocol, field, dtype, shape):
+    kind = np.dtype(dtype)
+    if field == "FM32" and kind.itemsize == 8:
+        pytest.skip("64-bit types do not fit in FM32")
+    check_share(share_of(np.ones(shape, kind), protocol, field))
+
+
+RESULTS = {
+    "compare": lambda x, y: x < y,
+    "select": lambda x, y: jnp.where(x < y, x, y),
+    "bits": lambda x, y: (x.astype(jnp.int32) & 7) ^ y.astype(jnp.int32),
+    "shift": lambda x, y: x.astype(jnp.int32) >> 3,
+    "public": lambda x, y: jnp.zeros((2,)),
+    "public bool": lambda x, y: jnp.array(True),
+    "narrow": lambda x, y: x.astype(jnp.int8),
+    "wide": lambda x, y: x.astype(jnp.int32).astype(jnp.float32),
+    "argmax": lambda x, y: jnp.argmax(x),
+    "sort": lambda x, y: jnp.sort(x),
+    "moved": lambda x, y: jnp.stack([x, y])[:, ::-1].T,
+    "empty": lambda x, y: x[:0],
+    "scalar": lambda x, y: x.sum(),
+    "of bools": lambda x, y: jnp.broadcast_to(x < y, (3, 4))[1:],
+}
+
+
+@pytest.mark.parametrize("field", FIELDS)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_shares_that_programs_give_pass(protocol, field, monkeypatch):
+    """Whatever storage libspu chooses for a result, the check knows it."""
+    seen = []
+    run_before = engine.Engine.run
+
+    def run(self, code, inputs, outputs):
+        made = run_before(self, code, inputs, outputs)
+        seen.extend(made)
+        return made
+
+    monkeypatch.setattr(engine.Engine, "run", run)
+    n = PROTOCOLS[protocol]
+    nodes = [{"name": f"n{i}"} for i in range(n)]
+    config = {"protocol": protocol, "field": field, "fxp_fraction_bits": FIELDS[field]}
+    devices = {f"P{i}": {"kind": "PPU", "members": [i]} for i in range(n)}
+    devices["SP0"] = {"kind": "SPU", "members": list(range(n)), "config": config}
+    cluster = mp.ClusterSpec.from_dict({"nodes": nodes, "devices": devices})
+
+    def program():
+        x, y = mp.put("P0", np.float32([1, 0, 2, 5])), mp.put("P1", np.float32([0, 1, 3, 4]))
+        return {name: mp.device("SP0")(fn)(x, y) for name, fn in RESULTS.items()}
+
+    with mp.Simulator(cluster) as sim:
+        results = mp.evaluate(sim, program)
+        shares = [each for value in results.values() for each in value.value.values]
+    assert len(seen) == len(shares) == n * len(RESULTS)
+    for share in shares:
+        check_share(share)
+        again = codec.decode(share.type, *codec.encode(share.type, share))
+        assert again == share
+
+
+def test_shares_of_several_chunks_pass():
+    """libspu cuts data of more than 128 MiB."""
+    share = share_of(np.zeros(17_000_000, np.float32), "CHEETAH")
+    assert len(share.chunks) == 2
+    check_share(share)
+    for chunks in (share.chunks[::-1], share.chunks[:1], share.chunks * 2):
+        with pytest.raises(ValueError, match="its data"):
+            check_share(replace(share, chunks=chunks))
+
+
+# -- what somebody else makes
+
+
+def with_meta(share: SpuShare, **fields) -> SpuShare:
+    meta = libspu.ValueMeta()
+    meta.ParseFromString(share.meta)
+    for name, value in fields.items():
+        if name == "dims":
+            meta.shape.dims = value
+        else:
+            setattr(meta, name, value)
+    return replace(share, meta=meta.SerializeToString())
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"dims": [12]}, r"its shape is \[12\], expected \[3, 4\]"),
+        ({"dims": [4, 3]}, "its shape"),
+        ({"dims": [3, 400]}, "its shape"),
+        ({"dims": []}, "its shape"),
+        ({"data_type": libspu.DataType.DT_F64}, "its elements are DataType.DT_F64, expected"),
+        ({"data_type": libspu.DataType.DT_I1}, "its elements"),
+        ({"is_complex": True}, "its elements"),
+        (
+            {"visibility": libspu.Visibility.VIS_PUBLIC},
+            "it is Visibility.VIS_PUBLIC in the storage",
+        ),
+        ({"visibility": libspu.Visibility.VIS_PRIVATE}, "it is Visibility.VIS_PRIVATE"),
+        ({"storage_type": "Pub2k<FM64>"}, "it is Visibility.VIS_SECRET in the storage"),
+        ({"storage_type": ""}, "its storage is ''"),
+        ({"storage_type": "semi2k.AShr<FM64>"}, "its storage"),
+        ({"storage_type": "aby3.AShr<FM128>"}, "its storage"),
+        ({"storage_type": "aby3.AShr<FM64> "}, "its storage"),
+        ({"storage_type": "aby3.BShr<PT_U64,65>"}, "its storage"),
+        ({"storage_type": "aby3.BShr<PT_U64,0>"}, "its storage"),
+        ({"storage_type": "aby3.BShr<PT_U64,08>"}, "its storage"),
+        ({"storage_type": "aby3.BShr<PT_U128,1>"}, "its storage"),
+        ({"storage_type": "aby3.BShr<FM64,1>"}, "its storage"),
+        ({"storage_type": "aby3.BShr<PT_U8,3>"}, "its data, .* is not of 24 bytes"),
+        ({"storage_type": "X" * 10_000}, "its storage is 'X{100}'"),
+    ],
+)
+def test_what_a_share_says_of_itself(fields, message):
+    with pytest.raises(ValueError, match=message):
+        check_share(with_meta(share_of(X), **fields))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda chunks: (),
+        lambda chunks: chunks * 2,
+        lambda chunks: (chunks[0][:-1],),
+        lambda chunks: (chunks[0] + b"\0",),
+        lambda chunks: (b"",),
+        lambda chunks: (chunks[0][1:],),
+        lambda chunks: (chunks[0].replace(b"\x08", b"\x10", 1),),
+    ],
+)
+def test_data_that_is_not_of_the_type(change):
+    share = share_of(X)
+    with pytest.raises(ValueError, match="its data"):
+        check_share(replace(share, chunks=change(share.chunks)))
+
+
+def test_a_description_of_random_bytes():
+    share, dice = share_of(X), random.Random(1)
+    for _ in range(500):
+        meta = bytearray(share.meta)
+        for _ in range(dice.randrange(1, 4)):
+            meta[dice.randrange(len(meta))] = dice.randrange(256)
+        if bytes(meta) != share.meta:
+            with pytest.raises(ValueError, match="its|it is"):
+                check_share(replace(share, meta=bytes(meta)))
+
+
+def test_a_share_on_its_way_is_refused_as_what_it_is_not():
+    share = with_meta(share_of(X), dims=[300, 400])
+    header, buffers = codec.encode(share.type, share)
+    with pytest.raises(WireError, match=r"what came is no spu.share<f32\[3, 4\].*: its shape"):
+        codec.decode(share.type, header, buffers)
+    for header in ({}, {"chunks": 2}, {"chunks": 1, "more": 1}):
+        with pytest.raises(WireError, match="what came is no"):
+            codec.decode(share.type, header, buffers)
