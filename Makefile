@@ -11,9 +11,11 @@ SOURCES := mplang_core $(foreach p,$(PLUGINS),plugins/$(p)/src/$(p)) \
 CORE := .venv-core
 PIP := --quiet --disable-pip-version-check -c constraints.txt
 STAMP := $(VENV)/.installed
+JOBS ?= 2
+TOGETHER := -n $(JOBS) --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-http test test-core test-slow test-failures test-everywhere lint bench clean
+.PHONY: help setup demo demo-http test test-core test-slow test-hostile test-failures test-everywhere lint bench clean
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,11 +36,11 @@ demo: setup ## two hospitals train one model on shared secrets
 demo-http: setup ## the same on three worker processes, with mutual TLS on one port each
 	@$(BIN)/python examples/vertical_lr.py --parties 3 --backend http $(ARGS)
 
-test: setup ## run the tests
-	@$(BIN)/python -m pytest -m "not slow" $(ARGS)
+test: setup ## run the tests, two files at a time; JOBS=8 for more
+	@$(BIN)/python -m pytest $(TOGETHER) -m "not slow" $(ARGS)
 
 test-core: $(CORE)/.installed ## run the tests in an environment of core and simulator only
-	@$(CORE)/bin/python -m pytest tests -m "not slow" $(ARGS)
+	@$(CORE)/bin/python -m pytest $(TOGETHER) tests -m "not slow" $(ARGS)
 
 $(CORE)/.installed: pyproject.toml constraints.txt plugins/mplang_simulator/pyproject.toml
 	@echo "==> setting up $(CORE): the core and the simulator, no engine"
@@ -47,7 +49,10 @@ $(CORE)/.installed: pyproject.toml constraints.txt plugins/mplang_simulator/pypr
 	@touch $@
 
 test-slow: setup ## run the slow tests, too
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest $(TOGETHER) $(ARGS)
+
+test-hostile: setup ## try all hostile code and shares on live workers (4 minutes)
+	@$(BIN)/python -m pytest $(TOGETHER) $(wildcard plugins/mplang_http/tests/test_hostile_*.py) $(ARGS)
 
 test-failures: setup ## break workers, links and hosts amid SPU jobs, each way 50 times
 	@MPLANG_FAILURES=50 $(BIN)/python -m pytest -v plugins/mplang_http/tests/test_failures_spu.py $(ARGS)

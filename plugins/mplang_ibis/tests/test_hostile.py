@@ -249,7 +249,7 @@ NESTED = {
     "functions": "SELECT " + "abs(" * 10_000 + "1" + ")" * 10_000 + " AS a",
     "queries": "SELECT * FROM " + "(SELECT * FROM " * 10_000 + "x" + ")" * 10_000,
     "scalar queries": "SELECT " + "(SELECT " * 900 + "1" + ")" * 900 + " AS a",
-    "with": "WITH t AS (" * 10_000 + "SELECT 1" + ") SELECT * FROM t" * 10_000,
+    "with": "WITH t AS (" * 9_000 + "SELECT 1" + ") SELECT * FROM t" * 9_000,
     "cases": "SELECT " + "CASE WHEN true THEN " * 10_000 + "1" + " END" * 10_000 + " AS a",
     "not": "SELECT " + "NOT " * 10_000 + "true AS a",
     "minus": "SELECT " + "- " * 10_000 + "1 AS a",

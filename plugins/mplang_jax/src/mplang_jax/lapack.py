@@ -159,7 +159,9 @@ def _check(routine: _Routine, letter: str, op: ir.Operation) -> None:
 
 
 def _options(op: ir.Operation, allowed: Mapping[str, str]) -> Options:
-    config = op.attributes.get("mhlo.backend_config")
+    config = None
+    if "mhlo.backend_config" in op.attributes:
+        config = op.attributes["mhlo.backend_config"]
     if not isinstance(config, ir.DictAttr) or {each.name for each in config} != allowed.keys():
         raise ValueError(f"its options are {sorted(allowed)}, given as mhlo.backend_config")
     found: dict[str, int] = {}
