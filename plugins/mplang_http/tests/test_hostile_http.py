@@ -719,6 +719,19 @@ def test_runs_of_others(worker, session):
         worker.ask("DELETE", f"/v1/sessions/{other}")
 
 
+def test_a_run_that_is_cancelled_before_it_comes(worker, session):
+    """Another party has failed first: this is how the run ended, and no replay."""
+    worker.put_program(DOUBLE)
+    path = f"/v1/sessions/{session}/jobs"
+    gone = worker.ask("DELETE", f"{path}/{session}-1?reason=another+party+failed")
+    assert gone.json["state"] == "cancelled"
+    for _ in range(2):
+        found = worker.ask("POST", f"{path}?run={session}-1&wait=30", job(session))
+        assert found.status == 200
+        assert (found.json["state"], found.json["held"]) == ("cancelled", [])
+        assert found.json["error"]["kind"] == "AbortedError"
+
+
 def test_sessions_and_programs_that_are_not_there(worker, session):
     assert worker.ask("GET", "/v1/sessions/none/jobs").said == (404, "unknown-session")
     absent = job(session, program=sha(b"absent"))

@@ -255,3 +255,21 @@ def test_the_module_stays_as_it_is_parsed():
     """What is printed for an engine is what was checked."""
     text = MAIN.format("%0 = stablehlo.abs %arg0 : tensor<8xf32>")
     assert text_of(ENGINE.admit(text)) == text_of(parse(text))
+
+
+@pytest.mark.parametrize(
+    ("element", "most"),
+    [("f64", 8), ("i8", 64), ("i1", 512), ("complex<f32>", 8), ("complex<f64>", 4)],
+)
+def test_the_size_of_a_tensor_is_bounded(element, most):
+    elements = frozenset([element, "f32"])
+    small = Admission("ENGINE", frozenset({"constant"}), elements, {}, largest=64)
+    zero = "(0.0, 0.0)" if element.startswith("complex") else "0.0" if element == "f64" else "false"
+    zero = "0" if element == "i8" else zero
+    for size, fits in ((most, True), (most + 1, False)):
+        text = MAIN.format(f"%0 = stablehlo.constant dense<{zero}> : tensor<{size}x{element}>")
+        if fits:
+            small.admit(text)
+        else:
+            with pytest.raises(ValueError, match="is too large; a tensor has at most"):
+                small.admit(text)

@@ -49,7 +49,7 @@ class _Routine:
         letters: the types that it exists for.
         aliases: per result that reuses the memory of an operand, that operand.
         options: per option the characters that it may be; where there are none, an i32.
-        holds: what must hold beyond that; may bind further sizes.
+        holds: what must hold of sizes and options beyond that.
     """
 
     rule: str

@@ -156,12 +156,17 @@ class Admission:
         element = str(kind.element_type)
         if element not in self.elements:
             raise ValueError(f"tensors of {element[:100]} are not allowed there")
-        bits = 64 * element.startswith("complex<") or int(element.strip("uibf"))
-        if kind.rank > MAX_RANK or math.prod(kind.shape) * bits > 8 * self.largest:
+        if kind.rank > MAX_RANK or math.prod(kind.shape) * _bits(element) > 8 * self.largest:
             raise ValueError(
                 f"{kind} is too large; a tensor has at most {MAX_RANK} dimensions, and "
                 f"{self.largest} bytes"
             )
+
+
+def _bits(element: str) -> int:
+    """Return the size of an element type, as ``bf16`` or ``complex<f64>``."""
+    number = element.removeprefix("complex<").removesuffix(">").strip("uibf")
+    return int(number) * (1 if number in element.partition("<")[0] else 2)
 
 
 def _types(op: ir.Operation) -> Iterable[ir.Type]:
