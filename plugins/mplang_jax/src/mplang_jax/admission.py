@@ -13,7 +13,7 @@ _COMPLEX = {"complex", "imag", "real", "fft"}
 _LINEAR = {"cholesky", "triangular_solve"}
 _RANDOM = {"rng_bit_generator"}
 _ELEMENTS = """
-i1 i2 i4 i8 i16 i32 i64 ui2 ui4 ui8 ui16 ui32 ui64 bf16 f16 f32 f64 complex<f32> complex<f64>
+i1 i8 i16 i32 i64 ui8 ui16 ui32 ui64 bf16 f16 f32 f64 complex<f32> complex<f64>
 """
 
 XLA = Admission(
