@@ -61,6 +61,23 @@ def bend_kernel(ctx: KernelContext, share: Any, *, seed: int) -> Any:
     return bent(share, seed)
 
 
+@simple_op("evil.store")
+def store(share: BaseType, *, storage: str, size: int) -> BaseType:
+    """Gives a share of its type, in a storage that the others do not have."""
+    return share
+
+
+@kernel("evil.store")
+def store_kernel(ctx: KernelContext, share: Any, *, storage: str, size: int) -> Any:
+    from spu import libspu
+
+    meta, chunk = libspu.ValueMeta(), libspu.ValueChunk()
+    meta.ParseFromString(share.meta)
+    meta.storage_type = storage
+    chunk.total_bytes, chunk.content = size, b"\xfe" * size
+    return replace(share, meta=meta.SerializeToString(), chunks=(chunk.SerializeToString(),))
+
+
 def bent(share: Any, seed: int) -> Any:
     """Change what a share says of itself, or its data."""
     from spu import libspu

@@ -383,6 +383,10 @@ def texts(size: int):
     yield module([F32] * (size // 24), [F32], body)
     yield module([F32], [F32], body) + "#a = [" * (size // 6)
     yield module([F32], [F32], body) + "module @b {}\n" * (size // 13)
+    yield module([F32], [F32], body) + "func.func @f() { return }\n" * (size // 26)
+    aliases = "".join(f"#a{i + 1} = [#a{i}, #a{i}]\n" for i in range(size // 25))
+    using = "module @y { func.func @g(%a: tensor<?xf32, #a60>) { return } }\n"
+    yield module([F32], [F32], body) + "#a0 = []\n" + aliases + using
     yield module([F32], [F32], body).replace(F32, "tensor<" + "1x" * (size // 2) + "f32>")
     yield "\0" * size
     yield "x" * size

@@ -61,6 +61,38 @@ def test_a_share_that_is_none_of_its_type(tls_host, protocol, count):
         assert "simp.recv" in str(error.value)
 
 
+MIXES = [
+    (("aby3.BShr<PT_U8,1>", 12), ("aby3.BShr<PT_U8,1>", 12), ("aby3.BShr<PT_U8,8>", 12)),
+    (("aby3.BShr<PT_U64,1>", 96), ("aby3.BShr<PT_U8,1>", 12), ("aby3.BShr<PT_U8,8>", 12)),
+    (("aby3.AShr<FM64>", 96), ("aby3.BShr<PT_U64,64>", 96), ("aby3.AShr<FM64>", 96)),
+]
+
+
+@pytest.mark.parametrize("mix", MIXES)
+def test_shares_in_other_storages_at_each_party(tls_host, mix):
+    """Each is one of its type, but libspu ends the process where members have different ones."""
+    members = mp.Mask.all(3)
+    config = SpuConfig(protocol="ABY3", parties=(0, 1, 2))
+    plain = mp.TensorType("i32", (6,))
+    share = ShareType.of(plain, config)
+    fe = mp.registry.get("spu.run_jax")(jnp.sort, mp.FeSignature((share,)), config=config)
+
+    def program():
+        x = mp.constant(np.arange(6, dtype=np.int32), parties=2)
+        make = mp.PFunction("spu.make_shares", (plain,), (share,) * 3, {"share": share})
+        pieces = mp.peval(make, [x], rmask=mp.Mask.of(2))
+        sent = []
+        for rank, (storage, size) in enumerate(mix):
+            attrs = {"storage": storage, "size": size}
+            stored = mp.PFunction("evil.store", (share,), (share,), attrs)
+            (piece,) = mp.peval(stored, [pieces[rank]], rmask=mp.Mask.of(2))
+            sent.append(mp.pshfl_s(piece, mp.Mask.of(rank), [2]))
+        return mp.peval(fe.pfunc, [mp.pconv(sent)], rmask=members)[0]
+
+    with pytest.raises(PartyError, match="members of this SPU do not fit together(.|\n)*storages"):
+        mp.evaluate(tls_host, program, mode="launch")
+
+
 # -- ops of projections
 
 

@@ -43,28 +43,30 @@ CASE = """module @main {
 NESTED = """module @main {
   func.func public @main(%arg0: tensor<i32>, %arg1: tensor<f32>) -> tensor<f32> {
     %c = stablehlo.constant dense<0> : tensor<i32>
-    %0 = stablehlo.compare  EQ, %arg0, %c : (tensor<i32>, tensor<i32>) -> tensor<i1>
-    %1 = "stablehlo.if"(%0) ({
-      %2 = stablehlo.abs %arg1 : tensor<f32>
-      stablehlo.return %2 : tensor<f32>
+    %0 = stablehlo.compare  NE, %arg0, %c : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    %1 = stablehlo.convert %0 : (tensor<i1>) -> tensor<i32>
+    %2 = "stablehlo.case"(%1) ({
+      %3 = stablehlo.abs %arg1 : tensor<f32>
+      stablehlo.return %3 : tensor<f32>
     }, {
       %c_0 = stablehlo.constant dense<1> : tensor<i32>
-      %2 = stablehlo.compare  EQ, %arg0, %c_0 : (tensor<i32>, tensor<i32>) -> tensor<i1>
-      %3 = "stablehlo.if"(%2) ({
+      %3 = stablehlo.compare  NE, %arg0, %c_0 : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      %4 = stablehlo.convert %3 : (tensor<i1>) -> tensor<i32>
+      %5 = "stablehlo.case"(%4) ({
         stablehlo.return %arg1 : tensor<f32>
       }, {
-        %4 = stablehlo.negate %arg1 : tensor<f32>
-        stablehlo.return %4 : tensor<f32>
-      }) : (tensor<i1>) -> tensor<f32>
-      stablehlo.return %3 : tensor<f32>
-    }) : (tensor<i1>) -> tensor<f32>
-    return %1 : tensor<f32>
+        %6 = stablehlo.negate %arg1 : tensor<f32>
+        stablehlo.return %6 : tensor<f32>
+      }) : (tensor<i32>) -> tensor<f32>
+      stablehlo.return %5 : tensor<f32>
+    }) : (tensor<i32>) -> tensor<f32>
+    return %2 : tensor<f32>
   }
 }
 """
 
 
-def test_a_case_becomes_nested_ifs():
+def test_a_case_becomes_nested_ones_of_two():
     assert lower(CASE) == NESTED
     assert lower(NESTED) == NESTED
 
@@ -80,7 +82,7 @@ BRANCHES = [
 @pytest.mark.parametrize("secret", [True, False])
 @pytest.mark.parametrize("index", [-1, 0, 1, 2, 3, 4, 2**31 - 1])
 def test_a_switch_takes_the_branch_of_jax(index, secret):
-    x = np.float32([0.5, -2.0])
+    x = np.float32([[0.5, -2.0, 1.0, 3.0]])
 
     def fn(x, i):
         first, second = jax.lax.switch(i, BRANCHES, x)
@@ -97,6 +99,20 @@ def test_a_switch_takes_the_branch_of_jax(index, secret):
     with mp.Simulator(cluster) as sim:
         found = mp.fetch(sim, mp.evaluate(sim, program, np.int32(index)))
     np.testing.assert_allclose(found[0], fn(x, index), atol=1e-3)
+
+
+def case_of(branches: int) -> str:
+    one = "{\n      stablehlo.return %arg1 : tensor<f32>\n    }"
+    head, tail = CASE.split('"stablehlo.case"(%arg0) (')[0], CASE[CASE.index(") : (tensor<i32>)") :]
+    return f'{head}"stablehlo.case"(%arg0) ({", ".join([one] * branches)}{tail}'
+
+
+def test_a_case_of_many_branches_is_refused():
+    """They nest, and libspu's compiler recurses over what nests."""
+    assert lower(case_of(90)).count("stablehlo.case") == 89
+    for branches in (200, 3000):
+        with pytest.raises(ValueError, match="nested deeper than 100, or as many branches"):
+            lower(case_of(branches))
 
 
 @pytest.mark.parametrize(

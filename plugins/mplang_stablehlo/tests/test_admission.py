@@ -239,6 +239,10 @@ def topk(k, n, kind="f32", index="i32") -> str:
         (MAIN.format("") + "module @other {}", "functions with bodies|ENGINE cannot run"),
         (MAIN.format("").replace("}\n}", "}\nfunc.func private @f()\n}"), "functions with bodies"),
         (MAIN.format("call @f() : () -> ()"), "StableHLO|not there"),
+        (
+            MAIN.format("%0 = stablehlo.abs %arg0 : tensor<8xf32>\n" * 100_001),
+            "over 100000 ops|StableHLO",
+        ),
     ],
 )
 def test_what_is_refused(text, message):
@@ -273,3 +277,38 @@ def test_the_size_of_a_tensor_is_bounded(element, most):
         else:
             with pytest.raises(ValueError, match="is too large; a tensor has at most"):
                 small.admit(text)
+
+
+MIXED = """%z = stablehlo.constant dense<0.0> : tensor<f64>
+    %0 = stablehlo.reduce(%arg0 init: %z) across dimensions = [0]
+      : (tensor<8xf32>, tensor<f64>) -> tensor<f64>
+     reducer(%x: tensor<f64>, %y: tensor<f64>) {
+      %s = stablehlo.add %x, %y : tensor<f64>
+      stablehlo.return %s : tensor<f64>
+    }"""
+SCATTERED = """%z = stablehlo.constant dense<0.0> : tensor<f32>
+    %o = stablehlo.constant dense<0.0> : tensor<8xf32>
+    %0 = "stablehlo.select_and_scatter"(%arg0, %o, %z) <{
+        window_dimensions = array<i64: 1>, window_strides = array<i64: 1>}> ({
+      ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+        %c = stablehlo.compare GE, %x, %y : (tensor<f32>, tensor<f32>) -> tensor<i1>
+        stablehlo.return %c : tensor<i1>
+    }, {
+      ^bb0(%x: tensor<f64>, %y: tensor<f64>):
+        %s = stablehlo.add %x, %y : tensor<f64>
+        stablehlo.return %s : tensor<f64>
+    }) : (tensor<8xf32>, tensor<8xf32>, tensor<f32>) -> tensor<8xf64>"""
+
+
+@pytest.mark.parametrize("body", [MIXED, SCATTERED])
+def test_regions_of_other_element_types(body):
+    """The engines make results of another type than the program says."""
+    with pytest.raises(ValueError, match="of different element types|no StableHLO"):
+        ENGINE.admit(MAIN.format(body))
+
+
+def test_reasons_are_short():
+    names = ", ".join(f"a{i} = 1" for i in range(100_000))
+    with pytest.raises(ValueError, match="the attributes") as error:
+        ENGINE.admit(MAIN.format(f"%0 = stablehlo.abs %arg0 {{{names}}} : tensor<8xf32>"))
+    assert len(str(error.value)) < 1200

@@ -81,13 +81,20 @@ def test_what_is_no_signature(main):
         ("module {\n", "no StableHLO"),
         ("module @main {\n  func.func public @f() {\n", "no StableHLO"),
         ("module @main attributes {mhlo.num_replicas = 2 : i32} {\n", "no StableHLO"),
-        ("#a = 1\n" + module(")"), "no StableHLO"),
+        ("#a = 1\n" + module(")"), "has aliases"),
         (module(")") + "// a comment", "has comments"),
         (module(")").replace("return", '"func\\2Ereturn"'), "has escapes"),
         (module(")") + "{-# dialect_resources: {} #-}", "has resources"),
         (module(") -> !stablehlo.token"), "types of other dialects"),
         (module(")").replace("return", "return loc(unknown)"), "source lines"),
         (module(")").replace("return", "a = affine_map<() -> (- - 1)>"), "affine maps"),
+        (module(")") * 5001, "over 5000 functions"),
+        (module(")") + "#a = [0]", "has aliases"),
+        (module(")") + "  #0 = [0]", "has aliases"),
+        (module(")") + "#", "has aliases"),
+        (module(")") + '"a"#b = [0]', "has aliases"),
+        (module(")") + "#stablehloa = [0]", "has aliases"),
+        (module(")") + "#stablehlo", "has aliases"),
         (module(")").replace("return", "9" * 2000), "a name or a number of 2000 characters"),
         (module(")").replace("return", "f" * 1001), "a name or a number of 1001 characters"),
         (module(")").replace("return", "[" * 201), "nests brackets deeper than 200"),
@@ -107,6 +114,12 @@ def test_what_is_large_but_harmless_is_read():
     assert read(pack(deep)) == deep
     arrows = module(")").replace("return", "() -> () " * 5000)
     assert read(pack(arrows)) == arrows
+
+
+def test_results_and_attributes_are_no_aliases():
+    for line in ("return %0#1, %arg#12", "#stablehlo.gather<a>", '"#a = 1"'):
+        text = module(")").replace("return", line)
+        assert read(pack(text)) == text
 
 
 def test_a_bomb_is_not_unpacked():

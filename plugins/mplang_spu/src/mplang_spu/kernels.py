@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -83,7 +84,11 @@ def run_jax(
         code = engine.compile(read(program["code"], MAX_CODE), secret)
     except ValueError as error:
         raise AdmissionError(f"spu.run_jax: {error}") from error
-    with lent(ctx, parties, config) as machine:
+    storages = hashlib.sha256()
+    for arg in args:
+        storages.update(repr(arg.meta if isinstance(arg, SpuShare) else None).encode())
+    job = {"program": hashlib.sha256(program["code"]).hexdigest(), "storages": storages.hexdigest()}
+    with lent(ctx, parties, config, job) as machine:
         given = [_load(ctx, arg, parties, config) for arg in args]
         pieces = machine.run(code, given, len(ctx.step.outs))
     results = tuple(

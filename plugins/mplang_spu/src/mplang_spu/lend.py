@@ -24,7 +24,9 @@ _listening: weakref.WeakValueDictionary[str, Engine] = weakref.WeakValueDictiona
 
 
 @contextlib.contextmanager
-def lent(ctx: KernelContext, parties: Mask, config: Mapping[str, Any]) -> Iterator[Engine]:
+def lent(
+    ctx: KernelContext, parties: Mask, config: Mapping[str, Any], job: Mapping[str, str]
+) -> Iterator[Engine]:
     """Lend this party's engine for one job.
 
     A link costs little, but protocols begin on it with work of their own (CHEETAH: about a
@@ -33,8 +35,15 @@ def lent(ctx: KernelContext, parties: Mask, config: Mapping[str, Any]) -> Iterat
     another which link they have, and take a new one unless all have the same. It is in the
     hands of one job until that has ended well; jobs at the same time have two.
 
+    Args:
+        ctx: of the op.
+        parties: the members.
+        config: of the device.
+        job: what else has to be the same at all members, by name: libspu ends the process where
+            members compute another program, or on shares in another storage.
+
     Raises:
-        RunError: the members' settings do not fit together.
+        RunError: the members' settings or jobs do not fit together.
         AdmissionError: this worker does not allow such links.
     """
     worker, mode = ctx.interpreter, choose(config)
@@ -44,7 +53,7 @@ def lent(ctx: KernelContext, parties: Mask, config: Mapping[str, Any]) -> Iterat
     if engine is not None and not engine.take(ctx.key):
         engine = None
     try:
-        if not _agreed(ctx, parties, _settings(mode, config), engine.name if engine else ""):
+        if not _agreed(ctx, parties, _settings(mode, config) | job, engine.name if engine else ""):
             if engine is not None:
                 engine.close()
             engine = _new(ctx, parties, mode, config)
@@ -91,7 +100,8 @@ def _agreed(ctx: KernelContext, parties: Mask, settings: Mapping[str, str], name
     if table:
         raise RunError(
             f"the members of this SPU do not fit together; set {ENV} alike at all workers, and "
-            f"give brpc_addresses where it is 0:\n{table}"
+            "give brpc_addresses where it is 0; programs and the storages of shares differ where "
+            f"a party or the coordinator is dishonest:\n{table}"
         )
     return False
 

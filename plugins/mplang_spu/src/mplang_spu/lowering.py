@@ -5,6 +5,8 @@ Imports JAX, whose MLIR bindings parse and rewrite the module. libspu reads the 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 from mplang_stablehlo.admission import ARITHMETIC, STRUCTURE, Admission
@@ -13,6 +15,7 @@ from mplang_stablehlo.module import text_of, walk
 
 __all__ = ["SPU", "lower"]
 
+MAX_DEPTH = 100
 _ELSEWHERE = "do that part in plain at one party"
 _ELEMENTS = "i1 i8 i16 i32 i64 ui8 ui16 ui32 ui64 f16 f32 f64"
 
@@ -74,6 +77,7 @@ def lower(text: str) -> str:
     module = SPU.admit(text)
     erase_barriers(module)
     nest_cases(module)
+    _check_depth(module)
     return text_of(module)
 
 
@@ -90,7 +94,7 @@ def erase_barriers(module: ir.Module) -> None:
 
 
 def nest_cases(module: ir.Module) -> None:
-    """Replace a case of three branches or more by nested ifs.
+    """Replace a case of three branches or more by nested ones of two.
 
     libspu's compiler ends the process at such a case whose index is public. What is out of range
     takes the last branch, as the specification of StableHLO says.
@@ -101,35 +105,47 @@ def nest_cases(module: ir.Module) -> None:
 
 
 def _nest(case: ir.Operation) -> None:
-    """Write ``if index == 0 … else if index == 1 … else``, moving the branches."""
+    """Write ``case index != 0 of (…, case index != 1 of (…, …))``, moving the branches."""
     index, kinds = case.operands[0], [result.type for result in case.results]
-    branches = [region.blocks[0] for region in case.regions]
-    last = branches.pop()
-    chosen, point = case, ir.InsertionPoint(case)
-    with case.location:
-        for number, branch in enumerate(branches):
-            constant = ir.DenseElementsAttr.get_splat(
-                index.type, ir.IntegerAttr.get(ir.IntegerType.get_signless(32), number)
-            )
-            with point:
-                wanted = stablehlo.constant(constant)
-                taken = stablehlo.compare(
-                    index, wanted, stablehlo.ComparisonDirectionAttr.get("EQ")
-                )
-                made = stablehlo.IfOp(kinds, taken)
-            branch.append_to(made.true_branch)
-            if number == 0:
-                chosen = made.operation
-            else:
-                with point:
-                    stablehlo.return_(made.results)
-            if number < len(branches) - 1:
-                point = ir.InsertionPoint(made.false_branch.blocks.append())
-            else:
-                last.append_to(made.false_branch)
-    for result, other in zip(case.results, chosen.results, strict=True):
+    first, *rest = [region.blocks[0] for region in case.regions]
+    with case.location, ir.InsertionPoint(case):
+        outer = made = _choice(index, 0, kinds)
+    first.append_to(made.branches[0])
+    for number, branch in enumerate(rest[:-1], 1):
+        with case.location, ir.InsertionPoint(made.branches[1].blocks.append()):
+            inner = _choice(index, number, kinds)
+            stablehlo.return_(inner.results)
+        branch.append_to(inner.branches[0])
+        made = inner
+    rest[-1].append_to(made.branches[1])
+    for result, other in zip(case.results, outer.results, strict=True):
         result.replace_all_uses_with(other)
     case.erase()
+
+
+def _choice(index: ir.Value, number: int, kinds: Sequence[ir.Type]) -> stablehlo.CaseOp:
+    """Write a case of two empty branches: the first one where the index is the number."""
+    number = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), number)
+    wanted = stablehlo.constant(ir.DenseElementsAttr.get_splat(index.type, number))
+    other = stablehlo.compare(index, wanted, stablehlo.ComparisonDirectionAttr.get("NE"))
+    return stablehlo.CaseOp(kinds, stablehlo.convert(index.type, other), 2)
+
+
+def _check_depth(module: ir.Module) -> None:
+    """Refuse regions that nest deeply: libspu's compiler recurses over them."""
+    level = [module.operation]
+    for _ in range(MAX_DEPTH):
+        level = [
+            op.operation
+            for outer in level
+            for region in outer.regions
+            for block in region.blocks
+            for op in block.operations
+            if op.operation.regions
+        ]
+        if not level:
+            return
+    raise ValueError(f"SPU cannot run regions nested deeper than {MAX_DEPTH}, or as many branches")
 
 
 def _ops(module: ir.Module, name: str) -> list[ir.Operation]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from typing import Any, TypeAlias
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
-from mplang_stablehlo.calls import check_calls
+from mplang_stablehlo.calls import MAX_OPS, check_calls
 from mplang_stablehlo.custom_calls import target_of
 from mplang_stablehlo.module import parse, walk
 from mplang_stablehlo.rules import RULES
@@ -29,6 +30,7 @@ Rule: TypeAlias = Callable[[ir.Operation], None]
 """Raises ``ValueError`` with the reason where an op may not run."""
 
 MAX_RANK = 32
+MAX_REASON = 1000  # characters; a module may have names without end
 
 _STRUCTURE = """
 bitcast_convert broadcast_in_dim case clamp compare concatenate constant convert convolution
@@ -108,14 +110,17 @@ class Admission:
 
     def _check(self, module: ir.Module) -> None:
         types: set[ir.Type] = set()
-        ops = [module.operation, *walk(module.operation)]
+        ops = [module.operation, *itertools.islice(walk(module.operation), MAX_OPS)]
+        if len(ops) > MAX_OPS:
+            raise ValueError(f"the code has over {MAX_OPS} ops")
         ops.sort(key=lambda op: target_of(op) is None)  # custom calls say best what was meant
         for check in (self._check_name, lambda op: self._check_types(op, types), self._check_rule):
             for op in ops:
                 try:
                     check(op)
                 except ValueError as error:
-                    raise ValueError(f"{self.engine} cannot run {_name(op)}: {error}") from None
+                    reason = str(error)[:MAX_REASON]
+                    raise ValueError(f"{self.engine} cannot run {_name(op)}: {reason}") from None
         check_calls(module)
 
     def _check_name(self, op: ir.Operation) -> None:

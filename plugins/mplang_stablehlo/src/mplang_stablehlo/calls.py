@@ -9,7 +9,7 @@ from jaxlib.mlir import ir
 
 from mplang_stablehlo.module import walk
 
-__all__ = ["check_calls"]
+__all__ = ["MAX_OPS", "check_calls"]
 
 MAX_OPS = 100_000
 """Ops of a module once all calls are inlined, as the engines do; a few calls of calls may
@@ -44,7 +44,8 @@ def _check_size(calls: Mapping[str, list[str]], sizes: dict[str, int]) -> None:
     try:
         order = list(TopologicalSorter(calls).static_order())
     except CycleError as error:
-        raise ValueError(f"the functions {sorted(set(error.args[1]))} call each other") from None
+        names = sorted(set(error.args[1]))
+        raise ValueError(f"the functions {str(names)[:300]} call each other") from None
     for name in order:
         if name not in sizes:
             raise ValueError(f"the function {name[:100]!r} is not there")

@@ -38,11 +38,23 @@ def _fft(op: ir.Operation) -> None:
         raise ValueError(f"its lengths are {lengths}, its last dimensions {list(shape)}")
 
 
+def _reducer(op: ir.Operation) -> None:
+    """Check that regions combine elements of the operands' own types; MLIR lets them differ."""
+    kinds = [_element(value) for value in op.results]
+    given = [_element(value) for value in list(op.operands)[: len(kinds)]]
+    for region in op.regions:
+        taken = [_element(argument) for argument in region.blocks[0].arguments]
+        if given != kinds or taken != kinds * 2:
+            raise ValueError("its operands, regions and results are of different element types")
+
+
 def _reduce_window(op: ir.Operation) -> None:
+    _reducer(op)
     _check_windows(op, _shape(op.operands[0]), "base_dilations", "window_dilations")
 
 
 def _select_and_scatter(op: ir.Operation) -> None:
+    _reducer(op)
     _check_windows(op, _shape(op.operands[0]))
 
 
@@ -84,6 +96,10 @@ def _numbers(op: ir.Operation, name: str) -> list[int]:
     return list(ir.DenseI64ArrayAttr(found))
 
 
+def _element(value: ir.Value) -> str:
+    return str(ir.RankedTensorType(value.type).element_type)
+
+
 def _shape(value: ir.Value) -> Sequence[int]:
     shape: Sequence[int] = ir.RankedTensorType(value.type).shape
     return shape
@@ -93,7 +109,9 @@ RULES: Mapping[str, Callable[[ir.Operation], None]] = {
     "convolution": _convolution,
     "fft": _fft,
     "gather": _gather,
+    "reduce": _reducer,
     "reduce_window": _reduce_window,
+    "scatter": _reducer,
     "select_and_scatter": _select_and_scatter,
     "sort": _sort,
     "while": _while,

@@ -23,6 +23,7 @@ __all__ = ["Signature", "read", "signature_of"]
 MAX_DEPTH = 200  # of brackets; code that JAX writes has some dozens
 MAX_WORD = 1000  # characters of a name or a number outside of strings
 MAX_VALUES = 4096  # operands and results
+MAX_FUNCTIONS = 5000
 MAX_RANK = 64
 MAX_KNOWN = 1024
 
@@ -41,10 +42,15 @@ _FORBIDDEN = {
     "loc(": "source lines",
     "affine_": "affine maps",
 }
-_WORD = np.zeros(256, bool)
+_DIALECTS = (b"stablehlo.", b"sdy.")  # a name with a dot is none of an alias
+_WORD, _DIGIT = np.zeros(256, bool), np.zeros(256, bool)
+_DIGIT[list(string.digits.encode())] = True
 _WORD[list(string.ascii_letters.encode() + string.digits.encode() + b"_.$")] = True
 _ELEMENTS = {"i1": "bool", **{f"ui{n}": f"u{n}" for n in (8, 16, 32, 64)}}
 _ELEMENTS |= {"complex<f32>": "c64", "complex<f64>": "c128"}
+
+Bytes: TypeAlias = np.ndarray[tuple[int], np.dtype[np.uint8]]
+Flags: TypeAlias = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 _known: OrderedDict[bytes, Signature] = OrderedDict()  # by digest: the code itself may be large
 _lock = threading.Lock()
@@ -65,18 +71,34 @@ def read(code: bytes, largest: int = MAX_CODE) -> str:
     for mark, what in _FORBIDDEN.items():
         if mark in text:
             raise ValueError(f"the code has {what}; canonical StableHLO has none")
+    if text.count("func.func") > MAX_FUNCTIONS:
+        raise ValueError(f"the code has over {MAX_FUNCTIONS} functions")
     check_nesting(text, MAX_DEPTH)
-    _check_words(text)
+    data = np.frombuffer(text.encode() + bytes(max(map(len, _DIALECTS))), np.uint8)
+    quoted = np.cumsum(data == ord('"')) % 2 == 1
+    _check_words(data, quoted)
+    _check_aliases(data, quoted)
     return text
 
 
-def _check_words(text: str) -> None:
-    marks = np.frombuffer(text.encode(), np.uint8)
-    quoted = np.cumsum(marks == ord('"')) % 2 == 1
-    between = np.flatnonzero(quoted | ~_WORD[marks])
-    longest = np.diff(between, prepend=-1, append=len(marks)).max() - 1
+def _check_words(data: Bytes, quoted: Flags) -> None:
+    between = np.flatnonzero(quoted | ~_WORD[data])
+    longest = np.diff(between, prepend=-1).max() - 1
     if longest > MAX_WORD:
         raise ValueError(f"the code has a name or a number of {longest} characters")
+
+
+def _check_aliases(data: Bytes, quoted: Flags) -> None:
+    """Refuse names for attributes: a few of them stand for more than any memory can hold.
+
+    A hash begins an attribute of a dialect, or numbers one of several results, as in ``%0#1``.
+    """
+    hashes = np.flatnonzero((data == ord("#")) & ~quoted)
+    known = _WORD[data[hashes - 1]] & _DIGIT[data[hashes + 1]]
+    for dialect in _DIALECTS:
+        known |= np.all([data[hashes + 1 + i] == mark for i, mark in enumerate(dialect)], axis=0)
+    if not known.all():
+        raise ValueError("the code has aliases; canonical StableHLO has none")
 
 
 def signature_of(code: bytes) -> Signature:
