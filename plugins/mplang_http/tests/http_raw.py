@@ -153,6 +153,14 @@ class RawWorker:
         """How many files and connections its front has open."""
         return len(os.listdir(f"/proc/{self.pids()[0]}/fd"))
 
+    def files_at_rest(self) -> int:
+        """How many those are, once the connections of earlier requests are closed there, too."""
+        counts = [self.files()]
+        while len(counts) < 4 or len(set(counts[-4:])) > 1:
+            time.sleep(0.1)
+            counts.append(self.files())
+        return counts[-1]
+
 
 def answer_of(sock: socket.socket) -> Answer | None:
     """Read a response."""

@@ -265,7 +265,7 @@ def test_a_response_that_is_not_read(worker, session):
     """Who does not read is not waited for; the value's bytes are let go of."""
     path = f"/v1/sessions/{session}/values/x"
     assert worker.ask("PUT", path, value(np.zeros(30 * MB, np.uint8))).status == 200
-    before = worker.files()
+    before = worker.files_at_rest()
     with worker.connect() as sock:
         until(lambda: worker.files() > before)
         sock.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
