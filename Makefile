@@ -15,12 +15,14 @@ JOBS ?= 2
 TOGETHER := -n $(JOBS) --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-http test test-core test-slow test-hostile test-failures test-everywhere lint bench clean
+.PHONY: help setup environments demo demo-http test test-core test-slow test-hostile test-failures test-everywhere lint bench clean
 
 help: ## show this
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## make .venv with everything in it
+
+environments: $(STAMP) $(CORE)/.installed ## make both environments
 
 $(STAMP): pyproject.toml constraints.txt $(wildcard plugins/*/pyproject.toml examples/*/pyproject.toml)
 	@echo "==> setting up $(VENV) with $$($(PYTHON) --version) (about a minute, once)"

@@ -53,7 +53,9 @@ def lent(
     if engine is not None and not engine.take(ctx.key):
         engine = None
     try:
-        if not _agreed(ctx, parties, _settings(mode, config) | job, engine.name if engine else ""):
+        if not _agreed(
+            ctx, parties, {**_settings(mode, config), **job}, engine.name if engine else ""
+        ):
             if engine is not None:
                 engine.close()
             engine = _new(ctx, parties, mode, config)
