@@ -1,0 +1,81 @@
+"""One function of a module: all calls inlined. Imports JAX."""
+
+from __future__ import annotations
+
+from jaxlib.mlir import ir
+
+from mplang_stablehlo.module import walk
+
+__all__ = ["inline"]
+
+
+def inline(module: ir.Module) -> None:
+    """Replace all calls in ``main`` by the bodies of what they call, and drop what is called.
+
+    JAX writes the functions of ``jax.numpy`` as private functions. MLIR's own inliner is not in
+    jaxlib.
+
+    Args:
+        module: without circles among its functions, and of a bounded size once it is inlined, as
+            :func:`mplang_stablehlo.calls.check_calls` sees to.
+
+    Example:
+        >>> from mplang_stablehlo.module import parse, text_of
+        >>> module = parse('''module @main {
+        ...   func.func public @main(%arg0: tensor<f32>) -> tensor<f32> {
+        ...     %0 = call @twice(%arg0) : (tensor<f32>) -> tensor<f32>
+        ...     return %0 : tensor<f32>
+        ...   }
+        ...   func.func private @twice(%arg0: tensor<f32>) -> tensor<f32> {
+        ...     %0 = stablehlo.add %arg0, %arg0 : tensor<f32>
+        ...     return %0 : tensor<f32>
+        ...   }
+        ... }''')
+        >>> inline(module)
+        >>> print(text_of(module))
+        module @main {
+          func.func public @main(%arg0: tensor<f32>) -> tensor<f32> {
+            %0 = stablehlo.add %arg0, %arg0 : tensor<f32>
+            return %0 : tensor<f32>
+          }
+        }
+        <BLANKLINE>
+    """
+    functions = {_symbol(op.operation): op.operation for op in module.body.operations}
+    main = functions.pop("main")
+    todo = _calls(main)
+    while todo:
+        call = todo.pop()
+        todo.extend(_replace(call, functions[_callee(call)]))
+    for function in functions.values():
+        function.erase()
+
+
+def _replace(call: ir.Operation, function: ir.Operation) -> list[ir.Operation]:
+    """Put a copy of the function's body in place of a call; return the calls that it has."""
+    with call.location:
+        copy = function.clone(ip=ir.InsertionPoint(function))
+    body = copy.regions[0].blocks[0]
+    for argument, operand in zip(body.arguments, call.operands, strict=True):
+        argument.replace_all_uses_with(operand)
+    *ops, end = [op.operation for op in body.operations]
+    for op in ops:
+        op.move_before(call)
+    for result, value in zip(call.results, end.operands, strict=True):
+        result.replace_all_uses_with(value)
+    call.erase()
+    copy.erase()
+    return [found for op in ops for found in _calls(op)]
+
+
+def _calls(op: ir.Operation) -> list[ir.Operation]:
+    itself = [op] if op.name == "func.call" else []
+    return itself + [inner for inner in walk(op) if inner.name == "func.call"]
+
+
+def _callee(call: ir.Operation) -> str:
+    return ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+
+
+def _symbol(function: ir.Operation) -> str:
+    return ir.StringAttr(function.attributes["sym_name"]).value
