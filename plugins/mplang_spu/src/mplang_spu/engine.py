@@ -14,7 +14,7 @@ import spu.libspu as libspu
 from spu.api import Io
 
 from mplang_spu.link import LinkCommunicator
-from mplang_spu.lowering import lower
+from mplang_spu.lowering import lower  # noqa
 
 __all__ = ["Engine", "compile", "io", "runtime_config", "sortable"]
 
@@ -70,7 +70,7 @@ def compile(text: str, secret: tuple[bool, ...]) -> bytes:
         libspu.Visibility.VIS_SECRET if is_secret else libspu.Visibility.VIS_PUBLIC
         for is_secret in secret
     ]
-    source = libspu.CompilationSource(libspu.SourceIRType.STABLEHLO, lower(text), visibility)
+    source = libspu.CompilationSource(libspu.SourceIRType.STABLEHLO, text, visibility)
     code: bytes = libspu.compile(source, libspu.CompilerOptions())
     return code
 

@@ -1,7 +1,4 @@
-"""Lowering of StableHLO for libspu: admission, then passes that avoid what libspu cannot compile.
-
-Imports JAX, whose MLIR bindings parse and rewrite the module. libspu reads the lowered text.
-"""
+"""Passes over what libspu's compiler cannot take: barriers, and cases of many branches."""
 
 from __future__ import annotations
 
@@ -9,76 +6,11 @@ from collections.abc import Sequence
 
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
-from mplang_stablehlo.admission import ARITHMETIC, STRUCTURE, Admission
-from mplang_stablehlo.custom_calls import CALLS
-from mplang_stablehlo.module import text_of, walk
+from mplang_stablehlo.module import walk
 
-__all__ = ["SPU", "lower"]
+__all__ = ["check_depth", "erase_barriers", "nest_cases"]
 
 MAX_DEPTH = 100
-_ELSEWHERE = "do that part in plain at one party"
-_ELEMENTS = "i1 i8 i16 i32 i64 ui8 ui16 ui32 ui64 f16 f32 f64"
-
-
-def _bitcast(op: ir.Operation) -> None:
-    kinds = [ir.RankedTensorType(value.type) for value in (*op.operands, *op.results)]
-    if any(isinstance(kind.element_type, ir.FloatType) for kind in kinds):
-        raise ValueError(
-            "bitcast_convert of floats: its numbers have no such bits; where that is of "
-            "jax.random, draw the numbers in plain at one party"
-        )
-
-
-SPU = Admission(
-    "SPU",
-    (STRUCTURE | ARITHMETIC) - {"cbrt"},
-    frozenset(_ELEMENTS.split()),
-    CALLS,
-    rules={"bitcast_convert": _bitcast},
-    advice={
-        "rng_bit_generator": f"it has no random bits (of a JAX key of kind 'rbg'); {_ELSEWHERE}",
-        "fft": f"it has no Fourier transforms; {_ELSEWHERE}",
-        "complex": f"it has no complex numbers; {_ELSEWHERE}",
-        "imag": f"it has no complex numbers; {_ELSEWHERE}",
-        "real": f"it has no complex numbers; {_ELSEWHERE}",
-        "cholesky": f"it has no Cholesky decompositions; {_ELSEWHERE}",
-        "triangular_solve": f"it has no solver of triangular systems; {_ELSEWHERE}",
-        "cbrt": f"it has no cube roots; {_ELSEWHERE}",
-        "lapack_": f"it has no linear algebra of LAPACK (decompositions, solve); {_ELSEWHERE}",
-    },
-    largest=4 << 30,
-)
-"""What libspu compiles and runs. It knows more custom calls: one of them prints secrets."""
-
-
-def lower(text: str) -> str:
-    """Return the StableHLO that libspu compiles in place of another.
-
-    Args:
-        text: within the limits of :func:`mplang_stablehlo.read`.
-
-    Raises:
-        ValueError: it is no StableHLO, or SPU cannot run it; names the op.
-
-    Example:
-        >>> print(lower('''module @main {
-        ...   func.func public @main(%arg0: tensor<2xf32>) -> tensor<2xf32> {
-        ...     %0 = stablehlo.optimization_barrier %arg0 : tensor<2xf32>
-        ...     return %0 : tensor<2xf32>
-        ...   }
-        ... }'''))
-        module @main {
-          func.func public @main(%arg0: tensor<2xf32>) -> tensor<2xf32> {
-            return %arg0 : tensor<2xf32>
-          }
-        }
-        <BLANKLINE>
-    """
-    module = SPU.admit(text)
-    erase_barriers(module)
-    nest_cases(module)
-    _check_depth(module)
-    return text_of(module)
 
 
 def erase_barriers(module: ir.Module) -> None:
@@ -131,7 +63,7 @@ def _choice(index: ir.Value, number: int, kinds: Sequence[ir.Type]) -> stablehlo
     return stablehlo.CaseOp(kinds, stablehlo.convert(index.type, other), 2)
 
 
-def _check_depth(module: ir.Module) -> None:
+def check_depth(module: ir.Module) -> None:
     """Refuse regions that nest deeply: libspu's compiler recurses over them."""
     level = [module.operation]
     for _ in range(MAX_DEPTH):

@@ -1,0 +1,107 @@
+"""Lowering of StableHLO for libspu: from the code that a frontend gives to what is right on SPU.
+
+A module is checked against a list, inlined, and rewritten by passes. Each has a name, and says
+why it is there. All of them know protocol and field. Imports JAX, whose MLIR bindings parse and
+rewrite the module; libspu reads the lowered text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from mplang_stablehlo.inline import inline
+from mplang_stablehlo.module import text_of
+
+from mplang_spu.lowering import arithmetic, constants, functions, rounding, sums, top_k
+from mplang_spu.lowering.admission import SPU
+from mplang_spu.lowering.constants import Note
+from mplang_spu.lowering.draft import Draft
+from mplang_spu.lowering.splats import drop_unused, fold_splats
+from mplang_spu.lowering.structure import check_depth, erase_barriers, nest_cases
+from mplang_spu.lowering.target import Target
+
+__all__ = ["PASSES", "SPU", "Lowered", "Note", "Target", "lower"]
+
+PASSES: Sequence[Callable[[Draft], None]] = (
+    sums.clamp_starts,
+    sums.scan_in_steps,
+    sums.sum_by_products,
+    top_k.sort_largest,
+    rounding.round_floats,
+    rounding.divide_integers,
+    arithmetic.divide_by_constants,
+    arithmetic.divide_widely,
+    functions.write_functions,
+    functions.write_roots,
+    arithmetic.multiply_by_small,
+)
+"""In their order: what an earlier one writes, a later one may write anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """A module for libspu.
+
+    Attributes:
+        text: StableHLO.
+        operands: public scalars that ``main`` takes after its own operands.
+        notes: constants that cannot be held.
+    """
+
+    text: str
+    operands: tuple[np.ndarray[Any, Any], ...] = ()
+    notes: tuple[Note, ...] = ()
+
+
+def lower(
+    text: str, target: Target, passes: Sequence[Callable[[Draft], None]] = PASSES
+) -> Lowered:
+    """Return the StableHLO that libspu compiles in place of another.
+
+    Args:
+        text: within the limits of :func:`mplang_stablehlo.read`.
+        target: what it is for.
+        passes: those that are run.
+
+    Raises:
+        ValueError: it is no StableHLO, or SPU cannot run it; names the op.
+
+    Example:
+        >>> lowered = lower('''module @main {
+        ...   func.func public @main(%arg0: tensor<2xf32>) -> tensor<2xf32> {
+        ...     %c = stablehlo.constant dense<3.0> : tensor<2xf32>
+        ...     %0 = stablehlo.divide %arg0, %c : tensor<2xf32>
+        ...     return %0 : tensor<2xf32>
+        ...   }
+        ... }''', Target("ABY3", "FM128", 40))
+        >>> lowered.operands
+        (array(0.33333334, dtype=float32),)
+        >>> print(lowered.text)
+        module @main {
+          func.func public @main(%arg0: tensor<2xf32>, %arg1: tensor<f32>) -> tensor<2xf32> {
+            %0 = stablehlo.broadcast_in_dim %arg1, dims = [] : (tensor<f32>) -> tensor<2xf32>
+            %1 = stablehlo.multiply %arg0, %0 : tensor<2xf32>
+            return %1 : tensor<2xf32>
+          }
+        }
+        <BLANKLINE>
+    """
+    module = SPU.admit(text)
+    constants.number_places(module)
+    inline(module)
+    draft = Draft(module, target)
+    erase_barriers(module)
+    fold_splats(draft)
+    drop_unused(draft)
+    notes = constants.unfit_constants(draft)
+    constants.forget_places(module)
+    nest_cases(module)
+    check_depth(module)
+    for rewrite in passes:
+        rewrite(draft)
+    drop_unused(draft)
+    draft.finish()
+    return Lowered(text_of(module), tuple(draft.operands), tuple(notes))

@@ -1,0 +1,43 @@
+"""Which StableHLO runs on SPU. Imports JAX."""
+
+from __future__ import annotations
+
+from jaxlib.mlir import ir
+from mplang_stablehlo.admission import ARITHMETIC, STRUCTURE, Admission
+from mplang_stablehlo.custom_calls import CALLS
+
+__all__ = ["SPU"]
+
+_ELSEWHERE = "do that part in plain at one party"
+_ELEMENTS = "i1 i8 i16 i32 i64 ui8 ui16 ui32 ui64 f16 f32 f64"
+
+
+def _bitcast(op: ir.Operation) -> None:
+    kinds = [ir.RankedTensorType(value.type) for value in (*op.operands, *op.results)]
+    if any(isinstance(kind.element_type, ir.FloatType) for kind in kinds):
+        raise ValueError(
+            "bitcast_convert of floats: its numbers have no such bits; where that is of "
+            "jax.random, draw the numbers in plain at one party"
+        )
+
+
+SPU = Admission(
+    "SPU",
+    (STRUCTURE | ARITHMETIC) - {"cbrt"},
+    frozenset(_ELEMENTS.split()),
+    CALLS,
+    rules={"bitcast_convert": _bitcast},
+    advice={
+        "rng_bit_generator": f"it has no random bits (of a JAX key of kind 'rbg'); {_ELSEWHERE}",
+        "fft": f"it has no Fourier transforms; {_ELSEWHERE}",
+        "complex": f"it has no complex numbers; {_ELSEWHERE}",
+        "imag": f"it has no complex numbers; {_ELSEWHERE}",
+        "real": f"it has no complex numbers; {_ELSEWHERE}",
+        "cholesky": f"it has no Cholesky decompositions; {_ELSEWHERE}",
+        "triangular_solve": f"it has no solver of triangular systems; {_ELSEWHERE}",
+        "cbrt": f"it has no cube roots; {_ELSEWHERE}",
+        "lapack_": f"it has no linear algebra of LAPACK (decompositions, solve); {_ELSEWHERE}",
+    },
+    largest=4 << 30,
+)
+"""What libspu compiles and runs. It knows more custom calls: one of them prints secrets."""

@@ -1,0 +1,172 @@
+"""Constants that the fixed point cannot hold, where they can reach a result. Imports JAX."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from jaxlib.mlir import ir
+from mplang_stablehlo.module import walk
+
+from mplang_spu.lowering.draft import Draft
+from mplang_spu.lowering.splats import dtype_of
+from mplang_spu.lowering.target import Target
+
+__all__ = ["Note", "forget_places", "number_places", "unfit_constants"]
+
+_PLACE = "mplang.place"
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What is wrong with a constant.
+
+    Attributes:
+        place: of the op that uses it, in the order of :func:`mplang_stablehlo.module.walk`.
+        text: what is wrong, and what to do.
+        fatal: whether what it is used for cannot be right.
+    """
+
+    place: int
+    text: str
+    fatal: bool = False
+
+
+def number_places(module: ir.Module) -> None:
+    """Note at each op its place in the module, which inlining keeps."""
+    with module.context:
+        kind = ir.IntegerType.get_signless(32)
+        for i, op in enumerate(walk(module.operation)):
+            op.attributes[_PLACE] = ir.IntegerAttr.get(kind, i)
+
+
+def forget_places(module: ir.Module) -> None:
+    """Take the notes of :func:`number_places` away."""
+    for op in walk(module.operation):
+        if _PLACE in op.attributes:
+            del op.attributes[_PLACE]
+
+
+_Use: TypeAlias = tuple[ir.Operation, int, bool]
+"""An op, the operand of it, and whether a select stands between the constant and it."""
+
+_MOVES = {"broadcast_in_dim", "reshape", "transpose", "slice", "reverse", "concatenate", "pad",
+          "gather", "dynamic_slice", "dynamic_update_slice", "convert"}  # fmt: skip
+_ORDERS = {"compare", "maximum", "minimum", "clamp", "sort", "is_finite", "sign"}
+_REDUCTIONS = {"reduce", "reduce_window", "select_and_scatter"}
+_SATURATES = {"exponential", "logistic", "tanh", "erf"}
+
+
+def unfit_constants(draft: Draft) -> list[Note]:
+    """Find constants that vanish, do not fit, are NaN or infinite, and can reach a result.
+
+    Many stand harmlessly: infinity where a maximum starts, or where a softmax is masked; the NaN
+    of a median is gone once it is known that nothing is NaN.
+    """
+    notes: list[Note] = []
+    for op in draft.ops("constant"):
+        kind = dtype_of(op.results[0])
+        if kind.kind != "b":
+            numbers = _numbers(op, kind)
+            check = _check_floats if kind.kind == "f" else _check_integers
+            notes += [note] if (note := check(draft.target, op.results[0], numbers)) else []
+    return notes
+
+
+def _numbers(op: ir.Operation, kind: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    data = ir.DenseElementsAttr(op.attributes["value"])
+    found = data.get_splat_value().value if data.is_splat else data
+    return np.atleast_1d(np.asarray(found, kind))
+
+
+def _check_floats(target: Target, value: ir.Value, numbers: np.ndarray[Any, Any]) -> Note | None:
+    sizes = np.abs(numbers)
+    if np.isnan(sizes).any():
+        return _note(_of_nan(value), "the constant NaN", "there is none on SPU, and it becomes 0")
+    if np.isinf(sizes).any():
+        why = f"SPU has none: it becomes {target.limit:.1e}"
+        return _note(_of_large(value), "the constant infinity", why)
+    if (sizes >= target.limit).any():
+        number = numbers[sizes >= target.limit][0]
+        why = f"{_how(target)} hold numbers below {target.limit:.1e}; scale the data down"
+        return _note(_of_large(value), f"the constant {number:g}", why, fatal=True)
+    small = (sizes > 0) & (sizes < target.step)
+    if small.any():
+        why = (
+            f"the smallest step of {_how(target)} is {target.step:.1e}, so it vanishes; scale the "
+            "data, or take more fxp_fraction_bits"
+        )
+        return _note(_of_small(target, value, numbers), f"the constant {numbers[small][0]:g}", why)
+    return None
+
+
+def _check_integers(target: Target, value: ir.Value, numbers: np.ndarray[Any, Any]) -> Note | None:
+    large = [int(number) for number in (numbers.min(), numbers.max())]
+    large = [number for number in large if not -target.integers <= number < target.integers]
+    if not large:
+        return None
+    why = f"{target.field} compares integers below {target.integers:.1e}; take a larger field"
+    uses = (use for use in _uses(value) if _name(use[0]) in {*_ORDERS, *_REDUCTIONS, "divide"})
+    return _note(uses, f"the constant {large[0]}", why, fatal=True)
+
+
+def _how(target: Target) -> str:
+    return f"{target.field} with {target.fxp} fraction bits"
+
+
+def _note(uses: Iterator[_Use], what: str, why: str, *, fatal: bool = False) -> Note | None:
+    for op, _, chosen in uses:
+        name = "the result" if _name(op) == "func.return" else _name(op)
+        return Note(_place(op), f"{what} reaches {name}: {why}", fatal and not chosen)
+    return None
+
+
+def _of_nan(value: ir.Value) -> Iterator[_Use]:
+    return (use for use in _uses(value) if _name(use[0]) not in ("compare", "is_finite"))
+
+
+def _of_large(value: ir.Value) -> Iterator[_Use]:
+    """Yield the uses that compute with it; that it is larger than all others may be its sense."""
+    for op, i, chosen in _uses(value):
+        name = _name(op)
+        if name in ("add", "subtract", "negate"):
+            rest = _of_large(op.results[0])
+            yield from ((op, i, chosen or late) for _, _, late in rest)
+        elif not (name in _ORDERS | _SATURATES or (name in _REDUCTIONS and _orders(op))):
+            yield op, i, chosen
+
+
+def _of_small(target: Target, value: ir.Value, numbers: np.ndarray[Any, Any]) -> Iterator[_Use]:
+    """Yield the uses but for comparisons, and divisions, which multiply by the reciprocal."""
+    inverts = numbers.min() == numbers.max() and abs(1 / numbers.flat[0]) < target.factors
+    for op, i, chosen in _uses(value):
+        if _name(op) != "compare" and not (_name(op) == "divide" and i == 1 and inverts):
+            yield op, i, chosen
+
+
+def _uses(value: ir.Value, chosen: bool = False) -> Iterator[_Use]:
+    """Yield who uses a value, through what only moves and chooses elements."""
+    for use in value.uses:
+        op, i = use.owner.operation, use.operand_number
+        if _name(op) in _MOVES:
+            yield from _uses(op.results[0], chosen)
+        elif _name(op) == "select" and i > 0:
+            yield from _uses(op.results[0], True)
+        else:
+            yield op, i, chosen
+
+
+def _orders(op: ir.Operation) -> bool:
+    """Tell whether a reduction chooses among its operands."""
+    names = {_name(inner.operation) for region in op.regions for inner in region.blocks[0]}
+    return bool(names & {"maximum", "minimum", "compare"})
+
+
+def _name(op: ir.Operation) -> str:
+    return op.name.removeprefix("stablehlo.")
+
+
+def _place(op: ir.Operation) -> int:
+    return ir.IntegerAttr(op.attributes[_PLACE]).value if _PLACE in op.attributes else 0

@@ -1,0 +1,97 @@
+"""A module while it is lowered: its ops, and the public operands that passes add. Imports JAX."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from typing import Any
+
+import numpy as np
+from jaxlib.mlir import ir
+from mplang_stablehlo.module import walk
+
+from mplang_spu.lowering.target import Target
+from mplang_spu.lowering.term import Term, before
+
+__all__ = ["Draft"]
+
+MAX_REWRITTEN = 20_000
+"""Ops that are written anew; each becomes some dozens."""
+
+_PER_PAIR = {
+    f"stablehlo.{name}"
+    for name in ("reduce", "reduce_window", "scatter", "select_and_scatter", "sort")
+}
+"""Ops whose regions libspu evaluates for pairs of elements; nothing from outside may stand there."""
+
+
+class Draft:
+    """A module of one function, ``main``, and what it is lowered for.
+
+    Args:
+        module: parsed, checked, and inlined.
+        target: protocol, field and fixed point.
+
+    Attributes:
+        operands: the public operands that ``main`` takes beyond its own: libspu's compiler folds
+            and reassociates constants, which is right for reals only, but no operands.
+    """
+
+    def __init__(self, module: ir.Module, target: Target) -> None:
+        self.module, self.target = module, target
+        self.main: ir.Operation = next(iter(module.body.operations)).operation
+        self.operands: list[np.ndarray[Any, Any]] = []
+        self._lifted: dict[tuple[float, str], Term] = {}
+        self._rewritten = 0
+
+    def ops(self, *names: str) -> list[ir.Operation]:
+        """Return the ops of these names, without those that stand in reducers and comparators."""
+        wanted = {f"stablehlo.{name}" for name in names}
+        return [op for op in self._flat() if op.name in wanted]
+
+    def _flat(self) -> Iterator[ir.Operation]:
+        inside: set[ir.Operation] = set()
+        for op in walk(self.main):
+            if op.parent in inside:
+                if op.regions:
+                    inside.add(op)
+                continue
+            if op.name in _PER_PAIR:
+                inside.add(op)
+            yield op
+
+    def before(self, op: ir.Operation) -> AbstractContextManager[None]:
+        """Write ops before another that they replace.
+
+        Raises:
+            ValueError: that many ops are replaced that the module would grow out of bounds.
+        """
+        self._rewritten += 1
+        if self._rewritten > MAX_REWRITTEN:
+            raise ValueError(f"over {MAX_REWRITTEN} of its ops have to be written anew")
+        return before(op)
+
+    def public(self, number: float, element: ir.Type) -> Term:
+        """Return a number as a public operand, a scalar."""
+        key = float(number), str(element)
+        if key not in self._lifted:
+            kind = ir.RankedTensorType.get([], element)
+            with self.main.location:
+                value = self.main.regions[0].blocks[0].add_argument(kind, self.main.location)
+            self._lifted[key] = Term(value)
+            self.operands.append(np.array(number, _dtype(element)))
+        return self._lifted[key]
+
+    def finish(self) -> None:
+        """Write the types of ``main`` anew."""
+        block = self.main.regions[0].blocks[0]
+        takes = [argument.type for argument in block.arguments]
+        gives = [value.type for value in block.operations[len(block.operations) - 1].operands]
+        with self.module.context:
+            kind = ir.TypeAttr.get(ir.FunctionType.get(takes, gives))
+        self.main.attributes["function_type"] = kind
+
+
+def _dtype(element: ir.Type) -> np.dtype[Any]:
+    letter = "f" if isinstance(element, ir.FloatType) else "i"
+    return np.dtype(f"{letter}{element.width // 8}")

@@ -1,0 +1,176 @@
+"""Passes over functions of floats: right over a wide range, and near zero. Imports JAX.
+
+Formulas: Abramowitz and Stegun, Handbook of Mathematical Functions (1964), chapters 4 and 7.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo as hlo
+from mplang_stablehlo.custom_calls import target_of
+
+from mplang_spu.lowering.draft import Draft
+from mplang_spu.lowering.term import Term, replace, where
+
+__all__ = ["write_functions", "write_roots"]
+
+
+def write_functions(draft: Draft) -> None:
+    """Write functions that libspu approximates coarsely, or lacks, by those that it has.
+
+    Its ``tanh`` is 4e-3 off, ``erf`` 5e-4, both in all fields; ``exp`` ends at 2^32 where the
+    field does not; near zero ``expm1`` keeps nothing of small numbers.
+    """
+    for op in draft.ops(*_FUNCTIONS, "custom_call"):
+        target = target_of(op)
+        write = _CALLS.get(target) if target else _FUNCTIONS[op.name.removeprefix("stablehlo.")]
+        if write is not None:
+            with draft.before(op):
+                replace(op, write(draft, Term(op.operands[0])))
+
+
+def write_roots(draft: Draft) -> None:
+    """Extend ``sqrt``, ``rsqrt`` and ``log`` to large numbers: scale these by a power of two.
+
+    libspu's are 0, or stay where they are, from about ``2^f`` on, f being the fraction bits.
+    """
+    power = (draft.target.fxp - 2) // 2 * 2
+    half = 2.0 ** (power // 2)
+    for op in draft.ops("sqrt", "rsqrt", "log"):
+        with draft.before(op):
+            x = Term(op.operands[0])
+            element = x.kind.element_type
+            large = x > 2.0**power
+            y = where(large, x * draft.public(2.0**-power, element), x)
+            if op.name == "stablehlo.log":
+                found = Term(hlo.log(y.value))
+                replace(op, found + where(large, power * math.log(2), x.like(0)))
+            elif op.name == "stablehlo.sqrt":
+                found = Term(hlo.sqrt(y.value))
+                replace(op, where(large, found * half, found))
+            else:
+                found = Term(hlo.rsqrt(y.value))
+                replace(op, where(large, found * draft.public(1 / half, element), found))
+
+
+def _exp(x: Term) -> Term:
+    return Term(hlo.exponential(x.value))
+
+
+def _log(x: Term) -> Term:
+    return Term(hlo.log(x.value))
+
+
+def _sqrt(x: Term) -> Term:
+    return Term(hlo.sqrt(x.value))
+
+
+def _sign(x: Term) -> Term:
+    return Term(hlo.sign(x.value))
+
+
+def _exponential(draft: Draft, x: Term) -> Term:
+    """``exp(x/2)²``: libspu's ends at 2^32, where the larger fields hold more."""
+    if draft.target.factors <= 2.0**32:
+        return _exp(x)
+    half = _exp(x * draft.public(0.5, x.kind.element_type))
+    return half * half
+
+
+def _expm1(draft: Draft, x: Term) -> Term:
+    """Near zero the first terms of the series."""
+    series = _polynomial(x, [1 / math.factorial(i) for i in range(1, 8)]) * x
+    return where(x.magnitude() < 0.25, series, _exponential(draft, x) - 1)
+
+
+def _log1p(draft: Draft, x: Term) -> Term:
+    return _log(x + 1)
+
+
+def _tanh(draft: Draft, x: Term) -> Term:
+    """``(1-e)/(1+e)`` with ``e = exp(-2|x|)``, which overflows nowhere."""
+    e = _exp(x.magnitude() * -2.0)
+    return _odd(x, (1 - e) / (1 + e))
+
+
+def _erf(draft: Draft, x: Term) -> Term:
+    """Formula 7.1.26, off by at most 1.5e-7."""
+    factors = [0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.061405429]
+    size = x.magnitude().clamp(0, 5)
+    t = 1 / (1 + size * 0.3275911)
+    return _odd(x, 1 - _polynomial(t, factors) * t * _exp(-(size * size)))
+
+
+def _tan(draft: Draft, x: Term) -> Term:
+    return Term(hlo.sine(x.value)) / Term(hlo.cosine(x.value))
+
+
+def _sinh(draft: Draft, x: Term) -> Term:
+    """``(u + u/(u+1))/2`` with ``u = expm1(x)``."""
+    u = _expm1(draft, x.magnitude())
+    return _odd(x, (u + u / (u + 1)) * 0.5)
+
+
+def _cosh(draft: Draft, x: Term) -> Term:
+    e = _exponential(draft, x.magnitude())
+    return (e + 1 / e) * 0.5
+
+
+def _asinh(draft: Draft, x: Term) -> Term:
+    size = x.magnitude()
+    return _odd(x, _log(size + _sqrt(size * size + 1)))
+
+
+def _acosh(draft: Draft, x: Term) -> Term:
+    return _log(x + _sqrt(x * x - 1))
+
+
+def _atanh(draft: Draft, x: Term) -> Term:
+    return _log((1 + x) / (1 - x)) * 0.5
+
+
+def _asin(draft: Draft, x: Term) -> Term:
+    return Term(hlo.atan2(x.value, _sqrt(1 - x * x).value))
+
+
+def _acos(draft: Draft, x: Term) -> Term:
+    return Term(hlo.atan2(_sqrt(1 - x * x).value, x.value))
+
+
+def _odd(x: Term, positive: Term) -> Term:
+    """Return what is known for the size of ``x``, with the sign of ``x``."""
+    return _sign(x) * positive
+
+
+def _polynomial(x: Term, factors: Sequence[float]) -> Term:
+    """Return ``f0 + f1 x + f2 x² + …`` by Horner's rule."""
+    made = x * factors[-1] + factors[-2]
+    for factor in reversed(factors[:-2]):
+        made = made * x + factor
+    return made
+
+
+Writer = Callable[[Draft, Term], Term]
+
+_FUNCTIONS: Mapping[str, Writer] = {
+    "exponential": _exponential,
+    "exponential_minus_one": _expm1,
+    "log_plus_one": _log1p,
+    "tan": _tan,
+    "tanh": _tanh,
+}
+
+_CALLS: Mapping[str, Writer] = {
+    "mhlo.acos": _acos,
+    "mhlo.acosh": _acosh,
+    "mhlo.asin": _asin,
+    "mhlo.asinh": _asinh,
+    "mhlo.atanh": _atanh,
+    "mhlo.cosh": _cosh,
+    "mhlo.erf": _erf,
+    "mhlo.sinh": _sinh,
+    "mhlo.tan": _tan,
+}

@@ -1,0 +1,190 @@
+"""Passes over what makes integers: rounding, conversion, and division with a remainder.
+
+Numbers of the fixed point are off by some steps: 6.0 may be 5.999, and 924/7 just below 132. What
+lies that little below an integer counts as it. Imports JAX.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo as hlo
+
+from mplang_spu.lowering.draft import Draft
+from mplang_spu.lowering.splats import splat_of
+from mplang_spu.lowering.term import Term, is_float, replace, where
+
+__all__ = ["divide_integers", "round_floats"]
+
+STEPS = 4
+"""How many steps below an integer a number still counts as it."""
+
+
+def round_floats(draft: Draft) -> None:
+    """Write ``floor``, ``ceil``, ``remainder`` and conversion to integers, right at integers.
+
+    A quotient is held against what was divided: its floor is corrected by the remainder. From 32
+    fraction bits on, libspu converts negative numbers to the integer below, not towards zero.
+    """
+    for op in draft.ops("remainder", "floor", "ceil", "convert"):
+        operand = op.operands[0]
+        if not is_float(operand) or splat_of(operand) is not None:
+            continue
+        write = _WRITERS[op.name.removeprefix("stablehlo.")]
+        if op.name == "stablehlo.convert" and not _to_integer(op):
+            continue
+        with draft.before(op):
+            replace(op, write(draft, op))
+
+
+def _to_integer(op: ir.Operation) -> bool:
+    element = ir.RankedTensorType(op.results[0].type).element_type
+    return not isinstance(element, ir.FloatType) and element.width > 1
+
+
+def _floor(draft: Draft, op: ir.Operation) -> Term:
+    quotient = _divided(op.operands[0])
+    if quotient is not None:
+        return _floor_of(draft, *quotient)[0]
+    x = Term(op.operands[0])
+    return Term(hlo.floor((x + _band(draft, x)).value))
+
+
+def _ceil(draft: Draft, op: ir.Operation) -> Term:
+    quotient = _divided(op.operands[0])
+    if quotient is not None:
+        return -_floor_of(draft, -quotient[0], quotient[1])[0]
+    x = Term(op.operands[0])
+    return Term(hlo.ceil((x - _band(draft, x)).value))
+
+
+def _remainder(draft: Draft, op: ir.Operation) -> Term:
+    x, y = map(Term, op.operands)
+    negative = x < 0.0
+    found = _floor_of(draft, where(negative, -x, x), y.magnitude())[1]
+    return where(negative, -found, found)
+
+
+def _convert(draft: Draft, op: ir.Operation) -> Term:
+    """Round towards zero: the floor of the size, with the sign."""
+    element = ir.RankedTensorType(op.results[0].type).element_type
+    x = Term(op.operands[0])
+    quotient = _divided(op.operands[0])
+    if quotient is not None:
+        dividend, divisor = quotient
+        negative = (dividend < 0.0) ^ (divisor < 0.0)
+        size = _floor_of(draft, dividend.magnitude(), divisor.magnitude())[0].to(element)
+    else:
+        negative = x < 0.0
+        size = (where(negative, -x, x) + _band(draft, x)).to(element)
+    return where(negative, -size, size)
+
+
+_WRITERS: dict[str, Callable[[Draft, ir.Operation], Term]] = {
+    "floor": _floor,
+    "ceil": _ceil,
+    "remainder": _remainder,
+    "convert": _convert,
+}
+
+
+def _band(draft: Draft, x: Term) -> Term:
+    return draft.public(STEPS * draft.target.step, x.kind.element_type)
+
+
+def _divided(value: ir.Value) -> tuple[Term, Term] | None:
+    """Return what was divided by what, where a value is a quotient."""
+    op = value.owner
+    if not isinstance(op, ir.Operation) or op.name != "stablehlo.divide":
+        return None
+    if splat_of(op.operands[0]) is not None:
+        return None
+    return Term(op.operands[0]), Term(op.operands[1])
+
+
+def _floor_of(draft: Draft, x: Term, y: Term) -> tuple[Term, Term]:
+    """Return the floor of ``x / y``, and the remainder, which has the sign of ``y``.
+
+    An integer times a float is exact in the ring, so the remainder is.
+    """
+    band = _band(draft, x)
+    quotient = Term(hlo.floor((x / y + band).value))
+    whole = quotient.to(_wide(draft)).to(x.kind.element_type)
+    rest = x - whole * y
+    upward = where(y < 0.0, -rest, rest)
+    size = y.magnitude()
+    low, high = upward < -band, upward > size - band
+    change = where(high, 1.0, where(low, -1.0, x.like(0.0)))
+    rest = rest - where(high, y, where(low, -y, x.like(0.0)))
+    return quotient + change, rest
+
+
+def _wide(draft: Draft) -> ir.Type:
+    """Return the largest integer of the field."""
+    return ir.IntegerType.get_signless(min(64, draft.target.bits))
+
+
+def divide_integers(draft: Draft) -> None:
+    """Divide integers, with a remainder, by floats that are corrected.
+
+    libspu divides integers as floats, and their quotient is off by its relative error: 10^9 // 10
+    is 99,336,133 in FM64.
+    """
+    known: dict[tuple[ir.Value, ir.Value], tuple[Term, Term]] = {}
+    for op in draft.ops("divide", "remainder"):
+        if is_float(op.results[0]) or splat_of(op.operands[0]) is not None:
+            continue
+        pair = op.operands[0], op.operands[1]
+        with draft.before(op):
+            if pair not in known or op.parent != draft.main:
+                known[pair] = _divide(draft, *map(Term, pair))
+            replace(op, known[pair][0 if op.name == "stablehlo.divide" else 1])
+
+
+def _divide(draft: Draft, x: Term, y: Term) -> tuple[Term, Term]:
+    """Return quotient and remainder, towards zero, as integers.
+
+    Signed ones of a width that holds both: a compiler knows that an unsigned one is not below 0.
+    """
+    element = x.kind.element_type
+    a, b = (term.to(_wide(draft)) for term in (x, y))
+    negative = [] if element.is_unsigned else [term < 0 for term in (a, b)]
+    if negative:
+        a, b = a.magnitude(), b.magnitude()
+    quotient, rest = _quotient(draft, a, b, element.width)
+    low, high = rest < 0, rest >= b
+    quotient = quotient + where(high, 1, where(low, -1, a.like(0)))
+    rest = rest - where(high, b, where(low, -b, a.like(0)))
+    if negative:
+        quotient = where(negative[0] ^ negative[1], -quotient, quotient)
+        rest = where(negative[0], -rest, rest)
+    return quotient.to(element), rest.to(element)
+
+
+def _quotient(draft: Draft, a: Term, b: Term, width: int) -> tuple[Term, Term]:
+    """Return a quotient that is off by at most one, and what remains of ``a``.
+
+    Each turn divides what is left as floats: in units of a power of two, where the quotient of
+    floats would not fit otherwise.
+    """
+    single = ir.F32Type.get()
+    total, rest = a.like(0), a
+    for unit in _units(draft, width):
+        scaled = rest.to(single) * draft.public(2.0**-unit, single) if unit else rest.to(single)
+        found = (scaled / b.to(single)).to(a.kind.element_type) * (1 << unit)
+        total, rest = total + found, rest - found * b
+    return total, rest
+
+
+def _units(draft: Draft, width: int) -> list[int]:
+    """Return the units of the turns, as powers of two, for quotients of so many bits."""
+    target = draft.target
+    room, exact = int(math.log2(target.factors)) - 1, target.fxp - 2
+    left, units = min(width - 1, int(math.log2(target.limit))), list[int]()
+    while left > 0:
+        unit = max(0, left - room)
+        units.append(unit)
+        left = max(left - exact, unit + 1 if unit else 0)
+    return units

@@ -1,0 +1,142 @@
+"""Constants that are the same in all elements: what follows from them alone. Imports JAX."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+from jaxlib.mlir import ir
+from mplang_stablehlo.module import walk
+
+from mplang_spu.lowering.draft import Draft
+from mplang_spu.lowering.term import before, is_float, splat
+
+__all__ = ["drop_unused", "dtype_of", "fold_splats", "splat_of"]
+
+Splat: TypeAlias = Any
+"""A NumPy scalar."""
+
+_COMPARE = {"EQ": operator.eq, "NE": operator.ne, "LT": operator.lt, "LE": operator.le,
+            "GT": operator.gt, "GE": operator.ge}  # fmt: skip
+
+_ELEMENTWISE: Mapping[str, Callable[..., Any]] = {
+    "abs": np.abs, "add": np.add, "and": np.bitwise_and, "ceil": np.ceil, "exponential": np.exp,
+    "floor": np.floor, "is_finite": np.isfinite, "log": np.log, "maximum": np.maximum,
+    "minimum": np.minimum, "multiply": np.multiply, "negate": np.negative,
+    "not": np.invert, "or": np.bitwise_or, "power": np.power, "sign": np.sign,
+    "sqrt": np.sqrt, "subtract": np.subtract,
+}  # fmt: skip
+
+_MOVES = {"broadcast_in_dim", "reshape", "reverse", "slice", "transpose"}
+
+_DTYPES = {"i1": "bool", **{f"ui{n}": f"uint{n}" for n in (8, 16, 32, 64)}}
+_DTYPES |= {f"i{n}": f"int{n}" for n in (8, 16, 32, 64)}
+_DTYPES |= {f"f{n}": f"float{n}" for n in (16, 32, 64)}
+
+
+def splat_of(value: ir.Value) -> Splat | None:
+    """Return the number that a constant has in all elements; ``None`` for all else."""
+    op = value.owner
+    if not isinstance(op, ir.Operation) or op.name != "stablehlo.constant":
+        return None
+    data = op.attributes["value"]
+    if not isinstance(data, ir.DenseElementsAttr) or not data.is_splat:
+        return None
+    return dtype_of(value).type(data.get_splat_value().value)
+
+
+def dtype_of(value: ir.Value) -> np.dtype[Any]:
+    """Return NumPy's type for the elements of a tensor."""
+    return np.dtype(_DTYPES[str(ir.RankedTensorType(value.type).element_type)])
+
+
+def fold_splats(draft: Draft) -> None:
+    """Compute what depends on constants only, and decide what asks for NaN and infinity.
+
+    There is no NaN and no infinity on SPU: ``x != x`` is false, and so the NaN that ``median``
+    keeps for it stands in no result. Divisors such as the ``n - ddof`` of a variance become
+    constants.
+    """
+    for op in list(walk(draft.main)):
+        if op.name == "stablehlo.constant" or not op.name.startswith("stablehlo."):
+            continue
+        if len(op.results) != 1:
+            continue
+        with np.errstate(all="ignore"):
+            found = _chosen(op) or _known(op)
+        if found is None:
+            continue
+        if not isinstance(found, ir.Value):
+            with before(op):
+                found = splat(op.results[0].type, found).value
+        op.results[0].replace_all_uses_with(found)
+
+
+def drop_unused(draft: Draft) -> None:
+    """Erase what no result depends on."""
+    blocks = [draft.main.regions[0].blocks[0]]
+    while blocks:
+        for op in reversed([op.operation for op in blocks.pop().operations]):
+            if op.results and not any(True for value in op.results for _ in value.uses):
+                op.erase()
+                continue
+            blocks += [block for region in op.regions for block in region.blocks]
+
+
+def _chosen(op: ir.Operation) -> ir.Value | None:
+    """Return the operand that a select gives, where its condition is known."""
+    if op.name != "stablehlo.select":
+        return None
+    condition = splat_of(op.operands[0])
+    return None if condition is None else op.operands[1 if condition else 2]
+
+
+def _known(op: ir.Operation) -> Splat | None:
+    name = op.name.removeprefix("stablehlo.")
+    if name == "compare":
+        return _compared(op)
+    if name == "is_finite":
+        return np.True_
+    splats = [splat_of(value) for value in op.operands]
+    if not splats or any(each is None for each in splats):
+        return None
+    if name in _MOVES:
+        return splats[0]
+    if name == "reduce":
+        return _reduced(op, *splats)
+    if name == "convert":
+        return _converted(splats[0], op.results[0])
+    if name == "divide" and (is_float(op.results[0]) or splats[1] != 0):
+        return splats[0] / splats[1] if is_float(op.results[0]) else None
+    return _ELEMENTWISE[name](*splats) if name in _ELEMENTWISE else None
+
+
+def _compared(op: ir.Operation) -> Splat | None:
+    direction = op.attributes["comparison_direction"]
+    how = str(direction).split()[-1].rstrip(">")
+    first, second = op.operands
+    if first == second:
+        return np.bool_(how in ("EQ", "LE", "GE"))
+    known = [splat_of(first), splat_of(second)]
+    if known[0] is not None and known[1] is not None:
+        return np.bool_(_COMPARE[how](*known))
+    infinite = any(each is not None and is_float(first) and np.isinf(each) for each in known)
+    return np.bool_(how == "NE") if infinite and how in ("EQ", "NE") else None
+
+
+def _converted(number: Splat, result: ir.Value) -> Splat | None:
+    kind = dtype_of(result)
+    if kind.kind != "f" and not np.isfinite(number):
+        return None
+    return number.astype(kind)
+
+
+def _reduced(op: ir.Operation, number: Splat, start: Splat) -> Splat | None:
+    """Return the result of a reduction by an op that gives ``x`` for ``x`` and ``x``."""
+    body = [inner.operation for inner in op.regions[0].blocks[0].operations]
+    name = body[0].name.removeprefix("stablehlo.")
+    if len(body) != 2 or name not in ("and", "or", "maximum", "minimum"):
+        return None
+    return _ELEMENTWISE[name](number, start)

@@ -1,0 +1,169 @@
+"""Passes over sums, scans and where reductions start. Imports JAX."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo as hlo
+
+from mplang_spu.lowering.draft import Draft
+from mplang_spu.lowering.splats import splat_of
+from mplang_spu.lowering.term import Term, replace, splat
+
+__all__ = ["clamp_starts", "scan_in_steps", "sum_by_products"]
+
+_REDUCTIONS = ("reduce", "reduce_window", "select_and_scatter")
+
+
+def clamp_starts(draft: Draft) -> None:
+    """Let maxima and minima of integers start at numbers that the ring can compare.
+
+    XLA starts a maximum of int64 at -2^63. The ring compares by the sign of a difference, so that
+    all are larger in 64 bits.
+    """
+    limit = draft.target.integers
+    for op in draft.ops(*_REDUCTIONS):
+        if not _body(op) & {"compare", "maximum", "minimum"}:
+            continue
+        for i, operand in enumerate(op.operands):
+            number = splat_of(operand)
+            if number is None or number.dtype.kind not in "iu" or -limit <= int(number) < limit:
+                continue
+            with draft.before(op):
+                op.operands[i] = splat(operand.type, np.sign(int(number)) * (limit - 1)).value
+
+
+def sum_by_products(draft: Draft) -> None:
+    """Sum by a product with ones on ABY3 and SEMI2K, by halves on CHEETAH.
+
+    libspu adds slices, one after the other. The product with a public integer is local and is
+    not truncated, so sums are as exact and as large as before. The ones are padded from one
+    operand: libspu's compiler would make a float of a constant, and truncate.
+    """
+    for op in draft.ops("reduce"):
+        if len(op.operands) != 2 or _sole(op) != "add" or splat_of(op.operands[1]) != 0:
+            continue
+        x, axes = Term(op.operands[0]), list(ir.DenseI64ArrayAttr(op.attributes["dimensions"]))
+        if math.prod(x.shape) == 0 or x.kind.element_type.width == 1:
+            continue
+        with draft.before(op):
+            if draft.target.protocol != "CHEETAH":
+                replace(op, _product(draft, x, axes))
+            elif axes == [0] and len(x.shape) > 1:
+                replace(op, _halves(x))
+
+
+def _product(draft: Draft, x: Term, axes: Sequence[int]) -> Term:
+    kept = [axis for axis in range(len(x.shape)) if axis not in axes]
+    first = kept == list(range(len(axes), len(x.shape)))
+    order = [*axes, *kept] if first else [*kept, *axes]
+    count, rest = (math.prod(x.shape[axis] for axis in group) for group in (axes, kept))
+    result = [x.shape[axis] for axis in kept]
+    if order != sorted(order):
+        x = Term(hlo.transpose(x.value, order))
+    shape = [count, rest] if first else [rest, count]
+    ones = _ones(draft, count, x.kind.element_type).reshape([1, count] if first else [count, 1])
+    flat = x.reshape(shape)
+    return (_dot(ones, flat) if first else _dot(flat, ones)).reshape(result)
+
+
+def _ones(draft: Draft, count: int, element: ir.Type) -> Term:
+    one = draft.public(1, ir.IntegerType.get_signless(32))
+    padded = hlo.pad(one.reshape([1]).value, one.value, [count - 1], [0], [0])
+    return Term(padded).to(element)
+
+
+def _dot(x: Term, y: Term) -> Term:
+    kind = ir.RankedTensorType.get([x.shape[0], y.shape[1]], x.kind.element_type)
+    dims = hlo.DotDimensionNumbers.get([], [], [1], [0])
+    return Term(hlo.dot_general(kind, x.value, y.value, dims))
+
+
+def _halves(x: Term) -> Term:
+    """Add the first half to the second one until one row is left."""
+    while (size := x.shape[0]) > 1:
+        half = size // 2
+        both = x.part(0, 0, half) + x.part(0, half, 2 * half)
+        x = both if size % 2 == 0 else _join([both, x.part(0, 2 * half, size)], 0)
+    return x.reshape(x.shape[1:])
+
+
+def scan_in_steps(draft: Draft) -> None:
+    """Scan by steps of 1, 2, 4, …: ``cumsum``, ``cumprod``, ``cummax``, ``cummin``.
+
+    JAX writes a window as long as the axis, and libspu makes all windows: the memory is the
+    square of the length.
+    """
+    for op in draft.ops("reduce_window"):
+        found = _scanned(op)
+        if found is not None:
+            with draft.before(op):
+                replace(op, _scan(Term(op.operands[0]), *found, _sole(op)))
+
+
+def _scanned(op: ir.Operation) -> tuple[int, bool] | None:
+    """Return the axis of a scan, and whether it goes backwards; ``None`` if it is none."""
+    if len(op.operands) != 2 or _sole(op) not in _STARTS or not _is_start(op):
+        return None
+    shape = Term(op.operands[0]).shape
+    window = list(ir.DenseI64ArrayAttr(op.attributes["window_dimensions"]))
+    axes = [axis for axis, size in enumerate(window) if size != 1]
+    if len(axes) != 1 or window[axes[0]] != shape[axes[0]] or "padding" not in op.attributes:
+        return None
+    for name in ("window_strides", "base_dilations", "window_dilations"):
+        if name in op.attributes and set(ir.DenseI64ArrayAttr(op.attributes[name])) != {1}:
+            return None
+    padding = np.array(ir.DenseIntElementsAttr(op.attributes["padding"])).reshape(-1, 2).tolist()
+    axis = axes[0]
+    before_and_after = padding.pop(axis)
+    if any(any(pair) for pair in padding):
+        return None
+    size = shape[axis]
+    backwards = {(size - 1, 0): False, (0, size - 1): True}.get(tuple(before_and_after))
+    return None if backwards is None else (axis, backwards)
+
+
+_STARTS = {"add": 0, "multiply": 1, "maximum": -math.inf, "minimum": math.inf}
+
+
+def _is_start(op: ir.Operation) -> bool:
+    """Tell whether a scan starts with what changes nothing."""
+    number, wanted = splat_of(op.operands[1]), _STARTS[_sole(op)]
+    if number is None or not math.isinf(wanted) or number.dtype.kind == "f":
+        return number is not None and number == wanted
+    limits = np.iinfo(number.dtype)
+    return bool(number == (limits.min if wanted < 0 else limits.max))
+
+
+def _scan(x: Term, axis: int, backwards: bool, name: str) -> Term:
+    size, step = x.shape[axis], 1
+    while step < size:
+        front, back = x.part(axis, 0, size - step), x.part(axis, step, size)
+        joined = Term(getattr(hlo, name)(front.value, back.value))
+        ends = x.part(axis, size - step, size) if backwards else x.part(axis, 0, step)
+        x = _join([joined, ends] if backwards else [ends, joined], axis)
+        step *= 2
+    return x
+
+
+def _join(parts: Sequence[Term], axis: int) -> Term:
+    return Term(hlo.concatenate([part.value for part in parts], axis))
+
+
+def _body(op: ir.Operation) -> set[str]:
+    return {inner.operation.name.removeprefix("stablehlo.")
+            for region in op.regions for inner in region.blocks[0].operations}  # fmt: skip
+
+
+def _sole(op: ir.Operation) -> str:
+    """Return the only op of a reducer, by which it joins its two operands; else nothing."""
+    block = op.regions[0].blocks[0]
+    inner = block.operations[0].operation
+    if len(block.operations) != 2 or sorted(map(hash, inner.operands)) != sorted(
+        map(hash, block.arguments)
+    ):
+        return ""
+    return inner.name.removeprefix("stablehlo.")

@@ -1,0 +1,151 @@
+"""Writing ops as formulas: a value with the operators of Python. Imports JAX."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo as hlo
+
+__all__ = ["Number", "Term", "before", "is_float", "replace", "splat", "where"]
+
+Number: TypeAlias = "Term | float | int | bool"
+
+
+@contextlib.contextmanager
+def before(op: ir.Operation) -> Iterator[None]:
+    """Write ops before another, at its source line."""
+    with op.location, ir.InsertionPoint(op):
+        yield
+
+
+def replace(op: ir.Operation, *values: Term) -> None:
+    """Put values in the place of an op's results, and drop the op."""
+    for result, value in zip(op.results, values, strict=True):
+        result.replace_all_uses_with(value.value)
+    op.erase()
+
+
+def is_float(value: ir.Value) -> bool:
+    """Tell whether a value is a tensor of floats."""
+    return isinstance(ir.RankedTensorType(value.type).element_type, ir.FloatType)
+
+
+def splat(kind: ir.Type, number: float | int | bool) -> Term:
+    """Write a constant, the same in all elements."""
+    element = ir.RankedTensorType(kind).element_type
+    if isinstance(element, ir.FloatType):
+        attr: Any = ir.FloatAttr.get(element, float(number))
+    else:
+        width = element.width
+        number = int(number) % (1 << width)
+        if not element.is_unsigned and width > 1 and number >= 1 << (width - 1):
+            number -= 1 << width
+        attr = ir.IntegerAttr.get(element, number)
+    return Term(hlo.constant(ir.DenseElementsAttr.get_splat(kind, attr)))
+
+
+class Term:
+    """A value; its operators write ops of StableHLO, element by element.
+
+    Args:
+        value: a tensor, or a scalar to be spread over the shape of another.
+    """
+
+    def __init__(self, value: ir.Value) -> None:
+        self.value = value
+        self.kind = ir.RankedTensorType(value.type)
+
+    @property
+    def shape(self) -> list[int]:
+        """The dimensions."""
+        return list(self.kind.shape)
+
+    def like(self, number: Number) -> Term:
+        """Return a number, or a scalar, in the shape of this term."""
+        if not isinstance(number, Term):
+            return splat(self.kind, number)
+        return number if number.shape == self.shape else number.spread(self.shape)
+
+    def spread(self, shape: Sequence[int], dims: Sequence[int] = ()) -> Term:
+        """Broadcast to a shape; the dimensions of this term become those that are named."""
+        kind = ir.RankedTensorType.get(list(shape), self.kind.element_type)
+        return Term(hlo.broadcast_in_dim(kind, self.value, list(dims)))
+
+    def reshape(self, shape: Sequence[int]) -> Term:
+        """Return the same elements in another shape."""
+        if list(shape) == self.shape:
+            return self
+        kind = ir.RankedTensorType.get(list(shape), self.kind.element_type)
+        return Term(hlo.reshape(kind, self.value))
+
+    def to(self, element: ir.Type) -> Term:
+        """Convert the elements."""
+        kind = ir.RankedTensorType.get(self.shape, element)
+        return Term(hlo.convert(kind, self.value))
+
+    def part(self, axis: int, start: int, stop: int) -> Term:
+        """Return a slice along one axis."""
+        starts, stops = [0] * len(self.shape), list(self.shape)
+        starts[axis], stops[axis] = start, stop
+        return Term(hlo.slice(self.value, starts, stops, [1] * len(self.shape)))
+
+    def __add__(self, other: Number) -> Term:
+        return Term(hlo.add(self.value, self.like(other).value))
+
+    def __sub__(self, other: Number) -> Term:
+        return Term(hlo.subtract(self.value, self.like(other).value))
+
+    def __rsub__(self, other: Number) -> Term:
+        return self.like(other) - self
+
+    def __mul__(self, other: Number) -> Term:
+        return Term(hlo.multiply(self.value, self.like(other).value))
+
+    def __truediv__(self, other: Number) -> Term:
+        return Term(hlo.divide(self.value, self.like(other).value))
+
+    def __rtruediv__(self, other: Number) -> Term:
+        return self.like(other) / self
+
+    def __neg__(self) -> Term:
+        return Term(hlo.negate(self.value))
+
+    def __and__(self, other: Term) -> Term:
+        return Term(hlo.and_(self.value, other.value))
+
+    def __xor__(self, other: Term) -> Term:
+        return Term(hlo.xor(self.value, other.value))
+
+    def __or__(self, other: Term) -> Term:
+        return Term(hlo.or_(self.value, other.value))
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __lt__(self, other: Number) -> Term:
+        return self._compare(other, "LT")
+
+    def __gt__(self, other: Number) -> Term:
+        return self._compare(other, "GT")
+
+    def __ge__(self, other: Number) -> Term:
+        return self._compare(other, "GE")
+
+    def _compare(self, other: Number, direction: str) -> Term:
+        how = hlo.ComparisonDirectionAttr.get(direction)
+        return Term(hlo.compare(self.value, self.like(other).value, how))
+
+    def magnitude(self) -> Term:
+        """Return the size, without the sign."""
+        return Term(hlo.abs(self.value))
+
+    def clamp(self, low: float, high: float) -> Term:
+        """Return what lies between two numbers."""
+        return Term(hlo.clamp(self.like(low).value, self.value, self.like(high).value))
+
+
+def where(condition: Term, yes: Number, no: Term) -> Term:
+    """Choose element by element."""
+    return Term(hlo.select(condition.value, no.like(yes).value, no.value))
