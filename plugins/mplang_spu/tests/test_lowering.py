@@ -6,10 +6,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from mplang_spu.lowering import lower
+from mplang_spu.lowering import Target
+from mplang_spu.lowering import lower as lower_for
 from mplang_stablehlo.module import canonical
 
 import mplang_core as mp
+
+
+def lower(text: str) -> str:
+    return lower_for(text, Target("SEMI2K", "FM128", 40)).text
 
 
 def lowered(fn, *args) -> str:

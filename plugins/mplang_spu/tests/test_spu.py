@@ -261,7 +261,7 @@ def test_what_spu_cannot_do_is_refused_while_tracing(simulate, fn, args, message
         (2, {"protocol": "ABY3"}, "ABY3 takes 3 members, got 2"),
         (2, {"protocol": "XYZ"}, "'protocol'.*'XYZ'"),
         (2, {"field": "FM65"}, "'field'"),
-        (2, {"fxp_fraction_bits": 40}, "'fxp_fraction_bits'"),
+        (2, {"fxp_fraction_bits": 63}, "'fxp_fraction_bits'"),
         (2, {"fxp_fraction_bits": 0}, "'fxp_fraction_bits'"),
         (2, {"feild": "FM64"}, "'feild'"),
         (1, {}, "a SPU has 2 to any number of members, got 1"),
@@ -329,7 +329,7 @@ def test_the_exponential_function_is_exact(simulate):
 
 @pytest.mark.parametrize("x", [2**62, -(2**62) - 1, np.uint64(2**64 - 1)])
 def test_an_integer_that_does_not_fit_is_refused(simulate, x):
-    sim = simulate(2, **FAST)
+    sim = simulate(2, field="FM64", **FAST)
     with pytest.raises(PartyError, match=r"an integer is not below 2\^62"):
         mp.evaluate(sim, lambda: mp.seal(mp.put("P0", x)))
 

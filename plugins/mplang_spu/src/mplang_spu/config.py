@@ -20,6 +20,8 @@ Address: TypeAlias = Annotated[str, Field(pattern=r"^[^\s/@]+:\d{1,5}$")]
 ENV = "MPLANG_SPU_USE_CHANNELS"
 
 BITS = {"FM32": 32, "FM64": 64, "FM128": 128}
+FRACTION_BITS = {"FM32": 8, "FM64": 18, "FM128": 40}
+"""Those that a field has by default."""
 
 
 class SpuConfig(StrictModel):
@@ -30,10 +32,11 @@ class SpuConfig(StrictModel):
             is trusted with it, so it is for debugging), ``ABY3`` (three parties, honest
             majority), ``CHEETAH`` (two parties). By default CHEETAH for two, ABY3 for
             three, SEMI2K for more.
-        field: the ring of the shares: ``FM32``, ``FM64`` or ``FM128``.
-        fxp_fraction_bits: how many bits of a fixed-point number stand after the point.
-            Numbers beyond about 2^(bits of the field / 2 - 1 - this) overflow silently in
-            products.
+        field: the ring of the shares: ``FM128``, or for speed, where it is known that numbers
+            stay small, ``FM64`` or ``FM32``.
+        fxp_fraction_bits: how many bits f of a fixed-point number stand after the point; by
+            default 40 of 128, 18 of 64, 8 of 32. Numbers are below 2^(bits - 2 - f), products
+            below 2^(bits - 1 - 2f): 7.7e25 and 1.4e14 in FM128, 1.8e13 and 1.3e8 in FM64.
         sigmoid_mode: how the logistic function is approximated: ``real`` is exact to the
             fixed point, ``seg3`` and ``mm1`` are coarse and fast.
         exp_mode: likewise for the exponential function: ``pade`` is exact to about 1e-4,
@@ -49,8 +52,10 @@ class SpuConfig(StrictModel):
     """
 
     protocol: Protocol | None = None
-    field: Literal["FM32", "FM64", "FM128"] = "FM64"
-    fxp_fraction_bits: int = Field(default=18, ge=1)
+    field: Literal["FM32", "FM64", "FM128"] = "FM128"
+    fxp_fraction_bits: int = Field(
+        default_factory=lambda data: FRACTION_BITS[data.get("field", "FM128")], ge=1
+    )
     sigmoid_mode: Literal["default", "real", "seg3", "mm1"] = "default"
     exp_mode: Literal["default", "pade", "taylor"] = "pade"
     use_mplang_channel: bool | None = None

@@ -7,16 +7,18 @@ import functools
 import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import jax
+import numpy as np
 import spu.libspu as libspu
 from spu.api import Io
 
 from mplang_spu.link import LinkCommunicator
-from mplang_spu.lowering import lower  # noqa
+from mplang_spu.lowering import Lowered, Note, Target, lower
 
-__all__ = ["Engine", "compile", "io", "runtime_config", "sortable"]
+__all__ = ["Compiled", "Engine", "build", "compile", "io", "runtime_config", "sortable"]
 
 CACHED = 256  # compiled programs of this process
 
@@ -54,25 +56,48 @@ def sortable() -> Iterator[None]:
         yield
 
 
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A program of libspu.
+
+    Attributes:
+        code: in its own language.
+        operands: public scalars that it takes after its operands.
+        notes: constants that the fixed point cannot hold.
+    """
+
+    code: bytes
+    operands: tuple[np.ndarray[Any, Any], ...]
+    notes: tuple[Note, ...]
+
+
 @functools.lru_cache(maxsize=CACHED)
-def compile(text: str, secret: tuple[bool, ...]) -> bytes:
+def compile(text: str, secret: tuple[bool, ...], target: Target) -> Compiled:
     """Lower StableHLO, and compile it for SPU.
 
     Args:
         text: the StableHLO, within the limits of :func:`mplang_stablehlo.read`.
         secret: per operand whether it is a share; otherwise it is public.
+        target: protocol, field and fixed point.
 
     Raises:
         ValueError: it is refused before libspu sees it.
         RuntimeError: libspu cannot compile it.
     """
-    visibility = [
-        libspu.Visibility.VIS_SECRET if is_secret else libspu.Visibility.VIS_PUBLIC
-        for is_secret in secret
-    ]
-    source = libspu.CompilationSource(libspu.SourceIRType.STABLEHLO, text, visibility)
+    return build(lower(text, target), secret)
+
+
+def build(lowered: Lowered, secret: Sequence[bool]) -> Compiled:
+    """Compile what was lowered.
+
+    Raises:
+        RuntimeError: libspu cannot compile it.
+    """
+    visible = [visibility(is_secret) for is_secret in secret]
+    visible += [visibility(False)] * len(lowered.operands)
+    source = libspu.CompilationSource(libspu.SourceIRType.STABLEHLO, lowered.text, visible)
     code: bytes = libspu.compile(source, libspu.CompilerOptions())
-    return code
+    return Compiled(code, lowered.operands, lowered.notes)
 
 
 def runtime_config(config: Mapping[str, Any]) -> Any:

@@ -75,13 +75,15 @@ def run_jax(
     """Run StableHLO with the other parties."""
     from mplang_spu import engine
     from mplang_spu.lend import lent
+    from mplang_spu.lowering import Target
 
     if ctx.parties != parties:
         raise RunError(f"the program is for the parties {parties}, but {ctx.parties} run it")
     _admit(ctx, config["protocol"])
     secret = tuple(isinstance(arg, SpuShare) for arg in args)
     try:
-        code = engine.compile(read(program["code"], MAX_CODE), secret)
+        text = read(program["code"], MAX_CODE)
+        compiled = engine.compile(text, secret, Target.of(config))
     except ValueError as error:
         raise AdmissionError(f"spu.run_jax: {error}") from error
     storages = hashlib.sha256()
@@ -89,8 +91,8 @@ def run_jax(
         storages.update(repr(arg.meta if isinstance(arg, SpuShare) else None).encode())
     job = {"program": hashlib.sha256(program["code"]).hexdigest(), "storages": storages.hexdigest()}
     with lent(ctx, parties, config, job) as machine:
-        given = [_load(ctx, arg, parties, config) for arg in args]
-        pieces = machine.run(code, given, len(ctx.step.outs))
+        given = [_load(ctx, arg, parties, config) for arg in (*args, *compiled.operands)]
+        pieces = machine.run(compiled.code, given, len(ctx.step.outs))
     results = tuple(
         SpuShare(cast(ShareType, kind), piece.meta, tuple(piece.share_chunks))
         for kind, piece in zip(ctx.step.checks, pieces, strict=True)

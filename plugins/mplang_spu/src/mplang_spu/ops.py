@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from mplang_stablehlo import read
 
@@ -20,11 +21,14 @@ from mplang_core import (
     registry,
     simple_op,
 )
-from mplang_core.errors import FeCapabilityError, FeConfigError, TraceError
+from mplang_core.errors import FeCapabilityError, FeConfigError, PrecisionWarning, TraceError
 from mplang_core.feop import Caching, Capabilities, DeviceRequirement, flatten, unflatten
 from mplang_core.ir import AnyType, Attr, Effects, OpDef, Operation, Value, op_defs
-from mplang_core.ir.source import at
+from mplang_core.ir.source import at, caller
 from mplang_spu.config import BITS, SpuConfig, settle
+
+if TYPE_CHECKING:
+    from mplang_spu.lowering import Note
 
 __all__ = [
     "MAX_CODE",
@@ -267,7 +271,7 @@ def run_jax(
         >>> share = ShareType.of(TensorType("f32", (3,)), config)
         >>> program = run_jax(lambda x: x.sum(), FeSignature((share,)), config=config)
         >>> print(program.pfunc.fn_type, *program.pfunc.outs_info)
-        spu.run_jax spu.share<f32[], {0, 1}, "CHEETAH", "FM64", 18>
+        spu.run_jax spu.share<f32[], {0, 1}, "CHEETAH", "FM128", 40>
     """
     if config is None:
         raise FeConfigError("spu.run_jax needs a configuration; a device of kind SPU gives it")
@@ -308,7 +312,7 @@ def lower(
         )
     operands = tuple(value.base_type for value in made.inputs) or tuple(types)
     secret = [isinstance(kind, ShareType) for kind in operands]
-    _try(made, (*secret, *[False] * len(made.consts)))
+    _try(made, (*secret, *[False] * len(made.consts)), config)
     outs: tuple[Any, ...] = made.pfunc.outs_info
     pfunc = PFunction(
         "spu.run_jax",
@@ -323,14 +327,27 @@ def lower(
     return replace(made, pfunc=pfunc)
 
 
-def _try(made: FeProgram, secret: tuple[bool, ...]) -> None:
+def _try(made: FeProgram, secret: tuple[bool, ...], config: SpuConfig) -> None:
     from mplang_spu import engine
+    from mplang_spu.lowering import Target
 
     try:
-        engine.compile(read(made.pfunc.attrs["code"], MAX_CODE), secret)
+        text = read(made.pfunc.attrs["code"], MAX_CODE)
+        compiled = engine.compile(text, secret, Target.of(config.attrs()))
     except (ValueError, RuntimeError) as error:
-        reason = str(error).strip().split("\n", 1)[0]
+        reason = str(error).strip().split("\n", 1)[0].removesuffix("what:").strip()
+        reason = reason or "it has an op that SPU lacks; its compiler does not say which"
         raise TraceError(f"{at()}SPU cannot compile this: {reason}") from error
+    for note in compiled.notes:
+        _tell(note)
+
+
+def _tell(note: Note) -> None:
+    if note.fatal:
+        raise TraceError(f"{at()}{note.text}")
+    where = caller()
+    file, line = (where.file, where.line) if where else ("<mplang>", 1)
+    warnings.warn_explicit(note.text, PrecisionWarning, file, line)
 
 
 def _list(types: Sequence[object]) -> str:

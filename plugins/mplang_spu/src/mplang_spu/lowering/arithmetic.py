@@ -49,12 +49,13 @@ def multiply_by_small(draft: Draft) -> None:
 def times(draft: Draft, x: Term, factor: float) -> Term:
     """Return ``x * factor``; what is small is ``m * 2^-e``, first the power, exact each."""
     if _is_precise(draft, factor):
-        return x * draft.public(factor, x.kind.element_type)
+        return draft.scaled(x, factor)
     mantissa, exponent = math.frexp(factor)
+    powers = []
     while exponent < 0:
-        part = max(exponent, -draft.target.fxp)
-        x, exponent = x * draft.public(2.0**part, x.kind.element_type), exponent - part
-    return x * draft.public(mantissa, x.kind.element_type)
+        powers.append(max(exponent, -draft.target.fxp))
+        exponent -= powers[-1]
+    return draft.scaled(x, *(2.0**power for power in powers), mantissa)
 
 
 def _is_precise(draft: Draft, factor: float) -> bool:
@@ -74,5 +75,5 @@ def divide_widely(draft: Draft) -> None:
             x, y = map(Term, op.operands)
             size = y if never_negative(op.operands[1]) else y.magnitude()
             large = size > 2.0**power
-            scale = draft.public(2.0**-power, y.kind.element_type)
-            replace(op, where(large, x * scale, x) / where(large, y * scale, y))
+            a, b = (where(large, draft.scaled(term, 2.0**-power), term) for term in (x, y))
+            replace(op, a / b)

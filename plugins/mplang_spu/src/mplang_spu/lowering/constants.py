@@ -11,7 +11,7 @@ from jaxlib.mlir import ir
 from mplang_stablehlo.module import walk
 
 from mplang_spu.lowering.draft import Draft
-from mplang_spu.lowering.splats import dtype_of
+from mplang_spu.lowering.splats import dtype_of, splat_of
 from mplang_spu.lowering.target import Target
 
 __all__ = ["Note", "forget_places", "number_places", "unfit_constants"]
@@ -69,16 +69,16 @@ def unfit_constants(draft: Draft) -> list[Note]:
     for op in draft.ops("constant"):
         kind = dtype_of(op.results[0])
         if kind.kind != "b":
-            numbers = _numbers(op, kind)
+            numbers = _numbers(op)
             check = _check_floats if kind.kind == "f" else _check_integers
             notes += [note] if (note := check(draft.target, op.results[0], numbers)) else []
     return notes
 
 
-def _numbers(op: ir.Operation, kind: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    data = ir.DenseElementsAttr(op.attributes["value"])
-    found = data.get_splat_value().value if data.is_splat else data
-    return np.atleast_1d(np.asarray(found, kind))
+def _numbers(op: ir.Operation) -> np.ndarray[Any, Any]:
+    number = splat_of(op.results[0])
+    data = ir.DenseElementsAttr(op.attributes["value"]) if number is None else number
+    return np.atleast_1d(np.asarray(data).astype(dtype_of(op.results[0]), copy=False))
 
 
 def _check_floats(target: Target, value: ir.Value, numbers: np.ndarray[Any, Any]) -> Note | None:

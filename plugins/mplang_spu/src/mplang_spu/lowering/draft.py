@@ -82,6 +82,23 @@ class Draft:
             self.operands.append(np.array(number, _dtype(element)))
         return self._lifted[key]
 
+    def scaled(self, x: Term, *factors: float) -> Term:
+        """Return a float times public factors, one after the other.
+
+        libspu's compiler makes ``x*(a*b)`` of ``(x*a)*b``, also of operands; not through a sum.
+        """
+        x = self.apart(x)
+        for factor in factors:
+            x = self.apart(x * self.public(factor, x.kind.element_type))
+        return x
+
+    def apart(self, x: Term) -> Term:
+        """Return a float plus a public zero: a compiler merges nothing of both sides of it.
+
+        libspu's makes ``exp(x+x)`` of ``exp(x)²``, and ``x*exp(-y)`` of ``x/exp(y)``.
+        """
+        return x + self.public(0.0, x.kind.element_type)
+
     def finish(self) -> None:
         """Write the types of ``main`` anew."""
         block = self.main.regions[0].blocks[0]

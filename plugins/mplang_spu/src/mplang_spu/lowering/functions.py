@@ -13,9 +13,14 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 from mplang_stablehlo.custom_calls import target_of
 
 from mplang_spu.lowering.draft import Draft
-from mplang_spu.lowering.term import Term, replace, where
+from mplang_spu.lowering.signs import never_positive
+from mplang_spu.lowering.splats import splat_of
+from mplang_spu.lowering.term import Term, is_float, replace, where
 
 __all__ = ["write_functions", "write_roots"]
+
+MAX_POWER = 1024
+"""Larger integers are exponents like others."""
 
 
 def write_functions(draft: Draft) -> None:
@@ -24,6 +29,11 @@ def write_functions(draft: Draft) -> None:
     Its ``tanh`` is 4e-3 off, ``erf`` 5e-4, both in all fields; ``exp`` ends at 2^32 where the
     field does not; near zero ``expm1`` keeps nothing of small numbers.
     """
+    for op in draft.ops("power"):
+        exponent = splat_of(op.operands[1])
+        if exponent is not None and is_float(op.results[0]):
+            with draft.before(op):
+                replace(op, _power(draft, Term(op.operands[0]), float(exponent)))
     for op in draft.ops(*_FUNCTIONS, "custom_call"):
         target = target_of(op)
         write = _CALLS.get(target) if target else _FUNCTIONS[op.name.removeprefix("stablehlo.")]
@@ -42,9 +52,8 @@ def write_roots(draft: Draft) -> None:
     for op in draft.ops("sqrt", "rsqrt", "log"):
         with draft.before(op):
             x = Term(op.operands[0])
-            element = x.kind.element_type
             large = x > 2.0**power
-            y = where(large, x * draft.public(2.0**-power, element), x)
+            y = where(large, draft.scaled(x, 2.0**-power), x)
             if op.name == "stablehlo.log":
                 found = Term(hlo.log(y.value))
                 replace(op, found + where(large, power * math.log(2), x.like(0)))
@@ -53,7 +62,7 @@ def write_roots(draft: Draft) -> None:
                 replace(op, where(large, found * half, found))
             else:
                 found = Term(hlo.rsqrt(y.value))
-                replace(op, where(large, found * draft.public(1 / half, element), found))
+                replace(op, where(large, draft.scaled(found, 1 / half), found))
 
 
 def _exp(x: Term) -> Term:
@@ -68,16 +77,23 @@ def _sqrt(x: Term) -> Term:
     return Term(hlo.sqrt(x.value))
 
 
-def _sign(x: Term) -> Term:
-    return Term(hlo.sign(x.value))
-
-
 def _exponential(draft: Draft, x: Term) -> Term:
     """``exp(x/2)²``: libspu's ends at 2^32, where the larger fields hold more."""
-    if draft.target.factors <= 2.0**32:
+    if draft.target.factors <= 2.0**32 or never_positive(x.value):
         return _exp(x)
-    half = _exp(x * draft.public(0.5, x.kind.element_type))
-    return half * half
+    root = draft.apart(_exp(draft.scaled(x.clamp(-64, 64), 0.5)))
+    return root * root
+
+
+def _power(draft: Draft, x: Term, exponent: float) -> Term:
+    """A product for a small integer; else ``exp(y log x)``, which is for positive numbers."""
+    if not exponent.is_integer() or abs(exponent) > MAX_POWER:
+        return _exponential(draft, draft.scaled(_log(x), exponent))
+    found, square = x.like(1), x
+    for bit in f"{int(abs(exponent)):b}"[::-1]:
+        found = found * square if bit == "1" else found
+        square = square * square
+    return 1 / found if exponent < 0 else found
 
 
 def _expm1(draft: Draft, x: Term) -> Term:
@@ -91,17 +107,26 @@ def _log1p(draft: Draft, x: Term) -> Term:
 
 
 def _tanh(draft: Draft, x: Term) -> Term:
-    """``(1-e)/(1+e)`` with ``e = exp(-2|x|)``, which overflows nowhere."""
-    e = _exp(x.magnitude() * -2.0)
-    return _odd(x, (1 - e) / (1 + e))
+    """``(e-1)/(e+1)`` with ``e = exp(2|x|)``; from 9 on it is 1, or where ``e`` is too large."""
+    largest = min(9.0, (draft.target.fxp - 3) * math.log(2) / 2)
+
+    def positive(size: Term) -> Term:
+        e = _exp(size.clamp(0, largest) * 2.0)
+        return (e - 1) / (e + 1)
+
+    return _odd(x, positive)
 
 
 def _erf(draft: Draft, x: Term) -> Term:
-    """Formula 7.1.26, off by at most 1.5e-7."""
+    """Formula 7.1.26, off by at most 1.5e-7; beyond 4 it is 1."""
     factors = [0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.061405429]
-    size = x.magnitude().clamp(0, 5)
-    t = 1 / (1 + size * 0.3275911)
-    return _odd(x, 1 - _polynomial(t, factors) * t * _exp(-(size * size)))
+
+    def positive(size: Term) -> Term:
+        size = size.clamp(0, 4)
+        t = 1 / (1 + size * 0.3275911)
+        return 1 - _polynomial(t, factors) * t / draft.apart(_exp(size * size))
+
+    return _odd(x, positive)
 
 
 def _tan(draft: Draft, x: Term) -> Term:
@@ -110,8 +135,12 @@ def _tan(draft: Draft, x: Term) -> Term:
 
 def _sinh(draft: Draft, x: Term) -> Term:
     """``(u + u/(u+1))/2`` with ``u = expm1(x)``."""
-    u = _expm1(draft, x.magnitude())
-    return _odd(x, (u + u / (u + 1)) * 0.5)
+
+    def positive(size: Term) -> Term:
+        u = _expm1(draft, size)
+        return (u + u / (u + 1)) * 0.5
+
+    return _odd(x, positive)
 
 
 def _cosh(draft: Draft, x: Term) -> Term:
@@ -120,8 +149,7 @@ def _cosh(draft: Draft, x: Term) -> Term:
 
 
 def _asinh(draft: Draft, x: Term) -> Term:
-    size = x.magnitude()
-    return _odd(x, _log(size + _sqrt(size * size + 1)))
+    return _odd(x, lambda size: _log(size + _sqrt(size * size + 1)))
 
 
 def _acosh(draft: Draft, x: Term) -> Term:
@@ -140,9 +168,11 @@ def _acos(draft: Draft, x: Term) -> Term:
     return Term(hlo.atan2(_sqrt(1 - x * x).value, x.value))
 
 
-def _odd(x: Term, positive: Term) -> Term:
-    """Return what is known for the size of ``x``, with the sign of ``x``."""
-    return _sign(x) * positive
+def _odd(x: Term, positive: Callable[[Term], Term]) -> Term:
+    """Return a function of the size of ``x``, with the sign of ``x``."""
+    negative = x < 0.0
+    found = positive(where(negative, -x, x))
+    return where(negative, -found, found)
 
 
 def _polynomial(x: Term, factors: Sequence[float]) -> Term:

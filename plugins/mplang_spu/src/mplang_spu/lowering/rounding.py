@@ -28,7 +28,7 @@ def round_floats(draft: Draft) -> None:
     A quotient is held against what was divided: its floor is corrected by the remainder. From 32
     fraction bits on, libspu converts negative numbers to the integer below, not towards zero.
     """
-    for op in draft.ops("remainder", "floor", "ceil", "convert"):
+    for op in draft.ops(*_WRITERS):
         operand = op.operands[0]
         if not is_float(operand) or splat_of(operand) is not None:
             continue
@@ -67,6 +67,15 @@ def _remainder(draft: Draft, op: ir.Operation) -> Term:
     return where(negative, -found, found)
 
 
+def _round(draft: Draft, op: ir.Operation) -> Term:
+    """Round to the nearest integer, and what is in the middle away from zero."""
+    x = Term(op.operands[0])
+    negative = x < 0.0
+    size = where(negative, -x, x) + 0.5 + _band(draft, x)
+    found = Term(hlo.floor(size.value))
+    return where(negative, -found, found)
+
+
 def _convert(draft: Draft, op: ir.Operation) -> Term:
     """Round towards zero: the floor of the size, with the sign."""
     element = ir.RankedTensorType(op.results[0].type).element_type
@@ -85,6 +94,7 @@ def _convert(draft: Draft, op: ir.Operation) -> Term:
 _WRITERS: dict[str, Callable[[Draft, ir.Operation], Term]] = {
     "floor": _floor,
     "ceil": _ceil,
+    "round_nearest_afz": _round,
     "remainder": _remainder,
     "convert": _convert,
 }
@@ -172,7 +182,7 @@ def _quotient(draft: Draft, a: Term, b: Term, width: int) -> tuple[Term, Term]:
     single = ir.F32Type.get()
     total, rest = a.like(0), a
     for unit in _units(draft, width):
-        scaled = rest.to(single) * draft.public(2.0**-unit, single) if unit else rest.to(single)
+        scaled = draft.scaled(rest.to(single), 2.0**-unit) if unit else rest.to(single)
         found = (scaled / b.to(single)).to(a.kind.element_type) * (1 << unit)
         total, rest = total + found, rest - found * b
     return total, rest

@@ -6,7 +6,7 @@ from jaxlib.mlir import ir
 
 from mplang_spu.lowering.splats import splat_of
 
-__all__ = ["never_negative"]
+__all__ = ["never_negative", "never_positive"]
 
 _NEVER = {"abs", "exponential", "logistic", "sqrt", "rsqrt"}
 _KEEP = {"broadcast_in_dim", "reshape", "slice", "transpose", "reverse", "add", "divide",
@@ -36,3 +36,42 @@ def never_negative(value: ir.Value, depth: int = _DEPTH) -> bool:
     elif name not in _KEEP:
         return False
     return all(never_negative(operand, depth - 1) for operand in operands)
+
+
+def never_positive(value: ir.Value) -> bool:
+    """Tell whether a value is zero or less for all data, as ``x - max(x)`` of a softmax is."""
+    op = value.owner
+    if not isinstance(op, ir.Operation):
+        return False
+    if op.name == "stablehlo.negate":
+        return never_negative(op.operands[0])
+    if op.name == "stablehlo.multiply":
+        signs = [(never_negative(x), never_positive(x)) for x in op.operands]
+        return any(signs[i][0] and signs[1 - i][1] for i in (0, 1))
+    if op.name == "stablehlo.constant":
+        number = splat_of(value)
+        return number is not None and bool(number <= 0)
+    return op.name == "stablehlo.subtract" and _is_largest_of(op.operands[1], op.operands[0])
+
+
+def _is_largest_of(value: ir.Value, x: ir.Value) -> bool:
+    """Tell whether a value is the maximum of another, spread over it."""
+    for _ in range(_DEPTH):
+        op = value.owner
+        if not isinstance(op, ir.Operation):
+            return False
+        if op.name in ("stablehlo.broadcast_in_dim", "stablehlo.reshape"):
+            value = op.operands[0]
+        elif op.name == "stablehlo.maximum":  # with where the reduction starts
+            rest = [each for each in op.operands if splat_of(each) is None]
+            value = rest[0] if len(rest) == 1 else value
+            if len(rest) != 1:
+                return False
+        else:
+            body = [inner.operation.name for r in op.regions for inner in r.blocks[0].operations]
+            return bool(
+                op.name == "stablehlo.reduce"
+                and body[0] == "stablehlo.maximum"
+                and op.operands[0] == x
+            )
+    return False

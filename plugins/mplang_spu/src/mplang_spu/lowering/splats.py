@@ -44,7 +44,8 @@ def splat_of(value: ir.Value) -> Splat | None:
     data = op.attributes["value"]
     if not isinstance(data, ir.DenseElementsAttr) or not data.is_splat:
         return None
-    return dtype_of(value).type(data.get_splat_value().value)
+    kind, number = dtype_of(value), data.get_splat_value().value
+    return kind.type(number % (1 << 8 * kind.itemsize) if kind.kind == "u" else number)
 
 
 def dtype_of(value: ir.Value) -> np.dtype[Any]:

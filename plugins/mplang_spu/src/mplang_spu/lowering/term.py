@@ -37,14 +37,12 @@ def splat(kind: ir.Type, number: float | int | bool) -> Term:
     """Write a constant, the same in all elements."""
     element = ir.RankedTensorType(kind).element_type
     if isinstance(element, ir.FloatType):
-        attr: Any = ir.FloatAttr.get(element, float(number))
-    else:
-        width = element.width
-        number = int(number) % (1 << width)
-        if not element.is_unsigned and width > 1 and number >= 1 << (width - 1):
-            number -= 1 << width
-        attr = ir.IntegerAttr.get(element, number)
-    return Term(hlo.constant(ir.DenseElementsAttr.get_splat(kind, attr)))
+        made: Any = ir.DenseElementsAttr.get_splat(kind, ir.FloatAttr.get(element, float(number)))
+    elif element.width == 1:
+        made = ir.DenseElementsAttr.get_splat(kind, ir.IntegerAttr.get(element, int(number)))
+    else:  # an IntegerAttr of Python takes no more than int64 does
+        made = ir.Attribute.parse(f"dense<{int(number)}> : {kind}")
+    return Term(hlo.constant(made))
 
 
 class Term:

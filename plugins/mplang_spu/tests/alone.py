@@ -1,0 +1,88 @@
+"""SPU alone: functions on shares, run by threads of this process, without programs of mplang."""
+
+from __future__ import annotations
+
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+
+import jax
+import numpy as np
+from mplang_spu import engine
+from mplang_spu.config import FRACTION_BITS
+from mplang_spu.link import LinkCommunicator
+from mplang_spu.lowering import PASSES, Target, lower
+from mplang_stablehlo.module import canonical
+
+MEMBERS = {"ABY3": 3, "CHEETAH": 2, "SEMI2K": 2}
+
+
+def stablehlo(fn, *args) -> str:
+    """The code of a function, as JAX gives it for SPU."""
+    with jax.enable_x64(_is_wide(args)), engine.sortable():
+        return canonical(jax.jit(fn, keep_unused=True).lower(*args).as_text())
+
+
+def numpy_of(fn, *args):
+    """What XLA gives, in the types of the arguments."""
+    with jax.enable_x64(_is_wide(args)):
+        return jax.tree.map(np.asarray, jax.jit(fn)(*args))
+
+
+def float64_of(fn, *args):
+    """What XLA gives where all floats have 64 bits."""
+    args = [arg.astype(np.float64) if arg.dtype.kind == "f" else arg for arg in args]
+    with jax.enable_x64(True):
+        return jax.tree.map(np.asarray, jax.jit(fn)(*args))
+
+
+def run(fn, *args, protocol="ABY3", field="FM128", fxp=None, passes=PASSES):
+    """Run a function on secret arguments; give its results, nested as it nests them."""
+    fxp = fxp or FRACTION_BITS[field]
+    text = stablehlo(fn, *args)
+    code = engine.build(lower(text, Target(protocol, field, fxp), passes), [True] * len(args))
+    with jax.enable_x64(_is_wide(args)):
+        outs, tree = jax.tree.flatten(jax.eval_shape(fn, *args))
+    made = _run(code, args, len(outs), protocol, field, fxp)
+    return jax.tree.unflatten(
+        tree, [x.astype(out.dtype).reshape(out.shape) for x, out in zip(made, outs, strict=True)]
+    )
+
+
+def _run(code, args, results, protocol, field, fxp):
+    members = MEMBERS[protocol]
+    config = {"protocol": protocol, "field": field, "fxp_fraction_bits": fxp, "exp_mode": "pade"}
+    io, name = engine.io(members, protocol, field, fxp), uuid.uuid4().hex
+    shares = [io.make_shares(np.asarray(arg, order="C"), engine.visibility(True)) for arg in args]
+    shares += [io.make_shares(arg, engine.visibility(False)) for arg in code.operands]
+
+    def member(rank):
+        names = [f"P{i}" for i in range(members)]
+        link = LinkCommunicator(rank, names, mem_link=True, name=name, timeout=60)
+        machine = engine.Engine(link, config)
+        try:
+            return machine.run(code.code, [share[rank] for share in shares], results)
+        finally:
+            machine.close()
+
+    with ThreadPoolExecutor(members) as pool:
+        pieces = list(pool.map(member, range(members)))
+    return [np.asarray(io.reconstruct(list(each))) for each in zip(*pieces, strict=True)]
+
+
+def _is_wide(args) -> bool:
+    return any(arg.dtype.itemsize == 8 for arg in args)
+
+
+def off(found, exact) -> float:
+    """How far a result is off, relative to its largest number."""
+    pairs = zip(jax.tree.leaves(found), jax.tree.leaves(exact), strict=True)
+    return max((_off(np.asarray(a), np.asarray(b)) for a, b in pairs), default=0.0)
+
+
+def _off(found, exact) -> float:
+    if not exact.size:
+        return 0.0
+    if exact.dtype.kind != "f":
+        return float(not np.array_equal(found, exact))
+    largest = np.abs(exact).max()
+    return float(np.abs(found.astype(np.float64) - exact).max() / (largest or 1))
