@@ -15,7 +15,7 @@ import numpy as np
 from mplang_stablehlo.inline import inline
 from mplang_stablehlo.module import text_of
 
-from mplang_spu.lowering import arithmetic, constants, functions, rounding, sums, top_k
+from mplang_spu.lowering import arithmetic, constants, functions, rounding, sorts, sums
 from mplang_spu.lowering.admission import SPU
 from mplang_spu.lowering.constants import Note
 from mplang_spu.lowering.draft import Draft
@@ -26,10 +26,11 @@ from mplang_spu.lowering.target import Target
 __all__ = ["PASSES", "SPU", "Lowered", "Note", "Target", "lower"]
 
 PASSES: Sequence[Callable[[Draft], None]] = (
-    sums.clamp_starts,
     sums.scan_in_steps,
+    sums.clamp_starts,
     sums.sum_by_products,
-    top_k.sort_largest,
+    sorts.sort_largest,
+    sorts.sort_bools,
     rounding.round_floats,
     rounding.divide_integers,
     arithmetic.divide_by_constants,

@@ -21,12 +21,23 @@ def _bitcast(op: ir.Operation) -> None:
         )
 
 
+def _convert(op: ir.Operation) -> None:
+    source, target = (
+        ir.RankedTensorType(value.type).element_type for value in (op.operands[0], op.results[0])
+    )
+    if source.width > 16 and isinstance(source, ir.FloatType) and isinstance(target, ir.F16Type):
+        raise ValueError(
+            f"convert of {source} to {target}: there is none; keep to float32, which is the same "
+            "fixed point (JAX sums float16 in float32)"
+        )
+
+
 SPU = Admission(
     "SPU",
     (STRUCTURE | ARITHMETIC) - {"cbrt"},
     frozenset(_ELEMENTS.split()),
     CALLS,
-    rules={"bitcast_convert": _bitcast},
+    rules={"bitcast_convert": _bitcast, "convert": _convert},
     advice={
         "rng_bit_generator": f"it has no random bits (of a JAX key of kind 'rbg'); {_ELSEWHERE}",
         "fft": f"it has no Fourier transforms; {_ELSEWHERE}",

@@ -11,7 +11,7 @@ from mplang_spu.lowering.term import Term, is_float, replace, where
 
 __all__ = ["divide_by_constants", "divide_widely", "multiply_by_small", "times"]
 
-PRECISE = 2.0**-14
+PRECISE = 2.0**-12
 """How far a factor may be from what was written, relative to it."""
 
 

@@ -82,7 +82,7 @@ def _numbers(op: ir.Operation) -> np.ndarray[Any, Any]:
 
 
 def _check_floats(target: Target, value: ir.Value, numbers: np.ndarray[Any, Any]) -> Note | None:
-    sizes = np.abs(numbers)
+    sizes = np.abs(numbers.astype(np.float64))
     if np.isnan(sizes).any():
         return _note(_of_nan(value), "the constant NaN", "there is none on SPU, and it becomes 0")
     if np.isinf(sizes).any():

@@ -110,5 +110,6 @@ class Draft:
 
 
 def _dtype(element: ir.Type) -> np.dtype[Any]:
-    letter = "f" if isinstance(element, ir.FloatType) else "i"
+    unsigned = isinstance(element, ir.IntegerType) and element.is_unsigned
+    letter = "f" if isinstance(element, ir.FloatType) else "u" if unsigned else "i"
     return np.dtype(f"{letter}{element.width // 8}")

@@ -33,7 +33,7 @@ def clamp_starts(draft: Draft) -> None:
             if number is None or number.dtype.kind not in "iu" or -limit <= int(number) < limit:
                 continue
             with draft.before(op):
-                op.operands[i] = splat(operand.type, max(-limit + 1, min(int(number), limit - 1))).value
+                op.operands[i] = splat(operand.type, max(-limit, min(int(number), limit - 1))).value
 
 
 def sum_by_products(draft: Draft) -> None:
