@@ -64,6 +64,8 @@ def _product(draft: Draft, x: Term, axes: Sequence[int]) -> Term:
     result = [x.shape[axis] for axis in kept]
     if order != sorted(order):
         x = Term(hlo.transpose(x.value, order))
+    if count == 1:
+        return x.reshape(result)
     shape = [count, rest] if first else [rest, count]
     ones = _ones(draft, count, x.kind.element_type).reshape([1, count] if first else [count, 1])
     flat = x.reshape(shape)
