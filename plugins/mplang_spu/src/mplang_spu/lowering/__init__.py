@@ -26,6 +26,7 @@ from mplang_spu.lowering.target import Target
 __all__ = ["PASSES", "SPU", "Lowered", "Note", "Target", "lower"]
 
 PASSES: Sequence[Callable[[Draft], None]] = (
+    functions.find_logistic,
     sums.scan_in_steps,
     sums.clamp_starts,
     sums.sum_by_products,

@@ -11,7 +11,7 @@ from mplang_spu.lowering.term import Term, is_float, replace, where
 
 __all__ = ["divide_by_constants", "divide_widely", "multiply_by_small", "times"]
 
-PRECISE = 2.0**-12
+PRECISE = 1e-4
 """How far a factor may be from what was written, relative to it."""
 
 
@@ -59,7 +59,9 @@ def times(draft: Draft, x: Term, factor: float) -> Term:
 
 
 def _is_precise(draft: Draft, factor: float) -> bool:
-    return not math.isfinite(factor) or draft.target.step <= 2 * PRECISE * abs(factor)
+    """Tell whether a factor is held as it is, or nearly."""
+    steps = factor / draft.target.step
+    return not math.isfinite(factor) or abs(round(steps) - steps) <= PRECISE * abs(steps)
 
 
 def divide_widely(draft: Draft) -> None:

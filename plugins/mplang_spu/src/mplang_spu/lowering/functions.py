@@ -17,10 +17,32 @@ from mplang_spu.lowering.signs import never_positive
 from mplang_spu.lowering.splats import splat_of
 from mplang_spu.lowering.term import Term, is_float, replace, where
 
-__all__ = ["write_functions", "write_roots"]
+__all__ = ["find_logistic", "write_functions", "write_roots"]
 
 MAX_POWER = 1024
 """Larger integers are exponents like others."""
+
+
+def find_logistic(draft: Draft) -> None:
+    """Write ``1 / (1 + exp(-x))``, as JAX writes it, as the logistic function.
+
+    It is right where ``exp`` overflows, so that it needs none of what other quotients need.
+    """
+    for op in draft.ops("divide"):
+        total = op.operands[1].owner
+        if splat_of(op.operands[0]) != 1 or not _is(total, "add"):
+            continue
+        for one, power in (tuple(total.operands), tuple(total.operands)[::-1]):
+            if splat_of(one) == 1 and _is(power.owner, "exponential"):
+                negated = power.owner.operands[0].owner
+                if _is(negated, "negate"):
+                    with draft.before(op):
+                        replace(op, Term(hlo.logistic(negated.operands[0])))
+                    break
+
+
+def _is(owner: ir.Operation | ir.Block, name: str) -> bool:
+    return isinstance(owner, ir.Operation) and owner.name == f"stablehlo.{name}"
 
 
 def write_functions(draft: Draft) -> None:
@@ -81,7 +103,7 @@ def _exponential(draft: Draft, x: Term) -> Term:
     """``exp(x/2)²``: libspu's ends at 2^32, where the larger fields hold more."""
     if draft.target.factors <= 2.0**32 or never_positive(x.value):
         return _exp(x)
-    root = draft.apart(_exp(draft.scaled(x.clamp(-64, 64), 0.5)))
+    root = draft.apart(_exp(draft.scaled(x.at_least(-64), 0.5)))
     return root * root
 
 

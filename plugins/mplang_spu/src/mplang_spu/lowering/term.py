@@ -139,6 +139,10 @@ class Term:
         """Return the size, without the sign."""
         return Term(hlo.abs(self.value))
 
+    def at_least(self, low: float) -> Term:
+        """Return what is not below a number, and that number elsewhere."""
+        return Term(hlo.maximum(self.value, self.like(low).value))
+
     def clamp(self, low: float, high: float) -> Term:
         """Return what lies between two numbers."""
         return Term(hlo.clamp(self.like(low).value, self.value, self.like(high).value))
