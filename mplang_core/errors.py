@@ -23,11 +23,14 @@
         ├── KernelError                              a kernel raised, or gave what was not promised
         ├── AdmissionError        (PermissionError)  a party does not let the program run
         ├── PartyError                               one party failed: says which, where and why
+        ├── PrecisionError                           a number is not what float64 gives
         └── CommError             (ConnectionError)
             ├── RecvTimeoutError  (TimeoutError)     a message did not come in time
             └── AbortedError                         another party failed first
 
 A leaf is also the natural builtin, so ``except TypeError`` works as a reader expects.
+
+:class:`PrecisionWarning` is a ``UserWarning``: the program goes on.
 """
 
 from __future__ import annotations
@@ -52,6 +55,8 @@ __all__ = [
     "PluginError",
     "PluginLoadError",
     "PluginVersionError",
+    "PrecisionError",
+    "PrecisionWarning",
     "RecvTimeoutError",
     "RunError",
     "TraceError",
@@ -165,6 +170,20 @@ class PartyError(RunError):
         self.rank = rank
         self.op = op
         self.location = location
+
+
+class PrecisionError(RunError):
+    """A number that was computed is not what float64 gives; says the op, and both numbers.
+
+    A simulator raises it with ``check_numbers="raise"``.
+    """
+
+
+class PrecisionWarning(UserWarning):
+    """A number that was computed is not what float64 gives; says the op, and both numbers.
+
+    A simulator shows it at the user's line, once for a line and an op.
+    """
 
 
 class CommError(RunError, ConnectionError):
