@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -12,6 +12,7 @@ from mplang_stablehlo import read
 from mplang_core import Mask
 from mplang_core.errors import AdmissionError, RunError
 from mplang_core.runtime import KernelContext
+from mplang_core.simp import Finding
 from mplang_spu.config import BITS
 from mplang_spu.ops import MAX_CODE, ShareType
 from mplang_spu.shares import SpuShare
@@ -91,11 +92,44 @@ def run_jax(
     with lent(ctx, parties, config, job) as machine:
         given = [_load(ctx, arg, parties, config) for arg in args]
         pieces = machine.run(code, given, len(ctx.step.outs))
+    if ctx.interpreter.checks is not None:
+        _check(ctx, args, given, pieces, program["code"], config)
     results = tuple(
         SpuShare(cast(ShareType, kind), piece.meta, tuple(piece.share_chunks))
         for kind, piece in zip(ctx.step.checks, pieces, strict=True)
     )
     return results[0] if len(results) == 1 else results
+
+
+def _check(
+    ctx: KernelContext,
+    args: Sequence[SpuShare | Array],
+    given: Sequence[Any],
+    made: Sequence[Any],
+    code: bytes,
+    config: Mapping[str, Any],
+) -> None:
+    """Compare the results with those of float64; the members meet for it in a simulator."""
+    from mplang_spu.beside.check import Job, check
+    from mplang_spu.beside.rerun import Setting
+
+    checks, members = ctx.interpreter.checks, list(ctx.parties)
+    public = {i: arg for i, arg in enumerate(args) if not isinstance(arg, SpuShare)}
+    secret = tuple(isinstance(arg, SpuShare) for arg in args)
+
+    def compare(brought: Mapping[int, Any]) -> Finding | None:
+        of_members = [brought[rank] for rank in members]
+        job = Job(
+            code,
+            ctx.op.location,
+            Setting(config, len(members), secret),
+            public,
+            [operands for operands, _ in of_members],
+            [results for _, results in of_members],
+        )
+        return check(job, checks.told)
+
+    checks.meet(ctx.key, ctx.interpreter.rank, len(members), (given, made), compare)
 
 
 def _admit(ctx: KernelContext, protocol: str) -> None:

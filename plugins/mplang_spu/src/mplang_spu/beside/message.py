@@ -1,0 +1,55 @@
+"""What a user is told of a wrong number."""
+
+from __future__ import annotations
+
+import math
+
+from mplang_core import TensorType
+from mplang_spu.beside.rerun import Setting
+from mplang_spu.beside.tolerance import Difference
+
+__all__ = ["message"]
+
+ENOUGH = "field: FM128, fxp_fraction_bits: 40"
+
+
+def message(word: str, kind: TensorType, difference: Difference, setting: Setting) -> str:
+    """Return a text that names the op, both numbers, and the remedy.
+
+    Args:
+        word: the op.
+        kind: the type of its result.
+        difference: the worst element.
+        setting: how SPU ran.
+
+    Example:
+        >>> wrong = Difference(9.0, (3,), 45.8, 50.0)
+        >>> config = {"protocol": "ABY3", "field": "FM64", "fxp_fraction_bits": 18}
+        >>> print(message("divide", TensorType("f32", (8,)), wrong, Setting(config, 3, (True,))))
+        SPU's divide gives 45.8 where float64 gives 50 at [3] of f32[8] (ABY3, FM64, 18 fraction \
+bits). Take more bits (field: FM128, fxp_fraction_bits: 40), scale the data, or write it in \
+another way; check_numbers=False skips this check.
+    """
+    field, bits = setting.config["field"], setting.config["fxp_fraction_bits"]
+    remedy = _remedy(difference, field, bits).removeprefix("or ")
+    where = f" at {list(difference.index)} of {kind}" if kind.shape else ""
+    return (
+        f"SPU's {word} gives {_number(difference.found)} where float64 gives "
+        f"{_number(difference.exact)}{where} ({setting.config['protocol']}, {field}, {bits} "
+        f"fraction bits). {remedy[0].upper()}{remedy[1:]}; check_numbers=False skips this check."
+    )
+
+
+def _remedy(difference: Difference, field: str, bits: int) -> str:
+    if not math.isfinite(difference.exact):
+        return "SPU has neither NaN nor infinity; choose operands that give none, by jnp.where"
+    if isinstance(difference.exact, int):
+        return f"{'' if field == 'FM128' else 'Take field: FM128, or '}write it in another way"
+    more = f"Take more bits ({ENOUGH}), " if bits < 40 else ""
+    if difference.vanishes:
+        return f"That is below the smallest step, 2^-{bits}. {more}or scale the data up"
+    return f"{more}scale the data, or write it in another way"
+
+
+def _number(value: float) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
