@@ -31,12 +31,11 @@ bits). Take more bits (field: FM128, fxp_fraction_bits: 40), scale the data, or 
 another way; check_numbers=False skips this check.
     """
     field, bits = setting.config["field"], setting.config["fxp_fraction_bits"]
-    remedy = _remedy(difference, field, bits).removeprefix("or ")
     where = f" at {list(difference.index)} of {kind}" if kind.shape else ""
     return (
         f"SPU's {word} gives {_number(difference.found)} where float64 gives "
         f"{_number(difference.exact)}{where} ({setting.config['protocol']}, {field}, {bits} "
-        f"fraction bits). {remedy[0].upper()}{remedy[1:]}; check_numbers=False skips this check."
+        f"fraction bits). {_remedy(difference, field, bits)}; check_numbers=False skips this check."
     )
 
 
@@ -44,12 +43,13 @@ def _remedy(difference: Difference, field: str, bits: int) -> str:
     if not math.isfinite(difference.exact):
         return "SPU has neither NaN nor infinity; choose operands that give none, by jnp.where"
     if isinstance(difference.exact, int):
-        return f"{'' if field == 'FM128' else 'Take field: FM128, or '}write it in another way"
-    more = f"Take more bits ({ENOUGH}), " if bits < 40 else ""
+        return f"{'W' if field == 'FM128' else 'Take field: FM128, or w'}rite it in another way"
+    more = f"Take more bits ({ENOUGH})" if bits < 40 else ""
     if difference.vanishes:
-        return f"That is below the smallest step, 2^-{bits}. {more}or scale the data up"
-    return f"{more}scale the data, or write it in another way"
+        remedy = f"{more} or scale the data up" if more else "Scale the data up"
+        return f"That is below the smallest step, 2^-{bits}. {remedy}"
+    return (f"{more}, scale" if more else "Scale") + " the data, or write it in another way"
 
 
 def _number(value: float) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    return f"{value:.8g}" if isinstance(value, float) else str(value)

@@ -38,5 +38,5 @@ def word_of(op: ir.Operation, inner: Sequence[ir.Operation]) -> str:
     if name in ("reduce", "reduce_window"):
         if len(op.results) > 1:
             return "argmax or argmin"
-        return _REDUCERS.get(inner[0].name.removeprefix("stablehlo."), name)
-    return _WORDS.get(name, name)
+        return _REDUCERS.get(str(inner[0].name).removeprefix("stablehlo."), str(name))
+    return _WORDS.get(name, str(name))
