@@ -7,7 +7,7 @@ operands are right.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from mplang_spu.beside.flat import Flat, Op
 from mplang_spu.beside.rerun import Setting, rerun
 from mplang_spu.beside.tolerance import Difference, compare
 
-__all__ = ["Fault", "blame"]
+__all__ = ["Fault", "blame", "fault_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ def blame(
     function: Flat,
     shares: Sequence[Sequence[Any]],
     operands: Sequence[Array],
-    wrong: dict[int, Difference],
+    wrong: Mapping[int, Difference],
     setting: Setting,
 ) -> Fault | None:
     """Find the op that a wrong result comes from.
@@ -57,7 +57,7 @@ def blame(
         otherwise.
     """
     trace = _Trace(function, shares, operands, setting)
-    makers = {number: i for i, op in enumerate(function.ops) for number in op.results}
+    makers = _makers(function)
     slices = _slice(function, makers, wrong)
     again = {n: trace.off[n] for n in wrong if trace.off[n].is_wrong}
     bad = {
@@ -70,9 +70,19 @@ def blame(
     if start is None:
         if any(i in trace.cases and is_near(trace.cases[i]) for i in slices):
             return None
-        number, difference = max(wrong.items(), key=lambda item: item[1].severity)
-        return Fault(makers.get(number), number, difference)
+        return fault_of(function, wrong)
     return _follow(function, makers, trace.off, start)
+
+
+def fault_of(function: Flat, wrong: Mapping[int, Difference]) -> Fault:
+    """Blame the op that gives the worst result."""
+    number, difference = max(wrong.items(), key=lambda item: item[1].severity)
+    return Fault(_makers(function).get(number), number, difference)
+
+
+def _makers(function: Flat) -> dict[int, int]:
+    """Return which op gives a value."""
+    return {number: i for i, op in enumerate(function.ops) for number in op.results}
 
 
 class _Trace:
@@ -124,7 +134,7 @@ class _Trace:
                 self.off.update((n, compare(found[n], values[n], step)) for n in op.results)
 
 
-def _slice(function: Flat, makers: dict[int, int], wrong: dict[int, Difference]) -> list[int]:
+def _slice(function: Flat, makers: dict[int, int], wrong: Mapping[int, Difference]) -> list[int]:
     """Return the ops that results depend on."""
     found: set[int] = set()
     todo = [makers[n] for n in wrong if n in makers]

@@ -52,4 +52,4 @@ def _remedy(difference: Difference, field: str, bits: int) -> str:
 
 
 def _number(value: float) -> str:
-    return f"{value:.8g}" if isinstance(value, float) else str(value)
+    return f"{value:.7g}" if isinstance(value, float) else str(value)
