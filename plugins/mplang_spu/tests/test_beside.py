@@ -146,7 +146,7 @@ def test_the_line_is_that_of_the_helper_also_where_jax_kept_its_trace():
     assert told.lineno == line_after(first, 1)
     (told,) = secure(second, x)[1]
     assert told.lineno == line_after(second, 2)
-    assert "sqrt gives 0 where float64 gives 377.62 in str(told.message)
+    assert "sqrt gives 0 where float64 gives 377.62" in str(told.message)
 
 
 def test_the_same_code_of_two_lines_names_both():
