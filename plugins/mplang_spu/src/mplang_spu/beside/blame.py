@@ -7,16 +7,13 @@ operands are right.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from mplang_spu.beside import exact
-from mplang_spu.beside.decisions import Case, is_decision, is_near, judge
-from mplang_spu.beside.exact import Array
-from mplang_spu.beside.flat import Flat, Op
-from mplang_spu.beside.rerun import Setting, rerun
-from mplang_spu.beside.tolerance import Difference, compare
+from mplang_spu.beside.decisions import is_near
+from mplang_spu.beside.flat import Flat
+from mplang_spu.beside.tolerance import Difference
+from mplang_spu.beside.trace import Run, outputs_along_decisions, trace
 
 __all__ = ["Fault", "blame", "fault_of"]
 
@@ -36,48 +33,40 @@ class Fault:
     difference: Difference
 
 
-def blame(
-    function: Flat,
-    shares: Sequence[Sequence[Any]],
-    operands: Sequence[Array],
-    wrong: Mapping[int, Difference],
-    setting: Setting,
-) -> Fault | None:
+def blame(run: Run, wrong: Mapping[int, Difference]) -> Fault | None:
     """Find the op that a wrong result comes from.
 
     Args:
-        function: what SPU ran.
-        shares: libspu's share of each operand, per member.
-        operands: the operands in plain.
+        run: what SPU ran.
         wrong: the results that are wrong, by the number of the value.
-        setting: how SPU ran.
 
     Returns:
         ``None`` where the results are right: numbers were nearly equal, and SPU decided
         otherwise.
     """
-    trace = _Trace(function, shares, operands, setting)
+    function, traced = run.function, trace(run)
     makers = _makers(function)
-    slices = _slice(function, makers, wrong)
-    again = {n: trace.off[n] for n in wrong if trace.off[n].is_wrong}
-    bad = {
-        number: trace.off[number]
-        for i in slices
-        for number in function.ops[i].results
-        if i in trace.cases and trace.off[number].is_wrong
-    }
-    start = max(again or bad, key=lambda n: (again or bad)[n].severity, default=None)
-    if start is None:
-        if any(i in trace.cases and is_near(trace.cases[i]) for i in slices):
-            return None
+    behind = _behind(function, makers, wrong)
+    decided = {n for i in behind if i in traced.cases for n in function.ops[i].results}
+    for suspects in (set(wrong), decided):
+        off = {n: traced.off[n] for n in suspects if traced.off[n].is_wrong}
+        if off:
+            return _follow(function, makers, traced.off, _worst(off))
+    if not any(i in traced.cases and is_near(traced.cases[i]) for i in behind):
         return fault_of(function, wrong)
-    return _follow(function, makers, trace.off, start)
+    joined = outputs_along_decisions(run)
+    off = {n: joined[n] for n in wrong if n in joined and joined[n].is_wrong}
+    return fault_of(function, off) if off else None
 
 
 def fault_of(function: Flat, wrong: Mapping[int, Difference]) -> Fault:
     """Blame the op that gives the worst result."""
-    number, difference = max(wrong.items(), key=lambda item: item[1].severity)
-    return Fault(_makers(function).get(number), number, difference)
+    number = _worst(wrong)
+    return Fault(_makers(function).get(number), number, wrong[number])
+
+
+def _worst(off: Mapping[int, Difference]) -> int:
+    return max(off, key=lambda number: off[number].severity)
 
 
 def _makers(function: Flat) -> dict[int, int]:
@@ -85,56 +74,9 @@ def _makers(function: Flat) -> dict[int, int]:
     return {number: i for i, op in enumerate(function.ops) for number in op.results}
 
 
-class _Trace:
-    """All values of a function: on SPU, and in float64 along SPU's decisions."""
-
-    def __init__(
-        self,
-        function: Flat,
-        shares: Sequence[Sequence[Any]],
-        operands: Sequence[Array],
-        setting: Setting,
-    ) -> None:
-        step, count = setting.step, function.inputs
-        literal = {n for op in function.ops if op.is_literal for n in op.results}
-        inner = [n for op in function.ops for n in op.results]
-        shown = [n for n in inner if n not in literal]
-        decisions = [
-            n for op in function.ops if is_decision(op, function.kinds) for n in op.results
-        ]
-        on_spu = dict(zip(shown, rerun(function.exposed(shown), shares, setting), strict=True))
-        taken = [on_spu[n] for n in decisions]
-        along = exact.run(function.exposed(inner, decisions, 64), [*operands, *taken])
-        local = exact.run(function.exposed(inner, shown, 64), [*operands, *on_spu.values()])
-        given = dict(enumerate(operands))
-        values = given | dict(zip(inner, along, strict=True))
-        locals_ = given | dict(zip(inner, local, strict=True))
-        found = values | on_spu
-        followed = values | dict(zip(decisions, taken, strict=True))
-        self.off = dict.fromkeys(range(count), Difference(0)) | dict.fromkeys(
-            literal, Difference(0)
-        )
-        self.cases: dict[int, Case] = {}
-        for i, op in enumerate(function.ops):
-            if op.is_literal:
-                continue
-            if is_decision(op, function.kinds):
-                case = Case(
-                    op,
-                    [followed[n] for n in op.operands],
-                    [values[n] for n in op.results],
-                    [found[n] for n in op.operands],
-                    [found[n] for n in op.results],
-                    [locals_[n] for n in op.results],
-                    step,
-                )
-                self.cases[i] = case
-                self.off.update(zip(op.results, judge(case), strict=True))
-            else:
-                self.off.update((n, compare(found[n], values[n], step)) for n in op.results)
-
-
-def _slice(function: Flat, makers: dict[int, int], wrong: Mapping[int, Difference]) -> list[int]:
+def _behind(
+    function: Flat, makers: Mapping[int, int], wrong: Mapping[int, Difference]
+) -> list[int]:
     """Return the ops that results depend on."""
     found: set[int] = set()
     todo = [makers[n] for n in wrong if n in makers]
@@ -147,14 +89,13 @@ def _slice(function: Flat, makers: dict[int, int], wrong: Mapping[int, Differenc
 
 
 def _follow(
-    function: Flat, makers: dict[int, int], off: dict[int, Difference], start: int
+    function: Flat, makers: Mapping[int, int], off: Mapping[int, Difference], start: int
 ) -> Fault:
     """Go back from a wrong value to the op that made it of right ones."""
     number = start
     while number in makers:
-        op: Op = function.ops[makers[number]]
-        bad = [n for n in op.operands if off[n].is_wrong]
-        if not bad:
+        wrong = {n: off[n] for n in function.ops[makers[number]].operands if off[n].is_wrong}
+        if not wrong:
             break
-        number = max(bad, key=lambda n: off[n].severity)
+        number = _worst(wrong)
     return Fault(makers.get(number), number, off[number])

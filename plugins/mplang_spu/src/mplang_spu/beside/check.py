@@ -19,6 +19,7 @@ from mplang_spu.beside.plain import plain
 from mplang_spu.beside.rerun import Setting
 from mplang_spu.beside.rounding import significant
 from mplang_spu.beside.tolerance import Difference, compare
+from mplang_spu.beside.trace import Run
 
 __all__ = ["Job", "check"]
 
@@ -86,19 +87,21 @@ def _check(job: Job) -> Finding | None:
     if not wrong:
         return None
     try:
-        fault = blame(function, job.given, operands, wrong, job.setting)
+        fault = blame(Run(function, job.given, operands, job.setting), wrong)
     except RuntimeError:  # libspu cannot return each inner value, say
         fault = fault_of(function, wrong)
-    return None if fault is None else _finding(job, function, fault)
+    return None if fault is None else _finding(job, function, fault, wrong)
 
 
 def _plain(job: Job, pieces: Sequence[Sequence[Any]], i: int, kind: TensorType) -> Array:
     return plain([of_member[i] for of_member in pieces], kind, job.setting.config)
 
 
-def _finding(job: Job, function: Flat, fault: Fault) -> Finding:
-    line = lines_in(job.code, job.line)[fault.op] if fault.op is not None else None
-    op = function.ops[fault.op] if fault.op is not None else None
-    word = "result" if op is None else op.word
-    kind = function.kinds[fault.number]
-    return Finding(message(word, kind, fault.difference, job.setting), word, line or job.line)
+def _finding(job: Job, function: Flat, fault: Fault, wrong: Mapping[int, Difference]) -> Finding:
+    if fault.op is None:
+        word, line = "result", None
+    else:
+        word, line = function.ops[fault.op].word, lines_in(job.code, job.line)[fault.op]
+    result = None if fault.number in wrong else fault_of(function, wrong).difference
+    text = message(word, function.kinds[fault.number], fault.difference, job.setting, result)
+    return Finding(text, word, line or job.line)

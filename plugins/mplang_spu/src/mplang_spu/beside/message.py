@@ -13,7 +13,13 @@ __all__ = ["message"]
 ENOUGH = "field: FM128, fxp_fraction_bits: 40"
 
 
-def message(word: str, kind: TensorType, difference: Difference, setting: Setting) -> str:
+def message(
+    word: str,
+    kind: TensorType,
+    difference: Difference,
+    setting: Setting,
+    result: Difference | None = None,
+) -> str:
     """Return a text that names the op, both numbers, and the remedy.
 
     Args:
@@ -21,6 +27,7 @@ def message(word: str, kind: TensorType, difference: Difference, setting: Settin
         kind: the type of its result.
         difference: the worst element.
         setting: how SPU ran.
+        result: the worst result of the whole function, if it is of another op.
 
     Example:
         >>> wrong = Difference(9.0, (3,), 45.8, 50.0)
@@ -32,10 +39,14 @@ another way; check_numbers=False skips this check.
     """
     field, bits = setting.config["field"], setting.config["fxp_fraction_bits"]
     where = f" at {list(difference.index)} of {kind}" if kind.shape else ""
+    found, exact = _number(difference.found), _number(difference.exact)
+    so = ""
+    if result is not None:
+        so = f", so a result is {_number(result.found)} instead of {_number(result.exact)}"
     return (
-        f"SPU's {word} gives {_number(difference.found)} where float64 gives "
-        f"{_number(difference.exact)}{where} ({setting.config['protocol']}, {field}, {bits} "
-        f"fraction bits). {_remedy(difference, field, bits)}; check_numbers=False skips this check."
+        f"SPU's {word} gives {found} where float64 gives {exact}{where}{so} "
+        f"({setting.config['protocol']}, {field}, {bits} fraction bits). "
+        f"{_remedy(difference, field, bits)}; check_numbers=False skips this check."
     )
 
 
