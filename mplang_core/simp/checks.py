@@ -98,7 +98,7 @@ class NumberChecks:
             self._decide(meeting, check)
         finding = meeting.verdict.result()
         if finding is not None and self.mode == "raise":
-            raise PrecisionError(str(finding))
+            self.tell(finding)
 
     def _decide(
         self, meeting: _Meeting, check: Callable[[Mapping[int, Any]], Finding | None]
@@ -108,10 +108,20 @@ class NumberChecks:
         except BaseException as error:
             meeting.verdict.set_exception(error)
             return
-        if finding is not None:
-            with self._lock:
-                self._findings.append(finding)
+        if finding is not None and self.mode == "warn":
+            self.tell(finding)
         meeting.verdict.set_result(finding)
+
+    def tell(self, finding: Finding) -> None:
+        """Report what one party found by itself.
+
+        Raises:
+            PrecisionError: the mode is ``"raise"``.
+        """
+        if self.mode == "raise":
+            raise PrecisionError(str(finding))
+        with self._lock:
+            self._findings.append(finding)
 
     def abort(self, run: str) -> None:
         """End all waiting in a run."""
@@ -126,8 +136,6 @@ class NumberChecks:
         """Show the findings as warnings, each line and op once; called by the host's thread."""
         with self._lock:
             findings, self._findings = self._findings, []
-        if self.mode == "raise":
-            return
         for finding in findings:
             if (finding.line, finding.op) not in self._shown:
                 self._shown.add((finding.line, finding.op))

@@ -170,6 +170,25 @@ def test_more_bits_mend_it():
     assert not shown
 
 
+def test_data_that_vanish_are_told():
+    (told,) = secure(lambda x: x + 1, np.float32([1e-7, 0]))[1]
+    assert "stand for 0: its largest number, 1e-07, is below" in str(told.message)
+    assert not secure(lambda x: x + 1, np.float32([1e-7, 1]))[1]
+
+
+def test_a_fault_of_joined_ops_is_told_beside_a_tie():
+    """libspu's compiler joins both divisions, unless someone sees a mean."""
+
+    def fn(x, y):
+        bonus = jnp.where(x[0] >= 3, 1.0, 2.0)
+        return bonus + x.mean() * y.mean()
+
+    x, y = np.full(4096, 3, np.float32), np.full(4096, 2, np.float32)
+    (told,) = secure(fn, x, y)[1]
+    assert "where float64 gives 7 (" in str(told.message)
+    assert told.lineno == line_after(fn, 2)
+
+
 # -- decisions
 
 

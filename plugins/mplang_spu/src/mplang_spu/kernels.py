@@ -28,6 +28,8 @@ def make_shares(ctx: KernelContext, x: Array, *, share: ShareType) -> tuple[SpuS
 
     _admit(ctx, share.protocol)
     _check_range(x, share)
+    if ctx.interpreter.checks is not None:
+        _check_size(ctx, x, share)
     io = engine.io(len(share.parties), share.protocol, share.field, share.fxp)
     made = io.make_shares(np.asarray(x, order="C"), engine.visibility(True))
     return tuple(SpuShare(share, piece.meta, tuple(piece.share_chunks)) for piece in made)
@@ -53,6 +55,18 @@ def _check_range(x: Array, share: ShareType) -> None:
             f"a number is NaN, or not below 2^{power} in size, which is what {share.field} with "
             f"{share.fxp} fraction bits can hold; scale the data down, or take a larger field"
         )
+
+
+def _check_size(ctx: KernelContext, x: Array, share: ShareType) -> None:
+    """Tell of a tensor that is all below the smallest step; only a simulator does."""
+    largest = float(np.abs(x).max(initial=0)) if x.dtype.kind == "f" else 0.0
+    if 0 < largest < 2.0**-share.fxp:
+        text = (
+            f"SPU's shares of {share.plain} stand for 0: its largest number, {largest:.7g}, is "
+            f"below the smallest step, 2^-{share.fxp}. Take more fxp_fraction_bits, or scale the "
+            "data up; check_numbers=False skips this check."
+        )
+        ctx.interpreter.checks.tell(Finding(text, "shares", ctx.op.location))
 
 
 def reconstruct(ctx: KernelContext, *shares: SpuShare) -> Array:
