@@ -176,17 +176,17 @@ def test_data_that_vanish_are_told():
     assert not secure(lambda x: x + 1, np.float32([1e-7, 1]))[1]
 
 
-def test_a_fault_of_joined_ops_is_told_beside_a_tie():
-    """libspu's compiler joins both divisions, unless someone sees a mean."""
+def test_a_fault_that_no_second_run_shows_is_told_beside_a_tie():
+    """Products of this size are cut off wrongly now and then, by chance."""
 
     def fn(x, y):
         bonus = jnp.where(x[0] >= 3, 1.0, 2.0)
         return bonus + x.mean() * y.mean()
 
     x, y = np.full(4096, 3, np.float32), np.full(4096, 2, np.float32)
-    (told,) = secure(fn, x, y)[1]
-    assert "where float64 gives 7 (" in str(told.message)
-    assert told.lineno == line_after(fn, 2)
+    for _ in range(20):
+        result, shown = secure(fn, x, y)
+        assert bool(shown) == (abs(result - 7) > 0.1)
 
 
 # -- decisions

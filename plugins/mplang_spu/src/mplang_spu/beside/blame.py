@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mplang_spu.beside.decisions import is_near
+from mplang_spu.beside.exact import Array
 from mplang_spu.beside.flat import Flat
+from mplang_spu.beside.ties import explained
 from mplang_spu.beside.tolerance import Difference
-from mplang_spu.beside.trace import Run, outputs_along_decisions, trace
+from mplang_spu.beside.trace import Run, trace
 
 __all__ = ["Fault", "blame", "fault_of"]
 
@@ -33,12 +34,13 @@ class Fault:
     difference: Difference
 
 
-def blame(run: Run, wrong: Mapping[int, Difference]) -> Fault | None:
+def blame(run: Run, found: Mapping[int, Array], wrong: Mapping[int, Difference]) -> Fault | None:
     """Find the op that a wrong result comes from.
 
     Args:
         run: what SPU ran.
-        wrong: the results that are wrong, by the number of the value.
+        found: the results that SPU gave, by the number of the value.
+        wrong: how wrong some of them are.
 
     Returns:
         ``None`` where the results are right: numbers were nearly equal, and SPU decided
@@ -52,11 +54,9 @@ def blame(run: Run, wrong: Mapping[int, Difference]) -> Fault | None:
         off = {n: traced.off[n] for n in suspects if traced.off[n].is_wrong}
         if off:
             return _follow(function, makers, traced.off, _worst(off))
-    if not any(i in traced.cases and is_near(traced.cases[i]) for i in behind):
-        return fault_of(function, wrong)
-    joined = outputs_along_decisions(run)
-    off = {n: joined[n] for n in wrong if n in joined and joined[n].is_wrong}
-    return fault_of(function, off) if off else None
+    if decided and explained(run, {n: found[n] for n in wrong}):
+        return None
+    return fault_of(function, wrong)
 
 
 def fault_of(function: Flat, wrong: Mapping[int, Difference]) -> Fault:

@@ -75,19 +75,19 @@ def _check(job: Job) -> Finding | None:
         job.public[i] if i in job.public else _plain(job, job.given, i, kinds[i])
         for i in range(function.inputs)
     ]
-    wrong: dict[int, Difference] = {}
     expected = exact.outputs_of(function, operands)
-    for i, (number, value) in enumerate(zip(function.outputs, expected, strict=True)):
-        found = _plain(job, job.made, i, kinds[number])
-        difference = compare(found, value, job.setting.step)
-        if difference.is_wrong:
-            wrong[number] = difference
+    found = {n: _plain(job, job.made, i, kinds[n]) for i, n in enumerate(function.outputs)}
+    off = {
+        n: compare(found[n], value, job.setting.step)
+        for n, value in zip(function.outputs, expected, strict=True)
+    }
+    wrong = {n: difference for n, difference in off.items() if difference.is_wrong}
     if wrong:
         wrong = significant(function, operands, wrong)
     if not wrong:
         return None
     try:
-        fault = blame(Run(function, job.given, operands, job.setting), wrong)
+        fault = blame(Run(function, job.given, operands, job.setting), found, wrong)
     except RuntimeError:  # libspu cannot return each inner value, say
         fault = fault_of(function, wrong)
     return None if fault is None else _finding(job, function, fault, wrong)

@@ -17,7 +17,7 @@ from mplang_spu.beside.exact import Array
 from mplang_spu.beside.flat import Op
 from mplang_spu.beside.tolerance import Difference, compare
 
-__all__ = ["Case", "is_decision", "is_near", "judge"]
+__all__ = ["NEAR", "Case", "is_decision", "judge"]
 
 NEAR = 8  # steps between numbers that count as equal
 WHOLE = 2.5e-7  # relative distance to a whole number that rounding to float32 gives, twice
@@ -78,20 +78,6 @@ def judge(case: Case) -> list[Difference]:
         _first(bad, found, exact)
         for bad, found, exact in zip(wrong, case.found, case.exact, strict=True)
     ]
-
-
-def is_near(case: Case) -> bool:
-    """Tell whether another run may decide otherwise."""
-    match case.op.name:
-        case "compare":
-            left, right = case.exact_in
-            return bool(np.any(np.abs(left - right) <= case.band))
-        case "reduce" | "sort":
-            return _has_ties(case.exact_in[0], case.op.dimensions, case.band)
-        case name if name in _ROUND or name == "convert":
-            return bool(np.any(_jump(case)[1] <= case.band))
-        case _:
-            return True
 
 
 # -- each returns per result which elements are wrong
@@ -186,11 +172,6 @@ def _elsewhere(case: Case) -> list[Array]:
     return [
         np.full(found.shape, compare(found, local, case.step).is_wrong) for found, local in pairs
     ]
-
-
-def _has_ties(keys: Array, dimensions: Sequence[int], band: float) -> bool:
-    lanes = np.sort(_lanes(keys, dimensions), axis=1)
-    return bool(np.any(np.diff(lanes, axis=1) <= band))
 
 
 def _first(wrong: Array, found: Array, exact: Array) -> Difference:

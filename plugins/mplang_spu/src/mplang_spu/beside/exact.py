@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import jax
 import numpy as np
-from mplang_stablehlo import executable
+from mplang_stablehlo.executable import compile
 
 from mplang_spu.beside.flat import Flat, Variant
 
@@ -40,4 +40,4 @@ def _plain(function: Flat, width: int) -> Variant:
 
 @functools.lru_cache(maxsize=64)
 def _compiled(variant: Variant) -> Callable[..., Any]:
-    return executable.compile(variant.text, variant.takes, variant.gives)
+    return compile(variant.text, variant.takes, variant.gives)

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo
 from mplang_stablehlo import read
 from mplang_stablehlo.inline import inline
 from mplang_stablehlo.lines import Lines, annotate, line_of, lines_of
@@ -33,6 +34,7 @@ class Op:
         word: what a user calls it.
         operands: the numbers of the values that it takes, those of its regions included.
         results: the numbers of those that it gives.
+        arity: how many operands there are, without those of its regions; they stand first.
         direction: of a comparison: ``LT``, ``EQ``, ….
         dimensions: along which it sorts or reduces.
         decides: whether a region of it compares floats.
@@ -42,6 +44,7 @@ class Op:
     word: str
     operands: tuple[int, ...]
     results: tuple[int, ...]
+    arity: int
     direction: str = ""
     dimensions: tuple[int, ...] = ()
     decides: bool = False
@@ -103,24 +106,35 @@ class Flat:
             width: of all floats, if it is not that of the code.
         """
         module = parse(self.text)
-        (main,) = module.body.operations
-        block = main.operation.regions[0].blocks[0]
+        block = _block(module)
         values = _values(block)
-        *_, end = block.operations
         with module.context, ir.Location.unknown():
-            end.operation.erase()
-            for number in sorted(cut):
+            for number in cut:
                 given = block.add_argument(values[number].type, ir.Location.unknown())
                 values[number].replace_all_uses_with(given)
-            with ir.InsertionPoint(block):
-                results = [values[number] for number in sorted(shown)]
-                ir.Operation.create("func.return", operands=results)
-            kinds = [value.type for value in block.arguments], [value.type for value in results]
-            main.operation.attributes["function_type"] = ir.TypeAttr.get(
-                ir.FunctionType.get(*kinds)
-            )
+        _return(module, [values[number] for number in shown])
         if width is not None:
             retype(module, width)
+        return _variant(module)
+
+    def moved(self, places: Sequence[tuple[int, int]], shown: Collection[int]) -> Variant:
+        """Return it in float64, with offsets of some operands as further operands.
+
+        Args:
+            places: each the index of an op, and that of its operand.
+            shown: the numbers of the values to return, in ascending order.
+        """
+        module = parse(self.text)
+        block = _block(module)
+        values, ops = _values(block), [op.operation for op in block.operations]
+        with module.context, ir.Location.unknown():
+            for i, j in places:
+                operand = ops[i].operands[j]
+                offset = block.add_argument(operand.type, ir.Location.unknown())
+                with ir.InsertionPoint(ops[i]):
+                    ops[i].operands[j] = stablehlo.add(operand, offset)
+        _return(module, [values[number] for number in shown])
+        retype(module, 64)
         return _variant(module)
 
 
@@ -128,8 +142,7 @@ class Flat:
 def flat(code: bytes) -> Flat:
     """Return the flat form of a code: compressed text that SPU admits."""
     module = _flattened(code, None)
-    (main,) = module.body.operations
-    block = main.operation.regions[0].blocks[0]
+    block = _block(module)
     values = _values(block)
     numbers = {value: i for i, value in enumerate(values)}
     *ops, end = [op.operation for op in block.operations]
@@ -145,8 +158,7 @@ def flat(code: bytes) -> Flat:
 def lines_in(code: bytes, place: Location | None) -> list[Location | None]:
     """Return the user's line of each op of the flat form; ``place`` is where it was traced."""
     module = _flattened(code, lines_of(code, place))
-    (main,) = module.body.operations
-    return [line_of(op.operation) for op in main.operation.regions[0].blocks[0].operations]
+    return [line_of(op.operation) for op in _block(module).operations]
 
 
 def _flattened(code: bytes, lines: Lines | None) -> ir.Module:
@@ -182,6 +194,7 @@ def _op(op: ir.Operation, numbers: Mapping[ir.Value, int]) -> Op:
         word_of(op, inner),
         tuple(numbers[value] for value in taken),
         tuple(numbers[value] for value in op.results),
+        len(op.operands),
         _direction(op),
         _dimensions(op),
         any(map(_compares_floats, inner)),
@@ -214,9 +227,29 @@ def _is_float(value: ir.Value) -> bool:
     return isinstance(ir.RankedTensorType(value.type).element_type, ir.FloatType)
 
 
-def _variant(module: ir.Module) -> Variant:
+def _block(module: ir.Module) -> ir.Block:
+    """Return the body of ``main``."""
     (main,) = module.body.operations
-    block = main.operation.regions[0].blocks[0]
+    return main.operation.regions[0].blocks[0]
+
+
+def _return(module: ir.Module, results: Sequence[ir.Value]) -> None:
+    """Have ``main`` return other values."""
+    block = _block(module)
+    (main,) = module.body.operations
+    *_, end = block.operations
+    end.operation.erase()
+    with module.context, ir.Location.unknown():
+        with ir.InsertionPoint(block):
+            ir.Operation.create("func.return", operands=results)
+        takes, gives = ([value.type for value in each] for each in (block.arguments, results))
+        main.operation.attributes["function_type"] = ir.TypeAttr.get(
+            ir.FunctionType.get(takes, gives)
+        )
+
+
+def _variant(module: ir.Module) -> Variant:
+    block = _block(module)
     *_, end = block.operations
     return Variant(
         text_of(module),

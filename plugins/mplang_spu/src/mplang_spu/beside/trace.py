@@ -13,7 +13,7 @@ from mplang_spu.beside.flat import Flat
 from mplang_spu.beside.rerun import Setting, rerun
 from mplang_spu.beside.tolerance import Difference, compare
 
-__all__ = ["Run", "Trace", "outputs_along_decisions", "trace"]
+__all__ = ["Run", "Trace", "trace"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,15 +97,3 @@ def trace(run: Run) -> Trace:
         else:
             off.update((n, compare(found[n], along[n], step)) for n in op.results)
     return Trace(off, cases)
-
-
-def outputs_along_decisions(run: Run) -> dict[int, Difference]:
-    """Compare results of a run that returns nothing more than decisions.
-
-    libspu's compiler joins ops whose values nobody sees, so a whole trace may hide a fault.
-    """
-    decisions = set(run.decisions)
-    outputs = {n for n in run.function.outputs if n >= run.function.inputs} - decisions
-    found = run.on_spu(sorted(outputs | decisions))
-    along = run.in_float64(sorted(outputs), {n: found[n] for n in sorted(decisions)})
-    return {n: compare(found[n], along[n], run.setting.step) for n in outputs}
