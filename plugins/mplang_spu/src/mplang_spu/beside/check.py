@@ -76,19 +76,20 @@ def _check(job: Job) -> Finding | None:
         for i in range(function.inputs)
     ]
     expected = exact.outputs_of(function, operands)
-    found = {n: _plain(job, job.made, i, kinds[n]) for i, n in enumerate(function.outputs)}
-    off = {
-        n: compare(found[n], value, job.setting.step)
-        for n, value in zip(function.outputs, expected, strict=True)
-    }
-    wrong = {n: difference for n, difference in off.items() if difference.is_wrong}
+    found: dict[int, Array] = {}
+    wrong: dict[int, Difference] = {}
+    for i, (number, value) in enumerate(zip(function.outputs, expected, strict=True)):
+        result = _plain(job, job.made, i, kinds[number])
+        difference = compare(result, value, job.setting.step)
+        if difference.is_wrong:
+            found[number], wrong[number] = result, difference
     if wrong:
         wrong = significant(function, operands, wrong)
     if not wrong:
         return None
     try:
         fault = blame(Run(function, job.given, operands, job.setting), found, wrong)
-    except RuntimeError:  # libspu cannot return each inner value, say
+    except Exception:  # libspu cannot return each inner value, say; the result is wrong anyhow
         fault = fault_of(function, wrong)
     return None if fault is None else _finding(job, function, fault, wrong)
 
