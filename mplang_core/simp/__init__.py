@@ -13,6 +13,7 @@ from mplang_core.simp import kernels as _kernels  # noqa: F401  (binds them)
 from mplang_core.simp import ops as _ops  # noqa: F401  (declares them)
 from mplang_core.simp.api import pcall_dynamic, pcall_static, pconv, pshfl, pshfl_s
 from mplang_core.simp.backend import BackendSpec, backends, connect
+from mplang_core.simp.checks import CheckMode, Finding, NumberChecks
 from mplang_core.simp.comm import Communicator, CommunicatorBase, size_of
 from mplang_core.simp.failure import Failure, outcome_of
 from mplang_core.simp.host import HostVar, SimpHost
@@ -21,10 +22,13 @@ from mplang_core.simp.worker import WorkerInterpreter
 
 __all__ = [
     "BackendSpec",
+    "CheckMode",
     "Communicator",
     "CommunicatorBase",
     "Failure",
+    "Finding",
     "HostVar",
+    "NumberChecks",
     "PartyState",
     "SimpHost",
     "Traffic",

@@ -8,6 +8,7 @@ from typing import Any
 from mplang_core.ir import Program
 from mplang_core.namespace import Namespace
 from mplang_core.runtime import Interpreter, Kernel, Listener, Recorder, joined, worker_kernels
+from mplang_core.simp.checks import NumberChecks
 from mplang_core.simp.comm import Communicator
 from mplang_core.simp.progress import PartyState
 
@@ -24,6 +25,7 @@ class WorkerInterpreter(Interpreter):
         session: a name that all workers of a cluster share, and no other cluster has.
         insecure: whether protocols that are for debugging only may run.
         timeout: how many seconds plugins' own links wait for a peer.
+        checks: where a simulator's parties compare their numbers with plain ones.
 
     Attributes:
         rank: this party.
@@ -39,6 +41,7 @@ class WorkerInterpreter(Interpreter):
         session: str,
         insecure: bool = False,
         timeout: float = 60.0,
+        checks: NumberChecks | None = None,
     ) -> None:
         kernels: Namespace[Kernel] = Namespace("worker kernel", fallback=worker_kernels)
         super().__init__(kernels)
@@ -46,6 +49,7 @@ class WorkerInterpreter(Interpreter):
         self.session = session
         self.insecure = insecure
         self.timeout = timeout
+        self.checks = checks
         self.resources: dict[Any, Any] = {}
 
     @property

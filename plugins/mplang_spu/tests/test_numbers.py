@@ -80,7 +80,10 @@ CASES = {
     "floor and remainder": (lambda x: whole(x, 7.0), f32(924, 923, 7, 1, 0, -924, -923, 14)),
     "negative divisor": (lambda x: whole(x, -3.0), f32(924, 923, 3, 1, 0, -924, -923, 14)),
     "secret divisor": (whole, f32(924, 923, 7, -924, -923, 35), f32(7, 7, 7, 7, -7, 5)),
-    "one-hot of a remainder": (lambda x: jax.nn.one_hot(x % 3, 3), np.arange(9.0, dtype=np.float32)),
+    "one-hot of a remainder": (
+        lambda x: jax.nn.one_hot(x % 3, 3),
+        np.arange(9.0, dtype=np.float32),
+    ),
     "to integers": (lambda x: x.astype(jnp.int32), f32(-0.003, -1.5, 1.5, 2.999, -3, 3)),
     "rounded": (
         lambda x: (jnp.round(x), jax.lax.round(x), jnp.ceil(x), jnp.trunc(x)),

@@ -130,7 +130,9 @@ def test_ops_in_loops_are_lowered():
 
 
 def test_a_module_that_would_grow_out_of_bounds_is_refused():
-    lines = "".join(f"    %{i} = stablehlo.divide %arg0, %arg1 : tensor<i32>\n" for i in range(25_000))
+    lines = "".join(
+        f"    %{i} = stablehlo.divide %arg0, %arg1 : tensor<i32>\n" for i in range(25_000)
+    )
     text = (
         "module @main {\n  func.func public @main(%arg0: tensor<i32>, %arg1: tensor<i32>) -> "
         f"tensor<i32> {{\n{lines}    return %0 : tensor<i32>\n  }}\n}}\n"

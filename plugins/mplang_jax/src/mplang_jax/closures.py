@@ -87,7 +87,7 @@ class Traced:
         return jax.make_jaxpr(inlined)(*avals)
 
     def lower(self) -> str:
-        """Return the StableHLO of a function of the operands, then the consts."""
+        """Return the StableHLO of a function of the operands, then the consts, with its lines."""
         split = len(self._operands)
 
         def with_consts(*args: Any) -> Any:
@@ -96,7 +96,8 @@ class Traced:
         with enable_x64(self.x64):
             avals = [*self._jaxpr.in_avals, *self.consts]
             shapes = [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in avals]
-            text: str = jax.jit(with_consts, keep_unused=True).lower(*shapes).as_text()
+            lowered = jax.jit(with_consts, keep_unused=True).lower(*shapes)
+            text: str = lowered.as_text(debug_info=True)
         return text
 
 

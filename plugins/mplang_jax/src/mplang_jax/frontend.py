@@ -66,16 +66,17 @@ def jax_compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
 
 def _compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
     import jax
-    from mplang_stablehlo import module, read, signature_of
+    from mplang_stablehlo import lines, module, read, signature_of
 
-    from mplang_jax import admission
-    from mplang_jax.closures import Traced
+    from mplang_jax import admission, closures
 
     operands = _tensors(signature.operands)
     try:
-        traced = Traced(fn, signature, operands)
-        code = pack(module.canonical(traced.lower()))
+        traced = closures.Traced(fn, signature, operands)
+        located = module.artifact(traced.lower())
+        code = pack(module.canonical_of(located))
         admission.XLA.admit(read(code))
+        lines.remember(code, located, tracer=closures.__file__)
     except MPLangError:
         raise
     except Exception as error:

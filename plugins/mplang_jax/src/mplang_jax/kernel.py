@@ -37,8 +37,7 @@ def executable(code: bytes, x64: bool) -> Callable[..., Any]:
 
 
 def _compile(code: bytes, x64: bool) -> Callable[..., Any]:
-    import jax
-    from mplang_stablehlo import module
+    from mplang_stablehlo import executable, module
     from mplang_stablehlo.custom_calls import target_of
 
     from mplang_jax import admission
@@ -50,24 +49,7 @@ def _compile(code: bytes, x64: bool) -> Callable[..., Any]:
         raise AdmissionError(f"jax.run: {error}") from error
     if any((target_of(op) or "").startswith("lapack_") for op in module.walk(checked.operation)):
         _initialize_lapack()
-    avals = [jax.ShapeDtypeStruct(kind.shape, kind.dtype.numpy) for kind in takes]
-    return _without_source(module.artifact(module.text_of(checked)), avals, gives)
-
-
-def _without_source(artifact: bytes, avals: list[Any], gives: Any) -> Callable[..., Any]:
-    """Put the code in the place of that of an export with the same signature."""
-    import dataclasses
-
-    import jax
-    import jax.numpy as jnp
-
-    def stand_in(*args: Any) -> list[Any]:
-        return [jnp.zeros(kind.shape, kind.dtype.numpy) for kind in gives]
-
-    template = jax.export.export(jax.jit(stand_in, keep_unused=True))(*avals)
-    loaded = dataclasses.replace(template, mlir_module_serialized=artifact)
-    compiled: Callable[..., Any] = jax.jit(loaded.call).lower(*avals).compile()
-    return compiled
+    return executable.compile(module.text_of(checked), takes, gives)
 
 
 def _initialize_lapack() -> None:

@@ -7,7 +7,7 @@ import threading
 import weakref
 from collections.abc import Sequence
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -15,11 +15,20 @@ from mplang_core.device import ClusterSpec
 from mplang_core.errors import ConfigError, RunError
 from mplang_core.ir import Program
 from mplang_core.runtime import Recorder
-from mplang_core.simp import HostVar, PartyState, SimpHost, WorkerInterpreter, outcome_of
+from mplang_core.simp import (
+    HostVar,
+    NumberChecks,
+    PartyState,
+    SimpHost,
+    WorkerInterpreter,
+    outcome_of,
+)
 from mplang_core.simp.host import Mode
 from mplang_simulator.threads import PartyThread, ThreadCommunicator
 
-__all__ = ["Simulator"]
+__all__ = ["Check", "Simulator"]
+
+Check: TypeAlias = Literal["warn", "raise"] | bool
 
 GRACE = 2.0  # seconds that parties get to end once one of them has failed
 
@@ -34,6 +43,10 @@ class Simulator(SimpHost):
         cluster_spec: the parties and devices.
         timeout: how many seconds a party waits for a message of another.
         mode: see :class:`mplang_core.simp.SimpHost`.
+        check_numbers: whether numbers that an engine approximates, as SPU's, are also computed
+            in float64. ``"warn"`` or ``True`` shows a :class:`mplang_core.errors.PrecisionWarning`
+            at the line that gives a wrong one, ``"raise"`` ends the run, ``False`` saves the
+            time.
 
     Example:
         >>> import mplang_core as mp
@@ -44,12 +57,18 @@ class Simulator(SimpHost):
     """
 
     def __init__(
-        self, cluster_spec: ClusterSpec, *, timeout: float = 60.0, mode: Mode = "standard"
+        self,
+        cluster_spec: ClusterSpec,
+        *,
+        timeout: float = 60.0,
+        mode: Mode = "standard",
+        check_numbers: Check = "warn",
     ) -> None:
         if timeout <= 0:
             raise ConfigError(f"the timeout is a positive number of seconds, got {timeout}")
         super().__init__(cluster_spec, mode)
         self.timeout = timeout
+        self._checks = _checks(check_numbers)
         self._generation = 0
         self._closed = False
         self._one_run = threading.Lock()
@@ -57,7 +76,8 @@ class Simulator(SimpHost):
 
     def _start(self) -> _Parties:
         self._generation += 1
-        parties = _Parties(self.world_size, self.timeout, f"{self.session}.{self._generation}")
+        session = f"{self.session}.{self._generation}"
+        parties = _Parties(self.world_size, self.timeout, session, self._checks)
         weakref.finalize(self, parties.stop)  # a simulator that is dropped leaves no threads
         return parties
 
@@ -85,10 +105,13 @@ class Simulator(SimpHost):
             self._abandon(run, "the host was interrupted")
             raise
         if any(future.done() and future.exception() for future in futures):
+            self._parties.abort_checks(run)
             concurrent.futures.wait(futures, timeout=min(GRACE, self.timeout))
             self._abandon(run, "another party failed")
         else:
             self._parties.close(run)
+        if self._checks is not None:
+            self._checks.warn()
         return [outcome_of(future) for future in futures]
 
     def _abandon(self, run: str, reason: str) -> None:
@@ -117,13 +140,24 @@ class Simulator(SimpHost):
             self._parties.stop()
 
 
+def _checks(wanted: Check) -> NumberChecks | None:
+    if wanted not in (True, False, "warn", "raise"):
+        raise ConfigError(f"check_numbers is 'warn', 'raise', True or False, got {wanted!r}")
+    if wanted is False:
+        return None
+    return NumberChecks("raise" if wanted == "raise" else "warn")
+
+
 class _Parties:
     """The workers of one generation: from one failure to the next."""
 
-    def __init__(self, world_size: int, timeout: float, session: str) -> None:
+    def __init__(
+        self, world_size: int, timeout: float, session: str, checks: NumberChecks | None
+    ) -> None:
+        self._checks = checks
         self._comms = ThreadCommunicator.connected(world_size, timeout)
         self.workers = [
-            WorkerInterpreter(comm, session=session, insecure=True, timeout=timeout)
+            WorkerInterpreter(comm, session=session, insecure=True, timeout=timeout, checks=checks)
             for comm in self._comms
         ]
         self._threads = [PartyThread(f"mplang-P{comm.rank}") for comm in self._comms]
@@ -147,7 +181,12 @@ class _Parties:
         evaluate = self.workers[rank].evaluate
         return self._threads[rank].submit(lambda: evaluate(program, inputs, run, None, recorder))
 
+    def abort_checks(self, run: str) -> None:
+        if self._checks is not None:
+            self._checks.abort(run)
+
     def abort(self, run: str, reason: str) -> None:
+        self.abort_checks(run)
         self._comms[0].abort(run, reason)
 
     def stop(self) -> None:

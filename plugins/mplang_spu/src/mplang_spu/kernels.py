@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -12,6 +12,7 @@ from mplang_stablehlo import read
 from mplang_core import Mask
 from mplang_core.errors import AdmissionError, RunError
 from mplang_core.runtime import KernelContext
+from mplang_core.simp import Finding
 from mplang_spu.config import BITS
 from mplang_spu.ops import MAX_CODE, ShareType
 from mplang_spu.shares import SpuShare
@@ -27,6 +28,8 @@ def make_shares(ctx: KernelContext, x: Array, *, share: ShareType) -> tuple[SpuS
 
     _admit(ctx, share.protocol)
     _check_range(x, share)
+    if ctx.interpreter.checks is not None:
+        _check_size(ctx, x, share)
     io = engine.io(len(share.parties), share.protocol, share.field, share.fxp)
     made = io.make_shares(np.asarray(x, order="C"), engine.visibility(True))
     return tuple(SpuShare(share, piece.meta, tuple(piece.share_chunks)) for piece in made)
@@ -52,6 +55,18 @@ def _check_range(x: Array, share: ShareType) -> None:
             f"a number is NaN, or not below 2^{power} in size, which is what {share.field} with "
             f"{share.fxp} fraction bits can hold; scale the data down, or take a larger field"
         )
+
+
+def _check_size(ctx: KernelContext, x: Array, share: ShareType) -> None:
+    """Tell of a tensor that is all below the smallest step; only a simulator does."""
+    largest = float(np.abs(x).max(initial=0)) if x.dtype.kind == "f" else 0.0
+    if 0 < largest < 2.0**-share.fxp:
+        text = (
+            f"SPU's shares of {share.plain} stand for 0: its largest number, {largest:.7g}, is "
+            f"below the smallest step, 2^-{share.fxp}. Take more fxp_fraction_bits, or scale the "
+            "data up; check_numbers=False skips this check."
+        )
+        ctx.interpreter.checks.tell(Finding(text, "shares", ctx.op.location))
 
 
 def reconstruct(ctx: KernelContext, *shares: SpuShare) -> Array:
@@ -91,13 +106,47 @@ def run_jax(
         storages.update(repr(arg.meta if isinstance(arg, SpuShare) else None).encode())
     job = {"program": hashlib.sha256(program["code"]).hexdigest(), "storages": storages.hexdigest()}
     with lent(ctx, parties, config, job) as machine:
-        given = [_load(ctx, arg, parties, config) for arg in (*args, *compiled.operands)]
-        pieces = machine.run(compiled.code, given, len(ctx.step.outs))
+        given = [_load(ctx, arg, parties, config) for arg in args]
+        lifted = [_load(ctx, number, parties, config) for number in compiled.operands]
+        pieces = machine.run(compiled.code, [*given, *lifted], len(ctx.step.outs))
+    if ctx.interpreter.checks is not None:
+        _check(ctx, args, given, pieces, program["code"], config)
     results = tuple(
         SpuShare(cast(ShareType, kind), piece.meta, tuple(piece.share_chunks))
         for kind, piece in zip(ctx.step.checks, pieces, strict=True)
     )
     return results[0] if len(results) == 1 else results
+
+
+def _check(
+    ctx: KernelContext,
+    args: Sequence[SpuShare | Array],
+    given: Sequence[Any],
+    made: Sequence[Any],
+    code: bytes,
+    config: Mapping[str, Any],
+) -> None:
+    """Compare the results with those of float64; the members meet for it in a simulator."""
+    from mplang_spu.beside.check import Job, check
+    from mplang_spu.beside.rerun import Setting
+
+    checks, members = ctx.interpreter.checks, list(ctx.parties)
+    public = {i: arg for i, arg in enumerate(args) if not isinstance(arg, SpuShare)}
+    secret = tuple(isinstance(arg, SpuShare) for arg in args)
+
+    def compare(brought: Mapping[int, Any]) -> Finding | None:
+        of_members = [brought[rank] for rank in members]
+        job = Job(
+            code,
+            ctx.op.location,
+            Setting(config, len(members), secret),
+            public,
+            [operands for operands, _ in of_members],
+            [results for _, results in of_members],
+        )
+        return check(job, checks.told if checks.mode == "warn" else set())
+
+    checks.meet(ctx.key, ctx.interpreter.rank, len(members), (given, made), compare)
 
 
 def _admit(ctx: KernelContext, protocol: str) -> None:

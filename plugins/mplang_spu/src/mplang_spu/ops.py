@@ -23,7 +23,7 @@ from mplang_core import (
 )
 from mplang_core.errors import FeCapabilityError, FeConfigError, PrecisionWarning, TraceError
 from mplang_core.feop import Caching, Capabilities, DeviceRequirement, flatten, unflatten
-from mplang_core.ir import AnyType, Attr, Effects, OpDef, Operation, Value, op_defs
+from mplang_core.ir import AnyType, Attr, Effects, Location, OpDef, Operation, Value, op_defs
 from mplang_core.ir.source import at, caller
 from mplang_spu.config import BITS, SpuConfig, settle
 
@@ -339,15 +339,17 @@ def _try(made: FeProgram, secret: tuple[bool, ...], config: SpuConfig) -> None:
         reason = reason or "it has an op that SPU lacks; its compiler does not say which"
         raise TraceError(f"{at()}SPU cannot compile this: {reason}") from error
     for note in compiled.notes:
-        _tell(note)
+        _tell(note, made.pfunc.attrs["code"])
 
 
-def _tell(note: Note) -> None:
+def _tell(note: Note, code: bytes) -> None:
+    from mplang_stablehlo.lines import lines_of
+
+    lines = lines_of(code, caller())
+    line = (lines[note.place] if lines else None) or caller() or Location("<mplang>", 1)
     if note.fatal:
-        raise TraceError(f"{at()}{note.text}")
-    where = caller()
-    file, line = (where.file, where.line) if where else ("<mplang>", 1)
-    warnings.warn_explicit(note.text, PrecisionWarning, file, line)
+        raise TraceError(f"{line}: {note.text}")
+    warnings.warn_explicit(note.text, PrecisionWarning, line.file, line.line)
 
 
 def _list(types: Sequence[object]) -> str:

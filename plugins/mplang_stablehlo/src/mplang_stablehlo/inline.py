@@ -61,11 +61,20 @@ def _replace(call: ir.Operation, function: ir.Operation) -> list[ir.Operation]:
     *ops, end = [op.operation for op in body.operations]
     for op in ops:
         op.move_before(call)
+        _inherit(op, call.location)
     for result, value in zip(call.results, end.operands, strict=True):
         result.replace_all_uses_with(value)
     call.erase()
     copy.erase()
     return [found for op in ops for found in _calls(op)]
+
+
+def _inherit(op: ir.Operation, line: ir.Location) -> None:
+    """Give a copied op the call's line, unless it has one; see :mod:`mplang_stablehlo.lines`."""
+    unknown = ir.Location.unknown(op.context)
+    for each in (op, *walk(op)):
+        if each.location == unknown:
+            each.location = line
 
 
 def _calls(op: ir.Operation) -> list[ir.Operation]:
@@ -74,8 +83,10 @@ def _calls(op: ir.Operation) -> list[ir.Operation]:
 
 
 def _callee(call: ir.Operation) -> str:
-    return ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+    name: str = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+    return name
 
 
 def _symbol(function: ir.Operation) -> str:
-    return ir.StringAttr(function.attributes["sym_name"]).value
+    name: str = ir.StringAttr(function.attributes["sym_name"]).value
+    return name

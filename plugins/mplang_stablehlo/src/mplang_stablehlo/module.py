@@ -8,7 +8,7 @@ from jax._src.interpreters import mlir as jax_mlir
 from jaxlib import _jax
 from jaxlib.mlir import ir
 
-__all__ = ["VERSION", "artifact", "canonical", "parse", "text_of", "walk"]
+__all__ = ["VERSION", "artifact", "canonical", "canonical_of", "parse", "text_of", "walk"]
 
 VERSION = "1.9.0"
 """The version of StableHLO that code is written in: both XLA and SPU read it."""
@@ -39,7 +39,12 @@ def canonical(text: str) -> str:
     The way through the portable artifact writes ``chlo`` ops out and fixes the version; then
     the module is named ``main``, and attributes go that no engine here reads.
     """
-    module = parse(_jax.mlir.deserialize_portable_artifact(artifact(text)))
+    return canonical_of(artifact(text))
+
+
+def canonical_of(artifact: bytes) -> str:
+    """Return the canonical text of a portable artifact."""
+    module = parse(_jax.mlir.deserialize_portable_artifact(artifact))
     with module.context:
         module.operation.attributes["sym_name"] = ir.StringAttr.get("main")
         for op in module.body.operations:

@@ -58,9 +58,7 @@ class Lowered:
     notes: tuple[Note, ...] = ()
 
 
-def lower(
-    text: str, target: Target, passes: Sequence[Callable[[Draft], None]] = PASSES
-) -> Lowered:
+def lower(text: str, target: Target, passes: Sequence[Callable[[Draft], None]] = PASSES) -> Lowered:
     """Return the StableHLO that libspu compiles in place of another.
 
     Args:

@@ -26,7 +26,7 @@ def divide_by_constants(draft: Draft) -> None:
         number = splat_of(op.operands[1])
         if number is None or not is_float(op.results[0]) or splat_of(op.operands[0]) is not None:
             continue
-        if math.isfinite(number) and 1 < abs(float(number)) * draft.target.factors:
+        if math.isfinite(number) and abs(float(number)) * draft.target.factors > 1:
             with draft.before(op):
                 replace(op, times(draft, Term(op.operands[0]), 1 / float(number)))
 

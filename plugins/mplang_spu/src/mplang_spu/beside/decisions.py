@@ -1,0 +1,196 @@
+"""Decisions about numbers: comparisons, roundings, sorts, and which of them may go either way.
+
+Where two numbers are nearly equal, SPU may decide otherwise than float64, and be right: what
+follows is judged by SPU's decision. A decision is wrong where no number near SPU's own operands
+supports it, or where an operand is a whole number but for rounding, and SPU missed that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mplang_core import TensorType
+from mplang_spu.beside.exact import Array
+from mplang_spu.beside.flat import Op
+from mplang_spu.beside.tolerance import Difference, compare
+
+__all__ = ["NEAR", "Case", "is_decision", "judge"]
+
+NEAR = 8  # steps between numbers that count as equal
+WHOLE = 2.5e-7  # relative distance to a whole number that rounding to float32 gives, twice
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One op of a run.
+
+    Attributes:
+        op: the op.
+        exact_in: its operands in float64, where SPU's earlier decisions were followed.
+        exact: its results of those.
+        found_in: its operands in SPU.
+        found: its results in SPU.
+        local: its results in float64, of SPU's operands.
+        step: the smallest step.
+    """
+
+    op: Op
+    exact_in: Sequence[Array]
+    exact: Sequence[Array]
+    found_in: Sequence[Array]
+    found: Sequence[Array]
+    local: Sequence[Array]
+    step: float
+
+    @property
+    def band(self) -> float:
+        """How far apart numbers are that count as equal."""
+        return NEAR * self.step
+
+
+def is_decision(op: Op, kinds: Sequence[TensorType]) -> bool:
+    """Tell whether a small change of an op's operands may change its results at a jump."""
+    takes_floats = any(kinds[number].dtype.numpy.kind == "f" for number in op.operands)
+    gives_floats = any(kinds[number].dtype.numpy.kind == "f" for number in op.results)
+    match op.name:
+        case "compare" | "remainder" | "select_and_scatter":
+            return takes_floats
+        case "convert":
+            return takes_floats and not gives_floats
+        case "sort" | "reduce":
+            return takes_floats and len(op.results) > 1
+        case "custom_call":
+            return op.word == "topk"
+        case name:
+            return takes_floats and (name in _ROUND or op.decides)
+
+
+def judge(case: Case) -> list[Difference]:
+    """Return per result of a decision how wrong it is."""
+    agree = [compare(f, e, case.step) for f, e in zip(case.found, case.exact, strict=True)]
+    if not any(each.is_wrong for each in agree):
+        return agree
+    wrong = _WRONG.get(case.op.name, _elsewhere)(case)
+    return [
+        _first(bad, found, exact)
+        for bad, found, exact in zip(wrong, case.found, case.exact, strict=True)
+    ]
+
+
+# -- each returns per result which elements are wrong
+
+
+def _compare(case: Case) -> list[Array]:
+    left, right = case.exact_in
+    (found,), (local,), (exact,) = case.found, case.local, case.exact
+    near = np.abs(left - right) <= case.band
+    wrong = (found != exact) & ~(near | (found == local))
+    if case.op.direction in ("EQ", "NE"):
+        wrong |= (found != exact) & (left == right)
+    return [wrong]
+
+
+def _round(case: Case) -> list[Array]:
+    (found,), (local,), (exact,) = case.found, case.local, case.exact
+    jump, distance = _jump(case)
+    whole = distance <= WHOLE * np.maximum(1.0, np.abs(case.exact_in[0]))
+    tie = case.op.name.startswith("round") or case.op.name == "sign"
+    differs = np.abs(found - exact.astype(np.float64)) > case.band
+    right = (np.abs(found - local.astype(np.float64)) <= case.band) | (
+        (distance <= case.band) & (np.abs(found - jump) <= 1 + case.band)
+    )
+    return [differs & (~right | (whole & (not tie)))]
+
+
+def _jump(case: Case) -> tuple[Array, Array]:
+    """Return the nearest point where the op jumps, and how far it is."""
+    x = case.exact_in[0]
+    if case.op.name == "sign" or case.exact[0].dtype.kind == "b":
+        jump = np.zeros_like(x)
+    elif case.op.name.startswith("round"):
+        jump = np.floor(x) + 0.5
+    else:
+        jump = np.rint(x)
+    return jump, np.abs(x - jump)
+
+
+def _remainder(case: Case) -> list[Array]:
+    divisor = np.abs(case.exact_in[1])
+    (found,), (local,), (exact,) = case.found, case.local, case.exact
+    whole = np.minimum(np.abs(exact), divisor - np.abs(exact)) <= WHOLE * divisor
+    differs = np.abs(found - exact) > case.band + 1e-3 * divisor
+    right = np.abs(found - local) <= case.band + 1e-3 * divisor
+    return [differs & (whole | ~right)]
+
+
+def _sort(case: Case) -> list[Array]:
+    """Check that rows are those of the operands, and that their first keys are in order."""
+    (along,) = case.op.dimensions
+    given, found = _rows(case.found_in, along), _rows(case.found, along)
+    same = np.all(given == found, axis=(0, 2))
+    key, sorted_key = (_column(each[0], along) for each in (case.found, case.local))
+    right = same & np.all(np.abs(key - sorted_key) <= case.band, axis=-1)
+    shape = _column(case.found[0], along).shape
+    wrong = np.broadcast_to(~right.reshape(-1, 1), (right.size, shape[-1])).reshape(shape)
+    return [np.moveaxis(wrong, -1, along)] * len(case.found)
+
+
+def _rows(values: Sequence[Array], along: int) -> Array:
+    """Return columns × lanes × elements, each lane in lexicographic order."""
+    columns = [_column(each, along).astype(np.float64) for each in values]
+    table = np.stack([each.reshape(-1, each.shape[-1]) for each in columns])
+    order = np.stack([np.lexsort(table[:, lane, :]) for lane in range(table.shape[1])])
+    return np.take_along_axis(table, order[None], axis=2)
+
+
+def _column(value: Array, along: int) -> Array:
+    return np.moveaxis(value, along, -1)
+
+
+def _extreme(case: Case) -> list[Array]:
+    """Check that an index is of an element that is as extreme as the best one."""
+    if len(case.found) != 2 or case.found[1].dtype.kind not in "iu":
+        return _elsewhere(case)
+    keys, places = (_lanes(each, case.op.dimensions) for each in case.found_in[:2])
+    best, at = case.local[0].reshape(-1, 1), case.found[1].reshape(-1, 1)
+    right = np.any((places == at) & (np.abs(keys - best) <= case.band), axis=1)
+    return [~right.reshape(each.shape) for each in case.found]
+
+
+def _lanes(value: Array, dimensions: Sequence[int]) -> Array:
+    moved = np.moveaxis(value, dimensions, range(-len(dimensions), 0))
+    kept = value.ndim - len(dimensions)
+    return moved.reshape(int(np.prod(moved.shape[:kept])), -1)
+
+
+def _elsewhere(case: Case) -> list[Array]:
+    """Check that float64 decides likewise about SPU's operands."""
+    pairs = zip(case.found, case.local, strict=True)
+    return [
+        np.full(found.shape, compare(found, local, case.step).is_wrong) for found, local in pairs
+    ]
+
+
+def _first(wrong: Array, found: Array, exact: Array) -> Difference:
+    """Return the first wrong element."""
+    if not np.any(wrong):
+        return Difference(0)
+    differs = wrong & (found != exact)
+    picked = differs if np.any(differs) else wrong
+    at = tuple(map(int, np.unravel_index(int(picked.argmax()), picked.shape)))
+    number = float if exact.dtype.kind == "f" else int
+    return Difference(np.inf, at, number(found[at]), number(exact[at]))
+
+
+_ROUND = ("ceil", "floor", "round_nearest_afz", "round_nearest_even", "sign")
+
+_WRONG: Mapping[str, Callable[[Case], list[Array]]] = {
+    **dict.fromkeys((*_ROUND, "convert"), _round),
+    "compare": _compare,
+    "remainder": _remainder,
+    "sort": _sort,
+    "reduce": _extreme,
+}

@@ -1,0 +1,264 @@
+"""Flat form of code: one function without calls, its values numbered. Imports JAX."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo
+from mplang_stablehlo import read
+from mplang_stablehlo.inline import inline
+from mplang_stablehlo.lines import Lines, annotate, line_of, lines_of
+from mplang_stablehlo.module import parse, text_of, walk
+
+from mplang_core import DType, TensorType
+from mplang_core.ir import Location
+from mplang_spu.beside.retype import retype
+from mplang_spu.beside.words import word_of
+from mplang_spu.lowering.structure import erase_barriers
+from mplang_spu.ops import MAX_CODE
+
+__all__ = ["Flat", "Op", "Variant", "flat", "lines_in"]
+
+_LITERALS = ("stablehlo.constant", "stablehlo.iota")
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """An op of the flat function.
+
+    Attributes:
+        name: without the dialect.
+        word: what a user calls it.
+        operands: the numbers of the values that it takes, those of its regions included.
+        results: the numbers of those that it gives.
+        arity: how many operands there are, without those of its regions; they stand first.
+        direction: of a comparison: ``LT``, ``EQ``, ….
+        dimensions: along which it sorts or reduces.
+        decides: whether a region of it compares floats.
+    """
+
+    name: str
+    word: str
+    operands: tuple[int, ...]
+    results: tuple[int, ...]
+    arity: int
+    direction: str = ""
+    dimensions: tuple[int, ...] = ()
+    decides: bool = False
+
+    @property
+    def is_literal(self) -> bool:
+        """Whether it takes nothing."""
+        return f"stablehlo.{self.name}" in _LITERALS
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A module that was made of the flat one.
+
+    Attributes:
+        text: its StableHLO.
+        takes: the types of its operands.
+        gives: the types of its results.
+    """
+
+    text: str
+    takes: tuple[TensorType, ...]
+    gives: tuple[TensorType, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Flat:
+    """A flat function.
+
+    Attributes:
+        text: its StableHLO.
+        inputs: how many operands it has; they are the first values.
+        ops: in their order.
+        outputs: the numbers of the values that it returns.
+        kinds: the types of all values.
+    """
+
+    text: str
+    inputs: int
+    ops: tuple[Op, ...]
+    outputs: tuple[int, ...]
+    kinds: tuple[TensorType, ...]
+
+    def plain(self, width: int) -> Variant:
+        """Return it with floats of that many bits."""
+        module = parse(self.text)
+        retype(module, width)
+        return _variant(module)
+
+    def exposed(
+        self, shown: Collection[int], cut: Collection[int] = (), width: int | None = None
+    ) -> Variant:
+        """Return it with inner values as results, and some of them given from outside.
+
+        Args:
+            shown: the numbers of the values to return, in ascending order.
+            cut: the numbers of the values that are operands where they are used, in ascending
+                order; they stand after the others.
+            width: of all floats, if it is not that of the code.
+        """
+        module = parse(self.text)
+        block = _block(module)
+        values = _values(block)
+        with module.context, ir.Location.unknown():
+            for number in cut:
+                given = block.add_argument(values[number].type, ir.Location.unknown())
+                values[number].replace_all_uses_with(given)
+        _return(module, [values[number] for number in shown])
+        if width is not None:
+            retype(module, width)
+        return _variant(module)
+
+    def moved(self, places: Sequence[tuple[int, int]], shown: Collection[int]) -> Variant:
+        """Return it in float64, with offsets of some operands as further operands.
+
+        Args:
+            places: each the index of an op, and that of its operand.
+            shown: the numbers of the values to return, in ascending order.
+        """
+        module = parse(self.text)
+        block = _block(module)
+        values, ops = _values(block), [op.operation for op in block.operations]
+        with module.context, ir.Location.unknown():
+            for i, j in places:
+                operand = ops[i].operands[j]
+                offset = block.add_argument(operand.type, ir.Location.unknown())
+                with ir.InsertionPoint(ops[i]):
+                    ops[i].operands[j] = stablehlo.add(operand, offset)
+        _return(module, [values[number] for number in shown])
+        retype(module, 64)
+        return _variant(module)
+
+
+@functools.lru_cache(maxsize=64)
+def flat(code: bytes) -> Flat:
+    """Return the flat form of a code: compressed text that SPU admits."""
+    module = _flattened(code, None)
+    block = _block(module)
+    values = _values(block)
+    numbers = {value: i for i, value in enumerate(values)}
+    *ops, end = [op.operation for op in block.operations]
+    return Flat(
+        text_of(module),
+        len(block.arguments),
+        _named([_op(op, numbers) for op in ops]),
+        tuple(numbers[value] for value in end.operands),
+        tuple(_kind(value) for value in values),
+    )
+
+
+def lines_in(code: bytes, place: Location | None) -> list[Location | None]:
+    """Return the user's line of each op of the flat form; ``place`` is where it was traced."""
+    module = _flattened(code, lines_of(code, place))
+    return [line_of(op.operation) for op in _block(module).operations]
+
+
+def _flattened(code: bytes, lines: Lines | None) -> ir.Module:
+    module = parse(read(code, MAX_CODE))
+    annotate(module, lines)
+    inline(module)
+    erase_barriers(module)
+    return module
+
+
+def _named(ops: Sequence[Op]) -> tuple[Op, ...]:
+    """Call what is made of literals alone a constant: JAX broadcasts each number of the code."""
+    constants: set[int] = set()
+    named = []
+    for op in ops:
+        if constants.issuperset(op.operands):
+            constants.update(op.results)
+            named.append(replace(op, word="constant"))
+        else:
+            named.append(op)
+    return tuple(named)
+
+
+def _values(block: ir.Block) -> list[ir.Value]:
+    return [*block.arguments, *(value for op in block.operations for value in op.operation.results)]
+
+
+def _op(op: ir.Operation, numbers: Mapping[ir.Value, int]) -> Op:
+    inner = list(walk(op)) if op.regions else []
+    taken = [value for each in (op, *inner) for value in each.operands if value in numbers]
+    return Op(
+        op.name.removeprefix("stablehlo."),
+        word_of(op, inner),
+        tuple(numbers[value] for value in taken),
+        tuple(numbers[value] for value in op.results),
+        len(op.operands),
+        _direction(op),
+        _dimensions(op),
+        any(map(_compares_floats, inner)),
+    )
+
+
+def _direction(op: ir.Operation) -> str:
+    if op.name != "stablehlo.compare":
+        return ""
+    return str(op.attributes["comparison_direction"]).rpartition(" ")[2].removesuffix(">")
+
+
+def _dimensions(op: ir.Operation) -> tuple[int, ...]:
+    if op.name == "stablehlo.sort":
+        return (ir.IntegerAttr(op.attributes["dimension"]).value,)
+    if op.name == "stablehlo.reduce":
+        return tuple(ir.DenseI64ArrayAttr(op.attributes["dimensions"]))
+    return ()
+
+
+def _compares_floats(op: ir.Operation) -> bool:
+    if op.name == "stablehlo.convert":
+        return _is_float(op.operands[0]) and not _is_float(op.results[0])
+    return op.name in ("stablehlo.compare", "stablehlo.floor", "stablehlo.ceil") and _is_float(
+        op.operands[0]
+    )
+
+
+def _is_float(value: ir.Value) -> bool:
+    return isinstance(ir.RankedTensorType(value.type).element_type, ir.FloatType)
+
+
+def _block(module: ir.Module) -> ir.Block:
+    """Return the body of ``main``."""
+    (main,) = module.body.operations
+    return main.operation.regions[0].blocks[0]
+
+
+def _return(module: ir.Module, results: Sequence[ir.Value]) -> None:
+    """Have ``main`` return other values."""
+    block = _block(module)
+    (main,) = module.body.operations
+    *_, end = block.operations
+    end.operation.erase()
+    with module.context, ir.Location.unknown():
+        with ir.InsertionPoint(block):
+            ir.Operation.create("func.return", operands=results)
+        takes, gives = ([value.type for value in each] for each in (block.arguments, results))
+        main.operation.attributes["function_type"] = ir.TypeAttr.get(
+            ir.FunctionType.get(takes, gives)
+        )
+
+
+def _variant(module: ir.Module) -> Variant:
+    block = _block(module)
+    *_, end = block.operations
+    return Variant(
+        text_of(module),
+        tuple(map(_kind, block.arguments)),
+        tuple(map(_kind, end.operation.operands)),
+    )
+
+
+def _kind(value: ir.Value) -> TensorType:
+    kind = ir.RankedTensorType(value.type)
+    name = str(kind.element_type)
+    return TensorType(DType("bool" if name == "i1" else name.replace("ui", "u")), kind.shape)

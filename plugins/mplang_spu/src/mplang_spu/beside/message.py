@@ -1,0 +1,66 @@
+"""What a user is told of a wrong number."""
+
+from __future__ import annotations
+
+import math
+
+from mplang_core import TensorType
+from mplang_spu.beside.rerun import Setting
+from mplang_spu.beside.tolerance import Difference
+
+__all__ = ["message"]
+
+ENOUGH = "field: FM128, fxp_fraction_bits: 40"
+
+
+def message(
+    word: str,
+    kind: TensorType,
+    difference: Difference,
+    setting: Setting,
+    result: Difference | None = None,
+) -> str:
+    """Return a text that names the op, both numbers, and the remedy.
+
+    Args:
+        word: the op.
+        kind: the type of its result.
+        difference: the worst element.
+        setting: how SPU ran.
+        result: the worst result of the whole function, if it is of another op.
+
+    Example:
+        >>> wrong = Difference(9.0, (3,), 45.8, 50.0)
+        >>> config = {"protocol": "ABY3", "field": "FM64", "fxp_fraction_bits": 18}
+        >>> print(message("divide", TensorType("f32", (8,)), wrong, Setting(config, 3, (True,))))
+        SPU's divide gives 45.8 where float64 gives 50 at [3] of f32[8] (ABY3, FM64, 18 fraction \
+bits). Take more bits (field: FM128, fxp_fraction_bits: 40), scale the data, or write it in \
+another way; check_numbers=False skips this check.
+    """
+    field, bits = setting.config["field"], setting.config["fxp_fraction_bits"]
+    where = f" at {list(difference.index)} of {kind}" if kind.shape else ""
+    found, exact = _number(difference.found), _number(difference.exact)
+    so = ""
+    if result is not None:
+        so = f", so a result is {_number(result.found)} instead of {_number(result.exact)}"
+    return (
+        f"SPU's {word} gives {found} where float64 gives {exact}{where}{so} "
+        f"({setting.config['protocol']}, {field}, {bits} fraction bits). "
+        f"{_remedy(difference, field, bits)}; check_numbers=False skips this check."
+    )
+
+
+def _remedy(difference: Difference, field: str, bits: int) -> str:
+    if not math.isfinite(difference.exact):
+        return "SPU has neither NaN nor infinity; choose operands that give none, by jnp.where"
+    if isinstance(difference.exact, int):
+        return f"{'W' if field == 'FM128' else 'Take field: FM128, or w'}rite it in another way"
+    more = f"Take more bits ({ENOUGH})" if bits < 40 else ""
+    if difference.vanishes:
+        remedy = f"{more} or scale the data up" if more else "Scale the data up"
+        return f"That is below the smallest step, 2^-{bits}. {remedy}"
+    return (f"{more}, scale" if more else "Scale") + " the data, or write it in another way"
+
+
+def _number(value: float) -> str:
+    return f"{value:.7g}" if isinstance(value, float) else str(value)

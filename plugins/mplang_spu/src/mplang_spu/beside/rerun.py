@@ -1,0 +1,78 @@
+"""SPU in this process: a function run again with its inner values as results."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from mplang_spu import engine
+from mplang_spu.beside.exact import Array
+from mplang_spu.beside.flat import Variant
+from mplang_spu.beside.plain import plain
+from mplang_spu.link import LinkCommunicator
+from mplang_spu.lowering import Target
+
+__all__ = ["Setting", "rerun"]
+
+TIMEOUT = 600.0  # seconds that members wait for each other
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """How an SPU ran.
+
+    Attributes:
+        config: of the device.
+        members: how many there are.
+        secret: per operand whether it is a share.
+    """
+
+    config: Mapping[str, Any]
+    members: int
+    secret: tuple[bool, ...]
+
+    @property
+    def step(self) -> float:
+        """The difference between neighbouring fixed-point numbers."""
+        return float(2.0 ** -self.config["fxp_fraction_bits"])
+
+
+def rerun(variant: Variant, operands: Sequence[Sequence[Any]], setting: Setting) -> list[Array]:
+    """Run a variant of a function with members that are threads of this process.
+
+    Args:
+        variant: of the code that SPU ran.
+        operands: libspu's share of each, per member.
+        setting: how it ran.
+    """
+    compiled = engine.compile(variant.text, setting.secret, Target.of(setting.config))
+    lifted = [_public(number, setting) for number in compiled.operands]
+    name = uuid.uuid4().hex
+    addresses = [f"P{rank}" for rank in range(setting.members)]
+
+    def member(rank: int) -> list[Any]:
+        link = LinkCommunicator(rank, addresses, mem_link=True, name=name, timeout=TIMEOUT)
+        machine = engine.Engine(link, setting.config)
+        try:
+            given = [*operands[rank], *(shares[rank] for shares in lifted)]
+            return machine.run(compiled.code, given, len(variant.gives))
+        finally:
+            machine.close()
+
+    with ThreadPoolExecutor(setting.members) as pool:
+        results = list(pool.map(member, range(setting.members)))
+    return [
+        plain(pieces, kind, setting.config)
+        for pieces, kind in zip(zip(*results, strict=True), variant.gives, strict=True)
+    ]
+
+
+def _public(number: Array, setting: Setting) -> list[Any]:
+    """Return what each member has of a public number."""
+    target = Target.of(setting.config)
+    io = engine.io(setting.members, target.protocol, target.field, target.fxp)
+    made: list[Any] = io.make_shares(number, engine.visibility(False))
+    return made

@@ -1,0 +1,69 @@
+"""Ties: whether a result is right for numbers that are nearly those that were compared.
+
+SPU rounds at random, so a second run may decide otherwise than the first one, whose decisions
+are not known. What the first one gave has to lie between results of float64 where the operands
+of each decision are moved a little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from mplang_core import TensorType
+from mplang_spu.beside import exact
+from mplang_spu.beside.decisions import NEAR, is_decision
+from mplang_spu.beside.exact import Array
+from mplang_spu.beside.tolerance import RELATIVE, STEPS
+from mplang_spu.beside.trace import Run
+
+__all__ = ["explained"]
+
+TRIES = 8
+
+
+def explained(run: Run, found: Mapping[int, Array]) -> bool:
+    """Tell whether results are right for decisions about nearly equal numbers.
+
+    Args:
+        run: what SPU ran.
+        found: the results that differ, by the number of the value.
+    """
+    function, step = run.function, run.setting.step
+    moved = [
+        (i, j)
+        for i, op in enumerate(function.ops)
+        if is_decision(op, function.kinds)
+        for j, number in enumerate(op.operands[: op.arity])
+        if function.kinds[number].dtype.numpy.kind == "f"
+    ]
+    shown = sorted(found)
+    variant = function.moved(moved, shown)
+    kinds = variant.takes[function.inputs :]
+    tries = [exact.run(variant, [*run.operands, *by]) for by in _offsets(kinds, moved, step)]
+    return all(
+        _is_between(found[n], [values[i] for values in tries], step) for i, n in enumerate(shown)
+    )
+
+
+def _offsets(
+    kinds: Sequence[TensorType], moved: Sequence[tuple[int, int]], step: float
+) -> Iterator[list[Array]]:
+    """Yield how far to move each operand: none, all one way, then at random."""
+    rng, size = np.random.default_rng(0), NEAR * step
+    yield [np.zeros(kind.shape) for kind in kinds]
+    for sign in (1, -1):
+        sides = [sign if j % 2 else -sign for _, j in moved]
+        yield [np.full(kind.shape, side * size) for kind, side in zip(kinds, sides, strict=True)]
+    for _ in range(TRIES):
+        yield [rng.choice([-size, size], kind.shape) for kind in kinds]
+
+
+def _is_between(found: Array, tries: Sequence[Array], step: float) -> bool:
+    low, high = np.min(tries, axis=0), np.max(tries, axis=0)
+    if low.dtype.kind != "f":
+        return bool(np.all((low <= found) & (found <= high)))
+    largest = float(np.max(np.abs(tries), initial=0))
+    allowed = RELATIVE * largest + STEPS * step
+    return bool(np.all((low - allowed <= found) & (found <= high + allowed)))

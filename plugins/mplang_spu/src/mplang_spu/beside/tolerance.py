@@ -1,0 +1,80 @@
+"""How far a result of fixed-point numbers may be from that of float64."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mplang_spu.beside.exact import Array
+
+__all__ = ["RELATIVE", "STEPS", "Difference", "compare"]
+
+RELATIVE = 1e-3
+"""Of the largest number of a tensor, what each of its numbers may be off."""
+STEPS = 4
+"""Of the smallest steps, 2^-fxp_fraction_bits, what a number may be off in any case."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The worst element of a tensor.
+
+    Attributes:
+        severity: by how many tolerances it is off; above 1 it is wrong.
+        index: of the element.
+        found: what SPU gave.
+        exact: what float64 gives.
+        vanishes: whether the whole tensor is below the smallest step.
+    """
+
+    severity: float
+    index: tuple[int, ...] = ()
+    found: float = 0
+    exact: float = 0
+    vanishes: bool = False
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether it is out of tolerance."""
+        return self.severity > 1
+
+
+def compare(found: Array, exact: Array, step: float, scale: float = 0) -> Difference:
+    """Return the worst difference of a result to that of float64.
+
+    Integers and bools are equal or wrong. A float is wrong where it is off by more than
+    ``RELATIVE`` of the tensor's largest number and ``STEPS`` of the smallest steps; where
+    float64 gives NaN or infinity, of which SPU has none; and where all of the tensor is below
+    the smallest step.
+
+    Args:
+        found: what SPU gave.
+        exact: what float64 gives.
+        step: the smallest step.
+        scale: a magnitude to take instead of the tensor's own, where that is larger.
+
+    Example:
+        >>> compare(np.array([1.0, 2.1]), np.array([1.0, 2.0]), 2**-18).index
+        (1,)
+        >>> compare(np.array([1e-9]), np.array([1e-7]), 2**-18).vanishes
+        True
+    """
+    if exact.size == 0:
+        return Difference(0)
+    if exact.dtype.kind != "f":
+        return _worst(np.where(found != exact, np.inf, 0.0), found, exact)
+    sizes = np.where(np.isfinite(exact), np.abs(exact), 0.0)
+    largest = float(sizes.max())
+    if scale == 0 and 0 < largest < step:
+        return _worst(np.where(sizes == largest, 2.0, 0.0), found, exact, vanishes=True)
+    allowed = RELATIVE * max(largest, scale) + STEPS * step
+    with np.errstate(invalid="ignore"):
+        off = np.abs(found - exact) / allowed
+    return _worst(np.where(np.isfinite(exact), off, 1.5), found, exact)
+
+
+def _worst(severity: Array, found: Array, exact: Array, vanishes: bool = False) -> Difference:
+    at = tuple(map(int, np.unravel_index(int(severity.argmax()), severity.shape)))
+    number = float if exact.dtype.kind == "f" else int
+    return Difference(float(severity[at]), at, number(found[at]), number(exact[at]), vanishes)

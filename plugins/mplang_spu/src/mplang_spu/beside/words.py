@@ -1,0 +1,42 @@
+"""Names of ops as users of NumPy know them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jaxlib.mlir import ir
+from mplang_stablehlo.custom_calls import target_of
+
+__all__ = ["word_of"]
+
+_WORDS = {
+    "dot_general": "matmul",
+    "exponential": "exp",
+    "exponential_minus_one": "expm1",
+    "log_plus_one": "log1p",
+    "logistic": "sigmoid",
+    "sine": "sin",
+    "cosine": "cos",
+    "remainder": "remainder (%)",
+    "round_nearest_even": "round",
+    "round_nearest_afz": "round",
+    "select": "where",
+    "while": "loop",
+    "if": "cond",
+    "case": "switch",
+}
+_REDUCERS = {"add": "sum", "maximum": "max", "minimum": "min", "multiply": "prod"}
+_REDUCERS |= {"and": "all", "or": "any"}
+
+
+def word_of(op: ir.Operation, inner: Sequence[ir.Operation]) -> str:
+    """Return what a user calls an op; ``inner`` are those of its regions."""
+    target = target_of(op)
+    if target is not None:
+        return target.removeprefix("mhlo.")
+    name = op.name.removeprefix("stablehlo.")
+    if name in ("reduce", "reduce_window"):
+        if len(op.results) > 1:
+            return "argmax or argmin"
+        return _REDUCERS.get(str(inner[0].name).removeprefix("stablehlo."), str(name))
+    return _WORDS.get(name, str(name))

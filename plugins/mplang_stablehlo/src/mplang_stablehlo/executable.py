@@ -1,0 +1,52 @@
+"""Executables of XLA: StableHLO text, compiled without the Python function it came from."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from mplang_core import TensorType
+from mplang_stablehlo.module import artifact
+
+__all__ = ["compile"]
+
+
+def compile(
+    text: str, takes: Sequence[TensorType], gives: Sequence[TensorType]
+) -> Callable[..., Any]:
+    """Compile StableHLO for XLA; arrays of 64 bits need ``jax.enable_x64``.
+
+    JAX loads code only as part of an export, so the code takes the place of that of an export
+    with the same signature.
+
+    Args:
+        text: StableHLO that was admitted.
+        takes: the types of its operands.
+        gives: the types of its results.
+
+    Returns:
+        A function of arrays that gives a list of arrays.
+
+    Example:
+        >>> double = compile('''module @main {
+        ...   func.func public @main(%arg0: tensor<f32>) -> tensor<f32> {
+        ...     %0 = stablehlo.add %arg0, %arg0 : tensor<f32>
+        ...     return %0 : tensor<f32>
+        ...   }
+        ... }''', [TensorType("f32")], [TensorType("f32")])
+        >>> print(*double(jnp.float32(2)))
+        4.0
+    """
+
+    def stand_in(*args: Any) -> list[Any]:
+        return [jnp.zeros(kind.shape, kind.dtype.numpy) for kind in gives]
+
+    avals = [jax.ShapeDtypeStruct(kind.shape, kind.dtype.numpy) for kind in takes]
+    template = jax.export.export(jax.jit(stand_in, keep_unused=True))(*avals)
+    loaded = dataclasses.replace(template, mlir_module_serialized=artifact(text))
+    compiled: Callable[..., Any] = jax.jit(loaded.call).lower(*avals).compile()
+    return compiled

@@ -1,0 +1,175 @@
+"""Source lines of code that this process traced, kept beside the code. Imports JAX.
+
+Code is the same bytes on every machine, so it has no source lines. The process that traced it
+keeps the portable artifact that it was made of, with JAX's tracebacks. They are read only where
+a line is asked for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from jaxlib import _jax
+from jaxlib.mlir import ir
+
+from mplang_core.ir import Location
+from mplang_core.ir.source import caller, is_framework
+from mplang_stablehlo.module import parse, walk
+
+__all__ = ["annotate", "line_of", "lines_of", "remember"]
+
+MAX_CODES = 256
+MAX_PLACES = 4  # where the same code was traced
+MAX_SIZE = 1 << 20  # bytes of an artifact; a larger one holds data
+
+_TRANSPARENT = ("closed_call", "checkpoint")
+"""Functions that JAX makes of the bodies of loops; their ops are those of who calls them."""
+
+Lines: TypeAlias = Sequence[Location | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Traced:
+    """One tracing: the artifact, the file that called the user's function, and where it began."""
+
+    artifact: bytes
+    tracer: str
+    place: Location | None
+
+
+_known: OrderedDict[bytes, list[_Traced]] = OrderedDict()  # by digest of the code
+_lock = threading.Lock()
+
+
+def remember(code: bytes, artifact: bytes, tracer: str) -> None:
+    """Keep the source lines of a code in this process.
+
+    Args:
+        code: the compressed text.
+        artifact: what it was made of, with JAX's locations.
+        tracer: the file that calls the user's function; frames outside of it are none of the
+            function's.
+    """
+    if len(artifact) > MAX_SIZE:
+        return
+    key, made = hashlib.sha256(code).digest(), _Traced(artifact, tracer, caller())
+    with _lock:
+        others = [each for each in _known.pop(key, []) if each.place != made.place]
+        _known[key] = [*others, made][-MAX_PLACES:]
+        if len(_known) > MAX_CODES:
+            _known.popitem(last=False)
+
+
+def lines_of(code: bytes, place: Location | None = None) -> Lines | None:
+    """Return the user's line of each op of a code, in the order of a walk over its module.
+
+    Args:
+        code: the compressed text.
+        place: where it was traced, if the same code was traced at several lines.
+
+    Returns:
+        ``None`` where this process did not trace it. An op without a line of its own has that
+        of the call around it.
+    """
+    with _lock:
+        found = list(_known.get(hashlib.sha256(code).digest(), ()))
+    if not found:
+        return None
+    traced = next((each for each in found if each.place == place), found[-1])
+    module = parse(_jax.mlir.deserialize_portable_artifact(traced.artifact))
+    return _Reader(module, traced.tracer).lines()
+
+
+def annotate(module: ir.Module, lines: Lines | None) -> None:
+    """Write lines into a parsed module as the locations of its ops."""
+    ops = list(walk(module.operation))
+    known = lines if lines is not None and len(lines) == len(ops) else [None] * len(ops)
+    with module.context:
+        for op, line in zip(ops, known, strict=True):
+            if line is None:
+                op.location = ir.Location.unknown()
+            else:
+                op.location = ir.Location.file(line.file, line.line, 0)
+
+
+def line_of(op: ir.Operation) -> Location | None:
+    """Return the line that :func:`annotate` wrote."""
+    found = op.location
+    return Location(found.filename, found.start_line) if found.is_a_file() else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    function: str
+    line: Location
+
+
+class _Reader:
+    """Finds the user's lines in JAX's locations."""
+
+    def __init__(self, module: ir.Module, tracer: str) -> None:
+        self._tracer = os.path.realpath(tracer)
+        self._module = module
+        self._owners = {
+            ir.FlatSymbolRefAttr(op.attributes["callee"]).value: _function(op)
+            for op in walk(module.operation)
+            if op.name == "func.call"
+        }
+
+    def lines(self) -> list[Location | None]:
+        """Return a line per op; a function has none."""
+        return [self._line(op, _function(op)) for op in walk(self._module.operation)]
+
+    def _line(self, op: ir.Operation, function: str) -> Location | None:
+        frames = list(self._inside(op.location))
+        while function.startswith(_TRANSPARENT) and function in self._owners:
+            function = self._owners[function]
+        if function != "main" and not any(_is_named(function, frame) for frame in frames):
+            return None  # a library's, traced for whoever called it first
+        own = (frame.line for frame in frames if not is_framework(frame.line.file))
+        return next(own, None)
+
+    def _inside(self, location: ir.Location) -> Iterator[_Frame]:
+        """Yield the frames within the user's function, innermost first."""
+        for frame in _frames(location):
+            if os.path.realpath(frame.line.file) == self._tracer:
+                return
+            yield frame
+
+
+def _frames(location: ir.Location) -> Iterator[_Frame]:
+    if location.is_a_callsite():
+        yield from _frames(location.callee)
+        yield from _frames(location.caller)
+    elif location.is_a_name() and location.child_loc.is_a_file():
+        yield _Frame(location.name_str, _place(location.child_loc))
+    elif location.is_a_name():
+        yield from _frames(location.child_loc)
+    elif location.is_a_file():
+        yield _Frame("", _place(location))
+
+
+def _place(location: ir.Location) -> Location:
+    return Location(sys.intern(location.filename), location.start_line)
+
+
+def _is_named(symbol: str, frame: _Frame) -> bool:
+    """Tell whether a function of the module, ``helper`` or ``helper_3``, is that of a frame."""
+    name = frame.function.rpartition(".")[2].translate({ord("<"): "_", ord(">"): "_"})
+    rest = symbol.removeprefix(name)
+    return bool(name) and (rest == "" or rest.lstrip("_").isdigit()) and symbol.startswith(name)
+
+
+def _function(op: ir.Operation) -> str:
+    """Return the name of the function that an op stands in, or that it is."""
+    while op.name != "func.func":
+        op = op.parent.operation
+    name: str = ir.StringAttr(op.attributes["sym_name"]).value
+    return name
