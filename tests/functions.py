@@ -110,7 +110,8 @@ STEPS = """
 {a} > {b}; {a} <= {c}; {i} == {j}; {a} < {a}.mean(); {p} & {q}; {p} | {q}; ~{p}; {p}.any()
 jnp.where({p}, {a}, {b}); jnp.where({a} > {c}, {a}, {b}); jnp.where({p}, {a}, {c})
 jnp.argmax({a}); jnp.argmin({a}); jnp.argsort({a}.reshape(-1)); {a}[{i}]
-jnp.sign({a}); {f}.astype(int); jnp.floor({a}); jnp.round({a}); {a} // {c}; {a} % {c}; {i} // {j}; {i} % {j}
+jnp.sign({a}); {f}.astype(int); jnp.floor({a}); jnp.round({a}); {a} // {c}; {a} % {c}
+{i} // {j}; {i} % {j}
 """
 KINDS = {"a": "fi", "b": "fi", "f": "f", "g": "f", "i": "i", "j": "i", "p": "b", "q": "b"}
 MAX_SIZE = 400
