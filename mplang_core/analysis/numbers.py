@@ -81,17 +81,17 @@ class Numbers:
     def _apply(self, op: Operation, ins: Sequence[Given], line: Location | None) -> Sequence[Given]:
         found = self._ask(op, ins)
         basis: Basis = "declared" if found.declared else join(Given(), *ins).basis
+        for i, step in enumerate(found.steps):
+            inner = Finding(
+                op.opcode, step.name, Given(step.interval, basis), step.status, step.line or line
+            )
+            self._record(op, step.name, i, inner)
         statuses = found.statuses or [""] * len(found.outputs)
         outs = []
         for value, interval, status in zip(op.outputs, found.outputs, statuses, strict=True):
             known = of_type(value.type) if interval.open else interval
             outs.append(Given(known, "known" if known.open else basis))
             self._record(op, "", len(outs), Finding(op.opcode, "", outs[-1], status, line))
-        for i, step in enumerate(found.steps):
-            inner = Finding(
-                op.opcode, step.name, Given(step.interval, basis), step.status, step.line or line
-            )
-            self._record(op, step.name, i, inner)
         return outs
 
     def _ask(self, op: Operation, ins: Sequence[Given]) -> OpRanges:

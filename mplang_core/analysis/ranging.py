@@ -75,7 +75,8 @@ class RangeRow:
         """Return the cells of its line in a table."""
         ends = (self.interval.low, self.interval.high, self.largest, self.smallest)
         shown = [_short(end) for end in ends] if self.interval.known else [NOT_KNOWN, "", "", ""]
-        return [self.line, self.what, *shown, self.basis, self.status]
+        basis = self.basis if self.interval.known else ""
+        return [self.line, self.what, *shown, basis, self.status]
 
 
 @dataclass(frozen=True, slots=True)

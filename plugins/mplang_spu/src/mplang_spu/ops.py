@@ -25,6 +25,7 @@ from mplang_core.feop import Caching, Capabilities, DeviceRequirement, flatten, 
 from mplang_core.ir import AnyType, Attr, Effects, OpDef, Operation, Value, op_defs
 from mplang_core.ir.source import at
 from mplang_spu.config import BITS, SpuConfig, settle
+from mplang_spu.ranges import ranges_of_reconstruct, ranges_of_run, ranges_of_shares
 
 __all__ = [
     "MAX_CODE",
@@ -108,6 +109,7 @@ class ShareType(BaseType):
 @simple_op(
     "spu.make_shares",
     effects=Effects.FRESH,
+    ranges=ranges_of_shares,
     inputs=({"kind": "Tensor", "visibility": ("PRIVATE",)},),
     outputs=({"kind": "spu.share", "visibility": ("SECRET",)},),
 )
@@ -146,6 +148,7 @@ RECONSTRUCT = OpDef(
     _infer_reconstruct,
     doc="Puts the shares of all parties together; who runs it learns the tensor.",
     effects=Effects.NONE,
+    ranges=ranges_of_reconstruct,
 )
 
 
@@ -223,6 +226,7 @@ RUN_JAX = OpDef(
     },
     doc="Runs StableHLO on shares and public tensors; all parties together, none learns more.",
     effects=Effects.FRESH,
+    ranges=ranges_of_run,
 )
 
 

@@ -21,17 +21,21 @@ class Step:
     """An op of the module, and the intervals of all times that it ran.
 
     Attributes:
+        name: of the op, without a prefix, or of the custom call; of several ops that are one
+            function, the function's: ``logistic``.
         op: the op.
         operands: the intervals that it took.
         results: those that it gave.
     """
 
+    name: str
     op: ir.Operation
     operands: tuple[Interval, ...]
     results: tuple[Interval, ...]
 
     def __or__(self, other: Step) -> Step:
         return Step(
+            self.name,
             self.op,
             tuple(a | b for a, b in zip(self.operands, other.operands, strict=True)),
             tuple(a | b for a, b in zip(self.results, other.results, strict=True)),
@@ -54,6 +58,7 @@ class Interpreter:
         self.steps: dict[ir.Operation, Step] = {}
         self.spent = 0
         self._values: dict[ir.Value, Interval] = {}
+        self._merged: dict[ir.Operation, tuple[str, Interval]] = {}
 
     def block(self, block: ir.Block, arguments: Sequence[Interval]) -> list[Interval]:
         """Run a block; return what its last op gives back."""
@@ -67,17 +72,24 @@ class Interpreter:
         """Return the interval of a value that was computed."""
         return self._values[value]
 
-    def forget(self, ops: Sequence[ir.Operation]) -> None:
-        """Leave out the steps of ops that are parts of another one."""
-        for op in ops:
-            self.steps.pop(op, None)
+    def merge(
+        self, op: ir.Operation, name: str, operand: Interval, parts: Sequence[ir.Operation]
+    ) -> None:
+        """Have the step of an op be one of a function, and leave out those of its parts."""
+        self._merged[op] = name, operand
+        for part in parts:
+            self.steps.pop(part, None)
 
     def _run(self, op: ir.Operation) -> None:
         self.spent += 1
         operands = [self[value] for value in op.operands]
         results = self._results(op, operands)
         self._values.update(zip(op.results, results, strict=True))
-        step = Step(op, tuple(operands), tuple(results))
+        name = target_of(op) or str(op.name).removeprefix("stablehlo.")
+        step = Step(name, op, tuple(operands), tuple(results))
+        if op in self._merged:
+            name, operand = self._merged[op]
+            step = Step(name, op, (operand,), tuple(results))
         self.steps[op] = self.steps[op] | step if op in self.steps else step
 
     def _results(self, op: ir.Operation, operands: Sequence[Interval]) -> Sequence[Interval]:

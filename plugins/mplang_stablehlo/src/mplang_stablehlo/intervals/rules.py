@@ -36,12 +36,15 @@ def _elementwise(name: str) -> Rule:
 
 
 def _subtract(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Sequence[Interval]:
-    x = ins[0]
+    x, kind = ins[0], kind_of(op.results[0])
     (found,) = _elementwise("subtract")(run, op, ins)
-    if op.operands[0] == op.operands[1] and x.known:
-        return [Interval(0, 0)]
-    if x.known and found.high > 0 and is_own_maximum(*op.operands):
-        return [Interval(found.low, 0)]
+    if not x.known:
+        return [found]
+    slack = 2 * kind.epsilon * x.largest if kind.is_float and not run.precision.step else 0
+    if op.operands[0] == op.operands[1]:
+        return [Interval(-slack, slack)]
+    if found.high > slack and is_own_maximum(*op.operands):
+        return [Interval(found.low, slack)]  # XLA may round x twice: once, and in an FMA not
     return [found]
 
 
@@ -57,7 +60,7 @@ def _divide(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Sequ
     merged = logistic_of(op, run.__getitem__) if kind.is_float else None
     if merged is not None:
         x, parts = run[merged[0]], merged[1]
-        run.forget(parts)
+        run.merge(op, "logistic", x, parts)
         return [
             UNKNOWN if x.open else run.precision.round(kind, UNARY["logistic"](kind, x), "logistic")
         ]
