@@ -17,7 +17,7 @@ __all__ = ["Finding", "Numbers", "join"]
 
 MAX_TURNS = 300
 MAX_OPS = 3000  # run abstractly; an op may be a whole compiled function
-PATIENCE = 3  # turns before what still grows is not known
+PATIENCE = 20  # turns before what still grows is not known
 
 _BASES: Sequence[Basis] = ("known", "declared", "observed")
 _STATUSES: Sequence[NumberStatus] = ("", "fits", "coarse", "vanishes", "overflows", "not known")

@@ -12,9 +12,12 @@ from functions import functions
 from hypothesis import HealthCheck, given, settings
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import func
+from mplang_stablehlo.admission import ARITHMETIC, STRUCTURE
+from mplang_stablehlo.custom_calls import CALLS
 from mplang_stablehlo.inline import inline
-from mplang_stablehlo.intervals import FLOATING, fixed_point, intervals
-from mplang_stablehlo.module import artifact, canonical, parse, text_of
+from mplang_stablehlo.intervals import FLOATING, fixed_point, intervals, number_of
+from mplang_stablehlo.intervals.rules import RULES
+from mplang_stablehlo.module import artifact, canonical, parse, text_of, walk
 
 from mplang_core.interval import Interval
 
@@ -30,6 +33,171 @@ def lowered(fn, *args) -> str:
 def results(fn, *given, precision=FLOATING):
     arrays, ranges = zip(*given, strict=True)
     return intervals(lowered(fn, *arrays), [Interval(*each) for each in ranges], precision).results
+
+
+def test_every_op_that_is_admitted_has_a_rule():
+    named = STRUCTURE | ARITHMETIC | CALLS.keys()
+    assert named - RULES.keys() == {"custom_call", "return"}
+
+
+W = np.ones((3, 4), np.float32)
+B = np.ones(6, np.uint8)
+
+KNOWN = {
+    # arithmetic
+    "add": (lambda x: x + 1, [X], [UNIT], (-2, 5)),
+    "subtract": (lambda x: 1 - x, [X], [UNIT], (-3, 4)),
+    "subtract itself": (lambda x: x - x, [X], [UNIT], (0, 0)),
+    "multiply": (lambda x, y: x * y, [X, X], [UNIT, (-1, 2)], (-6, 8)),
+    "square": (lambda x: x * x, [X], [UNIT], (0, 16)),
+    "cube": (lambda x: x**3, [X], [UNIT], (-48, 64)),
+    "divide": (lambda x: x / 8, [X], [UNIT], (-0.375, 0.5)),
+    "divide by data": (lambda x, y: x / y, [X, X], [UNIT, (2, 4)], (-1.5, 2)),
+    "power": (lambda x: x**0.5, [X], [(4, 9)], (2, 3)),
+    "remainder": (lambda x: jax.lax.rem(x, jnp.float32(2)), [X], [UNIT], (-2, 2)),
+    "absolute": (jnp.abs, [X], [UNIT], (0, 4)),
+    "sign": (jnp.sign, [X], [(1, 2)], (1, 1)),
+    "rounding": (lambda x: jnp.floor(x) + jnp.ceil(x), [X], [(0.5, 1.5)], (1, 3)),
+    "round": (jnp.round, [X], [(0.6, 1.4)], (1, 1)),
+    "clip": (lambda x: jnp.clip(x, 0, 1), [X], [UNIT], (0, 1)),
+    "maximum": (lambda x: jnp.maximum(x, 0), [X], [UNIT], (0, 4)),
+    # functions
+    "exp": (jnp.exp, [X], [(0, 1)], (1, np.e)),
+    "expm1": (jnp.expm1, [X], [(0, 1)], (0, np.e - 1)),
+    "log": (jnp.log, [X], [(1, np.e)], (0, 1)),
+    "log1p": (jnp.log1p, [X], [(0, np.e - 1)], (0, 1)),
+    "sqrt": (jnp.sqrt, [X], [(4, 9)], (2, 3)),
+    "rsqrt": (jax.lax.rsqrt, [X], [(4, 25)], (0.2, 0.5)),
+    "cbrt": (jnp.cbrt, [X], [(8, 27)], (2, 3)),
+    "tanh": (jnp.tanh, [X], [(0, 50)], (0, 1)),
+    "sine": (jnp.sin, [X], [UNIT], (-1, 1)),
+    "erf": (jax.lax.erf, [X], [(0, 50)], (0, 1)),
+    "sigmoid": (jax.nn.sigmoid, [X], [(-1000, 0)], (0, 0.5)),
+    "sigmoid by hand": (lambda x: 1 / (1 + jnp.exp(-x)), [X], [(-1000, 1000)], (0, 1)),
+    "softmax": (lambda x: jnp.exp(x - x.max()), [X], [(-100, 100)], (0, 1)),
+    "softmax of columns": (jax.nn.log_softmax, [X], [(1, 1)], (-np.log(4), -np.log(4))),
+    # choices
+    "where": (lambda x: jnp.where(x > 0, x, 0), [X], [UNIT], (-3, 4)),
+    "where known": (lambda x: jnp.where(x < 9, x, 1e9), [X], [UNIT], (-3, 4)),
+    "compare": (lambda x: x > 7, [X], [UNIT], (0, 0)),
+    "equal": (lambda x: x == x, [X], [UNIT], (1, 1)),
+    "cond": (lambda x: jax.lax.cond(x[0, 0] > 0, lambda: 2 * x, lambda: x), [X], [UNIT], (-6, 8)),
+    "cond known": (
+        lambda x: jax.lax.cond(x[0, 0] > 9, lambda: x * x, lambda: x),
+        [X],
+        [UNIT],
+        UNIT,
+    ),
+    "switch": (
+        lambda v: jax.lax.switch(v[0], [lambda: 1.0, lambda: 2.0, lambda: 3.0]),
+        [V],
+        [(1, 7)],
+        (1, 3),
+    ),
+    # many elements
+    "sum": (jnp.sum, [X], [UNIT], (-60, 80)),
+    "sum of axis": (lambda x: x.sum(0), [X], [UNIT], (-15, 20)),
+    "mean": (jnp.mean, [X], [UNIT], UNIT),
+    "var": (jnp.var, [X], [UNIT], (0, 49)),
+    "std": (jnp.std, [X], [UNIT], (0, 7)),
+    "max": (jnp.max, [X], [UNIT], UNIT),
+    "argmax": (jnp.argmax, [X], [UNIT], (0, 19)),
+    "sort": (jnp.sort, [X], [UNIT], UNIT),
+    "median": (jnp.median, [X], [UNIT], UNIT),
+    "prod": (lambda x: jnp.prod(x[0, :2]), [X], [UNIT], (-16, 16)),
+    "cumsum": (jnp.cumsum, [X], [UNIT], (-60, 80)),
+    "cummax": (jax.lax.cummax, [X], [UNIT], UNIT),
+    "matmul": (lambda x, w: x @ w.T, [X, W], [UNIT, (0, 2)], (-24, 32)),
+    "norm": (lambda x: jnp.linalg.norm(x[0]), [X], [UNIT], (0, 8)),
+    "convolve": (lambda x: jnp.convolve(x[0], x[1, :3]), [X], [UNIT], (-36, 48)),
+    "scatter": (lambda x: x.at[0].add(2.0), [X], [UNIT], (-3, 12)),
+    "scatter of one": (lambda x: x.at[0].set(9.0), [X], [UNIT], (-3, 9)),
+    "gather": (lambda x, v: x[v], [X, V], [UNIT, (0, 4)], UNIT),
+    "top_k": (lambda x: jax.lax.top_k(x, 2)[1], [X], [UNIT], (0, 3)),
+    "pad": (lambda x: jnp.pad(x, 1), [X + 1], [(2, 3)], (0, 3)),
+    "concatenate": (lambda x: jnp.concatenate([x, 2 * x]), [X], [UNIT], (-6, 8)),
+    "iota": (lambda x: jnp.arange(5) + 0 * x[0, 0].astype(int), [X], [UNIT], (0, 4)),
+    # integers
+    "integers": (lambda v: v * v + 1, [V], [(-3, 4)], (1, 17)),
+    "integer division": (lambda v: jax.lax.div(v, np.int32(2)), [V], [(-7, 7)], (-3, 3)),
+    "wraps": (lambda v: v * v, [V], [(0, 1e9)], (-(2**31), 2**31 - 1)),
+    "bits": (lambda v: (v & 7) + (v >> 1) + (v << 2), [V], [(0, 8)], (0, 43)),
+    "or": (lambda v: v | 5, [V], [(0, 8)], (5, 15)),
+    "popcount": (jax.lax.population_count, [V], [(0, 8)], (0, 32)),
+    "of the type": (lambda b: b.astype(np.float32), [B], [(-np.inf, np.inf)], (0, 255)),
+    "cut off": (lambda x: x.astype(int), [X], [(1.5, 2.5)], (1, 2)),
+    # loops
+    "loop": (lambda x: jax.lax.fori_loop(0, 10, lambda i, s: s * 0.5 + i, x), [X], [(0, 1)], None),
+    "loop that is sure": (
+        lambda x: jax.lax.while_loop(lambda s: s[0] < 3, lambda s: (s[0] + 1, s[1] + x), (0, x))[1],
+        [X],
+        [(0, 1)],
+        (0, 4),
+    ),
+    "open loop": (
+        lambda x: jax.lax.while_loop(lambda s: s[0, 0] < 0.5, lambda s: jnp.clip(s * 2, 0, 9), x),
+        [X],
+        [(0, 1)],
+        (0, 9),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_what_is_known(name):
+    fn, arrays, ranges, expected = KNOWN[name]
+    (found,) = results(fn, *zip(arrays, ranges, strict=True))
+    if expected is not None:
+        assert (found.low, found.high) == pytest.approx(expected, rel=1e-4, abs=1e-5)
+    assert found.known
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x: 1 / x,
+        jnp.log,
+        jnp.sqrt,
+        jnp.tan,
+        lambda x: x**0.5,
+        lambda x: jnp.exp(1000 * x),  # beyond float32
+        lambda x: (x - x.mean()) / x.std(),
+        lambda x: jnp.linalg.cholesky(x[:4]),
+        lambda x: jnp.abs(x + 1j),
+        lambda x: jax.lax.while_loop(lambda s: s.sum() < 9, lambda s: s * 2, x),
+        lambda x: jax.lax.fori_loop(0, x[0, 0].astype(int), lambda i, s: s + 1, x),
+        lambda x: jax.lax.bitcast_convert_type(x, np.int32),
+        lambda x: jax.random.normal(jax.random.PRNGKey(0), (3,)) + x[0, 0],
+    ],
+)
+def test_what_is_not_known(fn):
+    (found,) = results(fn, (X, UNIT))
+    assert not found.known
+
+
+def test_fixed_point_is_wider_and_knows_small_reciprocals():
+    (floating,) = results(jnp.mean, (np.ones(40_000, np.float32), (50, 50)))
+    (fixed,) = results(jnp.mean, (np.ones(40_000, np.float32), (50, 50)), precision=fixed_point(18))
+    assert floating.high - floating.low < 1
+    assert 45.8 in fixed  # what libspu gives
+
+
+def test_a_step_carries_the_number_of_its_op():
+    text = lowered(lambda x: jnp.median(x) + jnp.var(x), X)
+    module, found = parse(text), intervals(text, [Interval(*UNIT)])
+    names = [op.name for op in walk(module.operation)]
+    for step in found.steps:
+        assert names[number_of(step.op)] == step.op.name
+
+
+def test_long_loops_end():
+    def nested(x):
+        return jax.lax.fori_loop(
+            0, 10_000, lambda i, s: jax.lax.fori_loop(0, 10_000, lambda j, t: t * 0.5, s), x
+        )
+
+    (found,) = results(nested, (X, UNIT))
+    assert found.largest < 1e-30
 
 
 # -- soundness

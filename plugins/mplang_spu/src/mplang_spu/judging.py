@@ -17,6 +17,25 @@ __all__ = ["judge"]
 
 _Check: TypeAlias = Callable[[Field, Step], NumberStatus]
 
+_MOVES = frozenset(
+    [
+        "broadcast_in_dim",
+        "concatenate",
+        "dynamic_slice",
+        "dynamic_update_slice",
+        "gather",
+        "optimization_barrier",
+        "pad",
+        "reshape",
+        "reverse",
+        "select",
+        "slice",
+        "sort",
+        "transpose",
+    ]
+)
+"""Ops that give what was listed already where it was computed."""
+
 _SEVERITY: tuple[NumberStatus, ...] = ("fits", "coarse", "vanishes", "overflows", "not known")
 
 
@@ -26,14 +45,15 @@ def judge(step: Step, field: Field) -> NumberStatus:
     A step whose operands are not known is not listed again for that: it ``fits``.
     """
     kinds = [kind_of(value) for value in step.op.results]
-    if not all(x.known for x in step.operands) or not kinds or _is_mark(step):
+    known = all(x.known for x in step.operands)
+    if not known or step.name in _MOVES or _is_mark(step):
         return "fits"
     found = [
         field.holds(x, kind.is_float)
         for x, kind in zip(step.results, kinds, strict=True)
         if kind.name != "i1"
     ]
-    if kinds[0].is_float and all(x.known for x in step.results) and step.name in _CHECKS:
+    if all(x.known for x in step.results) and kinds[0].is_float and step.name in _CHECKS:
         found.append(_CHECKS[step.name](field, step))
     return max(found, key=_SEVERITY.index, default="fits")
 

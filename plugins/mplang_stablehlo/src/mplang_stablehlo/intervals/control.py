@@ -14,7 +14,7 @@ __all__ = ["CONTROL"]
 
 MAX_TURNS = 500
 MAX_OPS = 100_000  # run abstractly in one module, some seconds
-PATIENCE = 3  # turns before what still grows is not known
+PATIENCE = 20  # turns before what still grows is not known
 
 
 def _case(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Sequence[Interval]:
