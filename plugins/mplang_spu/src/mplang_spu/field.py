@@ -10,7 +10,7 @@ from mplang_core.ir.ranges import NumberStatus
 
 __all__ = ["Field"]
 
-FEW = 4  # steps; less is lost in the rounding of a product
+FEW = 16  # steps; the rounding of a product alone takes up to four
 DIGITS = 1024  # steps, for three decimal digits
 LARGEST_POWER = 32  # of 2; what libspu's exp gives for anything larger
 

@@ -12,6 +12,9 @@ from mplang_stablehlo.intervals.kinds import Kind
 __all__ = ["FLOATING", "Precision", "fixed_point"]
 
 
+_KEEP_ZERO = frozenset(["", "add", "divide", "multiply", "subtract"])
+
+
 @dataclass(frozen=True, slots=True)
 class Precision:
     """The error of one op.
@@ -41,6 +44,8 @@ class Precision:
             return self.wrap(kind, x)
         if not x.known or not kind.is_float:
             return UNKNOWN
+        if x.low == x.high == 0 and op in _KEEP_ZERO:
+            return x
         relative = self.relative if self.relative is not None else 8 * kind.epsilon
         relative += terms * kind.epsilon
         absolute = max(4 * self.step, kind.tiny) + self.errors.get(op, 0.0)
@@ -62,7 +67,10 @@ class Precision:
         """Return a literal as the engine has it."""
         if not self.step or not kind.is_float or x.low == x.high == round_or_nan(x.low):
             return x
-        return Interval(x.low - self.step, x.high + self.step)
+        low, high = x.low - self.step, x.high + self.step
+        return Interval(
+            max(low, 0.0) if x.low >= 0 else low, min(high, 0.0) if x.high <= 0 else high
+        )
 
 
 def round_or_nan(x: float) -> float:
