@@ -53,7 +53,7 @@ class Interval:
         return self.open or self.low <= value <= self.high
 
     def __str__(self) -> str:
-        return f"[{self.low:.4g}, {self.high:.4g}]" if self.known else "not known"
+        return f"[{self.low + 0.0:.4g}, {self.high + 0.0:.4g}]" if self.known else "not known"
 
 
 UNKNOWN = Interval()

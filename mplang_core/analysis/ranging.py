@@ -179,4 +179,4 @@ def _finite(end: float) -> float | None:
 
 
 def _short(end: float | None) -> str:
-    return "" if end is None else f"{end:.4g}"
+    return "" if end is None else f"{end + 0.0:.4g}"  # no -0

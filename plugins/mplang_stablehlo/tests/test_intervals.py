@@ -15,7 +15,7 @@ from jaxlib.mlir.dialects import func
 from mplang_stablehlo.admission import ARITHMETIC, STRUCTURE
 from mplang_stablehlo.custom_calls import CALLS
 from mplang_stablehlo.inline import inline
-from mplang_stablehlo.intervals import FLOATING, fixed_point, intervals, number_of
+from mplang_stablehlo.intervals import FLOATING, fixed_point, intervals, number_of, prepared
 from mplang_stablehlo.intervals.rules import RULES
 from mplang_stablehlo.module import artifact, canonical, parse, text_of, walk
 
@@ -32,7 +32,8 @@ def lowered(fn, *args) -> str:
 
 def results(fn, *given, precision=FLOATING):
     arrays, ranges = zip(*given, strict=True)
-    return intervals(lowered(fn, *arrays), [Interval(*each) for each in ranges], precision).results
+    module = prepared(parse(lowered(fn, *arrays)))
+    return intervals(module, [Interval(*each) for each in ranges], precision).results
 
 
 def test_every_op_that_is_admitted_has_a_rule():
@@ -184,7 +185,7 @@ def test_fixed_point_is_wider_and_knows_small_reciprocals():
 
 def test_a_step_carries_the_number_of_its_op():
     text = lowered(lambda x: jnp.median(x) + jnp.var(x), X)
-    module, found = parse(text), intervals(text, [Interval(*UNIT)])
+    module, found = parse(text), intervals(prepared(parse(text)), [Interval(*UNIT)])
     names = [op.name for op in walk(module.operation)]
     for step in found.steps:
         assert names[number_of(step.op)] == step.op.name
@@ -259,7 +260,7 @@ def test_no_value_is_outside_of_its_interval(function):
             for low, high in function.ranges.values()
         ]
         values = iter(observed(text, function.args))
-        found = intervals(text, ranges)
+        found = intervals(prepared(parse(text)), ranges)
         steps = {step.op: step for step in found.steps}
         for op in found.module.body.operations[0].regions[0].blocks[0].operations:
             for i, _ in enumerate(op.operation.results):

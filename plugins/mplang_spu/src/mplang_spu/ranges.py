@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, cast
 
 from mplang_stablehlo import read
 
-from mplang_core.interval import Interval
+from mplang_core.interval import UNKNOWN, Interval
 from mplang_core.ir import Location, Operation, OpRanges, StepRange
 from mplang_core.types import TensorType
 from mplang_spu.config import BITS
 from mplang_spu.field import Field
 
 if TYPE_CHECKING:
+    from jaxlib.mlir import ir
     from mplang_stablehlo.intervals import Found
 
     from mplang_spu.ops import ShareType
@@ -42,15 +44,28 @@ def ranges_of_run(op: Operation, ins: Sequence[Interval]) -> OpRanges:
     if not outs:
         return OpRanges([])
     field = Field(BITS[outs[0].field], outs[0].fxp)
-    code: bytes = op.attrs["program"]["code"]
-    found = intervals(read(code), ins, fixed_point(field.fraction))
+    try:
+        module = _module(op.attrs["program"]["code"])
+    except ValueError:  # SPU refuses it
+        return OpRanges([UNKNOWN] * len(outs), ["not known"] * len(outs))
+    found = intervals(module, ins, fixed_point(field.fraction))
     statuses = [
         field.holds(x, _is_float(kind.plain)) for x, kind in zip(found.results, outs, strict=True)
     ]
-    return OpRanges(found.results, statuses, list(_steps(found, field, code)))
+    return OpRanges(found.results, statuses, list(_steps(op, found, field)))
 
 
-def _steps(found: Found, field: Field, code: bytes) -> Iterator[StepRange]:
+@functools.lru_cache(maxsize=32)  # a loop runs the same code again and again
+def _module(code: bytes) -> ir.Module:
+    from mplang_stablehlo.intervals import prepared
+
+    from mplang_spu.lowering import SPU
+    from mplang_spu.ops import MAX_CODE
+
+    return prepared(SPU.admit(read(code, MAX_CODE)))
+
+
+def _steps(op: Operation, found: Found, field: Field) -> Iterator[StepRange]:
     from mplang_stablehlo.intervals import number_of
 
     from mplang_spu.judging import judge
@@ -58,10 +73,10 @@ def _steps(found: Found, field: Field, code: bytes) -> Iterator[StepRange]:
     for step in found.steps:
         status = judge(step, field)
         if status != "fits":
-            yield StepRange(step.name, step.results[0], status, _line(code, number_of(step.op)))
+            yield StepRange(step.name, step.results[0], status, _line(op, number_of(step.op)))
 
 
-def _line(code: bytes, number: int) -> Location | None:
+def _line(op: Operation, number: int) -> Location | None:
     """Return the user's line of an op of the code; none yet, so the line of the program's op.
 
     A table of lines by the number of an op in the canonical module goes here.

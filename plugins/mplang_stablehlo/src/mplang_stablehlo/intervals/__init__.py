@@ -2,13 +2,14 @@
 
 Example:
     >>> from mplang_core.interval import Interval
-    >>> found = intervals('''module @main {
+    >>> from mplang_stablehlo.module import parse
+    >>> module = parse('''module @main {
     ...   func.func public @main(%arg0: tensor<3xf32>) -> tensor<3xf32> {
     ...     %0 = stablehlo.multiply %arg0, %arg0 : tensor<3xf32>
     ...     return %0 : tensor<3xf32>
     ...   }
-    ... }''', [Interval(-2, 3)])
-    >>> print(*found.results)
+    ... }''')
+    >>> print(*intervals(prepared(module), [Interval(-2, 3)]).results)
     [0, 9]
 """
 
@@ -24,9 +25,18 @@ from mplang_stablehlo.inline import inline
 from mplang_stablehlo.intervals.interpreter import Interpreter, Step
 from mplang_stablehlo.intervals.kinds import kind_of
 from mplang_stablehlo.intervals.precision import FLOATING, Precision, fixed_point
-from mplang_stablehlo.module import parse, walk
+from mplang_stablehlo.module import walk
 
-__all__ = ["FLOATING", "Found", "Precision", "Step", "fixed_point", "intervals", "number_of"]
+__all__ = [
+    "FLOATING",
+    "Found",
+    "Precision",
+    "Step",
+    "fixed_point",
+    "intervals",
+    "number_of",
+    "prepared",
+]
 
 NUMBER = "mplang.number"
 
@@ -38,7 +48,7 @@ class Found:
     Attributes:
         results: an interval per result of ``main``.
         steps: the ops with their intervals; :func:`number_of` tells which op of the text it is.
-        module: where the ops stand, all calls inlined; they exist as long as it does.
+        module: where the ops stand; they exist as long as it does.
     """
 
     results: Sequence[Interval]
@@ -46,17 +56,27 @@ class Found:
     module: ir.Module
 
 
-def intervals(text: str, inputs: Sequence[Interval], precision: Precision = FLOATING) -> Found:
+def prepared(module: ir.Module) -> ir.Module:
+    """Return a module whose calls are inlined and whose ops have numbers; it is changed for that.
+
+    Args:
+        module: admitted, so without circles among its functions, and of a bounded size.
+    """
+    _number(module)
+    inline(module)
+    return module
+
+
+def intervals(
+    module: ir.Module, inputs: Sequence[Interval], precision: Precision = FLOATING
+) -> Found:
     """Return the intervals of the values in a module.
 
     Args:
-        text: canonical StableHLO, with no circles among its functions.
+        module: as :func:`prepared` gives it; any number of runs may share it.
         inputs: an interval per argument of ``main``.
         precision: how far the results of the engine are from exact ones.
     """
-    module = parse(text)
-    _number(module)
-    inline(module)
     (main,) = module.body.operations
     run = Interpreter(precision)
     block = main.operation.regions[0].blocks[0]
