@@ -176,6 +176,31 @@ def test_what_is_not_known(fn):
     assert not found.known
 
 
+SQUARE = np.ones((4, 4), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("fn", "own"),
+    [
+        (lambda x: x - x.max(), True),
+        (lambda x: x - x.max(0), True),
+        (lambda x: x - x.max(1, keepdims=True), True),
+        (lambda x: x - x.max(1), False),  # of other rows
+        (lambda x: x - x.min(), False),
+        (lambda x: x - (x * x).max(), False),
+    ],
+)
+def test_a_maximum_is_subtracted_from_its_own_elements_only(fn, own):
+    (found,) = results(fn, (SQUARE, (-3, 4)), precision=fixed_point(18))
+    assert (found.high == 0) == own
+
+
+def test_xla_may_round_a_product_twice():
+    """Softmax of 4e13 gives infinity there: once the product is rounded, and once it is not."""
+    (found,) = results(lambda x: x * x - (x * x).max(), (SQUARE, (-1e7, 1e7)))
+    assert found.high > 4e6
+
+
 def test_fixed_point_is_wider_and_knows_small_reciprocals():
     (floating,) = results(jnp.mean, (np.ones(40_000, np.float32), (50, 50)))
     (fixed,) = results(jnp.mean, (np.ones(40_000, np.float32), (50, 50)), precision=fixed_point(18))

@@ -57,11 +57,16 @@ class Field:
             return "fits"  # integers are exact
         return "coarse" if 0 < x.largest < math.ldexp(DIGITS, -self.fraction) else "fits"
 
+    def reciprocal(self, x: Interval) -> NumberStatus:
+        """Tell whether the reciprocal of a literal divisor keeps its digits."""
+        if not x.smallest:
+            return "not known"
+        over = Interval(1 / x.largest, 1 / x.smallest)
+        return "vanishes" if self.holds(over) == "vanishes" else self.factor(over)
+
     def divisor(self, x: Interval) -> NumberStatus:
-        """Tell whether division takes a divisor: its reciprocal has to keep its digits."""
-        if x.largest >= math.ldexp(1, self.fraction):
-            return "overflows"
-        return self.factor(Interval(1 / x.largest, 1 / x.largest)) if x.largest > 1 else "fits"
+        """Tell whether division takes a divisor."""
+        return self._below(x, self.fraction)
 
     def root(self, x: Interval) -> NumberStatus:
         """Tell whether ``sqrt`` and ``rsqrt`` take an operand."""

@@ -85,7 +85,9 @@ def _multiply(field: Field, step: Step) -> NumberStatus:
 
 
 def _divide(field: Field, step: Step) -> NumberStatus:
-    return max(field.product(step.results[0]), field.divisor(step.operands[1]), key=_SEVERITY.index)
+    literal, y = _is_literal(step.op.operands[1]), step.operands[1]
+    divisor = field.reciprocal(y) if literal else field.divisor(y)
+    return max(field.product(step.results[0]), divisor, key=_SEVERITY.index)
 
 
 def _of_result(check: Callable[[Field, Interval], NumberStatus]) -> _Check:
