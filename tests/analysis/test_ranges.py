@@ -164,15 +164,15 @@ def spu(field: str, fraction: int, members: int = 3) -> mp.ClusterSpec:
     return mp.ClusterSpec(base.nodes, {**base.devices, "SP0": device})
 
 
-FM128, FM64 = spu("FM128", 40), spu("FM64", 18)
+FM128, FM64 = ("FM128", 40), ("FM64", 18)
 
 
-def secret(fn, declared, *types, cluster):
+def secret(fn, declared, *types, field):
     def program(*args):
         return mp.reveal(mp.device("SP0")(fn)(*map(mp.seal, args)))
 
     places = [at(kind, i) for i, kind in enumerate(types)]
-    return analysis.ranges(compiled(program, *places, cluster=cluster), declared)
+    return analysis.ranges(compiled(program, *places, cluster=spu(*field)), declared)
 
 
 def alerts(found: analysis.Ranges) -> set[tuple[str, str]]:
@@ -183,8 +183,8 @@ def alerts(found: analysis.Ranges) -> set[tuple[str, str]]:
 def test_salaries_fit_in_the_large_field_only():
     salaries = mp.TensorType("f32", (13_810,))
     wide, narrow = (
-        secret(lambda x: x.std(), {0: (0, 400_000)}, salaries, cluster=cluster)
-        for cluster in (FM128, FM64)
+        secret(lambda x: x.std(), {0: (0, 400_000)}, salaries, field=field)
+        for field in (FM128, FM64)
     )
     assert not wide.alerts
     assert result(wide).high == pytest.approx(400_000, rel=0.01)
@@ -209,7 +209,7 @@ def test_logistic_regression_fits(written):
         return jax.lax.fori_loop(0, 20, step, jnp.zeros(4, jnp.float32))
 
     types = mp.TensorType("f32", (512, 4)), mp.TensorType("f32", (512,))
-    found = secret(train, {0: (-3, 3), 1: (0, 1)}, *types, cluster=FM128)
+    found = secret(train, {0: (-3, 3), 1: (0, 1)}, *types, field=FM128)
     assert not found.alerts
     assert 5.9 < result(found).high < 6.1
 
@@ -217,9 +217,9 @@ def test_logistic_regression_fits(written):
 @pytest.mark.needs("jax", "spu")
 def test_a_divisor_that_may_be_0_is_not_known():
     kinds = (VECTOR, VECTOR)
-    found = secret(lambda x, y: x / y, {0: (-1, 1), 1: (-1, 1)}, *kinds, cluster=FM128)
+    found = secret(lambda x, y: x / y, {0: (-1, 1), 1: (-1, 1)}, *kinds, field=FM128)
     assert alerts(found) == {("spu.run_jax: divide", "not known"), ("spu.run_jax", "not known")}
-    found = secret(lambda x, y: x / y, {0: (-1, 1), 1: (1, 9)}, *kinds, cluster=FM128)
+    found = secret(lambda x, y: x / y, {0: (-1, 1), 1: (1, 9)}, *kinds, field=FM128)
     assert not found.alerts
 
 
@@ -227,8 +227,7 @@ def test_a_divisor_that_may_be_0_is_not_known():
 def test_the_start_of_a_maximum_of_int64_does_not_fit():
     numbers = mp.TensorType("i64", (9,))
     wide, narrow = (
-        secret(lambda x: x.max(), {0: (0, 1000)}, numbers, cluster=cluster)
-        for cluster in (FM128, FM64)
+        secret(lambda x: x.max(), {0: (0, 1000)}, numbers, field=field) for field in (FM128, FM64)
     )
     assert not wide.alerts
     assert alerts(narrow) == {("spu.run_jax: constant", "overflows")}
@@ -237,9 +236,9 @@ def test_the_start_of_a_maximum_of_int64_does_not_fit():
 
 @pytest.mark.needs("jax", "spu")
 def test_small_numbers_vanish():
-    found = secret(lambda x: x * 1e-7, {0: (0, 1)}, VECTOR, cluster=FM64)
+    found = secret(lambda x: x * 1e-7, {0: (0, 1)}, VECTOR, field=FM64)
     assert ("spu.run_jax: constant", "vanishes") in alerts(found)
-    found = secret(lambda x: x + 1, {0: (0, 1e-7)}, VECTOR, cluster=FM64)
+    found = secret(lambda x: x + 1, {0: (0, 1e-7)}, VECTOR, field=FM64)
     assert ("spu.make_shares", "vanishes") in alerts(found)
 
 
@@ -248,7 +247,7 @@ def test_small_numbers_vanish():
 
 @pytest.mark.needs("jax", "spu")
 def test_it_shows_itself_as_its_siblings_do():
-    found = secret(lambda x: x * x, {0: (0, 1e9)}, VECTOR, cluster=FM64)
+    found = secret(lambda x: x * x, {0: (0, 1e9)}, VECTOR, field=FM64)
     shown, page = str(found), found.to_html()
     assert "test_ranges.py:" in shown
     assert "overflows" in shown
@@ -265,5 +264,5 @@ def test_it_shows_itself_as_its_siblings_do():
         "status": "",
     }
     assert found.__rich__() is not None
-    unknown = secret(lambda x: x * x, {}, VECTOR, cluster=FM64)
+    unknown = secret(lambda x: x * x, {}, VECTOR, field=FM64)
     assert json.loads(unknown.to_json())["rows"][0]["low"] is None

@@ -74,8 +74,10 @@ def _calls(op: ir.Operation) -> list[ir.Operation]:
 
 
 def _callee(call: ir.Operation) -> str:
-    return ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+    name: str = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+    return name
 
 
 def _symbol(function: ir.Operation) -> str:
-    return ir.StringAttr(function.attributes["sym_name"]).value
+    name: str = ir.StringAttr(function.attributes["sym_name"]).value
+    return name
