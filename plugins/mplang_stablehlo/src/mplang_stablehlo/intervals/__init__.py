@@ -15,6 +15,7 @@ Example:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -23,7 +24,7 @@ from jaxlib.mlir import ir
 from mplang_core.interval import Interval
 from mplang_stablehlo.inline import inline
 from mplang_stablehlo.intervals.interpreter import Interpreter, Step
-from mplang_stablehlo.intervals.kinds import kind_of
+from mplang_stablehlo.intervals.kinds import Kind, kind_of
 from mplang_stablehlo.intervals.precision import FLOATING, Precision, fixed_point
 from mplang_stablehlo.module import walk
 
@@ -80,11 +81,18 @@ def intervals(
     (main,) = module.body.operations
     run = Interpreter(precision)
     block = main.operation.regions[0].blocks[0]
-    arguments = [
-        kind_of(value).limits if given.open and kind_of(value).is_small else given
-        for value, given in zip(block.arguments, inputs, strict=True)
-    ]
+    kinds = [kind_of(value) for value in block.arguments]
+    arguments = [_argument(kind, given) for kind, given in zip(kinds, inputs, strict=True)]
     return Found(run.block(block, arguments), list(run.steps.values()), module)
+
+
+def _argument(kind: Kind, given: Interval) -> Interval:
+    """Return the interval of an input: of integers in integers, which Python adds up exactly."""
+    if given.open and kind.is_small:
+        return kind.limits
+    if kind.is_integer and given.known:
+        return Interval(math.floor(given.low), math.ceil(given.high))
+    return given
 
 
 def _number(module: ir.Module) -> None:

@@ -95,9 +95,6 @@ UNARY: Mapping[str, Unary] = {
     "negate": _negate,
     "not": _not,
     "popcnt": lambda kind, x: Interval(0, kind.bits),
-    "reduce_precision": lambda kind, x: Interval(
-        x.low - 0.01 * abs(x.low), x.high + 0.01 * abs(x.high)
-    ),
     "round_nearest_afz": _increasing(_round_away),
     "round_nearest_even": _increasing(_round_even),
     "rsqrt": _rsqrt,
@@ -154,6 +151,12 @@ def _remainder(kind: Kind, x: Interval, y: Interval) -> Interval:
     return exact.remainder(x, y)
 
 
+def _power(kind: Kind, x: Interval, y: Interval) -> Interval:
+    found = exact.power(x, y)
+    exactly = kind.is_float or found.largest < 2**53  # it is computed in float64
+    return found if exactly else UNKNOWN
+
+
 def _and(kind: Kind, x: Interval, y: Interval) -> Interval:
     bounds = [side.high for side in (x, y) if side.low >= 0]
     return (
@@ -205,7 +208,7 @@ BINARY: Mapping[str, Binary] = {
     "minimum": _minimum,
     "multiply": _both(exact.multiply),
     "or": _or,
-    "power": _both(exact.power),
+    "power": _power,
     "remainder": _remainder,
     "shift_left": _shift_left,
     "shift_right_arithmetic": _shift_right,

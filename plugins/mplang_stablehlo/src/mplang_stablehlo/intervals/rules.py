@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from jaxlib.mlir import ir
@@ -100,6 +101,20 @@ def _convert(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Seq
     return [run.precision.round(target, convert(source, target, ins[0]), "convert")]
 
 
+def _reduce_precision(
+    run: Interpreter, op: ir.Operation, ins: Sequence[Interval]
+) -> Sequence[Interval]:
+    """Round to a float of fewer bits; what is too small for it becomes 0."""
+    exponent, mantissa = (
+        ir.IntegerAttr(op.attributes[name]).value for name in ("exponent_bits", "mantissa_bits")
+    )
+    x, largest = ins[0], 2 ** (exponent - 1)
+    if not x.known or x.largest >= math.ldexp(1, min(largest, 1023) - 1):
+        return [UNKNOWN]
+    relative, tiny = math.ldexp(1, -mantissa), math.ldexp(1, 2 - largest)
+    return [Interval(x.low - abs(x.low) * relative - tiny, x.high + abs(x.high) * relative + tiny)]
+
+
 def _bitcast(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Sequence[Interval]:
     return ins if op.operands[0].type == op.results[0].type else [UNKNOWN]
 
@@ -115,6 +130,7 @@ RULES: Mapping[str, Rule] = {
     "divide": _divide,
     "is_finite": _is_finite,
     "multiply": _multiply,
+    "reduce_precision": _reduce_precision,
     "subtract": _subtract,
 }
 """Ops of StableHLO, without the prefix, and targets of custom calls. Of others nothing is known."""
