@@ -1,4 +1,4 @@
-"""What a program discloses, what it costs, and what it looks like, before anything runs.
+"""What a program discloses, costs, computes with and looks like, before anything runs.
 
 Example:
     >>> import mplang_core as mp
@@ -16,6 +16,7 @@ Example:
 from mplang_core.analysis.costing import Costs, LinkCost, LoopRounds, OpCount, costs
 from mplang_core.analysis.disclosing import Disclosure, DisclosureRow, disclosure
 from mplang_core.analysis.drawing import graph
+from mplang_core.analysis.ranging import RangeRow, Ranges, ranges
 from mplang_core.analysis.shapes import Edge, Group, Node
 from mplang_core.analysis.view import GraphView
 
@@ -30,7 +31,10 @@ __all__ = [
     "LoopRounds",
     "Node",
     "OpCount",
+    "RangeRow",
+    "Ranges",
     "costs",
     "disclosure",
     "graph",
+    "ranges",
 ]

@@ -10,10 +10,11 @@ from mplang_core.artifact.cluster import ClusterSummary
 from mplang_core.artifact.core import Artifact
 from mplang_core.artifact.manifest import Manifest
 from mplang_core.artifact.requirements import requirements_of
-from mplang_core.artifact.signature import Signature, parameter_names
+from mplang_core.artifact.signature import Signature
 from mplang_core.device import ClusterSpec
 from mplang_core.driver import CompiledFunction
 from mplang_core.edsl import TracedFunction
+from mplang_core.edsl.parameters import parameter_names
 from mplang_core.errors import ConfigError, TraceError
 from mplang_core.feop import flatten
 from mplang_core.ir import Program, verify

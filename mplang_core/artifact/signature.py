@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mplang_core.artifact.data import Data
@@ -12,7 +11,7 @@ from mplang_core.edsl import TracedFunction
 from mplang_core.errors import TraceError
 from mplang_core.types import MPType
 
-__all__ = ["Input", "Output", "Signature", "parameter_names"]
+__all__ = ["Input", "Output", "Signature"]
 
 
 class Input(Data, frozen=True):
@@ -141,23 +140,6 @@ class Signature(Data, frozen=True):
     def __str__(self) -> str:
         takes = (f"{n}: {leaf}" for n, leaf in zip(self.names, self.inputs, strict=True))
         return f"({', '.join(takes)}) -> {', '.join(map(str, self.outputs)) or 'nothing'}"
-
-
-def parameter_names(fn: Callable[..., Any], count: int) -> list[str]:
-    """Return the names of a function's first arguments by position, where they are known.
-
-    Example:
-        >>> parameter_names(lambda x, *more: x, 3)
-        ['x', 'more.0', 'more.1']
-    """
-    try:
-        parameters = inspect.signature(fn).parameters.values()
-    except (TypeError, ValueError):
-        return []
-    names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    for rest in (p.name for p in parameters if p.kind is p.VAR_POSITIONAL):
-        names += [f"{rest}.{i}" for i in range(count - len(names))]
-    return names[:count]
 
 
 def _input(leaf: Any, name: str) -> Input:

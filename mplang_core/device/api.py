@@ -11,6 +11,7 @@ from mplang_core.device.cluster import ClusterSpec
 from mplang_core.device.kinds import PARTY, Device, Lowering, Spelling, device_kinds, transfers
 from mplang_core.device.routing import Route, route
 from mplang_core.edsl import MPContext, MPObject, constant, find_ctx, with_ctx
+from mplang_core.edsl.bounds import read_range
 from mplang_core.edsl.peval import is_function, run_program
 from mplang_core.edsl.tracer import is_literal, read_args
 from mplang_core.errors import DisclosureError, FeCapabilityError, TraceError
@@ -23,9 +24,11 @@ from mplang_core.feop import (
     meta_of,
     unflatten,
 )
+from mplang_core.interval import Interval
 from mplang_core.ir.source import at
 from mplang_core.simp.api import pcall_static
-from mplang_core.types import BaseType, Form
+from mplang_core.simp.bounded import bounded
+from mplang_core.types import BaseType, Form, TensorType
 
 __all__ = ["device", "put", "reveal", "seal"]
 
@@ -79,39 +82,49 @@ def device(name: str | None = None) -> Callable[[Callable[..., Any]], Callable[.
     return on
 
 
-def put(target: str, x: Any) -> Any:
+def put(target: str, x: Any, *, range: Any = None) -> Any:
     """Move values to a device, saying so.
 
     Args:
         target: the device. To a ``PPU``, plain values are handed to its party; to an
             ``SPU``, they are shared out.
         x: a nest of values and literals.
+        range: ``(low, high)`` in which all elements are. Who has a value checks that before it
+            moves; where it is not so, that party fails, and does not say which value it has.
+            :func:`mplang_core.analysis.ranges` goes by it.
 
     Returns:
         The same nest, on the device.
 
     Raises:
         DisclosureError: a protected value is to be put in plain; that is ``reveal``.
+        TraceError: the range is none, or a value is no plain tensor of real numbers.
+        PartyError: a value is outside of the range (when it runs).
     """
-    return _map(x, lambda ctx, leaf: _move(ctx, leaf, _device(ctx, target), "put"))
+    bounds = None if range is None else read_range(range)
+    return _map(x, lambda ctx, leaf: _put(ctx, leaf, _device(ctx, target), bounds))
 
 
-def seal(x: Any, to: str | None = None) -> Any:
+def seal(x: Any, to: str | None = None, *, range: Any = None) -> Any:
     """Move values into protection.
 
     Args:
         x: a nest of values and literals.
         to: the protected device; without it, the only one of the cluster.
+        range: in which all elements are; see :func:`put`.
 
     Raises:
-        TraceError: the device protects nothing, or there is none, or there are several.
+        TraceError: the device protects nothing, or there is none, or there are several; or the
+            range is none.
+        PartyError: a value is outside of the range (when it runs).
     """
+    bounds = None if range is None else read_range(range)
 
     def move(ctx: MPContext, leaf: Any) -> MPObject:
         target = _protected(ctx) if to is None else _device(ctx, to)
         if target.kind.form is Form.PLAIN:
             raise TraceError(f"{at()}seal: {target} holds values in plain; mp.put is for that")
-        return _move(ctx, leaf, target, "put")
+        return _put(ctx, leaf, target, bounds)
 
     return _map(x, move)
 
@@ -145,6 +158,29 @@ def _map(x: Any, move: Callable[[MPContext, Any], MPObject]) -> Any:
     with with_ctx(ctx):
         (args, _) = unflatten(spec, [move(ctx, leaf) for leaf in leaves])
     return args[0]
+
+
+def _put(ctx: MPContext, leaf: Any, dst: Device, bounds: Interval | None) -> MPObject:
+    """Move a value, after those who have it have checked that it is within its bounds."""
+    if bounds is None:
+        return _move(ctx, leaf, dst, "put")
+    if not isinstance(leaf, MPObject):
+        leaf = constant(ctx, leaf, parties=dst.mask if dst.kind.form is Form.PLAIN else None)
+    return _move(ctx, _checked(ctx, ctx.adopt(leaf), dst, bounds), dst, "put")
+
+
+def _checked(ctx: MPContext, value: MPObject, dst: Device, bounds: Interval) -> MPObject:
+    kind = value.base_type
+    if not isinstance(kind, TensorType):
+        raise TraceError(
+            f"{at()}a range is of plain tensors, which who has them can check; got {value!r}. "
+            "Declare it where the value is first put or sealed"
+        )
+    mask = value.pmask
+    if mask is not None and dst.mask <= mask:
+        mask = dst.mask  # others may have other values
+    program = bounded(value, low=bounds.low, high=bounds.high)
+    return ctx.place(run_program(program, mask), value.device, uniform=value.uniform)
 
 
 def _move(ctx: MPContext, leaf: Any, dst: Device | None, said: Spelling) -> MPObject:

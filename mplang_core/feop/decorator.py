@@ -17,6 +17,7 @@ from mplang_core.feop.state import FeState, state_of
 from mplang_core.ir import Attr, Effects, OpDef, Operation, op_defs
 from mplang_core.ir.graph import AnyType
 from mplang_core.ir.opdef import REQUIRED
+from mplang_core.ir.ranges import RangeRule
 from mplang_core.ir.source import at
 from mplang_core.mask import Mask
 from mplang_core.types import BaseType, MPType
@@ -80,7 +81,11 @@ def meta_of(op: Any) -> FeMeta:
 
 
 def simple_op(
-    name: str, *, effects: Effects = Effects.ANY, **fields: Any
+    name: str,
+    *,
+    effects: Effects = Effects.ANY,
+    ranges: RangeRule | None = None,
+    **fields: Any,
 ) -> Callable[[Callable[..., Any]], Feop]:
     """Declare an op and its feop at once, by one function over types.
 
@@ -96,6 +101,7 @@ def simple_op(
     Args:
         name: ``family.op``; also the opcode.
         effects: what it does beyond its results; passes leave it alone unless told.
+        ranges: the intervals of its results, as in :class:`~mplang_core.ir.OpDef`.
         **fields: further fields of :class:`~mplang_core.feop.FeMeta`.
 
     Example:
@@ -122,7 +128,7 @@ def simple_op(
             return flatten(apply(types, dict(op.attrs)))[0]
 
         doc = inspect.getdoc(fn) or ""
-        op_def = OpDef(name, infer, attrs=attrs, doc=doc, effects=effects)
+        op_def = OpDef(name, infer, attrs=attrs, doc=doc, effects=effects, ranges=ranges)
         op_defs.add(name, op_def, provider=fn.__module__.partition(".")[0], override=_again(fn))
 
         @feop(name=name, **{"dialects": (name.partition(".")[0],), **fields})

@@ -5,6 +5,7 @@ from mplang_core.ir.graph import AnyType, Graph, Location, Operation, Program, V
 from mplang_core.ir.opdef import Attr, Effects, Level, OpDef, op_defs
 from mplang_core.ir.parser import parse
 from mplang_core.ir.printer import print_program
+from mplang_core.ir.ranges import OpRanges, StepRange
 from mplang_core.ir.verifier import verify
 from mplang_core.ir.wire import WIRE_VERSION, digest, from_bytes, to_bytes
 
@@ -18,8 +19,10 @@ __all__ = [
     "Level",
     "Location",
     "OpDef",
+    "OpRanges",
     "Operation",
     "Program",
+    "StepRange",
     "Value",
     "digest",
     "from_bytes",

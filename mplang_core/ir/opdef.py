@@ -9,6 +9,7 @@ from typing import Any
 
 from mplang_core.ir.attrs import AttrValue, normalize
 from mplang_core.ir.graph import AnyType, Operation
+from mplang_core.ir.ranges import RangeRule
 from mplang_core.mask import Mask
 from mplang_core.namespace import Namespace
 
@@ -91,6 +92,8 @@ class OpDef:
         regions: its regions by name, each with its level.
         doc: what it means.
         effects: what it does beyond its results; those of its regions are added to that.
+        ranges: gives the intervals of its results, for :func:`mplang_core.analysis.ranges`; of
+            an op without it nothing is known.
     """
 
     name: str
@@ -100,6 +103,7 @@ class OpDef:
     regions: Mapping[str, Level] = field(default_factory=dict)
     doc: str = ""
     effects: Effects = Effects.ANY
+    ranges: RangeRule | None = None
 
     def check_attrs(self, attrs: Mapping[str, AttrValue]) -> None:
         """Hold attributes against the declaration.

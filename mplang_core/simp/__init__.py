@@ -8,6 +8,7 @@ import importlib
 from typing import Any
 
 from mplang_core.edsl import constant, uniform_cond, while_loop
+from mplang_core.simp import bounded as _bounded  # noqa: F401  (declares and binds it)
 from mplang_core.simp import endpoints as _endpoints  # noqa: F401  (declares and binds them)
 from mplang_core.simp import kernels as _kernels  # noqa: F401  (binds them)
 from mplang_core.simp import ops as _ops  # noqa: F401  (declares them)

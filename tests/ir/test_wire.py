@@ -70,7 +70,7 @@ def traced() -> Program:
 
     def program(x):
         y = mp.invoke(toy.scale, x, by=3, rmask=(0, 1))
-        z = mp.pshfl_s(y, 2, [0])
+        z = mp.pshfl_s(mp.put("P0", y, range=(0, 9)), 2, [0])
         pulled = mp.pshfl(x, mp.invoke(toy.rank, rmask=2))
         big = mp.constant(np.linspace(0, 1, 40))
         w = mp.uniform_cond(mp.constant(True), lambda: x, lambda: double(x))

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from mplang_stablehlo import signature_of
 
 from mplang_core import Mask
-from mplang_core.ir import AnyType, Attr, Effects, OpDef, Operation
+from mplang_core.interval import Interval
+from mplang_core.ir import AnyType, Attr, Effects, OpDef, Operation, OpRanges
 
 __all__ = ["RUN"]
 
@@ -27,6 +28,12 @@ def _list(types: Sequence[object]) -> str:
     return shown if len(types) <= MAX_SHOWN else f"{shown}, and {len(types) - MAX_SHOWN} more"
 
 
+def _ranges(op: Operation, ins: Sequence[Interval]) -> OpRanges:
+    from mplang_jax.ranges import ranges_of
+
+    return ranges_of(op, ins)
+
+
 RUN = OpDef(
     "jax.run",
     _infer,
@@ -38,4 +45,5 @@ RUN = OpDef(
     },
     doc="Runs StableHLO on XLA: tensors in, tensors out. No Python source is needed.",
     effects=Effects.NONE,
+    ranges=_ranges,
 )

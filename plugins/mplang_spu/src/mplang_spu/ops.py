@@ -26,6 +26,7 @@ from mplang_core.feop import Caching, Capabilities, DeviceRequirement, flatten, 
 from mplang_core.ir import AnyType, Attr, Effects, Location, OpDef, Operation, Value, op_defs
 from mplang_core.ir.source import at, caller
 from mplang_spu.config import BITS, SpuConfig, settle
+from mplang_spu.ranges import ranges_of_reconstruct, ranges_of_run, ranges_of_shares
 
 if TYPE_CHECKING:
     from mplang_spu.lowering import Note
@@ -112,6 +113,7 @@ class ShareType(BaseType):
 @simple_op(
     "spu.make_shares",
     effects=Effects.FRESH,
+    ranges=ranges_of_shares,
     inputs=({"kind": "Tensor", "visibility": ("PRIVATE",)},),
     outputs=({"kind": "spu.share", "visibility": ("SECRET",)},),
 )
@@ -150,6 +152,7 @@ RECONSTRUCT = OpDef(
     _infer_reconstruct,
     doc="Puts the shares of all parties together; who runs it learns the tensor.",
     effects=Effects.NONE,
+    ranges=ranges_of_reconstruct,
 )
 
 
@@ -227,6 +230,7 @@ RUN_JAX = OpDef(
     },
     doc="Runs StableHLO on shares and public tensors; all parties together, none learns more.",
     effects=Effects.FRESH,
+    ranges=ranges_of_run,
 )
 
 

@@ -1,0 +1,190 @@
+"""Range analysis: abstract interpretation of a program over intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import TypeAlias
+
+from mplang_core.analysis.inputs import Basis, Given, of_type
+from mplang_core.analysis.source import line_of
+from mplang_core.interval import UNKNOWN, Interval, hull
+from mplang_core.ir import Graph, Location, Operation, OpRanges, Program, Value, op_defs
+from mplang_core.ir.ranges import NumberStatus
+
+__all__ = ["Finding", "Numbers", "join"]
+
+MAX_TURNS = 300
+MAX_OPS = 3000  # run abstractly; an op may be a whole compiled function
+PATIENCE = 20  # turns before what still grows is not known
+
+_BASES: Sequence[Basis] = ("known", "declared", "observed")
+_STATUSES: Sequence[NumberStatus] = ("", "fits", "coarse", "vanishes", "overflows", "not known")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What is known of a result of an op, or of a step inside of it."""
+
+    op: str
+    step: str
+    given: Given
+    status: NumberStatus
+    line: Location | None
+
+    def __or__(self, other: Finding) -> Finding:
+        status = max(self.status, other.status, key=_STATUSES.index)
+        return Finding(self.op, self.step, join(self.given, other.given), status, self.line)
+
+
+def join(first: Given, *others: Given) -> Given:
+    """Return what holds for any of several values."""
+    everything = [first, *others]
+    interval = reduce(lambda a, b: a | b, (each.interval for each in everything))
+    return Given(interval, max((each.basis for each in everything), key=_BASES.index))
+
+
+@dataclass(slots=True)
+class Numbers:
+    """A run of a verified program on intervals.
+
+    Args:
+        program: the program.
+        inputs: per input of the graph its interval.
+
+    Attributes:
+        findings: in the order of first runs; of a loop, for all turns together.
+        results: per result of the program.
+    """
+
+    program: Program
+    inputs: Sequence[Given]
+    findings: dict[tuple[int, str, int], Finding] = field(default_factory=dict)
+    results: Sequence[Given] = ()
+    _spent: int = 0
+
+    def __post_init__(self) -> None:
+        self.results = self._walk(self.program.graph, self.inputs, None)
+
+    def _walk(self, graph: Graph, inputs: Sequence[Given], around: Location | None) -> list[Given]:
+        env: dict[Value, Given] = dict(zip(graph.inputs, inputs, strict=True))
+        for op in graph.ops:
+            self._spent += 1
+            step = _STEPS.get(op.opcode, Numbers._apply)
+            outs = step(self, op, [env[value] for value in op.inputs], line_of(op, around))
+            env.update(zip(op.outputs, outs, strict=True))
+        return [env[value] for value in graph.outputs]
+
+    # -- ops that have a rule of their own, or none
+
+    def _apply(self, op: Operation, ins: Sequence[Given], line: Location | None) -> Sequence[Given]:
+        found = self._ask(op, ins)
+        basis: Basis = "declared" if found.declared else join(Given(), *ins).basis
+        for i, step in enumerate(found.steps):
+            inner = Finding(
+                op.opcode, step.name, Given(step.interval, basis), step.status, step.line or line
+            )
+            self._record(op, step.name, i, inner)
+        statuses = found.statuses or [""] * len(found.outputs)
+        outs = []
+        for value, interval, status in zip(op.outputs, found.outputs, statuses, strict=True):
+            known = of_type(value.type) if interval.open else interval
+            outs.append(Given(known, "known" if known.open else basis))
+            self._record(op, "", len(outs), Finding(op.opcode, "", outs[-1], status, line))
+        return outs
+
+    def _ask(self, op: Operation, ins: Sequence[Given]) -> OpRanges:
+        known = op_defs.get(op.opcode)
+        if known is None or known.ranges is None or op.regions:
+            return OpRanges([UNKNOWN] * len(op.outputs))
+        return known.ranges(op, [each.interval for each in ins])
+
+    def _record(self, op: Operation, step: str, i: int, finding: Finding) -> None:
+        key = id(op), step, i
+        self.findings[key] = self.findings[key] | finding if key in self.findings else finding
+
+    # -- ops of the core
+
+    def _constant(
+        self, op: Operation, ins: Sequence[Given], line: Location | None
+    ) -> Sequence[Given]:
+        value = op.attrs["value"]
+        if value.dtype.kind not in "fiub" or value.size == 0:
+            return [Given()]
+        return [Given(hull([value.min().item(), value.max().item()]))]
+
+    def _pass(self, op: Operation, ins: Sequence[Given], line: Location | None) -> Sequence[Given]:
+        return ins[:1]
+
+    def _converge(
+        self, op: Operation, ins: Sequence[Given], line: Location | None
+    ) -> Sequence[Given]:
+        return [join(*ins)]
+
+    def _region(
+        self, op: Operation, ins: Sequence[Given], line: Location | None
+    ) -> Sequence[Given]:
+        (region,) = op.regions.values()
+        return self._walk(region, ins, line)
+
+    def _cond(self, op: Operation, ins: Sequence[Given], line: Location | None) -> Sequence[Given]:
+        predicate, *args = ins
+        outs = [
+            self._walk(op.regions[name], args, line)
+            for name, taken in (("then", 1), ("else", 0))
+            if taken in predicate.interval
+        ]
+        return [join(*values) for values in zip(*outs, strict=True)]
+
+    def _loop(self, op: Operation, ins: Sequence[Given], line: Location | None) -> Sequence[Given]:
+        """Go round as long as the condition is certain; then widen until nothing grows."""
+        size = len(op.outputs)
+        state, captures = list(ins[:size]), list(ins[size:])
+        for _ in range(MAX_TURNS):
+            goes_on = self._walk(op.regions["cond"], state + captures, line)[0].interval
+            if goes_on == Interval(0, 0):
+                return state
+            if goes_on != Interval(1, 1) or self._spent > MAX_OPS:
+                break
+            state = self._walk(op.regions["body"], state + captures, line)
+        return self._widen(op, state, captures, line)
+
+    def _widen(
+        self,
+        op: Operation,
+        state: Sequence[Given],
+        captures: Sequence[Given],
+        line: Location | None,
+    ) -> Sequence[Given]:
+        """Return intervals that hold after any number of turns."""
+        now, turn = list(state), 0
+        while True:
+            self._walk(op.regions["cond"], now + list(captures), line)
+            after = self._walk(op.regions["body"], now + list(captures), line)
+            wider = [join(a, b) for a, b in zip(now, after, strict=True)]
+            if wider == now:
+                return now
+            turn += 1
+            if turn > PATIENCE:
+                wider = [
+                    a if a == b else Given(of_type(value.type), b.basis)
+                    for value, a, b in zip(op.outputs, now, wider, strict=True)
+                ]
+            now = wider
+
+
+_Step: TypeAlias = Callable[[Numbers, Operation, Sequence[Given], Location | None], Sequence[Given]]
+
+_STEPS: Mapping[str, _Step] = {
+    "func.call": Numbers._region,
+    "func.launch": Numbers._region,
+    "simp.constant": Numbers._constant,
+    "simp.converge": Numbers._converge,
+    "simp.pcall_dynamic": Numbers._region,
+    "simp.pcall_static": Numbers._region,
+    "simp.shuffle_dynamic": Numbers._pass,
+    "simp.shuffle_static": Numbers._pass,
+    "simp.uniform_cond": Numbers._cond,
+    "simp.while_loop": Numbers._loop,
+}

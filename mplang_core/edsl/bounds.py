@@ -1,0 +1,53 @@
+"""Ranges as a user writes them: ``(low, high)``."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from mplang_core.errors import TraceError
+from mplang_core.interval import Interval
+from mplang_core.ir.source import at
+
+__all__ = ["read_range"]
+
+
+def read_range(found: Any, what: str = "a range") -> Interval:
+    """Return the interval that a user declares.
+
+    Args:
+        found: ``(low, high)``, numbers that are finite or infinite.
+        what: for messages.
+
+    Raises:
+        TraceError: it is something else, or low is above high.
+
+    Example:
+        >>> read_range((0, 1e6))
+        Interval(low=0, high=1000000.0)
+    """
+    try:
+        low, high = map(_number, found)
+    except (TypeError, ValueError):
+        raise TraceError(
+            f"{at()}{what} is (low, high), two real numbers, got {_shown(found)}"
+        ) from None
+    if not low <= high:
+        raise TraceError(f"{at()}{what} is (low, high), low not above high, got ({low}, {high})")
+    return Interval(low, high)
+
+
+def _number(end: Any) -> float:
+    if isinstance(end, bool | np.bool_) or not isinstance(end, int | float | np.number):
+        raise TypeError
+    number: float = end.item() if isinstance(end, np.number) else end
+    if isinstance(number, complex) or math.isnan(number):
+        raise ValueError
+    return number
+
+
+def _shown(found: Any) -> str:
+    text = repr(found)
+    return text if len(text) <= 60 else f"a {type(found).__name__}"

@@ -1,0 +1,30 @@
+"""The intervals of ``jax.run``. Imports JAX."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+from jaxlib.mlir import ir
+from mplang_stablehlo import read
+from mplang_stablehlo.intervals import intervals, prepared
+
+from mplang_core.interval import UNKNOWN, Interval
+from mplang_core.ir import Operation, OpRanges
+from mplang_jax.admission import XLA
+
+__all__ = ["ranges_of"]
+
+
+def ranges_of(op: Operation, ins: Sequence[Interval]) -> OpRanges:
+    """Return the intervals of what XLA gives, in floating point; of code that it refuses, none."""
+    try:
+        module = _module(op.attrs["code"])
+    except ValueError:
+        return OpRanges([UNKNOWN] * len(op.outputs))
+    return OpRanges(intervals(module, ins).results)
+
+
+@functools.lru_cache(maxsize=32)  # a loop runs the same code again and again
+def _module(code: bytes) -> ir.Module:
+    return prepared(XLA.admit(read(code)))

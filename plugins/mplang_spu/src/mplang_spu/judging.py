@@ -1,0 +1,113 @@
+"""Whether a field holds the steps of StableHLO, given their intervals. Imports JAX."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from jaxlib.mlir import ir
+from mplang_stablehlo.intervals import Step
+from mplang_stablehlo.intervals.kinds import kind_of
+
+from mplang_core.interval import Interval
+from mplang_core.ir.ranges import NumberStatus
+from mplang_spu.field import Field
+
+__all__ = ["judge"]
+
+_Check: TypeAlias = Callable[[Field, Step], NumberStatus]
+
+_MOVES = frozenset(
+    [
+        "broadcast_in_dim",
+        "concatenate",
+        "dynamic_slice",
+        "dynamic_update_slice",
+        "gather",
+        "optimization_barrier",
+        "pad",
+        "reshape",
+        "reverse",
+        "select",
+        "slice",
+        "sort",
+        "transpose",
+    ]
+)
+"""Ops that give what was listed already where it was computed."""
+
+_SEVERITY: tuple[NumberStatus, ...] = ("fits", "coarse", "vanishes", "overflows", "not known")
+
+
+def judge(step: Step, field: Field) -> NumberStatus:
+    """Return whether a field holds what a step gives, and what it computes with on the way.
+
+    A step whose operands are not known is not listed again for that: it ``fits``.
+    """
+    kinds = [kind_of(value) for value in step.op.results]
+    known = all(x.known for x in step.operands)
+    if not known or step.name in _MOVES or _is_mark(step):
+        return "fits"
+    found = [
+        field.holds(x, kind.is_float)
+        for x, kind in zip(step.results, kinds, strict=True)
+        if kind.name != "i1"
+    ]
+    if all(x.known for x in step.results) and kinds[0].is_float and step.name in _CHECKS:
+        found.append(_CHECKS[step.name](field, step))
+    return max(found, key=_SEVERITY.index, default="fits")
+
+
+def _is_mark(step: Step) -> bool:
+    """Tell whether it is a literal that stands for no number: NaN, or an infinity."""
+    return step.name == "constant" and not step.results[0].known
+
+
+def _is_literal(value: ir.Value) -> bool:
+    """Tell whether a value is a literal, spread over a shape or not."""
+    while not isinstance(value.owner, ir.Block):
+        op = value.owner.operation
+        if op.name == "stablehlo.constant":
+            return True
+        if op.name not in ("stablehlo.broadcast_in_dim", "stablehlo.reshape"):
+            return False
+        value = op.operands[0]
+    return False
+
+
+def _multiply(field: Field, step: Step) -> NumberStatus:
+    factors = [
+        field.factor(x)
+        for x, value in zip(step.operands, step.op.operands, strict=True)
+        if _is_literal(value)
+    ]
+    return max([field.product(step.results[0]), *factors], key=_SEVERITY.index)
+
+
+def _divide(field: Field, step: Step) -> NumberStatus:
+    literal, y = _is_literal(step.op.operands[1]), step.operands[1]
+    divisor = field.reciprocal(y) if literal else field.divisor(y)
+    return max(field.product(step.results[0]), divisor, key=_SEVERITY.index)
+
+
+def _of_result(check: Callable[[Field, Interval], NumberStatus]) -> _Check:
+    return lambda field, step: check(field, step.results[0])
+
+
+def _of_operand(check: Callable[[Field, Interval], NumberStatus]) -> _Check:
+    return lambda field, step: check(field, step.operands[0])
+
+
+_CHECKS: Mapping[str, _Check] = {
+    "convolution": _of_result(Field.product),
+    "divide": _divide,
+    "dot_general": _of_result(Field.product),
+    "exponential": _of_result(Field.power),
+    "exponential_minus_one": _of_result(Field.power),
+    "log": _of_operand(Field.logarithm),
+    "log_plus_one": _of_operand(Field.logarithm),
+    "multiply": _multiply,
+    "power": _of_result(Field.product),
+    "rsqrt": _of_operand(Field.root),
+    "sqrt": _of_operand(Field.root),
+}

@@ -1,0 +1,88 @@
+"""The intervals of SPU's ops, and whether its field holds them. Imports JAX where it is needed."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, cast
+
+from mplang_stablehlo import read
+
+from mplang_core.interval import UNKNOWN, Interval
+from mplang_core.ir import Location, Operation, OpRanges, StepRange
+from mplang_core.types import TensorType
+from mplang_spu.config import BITS
+from mplang_spu.field import Field
+
+if TYPE_CHECKING:
+    from jaxlib.mlir import ir
+    from mplang_stablehlo.intervals import Found
+
+    from mplang_spu.ops import ShareType
+
+__all__ = ["ranges_of_reconstruct", "ranges_of_run", "ranges_of_shares"]
+
+
+def ranges_of_shares(op: Operation, ins: Sequence[Interval]) -> OpRanges:
+    """Return the interval of what is shared, and whether the field holds it."""
+    share: ShareType = op.attrs["share"]
+    count = len(op.outputs)
+    field = Field(BITS[share.field], share.fxp)
+    return OpRanges([ins[0]] * count, [field.holds(ins[0], _is_float(share.plain))] * count)
+
+
+def ranges_of_reconstruct(op: Operation, ins: Sequence[Interval]) -> OpRanges:
+    """Return the interval of what the shares stand for."""
+    return OpRanges([ins[0]])
+
+
+def ranges_of_run(op: Operation, ins: Sequence[Interval]) -> OpRanges:
+    """Run the code on intervals, in fixed point; list the steps that the field does not hold."""
+    from mplang_stablehlo.intervals import fixed_point, intervals
+
+    outs = [cast("ShareType", value.type) for value in op.outputs]
+    if not outs:
+        return OpRanges([])
+    field = Field(BITS[outs[0].field], outs[0].fxp)
+    try:
+        module = _module(op.attrs["program"]["code"])
+    except ValueError:  # SPU refuses it
+        return OpRanges([UNKNOWN] * len(outs), ["not known"] * len(outs))
+    found = intervals(module, ins, fixed_point(field.fraction))
+    statuses = [
+        field.holds(x, _is_float(kind.plain)) for x, kind in zip(found.results, outs, strict=True)
+    ]
+    return OpRanges(found.results, statuses, list(_steps(op, found, field)))
+
+
+@functools.lru_cache(maxsize=32)  # a loop runs the same code again and again
+def _module(code: bytes) -> ir.Module:
+    from mplang_stablehlo.intervals import prepared
+
+    from mplang_spu.lowering import SPU
+    from mplang_spu.ops import MAX_CODE
+
+    return prepared(SPU.admit(read(code, MAX_CODE)))
+
+
+def _steps(op: Operation, found: Found, field: Field) -> Iterator[StepRange]:
+    from mplang_stablehlo.intervals import number_of
+
+    from mplang_spu.judging import judge
+
+    for step in found.steps:
+        status = judge(step, field)
+        if status != "fits":
+            yield StepRange(step.name, step.results[0], status, _line(op, number_of(step.op)))
+
+
+def _line(op: Operation, number: int) -> Location | None:
+    """Return the user's line of an op of the code; none yet, so the line of the program's op.
+
+    A table of lines by the number of an op in the canonical module goes here.
+    """
+    return None
+
+
+def _is_float(kind: TensorType) -> bool:
+    return kind.dtype.value.startswith("f")

@@ -1,0 +1,58 @@
+"""What SPU computes is within the intervals that were told, where its field holds the numbers."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+from functions import functions
+from hypothesis import HealthCheck, assume, given, settings
+
+import mplang_core as mp
+from mplang_core import analysis
+from mplang_core.errors import MPLangError
+
+FRACTION = 18
+
+
+@pytest.fixture(scope="module")
+def two():
+    with mp.Simulator(mp.ClusterSpec.simple(2), timeout=60.0) as sim:
+        yield sim
+
+
+def secret(function):
+    def program(*args):
+        return mp.reveal(mp.device("SP0")(function.fn)(*map(mp.seal, args)), to="P0")
+
+    return program
+
+
+def compiled(function, cluster):
+    kinds = [mp.TensorType.of(value) for value in function.args]
+    args = [mp.MPType(kind, mp.Mask.of(i % 2)) for i, kind in enumerate(kinds)]
+    try:
+        return mp.compile(secret(function), *args, cluster_spec=cluster)
+    except MPLangError:  # SPU has no such op
+        return None
+
+
+@settings(
+    max_examples=25,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
+)
+@given(functions(lines=6))
+def test_results_are_within_their_intervals(two, function):
+    traced = compiled(function, two.cluster_spec)
+    assume(traced is not None)
+    ranges = dict(enumerate(function.ranges.values()))
+    found = analysis.ranges(traced, ranges)
+    assume(not found.alerts)
+    results = mp.fetch(two, mp.evaluate(two, secret(function), *function.args))
+    rows = [row for row in found.rows if row.what.startswith("result")]
+    for row, value in zip(rows, jax.tree.leaves(results), strict=True):
+        steps = 8 * 2.0**-FRACTION + 1e-6 * row.interval.largest  # float32 on the way out
+        assert np.min(value) >= row.interval.low - steps
+        assert np.max(value) <= row.interval.high + steps

@@ -1,0 +1,93 @@
+"""Rules for ops that move and choose elements: results are among the operands' elements."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import or_
+
+from jaxlib.mlir import ir
+
+from mplang_core.interval import UNKNOWN, Interval
+from mplang_stablehlo.intervals.constants import interval_of
+from mplang_stablehlo.intervals.elementwise import clamp
+from mplang_stablehlo.intervals.interpreter import Interpreter, Rule
+from mplang_stablehlo.intervals.kinds import kind_of, shape_of
+
+__all__ = ["STRUCTURE"]
+
+
+def _same(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Sequence[Interval]:
+    """Give all operands as they are: a sort, a barrier."""
+    return ins
+
+
+def _first(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Sequence[Interval]:
+    """Give elements of the first operand; the others say which. Indices out of range are moved."""
+    return ins[:1]
+
+
+def _all(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Sequence[Interval]:
+    """Give elements of any operand."""
+    return [reduce(or_, ins)]
+
+
+def _first_two(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Sequence[Interval]:
+    """Give elements of an operand and its update."""
+    return [ins[0] | ins[1]]
+
+
+def _constant(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Sequence[Interval]:
+    kind = kind_of(op.results[0])
+    return [run.precision.constant(kind, interval_of(op.attributes["value"], kind))]
+
+
+def _iota(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Sequence[Interval]:
+    dimension = ir.IntegerAttr(op.attributes["iota_dimension"]).value
+    last = max(0, shape_of(op.results[0])[dimension] - 1)
+    return [run.precision.wrap(kind_of(op.results[0]), Interval(0, last))]
+
+
+def _select(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Sequence[Interval]:
+    predicate, yes, no = ins
+    if predicate.low == predicate.high:
+        return [yes if predicate.low else no]
+    return [yes | no]
+
+
+def _clamp(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Sequence[Interval]:
+    if kind_of(op.results[0]).is_float and any(each.open for each in ins):
+        return [UNKNOWN]
+    return [clamp(*ins)]
+
+
+def _pad(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Sequence[Interval]:
+    sides = ("edge_padding_low", "edge_padding_high", "interior_padding")
+    padded = any(n > 0 for side in sides for n in ir.DenseI64ArrayAttr(op.attributes[side]))
+    return [ins[0] | ins[1] if padded else ins[0]]
+
+
+def _topk(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Sequence[Interval]:
+    return [ins[0], Interval(0, max(0, shape_of(op.operands[0])[-1] - 1))]
+
+
+STRUCTURE: Mapping[str, Rule] = {
+    "broadcast_in_dim": _first,
+    "clamp": _clamp,
+    "concatenate": _all,
+    "constant": _constant,
+    "dynamic_slice": _first,
+    "dynamic_update_slice": _first_two,
+    "gather": _first,
+    "iota": _iota,
+    "mhlo.topk": _topk,
+    "optimization_barrier": _same,
+    "pad": _pad,
+    "reshape": _first,
+    "reverse": _first,
+    "select": _select,
+    "slice": _first,
+    "sort": _same,
+    "transpose": _first,
+}
+"""Ops of StableHLO, by name."""
