@@ -20,7 +20,7 @@ MAX_OPS = 3000  # run abstractly; an op may be a whole compiled function
 PATIENCE = 20  # turns before what still grows is not known
 
 _BASES: Sequence[Basis] = ("known", "declared", "observed")
-_STATUSES: Sequence[NumberStatus] = ("", "fits", "coarse", "vanishes", "overflows", "not known")
+_STATUSES: Sequence[NumberStatus] = ("", "fits", "vanishes", "overflows", "not known")
 
 
 @dataclass(frozen=True, slots=True)

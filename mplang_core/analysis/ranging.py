@@ -18,7 +18,7 @@ __all__ = ["RangeRow", "Ranges", "ranges"]
 
 COLUMNS = ("line", "what", "low", "high", "largest", "smallest", "basis", "status")
 NOT_KNOWN = "not known"
-ALERTS = ("coarse", "vanishes", "overflows", NOT_KNOWN)
+ALERTS = ("vanishes", "overflows", NOT_KNOWN)
 
 _NOTES: Mapping[str, str] = {
     "overflows": "Overflows: what comes after it is told as if it had not happened.",
@@ -36,9 +36,8 @@ class RangeRow:
         interval: all numbers that it may have in any element; see ``interval.known``.
         basis: ``known`` if that follows from the program alone, ``declared`` if it follows from
             declared ranges, ``observed`` if it follows from a sample.
-        status: whether the engine holds them: ``fits``; ``coarse``, with less than three digits;
-            ``vanishes``, as they are too small; ``overflows``; or ``not known``. Empty where
-            the engine is plain.
+        status: whether the engine holds them: ``fits``; ``vanishes``, as they are too small;
+            ``overflows``; or ``not known``. Empty where the engine is plain.
     """
 
     what: str

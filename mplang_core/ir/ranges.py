@@ -11,7 +11,7 @@ from mplang_core.ir.graph import Location, Operation
 
 __all__ = ["NumberStatus", "OpRanges", "RangeRule", "StepRange"]
 
-NumberStatus: TypeAlias = Literal["", "fits", "coarse", "vanishes", "overflows", "not known"]
+NumberStatus: TypeAlias = Literal["", "fits", "vanishes", "overflows", "not known"]
 """Whether the engine's numbers hold a value; in the order of their severity. Empty: any number."""
 
 

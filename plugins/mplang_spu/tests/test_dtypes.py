@@ -12,6 +12,7 @@ INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uin
 FLOATS = ["float32", "float64"]
 ALL = [*INTEGERS, *FLOATS, "float16", "bool"]
 FIELDS = {"FM128": 126, "FM64": 62}
+BOTH = ["FM128", pytest.param("FM64", marks=pytest.mark.slow)]
 RNG = np.random.default_rng(3)
 
 
@@ -48,7 +49,7 @@ TOTALS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("field", FIELDS)
+@pytest.mark.parametrize("field", BOTH)
 @pytest.mark.parametrize("dtype", ALL)
 @pytest.mark.parametrize("name", ORDERS)
 def test_an_order_is_that_of_numpy(name, dtype, field):
@@ -63,7 +64,7 @@ def test_an_order_is_that_of_numpy(name, dtype, field):
     assert alone.off(alone.run(ORDERS[name], x, field=field), exact) < 1e-3
 
 
-@pytest.mark.parametrize("field", FIELDS)
+@pytest.mark.parametrize("field", BOTH)
 @pytest.mark.parametrize("dtype", [*INTEGERS, *FLOATS])
 @pytest.mark.parametrize("name", TOTALS)
 def test_a_total_is_that_of_numpy(name, dtype, field):
@@ -79,7 +80,7 @@ def test_sums_and_products_of_integers_wrap_as_those_of_numpy(dtype):
         assert alone.off(alone.run(fn, x), alone.numpy_of(fn, x)) == 0
 
 
-@pytest.mark.parametrize("field", FIELDS)
+@pytest.mark.parametrize("field", BOTH)
 @pytest.mark.parametrize("source", ALL)
 @pytest.mark.parametrize("target", ALL)
 def test_a_conversion_is_that_of_numpy(source, target, field):

@@ -1,4 +1,4 @@
-"""Which numbers SPU's fields hold, and from where its functions are wrong, silently."""
+"""Which numbers SPU's fields hold, and from where its functions are wrong."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from mplang_core.ir.ranges import NumberStatus
 __all__ = ["Field"]
 
 FEW = 16  # steps; the rounding of a product alone takes up to four
-DIGITS = 1024  # steps, for three decimal digits
 LARGEST_POWER = 32  # of 2; what libspu's exp gives for anything larger
 
 
@@ -51,34 +50,16 @@ class Field:
         """Tell whether a product, or a sum of products, fits before it is cut off."""
         return self._below(x, self.bits - 2 - 2 * self.fraction)
 
-    def factor(self, x: Interval) -> NumberStatus:
-        """Tell whether a literal that is multiplied with keeps its digits."""
-        if x.low == x.high == round(x.low):
-            return "fits"  # integers are exact
-        return "coarse" if 0 < x.largest < math.ldexp(DIGITS, -self.fraction) else "fits"
-
-    def reciprocal(self, x: Interval) -> NumberStatus:
-        """Tell whether the reciprocal of a literal divisor keeps its digits."""
-        if not x.smallest:
-            return "not known"
-        over = Interval(1 / x.largest, 1 / x.smallest)
-        return "vanishes" if self.holds(over) == "vanishes" else self.factor(over)
-
     def divisor(self, x: Interval) -> NumberStatus:
-        """Tell whether division takes a divisor."""
-        return self._below(x, self.fraction)
+        """Tell whether division, ``sqrt``, ``rsqrt`` and ``log`` take an operand.
 
-    def root(self, x: Interval) -> NumberStatus:
-        """Tell whether ``sqrt`` and ``rsqrt`` take an operand."""
-        return self._below(x, self.fraction - 1)
-
-    def logarithm(self, x: Interval) -> NumberStatus:
-        """Tell whether ``log`` takes an operand."""
-        return self._below(x, self.fraction + 1)
+        The lowering scales what is large by one power of two.
+        """
+        return self._below(x, 2 * self.fraction - 4)
 
     def power(self, x: Interval) -> NumberStatus:
-        """Tell whether ``exp`` gives a result."""
-        return self._below(x, LARGEST_POWER)
+        """Tell whether ``exp`` gives a result: libspu's to 2^32, and its square in a product."""
+        return self._below(x, max(LARGEST_POWER, self.bits - 2 - 2 * self.fraction))
 
     def _below(self, x: Interval, exponent: int) -> NumberStatus:
         return "overflows" if x.largest >= math.ldexp(1, exponent) else "fits"

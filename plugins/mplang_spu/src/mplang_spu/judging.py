@@ -36,7 +36,7 @@ _MOVES = frozenset(
 )
 """Ops that give what was listed already where it was computed."""
 
-_SEVERITY: tuple[NumberStatus, ...] = ("fits", "coarse", "vanishes", "overflows", "not known")
+_SEVERITY: tuple[NumberStatus, ...] = ("fits", "vanishes", "overflows", "not known")
 
 
 def judge(step: Step, field: Field) -> NumberStatus:
@@ -75,18 +75,9 @@ def _is_literal(value: ir.Value) -> bool:
     return False
 
 
-def _multiply(field: Field, step: Step) -> NumberStatus:
-    factors = [
-        field.factor(x)
-        for x, value in zip(step.operands, step.op.operands, strict=True)
-        if _is_literal(value)
-    ]
-    return max([field.product(step.results[0]), *factors], key=_SEVERITY.index)
-
-
 def _divide(field: Field, step: Step) -> NumberStatus:
-    literal, y = _is_literal(step.op.operands[1]), step.operands[1]
-    divisor = field.reciprocal(y) if literal else field.divisor(y)
+    literal = _is_literal(step.op.operands[1])  # multiplied with its reciprocal
+    divisor: NumberStatus = "fits" if literal else field.divisor(step.operands[1])
     return max(field.product(step.results[0]), divisor, key=_SEVERITY.index)
 
 
@@ -104,10 +95,10 @@ _CHECKS: Mapping[str, _Check] = {
     "dot_general": _of_result(Field.product),
     "exponential": _of_result(Field.power),
     "exponential_minus_one": _of_result(Field.power),
-    "log": _of_operand(Field.logarithm),
-    "log_plus_one": _of_operand(Field.logarithm),
-    "multiply": _multiply,
+    "log": _of_operand(Field.divisor),
+    "log_plus_one": _of_operand(Field.divisor),
+    "multiply": _of_result(Field.product),
     "power": _of_result(Field.product),
-    "rsqrt": _of_operand(Field.root),
-    "sqrt": _of_operand(Field.root),
+    "rsqrt": _of_operand(Field.divisor),
+    "sqrt": _of_operand(Field.divisor),
 }

@@ -153,8 +153,9 @@ def _admit(ctx: KernelContext, protocol: str) -> None:
     if protocol == "SEMI2K" and not ctx.interpreter.insecure:
         raise AdmissionError(
             "SEMI2K trusts its first party with the randomness, so it is for debugging only; "
-            "use CHEETAH (2 parties) or ABY3 (3). Of more parties, make the SPU of three: the others "
-            "hand their shares to them, and learn results all the same, as in examples/auction.py. "
+            "use CHEETAH (2 parties) or ABY3 (3). Of more parties, make the SPU of three: the "
+            "others hand their shares to them, and learn results all the same, as in "
+            "examples/auction.py. "
             "To debug, set insecure: true at every worker"
         )
 

@@ -347,10 +347,10 @@ def _try(made: FeProgram, secret: tuple[bool, ...], config: SpuConfig) -> None:
 
 
 def _tell(note: Note, code: bytes) -> None:
-    from mplang_stablehlo.lines import lines_of
+    from mplang_spu.beside.flat import lines_in
 
-    lines = lines_of(code, caller())
-    line = (lines[note.place] if lines else None) or caller() or Location("<mplang>", 1)
+    place = caller()
+    line = lines_in(code, place)[note.place] or place or Location("<mplang>", 1)
     if note.fatal:
         raise TraceError(f"{line}: {note.text}")
     warnings.warn_explicit(note.text, PrecisionWarning, line.file, line.line)

@@ -77,11 +77,11 @@ def _steps(op: Operation, found: Found, field: Field) -> Iterator[StepRange]:
 
 
 def _line(op: Operation, number: int) -> Location | None:
-    """Return the user's line of an op of the code; none yet, so the line of the program's op.
+    """Return the user's line of an op of the code, where this process traced it."""
+    from mplang_stablehlo.lines import lines_of
 
-    A table of lines by the number of an op in the canonical module goes here.
-    """
-    return None
+    lines = lines_of(op.attrs["program"]["code"], op.location)
+    return lines[number] if lines else None
 
 
 def _is_float(kind: TensorType) -> bool:

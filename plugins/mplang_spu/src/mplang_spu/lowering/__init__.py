@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from mplang_stablehlo.inline import inline
@@ -23,9 +23,12 @@ from mplang_spu.lowering.splats import drop_unused, fold_splats
 from mplang_spu.lowering.structure import check_depth, erase_barriers, nest_cases
 from mplang_spu.lowering.target import Target
 
-__all__ = ["PASSES", "SPU", "Lowered", "Note", "Target", "lower"]
+__all__ = ["PASSES", "SPU", "Lowered", "Note", "Pass", "Target", "lower"]
 
-PASSES: Sequence[Callable[[Draft], None]] = (
+Pass: TypeAlias = Callable[[Draft], None]
+"""Writes a module anew."""
+
+PASSES: Sequence[Pass] = (
     functions.find_logistic,
     sums.scan_in_steps,
     sums.clamp_starts,
@@ -58,13 +61,13 @@ class Lowered:
     notes: tuple[Note, ...] = ()
 
 
-def lower(text: str, target: Target, passes: Sequence[Callable[[Draft], None]] = PASSES) -> Lowered:
+def lower(text: str, target: Target, passes: Sequence[Pass] | None = None) -> Lowered:
     """Return the StableHLO that libspu compiles in place of another.
 
     Args:
         text: within the limits of :func:`mplang_stablehlo.read`.
         target: what it is for.
-        passes: those that are run.
+        passes: those that are run; all of :data:`PASSES` by default.
 
     Raises:
         ValueError: it is no StableHLO, or SPU cannot run it; names the op.
@@ -90,17 +93,17 @@ def lower(text: str, target: Target, passes: Sequence[Callable[[Draft], None]] =
         <BLANKLINE>
     """
     module = SPU.admit(text)
-    constants.number_places(module)
     inline(module)
     draft = Draft(module, target)
     erase_barriers(module)
+    constants.number_places(draft)
     fold_splats(draft)
     drop_unused(draft)
     notes = constants.unfit_constants(draft)
-    constants.forget_places(module)
+    constants.forget_places(draft)
     nest_cases(module)
     check_depth(module)
-    for rewrite in passes:
+    for rewrite in PASSES if passes is None else passes:
         rewrite(draft)
     drop_unused(draft)
     draft.finish()

@@ -24,7 +24,8 @@ class Note:
     """What is wrong with a constant.
 
     Attributes:
-        place: of the op that uses it, in the order of :func:`mplang_stablehlo.module.walk`.
+        place: of the op that uses it, or of the loop around that, among the ops of the inlined
+            ``main``.
         text: what is wrong, and what to do.
         fatal: whether what it is used for cannot be right.
     """
@@ -34,17 +35,18 @@ class Note:
     fatal: bool = False
 
 
-def number_places(module: ir.Module) -> None:
-    """Note at each op its place in the module, which inlining keeps."""
-    with module.context:
+def number_places(draft: Draft) -> None:
+    """Note at each op its place, or that of the op around it, among those of ``main``."""
+    with draft.module.context:
         kind = ir.IntegerType.get_signless(32)
-        for i, op in enumerate(walk(module.operation)):
-            op.attributes[_PLACE] = ir.IntegerAttr.get(kind, i)
+        for i, outer in enumerate(draft.main.regions[0].blocks[0].operations):
+            for op in (outer.operation, *walk(outer.operation)):
+                op.attributes[_PLACE] = ir.IntegerAttr.get(kind, i)
 
 
-def forget_places(module: ir.Module) -> None:
+def forget_places(draft: Draft) -> None:
     """Take the notes of :func:`number_places` away."""
-    for op in walk(module.operation):
+    for op in walk(draft.main):
         if _PLACE in op.attributes:
             del op.attributes[_PLACE]
 
@@ -108,7 +110,7 @@ def _check_integers(target: Target, value: ir.Value, numbers: np.ndarray[Any, An
     if not large:
         return None
     why = f"{target.field} compares integers below {target.integers:.1e}; take a larger field"
-    uses = (use for use in _uses(value) if _name(use[0]) in {*_ORDERS, *_REDUCTIONS, "divide"})
+    uses = ((op, i, False) for op, i, _ in _of_order(value))
     return _note(uses, f"the constant {large[0]}", why, fatal=True)
 
 
@@ -117,14 +119,25 @@ def _how(target: Target) -> str:
 
 
 def _note(uses: Iterator[_Use], what: str, why: str, *, fatal: bool = False) -> Note | None:
-    for op, _, chosen in uses:
-        name = "the result" if _name(op) == "func.return" else _name(op)
-        return Note(_place(op), f"{what} reaches {name}: {why}", fatal and not chosen)
+    """Note the first use; it is not fatal where a select may leave the constant out."""
+    for op, i, chosen in uses:
+        ends = _name(op) in ("func.return", "return")
+        name, place = ("the result", op.operands[i].owner) if ends else (_name(op), op)
+        return Note(_place(place), f"{what} reaches {name}: {why}", fatal and not chosen)
     return None
 
 
 def _of_nan(value: ir.Value) -> Iterator[_Use]:
     return (use for use in _uses(value) if _name(use[0]) not in ("compare", "is_finite"))
+
+
+def _of_order(value: ir.Value) -> Iterator[_Use]:
+    """Yield the uses that compare it; where a reduction starts is clamped."""
+    for op, i, chosen in _uses(value):
+        name = _name(op)
+        starts = name in _REDUCTIONS and i >= (len(op.operands) + 1) // 2
+        if name in _ORDERS or name == "divide" or (name in _REDUCTIONS and not starts):
+            yield op, i, chosen
 
 
 def _of_large(value: ir.Value) -> Iterator[_Use]:
@@ -165,7 +178,8 @@ def _orders(op: ir.Operation) -> bool:
 
 
 def _name(op: ir.Operation) -> str:
-    return op.name.removeprefix("stablehlo.")
+    name: str = op.name.removeprefix("stablehlo.")
+    return name
 
 
 def _place(op: ir.Operation) -> int:

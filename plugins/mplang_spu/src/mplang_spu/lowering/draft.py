@@ -22,7 +22,7 @@ _PER_PAIR = {
     f"stablehlo.{name}"
     for name in ("reduce", "reduce_window", "scatter", "select_and_scatter", "sort")
 }
-"""Ops whose regions libspu evaluates for pairs of elements; nothing from outside may stand there."""
+"""Ops whose regions libspu evaluates for pairs of elements; nothing from outside stands there."""
 
 
 class Draft:

@@ -100,7 +100,7 @@ def _known(op: ir.Operation) -> Splat | None:
         return _compared(op)
     if name == "is_finite":
         return np.True_
-    splats = [splat_of(value) for value in op.operands]
+    splats: list[Splat] = [splat_of(value) for value in op.operands]
     if not splats or any(each is None for each in splats):
         return None
     if name in _MOVES:
@@ -109,8 +109,8 @@ def _known(op: ir.Operation) -> Splat | None:
         return _reduced(op, *splats)
     if name == "convert":
         return _converted(splats[0], op.results[0])
-    if name == "divide" and (is_float(op.results[0]) or splats[1] != 0):
-        return splats[0] / splats[1] if is_float(op.results[0]) else None
+    if name == "divide":
+        return np.divide(*splats) if is_float(op.results[0]) else None
     return _ELEMENTWISE[name](*splats) if name in _ELEMENTWISE else None
 
 
@@ -120,7 +120,7 @@ def _compared(op: ir.Operation) -> Splat | None:
     first, second = op.operands
     if first == second:
         return np.bool_(how in ("EQ", "LE", "GE"))
-    known = [splat_of(first), splat_of(second)]
+    known: list[Splat] = [splat_of(first), splat_of(second)]
     if known[0] is not None and known[1] is not None:
         return np.bool_(_COMPARE[how](*known))
     infinite = any(each is not None and is_float(first) and np.isinf(each) for each in known)

@@ -168,4 +168,5 @@ def _sole(op: ir.Operation) -> str:
         map(hash, block.arguments)
     ):
         return ""
-    return inner.name.removeprefix("stablehlo.")
+    name: str = inner.name.removeprefix("stablehlo.")
+    return name
