@@ -15,7 +15,7 @@ JOBS ?= 0
 TOGETHER := -n $(JOBS) --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help setup environments demo demo-http test test-core test-slow test-hostile test-failures test-everywhere lint bench clean
+.PHONY: help setup environments demo demo-http test test-core test-slow test-hostile test-numbers test-failures test-everywhere lint accuracy bench clean
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,6 +56,10 @@ test-slow: setup ## run the slow tests, too
 test-hostile: setup ## try all hostile code and shares on live workers (4 minutes)
 	@$(BIN)/python -m pytest $(TOGETHER) $(wildcard plugins/mplang_http/tests/test_hostile_*.py) $(ARGS)
 
+test-numbers: setup ## hold SPU's numbers against float64: all protocols, 3,000 functions (an hour)
+	@$(BIN)/python -m pytest $(TOGETHER) $(foreach t,numbers dtypes passes battery property beside,\
+		plugins/mplang_spu/tests/test_$(t).py) $(ARGS)
+
 test-failures: setup ## break workers, links and hosts amid SPU jobs, each way 50 times
 	@MPLANG_FAILURES=50 $(BIN)/python -m pytest -v plugins/mplang_http/tests/test_failures_spu.py $(ARGS)
 
@@ -68,6 +72,9 @@ lint: setup ## format, style, types, layers
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy $(SOURCES)
 	@$(BIN)/lint-imports
+
+accuracy: setup ## measure SPU's functions, and write the table of plugins/mplang_spu/README.md
+	@$(BIN)/python benchmarks/accuracy.py
 
 bench: setup ## measure
 	@for file in benchmarks/bench_*.py; do echo "==> $$file"; $(BIN)/python $$file || exit 1; done

@@ -1,0 +1,118 @@
+"""What data scientists compute, for all numbers of rows, sizes of values, and protocols."""
+
+from __future__ import annotations
+
+import warnings
+
+import alone
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import mplang_core as mp
+from mplang_core.errors import PrecisionWarning
+
+
+def histogram(x, y, size):
+    return jnp.histogram(x, bins=5, range=(0, size))[0]
+
+
+def softmax(x, y, size):
+    return jax.nn.softmax(x / x.max())
+
+
+def regression_step(x, y, size):
+    rows, label = (x / x.max()).reshape(-1, 2), (y > y.mean())[: len(x) // 2]
+    error = jax.nn.sigmoid(rows @ jnp.array([0.3, -0.2], x.dtype)) - label
+    return 0.1 * rows.T @ error / len(rows)
+
+
+def means_step(x, y, size):
+    """A step of k-means: three centres, each the mean of those nearest to it."""
+    centres = jnp.array([0.2, 0.5, 0.8], x.dtype) * size
+    near = jax.nn.one_hot(jnp.argmin(jnp.abs(x[:, None] - centres), axis=1), 3, dtype=x.dtype)
+    return (near * x[:, None]).sum(0) / jnp.maximum(near.sum(0), 1)
+
+
+def ridge(x, y, size):
+    """Ridge regression on two columns, by Gauss-Jordan elimination."""
+    rows = jnp.stack([x / x.max(), y / y.max()], axis=1)
+    system = jnp.column_stack(
+        [rows.T @ rows / len(x) + 0.1 * jnp.eye(2), rows.T @ rows[:, 0] / len(x)]
+    )
+    for i in range(2):
+        pivot = system[i] / system[i, i]
+        system = (system - jnp.outer(system[:, i], pivot)).at[i].set(pivot)
+    return system[:, -1]
+
+
+BATTERY = {
+    "mean": lambda x, y, size: x.mean(),
+    "var": lambda x, y, size: x.var(),
+    "std": lambda x, y, size: x.std(),
+    "median": lambda x, y, size: jnp.median(x),
+    "percentile": lambda x, y, size: jnp.percentile(x, 90),
+    "histogram": histogram,
+    "corrcoef": lambda x, y, size: jnp.corrcoef(x, y)[0, 1:],
+    "norm": lambda x, y, size: jnp.linalg.norm(x),
+    "product of means": lambda x, y, size: x.mean() * y.mean(),
+    "ratio of means": lambda x, y, size: x.mean() / y.mean(),
+    "softmax": softmax,
+    "step of logistic regression": regression_step,
+    "step of k-means": means_step,
+    "ridge": ridge,
+}
+SORTED = {"median", "percentile"}
+LARGE_PRODUCTS = {"corrcoef", "norm"}  # sums of squares that are not cut off one by one
+SIZES = [1e-3, 1.0, 1e3, 1e7]
+ROWS = [
+    100,
+    *(pytest.param(n, marks=pytest.mark.slow) for n in (1_000, 10_000, 100_000, 1_000_000)),
+]
+PROTOCOLS = ["ABY3", *(pytest.param(p, marks=pytest.mark.slow) for p in ("SEMI2K", "CHEETAH"))]
+
+
+@pytest.fixture(scope="module")
+def simulators():
+    made = {}
+
+    def make(protocol):
+        if protocol not in made:
+            members = alone.MEMBERS[protocol]
+            devices = {f"P{i}": {"kind": "PPU", "members": [i]} for i in range(members)}
+            config = {"protocol": protocol}
+            devices["SP0"] = {"kind": "SPU", "members": list(range(members)), "config": config}
+            spec = {"nodes": [{} for _ in range(members)], "devices": devices}
+            made[protocol] = mp.Simulator(mp.ClusterSpec.from_dict(spec), timeout=600)
+        return made[protocol]
+
+    yield make
+    for sim in made.values():
+        sim.close()
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("rows", ROWS)
+@pytest.mark.parametrize("name", BATTERY)
+def test_a_statistic_is_right_for_small_and_large_values(simulators, name, rows, protocol):
+    if rows >= 100_000 and name in SORTED and protocol == "CHEETAH":
+        pytest.skip("takes some ten minutes")
+    sim, fn, rng = simulators(protocol), BATTERY[name], np.random.default_rng(rows)
+    for size in SIZES:
+        x, y = (rng.uniform(0.05, 1, (2, rows)) * size).astype(np.float32)
+
+        def of_size(x, y, size=size):
+            return fn(x, y, size)
+
+        def program(x=x, y=y, of_size=of_size):
+            return mp.reveal(mp.device("SP0")(of_size)(mp.put("P0", x), mp.put("P1", y)), to="P0")
+
+        with warnings.catch_warnings(record=True) as shown:
+            warnings.simplefilter("always")
+            found = mp.fetch(sim, mp.evaluate(sim, program))
+        told = [str(each.message) for each in shown if each.category is PrecisionWarning]
+        if not told:
+            assert alone.off(found, alone.float64_of(of_size, x, y)) < 1e-3, size
+        assert not told or (name in LARGE_PRODUCTS and size == 1e7), told
