@@ -40,6 +40,7 @@ def test_the_demo_is_as_good_as_plain_numpy(tmp_path, args, parties, protocol):
     assert figures["seconds"] > 0
     assert "Placement of each step" in done.stdout
     assert "spu.run_jax" in done.stdout
+    assert "Warning" not in done.stderr
 
 
 @pytest.mark.needs("http")

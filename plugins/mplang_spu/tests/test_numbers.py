@@ -93,6 +93,11 @@ CASES = {
         np.array([7, -7, 10**9 + 7, -(2**40), 2**61, 5, 0]),
         np.array([2, 2, 10, 7, 3, -5, 3]),
     ),
+    "halves": (
+        lambda x, y: (x // 2, x % 8, jax.lax.div(x, np.int32(-4)), y // np.uint32(2)),
+        np.int32([7, -7, 2**31 - 1, -(2**31), 0, 8]),
+        np.uint32([7, 2**32 - 1, 0, 8, 1, 2]),
+    ),
     "masked softmax": (
         lambda x: jax.nn.softmax(jnp.where(x > 0, x, -jnp.inf)),
         f32(1, -2, 3, 0.5),

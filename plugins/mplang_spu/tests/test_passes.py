@@ -30,6 +30,7 @@ CASES = {
     "scan_in_steps": (FM128, jax.lax.cummax, f32(3, 1, 4, 1, 5)),
     "clamp_starts": (FM64, jnp.argmax, np.array([310, 925, 870])),
     "sum_by_products": (FM128, lambda x: x.sum(axis=1), np.ones((2, 3), np.float32)),
+    "count_by_comparison": (FM128, lambda x, i: x.at[i].add(2.0), f32(1, 2), np.int32([1, 1])),
     "sort_largest": (FM128, lambda x: jax.lax.top_k(x, 2), f32(1, 3, 2)),
     "sort_bools": (FM128, jnp.sort, bools(1, 0)),
     "round_floats": (FM128, lambda x: jnp.floor(x / 7), f32(924, 3)),
@@ -63,6 +64,7 @@ ORACLES = {
     "find_logistic": None,  # for speed
     "scan_in_steps": None,  # for memory, below
     "sum_by_products": None,  # for speed: the sum is right without it
+    "count_by_comparison": None,  # likewise
     "sort_largest": None,  # libspu sorts small ones by chance
     "sort_bools": (FM128, jnp.sort, bools(1, 0, 1, 1, 0)),
     "round_floats": (FM128, lambda x: x.astype(jnp.int32), f32(-0.003, -3)),
@@ -104,6 +106,14 @@ def test_a_sum_is_as_exact_as_before(protocol, shape, dtype):
 def test_a_sum_is_as_large_as_before():
     x = np.full(1000, 2.0**30, np.float32)
     np.testing.assert_allclose(alone.run(jnp.sum, x, field="FM64"), 1000 * 2.0**30)
+
+
+@pytest.mark.parametrize("protocol", ["ABY3", "CHEETAH"])
+def test_a_scatter_adds_what_is_in_range(protocol):
+    fn = lambda x, i, y: (x.at[i].add(y), jnp.bincount(i, length=4))  # noqa: E731
+    args = f32(1, 2, 3), np.int32([0, 2, 2, 7, -1]), f32(10, 20, 30, 40, 50)
+    found = alone.run(fn, *args, protocol=protocol)
+    assert alone.off(found, alone.numpy_of(fn, *args)) < 1e-6
 
 
 def test_the_largest_are_sorted_and_keep_their_places():

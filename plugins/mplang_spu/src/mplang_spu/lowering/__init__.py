@@ -33,6 +33,7 @@ PASSES: Sequence[Pass] = (
     sums.scan_in_steps,
     sums.clamp_starts,
     sums.sum_by_products,
+    sums.count_by_comparison,
     sorts.sort_largest,
     sorts.sort_bools,
     rounding.round_floats,

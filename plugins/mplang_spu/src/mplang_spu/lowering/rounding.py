@@ -163,10 +163,10 @@ def _divide(draft: Draft, x: Term, y: Term) -> tuple[Term, Term]:
     negative = [] if element.is_unsigned else [term < 0 for term in (a, b)]
     if negative:
         a, b = a.magnitude(), b.magnitude()
-    quotient, rest = _quotient(draft, a, b, element.width)
-    low, high = rest < 0, rest >= b
-    quotient = quotient + where(high, 1, where(low, -1, a.like(0)))
-    rest = rest - where(high, b, where(low, -b, a.like(0)))
+    power = _power_of_two(draft, y)
+    quotient, rest = (
+        _quotient(draft, a, b, element.width) if power is None else _shifted(draft, a, b, power)
+    )
     if negative:
         quotient = where(negative[0] ^ negative[1], -quotient, quotient)
         rest = where(negative[0], -rest, rest)
@@ -174,7 +174,7 @@ def _divide(draft: Draft, x: Term, y: Term) -> tuple[Term, Term]:
 
 
 def _quotient(draft: Draft, a: Term, b: Term, width: int) -> tuple[Term, Term]:
-    """Return a quotient that is off by at most one, and what remains of ``a``.
+    """Return the quotient of positive integers, and what remains of ``a``.
 
     Each turn divides what is left as floats: in units of a power of two, where the quotient of
     floats would not fit otherwise.
@@ -185,7 +185,26 @@ def _quotient(draft: Draft, a: Term, b: Term, width: int) -> tuple[Term, Term]:
         scaled = draft.scaled(rest.to(single), 2.0**-unit) if unit else rest.to(single)
         found = (scaled / b.to(single)).to(a.kind.element_type) * (1 << unit)
         total, rest = total + found, rest - found * b
-    return total, rest
+    low, high = rest < 0, rest >= b  # it is off by one at most
+    total = total + where(high, 1, where(low, -1, a.like(0)))
+    return total, rest - where(high, b, where(low, -b, a.like(0)))
+
+
+def _power_of_two(draft: Draft, y: Term) -> int | None:
+    """Return the exponent of a constant divisor by which a product is exact."""
+    number = splat_of(y.value)
+    if number is None or not 0 < int(number) < 2 ** (draft.target.fxp // 2):
+        return None
+    power = int(number).bit_length() - 1
+    fits = 2.0 ** (y.kind.element_type.width - 1) < draft.target.factors
+    return power if int(number) == 1 << power and fits else None
+
+
+def _shifted(draft: Draft, a: Term, b: Term, power: int) -> tuple[Term, Term]:
+    single = ir.F32Type.get()
+    scaled = draft.scaled(a.to(single), 2.0**-power)
+    quotient = (scaled + _band(draft, scaled)).to(a.kind.element_type)
+    return quotient, a - quotient * b
 
 
 def _units(draft: Draft, width: int) -> list[int]:

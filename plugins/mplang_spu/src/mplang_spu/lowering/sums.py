@@ -11,9 +11,12 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 
 from mplang_spu.lowering.draft import Draft
 from mplang_spu.lowering.splats import splat_of
-from mplang_spu.lowering.term import Term, replace, splat
+from mplang_spu.lowering.term import Term, replace, splat, where
 
-__all__ = ["clamp_starts", "scan_in_steps", "sum_by_products"]
+__all__ = ["clamp_starts", "count_by_comparison", "scan_in_steps", "sum_by_products"]
+
+MAX_COMPARED = 10_000_000
+"""Elements that are compared in the place of a scatter."""
 
 _REDUCTIONS = ("reduce", "reduce_window", "select_and_scatter")
 
@@ -36,6 +39,29 @@ def clamp_starts(draft: Draft) -> None:
                 op.operands[i] = splat(operand.type, max(-limit, min(int(number), limit - 1))).value
 
 
+def count_by_comparison(draft: Draft) -> None:
+    """Add to the places of a small table by comparing each place with all, as in a histogram.
+
+    libspu adds one number after the other, each to all places. A place that is out of range takes
+    part in nothing, as the specification of StableHLO says.
+    """
+    for op in draft.ops("scatter"):
+        if len(op.operands) != 3 or _sole(op) != "add":
+            continue
+        table, places, numbers = map(Term, op.operands)
+        how = hlo.ScatterDimensionNumbers(op.attributes["scatter_dimension_numbers"])
+        if len(table.shape) != 1 or len(numbers.shape) != 1 or list(how.update_window_dims):
+            continue
+        shape = [numbers.shape[0], table.shape[0]]
+        if 0 < math.prod(shape) <= MAX_COMPARED:
+            with draft.before(op):
+                kind = ir.RankedTensorType.get(shape, places.kind.element_type)
+                here = places.reshape(shape[:1]).spread(shape, [0]).equals(Term(hlo.iota(kind, 1)))
+                spread = numbers.spread(shape, [0])
+                added = where(here, spread, spread.like(0))
+                replace(op, table + _total(draft, added))
+
+
 def sum_by_products(draft: Draft) -> None:
     """Sum by a product with ones on ABY3 and SEMI2K, by halves on CHEETAH.
 
@@ -50,10 +76,15 @@ def sum_by_products(draft: Draft) -> None:
         if math.prod(x.shape) == 0 or x.kind.element_type.width == 1:
             continue
         with draft.before(op):
-            if draft.target.protocol != "CHEETAH":
+            if axes == [0] and len(x.shape) > 1:
+                replace(op, _total(draft, x))
+            elif draft.target.protocol != "CHEETAH":
                 replace(op, _product(draft, x, axes))
-            elif axes == [0] and len(x.shape) > 1:
-                replace(op, _halves(x))
+
+
+def _total(draft: Draft, x: Term) -> Term:
+    """Return the sum over the first axis."""
+    return _halves(x) if draft.target.protocol == "CHEETAH" else _product(draft, x, [0])
 
 
 def _product(draft: Draft, x: Term, axes: Sequence[int]) -> Term:

@@ -131,6 +131,10 @@ class Term:
     def __ge__(self, other: Number) -> Term:
         return self._compare(other, "GE")
 
+    def equals(self, other: Number) -> Term:
+        """Compare for equality; ``==`` is Python's own."""
+        return self._compare(other, "EQ")
+
     def _compare(self, other: Number, direction: str) -> Term:
         how = hlo.ComparisonDirectionAttr.get(direction)
         return Term(hlo.compare(self.value, self.like(other).value, how))
