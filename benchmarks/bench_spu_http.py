@@ -22,6 +22,7 @@ from mplang_core.simp import SimpHost
 ROUNDS = 15
 LONG = 10.0  # seconds after which fewer rounds do
 OPS = ("compare", "argmax of 1,000", "256×256 matmul", "ten steps of it")
+FIELD = "FM64"  # as in earlier runs; bench_spu_numbers compares fields
 PROTOCOLS = (("SEMI2K", 2), ("SEMI2K", 3), ("ABY3", 3), ("CHEETAH", 2))
 WAYS = ("brpc", "no TLS", "mutual TLS")
 
@@ -29,7 +30,7 @@ WAYS = ("brpc", "no TLS", "mutual TLS")
 def cluster(workers: LocalCluster, protocol: str, parties: int, way: str) -> mp.ClusterSpec:
     """Return some workers of a cluster, with an SPU over them."""
     nodes = [{"name": n.name, "address": n.address} for n in workers.spec.nodes[:parties]]
-    config = {"protocol": protocol, "use_mplang_channel": way != "brpc"}
+    config = {"protocol": protocol, "field": FIELD, "use_mplang_channel": way != "brpc"}
     if way == "brpc":
         config["brpc_addresses"] = free_addresses(parties)
     spu = {"kind": "SPU", "members": list(range(parties)), "config": config}

@@ -20,13 +20,18 @@ from spu_work import WORK, free_addresses
 import mplang_core as mp
 
 ROUNDS = 15
+FIELD = "FM64"  # as in earlier runs; bench_spu_numbers compares fields
 PROTOCOLS = (("SEMI2K", 2), ("ABY3", 3), ("CHEETAH", 2))
 OPS = ("compare", "argmax of 1,000", "64×64 matmul", "logistic regression step")
 WAYS = ("memory", "channels", "brpc", "new link")
 
 
 def cluster(parties: int, protocol: str, way: str) -> mp.ClusterSpec:
-    config = {"protocol": protocol, "use_mplang_channel": way in ("channels", "new link")}
+    config = {
+        "protocol": protocol,
+        "field": FIELD,
+        "use_mplang_channel": way in ("channels", "new link"),
+    }
     if way == "brpc":
         config["brpc_addresses"] = free_addresses(parties)
     spu = {"kind": "SPU", "members": list(range(parties)), "config": config}

@@ -35,27 +35,36 @@ def float64_of(fn, *args):
         return jax.tree.map(np.asarray, jax.jit(fn)(*args))
 
 
-def run(fn, *args, protocol="ABY3", field="FM128", fxp=None, passes=PASSES):
+def run(fn, *args, **how):
     """Run a function on secret arguments; give its results, nested as it nests them."""
+    return prepare(fn, *args, **how)()
+
+
+def prepare(fn, *args, protocol="ABY3", field="FM128", fxp=None, passes=PASSES):
+    """Compile a function, and share its arguments; give what runs it."""
     fxp = fxp or FRACTION_BITS[field]
     text = stablehlo(fn, *args)
     code = engine.build(lower(text, Target(protocol, field, fxp), passes), [True] * len(args))
     with jax.enable_x64(_is_wide(args)):
         outs, tree = jax.tree.flatten(jax.eval_shape(fn, *args))
-    made = _run(code, args, len(outs), protocol, field, fxp)
-    return jax.tree.unflatten(
-        tree, [x.astype(out.dtype).reshape(out.shape) for x, out in zip(made, outs, strict=True)]
-    )
+    started = _shared(code, args, protocol, field, fxp)
+
+    def job():
+        made = started(len(outs))
+        pairs = zip(made, outs, strict=True)
+        return jax.tree.unflatten(tree, [x.astype(o.dtype).reshape(o.shape) for x, o in pairs])
+
+    return job
 
 
-def _run(code, args, results, protocol, field, fxp):
+def _shared(code, args, protocol, field, fxp):
     members = MEMBERS[protocol]
     config = {"protocol": protocol, "field": field, "fxp_fraction_bits": fxp, "exp_mode": "pade"}
     io, name = engine.io(members, protocol, field, fxp), uuid.uuid4().hex
     shares = [io.make_shares(np.asarray(arg, order="C"), engine.visibility(True)) for arg in args]
     shares += [io.make_shares(arg, engine.visibility(False)) for arg in code.operands]
 
-    def member(rank):
+    def member(rank, results):
         names = [f"P{i}" for i in range(members)]
         link = LinkCommunicator(rank, names, mem_link=True, name=name, timeout=60)
         machine = engine.Engine(link, config)
@@ -64,9 +73,12 @@ def _run(code, args, results, protocol, field, fxp):
         finally:
             machine.close()
 
-    with ThreadPoolExecutor(members) as pool:
-        pieces = list(pool.map(member, range(members)))
-    return [np.asarray(io.reconstruct(list(each))) for each in zip(*pieces, strict=True)]
+    def job(results):
+        with ThreadPoolExecutor(members) as pool:
+            pieces = list(pool.map(lambda rank: member(rank, results), range(members)))
+        return [np.asarray(io.reconstruct(list(each))) for each in zip(*pieces, strict=True)]
+
+    return job
 
 
 def _is_wide(args) -> bool:
