@@ -155,3 +155,20 @@ def test_the_smaller_field_is_right_for_what_it_holds(name):
     fn, *args = IN_FM64[name]
     found = alone.run(fn, *args, field="FM64")
     assert alone.off(found, alone.numpy_of(fn, *args)) < TOLERANCE
+
+
+@pytest.mark.parametrize(("field", "fxp"), [("FM32", 8), ("FM64", 10), ("FM64", 26), ("FM128", 20)])
+def test_other_fields_and_fraction_bits_are_as_right_as_they_can_be(field, fxp):
+    def fn(x, i):
+        more = () if field == "FM32" else (jnp.sqrt(x), x.std(), i // 3, x / (x + 1))
+        return x / 3, x * 1.3, x * 0.3, x.mean(), jnp.floor(x / 2), *more
+
+    args = f32(1, 2, 6, 9), np.int32([7, -7, 100, 0])
+    found = alone.run(fn, *args, field=field, fxp=fxp)
+    assert alone.off(found, alone.numpy_of(fn, *args)) < 8 * 2.0**-fxp + 1e-4
+
+
+@pytest.mark.parametrize("fn", [jnp.sqrt, jnp.exp, jax.nn.sigmoid, lambda x: 1 / x, jnp.tanh])
+def test_what_a_ring_of_32_bits_has_not_is_refused(fn):
+    with pytest.raises(ValueError, match="SPU cannot run stablehlo.* in FM32; take FM64"):
+        alone.run(fn, f32(1, 2), field="FM32")

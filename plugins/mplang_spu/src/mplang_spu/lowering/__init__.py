@@ -20,7 +20,7 @@ from mplang_spu.lowering.admission import SPU
 from mplang_spu.lowering.constants import Note
 from mplang_spu.lowering.draft import Draft
 from mplang_spu.lowering.splats import drop_unused, fold_splats
-from mplang_spu.lowering.structure import check_depth, erase_barriers, nest_cases
+from mplang_spu.lowering.structure import check_depth, check_field, erase_barriers, nest_cases
 from mplang_spu.lowering.target import Target
 
 __all__ = ["PASSES", "SPU", "Lowered", "Note", "Pass", "Target", "lower"]
@@ -107,5 +107,6 @@ def lower(text: str, target: Target, passes: Sequence[Pass] | None = None) -> Lo
     for rewrite in PASSES if passes is None else passes:
         rewrite(draft)
     drop_unused(draft)
+    check_field(module, target.field)
     draft.finish()
     return Lowered(text_of(module), tuple(draft.operands), tuple(notes))

@@ -48,9 +48,9 @@ def multiply_by_small(draft: Draft) -> None:
 
 def times(draft: Draft, x: Term, factor: float) -> Term:
     """Return ``x * factor``; what is small is ``m * 2^-e``, first the power, exact each."""
-    if _is_precise(draft, factor):
-        return draft.scaled(x, factor)
     mantissa, exponent = math.frexp(factor)
+    if exponent >= 0 or _is_precise(draft, factor):
+        return draft.scaled(x, factor)
     powers = []
     while exponent < 0:
         powers.append(max(exponent, -draft.target.fxp))
@@ -69,7 +69,7 @@ def divide_widely(draft: Draft) -> None:
 
     libspu's reciprocal is 0 from ``2^f`` on, f being the fraction bits.
     """
-    power = draft.target.fxp - 2
+    power = max(draft.target.fxp - 2, 1)
     for op in draft.ops("divide"):
         if not is_float(op.results[0]) or splat_of(op.operands[1]) is not None:
             continue

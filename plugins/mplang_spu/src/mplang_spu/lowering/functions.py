@@ -69,7 +69,7 @@ def write_roots(draft: Draft) -> None:
 
     libspu's are 0, or stay where they are, from about ``2^f`` on, f being the fraction bits.
     """
-    power = (draft.target.fxp - 2) // 2 * 2
+    power = max((draft.target.fxp - 2) // 2 * 2, 2)
     half = 2.0 ** (power // 2)
     for op in draft.ops("sqrt", "rsqrt", "log"):
         with draft.before(op):

@@ -111,6 +111,8 @@ def _known(op: ir.Operation) -> Splat | None:
         return _converted(splats[0], op.results[0])
     if name == "divide":
         return np.divide(*splats) if is_float(op.results[0]) else None
+    if name == "power" and not is_float(op.results[0]):
+        return None
     return _ELEMENTWISE[name](*splats) if name in _ELEMENTWISE else None
 
 

@@ -8,7 +8,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 from mplang_stablehlo.module import walk
 
-__all__ = ["check_depth", "erase_barriers", "nest_cases"]
+__all__ = ["check_depth", "check_field", "erase_barriers", "nest_cases"]
 
 MAX_DEPTH = 100
 
@@ -78,6 +78,20 @@ def check_depth(module: ir.Module) -> None:
         if not level:
             return
     raise ValueError(f"SPU cannot run regions nested deeper than {MAX_DEPTH}, or as many branches")
+
+
+_NOT_IN_FM32 = frozenset(
+    f"stablehlo.{name}"
+    for name in ("atan2", "divide", "exponential", "log", "logistic", "power", "rsqrt", "sqrt")
+)
+
+
+def check_field(module: ir.Module, field: str) -> None:
+    """Refuse what libspu has not in a ring of 32 bits: it sums, multiplies and compares."""
+    if field == "FM32":
+        for op in walk(module.operation):
+            if op.name in _NOT_IN_FM32:
+                raise ValueError(f"SPU cannot run {op.name} in FM32; take FM64 or FM128")
 
 
 def _ops(module: ir.Module, name: str) -> list[ir.Operation]:
