@@ -28,7 +28,7 @@ PROTOCOLS = {"SEMI2K": 2, "CHEETAH": 2, "ABY3": 3}
 def with_a_share_bent(protocol: str, seed: int):
     """A program in which the last party gives party 0 a share that is none of its type."""
     members = mp.Mask.all(PROTOCOLS[protocol])
-    config = SpuConfig(protocol=protocol, parties=tuple(members))
+    config = SpuConfig(protocol=protocol, field="FM64", parties=tuple(members))
     plain = mp.TensorType("f32", (100,))
     share = ShareType.of(plain, config)
     last = len(members) - 1
@@ -72,7 +72,7 @@ MIXES = [
 def test_shares_in_other_storages_at_each_party(tls_host, mix):
     """Each is one of its type, but libspu ends the process where members have different ones."""
     members = mp.Mask.all(3)
-    config = SpuConfig(protocol="ABY3", parties=(0, 1, 2))
+    config = SpuConfig(protocol="ABY3", field="FM64", parties=(0, 1, 2))
     plain = mp.TensorType("i32", (6,))
     share = ShareType.of(plain, config)
     fe = mp.registry.get("spu.run_jax")(jnp.sort, mp.FeSignature((share,)), config=config)

@@ -22,7 +22,9 @@ CHECKS = list(HealthCheck)
 
 @pytest.fixture(scope="module")
 def simulators():
-    made = [mp.Simulator(mp.ClusterSpec.simple(n), timeout=120.0) for n in (3,)]
+    made = [
+        mp.Simulator(mp.ClusterSpec.simple(n), check_numbers="raise", timeout=120.0) for n in (3,)
+    ]
     yield made
     for sim in made:
         sim.close()

@@ -82,13 +82,17 @@ def lower(text: str, target: Target, passes: Sequence[Pass] | None = None) -> Lo
         ...   }
         ... }''', Target("ABY3", "FM128", 40))
         >>> lowered.operands
-        (array(0.33333334, dtype=float32),)
+        (array(0., dtype=float32), array(0.33333334, dtype=float32))
         >>> print(lowered.text)
         module @main {
-          func.func public @main(%arg0: tensor<2xf32>, %arg1: tensor<f32>) -> tensor<2xf32> {
-            %0 = stablehlo.broadcast_in_dim %arg1, dims = [] : (tensor<f32>) -> tensor<2xf32>
-            %1 = stablehlo.multiply %arg0, %0 : tensor<2xf32>
-            return %1 : tensor<2xf32>
+          func.func public @main(%arg0: tensor<2xf32>, ...) -> tensor<2xf32> {
+            %0 = stablehlo.broadcast_in_dim %arg1, dims = [] : ...
+            %1 = stablehlo.add %arg0, %0 : tensor<2xf32>
+            %2 = stablehlo.broadcast_in_dim %arg2, dims = [] : ...
+            %3 = stablehlo.multiply %1, %2 : tensor<2xf32>
+            %4 = stablehlo.broadcast_in_dim %arg1, dims = [] : ...
+            %5 = stablehlo.add %3, %4 : tensor<2xf32>
+            return %5 : tensor<2xf32>
           }
         }
         <BLANKLINE>
