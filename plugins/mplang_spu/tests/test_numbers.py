@@ -172,3 +172,42 @@ def test_other_fields_and_fraction_bits_are_as_right_as_they_can_be(field, fxp):
 def test_what_a_ring_of_32_bits_has_not_is_refused(fn):
     with pytest.raises(ValueError, match="SPU cannot run stablehlo.* in FM32; take FM64"):
         alone.run(fn, f32(1, 2), field="FM32")
+
+
+ATTACKED = {
+    "integers by constants": (
+        lambda x, y: (x // 3, x % 3, x // 60, x % 7, x // 10, y // 10, y % 1000),
+        np.int32([300_000_002, 900_000_001, 2_000_000_000, 1_795_000_000, 2**31 - 1, -(2**31)]),
+        np.uint32([2**32 - 1, 300_000_002, 5, 0, 7, 10]),
+    ),
+    "constant by secret": (
+        lambda x: (jnp.floor(1e6 / x), 1e6 // x, 1000.0 % x, (1e6 / x).astype(jnp.int32)),
+        f32(10, 5, 1000, 0.5),
+    ),
+    "halves rounded": (
+        lambda x, y: (jnp.round(x / y), jax.lax.round(x / y), jnp.round(x / 2), jnp.round(x * 0.5)),
+        f32(3, 7, 5, -7, -3, 4),
+        f32(2, 2, 2, 2, 2, 2),
+    ),
+    "variance of near numbers": (jnp.var, f32(1e6, 1e6 + 1, 1e6 + 2)),
+    "large remainders": (lambda x: (x % 7, x // 7), f32(1e8, 123456, 7e6)),
+    "exp beside the largest of another axis": (
+        lambda x: jnp.exp(x - x.max(0)[:, None]),
+        f32(30, 0, 5, 0).reshape(2, 2),
+    ),
+    "empty": (
+        lambda x: (jnp.all(x > 0, axis=0), jnp.max(x, axis=0, initial=-5.0), x.sum(0)),
+        np.zeros((0, 3), np.float32),
+    ),
+    "few index bits": (
+        lambda i: jnp.zeros(300).at[i].add(1.0),
+        np.array([0, 255, 255, 3], np.uint8),
+    ),
+}
+"""What an attack on the lowering found."""
+
+
+@pytest.mark.parametrize("name", ATTACKED)
+def test_what_an_attack_found_is_right(name):
+    fn, *args = ATTACKED[name]
+    assert alone.off(alone.run(fn, *args), alone.numpy_of(fn, *args)) < TOLERANCE

@@ -108,7 +108,15 @@ def run_jax(
     with lent(ctx, parties, config, job) as machine:
         given = [_load(ctx, arg, parties, config) for arg in args]
         lifted = [_load(ctx, number, parties, config) for number in compiled.operands]
-        pieces = machine.run(compiled.code, [*given, *lifted], len(ctx.step.outs))
+        try:
+            pieces = machine.run(compiled.code, [*given, *lifted], len(ctx.step.outs))
+        except RuntimeError as error:
+            if "secret condition" not in str(error):
+                raise
+            raise RunError(
+                "the condition of a loop depends on secrets, and SPU would have to tell it; give "
+                "lax.fori_loop a number of turns, or reveal a condition to mp.while_loop"
+            ) from error
     if ctx.interpreter.checks is not None:
         _check(ctx, args, given, pieces, program["code"], config)
     results = tuple(

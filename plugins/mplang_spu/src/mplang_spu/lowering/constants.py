@@ -166,9 +166,17 @@ def _uses(value: ir.Value, chosen: bool = False) -> Iterator[_Use]:
         if _name(op) in _MOVES:
             yield from _uses(op.results[0], chosen)
         elif _name(op) == "select" and i > 0:
-            yield from _uses(op.results[0], True)
+            if not _is_gathered(op.operands[3 - i]):  # what JAX gives for places out of range
+                yield from _uses(op.results[0], True)
         else:
             yield op, i, chosen
+
+
+def _is_gathered(value: ir.Value) -> bool:
+    owner = value.owner
+    while isinstance(owner, ir.Operation) and _name(owner) in ("reshape", "transpose", "convert"):
+        owner = owner.operands[0].owner
+    return isinstance(owner, ir.Operation) and _name(owner) == "gather"
 
 
 def _orders(op: ir.Operation) -> bool:

@@ -72,7 +72,16 @@ class Draft:
         return before(op)
 
     def public(self, number: float, element: ir.Type) -> Term:
-        """Return a number as a public operand, a scalar."""
+        """Return a number as a public operand, a scalar.
+
+        A float is the sum of two where the type of the code has fewer bits than the fixed point.
+        """
+        kind = _dtype(element)
+        rest = float(number) - float(kind.type(number)) if kind.kind == "f" else 0.0
+        found = self._operand(number, element)
+        return found if abs(rest) < self.target.step else found + self._operand(rest, element)
+
+    def _operand(self, number: float, element: ir.Type) -> Term:
         key = float(number), str(element)
         if key not in self._lifted:
             kind = ir.RankedTensorType.get([], element)

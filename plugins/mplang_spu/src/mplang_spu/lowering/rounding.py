@@ -12,6 +12,7 @@ from collections.abc import Callable
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
+from mplang_spu.lowering.arithmetic import times
 from mplang_spu.lowering.draft import Draft
 from mplang_spu.lowering.splats import splat_of
 from mplang_spu.lowering.term import Term, is_float, replace, where
@@ -30,7 +31,7 @@ def round_floats(draft: Draft) -> None:
     """
     for op in draft.ops(*_WRITERS):
         operand = op.operands[0]
-        if not is_float(operand) or splat_of(operand) is not None:
+        if not is_float(operand) or all(splat_of(each) is not None for each in op.operands):
             continue
         write = _WRITERS[op.name.removeprefix("stablehlo.")]
         if op.name == "stablehlo.convert" and not _to_integer(op):
@@ -67,13 +68,38 @@ def _remainder(draft: Draft, op: ir.Operation) -> Term:
     return where(negative, -found, found)
 
 
-def _round(draft: Draft, op: ir.Operation) -> Term:
+def _round_even(draft: Draft, op: ir.Operation) -> Term:
+    """Round to the nearest integer, and what is in the middle to the even one."""
+    low, above, middle = _nearest(draft, op)
+    odd = low - _floor_term(low * 0.5 + _band(draft, low)) * 2.0 > 0.5
+    return low + where(above | (middle & odd), 1.0, low.like(0))
+
+
+def _round_away(draft: Draft, op: ir.Operation) -> Term:
     """Round to the nearest integer, and what is in the middle away from zero."""
-    x = Term(op.operands[0])
-    negative = x < 0.0
-    size = where(negative, -x, x) + 0.5 + _band(draft, x)
-    found = Term(hlo.floor(size.value))
-    return where(negative, -found, found)
+    low, above, middle = _nearest(draft, op)
+    return low + where(above | (middle & (low > -0.5)), 1.0, low.like(0))
+
+
+def _nearest(draft: Draft, op: ir.Operation) -> tuple[Term, Term, Term]:
+    """Return the floor, whether the number is above the middle to the next, or in it."""
+    quotient = _divided(op.operands[0])
+    if quotient is None:
+        x = Term(op.operands[0])
+        low, size = _floor_term(x + _band(draft, x)), x.like(1)
+        rest = x - low
+    else:
+        low, rest = _floor_of(draft, *quotient)
+        size = quotient[1]
+        rest = where(size < 0.0, -rest, rest)
+        size = size.magnitude()
+    over, band = rest + rest - size, _band(draft, rest) * 4.0
+    above = over > band
+    return low, above, (over > -band) & ~above
+
+
+def _floor_term(x: Term) -> Term:
+    return Term(hlo.floor(x.value))
 
 
 def _convert(draft: Draft, op: ir.Operation) -> Term:
@@ -94,7 +120,8 @@ def _convert(draft: Draft, op: ir.Operation) -> Term:
 _WRITERS: dict[str, Callable[[Draft, ir.Operation], Term]] = {
     "floor": _floor,
     "ceil": _ceil,
-    "round_nearest_afz": _round,
+    "round_nearest_afz": _round_away,
+    "round_nearest_even": _round_even,
     "remainder": _remainder,
     "convert": _convert,
 }
@@ -109,15 +136,13 @@ def _divided(value: ir.Value) -> tuple[Term, Term] | None:
     op = value.owner
     if not isinstance(op, ir.Operation) or op.name != "stablehlo.divide":
         return None
-    if splat_of(op.operands[0]) is not None:
-        return None
     return Term(op.operands[0]), Term(op.operands[1])
 
 
 def _floor_of(draft: Draft, x: Term, y: Term) -> tuple[Term, Term]:
     """Return the floor of ``x / y``, and the remainder, which has the sign of ``y``.
 
-    An integer times a float is exact in the ring, so the remainder is.
+    An integer times a float is exact in the ring, and so the remainder.
     """
     band = _band(draft, x)
     quotient = Term(hlo.floor((x / y + band).value))
@@ -127,8 +152,9 @@ def _floor_of(draft: Draft, x: Term, y: Term) -> tuple[Term, Term]:
     size = y.magnitude()
     low, high = upward < -band, upward > size - band
     change = where(high, 1.0, where(low, -1.0, x.like(0.0)))
-    rest = rest - where(high, y, where(low, -y, x.like(0.0)))
-    return quotient + change, rest
+    upward = where(high, upward - size, where(low, upward + size, upward))
+    upward = where(upward < band, 0.0, upward)  # some step beside a multiple
+    return quotient + change, where(y < 0.0, -upward, upward)
 
 
 def _wide(draft: Draft) -> ir.Type:
@@ -144,7 +170,7 @@ def divide_integers(draft: Draft) -> None:
     """
     known: dict[tuple[ir.Value, ir.Value], tuple[Term, Term]] = {}
     for op in draft.ops("divide", "remainder"):
-        if is_float(op.results[0]) or splat_of(op.operands[0]) is not None:
+        if is_float(op.results[0]) or all(splat_of(each) is not None for each in op.operands):
             continue
         pair = op.operands[0], op.operands[1]
         with draft.before(op):
@@ -163,9 +189,12 @@ def _divide(draft: Draft, x: Term, y: Term) -> tuple[Term, Term]:
     negative = [] if element.is_unsigned else [term < 0 for term in (a, b)]
     if negative:
         a, b = a.magnitude(), b.magnitude()
-    power = _power_of_two(draft, y)
+    number, power = splat_of(y.value), _power_of_two(draft, y)
+    constant = abs(int(number)) if number else None
     quotient, rest = (
-        _quotient(draft, a, b, element.width) if power is None else _shifted(draft, a, b, power)
+        _quotient(draft, a, b, element.width - (not element.is_unsigned), constant)
+        if power is None
+        else _shifted(draft, a, b, power)
     )
     if negative:
         quotient = where(negative[0] ^ negative[1], -quotient, quotient)
@@ -173,17 +202,18 @@ def _divide(draft: Draft, x: Term, y: Term) -> tuple[Term, Term]:
     return quotient.to(element), rest.to(element)
 
 
-def _quotient(draft: Draft, a: Term, b: Term, width: int) -> tuple[Term, Term]:
+def _quotient(draft: Draft, a: Term, b: Term, bits: int, constant: int | None) -> tuple[Term, Term]:
     """Return the quotient of positive integers, and what remains of ``a``.
 
     Each turn divides what is left as floats: in units of a power of two, where the quotient of
     floats would not fit otherwise.
     """
     single = ir.F32Type.get()
-    total, rest = a.like(0), a
-    for unit in _units(draft, width):
+    total, rest, divisor = a.like(0), a, b.to(single)
+    for unit in _units(draft, bits):
         scaled = draft.scaled(rest.to(single), 2.0**-unit) if unit else rest.to(single)
-        found = (scaled / b.to(single)).to(a.kind.element_type) * (1 << unit)
+        found = scaled / divisor if constant is None else times(draft, scaled, 1 / constant)
+        found = found.to(a.kind.element_type) * (1 << unit)
         total, rest = total + found, rest - found * b
     low, high = rest < 0, rest >= b  # it is off by one at most
     total = total + where(high, 1, where(low, -1, a.like(0)))
@@ -207,11 +237,11 @@ def _shifted(draft: Draft, a: Term, b: Term, power: int) -> tuple[Term, Term]:
     return quotient, a - quotient * b
 
 
-def _units(draft: Draft, width: int) -> list[int]:
+def _units(draft: Draft, bits: int) -> list[int]:
     """Return the units of the turns, as powers of two, for quotients of so many bits."""
     target = draft.target
     room, exact = int(math.log2(target.factors)) - 1, target.fxp - 2
-    left, units = min(width - 1, int(math.log2(target.limit))), list[int]()
+    left, units = min(bits, int(math.log2(target.limit))), list[int]()
     while left > 0:
         unit = max(0, left - room)
         units.append(unit)

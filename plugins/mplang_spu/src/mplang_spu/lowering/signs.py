@@ -55,23 +55,27 @@ def never_positive(value: ir.Value) -> bool:
 
 
 def _is_largest_of(value: ir.Value, x: ir.Value) -> bool:
-    """Tell whether a value is the maximum of another, spread over it."""
+    """Tell whether a value is the maximum of another over some axes, spread over these."""
+    axes = list(range(ir.RankedTensorType(value.type).rank))  # of x, for each one of the value
     for _ in range(_DEPTH):
         op = value.owner
         if not isinstance(op, ir.Operation):
             return False
-        if op.name in ("stablehlo.broadcast_in_dim", "stablehlo.reshape"):
+        if op.name == "stablehlo.broadcast_in_dim":
+            axes = [axes[i] for i in ir.DenseI64ArrayAttr(op.attributes["broadcast_dimensions"])]
             value = op.operands[0]
         elif op.name == "stablehlo.maximum":  # with where the reduction starts
             rest = [each for each in op.operands if splat_of(each) is None]
-            value = rest[0] if len(rest) == 1 else value
             if len(rest) != 1:
                 return False
+            value = rest[0]
         else:
-            body = [inner.operation.name for r in op.regions for inner in r.blocks[0].operations]
-            return bool(
-                op.name == "stablehlo.reduce"
-                and body[0] == "stablehlo.maximum"
-                and op.operands[0] == x
-            )
+            return op.name == "stablehlo.reduce" and _is_maximum(op, x, axes)
     return False
+
+
+def _is_maximum(op: ir.Operation, x: ir.Value, kept: list[int]) -> bool:
+    body = [inner.operation.name for inner in op.regions[0].blocks[0].operations]
+    reduced = list(ir.DenseI64ArrayAttr(op.attributes["dimensions"]))
+    rest = [axis for axis in range(ir.RankedTensorType(x.type).rank) if axis not in reduced]
+    return bool(op.operands[0] == x and body[0] == "stablehlo.maximum" and rest == kept)

@@ -140,6 +140,8 @@ def _reduced(op: ir.Operation, number: Splat, start: Splat) -> Splat | None:
     """Return the result of a reduction by an op that gives ``x`` for ``x`` and ``x``."""
     body = [inner.operation for inner in op.regions[0].blocks[0].operations]
     name = body[0].name.removeprefix("stablehlo.")
+    if 0 in ir.RankedTensorType(op.operands[0].type).shape:
+        return start
     if len(body) != 2 or name not in ("and", "or", "maximum", "minimum"):
         return None
     return _ELEMENTWISE[name](number, start)

@@ -55,8 +55,9 @@ def count_by_comparison(draft: Draft) -> None:
         shape = [numbers.shape[0], table.shape[0]]
         if 0 < math.prod(shape) <= MAX_COMPARED:
             with draft.before(op):
-                kind = ir.RankedTensorType.get(shape, places.kind.element_type)
-                here = places.reshape(shape[:1]).spread(shape, [0]).equals(Term(hlo.iota(kind, 1)))
+                wide = ir.IntegerType.get_signless(min(64, draft.target.bits))
+                rows = Term(hlo.iota(ir.RankedTensorType.get(shape, wide), 1))
+                here = places.reshape(shape[:1]).to(wide).spread(shape, [0]).equals(rows)
                 spread = numbers.spread(shape, [0])
                 added = where(here, spread, spread.like(0))
                 replace(op, table + _total(draft, added))

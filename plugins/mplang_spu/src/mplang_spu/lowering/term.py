@@ -117,6 +117,9 @@ class Term:
     def __xor__(self, other: Term) -> Term:
         return Term(hlo.xor(self.value, other.value))
 
+    def __invert__(self) -> Term:
+        return Term(hlo.not_(self.value))
+
     def __or__(self, other: Term) -> Term:
         return Term(hlo.or_(self.value, other.value))
 
