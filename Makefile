@@ -11,7 +11,7 @@ SOURCES := mplang_core $(foreach p,$(PLUGINS),plugins/$(p)/src/$(p)) \
 CORE := .venv-core
 PIP := --quiet --disable-pip-version-check -c constraints.txt
 STAMP := $(VENV)/.installed
-JOBS ?= 0
+JOBS ?= 2
 TOGETHER := -n $(JOBS) --dist loadfile
 
 .DEFAULT_GOAL := help
@@ -38,7 +38,7 @@ demo: setup ## two hospitals train one model on shared secrets
 demo-http: setup ## the same on three worker processes, with mutual TLS on one port each
 	@$(BIN)/python examples/vertical_lr.py --parties 3 --backend http $(ARGS)
 
-test: setup ## run the tests; JOBS=2 runs two files at a time
+test: setup ## run the tests, two files at a time; JOBS=0 runs one after the other
 	@$(BIN)/python -m pytest $(TOGETHER) -m "not slow" $(ARGS)
 
 test-core: $(CORE)/.installed ## run the tests in an environment of core and simulator only
