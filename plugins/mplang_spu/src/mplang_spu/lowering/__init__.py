@@ -76,13 +76,13 @@ def lower(text: str, target: Target, passes: Sequence[Pass] | None = None) -> Lo
     Example:
         >>> lowered = lower('''module @main {
         ...   func.func public @main(%arg0: tensor<2xf32>) -> tensor<2xf32> {
-        ...     %c = stablehlo.constant dense<3.0> : tensor<2xf32>
+        ...     %c = stablehlo.constant dense<4.0> : tensor<2xf32>
         ...     %0 = stablehlo.divide %arg0, %c : tensor<2xf32>
         ...     return %0 : tensor<2xf32>
         ...   }
         ... }''', Target("ABY3", "FM128", 40))
         >>> lowered.operands
-        (array(0., dtype=float32), array(0.33333334, dtype=float32))
+        (array(0., dtype=float32), array(0.25, dtype=float32))
         >>> print(lowered.text)
         module @main {
           func.func public @main(%arg0: tensor<2xf32>, ...) -> tensor<2xf32> {
