@@ -236,7 +236,7 @@ class SimpHttpDriver(SimpHost):
         assert self._going is not None
         recorder = self._recorder(rank, run)
         future = self._keeper.pool.submit(
-            self._ask, self._run, rank, run, program, inputs, recorder
+            self._ask, self._run, rank, run, self._generation, program, inputs, recorder
         )
         self._going[1][rank] = future
         return future
@@ -245,15 +245,17 @@ class SimpHttpDriver(SimpHost):
         self,
         rank: int,
         run: str,
+        generation: int,
         program: Program,
         inputs: Sequence[Any],
         recorder: Recorder | None,
     ) -> list[Any]:
+        """Run a program at one worker, in the generation that its run began in."""
         client = self._clients[rank]
         path = ("v1", "sessions", self.session, "jobs")
         name, data = self._bytes(program)
         request = JobRequest(
-            run, name, self._generation, [self._given(rank, x) for x in inputs],
+            run, name, generation, [self._given(rank, x) for x in inputs],
             drain(self._dropped[rank]), recorder is not None,
         )  # fmt: skip
         body = [msgspec.msgpack.encode(request)]
