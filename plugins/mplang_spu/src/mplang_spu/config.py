@@ -36,7 +36,7 @@ class SpuConfig(StrictModel):
             stay small, ``FM64`` or ``FM32``.
         fxp_fraction_bits: how many bits f of a fixed-point number stand after the point; by
             default 40 of 128, 18 of 64, 8 of 32. Numbers are below 2^(bits - 2 - f), products
-            below 2^(bits - 1 - 2f): 7.7e25 and 1.4e14 in FM128, 1.8e13 and 1.3e8 in FM64.
+            below 2^(bits - 2 - 2f): 7.7e25 and 7.0e13 in FM128, 1.8e13 and 6.7e7 in FM64.
         sigmoid_mode: how the logistic function is approximated: ``real`` is exact to the
             fixed point, ``seg3`` and ``mm1`` are coarse and fast.
         exp_mode: likewise for the exponential function: ``pade`` is exact to about 1e-4,

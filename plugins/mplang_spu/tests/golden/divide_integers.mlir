@@ -19,7 +19,7 @@ module @main attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : 
     %13 = stablehlo.add %11, %12 : tensor<1xf32>
     %14 = stablehlo.divide %13, %6 : tensor<1xf32>
     %15 = stablehlo.convert %14 : (tensor<1xf32>) -> tensor<1xi64>
-    %c_2 = stablehlo.constant dense<32> : tensor<1xi64>
+    %c_2 = stablehlo.constant dense<64> : tensor<1xi64>
     %16 = stablehlo.multiply %15, %c_2 : tensor<1xi64>
     %17 = stablehlo.add %c_1, %16 : tensor<1xi64>
     %18 = stablehlo.multiply %16, %5 : tensor<1xi64>
@@ -49,4 +49,4 @@ module @main attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : 
   }
 }
 // operand: float32 0.0
-// operand: float32 0.03125
+// operand: float32 0.015625

@@ -211,7 +211,7 @@ def _quotient(draft: Draft, a: Term, b: Term, bits: int, constant: int | None) -
     single = ir.F32Type.get()
     total, rest, divisor = a.like(0), a, b.to(single)
     for unit in _units(draft, bits):
-        scaled = draft.scaled(rest.to(single), 2.0**-unit) if unit else rest.to(single)
+        scaled = times(draft, rest.to(single), 2.0**-unit) if unit else rest.to(single)
         found = scaled / divisor if constant is None else times(draft, scaled, 1 / constant)
         found = found.to(a.kind.element_type) * (1 << unit)
         total, rest = total + found, rest - found * b

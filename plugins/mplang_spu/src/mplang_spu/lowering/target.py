@@ -23,7 +23,7 @@ class Target:
     Example:
         >>> target = Target("ABY3", "FM64", 18)
         >>> target.step, target.limit, target.factors
-        (3.814697265625e-06, 17592186044416.0, 134217728.0)
+        (3.814697265625e-06, 17592186044416.0, 67108864.0)
     """
 
     protocol: str
@@ -53,7 +53,7 @@ class Target:
     @property
     def factors(self) -> float:
         """What a product is below in size: it has the fraction bits of both factors at first."""
-        return 2.0 ** (self.bits - 1 - 2 * self.fxp)
+        return 2.0 ** (self.bits - 2 - 2 * self.fxp)
 
     @property
     def integers(self) -> int:
