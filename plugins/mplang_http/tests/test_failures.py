@@ -148,3 +148,20 @@ def test_a_host_survives_one_that_is_no_worker(answer):
 def test_nodes_need_addresses():
     with pytest.raises(ValueError, match="the node node0 has no address"):
         mp.connect("http", mp.ClusterSpec.simple(2))
+
+
+def test_a_run_is_submitted_in_the_generation_that_it_began_in(three, monkeypatch):
+    """Where another party fails first, the host is in the next one before all are submitted."""
+    with mp.connect("http", three.spec) as host:
+        works(host)
+        write, before = host._bytes, host._generation
+
+        def late(program):
+            host._generation = before + 1
+            return write(program)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(host, "_bytes", late)
+            works(host)
+        host._generation = before
+        works(host)

@@ -13,9 +13,9 @@ from mplang_core import Mask
 from mplang_core.errors import AdmissionError, RunError
 from mplang_core.runtime import KernelContext
 from mplang_core.simp import Finding
-from mplang_spu.config import BITS
 from mplang_spu.ops import MAX_CODE, ShareType
 from mplang_spu.shares import SpuShare
+from mplang_spu.target import Target
 
 __all__ = ["make_shares", "reconstruct", "run_jax"]
 
@@ -39,18 +39,17 @@ def _check_range(x: Array, share: ShareType) -> None:
     """Fixed-point numbers saturate in silence; here is the last place where one can see it."""
     if not x.size or x.dtype.kind == "b":
         return
+    target = share.target
     if x.dtype.kind != "f":
-        power = BITS[share.field] - 2
-        if power < 64 and not (-(2**power) <= int(x.min()) and int(x.max()) < 2**power):
+        if not (-target.integers <= int(x.min()) and int(x.max()) < target.integers):
             raise RunError(
-                f"an integer is not below 2^{power} in size, which is what {share.field} can hold; "
-                "take a larger field"
+                f"an integer is not below 2^{target.bits - 2} in size, which is what "
+                f"{share.field} can hold; take a larger field"
             )
         return
-    limit = 2.0 ** (BITS[share.field] - 2 - share.fxp)
     largest = float(np.abs(x.astype(np.float64)).max())
-    if not largest < limit:  # also where it is NaN
-        power = BITS[share.field] - 2 - share.fxp
+    if not largest < target.limit:  # also where it is NaN
+        power = target.bits - 2 - target.fxp
         raise RunError(
             f"a number is NaN, or not below 2^{power} in size, which is what {share.field} with "
             f"{share.fxp} fraction bits can hold; scale the data down, or take a larger field"
@@ -90,7 +89,6 @@ def run_jax(
     """Run StableHLO with the other parties."""
     from mplang_spu import engine
     from mplang_spu.lend import lent
-    from mplang_spu.lowering import Target
 
     if ctx.parties != parties:
         raise RunError(f"the program is for the parties {parties}, but {ctx.parties} run it")

@@ -27,6 +27,7 @@ from mplang_core.ir import AnyType, Attr, Effects, Location, OpDef, Operation, V
 from mplang_core.ir.source import at, caller
 from mplang_spu.config import BITS, SpuConfig, settle
 from mplang_spu.ranges import ranges_of_reconstruct, ranges_of_run, ranges_of_shares
+from mplang_spu.target import Target
 
 if TYPE_CHECKING:
     from mplang_spu.lowering import Note
@@ -76,6 +77,11 @@ class ShareType(BaseType):
     def of(cls, plain: TensorType, config: SpuConfig) -> ShareType:
         """Return the type of shares on a device of that configuration."""
         return cls(plain, config.mask, str(config.protocol), config.field, config.fxp_fraction_bits)
+
+    @property
+    def target(self) -> Target:
+        """What computes on such shares."""
+        return Target(self.protocol, self.field, self.fxp)
 
     @property
     def nbytes(self) -> int:
@@ -333,7 +339,6 @@ def lower(
 
 def _try(made: FeProgram, secret: tuple[bool, ...], config: SpuConfig) -> None:
     from mplang_spu import engine
-    from mplang_spu.lowering import Target
 
     try:
         text = read(made.pfunc.attrs["code"], MAX_CODE)

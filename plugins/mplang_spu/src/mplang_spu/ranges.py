@@ -11,7 +11,6 @@ from mplang_stablehlo import read
 from mplang_core.interval import UNKNOWN, Interval
 from mplang_core.ir import Location, Operation, OpRanges, StepRange
 from mplang_core.types import TensorType
-from mplang_spu.config import BITS
 from mplang_spu.field import Field
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ def ranges_of_shares(op: Operation, ins: Sequence[Interval]) -> OpRanges:
     """Return the interval of what is shared, and whether the field holds it."""
     share: ShareType = op.attrs["share"]
     count = len(op.outputs)
-    field = Field(BITS[share.field], share.fxp)
+    field = Field(share.target)
     return OpRanges([ins[0]] * count, [field.holds(ins[0], _is_float(share.plain))] * count)
 
 
@@ -43,12 +42,12 @@ def ranges_of_run(op: Operation, ins: Sequence[Interval]) -> OpRanges:
     outs = [cast("ShareType", value.type) for value in op.outputs]
     if not outs:
         return OpRanges([])
-    field = Field(BITS[outs[0].field], outs[0].fxp)
+    field = Field(outs[0].target)
     try:
         module = _module(op.attrs["program"]["code"])
     except ValueError:  # SPU refuses it
         return OpRanges([UNKNOWN] * len(outs), ["not known"] * len(outs))
-    found = intervals(module, ins, fixed_point(field.fraction))
+    found = intervals(module, ins, fixed_point(field.target.fxp))
     statuses = [
         field.holds(x, _is_float(kind.plain)) for x, kind in zip(found.results, outs, strict=True)
     ]

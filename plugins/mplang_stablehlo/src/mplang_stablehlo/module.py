@@ -8,7 +8,16 @@ from jax._src.interpreters import mlir as jax_mlir
 from jaxlib import _jax
 from jaxlib.mlir import ir
 
-__all__ = ["VERSION", "artifact", "canonical", "canonical_of", "parse", "text_of", "walk"]
+__all__ = [
+    "VERSION",
+    "artifact",
+    "canonical",
+    "canonical_of",
+    "numbers_of",
+    "parse",
+    "text_of",
+    "walk",
+]
 
 VERSION = "1.9.0"
 """The version of StableHLO that code is written in: both XLA and SPU read it."""
@@ -70,6 +79,16 @@ def walk(op: ir.Operation) -> Iterator[ir.Operation]:
                 for each in block.operations:
                     todo.append(each.operation)
                     yield each.operation
+
+
+def numbers_of(op: ir.Operation, name: str) -> list[int]:
+    """Return the integers of an attribute, none where it is not there."""
+    if name not in op.attributes:
+        return []
+    found = op.attributes[name]
+    if isinstance(found, ir.DenseIntElementsAttr):
+        return list(map(int, found))
+    return list(ir.DenseI64ArrayAttr(found))
 
 
 def _remove(op: ir.Operation, *names: str) -> None:

@@ -8,6 +8,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
 from mplang_stablehlo.comparator import check_comparator
+from mplang_stablehlo.module import numbers_of
 
 __all__ = ["RULES"]
 
@@ -76,8 +77,10 @@ def _check_windows(
         spread: the attribute that says how far apart the operand's elements are.
         apart: likewise for the elements of a window.
     """
-    sizes = [_numbers(op, name) for name in ("window_dimensions", "window_strides", spread, apart)]
-    padding = _numbers(op, "padding") or [0] * (2 * len(shape))
+    sizes = [
+        numbers_of(op, name) for name in ("window_dimensions", "window_strides", spread, apart)
+    ]
+    padding = numbers_of(op, "padding") or [0] * (2 * len(shape))
     if any(abs(number) > MAX_WINDOW for each in (*sizes, padding) for number in each):
         raise ValueError(f"its windows have numbers over {MAX_WINDOW}")
     steps = sizes[2] or [1] * len(shape)
@@ -85,15 +88,6 @@ def _check_windows(
         width = max(0, (dim - 1) * step + 1) + low + high
         if not 0 <= width < MAX_WIDTH:
             raise ValueError(f"padded, its operand is {width} wide")
-
-
-def _numbers(op: ir.Operation, name: str) -> list[int]:
-    if name not in op.attributes:
-        return []
-    found = op.attributes[name]
-    if isinstance(found, ir.DenseIntElementsAttr):
-        return list(map(int, found))
-    return list(ir.DenseI64ArrayAttr(found))
 
 
 def _element(value: ir.Value) -> str:

@@ -21,7 +21,7 @@ from mplang_spu.lowering.constants import Note
 from mplang_spu.lowering.draft import Draft
 from mplang_spu.lowering.splats import drop_unused, fold_splats
 from mplang_spu.lowering.structure import check_depth, check_field, erase_barriers, nest_cases
-from mplang_spu.lowering.target import Target
+from mplang_spu.target import Target
 
 __all__ = ["PASSES", "SPU", "Lowered", "Note", "Pass", "Target", "lower"]
 

@@ -12,7 +12,7 @@ from mplang_stablehlo.module import walk
 
 from mplang_spu.lowering.draft import Draft
 from mplang_spu.lowering.splats import dtype_of, splat_of
-from mplang_spu.lowering.target import Target
+from mplang_spu.target import Target
 
 __all__ = ["Note", "forget_places", "number_places", "unfit_constants"]
 

@@ -10,8 +10,8 @@ import numpy as np
 from jaxlib.mlir import ir
 from mplang_stablehlo.module import walk
 
-from mplang_spu.lowering.target import Target
 from mplang_spu.lowering.term import Term, before
+from mplang_spu.target import Target
 
 __all__ = ["Draft"]
 
@@ -70,6 +70,12 @@ class Draft:
         if self._rewritten > MAX_REWRITTEN:
             raise ValueError(f"over {MAX_REWRITTEN} of its ops have to be written anew")
         return before(op)
+
+    @property
+    def integer(self) -> ir.Type:
+        """The largest integer of the field."""
+        width = min(64, self.target.bits)
+        return ir.IntegerType.get_signless(width, self.module.context)
 
     def public(self, number: float, element: ir.Type) -> Term:
         """Return a number as a public operand, a scalar.

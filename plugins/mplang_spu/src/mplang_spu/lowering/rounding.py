@@ -50,7 +50,7 @@ def _floor(draft: Draft, op: ir.Operation) -> Term:
     if quotient is not None:
         return _floor_of(draft, *quotient)[0]
     x = Term(op.operands[0])
-    return Term(hlo.floor((x + _band(draft, x)).value))
+    return _floor_term(x + _band(draft, x))
 
 
 def _ceil(draft: Draft, op: ir.Operation) -> Term:
@@ -145,8 +145,8 @@ def _floor_of(draft: Draft, x: Term, y: Term) -> tuple[Term, Term]:
     An integer times a float is exact in the ring, and so the remainder.
     """
     band = _band(draft, x)
-    quotient = Term(hlo.floor((x / y + band).value))
-    whole = quotient.to(_wide(draft)).to(x.kind.element_type)
+    quotient = _floor_term(x / y + band)
+    whole = quotient.to(draft.integer).to(x.kind.element_type)
     rest = x - whole * y
     upward = where(y < 0.0, -rest, rest)
     size = y.magnitude()
@@ -155,11 +155,6 @@ def _floor_of(draft: Draft, x: Term, y: Term) -> tuple[Term, Term]:
     upward = where(high, upward - size, where(low, upward + size, upward))
     upward = where(upward < band, 0.0, upward)  # some step beside a multiple
     return quotient + change, where(y < 0.0, -upward, upward)
-
-
-def _wide(draft: Draft) -> ir.Type:
-    """Return the largest integer of the field."""
-    return ir.IntegerType.get_signless(min(64, draft.target.bits))
 
 
 def divide_integers(draft: Draft) -> None:
@@ -185,7 +180,7 @@ def _divide(draft: Draft, x: Term, y: Term) -> tuple[Term, Term]:
     Signed ones of a width that holds both: a compiler knows that an unsigned one is not below 0.
     """
     element = x.kind.element_type
-    a, b = (term.to(_wide(draft)) for term in (x, y))
+    a, b = (term.to(draft.integer) for term in (x, y))
     negative = [] if element.is_unsigned else [term < 0 for term in (a, b)]
     if negative:
         a, b = a.magnitude(), b.magnitude()

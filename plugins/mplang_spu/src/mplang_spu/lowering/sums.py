@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
+from mplang_stablehlo.module import numbers_of
 
 from mplang_spu.lowering.draft import Draft
 from mplang_spu.lowering.splats import splat_of
@@ -55,9 +56,8 @@ def count_by_comparison(draft: Draft) -> None:
         shape = [numbers.shape[0], table.shape[0]]
         if 0 < math.prod(shape) <= MAX_COMPARED:
             with draft.before(op):
-                wide = ir.IntegerType.get_signless(min(64, draft.target.bits))
-                rows = Term(hlo.iota(ir.RankedTensorType.get(shape, wide), 1))
-                here = places.reshape(shape[:1]).to(wide).spread(shape, [0]).equals(rows)
+                rows = Term(hlo.iota(ir.RankedTensorType.get(shape, draft.integer), 1))
+                here = places.reshape(shape[:1]).to(draft.integer).spread(shape, [0]).equals(rows)
                 spread = numbers.spread(shape, [0])
                 added = where(here, spread, spread.like(0))
                 replace(op, table + _total(draft, added))
@@ -73,7 +73,7 @@ def sum_by_products(draft: Draft) -> None:
     for op in draft.ops("reduce"):
         if len(op.operands) != 2 or _sole(op) != "add" or splat_of(op.operands[1]) != 0:
             continue
-        x, axes = Term(op.operands[0]), list(ir.DenseI64ArrayAttr(op.attributes["dimensions"]))
+        x, axes = Term(op.operands[0]), numbers_of(op, "dimensions")
         if math.prod(x.shape) == 0 or x.kind.element_type.width == 1:
             continue
         with draft.before(op):
@@ -143,14 +143,14 @@ def _scanned(op: ir.Operation) -> tuple[int, bool] | None:
     if len(op.operands) != 2 or _sole(op) not in _STARTS or not _is_start(op):
         return None
     shape = Term(op.operands[0]).shape
-    window = list(ir.DenseI64ArrayAttr(op.attributes["window_dimensions"]))
+    window = numbers_of(op, "window_dimensions")
     axes = [axis for axis, size in enumerate(window) if size != 1]
     if len(axes) != 1 or window[axes[0]] != shape[axes[0]] or "padding" not in op.attributes:
         return None
     for name in ("window_strides", "base_dilations", "window_dilations"):
-        if name in op.attributes and set(ir.DenseI64ArrayAttr(op.attributes[name])) != {1}:
+        if set(numbers_of(op, name)) - {1}:
             return None
-    padding = np.array(ir.DenseIntElementsAttr(op.attributes["padding"])).reshape(-1, 2).tolist()
+    padding = np.reshape(numbers_of(op, "padding"), (-1, 2)).tolist()
     axis = axes[0]
     before_and_after = padding.pop(axis)
     if any(any(pair) for pair in padding):
@@ -196,9 +196,7 @@ def _sole(op: ir.Operation) -> str:
     """Return the only op of a reducer, by which it joins its two operands; else nothing."""
     block = op.regions[0].blocks[0]
     inner = block.operations[0].operation
-    if len(block.operations) != 2 or sorted(map(hash, inner.operands)) != sorted(
-        map(hash, block.arguments)
-    ):
+    if len(block.operations) != 2 or set(inner.operands) != set(block.arguments):
         return ""
     name: str = inner.name.removeprefix("stablehlo.")
     return name

@@ -13,6 +13,7 @@ from mplang_stablehlo.intervals import arithmetic as exact
 from mplang_stablehlo.intervals.elementwise import BINARY
 from mplang_stablehlo.intervals.interpreter import Interpreter, Rule
 from mplang_stablehlo.intervals.kinds import Kind, kind_of, shape_of
+from mplang_stablehlo.module import numbers_of
 
 __all__ = ["REDUCING"]
 
@@ -106,20 +107,11 @@ def _reduce_window(
 def _always_inside(op: ir.Operation) -> bool:
     """Tell whether each window has an element of the operand: none is wholly on padding."""
     sizes = list(ir.DenseI64ArrayAttr(op.attributes["window_dimensions"]))
-    padding = _numbers(op, "padding") or [0] * (2 * len(sizes))
-    spread = [*_numbers(op, "base_dilations"), *_numbers(op, "window_dilations")]
+    padding = numbers_of(op, "padding") or [0] * (2 * len(sizes))
+    spread = [*numbers_of(op, "base_dilations"), *numbers_of(op, "window_dilations")]
     sides = zip(sizes, padding[::2], padding[1::2], shape_of(op.operands[0]), strict=True)
     inside = all(0 <= low < size and 0 <= high < size and dim for size, low, high, dim in sides)
     return inside and set(spread) <= {1}
-
-
-def _numbers(op: ir.Operation, name: str) -> list[int]:
-    if name not in op.attributes:
-        return []
-    found = op.attributes[name]
-    if isinstance(found, ir.DenseIntElementsAttr):
-        return list(map(int, found))
-    return list(ir.DenseI64ArrayAttr(found))
 
 
 def _scatter(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Sequence[Interval]:
