@@ -66,7 +66,8 @@ def test_a_comparison_is_wrong_where_nothing_near_supports_it():
             direction,
         )  # fmt: skip
 
-    assert not compared(1.0, 1.0 + STEP, True)
+    assert not compared(1.0 + STEP, 1.0, False)
+    assert compared(1.0, 1.0 + STEP, True)  # they are equal
     assert not compared(1.0 + 20 * STEP, 1.0 - 20 * STEP, False)  # right for what SPU had
     assert compared(2.0, 2.0, False)
     assert compared(1.0, 1.0 - STEP, False, "EQ")

@@ -31,7 +31,17 @@ def whole(x, by):
     return x // by, x % by, jnp.floor(x / by), jnp.ceil(x / by), (x / by).astype(jnp.int32)
 
 
+AGES = RNG.integers(18, 99, 150)
+
 CASES = {
+    "histogram of ages": (lambda x: jnp.histogram(x, bins=9)[0], np.append(AGES, [10, 100])),
+    "histogram in a range": (lambda x: jnp.histogram(x, 10, (0, 100))[0], AGES.astype(np.float32)),
+    "not below the median": (lambda x: (x >= jnp.median(x)).sum(), AGES.astype(np.float32)),
+    "the largest, scaled": (
+        lambda x: ((x - x.min()) / (x.max() - x.min()) >= 1).sum(),
+        RNG.normal(50, 9, 50).astype(np.float32),
+    ),
+    "a product that is a limit": (lambda x: x * 0.7 >= 7, np.arange(9, 12, dtype=np.float32)),
     "mean, std, median, percentile, max": (
         lambda x: (x.mean(), x.std(), jnp.median(x), jnp.percentile(x, 90), x.max()),
         SALARIES[:600],

@@ -26,6 +26,7 @@ def bools(*numbers):
 
 
 CASES = {
+    "compare_floats": (FM128, lambda x: x >= jnp.median(x), f32(3.3, 1.1, 2.7)),
     "find_logistic": (FM128, jax.nn.sigmoid, f32(-3, 0.5)),
     "scan_in_steps": (FM128, jax.lax.cummax, f32(3, 1, 4, 1, 5)),
     "clamp_starts": (FM64, jnp.argmax, np.array([310, 925, 870])),
@@ -34,6 +35,7 @@ CASES = {
     "sort_largest": (FM128, lambda x: jax.lax.top_k(x, 2), f32(1, 3, 2)),
     "sort_bools": (FM128, jnp.sort, bools(1, 0)),
     "round_floats": (FM128, lambda x: jnp.floor(x / 7), f32(924, 3)),
+    "interpolate": (FM128, lambda a, b: jnp.linspace(a, b, 4), *np.float32([0, 300])),
     "divide_integers": (FM64, jax.lax.div, np.int32([10**9]), np.int32([10])),
     "divide_by_constants": (FM64, lambda x: x / 40_000, f32(2e6)),
     "divide_widely": (FM64, lambda x, y: x / y, f32(3e6), f32(1e6)),
@@ -68,6 +70,7 @@ ORACLES = {
     "sort_largest": None,  # libspu sorts small ones by chance
     "sort_bools": (FM128, jnp.sort, bools(1, 0, 1, 1, 0)),
     "round_floats": (FM128, lambda x: x.astype(jnp.int32), f32(-0.003, -3)),
+    "interpolate": (FM128, lambda x: jnp.histogram(x, 10)[0], np.arange(101, dtype=np.float32)),
     "divide_by_constants": (
         FM64,
         lambda x, y: (x.sum() / 40_000) * (y.sum() / 40_000),

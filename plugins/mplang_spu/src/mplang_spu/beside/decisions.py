@@ -2,7 +2,8 @@
 
 Where two numbers are nearly equal, SPU may decide otherwise than float64, and be right: what
 follows is judged by SPU's decision. A decision is wrong where no number near SPU's own operands
-supports it, or where an operand is a whole number but for rounding, and SPU missed that.
+supports it, or where an operand is a whole number but for rounding, or two are equal but for
+rounding, and SPU missed that.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ __all__ = ["NEAR", "Case", "is_decision", "judge"]
 
 NEAR = 8  # steps between numbers that count as equal
 WHOLE = 2.5e-7  # relative distance to a whole number that rounding to float32 gives, twice
+TIE = 1e-12  # relative distance of numbers that are equal but for rounding of float64
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +88,11 @@ def judge(case: Case) -> list[Difference]:
 def _compare(case: Case) -> list[Array]:
     left, right = case.exact_in
     (found,), (local,), (exact,) = case.found, case.local, case.exact
-    near = np.abs(left - right) <= case.band
+    apart, size = np.abs(left - right), np.maximum(np.abs(left), np.abs(right))
+    near = apart <= case.band + max(WHOLE, 16 * case.step) * size
     wrong = (found != exact) & ~(near | (found == local))
-    if case.op.direction in ("EQ", "NE"):
-        wrong |= (found != exact) & (left == right)
-    return [wrong]
+    tied = apart <= TIE * size
+    return [wrong | ((found != exact) & tied & (found != (case.op.direction in _OF_EQUALS)))]
 
 
 def _round(case: Case) -> list[Array]:
@@ -184,6 +186,9 @@ def _first(wrong: Array, found: Array, exact: Array) -> Difference:
     number = float if exact.dtype.kind == "f" else int
     return Difference(np.inf, at, number(found[at]), number(exact[at]))
 
+
+_OF_EQUALS = ("EQ", "GE", "LE")
+"""What is true of equal numbers."""
 
 _ROUND = ("ceil", "floor", "round_nearest_afz", "round_nearest_even", "sign")
 

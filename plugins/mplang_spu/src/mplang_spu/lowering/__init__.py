@@ -15,12 +15,13 @@ import numpy as np
 from mplang_stablehlo.inline import inline
 from mplang_stablehlo.module import text_of
 
-from mplang_spu.lowering import arithmetic, constants, functions, rounding, sorts, sums
+from mplang_spu.lowering import arithmetic, constants, functions, rounding, sorts, sums, ties
 from mplang_spu.lowering.admission import SPU
 from mplang_spu.lowering.constants import Note
 from mplang_spu.lowering.draft import Draft
 from mplang_spu.lowering.splats import drop_unused, fold_splats
 from mplang_spu.lowering.structure import check_depth, check_field, erase_barriers, nest_cases
+from mplang_spu.lowering.tables import fold_tables, forget_tables
 from mplang_spu.target import Target
 
 __all__ = ["PASSES", "SPU", "Lowered", "Note", "Pass", "Target", "lower"]
@@ -29,6 +30,7 @@ Pass: TypeAlias = Callable[[Draft], None]
 """Writes a module anew."""
 
 PASSES: Sequence[Pass] = (
+    ties.compare_floats,
     functions.find_logistic,
     sums.scan_in_steps,
     sums.clamp_starts,
@@ -38,6 +40,7 @@ PASSES: Sequence[Pass] = (
     sorts.sort_bools,
     rounding.round_floats,
     rounding.divide_integers,
+    arithmetic.interpolate,
     arithmetic.divide_by_constants,
     arithmetic.divide_widely,
     functions.write_functions,
@@ -103,6 +106,7 @@ def lower(text: str, target: Target, passes: Sequence[Pass] | None = None) -> Lo
     erase_barriers(module)
     constants.number_places(draft)
     fold_splats(draft)
+    fold_tables(draft)
     drop_unused(draft)
     notes = constants.unfit_constants(draft)
     constants.forget_places(draft)
@@ -110,6 +114,7 @@ def lower(text: str, target: Target, passes: Sequence[Pass] | None = None) -> Lo
     check_depth(module)
     for rewrite in PASSES if passes is None else passes:
         rewrite(draft)
+    forget_tables(draft)
     drop_unused(draft)
     check_field(module, target.field)
     draft.finish()

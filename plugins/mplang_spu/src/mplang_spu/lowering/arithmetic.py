@@ -4,15 +4,61 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+from jaxlib.mlir import ir
+
 from mplang_spu.lowering.draft import Draft
 from mplang_spu.lowering.signs import never_negative
 from mplang_spu.lowering.splats import splat_of
-from mplang_spu.lowering.term import Term, is_float, replace, where
+from mplang_spu.lowering.tables import Table, table_of
+from mplang_spu.lowering.term import Term, constant, float_of, is_float, replace, where
 
-__all__ = ["divide_by_constants", "divide_widely", "multiply_by_small", "times"]
+__all__ = ["divide_by_constants", "divide_widely", "interpolate", "multiply_by_small", "times"]
 
 PRECISE = 1e-4
 """How far a factor may be from what was written, relative to it."""
+
+
+def interpolate(draft: Draft) -> None:
+    """Write ``a*(1-s) + b*s``, as in ``linspace``, as ``a + (b-a)*s``, with all bits of ``s``.
+
+    A tenth is half a step off at most, and a hundred tenths are 50: the integers that lie at an
+    edge of a histogram would fall on either side. The rest of ``s`` takes part in a product of
+    its own.
+    """
+    for op in draft.ops("add"):
+        sides = [_weighted(value) for value in op.operands]
+        if sides[0] is None or sides[1] is None or not is_float(op.results[0]):
+            continue
+        (a, of_a), (b, of_b) = sides
+        if max(np.ndim(of_a), np.ndim(of_b)) == 0 or np.abs(of_a + of_b - 1).max() > PRECISE:
+            continue
+        with draft.before(op):
+            replace(op, _between(draft, a, b, of_b))
+
+
+def _weighted(value: ir.Value) -> tuple[Term, Table] | None:
+    """Return what is multiplied with which small table of constants."""
+    op = value.owner
+    if not isinstance(op, ir.Operation) or op.name != "stablehlo.multiply":
+        return None
+    for term, factor in (op.operands, reversed(op.operands)):
+        if table_of(term) is None and (table := table_of(factor)) is not None:
+            return Term(term), table
+    return None
+
+
+def _between(draft: Draft, a: Term, b: Term, weights: Table) -> Term:
+    step, single = draft.target.step, float_of(a.kind.element_type)
+    high = (np.rint(weights / step) * step).astype(single).astype(np.float64)
+    low = weights - high
+    whole = draft.apart(b - a)
+    found = a + whole * constant(a.kind, high)
+    if not low.any():
+        return found
+    power = min(draft.target.fxp - 2, int(-np.log2(np.abs(low).max())))
+    rest = whole * constant(a.kind, low * 2.0**power)
+    return found + draft.scaled(rest, 2.0**-power)
 
 
 def divide_by_constants(draft: Draft) -> None:

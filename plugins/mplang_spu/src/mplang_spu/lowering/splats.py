@@ -13,7 +13,7 @@ from mplang_stablehlo.module import walk
 from mplang_spu.lowering.draft import Draft
 from mplang_spu.lowering.term import before, is_float, splat
 
-__all__ = ["drop_unused", "dtype_of", "fold_splats", "splat_of"]
+__all__ = ["direction_of", "drop_unused", "dtype_of", "fold_splats", "splat_of"]
 
 Splat: TypeAlias = Any
 """A NumPy scalar."""
@@ -46,6 +46,11 @@ def splat_of(value: ir.Value) -> Splat | None:
         return None
     kind, number = dtype_of(value), data.get_splat_value().value
     return kind.type(number % (1 << 8 * kind.itemsize) if kind.kind == "u" else number)
+
+
+def direction_of(op: ir.Operation) -> str:
+    """Return how a comparison compares: ``LT``, ``EQ``, …."""
+    return str(op.attributes["comparison_direction"]).split()[-1].rstrip(">")
 
 
 def dtype_of(value: ir.Value) -> np.dtype[Any]:
@@ -117,8 +122,7 @@ def _known(op: ir.Operation) -> Splat | None:
 
 
 def _compared(op: ir.Operation) -> Splat | None:
-    direction = op.attributes["comparison_direction"]
-    how = str(direction).split()[-1].rstrip(">")
+    how = direction_of(op)
     first, second = op.operands
     if first == second:
         return np.bool_(how in ("EQ", "LE", "GE"))

@@ -6,10 +6,21 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
+import numpy as np
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
-__all__ = ["Number", "Term", "before", "is_float", "replace", "splat", "where"]
+__all__ = [
+    "Number",
+    "Term",
+    "before",
+    "constant",
+    "float_of",
+    "is_float",
+    "replace",
+    "splat",
+    "where",
+]
 
 Number: TypeAlias = "Term | float | int | bool"
 
@@ -43,6 +54,18 @@ def splat(kind: ir.Type, number: float | int | bool) -> Term:
     else:  # an IntegerAttr of Python takes no more than int64 does
         made = ir.Attribute.parse(f"dense<{int(number)}> : {kind}")
     return Term(hlo.constant(made))
+
+
+def float_of(element: ir.Type) -> np.dtype[Any]:
+    """Return NumPy's type for a float."""
+    return np.dtype(f"f{element.width // 8}")
+
+
+def constant(kind: ir.Type, numbers: np.ndarray[Any, Any]) -> Term:
+    """Write a constant of floats."""
+    tensor = ir.RankedTensorType(kind)
+    whole = np.broadcast_to(numbers, list(tensor.shape)).astype(float_of(tensor.element_type))
+    return Term(hlo.constant(ir.DenseElementsAttr.get(np.ascontiguousarray(whole))))
 
 
 class Term:
