@@ -39,9 +39,9 @@ demo-http: setup ## the same on three worker processes, with mutual TLS on one p
 	@$(BIN)/python examples/vertical_lr.py --parties 3 --backend http $(ARGS)
 
 test: setup ## run the tests, two files at a time; JOBS=0 runs one after the other
-	@$(BIN)/python -m pytest $(TOGETHER) -m "not slow" $(ARGS)
+	@$(BIN)/python -m pytest $(TOGETHER) -m "not slow and not kit" $(ARGS)
 
-test-core: $(CORE)/.installed ## run the tests in an environment of core and simulator only
+test-core: $(CORE)/.installed ## run those of core and test kit, with core and simulator only
 	@$(CORE)/bin/python -m pytest $(TOGETHER) tests -m "not slow" $(ARGS)
 
 $(CORE)/.installed: pyproject.toml constraints.txt plugins/mplang_simulator/pyproject.toml
@@ -50,7 +50,7 @@ $(CORE)/.installed: pyproject.toml constraints.txt plugins/mplang_simulator/pypr
 	@$(CORE)/bin/python -m pip install $(PIP) -e ".[test-core]" -e plugins/mplang_simulator
 	@touch $@
 
-test-slow: setup ## run the slow tests, too
+test-slow: setup ## run all tests, slow ones, too (two hours)
 	@$(BIN)/python -m pytest $(TOGETHER) $(ARGS)
 
 test-hostile: setup ## try all hostile code and shares on live workers (4 minutes)

@@ -26,8 +26,8 @@ def run_demo(tmp_path, *args):
     ("args", "parties", "protocol"),
     [
         ((), 2, "CHEETAH"),
-        (("--parties", "3", "--protocol", "ABY3"), 3, "ABY3"),
-        (("--protocol", "SEMI2K"), 2, "SEMI2K"),
+        pytest.param(("--parties", "3", "--protocol", "ABY3"), 3, "ABY3", marks=pytest.mark.slow),
+        pytest.param(("--protocol", "SEMI2K"), 2, "SEMI2K", marks=pytest.mark.slow),
         (("--parties", "3", "--protocol", "SEMI2K"), 3, "SEMI2K"),
     ],
 )

@@ -1,6 +1,6 @@
 """Whatever breaks at a random moment of a running SPU job: one error at once, and life goes on.
 
-Each kind of failure happens once here, and ``MPLANG_FAILURES=50`` times by ``make test-failures``.
+Most kinds of failure happen once here; all ``MPLANG_FAILURES=50`` times by ``make test-failures``.
 """
 
 from __future__ import annotations
@@ -261,6 +261,7 @@ def test_a_worker_that_is_killed_and_comes_back(stage):
         works(stage.host)
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_stopped_and_goes_on(stage):
     for _, rank in each_round():
         try:
@@ -286,6 +287,7 @@ def test_an_engine_that_is_stopped_and_goes_on(stage):
         works(stage.host)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stage", [{"timeout": 1.0}], indirect=True)
 def test_a_party_that_is_too_slow(stage):
     for _, rank in each_round():
@@ -321,6 +323,7 @@ def test_a_host_that_is_interrupted(stage):
         works(stage.host)
 
 
+@pytest.mark.slow
 def test_a_host_that_is_interrupted_amid_cheetah(workers):
     """Its objects send what is left when they go, which must not take the engine along."""
     main = threading.main_thread().ident
@@ -358,6 +361,7 @@ def impatient():
         yield cluster
 
 
+@pytest.mark.slow
 def test_a_host_that_is_killed(impatient, tmp_path):
     spec = tmp_path / "cluster.yaml"
     nodes = [{"name": node.name, "address": node.address} for node in impatient.spec.nodes]
@@ -392,6 +396,7 @@ def is_open(client, session):
     return True
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_not_there(stage):
     for _, rank in each_round():
         stage.cluster.signal(rank, signal.SIGKILL)

@@ -226,6 +226,8 @@ def test_a_constant_that_cannot_be_right_is_refused_at_its_line(fn):
         lambda x: jnp.median(x) + jnp.var(x) + jnp.std(x, ddof=1) + jnp.quantile(x, 0.3),
         lambda x: jax.nn.softmax(jnp.where(x > 2, x, -jnp.inf)) + jax.nn.logsumexp(x),
         lambda x: jnp.nan_to_num(x) + jnp.nanmean(x) + jnp.nansum(x),
+        lambda x: jnp.nanvar(x),
+        lambda x: jnp.exp(-jnp.arange(60.0))[:, None] * x,
         lambda x: jnp.clip(x, -jnp.inf, 2.5) + jnp.where(jnp.isinf(x), 0, x),
         lambda x: jnp.minimum(jnp.where(x > 2, x, 1e20), 7) / 1e-5,
     ],

@@ -33,6 +33,12 @@ from mplang_core.simp import WorkerInterpreter
 pytestmark = pytest.mark.once  # it is about links, some at ports of their own
 
 PROTOCOLS = [(2, "SEMI2K"), (3, "ABY3"), (2, "CHEETAH")]
+
+
+def slow(*cases):
+    return [pytest.param(*case, marks=pytest.mark.slow) for case in cases]
+
+
 X = np.float32([3, -1, 4, 1])
 
 
@@ -302,7 +308,9 @@ def test_each_way_computes(monkeypatch, parties, protocol, mode, way):
             check(sim, mode)
 
 
-@pytest.mark.parametrize(("parties", "protocol"), PROTOCOLS)
+@pytest.mark.parametrize(
+    ("parties", "protocol"), [(2, "SEMI2K"), (3, "ABY3"), *slow((2, "CHEETAH"))]
+)
 def test_brpc_computes_also_after_a_failure(parties, protocol):
     config = {"protocol": protocol, "use_mplang_channel": False}
     spec = cluster(parties, brpc_addresses=addresses(parties), **config)
@@ -510,7 +518,10 @@ class Trouble(MPLangChannel):
 
 @pytest.mark.parametrize("mode", ["standard", "launch"])
 @pytest.mark.parametrize("after", [1, 3, 40])
-@pytest.mark.parametrize(("parties", "protocol"), [*PROTOCOLS, (3, "SEMI2K")])
+@pytest.mark.parametrize(
+    ("parties", "protocol"),
+    [(2, "SEMI2K"), (3, "ABY3"), *slow((2, "CHEETAH"), (3, "SEMI2K"))],
+)
 def test_a_party_that_fails_within_spu_ends_all_at_once(
     monkeypatch, parties, protocol, after, mode
 ):

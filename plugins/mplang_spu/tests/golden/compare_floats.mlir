@@ -24,7 +24,7 @@ module @main attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : 
     %11 = stablehlo.broadcast_in_dim %10, dims = [] : (tensor<f32>) -> tensor<3xf32>
     %12 = stablehlo.broadcast_in_dim %arg1, dims = [] : (tensor<f32>) -> tensor<3xf32>
     %13 = stablehlo.add %arg0, %12 : tensor<3xf32>
-    %14 = stablehlo.compare  GE, %13, %11,  FLOAT : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xi1>
+    %14 = stablehlo.compare  GE, %13, %11 : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xi1>
     return %14 : tensor<3xi1>
   }
 }

@@ -27,10 +27,10 @@ def interpolate(draft: Draft) -> None:
     its own.
     """
     for op in draft.ops("add"):
-        sides = [_weighted(value) for value in op.operands]
-        if sides[0] is None or sides[1] is None or not is_float(op.results[0]):
+        left, right = map(_weighted, op.operands)
+        if left is None or right is None or not is_float(op.results[0]):
             continue
-        (a, of_a), (b, of_b) = sides
+        (a, of_a), (b, of_b) = left, right
         if max(np.ndim(of_a), np.ndim(of_b)) == 0 or np.abs(of_a + of_b - 1).max() > PRECISE:
             continue
         with draft.before(op):

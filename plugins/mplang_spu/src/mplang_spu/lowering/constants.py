@@ -94,7 +94,7 @@ def _check_floats(target: Target, value: ir.Value, numbers: np.ndarray[Any, Any]
         number = numbers[sizes >= target.limit][0]
         why = f"{_how(target)} hold numbers below {target.limit:.1e}; scale the data down"
         return _note(_of_large(value), f"the constant {number:g}", why, fatal=True)
-    small = (sizes > 0) & (sizes < target.step)
+    small = (sizes > 1e-3 * sizes.max(initial=0)) & (sizes < target.step)
     if small.any():
         why = (
             f"the smallest step of {_how(target)} is {target.step:.1e}, so it vanishes; scale the "

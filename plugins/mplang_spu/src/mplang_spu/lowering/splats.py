@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
 from jaxlib.mlir import ir
-from mplang_stablehlo.module import walk
+from mplang_stablehlo.module import numbers_of, walk
 
 from mplang_spu.lowering.draft import Draft
 from mplang_spu.lowering.term import before, is_float, splat
@@ -141,11 +142,19 @@ def _converted(number: Splat, result: ir.Value) -> Splat | None:
 
 
 def _reduced(op: ir.Operation, number: Splat, start: Splat) -> Splat | None:
-    """Return the result of a reduction by an op that gives ``x`` for ``x`` and ``x``."""
+    """Return the result of a reduction of equal numbers by one op."""
     body = [inner.operation for inner in op.regions[0].blocks[0].operations]
     name = body[0].name.removeprefix("stablehlo.")
-    if 0 in ir.RankedTensorType(op.operands[0].type).shape:
+    shape, axes = ir.RankedTensorType(op.operands[0].type).shape, numbers_of(op, "dimensions")
+    if 0 in shape:
         return start
-    if len(body) != 2 or name not in ("and", "or", "maximum", "minimum"):
+    if len(body) != 2 or name not in ("add", "and", "or", "maximum", "minimum"):
         return None
-    return _ELEMENTWISE[name](number, start)
+    if name != "add":
+        return _ELEMENTWISE[name](number, start)
+    total = number.item() * math.prod(shape[axis] for axis in axes) + start.item()
+    kind = number.dtype
+    fits = kind.kind == "f" or (
+        kind.kind in "iu" and np.iinfo(kind).min <= total <= np.iinfo(kind).max
+    )
+    return kind.type(total) if fits else None

@@ -81,7 +81,7 @@ def table_of(value: ir.Value) -> Table | None:
         return np.asarray(ir.DenseElementsAttr(op.attributes["value"])).astype(np.float64)
     if op.name == "stablehlo.iota":
         along, shape = ir.IntegerAttr(op.attributes["iota_dimension"]).value, _shape(value)
-        return np.indices(shape)[along].astype(np.float64)
+        return np.asarray(np.indices(shape)[along], np.float64)
     return None
 
 

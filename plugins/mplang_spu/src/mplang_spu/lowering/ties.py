@@ -8,7 +8,7 @@ from jaxlib.mlir import ir
 from mplang_spu.lowering.draft import Draft
 from mplang_spu.lowering.splats import direction_of
 from mplang_spu.lowering.tables import table_of
-from mplang_spu.lowering.term import Term, constant, float_of, is_float
+from mplang_spu.lowering.term import Term, constant, float_of, is_float, replace
 
 __all__ = ["compare_floats"]
 
@@ -30,7 +30,7 @@ _MOVES = {
 
 
 def compare_floats(draft: Draft) -> None:
-    """Let computed numbers that are nearly equal count as equal in ``<``, ``<=``, ``>``, ``>=``.
+    """Let computed numbers that are nearly equal count as equal.
 
     A median is some steps beside the number that it is, and so is ``(x - low) / (high - low)``
     beside 1: ``x >= jnp.median(x)`` would leave the median out. Operands, and what is chosen
@@ -38,15 +38,25 @@ def compare_floats(draft: Draft) -> None:
     """
     known: dict[ir.Value, bool] = {}
     for op in draft.ops("compare"):
-        direction = direction_of(op)
-        if direction in ("EQ", "NE") or not is_float(op.operands[0]):
+        if not is_float(op.operands[0]):
             continue
-        if all(_is_exact(value, known) for value in op.operands):
-            continue
-        raised = 0 if direction in ("GE", "LT") else 1
-        with draft.before(op):
-            term = Term(op.operands[raised])
-            op.operands[raised] = (term + _band(draft, op)).value
+        if not all(_is_exact(value, known) for value in op.operands):
+            with draft.before(op):
+                replace(op, _compared(direction_of(op), *map(Term, op.operands), _band(draft, op)))
+
+
+def _compared(direction: str, x: Term, y: Term, band: Term) -> Term:
+    match direction:
+        case "GE":
+            return x + band >= y
+        case "LE":
+            return y + band >= x
+        case "GT":
+            return x > y + band
+        case "LT":
+            return y > x + band
+    apart = (x > y + band) | (y > x + band)
+    return apart if direction == "NE" else ~apart
 
 
 def _is_exact(value: ir.Value, known: dict[ir.Value, bool], depth: int = DEPTH) -> bool:
