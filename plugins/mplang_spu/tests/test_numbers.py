@@ -41,7 +41,10 @@ CASES = {
         lambda x: ((x - x.min()) / (x.max() - x.min()) >= 1).sum(),
         RNG.normal(50, 9, 50).astype(np.float32),
     ),
-    "a product that is a limit": (lambda x: (x * 0.7 >= 7, x * 0.1 == 1), np.arange(9, 12, dtype=np.float32)),
+    "a product that is a limit": (
+        lambda x: (x * 0.7 >= 7, x * 0.1 == 1),
+        np.arange(9, 12, dtype=np.float32),
+    ),
     "mean, std, median, percentile, max": (
         lambda x: (x.mean(), x.std(), jnp.median(x), jnp.percentile(x, 90), x.max()),
         SALARIES[:600],
