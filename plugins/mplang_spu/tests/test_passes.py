@@ -31,7 +31,8 @@ CASES = {
     "scan_in_steps": (FM128, jax.lax.cummax, f32(3, 1, 4, 1, 5)),
     "clamp_starts": (FM64, jnp.argmax, np.array([310, 925, 870])),
     "sum_by_products": (FM128, lambda x: x.sum(axis=1), np.ones((2, 3), np.float32)),
-    "count_by_comparison": (FM128, lambda x, i: x.at[i].add(2.0), f32(1, 2), np.int32([1, 1])),
+    "add_by_comparison": (FM128, lambda x, i: x.at[i].add(2.0), f32(1, 2), np.int32([1, 1])),
+    "take_by_comparison": (FM128, lambda x, i: x[i], f32(1, 2), np.int32([1, 0, 1])),
     "sort_largest": (FM128, lambda x: jax.lax.top_k(x, 2), f32(1, 3, 2)),
     "sort_bools": (FM128, jnp.sort, bools(1, 0)),
     "round_floats": (FM128, lambda x: jnp.floor(x / 7), f32(924, 3)),
@@ -66,7 +67,8 @@ ORACLES = {
     "find_logistic": None,  # for speed
     "scan_in_steps": None,  # for memory, below
     "sum_by_products": None,  # for speed: the sum is right without it
-    "count_by_comparison": None,  # likewise
+    "add_by_comparison": None,  # likewise
+    "take_by_comparison": None,  # likewise
     "sort_largest": None,  # libspu sorts small ones by chance
     "sort_bools": (FM128, jnp.sort, bools(1, 0, 1, 1, 0)),
     "round_floats": (FM128, lambda x: x.astype(jnp.int32), f32(-0.003, -3)),
@@ -158,3 +160,25 @@ def test_a_module_that_would_grow_out_of_bounds_is_refused():
     used = text.replace("    return %0", f"{sums}    return %s24999")
     with pytest.raises(ValueError, match="over 20000 of its ops have to be written anew"):
         lower(used, FM128)
+
+
+TAKES = {
+    "rows": lambda x, i: x[i],
+    "columns": lambda x, i: x[:, i],
+    "clipped": lambda x, i: x.at[i - 2].get(mode="clip"),
+    "one": lambda x, i: x[i[2]],
+    "of many axes": lambda x, i: x.reshape(3, 2, 2)[:, i.reshape(2, 2) % 2],
+    "in a loop": lambda x, i: jax.lax.fori_loop(0, 3, lambda n, s: s + x[n] + x[i[n]], x[0]),
+    "between": lambda x, i: jnp.interp(x[:, 0], jnp.arange(5.0), x[0, 0] + jnp.arange(5.0)),
+}
+
+
+@pytest.mark.parametrize("name", TAKES)
+@pytest.mark.parametrize("dtype", [np.float32, np.int64, bool])
+def test_what_is_taken_from_secret_places_is_as_it_was(name, dtype):
+    x = (np.arange(12).reshape(3, 4) % 5 / (2 if dtype == np.float32 else 1)).astype(dtype)
+    places = np.array([2, 0, 1, 2])
+    if dtype is bool and name in ("in a loop", "between"):
+        return
+    found, exact = (run(TAKES[name], x, places) for run in (alone.run, alone.numpy_of))
+    assert alone.off(found, exact) < 1e-9

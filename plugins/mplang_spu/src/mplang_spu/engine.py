@@ -17,6 +17,7 @@ from spu.api import Io
 
 from mplang_spu.link import LinkCommunicator
 from mplang_spu.lowering import Lowered, Note, Target, lower
+from mplang_spu.lowering.lookups import MAX_COMPARED
 
 __all__ = ["Compiled", "Engine", "build", "compile", "io", "runtime_config", "sortable"]
 
@@ -43,14 +44,31 @@ def _let_sorts_be_plain() -> None:
     lax._canonicalize_float_for_sort = lambda x: x if _for_spu.value else original(x)
 
 
+def _let_searches_be_flat() -> None:
+    """Have ``searchsorted`` compare each number with all, at once, not in turns by secret places."""
+    from jax._src.numpy import lax_numpy
+
+    by_turns, at_once = (
+        getattr(lax_numpy, f"_searchsorted_via_{name}") for name in ("scan", "compare_all")
+    )
+
+    def search(unrolled: bool, numbers: Any, wanted: Any, side: str, dtype: Any) -> Any:
+        if _for_spu.value and numbers.size * wanted.size <= MAX_COMPARED:
+            return at_once(numbers, wanted, side, dtype)
+        return by_turns(unrolled, numbers, wanted, side, dtype)
+
+    lax_numpy._searchsorted_via_scan = search
+
+
 _let_sorts_be_plain()
+_let_searches_be_flat()
 
 
 @contextlib.contextmanager
 def sortable() -> Iterator[None]:
-    """Have JAX lower sorts, in this thread, without its treatment of NaN and -0.0.
+    """Have JAX lower sorts and searches, in this thread, as SPU can run them.
 
-    SPU cannot run that.
+    It has no NaN and no -0.0, and a turn of a loop costs as much as a large comparison.
     """
     with _for_spu(True):
         yield

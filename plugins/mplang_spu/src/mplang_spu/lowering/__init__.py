@@ -15,7 +15,16 @@ import numpy as np
 from mplang_stablehlo.inline import inline
 from mplang_stablehlo.module import text_of
 
-from mplang_spu.lowering import arithmetic, constants, functions, rounding, sorts, sums, ties
+from mplang_spu.lowering import (
+    arithmetic,
+    constants,
+    functions,
+    lookups,
+    rounding,
+    sorts,
+    sums,
+    ties,
+)
 from mplang_spu.lowering.admission import SPU
 from mplang_spu.lowering.constants import Note
 from mplang_spu.lowering.draft import Draft
@@ -35,7 +44,8 @@ PASSES: Sequence[Pass] = (
     sums.scan_in_steps,
     sums.clamp_starts,
     sums.sum_by_products,
-    sums.count_by_comparison,
+    lookups.add_by_comparison,
+    lookups.take_by_comparison,
     sorts.sort_largest,
     sorts.sort_bools,
     rounding.round_floats,

@@ -12,12 +12,9 @@ from mplang_stablehlo.module import numbers_of
 
 from mplang_spu.lowering.draft import Draft
 from mplang_spu.lowering.splats import splat_of
-from mplang_spu.lowering.term import Term, replace, splat, where
+from mplang_spu.lowering.term import Term, replace, splat
 
-__all__ = ["clamp_starts", "count_by_comparison", "scan_in_steps", "sum_by_products"]
-
-MAX_COMPARED = 10_000_000
-"""Elements that are compared in the place of a scatter."""
+__all__ = ["clamp_starts", "scan_in_steps", "sole", "sum_by_products", "total"]
 
 _REDUCTIONS = ("reduce", "reduce_window", "select_and_scatter")
 
@@ -40,29 +37,6 @@ def clamp_starts(draft: Draft) -> None:
                 op.operands[i] = splat(operand.type, max(-limit, min(int(number), limit - 1))).value
 
 
-def count_by_comparison(draft: Draft) -> None:
-    """Add to the places of a small table by comparing each place with all, as in a histogram.
-
-    libspu adds one number after the other, each to all places. A place that is out of range takes
-    part in nothing, as the specification of StableHLO says.
-    """
-    for op in draft.ops("scatter"):
-        if len(op.operands) != 3 or _sole(op) != "add":
-            continue
-        table, places, numbers = map(Term, op.operands)
-        how = hlo.ScatterDimensionNumbers(op.attributes["scatter_dimension_numbers"])
-        if len(table.shape) != 1 or len(numbers.shape) != 1 or list(how.update_window_dims):
-            continue
-        shape = [numbers.shape[0], table.shape[0]]
-        if 0 < math.prod(shape) <= MAX_COMPARED:
-            with draft.before(op):
-                rows = Term(hlo.iota(ir.RankedTensorType.get(shape, draft.integer), 1))
-                here = places.reshape(shape[:1]).to(draft.integer).spread(shape, [0]).equals(rows)
-                spread = numbers.spread(shape, [0])
-                added = where(here, spread, spread.like(0))
-                replace(op, table + _total(draft, added))
-
-
 def sum_by_products(draft: Draft) -> None:
     """Sum by a product with ones on ABY3 and SEMI2K, by halves on CHEETAH.
 
@@ -71,19 +45,19 @@ def sum_by_products(draft: Draft) -> None:
     operand: libspu's compiler would make a float of a constant, and truncate.
     """
     for op in draft.ops("reduce"):
-        if len(op.operands) != 2 or _sole(op) != "add" or splat_of(op.operands[1]) != 0:
+        if len(op.operands) != 2 or sole(op) != "add" or splat_of(op.operands[1]) != 0:
             continue
         x, axes = Term(op.operands[0]), numbers_of(op, "dimensions")
         if math.prod(x.shape) == 0 or x.kind.element_type.width == 1:
             continue
         with draft.before(op):
             if axes == [0] and len(x.shape) > 1:
-                replace(op, _total(draft, x))
+                replace(op, total(draft, x))
             elif draft.target.protocol != "CHEETAH":
                 replace(op, _product(draft, x, axes))
 
 
-def _total(draft: Draft, x: Term) -> Term:
+def total(draft: Draft, x: Term) -> Term:
     """Return the sum over the first axis."""
     return _halves(x) if draft.target.protocol == "CHEETAH" else _product(draft, x, [0])
 
@@ -135,12 +109,12 @@ def scan_in_steps(draft: Draft) -> None:
         found = _scanned(op)
         if found is not None:
             with draft.before(op):
-                replace(op, _scan(Term(op.operands[0]), *found, _sole(op)))
+                replace(op, _scan(Term(op.operands[0]), *found, sole(op)))
 
 
 def _scanned(op: ir.Operation) -> tuple[int, bool] | None:
     """Return the axis of a scan, and whether it goes backwards; ``None`` if it is none."""
-    if len(op.operands) != 2 or _sole(op) not in _STARTS or not _is_start(op):
+    if len(op.operands) != 2 or sole(op) not in _STARTS or not _is_start(op):
         return None
     shape = Term(op.operands[0]).shape
     window = numbers_of(op, "window_dimensions")
@@ -165,7 +139,7 @@ _STARTS = {"add": 0, "multiply": 1, "maximum": -math.inf, "minimum": math.inf}
 
 def _is_start(op: ir.Operation) -> bool:
     """Tell whether a scan starts with what changes nothing."""
-    number, wanted = splat_of(op.operands[1]), _STARTS[_sole(op)]
+    number, wanted = splat_of(op.operands[1]), _STARTS[sole(op)]
     if number is None or not math.isinf(wanted) or number.dtype.kind == "f":
         return number is not None and number == wanted
     limits = np.iinfo(number.dtype)
@@ -192,7 +166,7 @@ def _body(op: ir.Operation) -> set[str]:
             for region in op.regions for inner in region.blocks[0].operations}  # fmt: skip
 
 
-def _sole(op: ir.Operation) -> str:
+def sole(op: ir.Operation) -> str:
     """Return the only op of a reducer, by which it joins its two operands; else nothing."""
     block = op.regions[0].blocks[0]
     inner = block.operations[0].operation
