@@ -45,7 +45,7 @@ def _let_sorts_be_plain() -> None:
 
 
 def _let_searches_be_flat() -> None:
-    """Have ``searchsorted`` compare each number with all, at once, not in turns by secret places."""
+    """Have ``searchsorted`` compare each number with all at once, not in turns."""
     from jax._src.numpy import lax_numpy
 
     by_turns, at_once = (

@@ -69,9 +69,9 @@ def take_by_comparison(draft: Draft) -> None:
 
 def _slice_as_integers(draft: Draft, op: ir.Operation) -> None:
     x, *starts = op.operands
-    sizes = numbers_of(op, "slice_sizes")
-    taken = hlo.dynamic_slice(Term(x).to(draft.integer).value, starts, sizes)
-    replace(op, Term(taken).to(Term(x).kind.element_type))
+    whole = Term(x).to(draft.integer) + draft.public(0, draft.integer)  # shared as such, then
+    taken = Term(hlo.dynamic_slice(whole.value, starts, numbers_of(op, "slice_sizes")))
+    replace(op, taken.to(Term(x).kind.element_type))
 
 
 def _axis(op: ir.Operation) -> int | None:
