@@ -42,7 +42,8 @@ def compare_floats(draft: Draft) -> None:
             continue
         if not all(_is_exact(value, known) for value in op.operands):
             with draft.before(op):
-                replace(op, _compared(direction_of(op), *map(Term, op.operands), _band(draft, op)))
+                x, y = map(Term, op.operands)
+                replace(op, _compared(direction_of(op), x, y, _band(draft, op)))
 
 
 def _compared(direction: str, x: Term, y: Term, band: Term) -> Term:
