@@ -34,8 +34,20 @@ def is_near(found, exact) -> bool:
     """Within a thousandth of the largest number, and what single precision keeps."""
     if exact.dtype.kind != "f":
         return bool(np.array_equal(found, exact))
-    allowed = 1e-3 * np.abs(exact).max(initial=0) + SINGLE
-    return bool((np.abs(found.astype(np.float64) - exact) <= allowed).all())
+    return _off(found, exact) <= 1e-3 * np.abs(exact).max(initial=0) + SINGLE
+
+
+def is_rounding(function, found) -> bool:
+    """No further off than float32, which keeps no digit: the sum of what was centred, say."""
+    plain = jax.tree.leaves(alone.numpy_of(function.fn, *function.args))
+    return all(
+        is_near(mine, exact) or (not is_near(single, exact) and _off(mine, exact) <= _off(single, exact))
+        for mine, single, exact in zip(found, plain, function.reference, strict=True)
+    )  # fmt: skip
+
+
+def _off(found, exact) -> float:
+    return float(np.abs(found.astype(np.float64) - exact).max(initial=0))
 
 
 def run(sim, function):
@@ -58,7 +70,7 @@ def run(sim, function):
 def check(simulators, function):
     for sim in simulators:
         found = run(sim, function)
-        if found is not None:
+        if found is not None and not is_rounding(function, found):
             for mine, exact in zip(found, function.reference, strict=True):
                 assert is_near(mine, exact), (mine, exact)
 
