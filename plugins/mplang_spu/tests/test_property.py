@@ -41,9 +41,10 @@ def is_rounding(function, found) -> bool:
     """No further off than float32, which keeps no digit: the sum of what was centred, say."""
     plain = jax.tree.leaves(alone.numpy_of(function.fn, *function.args))
     return all(
-        is_near(mine, exact) or (not is_near(single, exact) and _off(mine, exact) <= _off(single, exact))
+        is_near(mine, exact)
+        or (not is_near(single, exact) and _off(mine, exact) <= _off(single, exact))
         for mine, single, exact in zip(found, plain, function.reference, strict=True)
-    )  # fmt: skip
+    )
 
 
 def _off(found, exact) -> float:
