@@ -34,21 +34,30 @@ def is_near(found, exact) -> bool:
     """Within a thousandth of the largest number, and what single precision keeps."""
     if exact.dtype.kind != "f":
         return bool(np.array_equal(found, exact))
-    return _off(found, exact) <= 1e-3 * np.abs(exact).max(initial=0) + SINGLE
+    return off(found, exact) <= 1e-3 * np.abs(exact).max(initial=0) + SINGLE
+
+
+def off(found, exact) -> float:
+    return float(np.abs(found.astype(np.float64) - exact).max(initial=0))
 
 
 def is_rounding(function, found) -> bool:
     """No further off than float32, which keeps no digit: the sum of what was centred, say."""
-    plain = jax.tree.leaves(alone.numpy_of(function.fn, *function.args))
+    singles = [0.0] * len(found)
+    for seed in range(5):  # by chance, float32 is right for some
+        args = [moved(x, seed) for x in function.args]
+        plain = jax.tree.leaves(alone.numpy_of(function.fn, *args))
+        exact = jax.tree.leaves(alone.float64_of(function.fn, *args))
+        singles = [max(s, off(x, y)) for s, x, y in zip(singles, plain, exact, strict=True)]
     return all(
-        is_near(mine, exact)
-        or (not is_near(single, exact) and _off(mine, exact) <= _off(single, exact))
-        for mine, single, exact in zip(found, plain, function.reference, strict=True)
+        is_near(mine, exact) or (exact.dtype.kind == "f" and off(mine, exact) <= single)
+        for mine, single, exact in zip(found, singles, function.reference, strict=True)
     )
 
 
-def _off(found, exact) -> float:
-    return float(np.abs(found.astype(np.float64) - exact).max(initial=0))
+def moved(x, seed):
+    by = 1 + 1e-6 * np.random.default_rng(seed).normal(size=x.shape)
+    return (x * by).astype(x.dtype) if x.dtype.kind == "f" else x
 
 
 def run(sim, function):
@@ -71,9 +80,11 @@ def run(sim, function):
 def check(simulators, function):
     for sim in simulators:
         found = run(sim, function)
-        if found is not None and not is_rounding(function, found):
-            for mine, exact in zip(found, function.reference, strict=True):
-                assert is_near(mine, exact), (mine, exact)
+        if found is None:
+            continue
+        pairs = list(zip(found, function.reference, strict=True))
+        if not all(is_near(*pair) for pair in pairs):
+            assert is_rounding(function, found), pairs
 
 
 @settings(max_examples=200, deadline=None, derandomize=True, suppress_health_check=CHECKS)
