@@ -182,3 +182,42 @@ def test_what_is_taken_from_secret_places_is_as_it_was(name, dtype):
         return
     found, exact = (run(TAKES[name], x, places) for run in (alone.run, alone.numpy_of))
     assert alone.off(found, exact) < 1e-9
+
+
+def test_secrets_of_a_long_chain_of_loop_values_are_found_in_time():
+    """What is carried takes the place of its neighbour: as many turns as there are values."""
+    names = [f"%a{i}" for i in range(200)]
+    kinds, start = ", ".join(["tensor<i32>"] * 200), ", ".join(["%c"] * 199 + ["%arg0"])
+    text = f"""module @main {{
+      func.func public @main(%arg0: tensor<i32>, %x: tensor<4xf32>) -> tensor<1xf32> {{
+        %c = stablehlo.constant dense<0> : tensor<i32>
+        %n = stablehlo.constant dense<9> : tensor<i32>
+        %r:200 = "stablehlo.while"({start}) ({{
+          ^bb0({", ".join(f"{name}: tensor<i32>" for name in names)}):
+          %t = stablehlo.compare LT, %a1, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+          stablehlo.return %t : tensor<i1>
+        }}, {{
+          ^bb0({", ".join(f"{name}: tensor<i32>" for name in names)}):
+          stablehlo.return {", ".join(names[1:] + names[:1])} : {kinds}
+        }}) : ({kinds}) -> ({kinds})
+        %g = stablehlo.reshape %r#0 : (tensor<i32>) -> tensor<1x1xi32>
+        %y = "stablehlo.gather"(%x, %g) <{{dimension_numbers = #stablehlo.gather<
+          collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>,
+          slice_sizes = array<i64: 1>}}> : (tensor<4xf32>, tensor<1x1xi32>) -> tensor<1xf32>
+        return %y : tensor<1xf32>
+      }}
+    }}"""
+    assert "gather" not in lower(text, FM128).text
+
+
+def test_tables_of_each_type_are_read():
+    tables = [
+        jnp.array([True, False, True]),
+        jnp.array([1, 2, 3], jnp.uint8),
+        jnp.int32([-1, 5, 7]),
+    ]
+    fn = lambda x: [x * (table.astype(jnp.float32) * 2 + 1) for table in tables]  # noqa: E731
+    x = f32(1, 2, 3)
+    assert alone.off(alone.run(fn, x), alone.numpy_of(fn, x)) < 1e-6
+    lowered = lower(alone.stablehlo(fn, x), FM128).text
+    assert "convert" not in lowered

@@ -116,6 +116,7 @@ def lower(text: str, target: Target, passes: Sequence[Pass] | None = None) -> Lo
     erase_barriers(module)
     constants.number_places(draft)
     fold_splats(draft)
+    forget_tables(draft)  # those that a program brings
     fold_tables(draft)
     drop_unused(draft)
     notes = constants.unfit_constants(draft)

@@ -50,21 +50,27 @@ def take_by_comparison(draft: Draft) -> None:
     StableHLO says. What has public places is left to libspu, and so is a slice from one secret
     place, which it cannot take of bools.
     """
-    secrets = secrets_of(draft.main)
-    for op in draft.ops("dynamic_slice"):
-        if Term(op.operands[0]).kind.element_type.width == 1:
+    takes = draft.ops("dynamic_slice", "gather")
+    secrets = secrets_of(draft.main) if takes else set()
+    for op in takes:
+        table, *places = op.operands
+        if not secrets.intersection(places):
+            continue
+        if op.name == "stablehlo.gather":
+            _take(draft, op)
+        elif Term(table).kind.element_type.width == 1:
             with draft.before(op):
                 _slice_as_integers(draft, op)
-    for op in draft.ops("gather"):
-        axis, table = _axis(op), Term(op.operands[0])
-        if axis is None or op.operands[1] not in secrets:
-            continue
-        size, count = table.shape[axis], math.prod(Term(op.operands[1]).shape)
-        if 0 < math.prod(table.shape) * count <= MAX_COMPARED:
-            with draft.before(op):
-                places = Term(op.operands[1]).reshape([count]).to(draft.integer)
-                taken = _taken(draft, table, places.clamp(0, size - 1), axis)
-                replace(op, _laid_out(op, taken, axis))
+
+
+def _take(draft: Draft, op: ir.Operation) -> None:
+    axis, table = _axis(op), Term(op.operands[0])
+    count = math.prod(Term(op.operands[1]).shape)
+    if axis is not None and 0 < math.prod(table.shape) * count <= MAX_COMPARED:
+        with draft.before(op):
+            places = Term(op.operands[1]).reshape([count]).to(draft.integer)
+            taken = _taken(draft, table, places.clamp(0, table.shape[axis] - 1), axis)
+            replace(op, _laid_out(op, taken, axis))
 
 
 def _slice_as_integers(draft: Draft, op: ir.Operation) -> None:

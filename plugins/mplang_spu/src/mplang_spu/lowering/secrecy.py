@@ -7,6 +7,9 @@ from mplang_stablehlo.module import walk
 
 __all__ = ["secrets_of"]
 
+MAX_TURNS = 32
+"""Times that loops are followed; where that is not enough, all is said to be secret."""
+
 
 def secrets_of(main: ir.Operation) -> set[ir.Value]:
     """Return the values that depend on an operand; the others are the same for all data.
@@ -14,17 +17,21 @@ def secrets_of(main: ir.Operation) -> set[ir.Value]:
     The counter of a loop is none of them, unless its start or its step is.
     """
     found = set(main.regions[0].blocks[0].arguments)
-    size = 0
-    while size != len(found):
+    for _ in range(MAX_TURNS):
         size = len(found)
         for op in walk(main):
             if op.name == "stablehlo.while":
                 _follow_loop(op, found)
-            elif op is not main and _takes_any(op, found):
-                found.update(op.results)
-                found.update(value for region in op.regions for block in region.blocks
-                             for value in block.arguments)  # fmt: skip
-    return found
+            elif _takes_any(op, found):
+                found.update(_values(op))
+        if len(found) == size:
+            return found
+    return found.union(*map(_values, walk(main)))
+
+
+def _values(op: ir.Operation) -> set[ir.Value]:
+    blocks = [block for region in op.regions for block in region.blocks]
+    return {*op.results, *(value for block in blocks for value in block.arguments)}
 
 
 def _takes_any(op: ir.Operation, found: set[ir.Value]) -> bool:
