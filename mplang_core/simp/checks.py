@@ -65,6 +65,12 @@ class NumberChecks:
         self._shown: set[tuple[Location | None, str]] = set()
         self._aborted: set[str] = set()
 
+    def begin(self) -> None:
+        """Tell anew what was told before: a program begins, maybe with other data."""
+        with self._lock:
+            self.told.clear()
+            self._shown.clear()
+
     def meet(
         self,
         key: str,

@@ -49,6 +49,9 @@ def test_a_finding_is_shown_once_at_its_line():
     assert (warning.filename, warning.lineno) == ("/some/where/demo.py", 12)
     assert str(warning.message) == FOUND.text
     assert not shown(checks)
+    checks.begin()
+    meet(checks, lambda brought: FOUND)
+    assert len(shown(checks)) == 1
 
 
 def test_all_raise():

@@ -221,3 +221,11 @@ def test_tables_of_each_type_are_read():
     assert alone.off(alone.run(fn, x), alone.numpy_of(fn, x)) < 1e-6
     lowered = lower(alone.stablehlo(fn, x), FM128).text
     assert "convert" not in lowered
+
+
+def test_integers_are_not_made_floats_before_they_are_summed():
+    """libspu's compiler would, and cut off a product that does not fit."""
+    x = np.full((20, 3), 5 * 10**13)
+    for fn in (jnp.mean, lambda x: x.astype(jnp.float64).reshape(60).sum() / 60):
+        exact = alone.numpy_of(fn, x)
+        assert all(alone.off(alone.run(fn, x), exact) < 1e-3 for _ in range(10))

@@ -81,6 +81,12 @@ class Simulator(SimpHost):
         weakref.finalize(self, parties.stop)  # a simulator that is dropped leaves no threads
         return parties
 
+    def evaluate(self, program: Program, inputs: Sequence[Any]) -> list[Any]:
+        """Run a program; a number that is wrong in it is told, also if it was in an earlier one."""
+        if self._checks is not None:
+            self._checks.begin()
+        return super().evaluate(program, inputs)
+
     def submit(self, program: Program, args: Sequence[HostVar]) -> list[HostVar]:
         """Run a program; runs of other threads wait, so that none begins amid a failure."""
         with self._one_run:
