@@ -12,7 +12,7 @@ from mplang_core.simp import Failure, PartyState
 
 
 class Packed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A value: its type as text, and what its codec wrote. No pickle."""
+    """A value: its type as text, and what its codec wrote."""
 
     kind: str
     header: dict[str, Any]

@@ -94,7 +94,7 @@ def _compare(case: Case) -> list[Array]:
     left, right = case.exact_in
     (found,), (local,), (exact,) = case.found, case.local, case.exact
     apart, size = np.abs(left - right), np.maximum(np.abs(left), np.abs(right))
-    near = apart <= case.band + max(WHOLE, 16 * case.step) * size
+    near = apart <= case.band + case.op.beside_constant * max(WHOLE, 16 * case.step) * size
     wrong = (found != exact) & ~(near | (found == local))
     tied = apart <= TIE * size
     return [wrong | ((found != exact) & tied & (found != (case.op.direction in _OF_EQUALS)))]

@@ -17,6 +17,7 @@ from mplang_core import DType, TensorType
 from mplang_core.ir import Location
 from mplang_spu.beside.retype import retype
 from mplang_spu.beside.words import word_of
+from mplang_spu.lowering.splats import direction_of
 from mplang_spu.lowering.structure import erase_barriers
 from mplang_spu.ops import MAX_CODE
 
@@ -38,6 +39,7 @@ class Op:
         direction: of a comparison: ``LT``, ``EQ``, ….
         dimensions: along which it sorts or reduces.
         decides: whether a region of it compares floats.
+        beside_constant: whether an operand is made of literals alone.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Op:
     direction: str = ""
     dimensions: tuple[int, ...] = ()
     decides: bool = False
+    beside_constant: bool = False
 
     @property
     def is_literal(self) -> bool:
@@ -178,7 +181,7 @@ def _named(ops: Sequence[Op]) -> tuple[Op, ...]:
             constants.update(op.results)
             named.append(replace(op, word="constant"))
         else:
-            named.append(op)
+            named.append(replace(op, beside_constant=not constants.isdisjoint(op.operands)))
     return tuple(named)
 
 
@@ -195,16 +198,10 @@ def _op(op: ir.Operation, numbers: Mapping[ir.Value, int]) -> Op:
         tuple(numbers[value] for value in taken),
         tuple(numbers[value] for value in op.results),
         len(op.operands),
-        _direction(op),
+        direction_of(op) if op.name == "stablehlo.compare" else "",
         _dimensions(op),
         any(map(_compares_floats, inner)),
     )
-
-
-def _direction(op: ir.Operation) -> str:
-    if op.name != "stablehlo.compare":
-        return ""
-    return str(op.attributes["comparison_direction"]).rpartition(" ")[2].removesuffix(">")
 
 
 def _dimensions(op: ir.Operation) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ from mplang_spu.lowering.draft import Draft
 from mplang_spu.lowering.signs import never_negative
 from mplang_spu.lowering.splats import splat_of
 from mplang_spu.lowering.tables import Table, table_of
-from mplang_spu.lowering.term import Term, constant, float_of, is_float, replace, where
+from mplang_spu.lowering.term import Term, constant, is_float, numpy_type, replace, where
 
 __all__ = ["divide_by_constants", "divide_widely", "interpolate", "multiply_by_small", "times"]
 
@@ -49,7 +49,7 @@ def _weighted(value: ir.Value) -> tuple[Term, Table] | None:
 
 
 def _between(draft: Draft, a: Term, b: Term, weights: Table) -> Term:
-    step, single = draft.target.step, float_of(a.kind.element_type)
+    step, single = draft.target.step, numpy_type(a.kind.element_type)
     high = (np.rint(weights / step) * step).astype(single).astype(np.float64)
     low = weights - high
     whole = draft.apart(b - a)

@@ -10,7 +10,7 @@ import numpy as np
 from jaxlib.mlir import ir
 from mplang_stablehlo.module import walk
 
-from mplang_spu.lowering.term import Term, before
+from mplang_spu.lowering.term import Term, before, numpy_type
 from mplang_spu.target import Target
 
 __all__ = ["Draft"]
@@ -82,7 +82,7 @@ class Draft:
 
         A float is the sum of two where the type of the code has fewer bits than the fixed point.
         """
-        kind = _dtype(element)
+        kind = numpy_type(element)
         rest = float(number) - float(kind.type(number)) if kind.kind == "f" else 0.0
         found = self._operand(number, element)
         return found if abs(rest) < self.target.step else found + self._operand(rest, element)
@@ -94,7 +94,7 @@ class Draft:
             with self.main.location:
                 value = self.main.regions[0].blocks[0].add_argument(kind, self.main.location)
             self._lifted[key] = Term(value)
-            self.operands.append(np.array(number, _dtype(element)))
+            self.operands.append(np.array(number, numpy_type(element)))
         return self._lifted[key]
 
     def scaled(self, x: Term, *factors: float) -> Term:
@@ -122,9 +122,3 @@ class Draft:
         with self.module.context:
             kind = ir.TypeAttr.get(ir.FunctionType.get(takes, gives))
         self.main.attributes["function_type"] = kind
-
-
-def _dtype(element: ir.Type) -> np.dtype[Any]:
-    unsigned = isinstance(element, ir.IntegerType) and element.is_unsigned
-    letter = "f" if isinstance(element, ir.FloatType) else "u" if unsigned else "i"
-    return np.dtype(f"{letter}{element.width // 8}")

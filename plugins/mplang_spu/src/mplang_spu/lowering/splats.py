@@ -12,9 +12,9 @@ from jaxlib.mlir import ir
 from mplang_stablehlo.module import numbers_of, walk
 
 from mplang_spu.lowering.draft import Draft
-from mplang_spu.lowering.term import before, is_float, splat
+from mplang_spu.lowering.term import before, is_float, numpy_type, splat
 
-__all__ = ["direction_of", "drop_unused", "dtype_of", "fold_splats", "splat_of"]
+__all__ = ["MOVES", "direction_of", "drop_unused", "dtype_of", "fold_splats", "splat_of"]
 
 Splat: TypeAlias = Any
 """A NumPy scalar."""
@@ -30,11 +30,7 @@ _ELEMENTWISE: Mapping[str, Callable[..., Any]] = {
     "sqrt": np.sqrt, "subtract": np.subtract,
 }  # fmt: skip
 
-_MOVES = {"broadcast_in_dim", "reshape", "reverse", "slice", "transpose"}
-
-_DTYPES = {"i1": "bool", **{f"ui{n}": f"uint{n}" for n in (8, 16, 32, 64)}}
-_DTYPES |= {f"i{n}": f"int{n}" for n in (8, 16, 32, 64)}
-_DTYPES |= {f"f{n}": f"float{n}" for n in (16, 32, 64)}
+MOVES = {"broadcast_in_dim", "reshape", "reverse", "slice", "transpose"}
 
 
 def splat_of(value: ir.Value) -> Splat | None:
@@ -56,7 +52,7 @@ def direction_of(op: ir.Operation) -> str:
 
 def dtype_of(value: ir.Value) -> np.dtype[Any]:
     """Return NumPy's type for the elements of a tensor."""
-    return np.dtype(_DTYPES[str(ir.RankedTensorType(value.type).element_type)])
+    return numpy_type(ir.RankedTensorType(value.type).element_type)
 
 
 def fold_splats(draft: Draft) -> None:
@@ -109,7 +105,7 @@ def _known(op: ir.Operation) -> Splat | None:
     splats: list[Splat] = [splat_of(value) for value in op.operands]
     if not splats or any(each is None for each in splats):
         return None
-    if name in _MOVES:
+    if name in MOVES:
         return splats[0]
     if name == "reduce":
         return _reduced(op, *splats)

@@ -11,7 +11,7 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 from mplang_stablehlo.module import numbers_of
 
 from mplang_spu.lowering.draft import Draft
-from mplang_spu.lowering.splats import splat_of
+from mplang_spu.lowering.splats import MOVES, splat_of
 from mplang_spu.lowering.term import Term, is_float, replace, splat
 
 __all__ = ["clamp_starts", "scan_in_steps", "sole", "sum_by_products", "total"]
@@ -73,7 +73,7 @@ def _product(draft: Draft, x: Term, axes: Sequence[int]) -> Term:
     if count == 1:
         return x.reshape(result)
     shape = [count, rest] if first else [rest, count]
-    if _is_converted(x.value):
+    if is_float(x.value) and _is_converted(x.value):
         x = draft.apart(x)
     ones = _ones(draft, count, x.kind.element_type).reshape([1, count] if first else [count, 1])
     flat = x.reshape(shape)
@@ -83,12 +83,9 @@ def _product(draft: Draft, x: Term, axes: Sequence[int]) -> Term:
 def _is_converted(value: ir.Value) -> bool:
     """Tell whether a float was an integer: libspu would make floats of the ones instead."""
     op = value.owner
-    while isinstance(op, ir.Operation) and is_float(value) and op.name in _MOVES:
-        value, op = op.operands[0], op.operands[0].owner
+    while isinstance(op, ir.Operation) and op.name.removeprefix("stablehlo.") in MOVES:
+        op = op.operands[0].owner
     return isinstance(op, ir.Operation) and op.name == "stablehlo.convert"
-
-
-_MOVES = {f"stablehlo.{name}" for name in ("broadcast_in_dim", "reshape", "slice", "transpose")}
 
 
 def _ones(draft: Draft, count: int, element: ir.Type) -> Term:

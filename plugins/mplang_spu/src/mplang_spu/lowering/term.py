@@ -15,8 +15,8 @@ __all__ = [
     "Term",
     "before",
     "constant",
-    "float_of",
     "is_float",
+    "numpy_type",
     "replace",
     "splat",
     "where",
@@ -56,15 +56,19 @@ def splat(kind: ir.Type, number: float | int | bool) -> Term:
     return Term(hlo.constant(made))
 
 
-def float_of(element: ir.Type) -> np.dtype[Any]:
-    """Return NumPy's type for a float."""
-    return np.dtype(f"f{element.width // 8}")
+def numpy_type(element: ir.Type) -> np.dtype[Any]:
+    """Return NumPy's type for the elements of a tensor."""
+    if element.width == 1:
+        return np.dtype(bool)
+    unsigned = isinstance(element, ir.IntegerType) and element.is_unsigned
+    letter = "f" if isinstance(element, ir.FloatType) else "u" if unsigned else "i"
+    return np.dtype(f"{letter}{element.width // 8}")
 
 
 def constant(kind: ir.Type, numbers: np.ndarray[Any, Any]) -> Term:
     """Write a constant of floats."""
     tensor = ir.RankedTensorType(kind)
-    whole = np.broadcast_to(numbers, list(tensor.shape)).astype(float_of(tensor.element_type))
+    whole = np.broadcast_to(numbers, list(tensor.shape)).astype(numpy_type(tensor.element_type))
     return Term(hlo.constant(ir.DenseElementsAttr.get(np.ascontiguousarray(whole))))
 
 

@@ -8,7 +8,7 @@ from jaxlib.mlir import ir
 from mplang_spu.lowering.draft import Draft
 from mplang_spu.lowering.splats import direction_of
 from mplang_spu.lowering.tables import table_of
-from mplang_spu.lowering.term import Term, constant, float_of, is_float, replace
+from mplang_spu.lowering.term import Term, constant, is_float, numpy_type, replace
 
 __all__ = ["compare_floats"]
 
@@ -90,7 +90,7 @@ def _chooses(op: ir.Operation) -> bool:
 def _band(draft: Draft, op: ir.Operation) -> Term:
     """Return how far apart numbers are that count as equal: relative where one is a constant."""
     x, step = Term(op.operands[0]), draft.target.step
-    relative = 8 * step if float_of(x.kind.element_type).itemsize == 8 else max(8 * step, SINGLE)
+    relative = 8 * step if numpy_type(x.kind.element_type).itemsize == 8 else max(8 * step, SINGLE)
     tables = [table for table in map(table_of, op.operands) if table is not None]
     band = STEPS * step + relative * np.abs(tables[0] if tables else 0.0)
     return (
