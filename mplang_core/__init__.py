@@ -16,7 +16,6 @@ letter: ``mp.Simulator(cluster)``.
 from typing import Any
 
 from mplang_core import analysis, artifact, errors, introspect, ir, simp
-from mplang_core import func as _func  # noqa: F401  (declares func.call)
 from mplang_core.device import ClusterSpec, DeviceSpec, Node, device, put, reveal, seal
 from mplang_core.driver import CompiledFunction, compile, evaluate, fetch, record
 from mplang_core.edsl import (
@@ -35,8 +34,6 @@ from mplang_core.edsl import (
     launch,
     peval,
     trace,
-    uniform_cond,
-    while_loop,
     with_ctx,
 )
 from mplang_core.errors import MPLangError
@@ -56,7 +53,7 @@ from mplang_core.live import watch
 from mplang_core.mask import Mask
 from mplang_core.plugins import plugin_manager as _plugin_manager
 from mplang_core.runtime import Recording, Span, kernel
-from mplang_core.simp import connect, pconv, pshfl, pshfl_s
+from mplang_core.simp import connect, pconv, pshfl, pshfl_s, uniform_cond, while_loop
 from mplang_core.types import BaseType, DType, Form, MPType, TableType, TensorType
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""What a program costs: ops, bytes per link, rounds."""
+"""Costs of a program: ops, bytes per link, rounds."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from typing import Any
 from mplang_core.analysis.flow import Event, Flow
 from mplang_core.analysis.rounds import Rounds
 from mplang_core.analysis.sizes import bytes_of
-from mplang_core.analysis.source import program_of
+from mplang_core.analysis.source import line_of, program_of
 from mplang_core.analysis.table import Report, TextTable
-from mplang_core.ir import Graph
+from mplang_core.ir import Graph, Level, Location, op_defs
+from mplang_core.mask import Mask
+from mplang_core.simp.interfaces import Loop, control_of, messages_of
 
-__all__ = ["Costs", "LinkCost", "LoopRounds", "OpCount", "costs"]
+__all__ = ["Costs", "LinkCost", "LoopRounds", "OpCount", "UnknownCost", "costs"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,19 @@ class LoopRounds:
 
 
 @dataclass(frozen=True, slots=True)
+class UnknownCost:
+    """An op among parties that does not tell which messages it sends.
+
+    Attributes:
+        op: its name.
+        line: the user's line, ``demo.py:12``; empty if unknown.
+    """
+
+    op: str
+    line: str
+
+
+@dataclass(frozen=True, slots=True)
 class Costs(Report):
     """What a program costs.
 
@@ -79,6 +94,7 @@ class Costs(Report):
         links: by sender and receiver.
         rounds: the longest chain of messages that wait for each other, outside of loops.
         loops: the same per turn of each loop.
+        unknown: ops whose messages are in neither links nor rounds, which are then lower bounds.
     """
 
     program: str
@@ -86,6 +102,7 @@ class Costs(Report):
     links: tuple[LinkCost, ...]
     rounds: int
     loops: tuple[LoopRounds, ...]
+    unknown: tuple[UnknownCost, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -95,6 +112,7 @@ class Costs(Report):
             "links": [dataclasses.asdict(row) for row in self.links],
             "rounds": self.rounds,
             "loops": [dataclasses.asdict(row) for row in self.loops],
+            "unknown": [dataclasses.asdict(row) for row in self.unknown],
         }
 
     def tables(self) -> list[TextTable]:
@@ -104,9 +122,14 @@ class Costs(Report):
             [f"{row.sender} -> {row.receiver}", str(row.messages), _size(row), _when(row)]
             for row in self.links
         ]
-        rounds = [["outside of loops", str(self.rounds)]]
+        links += [
+            ["any", "unknown", "unknown", f"{row.op} at {row.line or '?'}"] for row in self.unknown
+        ]
+        least = "at least " if self.unknown else ""
+        rounds = [["outside of loops", f"{least}{self.rounds}"]]
         rounds += [
-            [f"per iteration of {row.line or 'a loop'}", str(row.rounds)] for row in self.loops
+            [f"per iteration of {row.line or 'a loop'}", f"{least}{row.rounds}"]
+            for row in self.loops
         ]
         return [
             TextTable(f"Ops of {self.program}", ["family", "op", "once", "per iteration"], ops),
@@ -119,7 +142,7 @@ def costs(program: Any) -> Costs:
     """Count ops, estimate bytes per link, and find the longest chain of messages.
 
     What ops send among themselves (the protocol of an SPU) is not in it: their kernels know.
-    Nor is what the host sends.
+    Nor is what the host sends. An op among parties that does not tell its messages is *unknown*.
 
     Args:
         program: a program, or a function that was traced or compiled.
@@ -146,7 +169,20 @@ def costs(program: Any) -> Costs:
         links=tuple(_links(Flow(found).events)),
         rounds=rounds.longest,
         loops=tuple(LoopRounds(str(line or ""), turn) for line, turn in rounds.loops),
+        unknown=tuple(_unknown(found.graph, found.mask, None)),
     )
+
+
+def _unknown(graph: Graph, world: Mask, around: Location | None) -> Iterator[UnknownCost]:
+    for op in graph.ops:
+        line = line_of(op, around)
+        op_def = op_defs.get(op.opcode)
+        if op_def is None or op_def.level is not Level.PARTY:
+            continue
+        if len(world) > 1 and messages_of(op, world) is None:
+            yield UnknownCost(op.opcode, str(line or ""))
+        for region in op.regions.values():
+            yield from _unknown(region, world, line)
 
 
 def _ops(graph: Graph) -> Iterator[OpCount]:
@@ -160,7 +196,7 @@ def _walk(graph: Graph, in_loop: bool) -> Iterator[tuple[str, bool]]:
     for op in graph.ops:
         yield op.opcode, in_loop
         for region in op.regions.values():
-            yield from _walk(region, in_loop or op.opcode == "simp.while_loop")
+            yield from _walk(region, in_loop or isinstance(control_of(op), Loop))
 
 
 def _links(events: Sequence[Event]) -> Iterator[LinkCost]:

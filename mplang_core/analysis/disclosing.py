@@ -12,7 +12,7 @@ from mplang_core.analysis.source import program_of
 from mplang_core.analysis.table import Report, TextTable
 from mplang_core.errors import TraceError
 from mplang_core.ir import Program
-from mplang_core.ir.place import is_projected
+from mplang_core.ir.origin import is_projected
 from mplang_core.mask import Mask
 from mplang_core.types import Form, MPType
 

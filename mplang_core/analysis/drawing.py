@@ -1,8 +1,7 @@
-"""Lays a program out: a lane per party, each op below what it depends on."""
+"""Layout of a drawing: a lane per party, each op below what it depends on."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -11,8 +10,25 @@ from mplang_core.analysis.sizes import payload
 from mplang_core.analysis.source import line_of, program_of
 from mplang_core.analysis.traits import base_of
 from mplang_core.analysis.view import GraphView
-from mplang_core.ir import AnyType, Graph, Location, Operation, Program, Value
+from mplang_core.ir import (
+    AnyType,
+    Graph,
+    Location,
+    Operation,
+    Program,
+    Value,
+    interface_of,
+)
 from mplang_core.mask import Mask
+from mplang_core.simp.interfaces import (
+    Forwards,
+    Labels,
+    Loop,
+    Message,
+    PartyCall,
+    control_of,
+    messages_of,
+)
 from mplang_core.types import Form, MPType
 
 __all__ = ["graph"]
@@ -97,12 +113,12 @@ class _Layout:
             for value, nodes in zip(op.inputs, taken, strict=True):
                 self._connect(nodes, node, value, self._sources(op))
             env.update(dict.fromkeys(op.outputs, (node,)))
-            if _kind(op) == "region":
+            if self._kind(op) == "region":
                 env.update(self._regions(op, node, taken, depth, line))
         return [env[value] for value in body.outputs]
 
     def _op(self, op: Operation, after: Sequence[int], line: Location | None, depth: int) -> int:
-        kind = _kind(op)
+        kind = self._kind(op)
         if kind == "region":
             self._barrier()
         return self._place(
@@ -113,7 +129,7 @@ class _Layout:
             after=after,
             line=line,
             depth=depth,
-            routing=op.attrs["routing"] if op.opcode == "simp.shuffle_static" else (),
+            routing=tuple((m.receiver, m.sender) for m in self._moves(op)),
         )
 
     def _regions(
@@ -137,7 +153,9 @@ class _Layout:
             last = max(self.free.values()) - 1
             if last >= first:
                 self.groups.append(Group(f"{op.opcode} {name}", first, last, depth))
-            if len(outs) == len(op.outputs) and name != "cond":
+            control = control_of(op)
+            is_condition = isinstance(control, Loop) and name == control.condition
+            if len(outs) == len(op.outputs) and not is_condition:
                 for value, nodes in zip(op.outputs, outs, strict=True):
                     found[value] = tuple(dict.fromkeys((*found[value], *nodes)))
         return found
@@ -181,47 +199,41 @@ class _Layout:
 
     def _takers(self, op: Operation) -> Mask:
         """Return who takes part in an op."""
-        match op.opcode:
-            case "simp.constant" | "simp.pcall_static":
-                parties: Mask = op.attrs["parties"]
-                return parties
-            case "simp.shuffle_static":
-                return Mask.from_ranks(rank for way in op.attrs["routing"] for rank in way)
-            case "simp.converge":
-                return self._holders(op.outputs[0])
+        control = control_of(op)
+        if isinstance(control, PartyCall) and control.parties is not None:
+            return control.parties
+        moves = self._moves(op)
+        if moves:
+            return Mask.from_ranks(rank for m in moves for rank in (m.sender, m.receiver))
+        if _is_silent(op, self.program.mask) and len(op.outputs) == 1:
+            return self._holders(op.outputs[0])
         return self.program.mask
 
     def _sources(self, op: Operation) -> Mask:
         """Return at whom the operands of an op are used."""
-        if op.opcode == "simp.shuffle_static":
-            return Mask.from_ranks(frm for _, frm in op.attrs["routing"])
-        return self._takers(op)
+        moves = self._moves(op)
+        return Mask.from_ranks(m.sender for m in moves) if moves else self._takers(op)
+
+    def _moves(self, op: Operation) -> Sequence[Message]:
+        """Return the messages of an op, if all of them are always sent."""
+        messages = messages_of(op, self.program.mask) or ()
+        return () if any(message.when for message in messages) else messages
+
+    def _kind(self, op: Operation) -> Kind:
+        if messages_of(op, self.program.mask):
+            return "move"
+        if interface_of(op, Forwards) is not None:
+            return "join"
+        return "region" if op.regions and not isinstance(control_of(op), PartyCall) else "run"
 
 
-def _kind(op: Operation) -> Kind:
-    if op.opcode in ("simp.shuffle_static", "simp.shuffle_dynamic"):
-        return "move"
-    if op.opcode == "simp.converge":
-        return "join"
-    return "region" if op.regions and not _is_pcall(op) else "run"
-
-
-def _is_pcall(op: Operation) -> bool:
-    return op.opcode in ("simp.pcall_static", "simp.pcall_dynamic")
+def _is_silent(op: Operation, world: Mask) -> bool:
+    return not op.regions and messages_of(op, world) == ()
 
 
 def _label(op: Operation) -> str:
-    if _is_pcall(op):
-        counted = Counter(inner.opcode for inner in op.regions["do"].ops)
-        return ", ".join(f"{name} ×{n}" if n > 1 else name for name, n in counted.items()) or "pass"
-    match op.opcode:
-        case "simp.shuffle_static":
-            return "move"
-        case "simp.shuffle_dynamic":
-            return "move to whoever asks"
-        case "func.call" | "func.launch":
-            return f"call {op.attrs['name']}"
-    return op.opcode.removeprefix("simp.")
+    labels = interface_of(op, Labels)
+    return op.opcode if labels is None else labels.label(op)
 
 
 def _short(kind: AnyType) -> str:

@@ -1,10 +1,10 @@
-"""Whose data flows where: an abstract run of a program, over taints instead of values."""
+"""Taint analysis: abstract interpretation of a program over sets of data owners."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
@@ -12,8 +12,20 @@ from typing import Literal, TypeAlias
 
 from mplang_core.analysis import traits
 from mplang_core.analysis.source import line_of
-from mplang_core.ir import Graph, Location, Operation, Program, Value
+from mplang_core.ir import Graph, Location, Operation, Program, Value, interface_of
 from mplang_core.mask import Mask
+from mplang_core.simp.interfaces import (
+    Branch,
+    Call,
+    Forwards,
+    Loop,
+    Message,
+    PartyCall,
+    PublicLiteral,
+    control_of,
+    holders_of,
+    messages_of,
+)
 from mplang_core.types import BaseType, DType, Form, MPType, TensorType
 
 __all__ = ["Event", "Flow", "Taint", "What"]
@@ -179,12 +191,32 @@ class Flow:
         env: dict[Value, Fact] = dict(zip(graph.inputs, facts, strict=True))
         self._hold(env)
         for op in graph.ops:
-            step = _STEPS.get(op.opcode, Flow._apply)
-            outs = step(self, op, [env[value] for value in op.inputs], scope.at(op))
+            outs = self._step(op, [env[value] for value in op.inputs], scope.at(op))
             found = dict(zip(op.outputs, outs, strict=True))
             self._hold(found)
             env.update(found)
         return [env[value] for value in graph.outputs]
+
+    def _step(self, op: Operation, ins: Sequence[Fact], scope: _Scope) -> list[Fact]:
+        control = control_of(op)
+        match control:
+            case Call():
+                return self._walk(op.regions[control.region], ins, scope)
+            case PartyCall():
+                return self._party_call(op, control, ins, scope)
+            case Branch():
+                return self._branch(op, control, ins, scope)
+            case Loop():
+                return self._loop(op, control, ins, scope)
+        if interface_of(op, PublicLiteral) is not None:
+            return [
+                dict.fromkeys(holders_of(value.type, scope.parties), NOTHING)
+                for value in op.outputs
+            ]
+        messages = messages_of(op, self.program.mask)
+        if messages is not None:
+            return self._exchange(op, messages, ins, scope)
+        return self._apply(op, ins, scope)
 
     def _hold(self, facts: Mapping[Value, Fact]) -> None:
         """Note which shares are at whom."""
@@ -214,9 +246,14 @@ class Flow:
         """Have each output depend on all operands at the same party; if they mix, of all."""
         seen = {rank: _union([fact.get(rank, NOTHING) for fact in ins]) for rank in scope.parties}
         together = len(scope.parties) > 1 and traits.acts_together(op)
+        if together:
+            self._inform_all(op, scope, seen)
         if together or op.regions:
             everything = self._regions(op, _union(list(seen.values())), scope)
             seen = dict.fromkeys(scope.parties, everything)
+        return self._outputs(op, seen, scope, together)
+
+    def _outputs(self, op: Operation, seen: Fact, scope: _Scope, together: bool) -> list[Fact]:
         outs = [self._output(op, i, seen) for i in range(len(op.outputs))]
         for value, out in zip(op.outputs, outs, strict=True):
             kind = traits.base_of(value.type)
@@ -224,6 +261,16 @@ class Flow:
                 for rank, taint in out.items():
                     self._record("reveal", None, rank, kind, taint, scope, sent=False)
         return outs
+
+    def _inform_all(self, op: Operation, scope: _Scope, seen: Fact) -> None:
+        """Record that an op among parties which does not tell its messages may send all it has."""
+        for value in op.inputs:
+            if isinstance(value.type, MPType):
+                everything = _union(list(seen.values()))
+                for rank in scope.parties:
+                    self._record(
+                        "reveal", None, rank, value.type.base, everything, scope, sent=False
+                    )
 
     def _regions(self, op: Operation, taint: Taint, scope: _Scope) -> Taint:
         """Run the regions of an op of which nothing is known: anything may go anywhere."""
@@ -252,87 +299,125 @@ class Flow:
                 return {rank: _as_share(op, i, rank, taint) for rank, taint in out.items()}
         return out
 
-    # -- ops of the core
+    # -- ops that tell which messages they send
 
-    def _constant(self, op: Operation, ins: Sequence[Fact], scope: _Scope) -> list[Fact]:
-        return [dict.fromkeys(op.attrs["parties"], NOTHING)]
+    def _exchange(
+        self, op: Operation, messages: Sequence[Message], ins: Sequence[Fact], scope: _Scope
+    ) -> list[Fact]:
+        arrived: dict[int, list[tuple[Message, Taint]]] = defaultdict(list)
+        for each in messages:
+            found = _carried(each, ins, arrived[each.sender])
+            if found is None:
+                continue  # a party that does not hold it is asked in vain
+            kind = traits.base_of(op.inputs[each.operand].type) if each.type is None else each.type  # type: ignore[index]
+            often = [each.when] if each.when else []
+            self._record(each.what, each.sender, each.receiver, kind, found, scope, *often)
+            arrived[each.receiver].append((each, found))
+        forwards = interface_of(op, Forwards)
+        if forwards is None:
+            return self._computed(op, ins, arrived, scope)
+        return [
+            {
+                rank: taint
+                for rank in holders_of(value.type, scope.parties)
+                if (taint := _forwarded(forwards.sources(op, i), ins, arrived[rank], rank))
+                is not None
+            }
+            for i, value in enumerate(op.outputs)
+        ]
 
-    def _pcall_static(self, op: Operation, ins: Sequence[Fact], scope: _Scope) -> list[Fact]:
-        return self._walk_local(op, ins, scope.among(op.attrs["parties"]))
+    def _computed(
+        self,
+        op: Operation,
+        ins: Sequence[Fact],
+        arrived: Mapping[int, Sequence[tuple[Message, Taint]]],
+        scope: _Scope,
+    ) -> list[Fact]:
+        """Let each output depend on all operands at its party, and on all that arrived there."""
+        seen = {
+            rank: _union(
+                [
+                    *(fact.get(rank, NOTHING) for fact in ins),
+                    *(taint for _, taint in arrived.get(rank, ())),
+                ]
+            )
+            for rank in scope.parties
+        }
+        return self._outputs(op, seen, scope, together=False)
 
-    def _pcall_dynamic(self, op: Operation, ins: Sequence[Fact], scope: _Scope) -> list[Fact]:
-        everywhere = [rank for rank in scope.parties if all(rank in fact for fact in ins)]
-        return self._walk_local(op, ins, scope.among(Mask.from_ranks(everywhere)))
+    # -- ops that tell how they run their regions
 
-    def _walk_local(self, op: Operation, ins: Sequence[Fact], scope: _Scope) -> list[Fact]:
-        here = [{rank: fact.get(rank, NOTHING) for rank in scope.parties} for fact in ins]
-        return self._walk(op.regions["do"], here, scope)
+    def _party_call(
+        self, op: Operation, call: PartyCall, ins: Sequence[Fact], scope: _Scope
+    ) -> list[Fact]:
+        parties = call.parties
+        if parties is None:
+            everywhere = [rank for rank in scope.parties if all(rank in fact for fact in ins)]
+            parties = Mask.from_ranks(everywhere)
+        here = [{rank: fact.get(rank, NOTHING) for rank in parties} for fact in ins]
+        return self._walk(op.regions[call.region], here, scope.among(parties))
 
-    def _shuffle_static(self, op: Operation, ins: Sequence[Fact], scope: _Scope) -> list[Fact]:
-        (src,), kind = ins, traits.base_of(op.inputs[0].type)
-        moved = {}
-        for to, frm in op.attrs["routing"]:
-            moved[to] = src.get(frm, NOTHING)
-            if to != frm:
-                self._record("move", frm, to, kind, moved[to], scope)
-        return [moved]
-
-    def _shuffle_dynamic(self, op: Operation, ins: Sequence[Fact], scope: _Scope) -> list[Fact]:
-        """Anyone may be asked; who is asked, and who is not, learns of the index.
-
-        Where it is not known who has an index, everyone may ask, and is answered.
-        """
-        (src, index), kind = ins, traits.base_of(op.inputs[0].type)
-        holder = op.inputs[1].type
-        known = holder.pmask if isinstance(holder, MPType) else None
-        moved = {}
-        for to in scope.parties if known is None else known:
-            asking = index.get(to, NOTHING)
-            moved[to] = _union([asking, *src.values()])
-            for other in scope.parties:
-                if other != to:
-                    self._record("index", to, other, BOOL, asking, scope)
-            for frm, taint in src.items():
-                if frm != to:
-                    self._record("move", frm, to, kind, taint, scope, "if asked for")
-        return [moved]
-
-    def _converge(self, op: Operation, ins: Sequence[Fact], scope: _Scope) -> list[Fact]:
-        return [_merge(ins)]
-
-    def _uniform_cond(self, op: Operation, ins: Sequence[Fact], scope: _Scope) -> list[Fact]:
+    def _branch(
+        self, op: Operation, branch: Branch, ins: Sequence[Fact], scope: _Scope
+    ) -> list[Fact]:
         pred, *args = ins
-        self._agree(op, pred, scope)
+        self._agree(branch.compared, pred, scope)
         inner = scope.under(_union(list(pred.values())), "in a branch")
-        branches = [self._walk(region, args, inner) for region in op.regions.values()]
+        branches = [self._walk(op.regions[name], args, inner) for name, _ in branch.taken]
         return [_under(_merge(outs), inner.control) for outs in zip(*branches, strict=True)]
 
-    def _while_loop(self, op: Operation, ins: Sequence[Fact], scope: _Scope) -> list[Fact]:
+    def _loop(self, op: Operation, loop: Loop, ins: Sequence[Fact], scope: _Scope) -> list[Fact]:
         """Go round until nothing new flows; what is recorded is of the last turn."""
         size, mark = len(op.outputs), len(self.events)
         state, captures = list(ins[:size]), list(ins[size:])
         inner = scope.under(NOTHING, "per iteration")
         while True:
-            (pred,) = self._walk(op.regions["cond"], state + captures, inner)
-            self._agree(op, pred, inner)
+            (pred,) = self._walk(op.regions[loop.condition], state + captures, inner)
+            self._agree(loop.compared, pred, inner)
             wider = inner.under(_union(list(pred.values())), "per iteration")
-            after = self._walk(op.regions["body"], state + captures, wider)
+            after = self._walk(op.regions[loop.body], state + captures, wider)
             merged = [_merge(pair) for pair in zip(state, after, strict=True)]
             if merged == state and wider == inner:
                 return [_under(fact, inner.control) for fact in state]
             del self.events[mark:]
             state, inner = merged, wider
 
-    def _agree(self, op: Operation, pred: Fact, scope: _Scope) -> None:
+    def _agree(self, compared: bool, pred: Fact, scope: _Scope) -> None:
         """Everyone acts on the predicate, so everyone learns it, compared or not."""
-        compared: bool = op.attrs["verify_uniform"]
         for rank, taint in pred.items():
             for other in scope.parties:
                 if other != rank:
                     self._record("predicate", rank, other, BOOL, taint, scope, sent=compared)
 
-    def _call(self, op: Operation, ins: Sequence[Fact], scope: _Scope) -> list[Fact]:
-        return self._walk(op.regions["body"], ins, scope)
+
+def _carried(
+    message: Message, ins: Sequence[Fact], before: Sequence[tuple[Message, Taint]]
+) -> Taint | None:
+    """Return what flows into a message; ``None`` if it is sent only by those who hold more."""
+    if message.operand is None:
+        held = [fact.get(message.sender, NOTHING) for fact in ins]
+        return _union([*held, *(taint for _, taint in before)]).made_of()
+    found = ins[message.operand].get(message.sender)
+    if found is None:
+        return None if message.when else NOTHING
+    return found if message.type is None else found.made_of()
+
+
+def _forwarded(
+    sources: Sequence[int],
+    ins: Sequence[Fact],
+    arrived: Sequence[tuple[Message, Taint]],
+    rank: int,
+) -> Taint | None:
+    """Return the taint of a party's copy: what arrived, or its own, and what decides on it."""
+    carriers = [m for m in arrived if m[0].operand in sources and m[0].type is None]
+    found = [taint for _, taint in carriers]
+    if all(message.when for message, _ in carriers):
+        found += [ins[i][rank] for i in sources if rank in ins[i]]
+    if not found:
+        return None
+    deciding = [fact[rank] for i, fact in enumerate(ins) if i not in sources and rank in fact]
+    return _union([*found, *deciding])
 
 
 def _own(rank: int) -> Taint:
@@ -350,19 +435,3 @@ def _as_share(op: Operation, output: int, rank: int, taint: Taint) -> Taint:
 
 def _under(fact: Fact, control: Taint) -> Fact:
     return {rank: taint | control for rank, taint in fact.items()}
-
-
-_Step: TypeAlias = Callable[[Flow, Operation, Sequence[Fact], _Scope], list[Fact]]
-
-_STEPS: Mapping[str, _Step] = {
-    "simp.constant": Flow._constant,
-    "simp.pcall_static": Flow._pcall_static,
-    "simp.pcall_dynamic": Flow._pcall_dynamic,
-    "simp.shuffle_static": Flow._shuffle_static,
-    "simp.shuffle_dynamic": Flow._shuffle_dynamic,
-    "simp.converge": Flow._converge,
-    "simp.uniform_cond": Flow._uniform_cond,
-    "simp.while_loop": Flow._while_loop,
-    "func.call": Flow._call,
-    "func.launch": Flow._call,
-}

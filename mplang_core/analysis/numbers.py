@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import TypeAlias
+from typing import Any
+
+import numpy as np
 
 from mplang_core.analysis.inputs import Basis, Given, of_type
 from mplang_core.analysis.source import line_of
 from mplang_core.interval import UNKNOWN, Interval, hull
-from mplang_core.ir import Graph, Location, Operation, OpRanges, Program, Value, op_defs
+from mplang_core.ir import (
+    Graph,
+    Location,
+    Operation,
+    OpRanges,
+    Program,
+    Value,
+    interface_of,
+    op_defs,
+)
 from mplang_core.ir.ranges import NumberStatus
+from mplang_core.simp.interfaces import (
+    Branch,
+    Call,
+    Forwards,
+    Loop,
+    PartyCall,
+    PublicLiteral,
+    control_of,
+)
 
 __all__ = ["Finding", "Numbers", "join"]
 
@@ -71,8 +91,7 @@ class Numbers:
         env: dict[Value, Given] = dict(zip(graph.inputs, inputs, strict=True))
         for op in graph.ops:
             self._spent += 1
-            step = _STEPS.get(op.opcode, Numbers._apply)
-            outs = step(self, op, [env[value] for value in op.inputs], line_of(op, around))
+            outs = self._step(op, [env[value] for value in op.inputs], line_of(op, around))
             env.update(zip(op.outputs, outs, strict=True))
         return [env[value] for value in graph.outputs]
 
@@ -104,55 +123,55 @@ class Numbers:
         key = id(op), step, i
         self.findings[key] = self.findings[key] | finding if key in self.findings else finding
 
-    # -- ops of the core
+    # -- ops that tell how values go through them
 
-    def _constant(
-        self, op: Operation, ins: Sequence[Given], line: Location | None
+    def _step(self, op: Operation, ins: Sequence[Given], line: Location | None) -> Sequence[Given]:
+        control = control_of(op)
+        match control:
+            case Call() | PartyCall():
+                return self._walk(op.regions[control.region], ins, line)
+            case Branch():
+                return self._branch(op, control, ins, line)
+            case Loop():
+                return self._loop(op, control, ins, line)
+        literal, forwards = interface_of(op, PublicLiteral), interface_of(op, Forwards)
+        if literal is not None:
+            return [_numbers_in(literal.literal(op))]
+        if forwards is not None:
+            copies = [forwards.sources(op, i) for i in range(len(op.outputs))]
+            return [join(*(ins[i] for i in each)) for each in copies]
+        return self._apply(op, ins, line)
+
+    def _branch(
+        self, op: Operation, branch: Branch, ins: Sequence[Given], line: Location | None
     ) -> Sequence[Given]:
-        value = op.attrs["value"]
-        if value.dtype.kind not in "fiub" or value.size == 0:
-            return [Given()]
-        return [Given(hull([value.min().item(), value.max().item()]))]
-
-    def _pass(self, op: Operation, ins: Sequence[Given], line: Location | None) -> Sequence[Given]:
-        return ins[:1]
-
-    def _converge(
-        self, op: Operation, ins: Sequence[Given], line: Location | None
-    ) -> Sequence[Given]:
-        return [join(*ins)]
-
-    def _region(
-        self, op: Operation, ins: Sequence[Given], line: Location | None
-    ) -> Sequence[Given]:
-        (region,) = op.regions.values()
-        return self._walk(region, ins, line)
-
-    def _cond(self, op: Operation, ins: Sequence[Given], line: Location | None) -> Sequence[Given]:
         predicate, *args = ins
         outs = [
             self._walk(op.regions[name], args, line)
-            for name, taken in (("then", 1), ("else", 0))
+            for name, taken in branch.taken
             if taken in predicate.interval
         ]
         return [join(*values) for values in zip(*outs, strict=True)]
 
-    def _loop(self, op: Operation, ins: Sequence[Given], line: Location | None) -> Sequence[Given]:
+    def _loop(
+        self, op: Operation, loop: Loop, ins: Sequence[Given], line: Location | None
+    ) -> Sequence[Given]:
         """Go round as long as the condition is certain; then widen until nothing grows."""
         size = len(op.outputs)
         state, captures = list(ins[:size]), list(ins[size:])
         for _ in range(MAX_TURNS):
-            goes_on = self._walk(op.regions["cond"], state + captures, line)[0].interval
+            goes_on = self._walk(op.regions[loop.condition], state + captures, line)[0].interval
             if goes_on == Interval(0, 0):
                 return state
             if goes_on != Interval(1, 1) or self._spent > MAX_OPS:
                 break
-            state = self._walk(op.regions["body"], state + captures, line)
-        return self._widen(op, state, captures, line)
+            state = self._walk(op.regions[loop.body], state + captures, line)
+        return self._widen(op, loop, state, captures, line)
 
     def _widen(
         self,
         op: Operation,
+        loop: Loop,
         state: Sequence[Given],
         captures: Sequence[Given],
         line: Location | None,
@@ -160,8 +179,8 @@ class Numbers:
         """Return intervals that hold after any number of turns."""
         now, turn = list(state), 0
         while True:
-            self._walk(op.regions["cond"], now + list(captures), line)
-            after = self._walk(op.regions["body"], now + list(captures), line)
+            self._walk(op.regions[loop.condition], now + list(captures), line)
+            after = self._walk(op.regions[loop.body], now + list(captures), line)
             wider = [join(a, b) for a, b in zip(now, after, strict=True)]
             if wider == now:
                 return now
@@ -174,17 +193,7 @@ class Numbers:
             now = wider
 
 
-_Step: TypeAlias = Callable[[Numbers, Operation, Sequence[Given], Location | None], Sequence[Given]]
-
-_STEPS: Mapping[str, _Step] = {
-    "func.call": Numbers._region,
-    "func.launch": Numbers._region,
-    "simp.constant": Numbers._constant,
-    "simp.converge": Numbers._converge,
-    "simp.pcall_dynamic": Numbers._region,
-    "simp.pcall_static": Numbers._region,
-    "simp.shuffle_dynamic": Numbers._pass,
-    "simp.shuffle_static": Numbers._pass,
-    "simp.uniform_cond": Numbers._cond,
-    "simp.while_loop": Numbers._loop,
-}
+def _numbers_in(value: np.ndarray[Any, Any]) -> Given:
+    if value.dtype.kind not in "fiub" or value.size == 0:
+        return Given()
+    return Given(hull([value.min().item(), value.max().item()]))

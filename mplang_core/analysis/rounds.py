@@ -1,15 +1,26 @@
-"""How often messages must wait for each other."""
+"""Round complexity: the longest chain of messages that wait for each other."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from mplang_core.analysis import traits
 from mplang_core.analysis.source import line_of
-from mplang_core.ir import Graph, Location, Operation, Value
+from mplang_core.ir import Graph, Location, Operation, Value, interface_of
 from mplang_core.mask import Mask
+from mplang_core.simp.interfaces import (
+    Branch,
+    Call,
+    Forwards,
+    Loop,
+    Message,
+    PartyCall,
+    control_of,
+    holders_of,
+    messages_of,
+)
 
 __all__ = ["Rounds"]
 
@@ -41,8 +52,7 @@ class Rounds:
         """Go through a graph whose inputs have these depths."""
         env: dict[Value, Depth] = dict(zip(graph.inputs, depths, strict=True))
         for op in graph.ops:
-            step = _STEPS.get(op.opcode, Rounds._apply)
-            found = step(self, op, [env[value] for value in op.inputs])
+            found = self._step(op, [env[value] for value in op.inputs])
             outs = [_not_before(depth, self.begin) for depth in found]
             self.longest = max([self.longest, *(d for out in outs for d in out.values())])
             env.update(zip(op.outputs, outs, strict=True))
@@ -52,52 +62,85 @@ class Rounds:
         """Go through a graph whose inputs are there from the beginning."""
         return self.walk(graph, [dict.fromkeys(self.world, self.begin) for _ in graph.inputs])
 
-    def _apply(self, op: Operation, ins: Sequence[Depth]) -> list[Depth]:
-        parties = op.attrs["parties"] if op.opcode == "simp.pcall_static" else self.world
+    def _step(self, op: Operation, ins: Sequence[Depth]) -> list[Depth]:
+        control = control_of(op)
+        match control:
+            case Call():
+                return self.walk(op.regions[control.region], ins)
+            case PartyCall():
+                return self._party_call(op, control, ins)
+            case Branch():
+                return self._branch(op, control, ins)
+            case Loop():
+                return self._loop(op, control, ins)
+        messages = messages_of(op, self.world)
+        return self._together(op, ins) if messages is None else self._exchange(op, messages, ins)
+
+    def _together(self, op: Operation, ins: Sequence[Depth]) -> list[Depth]:
+        """Of an op that does not tell its messages, none is counted; all parties wait for all."""
+        ready = max([0, *(rank for depth in ins for rank in depth.values())])
+        return [dict.fromkeys(self.world, ready)] * len(op.outputs)
+
+    def _party_call(self, op: Operation, call: PartyCall, ins: Sequence[Depth]) -> list[Depth]:
+        parties = self.world if call.parties is None else call.parties
         found = {rank: max([0, *(depth.get(rank, 0) for depth in ins)]) for rank in parties}
-        body = op.regions.get("do")
-        together = body is None or any(map(traits.acts_together, body.ops))
-        if together:
+        if any(map(traits.acts_together, op.regions[call.region].ops)):
             found = dict.fromkeys(parties, max(found.values()))
         return [found] * len(op.outputs)
 
-    def _constant(self, op: Operation, ins: Sequence[Depth]) -> list[Depth]:
-        return [dict.fromkeys(op.attrs["parties"], 0)]
+    def _exchange(
+        self, op: Operation, messages: Sequence[Message], ins: Sequence[Depth]
+    ) -> list[Depth]:
+        """A message waits for what it carries, and for those of lower stages at its sender."""
+        arrived: list[tuple[Message, int]] = []
+        for each in sorted(messages, key=lambda message: message.stage):
+            before = [
+                depth for m, depth in arrived if m.receiver == each.sender and m.stage < each.stage
+            ]
+            carried = ins if each.operand is None else [ins[each.operand]]
+            ready = [depth.get(each.sender, 0) for depth in carried]
+            arrived.append((each, max([0, *ready, *before]) + 1))
+        forwards = interface_of(op, Forwards)
+        return [
+            {
+                rank: self._ready(forwards.sources(op, i) if forwards else (), ins, arrived, rank)
+                for rank in holders_of(value.type, self.world)
+            }
+            for i, value in enumerate(op.outputs)
+        ]
 
-    def _shuffle_static(self, op: Operation, ins: Sequence[Depth]) -> list[Depth]:
-        routing = op.attrs["routing"]
-        return [{to: ins[0].get(frm, 0) + (to != frm) for to, frm in routing}]
+    def _ready(
+        self,
+        sources: Sequence[int],
+        ins: Sequence[Depth],
+        arrived: Sequence[tuple[Message, int]],
+        rank: int,
+    ) -> int:
+        """Return when a party has an output: what arrived for it, else when its operands are."""
+        here = [(message, depth) for message, depth in arrived if message.receiver == rank]
+        replaced = any(m.operand in sources and m.type is None and not m.when for m, _ in here)
+        own = [] if replaced else [depth.get(rank, 0) for depth in ins]
+        return max([0, *own, *(depth for _, depth in here)])
 
-    def _shuffle_dynamic(self, op: Operation, ins: Sequence[Depth]) -> list[Depth]:
-        ready = max([0, *(rank for depth in ins for rank in depth.values())])
-        return [dict.fromkeys(ins[1], ready + 2)]
-
-    def _converge(self, op: Operation, ins: Sequence[Depth]) -> list[Depth]:
-        return [_latest(ins)]
-
-    def _call(self, op: Operation, ins: Sequence[Depth]) -> list[Depth]:
-        return self.walk(op.regions["body"], ins)
-
-    def _uniform_cond(self, op: Operation, ins: Sequence[Depth]) -> list[Depth]:
-        before, self.begin = self.begin, self._agreed(op, ins[0])
+    def _branch(self, op: Operation, branch: Branch, ins: Sequence[Depth]) -> list[Depth]:
+        before, self.begin = self.begin, self._agreed(branch.compared, ins[0])
         args = [_not_before(depth, self.begin) for depth in ins[1:]]
-        branches = [self.walk(region, args) for region in op.regions.values()]
+        branches = [self.walk(op.regions[name], args) for name, _ in branch.taken]
         self.begin = before
         return [_latest(pair) for pair in zip(*branches, strict=True)]
 
-    def _while_loop(self, op: Operation, ins: Sequence[Depth]) -> list[Depth]:
+    def _loop(self, op: Operation, loop: Loop, ins: Sequence[Depth]) -> list[Depth]:
         """Count one turn by itself; outside of it, only the first agreement is certain."""
         turn = Rounds(self.world, line_of(op, self.location))
-        (pred,) = turn.start(op.regions["cond"])
-        turn.begin = turn._agreed(op, pred)
-        turn.start(op.regions["body"])
+        (pred,) = turn.start(op.regions[loop.condition])
+        turn.begin = turn._agreed(loop.compared, pred)
+        turn.start(op.regions[loop.body])
         self.loops += [(turn.location, turn.longest), *turn.loops]
         ready = max([self.begin, *(rank for depth in ins for rank in depth.values())])
         return [dict.fromkeys(self.world, ready + turn.begin) for _ in op.outputs]
 
-    def _agreed(self, op: Operation, pred: Depth) -> int:
-        compared = len(self.world) > 1 and op.attrs["verify_uniform"]
-        agreed = max([self.begin, *pred.values()]) + bool(compared)
+    def _agreed(self, compared: bool, pred: Depth) -> int:
+        agreed = max([self.begin, *pred.values()]) + (compared and len(self.world) > 1)
         self.longest = max(self.longest, agreed)
         return agreed
 
@@ -109,15 +152,3 @@ def _latest(depths: Sequence[Depth]) -> Depth:
 
 def _not_before(depth: Depth, agreed: int) -> Depth:
     return {rank: max(found, agreed) for rank, found in depth.items()}
-
-
-_STEPS: Mapping[str, Callable[[Rounds, Operation, Sequence[Depth]], list[Depth]]] = {
-    "simp.constant": Rounds._constant,
-    "simp.shuffle_static": Rounds._shuffle_static,
-    "simp.shuffle_dynamic": Rounds._shuffle_dynamic,
-    "simp.converge": Rounds._converge,
-    "simp.uniform_cond": Rounds._uniform_cond,
-    "simp.while_loop": Rounds._while_loop,
-    "func.call": Rounds._call,
-    "func.launch": Rounds._call,
-}

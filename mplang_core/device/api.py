@@ -26,8 +26,8 @@ from mplang_core.feop import (
 )
 from mplang_core.interval import Interval
 from mplang_core.ir.source import at
-from mplang_core.simp.api import pcall_static
-from mplang_core.simp.bounded import bounded
+from mplang_core.simp.ops import pcall_static
+from mplang_core.simp.ops.bounded import bounded
 from mplang_core.types import BaseType, Form, TensorType
 
 __all__ = ["device", "put", "reveal", "seal"]

@@ -13,7 +13,7 @@ from mplang_core.device.kinds import (
 from mplang_core.edsl import MPObject
 from mplang_core.errors import TraceError
 from mplang_core.ir.source import at
-from mplang_core.simp.api import pshfl_s
+from mplang_core.simp.ops import pshfl_s
 from mplang_core.types import Form
 
 __all__ = ["PPU", "the_holder"]

@@ -1,7 +1,6 @@
 """The language: contexts, tracing, functions, control flow."""
 
 from mplang_core.edsl.context import MPContext, MPObject, cur_ctx, find_ctx, with_ctx
-from mplang_core.edsl.control import uniform_cond, while_loop
 from mplang_core.edsl.function import apply, builtin_function, function, launch
 from mplang_core.edsl.interp import InterpContext, InterpVar
 from mplang_core.edsl.peval import constant, invoke, peval
@@ -25,7 +24,5 @@ __all__ = [
     "launch",
     "peval",
     "trace",
-    "uniform_cond",
-    "while_loop",
     "with_ctx",
 ]

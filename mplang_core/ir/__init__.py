@@ -2,7 +2,7 @@
 
 from mplang_core.ir.attrs import AttrValue, normalize
 from mplang_core.ir.graph import AnyType, Graph, Location, Operation, Program, Value
-from mplang_core.ir.opdef import Attr, Effects, Level, OpDef, op_defs
+from mplang_core.ir.opdef import Attr, Effects, Level, OpDef, interface_of, op_defs
 from mplang_core.ir.parser import parse
 from mplang_core.ir.printer import print_program
 from mplang_core.ir.ranges import OpRanges, StepRange
@@ -26,6 +26,7 @@ __all__ = [
     "Value",
     "digest",
     "from_bytes",
+    "interface_of",
     "normalize",
     "op_defs",
     "parse",

@@ -103,7 +103,7 @@ class Program:
     mask: Mask
     graph: Graph
     _digest: str | None = field(default=None, repr=False)
-    _places: int | None = field(default=None, repr=False)
+    _line_hash: int | None = field(default=None, repr=False)
 
     @property
     def digest(self) -> str:
@@ -115,17 +115,11 @@ class Program:
         return self._digest
 
     @property
-    def places(self) -> int:
+    def line_hash(self) -> int:
         """A hash of the source lines, which the digest leaves out."""
-        if self._places is None:
-            self._places = hash(tuple(op.location for op in self.graph.walk()))
-        return self._places
-
-    def project(self, rank: int) -> Program:
-        """Return the part of it that one party runs; see :mod:`mplang_core.ir.passes.project`."""
-        from mplang_core.ir.passes import project
-
-        return project(self, rank)
+        if self._line_hash is None:
+            self._line_hash = hash(tuple(op.location for op in self.graph.walk()))
+        return self._line_hash
 
     def size(self) -> int:
         """Return the bytes of its constants and code, each counted once."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from mplang_core.ir.attrs import AttrValue, normalize
 from mplang_core.ir.graph import AnyType, Operation
@@ -13,7 +13,19 @@ from mplang_core.ir.ranges import RangeRule
 from mplang_core.mask import Mask
 from mplang_core.namespace import Namespace
 
-__all__ = ["OPTIONAL", "REQUIRED", "Attr", "Effects", "Level", "OpDef", "op_defs"]
+__all__ = [
+    "OPTIONAL",
+    "ORIGIN",
+    "REQUIRED",
+    "Attr",
+    "Effects",
+    "Level",
+    "OpDef",
+    "interface_of",
+    "op_defs",
+]
+
+I = TypeVar("I")
 
 
 class Level(enum.Enum):
@@ -75,6 +87,9 @@ class Attr:
         return value
 
 
+ORIGIN = Attr(int, OPTIONAL, "in a projection: the op's position in the graph it came from")
+"""The attribute ``place``, which every op among parties has beside those that it declares."""
+
 Infer = Callable[[Operation, Mask], Sequence[AnyType]]
 
 
@@ -94,6 +109,12 @@ class OpDef:
         effects: what it does beyond its results; those of its regions are added to that.
         ranges: gives the intervals of its results, for :func:`mplang_core.analysis.ranges`; of
             an op without it nothing is known.
+        interfaces: what projection, passes and analyses may ask of it; see
+            :mod:`mplang_core.simp.interfaces`. Without an interface the careful answer is given.
+        projected: whether it exists after projection only.
+
+    Raises:
+        ValueError: an op among parties declares an attribute ``place`` of its own.
     """
 
     name: str
@@ -104,6 +125,15 @@ class OpDef:
     doc: str = ""
     effects: Effects = Effects.ANY
     ranges: RangeRule | None = None
+    interfaces: Sequence[object] = ()
+    projected: bool = False
+
+    def __post_init__(self) -> None:
+        if self.level is not Level.PARTY:
+            return
+        if self.attrs.get("place", ORIGIN) is not ORIGIN:
+            raise ValueError(f"{self.name}: the attribute 'place' is set by projection; rename it")
+        object.__setattr__(self, "attrs", {**self.attrs, "place": ORIGIN})
 
     def check_attrs(self, attrs: Mapping[str, AttrValue]) -> None:
         """Hold attributes against the declaration.
@@ -137,3 +167,15 @@ class OpDef:
 
 op_defs: Namespace[OpDef] = Namespace("op")
 """All op definitions by opcode."""
+
+
+def interface_of(op: Operation, kind: type[I]) -> I | None:
+    """Return what answers for an op, or ``None`` if the op does not implement the interface.
+
+    Args:
+        op: any op, known or not.
+        kind: a protocol, such as those of :mod:`mplang_core.simp.interfaces`.
+    """
+    op_def = op_defs.get(op.opcode)
+    found = (each for each in (op_def.interfaces if op_def else ()) if isinstance(each, kind))
+    return next(found, None)

@@ -6,7 +6,7 @@ from mplang_core.errors import VerifyError
 from mplang_core.hints import get_it
 from mplang_core.ir.graph import AnyType, Graph, Operation, Program, Value
 from mplang_core.ir.opdef import Level, op_defs
-from mplang_core.ir.place import check_places
+from mplang_core.ir.origin import check_origins
 from mplang_core.ir.printer import print_neighbourhood
 from mplang_core.mask import Mask
 from mplang_core.types import BaseType, MPType
@@ -61,7 +61,7 @@ def _verify_graph(graph: Graph, world: Mask, level: Level) -> None:
                 f"{op.opcode}{where}: {error}\n{print_neighbourhood(graph, op)}"
             ) from error
     try:
-        check_places(graph, world)
+        check_origins(graph, world)
     except ValueError as error:
         raise VerifyError(f"{error}:\n{graph}") from error
     for value in graph.outputs:

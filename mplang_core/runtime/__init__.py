@@ -8,7 +8,6 @@ from mplang_core.runtime.kernels import (
     Role,
     host_kernels,
     kernel,
-    launch_kernels,
     worker_kernels,
 )
 from mplang_core.runtime.plan import Plan, Step
@@ -35,7 +34,6 @@ __all__ = [
     "host_kernels",
     "joined",
     "kernel",
-    "launch_kernels",
     "now",
     "type_of",
     "worker_kernels",

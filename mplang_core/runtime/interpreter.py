@@ -157,7 +157,7 @@ class Interpreter:
             VerifyError: the program breaks a rule.
             KernelError: an op has no kernel here.
         """
-        key = program.digest, program.places
+        key = program.digest, program.line_hash
         with self._plans_lock:
             plan = self._plans.get(key)
             if plan is not None:
@@ -218,7 +218,7 @@ def execute(
     for slot, value in zip(plan.ins, inputs, strict=True):
         slots[slot] = value
     for i, step in enumerate(plan.steps):
-        ctx.index, ctx.step = step.place, step
+        ctx.index, ctx.step = step.index, step
         if listener is not None:
             listener.op_started(step.op, i, len(plan.steps))
         _run_step(step, slots, ctx)

@@ -13,7 +13,6 @@ __all__ = [
     "Role",
     "host_kernels",
     "kernel",
-    "launch_kernels",
     "worker_kernels",
 ]
 
@@ -32,18 +31,13 @@ host_kernels: KernelTable = Namespace("host kernel")
 worker_kernels: KernelTable = Namespace("worker kernel")
 """Kernels of a party."""
 
-launch_kernels: KernelTable = Namespace("host kernel", fallback=host_kernels)
-"""Kernels of the coordinator that sends whole functions to the parties."""
-
 _TABLES = {"host": host_kernels, "worker": worker_kernels}
 
 K = TypeVar("K", bound=Kernel)
 
 
-def kernel(
-    *opcodes: str, role: Role = "worker", table: KernelTable | None = None
-) -> Callable[[K], K]:
-    """Bind a function to ops, for all interpreters of a role or for one table only.
+def kernel(*opcodes: str, role: Role = "worker") -> Callable[[K], K]:
+    """Bind a function to ops, for all interpreters of a role.
 
     The function takes a :class:`~mplang_core.runtime.KernelContext`, the operands by
     position and the attributes by keyword.
@@ -51,7 +45,6 @@ def kernel(
     Args:
         *opcodes: the ops that it is the kernel of.
         role: who runs it.
-        table: an interpreter's own table; an entry there is meant to override.
 
     Raises:
         PluginConflictError: the op has another kernel for that role.
@@ -65,10 +58,7 @@ def kernel(
     def bind(fn: K) -> K:
         provider = fn.__module__.partition(".")[0]
         for opcode in opcodes:
-            if table is None:
-                _TABLES[role].add(opcode, fn, provider=provider, override=provider == "__main__")
-            else:
-                table.add(opcode, fn, provider=provider, override=True)
+            _TABLES[role].add(opcode, fn, provider=provider, override=provider == "__main__")
         return fn
 
     return bind

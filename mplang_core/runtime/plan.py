@@ -8,7 +8,7 @@ from typing import Any
 from mplang_core.errors import KernelError
 from mplang_core.hints import get_it
 from mplang_core.ir import Graph, Operation, Program, Value
-from mplang_core.ir.place import place_of
+from mplang_core.ir.origin import origin_of
 from mplang_core.mask import Mask
 from mplang_core.runtime.kernels import Kernel, KernelTable
 from mplang_core.types import BaseType
@@ -24,7 +24,7 @@ class Step:
         op: the op.
         kernel: what runs it.
         attrs: its attributes, as keywords.
-        place: where it stands in the graph, or in that of the whole program.
+        index: its position in the graph; of a projected op, in the graph it came from.
         ins: slots of the operands.
         outs: slots of the results.
         dead: slots that nothing reads after this step.
@@ -36,7 +36,7 @@ class Step:
     op: Operation
     kernel: Kernel
     attrs: dict[str, Any]
-    place: int
+    index: int
     ins: tuple[int, ...]
     outs: tuple[int, ...]
     dead: tuple[int, ...]
@@ -102,7 +102,7 @@ def make_plan(graph: Graph, kernels: KernelTable) -> Plan:
     kept = set(graph.outputs)
     steps = []
     for i, op in enumerate(graph.ops):
-        place = place_of(op)
+        origin = origin_of(op)
         for value in op.outputs:
             slots[value] = len(slots)
         used_here = {v for v in op.inputs if last_use[v] == i} - kept
@@ -111,8 +111,8 @@ def make_plan(graph: Graph, kernels: KernelTable) -> Plan:
             Step(
                 op=op,
                 kernel=_kernel(op, kernels),
-                attrs={k: v for k, v in op.attrs.items() if place is None or k != "place"},
-                place=i if place is None else place,
+                attrs={k: v for k, v in op.attrs.items() if origin is None or k != "place"},
+                index=i if origin is None else origin,
                 ins=tuple(slots[v] for v in op.inputs),
                 outs=tuple(slots[v] for v in op.outputs),
                 dead=tuple(slots[v] for v in used_here | unused),

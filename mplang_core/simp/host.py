@@ -23,20 +23,24 @@ from mplang_core.errors import (
     PartyError,
 )
 from mplang_core.feop import ContextBound
-from mplang_core.ir import Graph, Operation, Program, Value
+from mplang_core.ir import Level, Operation, Program, op_defs
 from mplang_core.mask import Mask
+from mplang_core.namespace import Namespace
 from mplang_core.runtime import (
     Interpreter,
+    Kernel,
+    KernelContext,
     Listener,
     Recorder,
     Recording,
     host_kernels,
     joined,
-    launch_kernels,
 )
 from mplang_core.simp.comm import size_of
 from mplang_core.simp.failure import Failure
-from mplang_core.simp.parts import Part, part_of
+from mplang_core.simp.ops.call import call_program, interpret, launch
+from mplang_core.simp.ops.common import single
+from mplang_core.simp.partition import Part, part_of
 from mplang_core.simp.progress import PartyState
 from mplang_core.types import array_of, frozen
 
@@ -47,6 +51,35 @@ Mode: TypeAlias = Literal["standard", "launch"]
 _options: ContextVar[tuple[Mode | None, Listener | None]] = ContextVar(
     "mplang_run_options", default=(None, None)
 )
+
+
+def submit(ctx: KernelContext, *args: Any, **attrs: Any) -> Any:
+    """Submit an op to all parties; its results are references to theirs."""
+    step = ctx.step
+    if step.cache is None:
+        step.cache = step.program(ctx.interpreter.mask)
+    given = [args[i] for i in step.distinct_ins]
+    return single(ctx, ctx.interpreter.submit(step.cache, given))
+
+
+class _HostKernels(Namespace[Kernel]):
+    """The kernels of the host's role; an op among parties without one is submitted."""
+
+    def __init__(self) -> None:
+        super().__init__("host kernel")
+
+    def get(self, name: str) -> Kernel | None:
+        op_def = op_defs.get(name)
+        is_among_parties = op_def is not None and op_def.level is Level.PARTY
+        return host_kernels.get(name) or (submit if is_among_parties else None)
+
+
+class _LaunchKernels(_HostKernels):
+    """As those, but a call is submitted whole."""
+
+    def get(self, name: str) -> Kernel | None:
+        found = super().get(name)
+        return launch if found is interpret else found
 
 
 class HostVar(ContextBound):
@@ -87,14 +120,14 @@ class SimpHost(Interpreter, InterpContext):
             raise ConfigError(
                 f"a host is made for a cluster, as mp.ClusterSpec.simple(2), got {cluster_spec!r}"
             )
-        Interpreter.__init__(self, host_kernels)
+        Interpreter.__init__(self, _HostKernels())
         InterpContext.__init__(self, cluster_spec)
         self.mode: Mode = _check_mode(mode)
         self.world_size = len(cluster_spec.mask)
         nodes = getattr(cluster_spec, "nodes", ())
         self.names = tuple(node.name for node in nodes) or ("",) * self.world_size
         self.session = uuid.uuid4().hex
-        self._launch = Interpreter(launch_kernels, owner=self)
+        self._launch = Interpreter(_LaunchKernels(), owner=self)
         self._callers: weakref.WeakKeyDictionary[Program, Program] = weakref.WeakKeyDictionary()
         self._parts: weakref.WeakKeyDictionary[Program, list[Part]] = weakref.WeakKeyDictionary()
         self._count = itertools.count()
@@ -200,16 +233,7 @@ class SimpHost(Interpreter, InterpContext):
         made = self._callers.get(program)
         if made is not None:
             return made
-        inputs = [Value(value.type) for value in program.graph.inputs]
-        outputs = [Value(value.type) for value in program.graph.outputs]
-        call = Operation(
-            "func.call",
-            tuple(inputs),
-            tuple(outputs),
-            {"name": program.name},
-            {"body": program.graph},
-        )
-        caller = Program(program.name, program.mask, Graph(inputs, [call], outputs))
+        caller = call_program(program)
         self._callers[program] = caller
         return caller
 
@@ -226,7 +250,7 @@ class SimpHost(Interpreter, InterpContext):
         busy = [rank for rank, part in enumerate(parts) if not part.is_idle]
         done = dict(zip(busy, self._run_parts(parts, inputs, busy), strict=True)) if busy else {}
         results = [
-            part.give(done[rank]) if rank in done else part.pass_on(inputs[rank])
+            part.scatter_outputs(done[rank]) if rank in done else part.forward(inputs[rank])
             for rank, part in enumerate(parts)
         ]
         return [HostVar(values) for values in zip(*results, strict=True)]
@@ -238,7 +262,9 @@ class SimpHost(Interpreter, InterpContext):
         with self._order:  # every party gets the runs in the same order, so none waits crosswise
             self._begin(run)
             futures = [
-                self._submit(rank, run, parts[rank].program, parts[rank].take(inputs[rank]))
+                self._submit(
+                    rank, run, parts[rank].program, parts[rank].select_inputs(inputs[rank])
+                )
                 for rank in ranks
             ]
         results = self._collect(run, futures)

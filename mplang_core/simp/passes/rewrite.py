@@ -1,4 +1,4 @@
-"""What passes are made of. What a pass leaves as it is, old and new program share."""
+"""Rewriting of graphs: substitution, inlining. What stays as it is, both programs share."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from mplang_core.ir.graph import Graph, Operation, Program, Value
-from mplang_core.ir.place import place_of
+from mplang_core.ir.origin import origin_of
 
 __all__ = ["Env", "inline", "lookup", "rewire", "rewrite_graphs", "rewrite_regions"]
 
@@ -22,10 +22,10 @@ def rewrite_graphs(program: Program, rewrite: Callable[[Graph], Graph]) -> Progr
 def rewrite_regions(op: Operation, rewrite: Callable[[Graph], Graph]) -> Operation:
     """Return the op with its regions rewritten.
 
-    What has a place is done together with parties whose programs are not seen here, so it
-    stays as it is.
+    A projected op is run together with parties whose programs are not seen here, so it stays
+    as it is.
     """
-    if not op.regions or place_of(op) is not None:
+    if not op.regions or origin_of(op) is not None:
         return op
     return replace(op, regions={name: rewrite(graph) for name, graph in op.regions.items()})
 

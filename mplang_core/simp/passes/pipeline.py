@@ -1,4 +1,4 @@
-"""Passes one after the other, with the verifier between them."""
+"""Pass pipeline: passes one after the other, with the verifier between them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from typing import Protocol
 
 from mplang_core.errors import VerifyError
 from mplang_core.ir.graph import Program
-from mplang_core.ir.passes.cse import merge_duplicates
-from mplang_core.ir.passes.dce import eliminate_dead_code
-from mplang_core.ir.passes.fold import fold_constants
-from mplang_core.ir.passes.fuse import fuse_pcalls
 from mplang_core.ir.verifier import verify as verify_program
+from mplang_core.simp.passes.dce import eliminate_dead_code
+from mplang_core.simp.passes.fuse import fuse_pcalls
 
 __all__ = ["DEFAULT", "Pass", "run_passes"]
 
@@ -26,15 +24,8 @@ class Pass(Protocol):
         """Return the new program, or the same; the given one stays as it is."""
 
 
-DEFAULT: Sequence[Pass] = (
-    eliminate_dead_code,
-    fold_constants,
-    merge_duplicates,
-    fuse_pcalls,
-    merge_duplicates,
-    eliminate_dead_code,
-)
-"""What is applied unless told otherwise. Fusing lets duplicates meet, and folding leaves waste."""
+DEFAULT: Sequence[Pass] = (eliminate_dead_code, fuse_pcalls)
+"""The passes that are applied unless told otherwise."""
 
 
 def run_passes(
@@ -54,12 +45,12 @@ def run_passes(
         >>> import mplang_core as mp
         >>> def program():
         ...     mp.constant(1)  # nobody uses it
-        ...     return mp.constant(2), mp.constant(2)
+        ...     return mp.constant(2)
         >>> whole = mp.trace(mp.TraceContext(mp.ClusterSpec.simple(2)), program).program
         >>> print(run_passes(whole))
         program "program" on {0, 1} () {
           %0 = simp.constant() {parties = {0, 1}, value = dense<i64[]>[2]} : i64[]@{0, 1} at ...
-          return %0, %0
+          return %0
         }
         <BLANKLINE>
     """

@@ -1,20 +1,15 @@
-"""What only projections have: one party's end of a shuffle, and the want of a value.
-
-A *projection* is the part of a program that one party runs, a program for that party alone;
-see :mod:`mplang_core.ir.passes.project`.
-"""
+"""Ops that exist only after projection: ``simp.send``, ``simp.recv``, ``simp.nothing``."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from mplang_core.ir import AnyType, Attr, Effects, Level, OpDef, Operation, op_defs
-from mplang_core.ir.place import PLACE, place_of
+from mplang_core.ir import AnyType, Attr, Effects, Level, OpDef, Operation
+from mplang_core.ir.origin import origin_of
 from mplang_core.mask import Mask
 from mplang_core.runtime import KernelContext, kernel
-from mplang_core.simp.kernels import received
-from mplang_core.simp.ops import check_sendable
+from mplang_core.simp.ops.common import check_sendable, declare, received
 from mplang_core.types import BaseType, MPType
 
 __all__: list[str] = []
@@ -27,7 +22,7 @@ def _operands(op: Operation, number: int) -> Sequence[AnyType]:
 
 
 def _check_place(op: Operation) -> None:
-    if place_of(op) is None:
+    if origin_of(op) is None:
         raise TypeError("attributes missing: place, where it stands in the whole program")
 
 
@@ -57,13 +52,14 @@ def _nothing(op: Operation, world: Mask) -> Sequence[AnyType]:
     return [MPType(op.attrs["kind"], None)]
 
 
-for _op in (
+declare(
     OpDef(
         "simp.send",
         _send,
         Level.PARTY,
-        {"to": Attr(Mask, doc="who receives it"), "place": PLACE},
+        {"to": Attr(Mask, doc="who receives it")},
         doc="In a projection: sends a value to others.",
+        projected=True,
     ),
     OpDef(
         "simp.recv",
@@ -72,9 +68,9 @@ for _op in (
         {
             "source": Attr(int, doc="the rank of the one who sends it"),
             "kind": Attr(BaseType, doc="what it is"),
-            "place": PLACE,
         },
         doc="In a projection: receives a value from another.",
+        projected=True,
     ),
     OpDef(
         "simp.nothing",
@@ -83,9 +79,9 @@ for _op in (
         {"kind": Attr(BaseType, doc="what others may have")},
         doc="In a projection: a value that this party does not have.",
         effects=Effects.NONE,
+        projected=True,
     ),
-):
-    op_defs.add(_op.name, _op, provider="mplang-core")
+)
 
 
 @kernel("simp.send")

@@ -1,21 +1,24 @@
-"""Makes one ``pcall`` of neighbours.
+"""Fusion of neighbouring ``pcall``s into one.
 
 Each ``pcall`` costs a job in standard mode. The order of what parties do together stays: only
 bodies whose ops have no effects are moved, only ahead of other ``pcall``s of that kind and of
-``converge``, and never over a shuffle, a branch, a loop or a call, so that no message waits for
-them. Inner ops keep their source lines.
+ops that neither run anything nor send messages, so that no message waits for them. Inner ops
+keep their source lines.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from mplang_core.ir.graph import Graph, Operation, Program, Value
-from mplang_core.ir.opdef import Effects
-from mplang_core.ir.passes.effects import effects_of
-from mplang_core.ir.passes.rewrite import inline, lookup, rewrite_graphs, rewrite_regions
-from mplang_core.ir.place import place_of
+from mplang_core.ir.opdef import Effects, interface_of
+from mplang_core.ir.origin import origin_of
+from mplang_core.mask import Mask
+from mplang_core.simp.interfaces import PartyCall, PublicLiteral, control_of, messages_of
+from mplang_core.simp.passes.effects import effects_of
+from mplang_core.simp.passes.rewrite import inline, lookup, rewrite_graphs, rewrite_regions
 from mplang_core.types import BaseType, MPType
 
 __all__ = ["fuse_pcalls"]
@@ -47,13 +50,13 @@ def fuse_pcalls(program: Program) -> Program:
         }
         <BLANKLINE>
     """
-    return rewrite_graphs(program, _fuse)
+    return rewrite_graphs(program, partial(_fuse, program.mask))
 
 
-def _fuse(graph: Graph) -> Graph:
-    scan = _Scan()
+def _fuse(world: Mask, graph: Graph) -> Graph:
+    scan = _Scan(world)
     for op in _constants_first(graph.ops):
-        scan.add(rewrite_regions(op, _fuse))
+        scan.add(rewrite_regions(op, partial(_fuse, world)))
     used, ops = set(graph.outputs), list[Operation]()
     for item in reversed(scan.items):
         op = item if isinstance(item, Operation) else item.fused(used)
@@ -63,8 +66,17 @@ def _fuse(graph: Graph) -> Graph:
 
 
 def _constants_first(ops: Sequence[Operation]) -> list[Operation]:
-    """Put constants before the ``pcall``s that they stand between."""
-    return sorted(ops, key=lambda op: op.opcode != "simp.constant")
+    """Put literals before the ``pcall``s that they stand between."""
+    return sorted(ops, key=lambda op: not _is_literal(op))
+
+
+def _is_literal(op: Operation) -> bool:
+    return interface_of(op, PublicLiteral) is not None
+
+
+def _is_passive(op: Operation, world: Mask) -> bool:
+    """Return whether an op neither runs anything nor sends messages, as ``converge``."""
+    return not op.regions and effects_of(op) is Effects.NONE and messages_of(op, world) == ()
 
 
 @dataclass(slots=True, eq=False)
@@ -81,10 +93,10 @@ class _Group:
 
     def admits(self, op: Operation) -> bool:
         """Tell whether surely the same parties run the op."""
-        first = self.parts[0]
+        first, control = self.parts[0], control_of(op)
         if op.opcode != first.opcode or op.attrs != first.attrs:
             return False
-        if op.opcode == "simp.pcall_static":
+        if isinstance(control, PartyCall) and control.parties is not None:
             return all(map(_mask_is_known, (*op.inputs, *first.inputs)))
         ours, theirs = set(op.inputs) - self.defined, set(first.inputs)
         return ours == theirs or (ours < theirs and not self.defined.isdisjoint(op.inputs))
@@ -98,14 +110,15 @@ class _Group:
         first = self.parts[0]
         if len(self.parts) == 1:
             return first
+        (name,) = first.regions
         env = {v: Value(_base(v)) for p in self.parts for v in p.inputs if v not in self.defined}
         operands, params, ops = tuple(env), list(env.values()), list[Operation]()
         for part in self.parts:
-            results = inline(part.regions["do"], lookup(env, part.inputs), ops)
+            results = inline(part.regions[name], lookup(env, part.inputs), ops)
             env.update(zip(part.outputs, results, strict=True))
         outputs = tuple(v for part in self.parts for v in part.outputs if v in used)
         body = Graph(params, ops, list(lookup(env, outputs)))
-        return replace(first, inputs=operands, outputs=outputs, regions={"do": body})
+        return replace(first, inputs=operands, outputs=outputs, regions={name: body})
 
 
 def _mask_is_known(value: Value) -> bool:
@@ -121,24 +134,28 @@ def _base(value: Value) -> BaseType:
 class _Scan:
     """Goes through the ops of a graph and gathers groups.
 
+    Args:
+        world: the parties of the program.
+
     Attributes:
         items: what becomes of them, in order.
         position: per value the item that defines it; constants and inputs stand before all.
         open: the groups that may grow, by position. After each stand only groups whose ops
-            have no effects, and ``converge``.
+            have no effects, and passive ops.
     """
 
+    world: Mask
     items: list[Operation | _Group] = field(default_factory=list)
     position: dict[Value, int] = field(default_factory=dict)
     open: dict[int, _Group] = field(default_factory=dict)
 
     def add(self, op: Operation) -> None:
-        if op.opcode in ("simp.pcall_static", "simp.pcall_dynamic") and place_of(op) is None:
+        if isinstance(control_of(op), PartyCall) and origin_of(op) is None:
             self._add_pcall(op)
             return
-        if op.opcode not in ("simp.constant", "simp.converge"):
+        if not _is_passive(op, self.world):
             self.open.clear()
-        if op.opcode != "simp.constant":
+        if not _is_literal(op):
             self.position.update(dict.fromkeys(op.outputs, len(self.items)))
         self.items.append(op)
 

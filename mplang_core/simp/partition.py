@@ -1,4 +1,4 @@
-"""What of a program each party is sent: its own part, and no other's."""
+"""Partition of a program: per party its projection, and which inputs and outputs it has."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mplang_core.ir import Program
-from mplang_core.ir.passes import held, project
+from mplang_core.simp.projection import held, project
 
 __all__ = ["Part", "part_of"]
 
@@ -33,22 +33,22 @@ class Part:
         """Whether there is nothing for the party to do."""
         return not self.program.graph.ops
 
-    def take(self, inputs: Sequence[Any]) -> list[Any]:
+    def select_inputs(self, inputs: Sequence[Any]) -> list[Any]:
         """Choose the party's inputs among those of the whole program."""
         return [inputs[i] for i in self.ins]
 
-    def give(self, results: Sequence[Any]) -> list[Any]:
-        """Put the party's results among those of the whole program, ``None`` for the others."""
+    def scatter_outputs(self, results: Sequence[Any]) -> list[Any]:
+        """Place the party's results among those of the whole program, ``None`` for the others."""
         outs: list[Any] = [None] * self.size
         for i, value in zip(self.outs, results, strict=True):
             outs[i] = value
         return outs
 
-    def pass_on(self, inputs: Sequence[Any]) -> list[Any]:
+    def forward(self, inputs: Sequence[Any]) -> list[Any]:
         """Return the results of a party that has nothing to do: inputs, as they are."""
         graph = self.program.graph
-        given = dict(zip(graph.inputs, self.take(inputs), strict=True))
-        return self.give([given[value] for value in graph.outputs])
+        given = dict(zip(graph.inputs, self.select_inputs(inputs), strict=True))
+        return self.scatter_outputs([given[value] for value in graph.outputs])
 
 
 def part_of(program: Program, rank: int) -> Part:
@@ -59,7 +59,7 @@ def part_of(program: Program, rank: int) -> Part:
         >>> context = mp.TraceContext(mp.ClusterSpec.simple(2))
         >>> whole = mp.trace(context, lambda x: (x, mp.constant(7, parties=[1])), 1).program
         >>> part = part_of(whole, 0)
-        >>> part.is_idle, part.pass_on(["x"])
+        >>> part.is_idle, part.forward(["x"])
         (True, ['x', None])
     """
     graph = program.graph

@@ -1,15 +1,16 @@
-"""Leaves out what nobody needs."""
+"""Dead code elimination: ops, results, operands and loop states that nobody uses."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import replace
 
 from mplang_core.ir.graph import Graph, Operation, Program, Value
 from mplang_core.ir.opdef import Effects
-from mplang_core.ir.passes.effects import effects_of
-from mplang_core.ir.passes.rewrite import rewrite_graphs, rewrite_regions
-from mplang_core.ir.place import place_of
+from mplang_core.ir.origin import origin_of
+from mplang_core.simp.interfaces import Branch, Call, Loop, PartyCall, control_of
+from mplang_core.simp.passes.effects import effects_of
+from mplang_core.simp.passes.rewrite import rewrite_graphs, rewrite_regions
 
 __all__ = ["eliminate_dead_code"]
 
@@ -40,8 +41,7 @@ def _live(graph: Graph, keep: Iterable[int] | None = None) -> Graph:
     used, ops = set(outputs), list[Operation]()
     for op in reversed(graph.ops):
         if effects_of(op) is Effects.ANY or not used.isdisjoint(op.outputs):
-            trim = _TRIM.get(op.opcode, _trim_regions) if place_of(op) is None else _trim_regions
-            op = trim(op, used)
+            op = _trim(op, used)
             used.update(op.inputs)
             ops.append(op)
     return Graph(graph.inputs, ops[::-1], outputs)
@@ -57,8 +57,20 @@ def _used(op: Operation, used: Set[Value]) -> list[int]:
     return [i for i, value in enumerate(op.outputs) if value in used]
 
 
-def _trim_regions(op: Operation, used: Set[Value]) -> Operation:
-    """Of an op that is not known better only the insides of the regions are trimmed."""
+def _trim(op: Operation, used: Set[Value]) -> Operation:
+    """Trim results, operands and regions of an op that tells how it runs them."""
+    control = control_of(op) if origin_of(op) is None else None
+    match control:
+        case Call():
+            return _trim_call(op, used)
+        case PartyCall(parties=None):
+            return _trim_dynamic(op, used, control.region)
+        case PartyCall():
+            return _trim_call(op, used)
+        case Branch():
+            return _trim_call(op, used, extra=1)
+        case Loop():
+            return _trim_loop(op, used, control)
     return rewrite_regions(op, _live)
 
 
@@ -89,36 +101,22 @@ def _trim_call(op: Operation, used: Set[Value], extra: int = 0) -> Operation:
     return _narrow(op, outputs, operands, regions, extra)
 
 
-def _trim_cond(op: Operation, used: Set[Value]) -> Operation:
-    return _trim_call(op, used, extra=1)
-
-
-def _trim_dynamic(op: Operation, used: Set[Value]) -> Operation:
+def _trim_dynamic(op: Operation, used: Set[Value], region: str) -> Operation:
     """Operands stay: they decide who runs it."""
     outputs = _used(op, used)
-    body = _live(op.regions["do"], outputs)
-    return _narrow(op, outputs, range(len(op.inputs)), {"do": body})
+    body = _live(op.regions[region], outputs)
+    return _narrow(op, outputs, range(len(op.inputs)), {region: body})
 
 
-def _trim_loop(op: Operation, used: Set[Value]) -> Operation:
+def _trim_loop(op: Operation, used: Set[Value], loop: Loop) -> Operation:
     """A state is needed if its last value is, or if the condition or a needed state uses it."""
     size, states = len(op.outputs), set(_used(op, used))
-    cond = _live(op.regions["cond"])
+    cond = _live(op.regions[loop.condition])
     while True:
-        body = _live(op.regions["body"], sorted(states))
+        body = _live(op.regions[loop.body], sorted(states))
         needed = _needed(cond) | _needed(body) | states
         wider = {i for i in needed if i < size}
         if wider == states:
-            regions = {"cond": cond, "body": body}
+            regions = {loop.condition: cond, loop.body: body}
             return _narrow(op, sorted(states), sorted(needed), regions)
         states = wider
-
-
-_TRIM: Mapping[str, Callable[[Operation, Set[Value]], Operation]] = {
-    "func.call": _trim_call,
-    "func.launch": _trim_call,
-    "simp.pcall_dynamic": _trim_dynamic,
-    "simp.pcall_static": _trim_call,
-    "simp.uniform_cond": _trim_cond,
-    "simp.while_loop": _trim_loop,
-}

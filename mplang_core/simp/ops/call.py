@@ -1,0 +1,88 @@
+"""``func.call`` and ``func.launch``: functions of multi-party values, as ops.
+
+A function is a region of the op that calls it. A call is interpreted by the host in standard mode
+and sent away whole in launch mode; a launch is sent away whole in both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mplang_core.ir import AnyType, Attr, Effects, Graph, Level, OpDef, Operation, Program, Value
+from mplang_core.mask import Mask
+from mplang_core.runtime import KernelContext, kernel
+from mplang_core.simp.interfaces import Call, ControlFlow, Labels
+from mplang_core.simp.ops.common import declare, list_types, single
+from mplang_core.simp.ops.regions import ProjectsTogether
+from mplang_core.simp.passes import run_passes
+
+__all__ = ["call_program", "interpret", "launch"]
+
+
+def call_program(program: Program) -> Program:
+    """Return a program that calls another one, so that a kernel decides how it is run."""
+    inputs = [Value(value.type) for value in program.graph.inputs]
+    outputs = [Value(value.type) for value in program.graph.outputs]
+    attrs, regions = {"name": program.name}, {"body": program.graph}
+    call = Operation("func.call", tuple(inputs), tuple(outputs), attrs, regions)
+    return Program(program.name, program.mask, Graph(inputs, [call], outputs))
+
+
+def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
+    body = op.regions["body"]
+    taken = [value.type for value in body.inputs]
+    given = [value.type for value in op.inputs]
+    if taken != given:
+        raise TypeError(
+            f"{op.attrs['name']} takes ({list_types(taken)}), got ({list_types(given)})"
+        )
+    return [value.type for value in body.outputs]
+
+
+class _Call(ControlFlow, Labels, ProjectsTogether):
+    def control(self, op: Operation) -> Call:
+        return Call("body")
+
+    def label(self, op: Operation) -> str:
+        return f"call {op.attrs['name']}"
+
+    def takes_part(self, results: Sequence[Value], regions: Mapping[str, Graph]) -> bool:
+        """A party in whose part nothing happens does not call."""
+        return bool(results or regions["body"].ops)
+
+
+declare(
+    *(
+        OpDef(
+            name,
+            _infer,
+            Level.PARTY,
+            {"name": Attr(str, doc="the function's name")},
+            {"body": Level.PARTY},
+            doc,
+            Effects.NONE,
+            interfaces=[_Call()],
+        )
+        for name, doc in (
+            ("func.call", "Calls a function of multi-party values."),
+            ("func.launch", "Calls a function of multi-party values; the parties run it whole."),
+        )
+    )
+)
+
+
+@kernel("func.call", role="host")
+@kernel("func.call", "func.launch", role="worker")
+def interpret(ctx: KernelContext, *args: Any, name: str) -> Any:
+    """Run the body here, op by op."""
+    return single(ctx, ctx.run_region("body", args))
+
+
+@kernel("func.launch", role="host")
+def launch(ctx: KernelContext, *args: Any, name: str) -> Any:
+    """Submit the body to the parties, whole and optimized."""
+    step = ctx.step
+    if step.cache is None:
+        step.cache = run_passes(Program(name, ctx.interpreter.mask, step.op.regions["body"]))
+    return single(ctx, ctx.interpreter.submit(step.cache, args))

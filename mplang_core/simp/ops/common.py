@@ -1,0 +1,125 @@
+"""Shared checks of type inference and kernels of the ops among parties."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mplang_core.edsl.context import MPContext, MPObject, find_ctx
+from mplang_core.errors import RunError, TraceError
+from mplang_core.ir import AnyType, OpDef, Operation, op_defs
+from mplang_core.ir.source import at
+from mplang_core.mask import Mask
+from mplang_core.runtime import KernelContext
+from mplang_core.simp.interfaces import Labels
+from mplang_core.types import BaseType, MPType
+
+__all__ = [
+    "NamedWithoutDialect",
+    "check_parties",
+    "check_sendable",
+    "context_of",
+    "declare",
+    "list_types",
+    "operand_types",
+    "present",
+    "received",
+    "single",
+]
+
+
+def declare(*definitions: OpDef) -> None:
+    """Add op definitions of the core."""
+    for op_def in definitions:
+        op_defs.add(op_def.name, op_def, provider="mplang-core")
+
+
+# -- tracing
+
+
+def context_of(*args: Any) -> MPContext:
+    """Return the context of multi-party values.
+
+    Raises:
+        TraceError: one of them is no multi-party value.
+    """
+    for arg in args:
+        if not isinstance(arg, MPObject):
+            raise TraceError(f"{at()}expected a multi-party value, got a {type(arg).__name__}")
+    return find_ctx(args)
+
+
+class NamedWithoutDialect(Labels):
+    """An op whose name says enough without its prefix."""
+
+    def label(self, op: Operation) -> str:
+        """Return the part after the dot."""
+        return op.opcode.partition(".")[2]
+
+
+# -- type inference
+
+
+def operand_types(op: Operation) -> list[MPType]:
+    """Return the types of the operands of an op among parties.
+
+    Raises:
+        TypeError: one has no mask.
+    """
+    types = [value.type for value in op.inputs]
+    for i, found in enumerate(types):
+        if not isinstance(found, MPType):
+            raise TypeError(f"operand {i} has no mask: {found}")
+    return types  # type: ignore[return-value]
+
+
+def check_parties(parties: Mask, world: Mask) -> None:
+    """Check that parties are named, and take part in the program.
+
+    Raises:
+        ValueError: they do not.
+    """
+    if not parties:
+        raise ValueError("no party is named")
+    if not parties <= world:
+        raise ValueError(f"the parties {parties - world} are not among {world}")
+
+
+def check_sendable(src: AnyType) -> None:
+    """Check that a value may leave its party.
+
+    Raises:
+        TypeError: it is a key, or not held by parties.
+    """
+    if not isinstance(src, MPType):
+        raise TypeError(f"the operand has no mask: {src}")
+    if src.base.form.value == "key":
+        raise TypeError(f"a key stays with its party: {src}")
+
+
+def list_types(types: Sequence[object]) -> str:
+    """Return types as a list for messages."""
+    return ", ".join(map(str, types))
+
+
+# -- kernels
+
+
+def single(ctx: KernelContext, outs: Sequence[Any]) -> Any:
+    """Return the results of a kernel as the interpreter expects them."""
+    return outs[0] if len(ctx.step.outs) == 1 else outs
+
+
+def received(value: Any, source: int, kind: BaseType) -> Any:
+    """Return what came from a party, which is not believed: it is held against its type."""
+    wrong = kind.mismatch(present(value, source))
+    if wrong:
+        raise RunError(f"party {source} sent something else: {wrong}")
+    return value
+
+
+def present(value: Any, source: int) -> Any:
+    """Return a value that a party is to have."""
+    if value is None:
+        raise RunError(f"party {source} is to send a value that it does not hold")
+    return value

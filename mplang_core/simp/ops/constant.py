@@ -1,0 +1,54 @@
+"""``simp.constant``: a literal, known to the parties that are named."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mplang_core.ir import AnyType, Attr, Effects, Level, OpDef, Operation
+from mplang_core.mask import Mask
+from mplang_core.runtime import KernelContext, kernel
+from mplang_core.simp.interfaces import PublicLiteral
+from mplang_core.simp.ops.common import NamedWithoutDialect, check_parties, declare
+from mplang_core.simp.projection import PartyGraph, Projects
+from mplang_core.types import MPType, TensorType
+
+__all__: list[str] = []
+
+
+def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
+    check_parties(op.attrs["parties"], world)
+    return [MPType(TensorType.of(op.attrs["value"]), op.attrs["parties"])]
+
+
+class _Constant(PublicLiteral, NamedWithoutDialect, Projects):
+    def literal(self, op: Operation) -> np.ndarray[Any, Any]:
+        value: np.ndarray[Any, Any] = op.attrs["value"]
+        return value
+
+    def project(self, op: Operation, index: int, part: PartyGraph) -> None:
+        """The literals of others are not told."""
+        if part.rank in op.attrs["parties"]:
+            attrs = {**op.attrs, "parties": Mask.of(part.rank)}
+            part.emit(op, op.opcode, [], op.outputs, **attrs)
+
+
+declare(
+    OpDef(
+        "simp.constant",
+        _infer,
+        Level.PARTY,
+        {"value": Attr(np.ndarray, doc="the tensor"), "parties": Attr(Mask, doc="who holds it")},
+        doc="A literal, known to the parties that are named.",
+        effects=Effects.NONE,
+        interfaces=[_Constant()],
+    )
+)
+
+
+@kernel("simp.constant")
+def constant(ctx: KernelContext, *, value: np.ndarray[Any, Any], parties: Mask) -> Any:
+    """Return the literal at those who hold it."""
+    return value if ctx.interpreter.rank in parties else None

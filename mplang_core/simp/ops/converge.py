@@ -1,0 +1,103 @@
+"""``simp.converge``: one value of several that different parties hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mplang_core.edsl.context import MPObject
+from mplang_core.errors import RunError, TraceError
+from mplang_core.ir import AnyType, Effects, Level, OpDef, Operation
+from mplang_core.ir.source import at
+from mplang_core.mask import Mask
+from mplang_core.runtime import KernelContext, kernel
+from mplang_core.simp.interfaces import Communicates, Forwards, Message
+from mplang_core.simp.ops.common import (
+    NamedWithoutDialect,
+    context_of,
+    declare,
+    list_types,
+    operand_types,
+)
+from mplang_core.simp.projection import PartyGraph, Projects
+from mplang_core.types import MPType
+
+__all__ = ["pconv"]
+
+
+def pconv(vars: Sequence[MPObject]) -> MPObject:
+    """Join values of one type that are held by different parties.
+
+    Args:
+        vars: the values; their masks do not overlap.
+
+    Returns:
+        A value that is held by all of their holders.
+
+    Raises:
+        TraceError: the masks overlap, or the types differ.
+        RunError: masks that are known only at run time overlap (when it runs).
+    """
+    if isinstance(vars, MPObject) or not isinstance(vars, Sequence):
+        raise TraceError(f"{at()}pconv takes a list of values, got {vars!r}")
+    return context_of(*vars).emit("simp.converge", list(vars))[0]
+
+
+def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
+    types = operand_types(op)
+    if not types:
+        raise TypeError("converge takes at least one operand")
+    for i, found in enumerate(types):
+        if found.base != types[0].base:
+            raise TypeError(f"operand {i} is {found}, operand 0 is {types[0]}: one type expected")
+    union, known = Mask(), True
+    for found in types:
+        if found.pmask is None:
+            known = False
+        elif found.pmask & union:
+            raise ValueError(
+                f"the masks overlap in {found.pmask & union}: {list_types(types[:20])}; "
+                "each party holds one of the values at most"
+            )
+        else:
+            union |= found.pmask
+    return [MPType(types[0].base, union if known else None)]
+
+
+class _Converge(Communicates, Forwards, NamedWithoutDialect, Projects):
+    def messages(self, op: Operation, world: Mask) -> Sequence[Message]:
+        return ()
+
+    def sources(self, op: Operation, output: int) -> Sequence[int]:
+        return range(len(op.inputs))
+
+    def project(self, op: Operation, index: int, part: PartyGraph) -> None:
+        mine = part.held(op.inputs)
+        if len(mine) == 1 and part.has(mine[0]):
+            part.forward(mine[0], op.outputs[0])
+        elif any(map(part.has, mine)):
+            part.emit(op, op.opcode, mine, op.outputs)
+
+
+declare(
+    OpDef(
+        "simp.converge",
+        _infer,
+        Level.PARTY,
+        doc="Joins values of one type that are held by different parties.",
+        effects=Effects.NONE,
+        interfaces=[_Converge()],
+    )
+)
+
+
+@kernel("simp.converge")
+def converge(ctx: KernelContext, *args: Any) -> Any:
+    """Give the one value that is here."""
+    here = [arg for arg in args if arg is not None]
+    if len(here) > 1:
+        raise RunError(
+            f"party {ctx.interpreter.rank} holds {len(here)} of the values to converge; "
+            "their masks overlap"
+        )
+    return here[0] if here else None

@@ -1,0 +1,214 @@
+"""``simp.pcall_static`` and ``simp.pcall_dynamic``: local computation at parties."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from mplang_core.edsl.context import MPObject, find_ctx
+from mplang_core.edsl.peval import (
+    is_function,
+    lift_literals,
+    mark_uniform,
+    read_mask,
+    run_program,
+)
+from mplang_core.edsl.tracer import TraceContext, trace_into
+from mplang_core.errors import RunError
+from mplang_core.feop.program import flatten, unflatten
+from mplang_core.feop.routing import fe_materialize
+from mplang_core.ir import AnyType, Attr, Effects, Graph, Level, OpDef, Operation
+from mplang_core.ir.origin import origin_of
+from mplang_core.mask import Mask
+from mplang_core.runtime import KernelContext, kernel
+from mplang_core.simp.interfaces import ControlFlow, Labels, PartyCall
+from mplang_core.simp.ops.common import (
+    check_parties,
+    declare,
+    list_types,
+    operand_types,
+    single,
+)
+from mplang_core.simp.projection import PartyGraph, Projects
+from mplang_core.types import BaseType, MPType
+
+__all__ = ["Parties", "pcall_dynamic", "pcall_static"]
+
+Parties = Mask | int | Sequence[int]
+
+
+# -- the user's functions
+
+
+def pcall_static(parties: Parties, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Run a function at the parties that are named.
+
+    Args:
+        parties: who runs it; each holds all of the args.
+        fn: a feop; a Python function of plain values, which an installed frontend compiles;
+            or an ``@mp.function``, whose body is traced for one party.
+        *args: nests of values and literals.
+        **kwargs: attributes of the feop, or literals for the function.
+
+    Returns:
+        What the function returns; the leaves are held by ``parties``.
+
+    Raises:
+        TraceError: a party does not hold an arg.
+        FeCapabilityError: no frontend here compiles the function.
+    """
+    mask = read_mask(parties)
+    return _pcall("simp.pcall_static", {"parties": mask}, mask, fn, args, kwargs)
+
+
+def pcall_dynamic(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Run a function at every party that has all of the args when it runs.
+
+    See :func:`pcall_static`; the mask of the results is known at run time only.
+    """
+    return _pcall("simp.pcall_dynamic", {}, None, fn, args, kwargs)
+
+
+def _pcall(
+    opcode: str,
+    attrs: Mapping[str, Any],
+    parties: Mask | None,
+    fn: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    ctx = find_ctx(flatten(args)[0])
+    args = lift_literals(ctx, args, parties)
+    body = TraceContext(ctx.cluster_spec, ctx, local=True)
+    run = fn if is_function(fn) else _compiled(fn)
+    tfn = trace_into(body, run, args, kwargs, literals=False)
+    operands = [leaf for leaf in flatten((args, kwargs))[0] if isinstance(leaf, MPObject)]
+    outs = ctx.emit(opcode, [*operands, *tfn.captures], attrs, {"do": tfn.program.graph})
+    return mark_uniform(ctx, fn, operands, unflatten(tfn.out_struct, outs))
+
+
+def _compiled(fn: Callable[..., Any]) -> Callable[..., Any]:
+    def run(*args: Any, **kwargs: Any) -> Any:
+        program = fe_materialize(fn, *args, **kwargs)
+        return run_program(program)
+
+    run.__name__ = getattr(fn, "__name__", type(fn).__name__)
+    return run
+
+
+# -- type inference
+
+
+def _locals(graph: Graph) -> list[BaseType]:
+    return [value.type for value in graph.outputs if isinstance(value.type, BaseType)]
+
+
+def _check_body(op: Operation) -> None:
+    expected = [found.base for found in operand_types(op)]
+    taken = [value.type for value in op.regions["do"].inputs]
+    if expected != taken:
+        raise TypeError(
+            f"the body takes ({list_types(taken)}), the operands are ({list_types(expected)})"
+        )
+
+
+def _infer_static(op: Operation, world: Mask) -> Sequence[AnyType]:
+    parties: Mask = op.attrs["parties"]
+    if origin_of(op) is not None:  # in a projection, the others are outside of this world
+        parties &= world
+    check_parties(parties, world)
+    _check_body(op)
+    for i, found in enumerate(operand_types(op)):
+        if found.pmask is not None and not parties <= found.pmask:
+            raise ValueError(
+                f"the parties {parties - found.pmask} run it, but do not hold operand {i}, "
+                f"{found}; move it there first, or choose parties among {found.pmask}"
+            )
+    return [MPType(kind, parties) for kind in _locals(op.regions["do"])]
+
+
+def _infer_dynamic(op: Operation, world: Mask) -> Sequence[AnyType]:
+    _check_body(op)
+    return [MPType(kind, None) for kind in _locals(op.regions["do"])]
+
+
+# -- interfaces
+
+
+class _Pcall(ControlFlow, Labels, Projects):
+    def control(self, op: Operation) -> PartyCall:
+        return PartyCall("do", op.attrs.get("parties"))
+
+    def label(self, op: Operation) -> str:
+        """Name the ops that it runs."""
+        counted = Counter(inner.opcode for inner in op.regions["do"].ops)
+        names = (f"{name} ×{n}" if n > 1 else name for name, n in counted.items())
+        return ", ".join(names) or "pass"
+
+
+class _Static(_Pcall):
+    def project(self, op: Operation, index: int, part: PartyGraph) -> None:
+        """A body that others run as well may talk to them, so it keeps its index."""
+        alone = op.attrs["parties"] == Mask.of(part.rank)
+        attrs = op.attrs if alone else {**op.attrs, "place": index}
+        if part.rank in op.attrs["parties"]:
+            part.emit(op, op.opcode, op.inputs, op.outputs, op.regions, **attrs)
+
+
+class _Dynamic(_Pcall):
+    def project(self, op: Operation, index: int, part: PartyGraph) -> None:
+        if all(map(part.has, op.inputs)):
+            part.emit(op, op.opcode, op.inputs, op.outputs, op.regions, place=index)
+
+
+declare(
+    OpDef(
+        "simp.pcall_static",
+        _infer_static,
+        Level.PARTY,
+        {"parties": Attr(Mask, doc="who runs it")},
+        {"do": Level.LOCAL},
+        "Runs a body at the parties that are named; the others hold no result.",
+        Effects.NONE,
+        interfaces=[_Static()],
+    ),
+    OpDef(
+        "simp.pcall_dynamic",
+        _infer_dynamic,
+        Level.PARTY,
+        {},
+        {"do": Level.LOCAL},
+        "Runs a body at every party that has all operands when it runs.",
+        Effects.NONE,
+        interfaces=[_Dynamic()],
+    ),
+)
+
+
+# -- kernels
+
+
+def _absent(ctx: KernelContext) -> Any:
+    return single(ctx, [None] * len(ctx.step.outs))
+
+
+@kernel("simp.pcall_static")
+def run_static(ctx: KernelContext, *args: Any, parties: Mask) -> Any:
+    """Run the body where this party is named; every operand must be here then."""
+    if ctx.interpreter.rank not in parties:
+        return _absent(ctx)
+    for i, arg in enumerate(args):
+        if arg is None:
+            raise RunError(
+                f"party {ctx.interpreter.rank} is to run a pcall, but does not hold operand {i}"
+            )
+    return single(ctx, ctx.run_region("do", args))
+
+
+@kernel("simp.pcall_dynamic")
+def run_dynamic(ctx: KernelContext, *args: Any) -> Any:
+    """Run the body where every operand is here."""
+    if any(arg is None for arg in args):
+        return _absent(ctx)
+    return single(ctx, ctx.run_region("do", args))

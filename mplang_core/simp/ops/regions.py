@@ -1,0 +1,132 @@
+"""Shared parts of control flow: predicates that parties agree on, and traced regions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mplang_core.edsl.context import MPContext, MPObject
+from mplang_core.edsl.peval import constant
+from mplang_core.edsl.tracer import TraceContext, TracedFunction, is_literal, read_args
+from mplang_core.errors import RunError, TraceError
+from mplang_core.feop.program import unflatten
+from mplang_core.ir import AnyType, Attr, Graph, Operation, Value
+from mplang_core.ir.source import at
+from mplang_core.mask import Mask
+from mplang_core.runtime import KernelContext
+from mplang_core.simp.projection import PartyGraph, Projects, project_graph
+from mplang_core.types import DType, Form, MPType, TensorType
+
+__all__ = [
+    "VERIFY",
+    "ProjectsTogether",
+    "agreed",
+    "check_predicate",
+    "describe",
+    "lift",
+    "on_devices",
+    "scope_of",
+    "union",
+]
+
+VERIFY = Attr(bool, True, "whether the parties compare their predicates")
+
+
+class ProjectsTogether(Projects):
+    """All parties take part, each with what it holds of operands, results and regions."""
+
+    def project(self, op: Operation, index: int, part: PartyGraph) -> None:
+        """Append the op with its regions projected."""
+        regions = {name: project_graph(region, part.rank) for name, region in op.regions.items()}
+        operands, results = part.held(op.inputs), part.held(op.outputs)
+        attrs = {**op.attrs, "place": index}
+        if self.takes_part(results, regions):
+            part.emit(op, op.opcode, operands, results, regions, **attrs)
+
+    def takes_part(self, results: Sequence[Value], regions: Mapping[str, Graph]) -> bool:
+        """Return whether a party has anything to do."""
+        return True
+
+
+# -- tracing
+
+
+def scope_of(ctx: MPContext) -> TraceContext:
+    """Return the context that regions are traced in."""
+    return ctx if isinstance(ctx, TraceContext) else TraceContext(ctx.cluster_spec, ctx)
+
+
+def on_devices(
+    ctx: MPContext, outs: Sequence[MPObject], tfn: TracedFunction, uniform: Sequence[bool]
+) -> Any:
+    marks = zip(outs, tfn.out_devices, uniform, strict=True)
+    return unflatten(tfn.out_struct, [ctx.place(*mark) for mark in marks])
+
+
+def lift(ctx: MPContext, tree: Any) -> Any:
+    leaves, spec = read_args((tree,), {})
+    lifted = [constant(ctx, leaf) if is_literal(leaf) else leaf for leaf in leaves]
+    for leaf in lifted:
+        if not isinstance(leaf, MPObject):
+            raise TraceError(
+                f"{at()}control flow carries multi-party values and numbers, got a "
+                f"{type(leaf).__name__}; use it from around instead"
+            )
+    ((lifted_tree,), _) = unflatten(spec, [ctx.adopt(leaf) for leaf in lifted])
+    return lifted_tree
+
+
+def union(first: Sequence[MPObject], second: Sequence[MPObject]) -> list[MPObject]:
+    return list({id(obj): obj for obj in (*first, *second)}.values())
+
+
+def describe(type: Any, device: Any) -> str:
+    return f"{type}" + (f" on {device.name}" if device is not None else "")
+
+
+# -- type inference
+
+
+def check_predicate(pred: AnyType, world: Mask) -> None:
+    """Check that a type is that of a predicate which all parties hold.
+
+    Raises:
+        TypeError or ValueError: it is not.
+    """
+    if isinstance(pred, MPType) and pred.base.form is not Form.PLAIN:
+        raise TypeError(
+            "the predicate is secret, so nobody knows which branch to take; if it may be known, "
+            "mp.reveal it"
+        )
+    if not isinstance(pred, MPType) or pred.base != TensorType(DType.BOOL):
+        raise TypeError(f"a predicate is a bool scalar, got {pred}")
+    if pred.pmask is not None and pred.pmask != world:
+        raise ValueError(
+            f"the predicate is held by {pred.pmask}, but {world} take the branch together; "
+            "reveal it to all of them first"
+        )
+
+
+# -- kernels
+
+
+def agreed(ctx: KernelContext, pred: Any, turn: int, verify: bool) -> bool:
+    """Return the predicate once all parties have said the same; never print it."""
+    me, comm = ctx.interpreter.rank, ctx.interpreter.communicator
+    mine = None if pred is None else bool(pred)
+    if verify:
+        key = f"{ctx.key}={turn}"
+        others = [rank for rank in range(ctx.interpreter.world_size) if rank != me]
+        for rank in others:
+            comm.send(rank, key, mine)
+        # everyone hears everyone before anyone raises, so all fail for the same reason
+        said = [comm.recv(rank, key) for rank in others]
+        differing = [rank for rank, other in zip(others, said, strict=True) if other != mine]
+        if mine is not None and differing:
+            raise RunError(
+                f"the parties disagree on a predicate: party {me} and {Mask.from_ranks(differing)} "
+                "do not have the same; make it uniform, for example by mp.reveal"
+            )
+    if mine is None:
+        raise RunError(f"party {me} does not hold the predicate that all parties need")
+    return mine

@@ -1,0 +1,272 @@
+"""``simp.shuffle_static`` and ``simp.shuffle_dynamic``: moving a value between parties."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mplang_core.edsl.context import MPObject
+from mplang_core.edsl.peval import read_mask
+from mplang_core.errors import RunError, TraceError
+from mplang_core.ir import AnyType, Attr, Effects, Level, OpDef, Operation
+from mplang_core.ir.opdef import OPTIONAL
+from mplang_core.ir.origin import origin_of
+from mplang_core.ir.source import at
+from mplang_core.mask import Mask
+from mplang_core.runtime import KernelContext, kernel
+from mplang_core.simp.interfaces import Communicates, Forwards, Labels, Message, holders_of
+from mplang_core.simp.ops.common import (
+    check_parties,
+    check_sendable,
+    context_of,
+    declare,
+    operand_types,
+    present,
+    received,
+)
+from mplang_core.simp.ops.pcall import Parties
+from mplang_core.simp.projection import PartyGraph, Projects
+from mplang_core.types import DType, MPType, TensorType
+
+__all__ = ["pshfl", "pshfl_s"]
+
+
+# -- the user's functions
+
+
+def pshfl(src: MPObject, index: MPObject) -> MPObject:
+    """Move a value: each party that has an index pulls from the rank that it names.
+
+    ::
+
+               P0   P1   P2
+        src:   x0   -    x2
+        index: -    0    -
+        out:   -    x0   -
+
+    Only the party that is pulled from learns of the index.
+
+    Args:
+        src: the value.
+        index: an integer scalar.
+
+    Returns:
+        A value of the type of ``src``, held by those that have an index.
+
+    Raises:
+        TraceError: the index is no integer scalar.
+        RunError: a party pulls from one that does not hold the value (when it runs).
+    """
+    return context_of(src, index).emit("simp.shuffle_dynamic", [src, index])[0]
+
+
+def pshfl_s(src: MPObject, pmask: Parties, src_ranks: Sequence[int]) -> MPObject:
+    """Move a value along ways that are known beforehand.
+
+    ::
+
+              P0   P1   P2
+        src:  x0   x1   x2      pmask = {0, 1, 2}, src_ranks = [2, 0, 1]
+        out:  x2   x0   x1
+
+    Args:
+        src: the value.
+        pmask: who receives.
+        src_ranks: from whom, for each receiver in the order of ranks.
+
+    Returns:
+        A value of the type of ``src``, held by ``pmask``.
+
+    Raises:
+        TraceError: a source does not hold the value.
+    """
+    mask = read_mask(pmask)
+    if isinstance(src_ranks, int):
+        src_ranks = [src_ranks]
+    if len(mask) != len(src_ranks):
+        raise TraceError(
+            f"{at()}pshfl_s names one source per receiver: {len(mask)} receivers {mask}, "
+            f"{len(src_ranks)} sources {list(src_ranks)}"
+        )
+    ctx, routing = context_of(src), tuple(zip(mask, src_ranks, strict=True))
+    (moved,) = ctx.emit("simp.shuffle_static", [src], {"routing": routing})
+    return ctx.place(moved, None, uniform=len(set(src_ranks)) == 1)
+
+
+# -- type inference
+
+
+def _infer_static(op: Operation, world: Mask) -> Sequence[AnyType]:
+    (src,) = operand_types(op)
+    routing = op.attrs["routing"]
+    if not all(
+        isinstance(route, tuple) and len(route) == 2 and all(type(r) is int for r in route)
+        for route in routing
+    ):
+        raise TypeError("a routing is a list of [to, from] ranks")
+    for rank in (rank for route in routing for rank in route):
+        if rank < 0:
+            raise ValueError(f"a rank is not negative, got {rank}")
+        if rank >= world.bits.bit_length():
+            raise ValueError(f"the parties {{{rank}}} are not among {world}")
+    targets = [to for to, _ in routing]
+    if len(set(targets)) != len(targets):
+        raise ValueError(f"a party receives once, got the targets {targets}")
+    out = Mask.from_ranks(targets)
+    check_parties(out, world)
+    sources = Mask.from_ranks(frm for _, frm in routing)
+    if not sources <= (world if src.pmask is None else src.pmask):
+        raise ValueError(f"the sources are {sources}, but the value is {src}")
+    check_sendable(src)
+    return [MPType(src.base, out)]
+
+
+def _infer_dynamic(op: Operation, world: Mask) -> Sequence[AnyType]:
+    src, index = operand_types(op)
+    if not (isinstance(index.base, TensorType) and index.base.dtype.is_integer) or index.base.shape:
+        raise TypeError(f"the index is an integer scalar, got {index}")
+    check_sendable(src)
+    if "askers" in op.attrs and origin_of(op) is None:
+        raise TypeError("attribute 'askers': only projections have it; elsewhere the index says it")
+    return [MPType(src.base, index.pmask)]
+
+
+# -- interfaces
+
+
+class _Static(Communicates, Forwards, Labels, Projects):
+    def messages(self, op: Operation, world: Mask) -> Sequence[Message]:
+        return [Message(frm, to, 0) for to, frm in op.attrs["routing"] if to != frm]
+
+    def sources(self, op: Operation, output: int) -> Sequence[int]:
+        return (0,)
+
+    def label(self, op: Operation) -> str:
+        return "move"
+
+    def project(self, op: Operation, index: int, part: PartyGraph) -> None:
+        """Send to those who pull from this party, then receive."""
+        (src,), (out,) = op.inputs, op.outputs
+        routing: Mapping[int, int] = dict(op.attrs["routing"])
+        to = Mask.from_ranks(each for each, source in routing.items() if source == part.rank)
+        source = routing.get(part.rank)
+        if source == part.rank and part.type_of(src).pmask is not None:
+            part.forward(src, out)
+            to, source = to - Mask.of(part.rank), None
+        if to:
+            part.send(op, index, src, to)
+        if source is not None:
+            part.receive(op, index, source, part.type_of(src).base, out)
+
+
+class _Dynamic(Communicates, Forwards, Labels, Projects):
+    def messages(self, op: Operation, world: Mask) -> Sequence[Message]:
+        """Anyone may be asked; who is asked, and who is not, learns of the index.
+
+        Where it is not known who has an index, everyone may ask, and is answered.
+        """
+        src, index = (holders_of(value.type, world) for value in op.inputs)
+        found = []
+        for to in index:
+            others = world - Mask.of(to)
+            found += [Message(to, each, 1, TensorType(DType.BOOL), "index") for each in others]
+            found += [
+                Message(each, to, 0, when="if asked for", stage=1) for each in src - Mask.of(to)
+            ]
+        return found
+
+    def sources(self, op: Operation, output: int) -> Sequence[int]:
+        return (0,)
+
+    def label(self, op: Operation) -> str:
+        return "move to whoever asks"
+
+    def project(self, op: Operation, index: int, part: PartyGraph) -> None:
+        """Those who may hold the index ask all others, whatever they have."""
+        asker = op.inputs[1].type
+        assert isinstance(asker, MPType)
+        attrs: dict[str, Any] = {} if asker.pmask is None else {"askers": asker.pmask}
+        part.emit(op, op.opcode, op.inputs, part.held(op.outputs), place=index, **attrs)
+
+
+declare(
+    OpDef(
+        "simp.shuffle_static",
+        _infer_static,
+        Level.PARTY,
+        {"routing": Attr(tuple, doc="[to, from] ranks, one per receiver")},
+        doc="Moves a value along a routing that is known beforehand.",
+        effects=Effects.NONE,
+        interfaces=[_Static()],
+    ),
+    OpDef(
+        "simp.shuffle_dynamic",
+        _infer_dynamic,
+        Level.PARTY,
+        {"askers": Attr(Mask, OPTIONAL, "in a projection: who may hold the index, and so ask")},
+        doc="Moves a value: each party that has an index pulls from that rank.",
+        effects=Effects.NONE,
+        interfaces=[_Dynamic()],
+    ),
+)
+
+
+# -- kernels
+
+
+@kernel("simp.shuffle_static")
+def move(ctx: KernelContext, src: Any, *, routing: tuple[tuple[int, int], ...]) -> Any:
+    """Send to those who pull from this party, then receive."""
+    me, comm = ctx.interpreter.rank, ctx.interpreter.communicator
+    source = None
+    for to, frm in routing:
+        if to == me:
+            source = frm
+        elif frm == me:
+            comm.send(to, ctx.key, src)
+    if source is None:
+        return None
+    if source == me:
+        return present(src, me)
+    return _received(ctx, comm.recv(source, ctx.key), source)
+
+
+@kernel("simp.shuffle_dynamic")
+def ask_and_move(ctx: KernelContext, src: Any, index: Any, *, askers: Mask | None = None) -> Any:
+    """Ask the one that the index names, answer those who may ask here, then receive.
+
+    Each party that may hold the index asks every other with a yes or no, so that nobody waits
+    in vain. The others are not heard.
+    """
+    me, comm = ctx.interpreter.rank, ctx.interpreter.communicator
+    everyone = Mask.all(ctx.interpreter.world_size)
+    others = everyone - Mask.of(me)
+    holders = askers if askers is not None else _pmask(ctx.op.inputs[1].type)
+    asking = everyone if holders is None else holders
+    wanted = None if index is None else int(index)
+    if wanted is not None and not 0 <= wanted < ctx.interpreter.world_size:
+        raise RunError(
+            f"the index of a shuffle is a rank below {ctx.interpreter.world_size}, "
+            f"the one of party {me} is not"
+        )
+    if me in asking:
+        for rank in others:
+            comm.send(rank, ctx.key + "?", rank == wanted)
+    for rank in others & asking:
+        if comm.recv(rank, ctx.key + "?") is True:
+            comm.send(rank, ctx.key, src)
+    if wanted is None:
+        return None
+    if wanted == me:
+        return present(src, me)
+    return _received(ctx, comm.recv(wanted, ctx.key), wanted)
+
+
+def _pmask(kind: AnyType) -> Mask | None:
+    return kind.pmask if isinstance(kind, MPType) else None
+
+
+def _received(ctx: KernelContext, value: Any, source: int) -> Any:
+    kind = ctx.op.outputs[0].type
+    assert isinstance(kind, MPType)
+    return received(value, source, kind.base)

@@ -1,0 +1,147 @@
+"""``simp.uniform_cond``: a branch that all parties take together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, cast
+
+import optree
+
+from mplang_core.edsl.context import MPObject, find_ctx
+from mplang_core.edsl.peval import constant
+from mplang_core.edsl.tracer import TracedFunction, trace
+from mplang_core.errors import TraceError
+from mplang_core.feop.program import flatten
+from mplang_core.ir import AnyType, Effects, Level, OpDef, Operation
+from mplang_core.ir.source import at
+from mplang_core.mask import Mask
+from mplang_core.runtime import KernelContext, kernel
+from mplang_core.simp.interfaces import Branch, ControlFlow
+from mplang_core.simp.ops.common import NamedWithoutDialect, declare, list_types, single
+from mplang_core.simp.ops.regions import (
+    VERIFY,
+    ProjectsTogether,
+    agreed,
+    check_predicate,
+    describe,
+    lift,
+    on_devices,
+    scope_of,
+    union,
+)
+
+__all__ = ["uniform_cond"]
+
+T = TypeVar("T")
+
+
+def uniform_cond(
+    pred: Any,
+    then_fn: Callable[..., T],
+    else_fn: Callable[..., T],
+    *args: Any,
+    verify_uniform: bool = True,
+) -> T:
+    """Run one of two functions, the same one at all parties.
+
+    Args:
+        pred: a bool scalar that every party of the trace holds.
+        then_fn: run where it is true.
+        else_fn: run where it is false. Both give the same nest of the same types and masks,
+            on the same devices. They may use values from around.
+        *args: arguments for either.
+        verify_uniform: whether the parties compare their predicates before they branch.
+
+    Raises:
+        TraceError: the predicate's mask is not the trace's, or the branches differ.
+        RunError: the parties disagree on the predicate (when it runs).
+
+    Example:
+        >>> import mplang_core as mp
+        >>> def program(flag):
+        ...     return mp.uniform_cond(flag, lambda: mp.constant(1), lambda: mp.constant(2))
+        >>> with mp.Simulator(mp.ClusterSpec.simple(2)) as sim:
+        ...     print(mp.fetch(sim, mp.evaluate(sim, program, True)))
+        [array(1), array(1)]
+    """
+    ctx = find_ctx([pred, *flatten(args)[0]])
+    pred, args = lift(ctx, (pred if isinstance(pred, MPObject) else constant(ctx, pred), args))
+    scope = scope_of(ctx)
+    then_tfn, else_tfn = trace(scope, then_fn, *args), trace(scope, else_fn, *args)
+    _check_branches(then_tfn, else_tfn)
+    captures = union(then_tfn.captures, else_tfn.captures)
+    operands = [pred, *flatten(args)[0], *captures]
+    regions = {"then": then_tfn.region(captures), "else": else_tfn.region(captures)}
+    outs = ctx.emit("simp.uniform_cond", operands, {"verify_uniform": verify_uniform}, regions)
+    same = [a and b for a, b in zip(then_tfn.out_uniform, else_tfn.out_uniform, strict=True)]
+    return cast(T, on_devices(ctx, outs, then_tfn, same))
+
+
+def _check_branches(then_tfn: TracedFunction, else_tfn: TracedFunction) -> None:
+    if then_tfn.out_struct != else_tfn.out_struct:
+        raise TraceError(
+            f"{at()}the branches return different nests: then {then_tfn.out_struct}, "
+            f"else {else_tfn.out_struct}"
+        )
+    paths = optree.treespec_accessors(then_tfn.out_struct)
+    for path, a, b, dev_a, dev_b in zip(
+        paths,
+        then_tfn.out_vars,
+        else_tfn.out_vars,
+        then_tfn.out_devices,
+        else_tfn.out_devices,
+        strict=True,
+    ):
+        if (a.type, dev_a) != (b.type, dev_b):
+            raise TraceError(
+                f"{at()}the branches differ in {path.codify('result')}: then gives "
+                f"{describe(a.type, dev_a)}, else gives {describe(b.type, dev_b)}"
+            )
+
+
+def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
+    if not op.inputs:
+        raise TypeError("uniform_cond takes a predicate")
+    check_predicate(op.inputs[0].type, world)
+    args = [value.type for value in op.inputs[1:]]
+    results = []
+    for name in ("then", "else"):
+        branch = op.regions[name]
+        taken = [value.type for value in branch.inputs]
+        if taken != args:
+            raise TypeError(
+                f"branch {name!r} takes ({list_types(taken)}), got ({list_types(args)})"
+            )
+        results.append([value.type for value in branch.outputs])
+    if results[0] != results[1]:
+        raise TypeError(
+            f"the branches differ: then gives ({list_types(results[0])}), "
+            f"else gives ({list_types(results[1])})"
+        )
+    return results[0]
+
+
+class _UniformCond(ControlFlow, NamedWithoutDialect, ProjectsTogether):
+    def control(self, op: Operation) -> Branch:
+        return Branch((("then", 1), ("else", 0)), op.attrs["verify_uniform"])
+
+
+declare(
+    OpDef(
+        "simp.uniform_cond",
+        _infer,
+        Level.PARTY,
+        {"verify_uniform": VERIFY},
+        {"then": Level.PARTY, "else": Level.PARTY},
+        "All parties take the same branch. Operands: predicate, then those of the branches.",
+        Effects.NONE,
+        interfaces=[_UniformCond()],
+    )
+)
+
+
+@kernel("simp.uniform_cond")
+def branch(ctx: KernelContext, pred: Any, *args: Any, verify_uniform: bool) -> Any:
+    """Run the branch that all parties agree on."""
+    taken = "then" if agreed(ctx, pred, 0, verify_uniform) else "else"
+    return single(ctx, ctx.run_region(taken, args))

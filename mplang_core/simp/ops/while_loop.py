@@ -1,0 +1,174 @@
+"""``simp.while_loop``: a loop that all parties run together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, cast
+
+import optree
+
+from mplang_core.edsl.context import MPObject, find_ctx
+from mplang_core.edsl.tracer import TraceContext, TracedFunction, trace
+from mplang_core.errors import TraceError
+from mplang_core.feop.program import PyTreeDef, flatten, unflatten
+from mplang_core.ir import AnyType, Effects, Level, OpDef, Operation
+from mplang_core.ir.source import at
+from mplang_core.mask import Mask
+from mplang_core.runtime import KernelContext, kernel
+from mplang_core.simp.interfaces import ControlFlow, Loop
+from mplang_core.simp.ops.common import NamedWithoutDialect, declare, list_types, single
+from mplang_core.simp.ops.regions import (
+    VERIFY,
+    ProjectsTogether,
+    agreed,
+    check_predicate,
+    describe,
+    lift,
+    on_devices,
+    scope_of,
+    union,
+)
+
+__all__ = ["while_loop"]
+
+T = TypeVar("T")
+
+
+def while_loop(
+    cond_fn: Callable[[T], Any],
+    body_fn: Callable[[T], T],
+    init: T,
+    *,
+    verify_uniform: bool = True,
+) -> T:
+    """Run a function again and again, the same number of times at all parties.
+
+    Args:
+        cond_fn: from the state to a bool scalar that every party of the trace holds.
+        body_fn: from the state to the next, of the same nest, types, masks and devices.
+            Both may use values from around.
+        init: the state to begin with; numbers and arrays become constants.
+        verify_uniform: whether the parties compare their predicates in each turn.
+
+    Returns:
+        The first state for which the condition is false.
+
+    Raises:
+        TraceError: the predicate's mask is not the trace's, or the body changes a type.
+        RunError: the parties disagree on the predicate (when it runs).
+
+    Example:
+        >>> import mplang_core as mp
+        >>> def program(n):
+        ...     def step(state):
+        ...         i, total = state
+        ...         return i + 1, total + i
+        ...     return mp.while_loop(lambda state: state[0] < n, step, (0, 0))[1]
+        >>> with mp.Simulator(mp.ClusterSpec.simple(2)) as sim:
+        ...     print(mp.fetch(sim, mp.evaluate(sim, program, 5)))
+        [array(10), array(10)]
+    """
+    ctx = find_ctx(flatten(init)[0])
+    state = lift(ctx, init)
+    scope = scope_of(ctx)
+    state, body_tfn = _trace_body(scope, body_fn, state)
+    cond_tfn = trace(scope, cond_fn, state)
+    if len(cond_tfn.out_vars) != 1:
+        raise TraceError(
+            f"{at()}the condition of a loop gives one value, got {cond_tfn.out_struct}"
+        )
+    leaves, _ = flatten(state)
+    captures = union(cond_tfn.captures, body_tfn.captures)
+    outs = ctx.emit(
+        "simp.while_loop",
+        [*leaves, *captures],
+        {"verify_uniform": verify_uniform},
+        {"cond": cond_tfn.region(captures), "body": body_tfn.region(captures)},
+    )
+    return cast(T, on_devices(ctx, outs, body_tfn, [leaf.uniform for leaf in leaves]))
+
+
+def _trace_body(
+    scope: TraceContext, body_fn: Callable[[Any], Any], state: Any
+) -> tuple[Any, TracedFunction]:
+    """Trace the body, again where it makes a value differ between parties that did not."""
+    while True:
+        tfn = trace(scope, body_fn, state)
+        leaves, spec = flatten(state)
+        _check_state(leaves, spec, tfn)
+        after = [a.uniform and b for a, b in zip(leaves, tfn.out_uniform, strict=True)]
+        if after == [leaf.uniform for leaf in leaves]:
+            return state, tfn
+        ctx = leaves[0].ctx
+        marked = [ctx.place(x, x.device, same) for x, same in zip(leaves, after, strict=True)]
+        state = unflatten(spec, marked)
+
+
+def _check_state(leaves: list[MPObject], struct: PyTreeDef, body: TracedFunction) -> None:
+    if body.out_struct != struct:
+        raise TraceError(
+            f"{at()}the body of a loop returns the nest of its state: expected {struct}, "
+            f"got {body.out_struct}"
+        )
+    paths = optree.treespec_accessors(struct)
+    for path, leaf, out, device in zip(paths, leaves, body.out_vars, body.out_devices, strict=True):
+        if (leaf.type, leaf.device) != (out.type, device):
+            raise TraceError(
+                f"{at()}the body of a loop changes {path.codify('state')}: it comes in as "
+                f"{describe(leaf.type, leaf.device)}, and goes out as "
+                f"{describe(out.type, device)}; begin with a value of the latter type"
+            )
+
+
+def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
+    args = [value.type for value in op.inputs]
+    for name in ("cond", "body"):
+        taken = [value.type for value in op.regions[name].inputs]
+        if taken != args:
+            raise TypeError(
+                f"region {name!r} takes ({list_types(taken)}), got ({list_types(args)})"
+            )
+    preds = [value.type for value in op.regions["cond"].outputs]
+    if len(preds) != 1:
+        raise TypeError(f"a condition gives one value, got ({list_types(preds)})")
+    check_predicate(preds[0], world)
+    state = [value.type for value in op.regions["body"].outputs]
+    if state != args[: len(state)]:
+        raise TypeError(
+            f"the body changes the state: it is ({list_types(args[: len(state)])}), "
+            f"the body gives ({list_types(state)})"
+        )
+    return state
+
+
+class _WhileLoop(ControlFlow, NamedWithoutDialect, ProjectsTogether):
+    def control(self, op: Operation) -> Loop:
+        return Loop("cond", "body", op.attrs["verify_uniform"])
+
+
+declare(
+    OpDef(
+        "simp.while_loop",
+        _infer,
+        Level.PARTY,
+        {"verify_uniform": VERIFY},
+        {"cond": Level.PARTY, "body": Level.PARTY},
+        "All parties loop together. Operands: the state, then what both regions capture.",
+        Effects.NONE,
+        interfaces=[_WhileLoop()],
+    )
+)
+
+
+@kernel("simp.while_loop")
+def loop(ctx: KernelContext, *args: Any, verify_uniform: bool) -> Any:
+    """Run the body as long as all parties agree to."""
+    size = len(ctx.step.outs)
+    state, captures = list(args[:size]), list(args[size:])
+    turn = 0
+    while True:
+        (pred,) = ctx.run_region("cond", state + captures, turn)
+        if not agreed(ctx, pred, turn, verify_uniform):
+            return single(ctx, state)
+        state = ctx.run_region("body", state + captures, turn)
+        turn += 1
