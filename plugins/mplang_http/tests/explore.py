@@ -22,7 +22,7 @@ import mplang_core.testing.dialect
 
 def explore(worker, examples: int) -> None:
     """Ask what the description allows, and what it does not; a session is there, or is not."""
-    host, port = worker.place
+    host, port = worker.endpoint
     schema = schemathesis.openapi.from_url(f"http://{host}:{port}/openapi.json")
     checks = [
         not_a_server_error,

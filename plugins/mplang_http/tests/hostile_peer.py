@@ -15,7 +15,7 @@ from mplang_core.types import BaseType
 
 __all__ = ["ask", "bend", "take"]
 
-PLACES = range(8)
+OP_INDICES = range(8)
 
 
 @simple_op("evil.ask")
@@ -26,8 +26,8 @@ def ask(x: TensorType) -> TensorType:
 
 @kernel("evil.ask")
 def ask_kernel(ctx: KernelContext, x: Any) -> Any:
-    for place in PLACES:
-        ctx.interpreter.communicator.send(0, f"{ctx.run}/{place}?", True)
+    for op_index in OP_INDICES:
+        ctx.interpreter.communicator.send(0, f"{ctx.run}/{op_index}?", True)
     return x
 
 
@@ -43,9 +43,9 @@ def take_kernel(ctx: KernelContext, x: Any) -> Any:
     deadline = time.monotonic() + 1.0
     while time.monotonic() < deadline:
         inbox = comm._run(f"{ctx.run}/0").inbox
-        for place in PLACES:
-            if (0, f"{ctx.run}/{place}") in inbox:
-                return np.asarray(inbox[0, f"{ctx.run}/{place}"].value())
+        for op_index in OP_INDICES:
+            if (0, f"{ctx.run}/{op_index}") in inbox:
+                return np.asarray(inbox[0, f"{ctx.run}/{op_index}"].value())
         time.sleep(0.02)
     return x
 

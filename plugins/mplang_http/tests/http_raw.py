@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 from mplang_http.address import split_address
 from mplang_http.requests import Given
-from mplang_http.values import joined, pack
+from mplang_http.values import join_frame, pack
 
 import mplang_core as mp
 from mplang_core.ir.wire import to_bytes
@@ -61,10 +61,10 @@ class RawWorker:
     def __init__(self, cluster, rank: int = 0, context: ssl.SSLContext | None = None) -> None:
         self.cluster, self.rank, self.context = cluster, rank, context
         self.name = cluster.spec.nodes[rank].name
-        self.place = split_address(cluster.spec.nodes[rank].address)
+        self.endpoint = split_address(cluster.spec.nodes[rank].address)
 
     def connect(self) -> socket.socket:
-        sock = socket.create_connection(self.place, LONG)
+        sock = socket.create_connection(self.endpoint, LONG)
         if self.context is not None:
             sock = self.context.wrap_socket(sock, server_hostname=self.name)
         return sock
@@ -111,7 +111,7 @@ class RawWorker:
     def submit(self, session: str, data: bytes, *inputs: Any, wait=30, **fields: Any) -> Answer:
         """Run a program, whose bytes are here already."""
         run = fields.pop("run", f"{session}-{next(NUMBERS)}")
-        given = [Given(value=joined(*pack(x))) for x in inputs]
+        given = [Given(value=join_frame(*pack(x))) for x in inputs]
         request = {"run": run, "program": sha(data), "generation": 0, "inputs": given, **fields}
         path = f"/v1/sessions/{session}/jobs?run={run}&wait={wait}"
         return self.ask("POST", path, msgspec.msgpack.encode(request))

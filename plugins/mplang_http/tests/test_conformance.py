@@ -6,9 +6,9 @@ import socket
 
 import pytest
 from mplang_http.comm import HttpCommunicator
+from mplang_http.connection import Connection
 from mplang_http.driver import SimpHttpDriver
 from mplang_http.links import Links
-from mplang_http.pipes import Pipe
 
 from mplang_core.testing import BackendSuite, CommunicatorSuite, PluginSuite
 
@@ -16,14 +16,14 @@ from mplang_core.testing import BackendSuite, CommunicatorSuite, PluginSuite
 def linked(parties, timeout):
     """Communicators on links over TCP, in this process."""
     names = [f"node{i}" for i in range(parties)]
-    tables = [Links(name, None, largest=1 << 30, most=8) for name in names]
+    tables = [Links(name, None, max_message=1 << 30, max_links=8) for name in names]
     with socket.create_server(("127.0.0.1", 0)) as server:
         for a in range(parties):
             for b in range(a + 1, parties):
                 near = socket.create_connection(server.getsockname())
                 far, _ = server.accept()
-                tables[a].add(Pipe(near, timeout), names[b])
-                tables[b].add(Pipe(far, timeout), names[a])
+                tables[a].add(Connection(near, timeout), names[b])
+                tables[b].add(Connection(far, timeout), names[a])
     return [HttpCommunicator(r, names, tables[r], timeout) for r in range(parties)]
 
 

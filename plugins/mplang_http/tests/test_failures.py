@@ -44,12 +44,12 @@ def stopped(pid):
 
 
 def test_an_engine_that_is_stopped_does_not_stop_the_front(three):
-    from mplang_http.status import look
+    from mplang_http.status import cluster_status
 
     with stopped(engine_of(three.workers[0])):
         time.sleep(2)
         begin = time.monotonic()
-        (row, *_) = look(three.spec)
+        (row, *_) = cluster_status(three.spec)
         assert row["state"] == "ready"
         assert time.monotonic() - begin < 1
     with mp.connect("http", three.spec) as host:
@@ -94,7 +94,7 @@ def test_values_are_freed(five):
     ):
 
         def held():
-            return client.ask("GET", "v1", "sessions", host.session, "jobs")["values"]
+            return client.request("GET", "v1", "sessions", host.session, "jobs")["values"]
 
         for i in range(50):
             mp.evaluate(host, double, np.int64(i))
@@ -161,7 +161,7 @@ def test_a_run_is_submitted_in_the_generation_that_it_began_in(three, monkeypatc
             return write(program)
 
         with monkeypatch.context() as patch:
-            patch.setattr(host, "_bytes", late)
+            patch.setattr(host, "_serialized", late)
             works(host)
         host._generation = before
         works(host)

@@ -136,7 +136,7 @@ class Stage:
         node = self.cluster.spec.nodes[rank]
         deadline = time.monotonic() + 60
         with contextlib.closing(WorkerClient(node.name, node.address, None, 10.0)) as client:
-            while client.ask("GET", "health")["state"] != "ready":
+            while client.request("GET", "health")["state"] != "ready":
                 assert time.monotonic() < deadline
                 time.sleep(0.05)
 
@@ -151,7 +151,7 @@ class Stage:
 
 def running(client, session):
     try:
-        jobs = client.ask("GET", "v1", "sessions", session, "jobs")["jobs"]
+        jobs = client.request("GET", "v1", "sessions", session, "jobs")["jobs"]
     except RefusedError as refused:
         if refused.code not in ("unknown-session", "starting", "engine-ended"):
             raise
@@ -388,7 +388,7 @@ def test_a_host_that_is_killed(impatient, tmp_path):
 
 def is_open(client, session):
     try:
-        client.ask("GET", "v1", "sessions", session, "jobs")
+        client.request("GET", "v1", "sessions", session, "jobs")
     except RefusedError as refused:
         if refused.code != "unknown-session":
             raise

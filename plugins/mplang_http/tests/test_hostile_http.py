@@ -17,7 +17,7 @@ import pytest
 from http_raw import DOUBLE, MB, Answer, RawWorker, answer_of, changed, program, sha, until
 from mplang_http import LocalCluster
 from mplang_http.requests import Given
-from mplang_http.values import Head, frame_head, joined, pack
+from mplang_http.values import Head, frame_head, join_frame, pack
 
 import mplang_core as mp
 from mplang_core.ir.code import pack as pack_code
@@ -406,7 +406,7 @@ def framed(head: bytes, body: bytes = b"") -> bytes:
 
 
 def value(x) -> bytes:
-    return joined(*pack(x))
+    return join_frame(*pack(x))
 
 
 HEADS = [

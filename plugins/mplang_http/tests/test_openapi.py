@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from http_raw import DOUBLE, RawWorker
-from mplang_http import LocalCluster, answers
+from mplang_http import LocalCluster, response_models
 
 HERE = Path(__file__).parent
 METHODS = ("get", "put", "post", "delete")
@@ -72,15 +72,17 @@ def fits(answer, model) -> None:
 
 
 def test_answers_are_as_described(worker):
-    fits(worker.ask("GET", "/health"), answers.Health)
-    fits(worker.ask("GET", "/facts"), answers.Facts)
+    fits(worker.ask("GET", "/health"), response_models.Health)
+    fits(worker.ask("GET", "/facts"), response_models.Facts)
     session = worker.open()
-    fits(worker.put_program(DOUBLE), answers.Taken)
+    fits(worker.put_program(DOUBLE), response_models.Taken)
     for x in (np.int64(1), None):  # one is done, one fails
-        fits(worker.submit(session, DOUBLE, x), answers.JobStatus)
-    fits(worker.ask("GET", f"/v1/sessions/{session}/jobs"), answers.Jobs)
-    fits(worker.ask("DELETE", f"/v1/sessions/{session}/jobs/{session}-x"), answers.JobStatus)
-    fits(worker.ask("POST", f"/v1/sessions/{session}/release", b"[]"), answers.Released)
+        fits(worker.submit(session, DOUBLE, x), response_models.JobStatus)
+    fits(worker.ask("GET", f"/v1/sessions/{session}/jobs"), response_models.Jobs)
+    fits(
+        worker.ask("DELETE", f"/v1/sessions/{session}/jobs/{session}-x"), response_models.JobStatus
+    )
+    fits(worker.ask("POST", f"/v1/sessions/{session}/release", b"[]"), response_models.Released)
 
 
 def explore(worker, examples: int) -> None:

@@ -16,8 +16,8 @@ from mplang_http.config import TlsFiles, WorkerConfig
 from mplang_http.handshake import Handshake
 from mplang_http.keygen import make_certificates
 from mplang_http.requests import Given
-from mplang_http.tls import LINK, client_context, offers_link
-from mplang_http.values import joined, pack
+from mplang_http.tls import LINK_PROTOCOL, client_context, offers_link
+from mplang_http.values import join_frame, pack
 
 import mplang_core as mp
 from mplang_core.errors import AdmissionError, ConfigError
@@ -100,7 +100,7 @@ def test_a_certificate_of_another_authority(cluster, files, folder):
     stranger = make_certificates(folder / "stranger", ["host"])["host"]
     believing = stranger.model_copy(update={"ca": files["host"].ca})
     assert refused_at_the_door(as_(cluster, believing))
-    assert refused_at_the_door(as_(cluster, believing, 0, LINK))
+    assert refused_at_the_door(as_(cluster, believing, 0, LINK_PROTOCOL))
 
 
 def test_a_certificate_that_is_expired(cluster, files, folder):
@@ -109,7 +109,7 @@ def test_a_certificate_that_is_expired(cluster, files, folder):
             update={"ca": files["host"].ca}
         )
         assert refused_at_the_door(as_(cluster, old))
-        assert refused_at_the_door(as_(cluster, old, 0, LINK))
+        assert refused_at_the_door(as_(cluster, old, 0, LINK_PROTOCOL))
 
 
 def test_an_older_tls(cluster, files):
@@ -160,14 +160,14 @@ def linking(worker: RawWorker, **fields: str) -> Answer | None:
 
 
 def test_a_coordinator_that_wants_to_link(cluster, files):
-    worker = as_(cluster, files["host"], 0, LINK)
+    worker = as_(cluster, files["host"], 0, LINK_PROTOCOL)
     found = linking(worker, X_Mplang_From="host", X_Mplang_To="alice")
     assert found.said == (403, "link")
     assert found.text == "A coordinator is no worker"
 
 
 def test_a_worker_that_claims_to_be_another(cluster, files):
-    worker = as_(cluster, files["Mallory"], 1, LINK)
+    worker = as_(cluster, files["Mallory"], 1, LINK_PROTOCOL)
     found = linking(worker, X_Mplang_From="alice", X_Mplang_To="bob")
     assert found.said == (403, "link")
     assert found.text == "The certificate is of another"
@@ -209,7 +209,7 @@ def test_peers_that_are_not_among_those_of_the_configuration(files):
         peers=peers,
         imports=("mplang_core.testing.dialect",),
     ) as one:
-        worker = as_(one, files["Mallory"], 0, LINK)
+        worker = as_(one, files["Mallory"], 0, LINK_PROTOCOL)
         found = linking(worker, X_Mplang_From="Mallory", X_Mplang_To="alice")
         assert found.said == (403, "link")
         assert found.text == "Not among the peers"
@@ -259,7 +259,7 @@ def test_messages_of_two_coordinators_do_not_cross(cluster, files):
             worker.put_program(move)
 
     def start(name: str, rank: int, value: int) -> None:
-        given = [Given(value=joined(*pack(np.int64(value))))] if rank == 0 else [Given()]
+        given = [Given(value=join_frame(*pack(np.int64(value))))] if rank == 0 else [Given()]
         found = sides[name][rank].submit("same", move, run="same-1", wait=0, inputs=given)
         assert found.status in (200, 202), found
 
@@ -301,17 +301,17 @@ def hello(*protocols: str) -> bytes:
 
 
 def test_a_hello_says_what_it_wants():
-    assert offers_link(hello(LINK)) is True
-    assert offers_link(hello("http/1.1", LINK)) is True
+    assert offers_link(hello(LINK_PROTOCOL)) is True
+    assert offers_link(hello("http/1.1", LINK_PROTOCOL)) is True
     assert offers_link(hello("http/1.1")) is False
     assert offers_link(hello()) is False
-    whole = hello(LINK)
+    whole = hello(LINK_PROTOCOL)
     for size in range(len(whole)):
         assert offers_link(whole[:size]) is None
 
 
 def test_a_hello_that_is_damaged_wants_nothing_else():
-    whole = hello(LINK)
+    whole = hello(LINK_PROTOCOL)
     for at in range(len(whole)):
         for bits in (0x01, 0x80, 0xFF):
             data = bytearray(whole)

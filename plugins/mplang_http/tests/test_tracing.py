@@ -11,8 +11,8 @@ import msgspec
 import numpy as np
 import pytest
 from mplang_http.client import RefusedError, WorkerClient
+from mplang_http.job_monitor import JobMonitor, clock_offset
 from mplang_http.spans import read_spans
-from mplang_http.watching import Watch, shift_between
 from typer.testing import CliRunner
 
 import mplang_core as mp
@@ -189,7 +189,7 @@ def test_spans_that_are_none_are_refused(span):
 def test_a_clock_that_differs_is_found_by_the_order_of_what_happened(ahead):
     """The error is at most the time that requests are under way."""
     sent, begun, told, heard = 1000.0, 1000.02, 1007.0, 1007.1
-    shift = shift_between(sent, begun + ahead, told + ahead, heard)
+    shift = clock_offset(sent, begun + ahead, told + ahead, heard)
     assert abs(shift + ahead) <= 0.1
 
 
@@ -198,7 +198,7 @@ def test_what_was_sent_in_jobs_before_counts():
         link = {"sent": sent, "sent_messages": 1, "received": 0, "received_messages": 0}
         return {"state": "running", "ended": ended, "links": {"1": link}}
 
-    watch = Watch(2)
+    watch = JobMonitor(2)
     for told in (status(5), status(10, ended=1.0), status(3), status(4)):
         watch.note(0, told)
     assert (watch.states[0].links[1].sent, watch.states[0].links[1].sent_messages) == (14, 2)

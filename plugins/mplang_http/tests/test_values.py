@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from mplang_http import LocalCluster, bars
-from mplang_http.bars import Bars
+from mplang_http import LocalCluster, progress_bars
+from mplang_http.progress_bars import ProgressBars
 from rich.console import Console
 
 import mplang_core as mp
@@ -60,7 +60,7 @@ def test_a_value_goes_to_a_party_and_back(five):
 
 
 def test_what_takes_long_shows_a_bar(five, monkeypatch, capfd):
-    monkeypatch.setattr(bars, "AFTER", 0.0)
+    monkeypatch.setattr(progress_bars, "SHOW_AFTER", 0.0)
     cluster = mp.ClusterSpec(five.spec.nodes[:2])
     x = np.zeros(MB)
     for progress, shown in ((True, True), (False, False), (None, False)):  # this is no terminal
@@ -76,10 +76,10 @@ def terminal():
 
 
 def test_a_bar_tells_what_how_much_and_goes(monkeypatch):
-    monkeypatch.setattr(bars, "AFTER", 0.0)
+    monkeypatch.setattr(progress_bars, "SHOW_AFTER", 0.0)
     console = terminal()
-    shown = Bars(console=console)
-    with shown.of("put to alice", 8 * MB) as moved, shown.of("put to bob", None) as also:
+    shown = ProgressBars(console=console)
+    with shown.track("put to alice", 8 * MB) as moved, shown.track("put to bob", None) as also:
         moved(2 * MB)
         also(MB)
         moved(2 * MB)
@@ -94,17 +94,17 @@ def test_a_bar_tells_what_how_much_and_goes(monkeypatch):
 
 def test_what_is_quick_shows_none():
     console = terminal()
-    with Bars(console=console).of("put to alice", MB) as moved:
+    with ProgressBars(console=console).track("put to alice", MB) as moved:
         moved(MB)
     assert console.file.getvalue() == ""
 
 
 def test_a_bar_goes_with_an_error(monkeypatch):
-    monkeypatch.setattr(bars, "AFTER", 0.0)
-    shown = Bars(console=terminal())
+    monkeypatch.setattr(progress_bars, "SHOW_AFTER", 0.0)
+    shown = ProgressBars(console=terminal())
 
     def lost():
-        with shown.of("put to alice", MB) as moved:
+        with shown.track("put to alice", MB) as moved:
             moved(1)
             raise ConnectionError
 

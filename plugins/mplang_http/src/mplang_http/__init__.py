@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-_HOME = {
+_MODULES = {
     "HttpCommunicator": "comm",
     "LocalCluster": "local",
     "SimpHttpDriver": "driver",
@@ -24,6 +24,6 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import what is asked for, and no more."""
-    if name in _HOME:
-        return getattr(importlib.import_module(f"mplang_http.{_HOME[name]}"), name)
+    if name in _MODULES:
+        return getattr(importlib.import_module(f"mplang_http.{_MODULES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

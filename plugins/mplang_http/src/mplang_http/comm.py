@@ -33,8 +33,8 @@ class HttpCommunicator(CommunicatorBase):
         self.names = tuple(names)
         self.peers = {name: i for i, name in enumerate(names) if i != rank}
         self._links = links
-        self._ready: dict[str, set[int]] = {}  # per run, who is in it
-        self._gone: dict[str, set[int]] = {}  # per run, who is in it no more
+        self._joined: dict[str, set[int]] = {}  # per run, the parties that have opened it
+        self._left: dict[str, set[int]] = {}  # per run, the parties that have closed it
 
     def open(self, run: str) -> None:
         """Accept messages of a run from now on, and say so to the others."""
@@ -42,9 +42,9 @@ class HttpCommunicator(CommunicatorBase):
             if run in self._runs:
                 return
             super().open(run)
-            self._ready[run], self._gone[run] = {self.rank}, set()
+            self._joined[run], self._left[run] = {self.rank}, set()
         try:
-            self._links.enter(run, self)
+            self._links.open_run(run, self)
         except CommError:
             super().close(run)
             raise
@@ -54,18 +54,18 @@ class HttpCommunicator(CommunicatorBase):
                 self.peer_lost(name, run, "there is none")
             elif run in link.runs:
                 with self._arrived:
-                    self._ready[run].add(rank)
+                    self._joined[run].add(rank)
 
     def close(self, run: str) -> None:
         """Accept no more messages of a run; when it returns, the others know."""
         with self._arrived:
             known = run in self._runs
             super().close(run)
-            self._ready.pop(run, None)
-            gone = self._gone.pop(run, set())
+            self._joined.pop(run, None)
+            left = self._left.pop(run, set())
         if known:
-            waiting = [name for name, rank in self.peers.items() if rank not in gone]
-            self._links.leave(run, self.peers, waiting)
+            waiting = [name for name, rank in self.peers.items() if rank not in left]
+            self._links.close_run(run, self.peers, waiting)
 
     def _send(self, to_rank: int, key: str, data: Any) -> int:
         """Send a value, once the other party has begun the run."""
@@ -86,13 +86,13 @@ class HttpCommunicator(CommunicatorBase):
 
     def recv(self, from_rank: int, key: str) -> Any:
         """Wait for a value, and decode it."""
-        return self._read(super().recv(from_rank, key), from_rank)
+        return self._decode(super().recv(from_rank, key), from_rank)
 
     def peek_message(self, from_rank: int, key: str) -> Any | None:
         """Return a message without taking it; ``None`` where it is not here."""
-        return self._read(super().peek_message(from_rank, key), from_rank)
+        return self._decode(super().peek_message(from_rank, key), from_rank)
 
-    def _read(self, found: Any, from_rank: int) -> Any:
+    def _decode(self, found: Any, from_rank: int) -> Any:
         if not isinstance(found, Packed):
             return found
         try:
@@ -115,9 +115,9 @@ class HttpCommunicator(CommunicatorBase):
                 found = self._run(key)
                 if found.failure is not None:
                     raise found.failure()
-                if rank in self._gone[run]:
+                if rank in self._left[run]:
                     raise CommError(f"party {rank} is in no run {run!r} any more")
-                if rank in self._ready[run]:
+                if rank in self._joined[run]:
                     return
                 left = deadline - time.monotonic()
                 if left <= 0:
@@ -128,7 +128,7 @@ class HttpCommunicator(CommunicatorBase):
 
     # -- what links say
 
-    def arrived(self, peer: str, key: str, packed: Packed) -> None:
+    def receive_value(self, peer: str, key: str, packed: Packed) -> None:
         """Take in a value; one that comes too late or from elsewhere is dropped."""
         rank = self.peers.get(peer)
         if rank is not None:
@@ -138,21 +138,21 @@ class HttpCommunicator(CommunicatorBase):
     def peer_opened(self, peer: str, run: str) -> None:
         """Note that a party is in a run."""
         with self._arrived:
-            if peer in self.peers and run in self._ready:
-                self._ready[run].add(self.peers[peer])
+            if peer in self.peers and run in self._joined:
+                self._joined[run].add(self.peers[peer])
                 self._arrived.notify_all()
 
     def peer_closed(self, peer: str, run: str) -> None:
         """Note that a party is in a run no more."""
         with self._arrived:
-            if peer in self.peers and run in self._gone:
-                self._gone[run].add(self.peers[peer])
+            if peer in self.peers and run in self._left:
+                self._left[run].add(self.peers[peer])
                 self._arrived.notify_all()
 
     def peer_lost(self, peer: str, run: str, reason: str) -> None:
         """End a run, as the link to a party that is in it is lost."""
         rank = self.peers[peer]
         with self._arrived:
-            done = rank in self._gone.get(run, ())
+            done = rank in self._left.get(run, ())
         if not done:
             self.lose(run, f"has lost its link to party {rank} ({peer}): {reason}")

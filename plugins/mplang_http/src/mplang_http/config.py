@@ -159,7 +159,7 @@ class WorkerConfig(StrictModel):
         return self
 
     @classmethod
-    def from_yaml(cls, path: str | os.PathLike[str], **instead: Any) -> WorkerConfig:
+    def from_yaml(cls, path: str | os.PathLike[str], **overrides: Any) -> WorkerConfig:
         """Read a configuration; paths in it are relative to it.
 
         Args:
@@ -180,7 +180,7 @@ class WorkerConfig(StrictModel):
             fields["tls"] = TlsFiles.of(str(folder / tls))
         elif isinstance(tls, dict):
             fields["tls"] = {key: str(folder / str(file)) for key, file in tls.items()}
-        return cls(**(fields | instead))
+        return cls(**(fields | overrides))
 
 
 def is_loopback(host: str) -> bool:

@@ -15,15 +15,15 @@ import enum
 import struct
 
 from mplang_core.errors import WireError
-from mplang_http.pipes import Pipe
+from mplang_http.connection import Connection
 from mplang_http.values import MAX_HEAD
 
-__all__ = ["CHUNK", "MAX_KEY", "PREFIX", "Kind", "Reader", "frame"]
+__all__ = ["CHUNK", "MAX_KEY", "PREFIX", "BufferedReader", "Kind", "frame"]
 
 PREFIX = struct.Struct("!BIHIQ")
-CHUNK = 1 << 20
-MAX_KEY = 4096
-BUFFER = 128 << 10
+CHUNK = 1 << 20  # bytes
+MAX_KEY = 4096  # bytes
+BUFFER_SIZE = 128 << 10  # bytes
 
 
 class Kind(enum.IntEnum):
@@ -48,15 +48,15 @@ def frame(kind: Kind, key: bytes = b"", head: bytes = b"", size: int = 0, stream
     return PREFIX.pack(kind, stream, len(key), len(head), size) + key + head
 
 
-class Reader:
+class BufferedReader:
     """Reads a pipe: small things out of a buffer, large things straight to where they belong."""
 
-    def __init__(self, pipe: Pipe) -> None:
-        self._pipe = pipe
-        self._buffer = memoryview(bytearray(BUFFER))
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._buffer = memoryview(bytearray(BUFFER_SIZE))
         self._begin = self._end = 0
 
-    def exactly(self, size: int) -> bytes:
+    def read_exactly(self, size: int) -> bytes:
         """Return so many bytes.
 
         Raises:
@@ -76,14 +76,14 @@ class Reader:
             if here:
                 view[:here] = self._buffer[self._begin : self._begin + here]
                 self._begin += here
-            elif len(view) >= BUFFER:
-                here = self._some(view)
+            elif len(view) >= BUFFER_SIZE:
+                here = self._read_some(view)
             else:
-                self._begin, self._end = 0, self._some(self._buffer)
+                self._begin, self._end = 0, self._read_some(self._buffer)
             view = view[here:]
 
-    def _some(self, view: memoryview) -> int:
-        count = self._pipe.read_into(view)
+    def _read_some(self, view: memoryview) -> int:
+        count = self._connection.read_into(view)
         if count == 0:
             raise EOFError("the peer has gone")
         return count

@@ -39,32 +39,32 @@ class Job:
     begun: float = field(default_factory=now)
     ended: float | None = None
     _worker: WorkerInterpreter | None = None
-    _before: dict[int, Traffic] = field(default_factory=dict)
-    _links: dict[int, Traffic] = field(default_factory=dict)
+    _traffic_at_start: dict[int, Traffic] = field(default_factory=dict)
+    _final_traffic: dict[int, Traffic] = field(default_factory=dict)
 
     @property
-    def over(self) -> bool:
+    def finished(self) -> bool:
         """Whether it has ended."""
         return self.ended is not None
 
     def start(self, worker: WorkerInterpreter) -> None:
         """Note that it runs."""
         self.state, self._worker = "running", worker
-        self._before = worker.communicator.traffic()
+        self._traffic_at_start = worker.communicator.traffic()
 
     def end(self, state: str, held: Sequence[bool], error: Failure | None) -> None:
         """Note how it ended."""
-        self._links, self._worker = self.links(), None
+        self._final_traffic, self._worker = self.traffic(), None
         self.state, self.held, self.error, self.ended = state, list(held), error, now()
 
-    def links(self) -> dict[int, Traffic]:
+    def traffic(self) -> dict[int, Traffic]:
         """Return what went between this party and each other in this run."""
         if self._worker is None:
-            return self._links
+            return self._final_traffic
         found = self._worker.communicator.traffic()
-        return {peer: found[peer] - before for peer, before in self._before.items()}
+        return {peer: found[peer] - before for peer, before in self._traffic_at_start.items()}
 
-    def place(self) -> dict[str, str | None]:
+    def op_location(self) -> dict[str, str | None]:
         """Return the op that runs, and its line in the coordinator's source."""
         op = None if self._worker is None else self._worker.where(self.key)
         if op is None:
@@ -75,7 +75,7 @@ class Job:
     def status(self) -> dict[str, Any]:
         """Return what the coordinator may know."""
         return {
-            "at": self.place(),
+            "at": self.op_location(),
             "run": self.run,
             "program": self.program,
             "state": self.state,
@@ -84,5 +84,5 @@ class Job:
             "begun": self.begun,
             "ended": self.ended,
             "now": now(),
-            "links": {str(peer): asdict(link) for peer, link in self.links().items()},
+            "links": {str(peer): asdict(link) for peer, link in self.traffic().items()},
         }

@@ -11,14 +11,14 @@ from typing import Any
 import tenacity
 
 from mplang_core.errors import CommError
+from mplang_http.connection import Connection
 from mplang_http.frames import Kind
 from mplang_http.link import Link
-from mplang_http.pipes import Pipe
 from mplang_http.values import Packed
 
 __all__ = ["Links"]
 
-CLOSING = 1.0  # seconds that a peer gets to confirm the end of a run
+CLOSE_TIMEOUT = 1.0  # seconds that a peer has to confirm the end of a run
 log = logging.getLogger("mplang.http.link")
 
 
@@ -38,34 +38,36 @@ class Links:
     def __init__(
         self,
         name: str,
-        dial: Callable[[str, str], Pipe],
+        dial: Callable[[str, str], Connection],
         *,
-        largest: int,
-        most: int,
-        waiting: int = 1 << 40,
+        max_message: int,
+        max_links: int,
+        max_waiting: int = 1 << 40,
     ) -> None:
         self.name = name
         self._dial = dial
-        self._largest = largest
-        self._waiting = waiting
-        self._most = most
+        self._max_message = max_message
+        self._max_waiting = max_waiting
+        self._max_links = max_links
         self._links: dict[str, Link] = {}
         self._runs: dict[str, Any] = {}
         self._unconfirmed: dict[str, set[str]] = {}
         self._changed = threading.Condition()
         self._dialling: dict[str, threading.Lock] = {}
 
-    def add(self, pipe: Pipe, peer: str) -> None:
+    def add(self, connection: Connection, peer: str) -> None:
         """Begin with a connection; one that is there already ends.
 
         Raises:
             CommError: there are too many.
         """
-        link = Link(pipe, peer, self, self._largest, self._waiting)
+        link = Link(connection, peer, self, self._max_message, self._max_waiting)
         with self._changed:
             before = self._links.get(peer)
-            if before is None and len(self._links) >= self._most:
-                raise CommError(f"worker {self.name} has {self._most} links, and takes no more")
+            if before is None and len(self._links) >= self._max_links:
+                raise CommError(
+                    f"worker {self.name} has {self._max_links} links, and takes no more"
+                )
             self._links[peer] = link
             self._changed.notify_all()
         if before is not None:
@@ -86,16 +88,16 @@ class Links:
                 lock = self._dialling.setdefault(peer, threading.Lock())
             with lock:
                 if peer not in self._links:
-                    self.add(self._reach(peer, address, timeout), peer)
+                    self.add(self._dial_until_up(peer, address, timeout), peer)
             return
         with self._changed:
-            there = self._changed.wait_for(lambda: peer in self._links, timeout)
-        if not there:
+            connected = self._changed.wait_for(lambda: peer in self._links, timeout)
+        if not connected:
             raise CommError(
                 f"worker {self.name} waited {timeout:g} s for {peer} to connect; is it running?"
             )
 
-    def _reach(self, peer: str, address: str, timeout: float) -> Pipe:
+    def _dial_until_up(self, peer: str, address: str, timeout: float) -> Connection:
         """Dial until the other is up, as workers start in any order."""
         again = tenacity.Retrying(
             retry=tenacity.retry_if_exception_type(OSError),
@@ -126,7 +128,7 @@ class Links:
 
     # -- runs
 
-    def enter(self, run: str, communicator: Any) -> None:
+    def open_run(self, run: str, communicator: Any) -> None:
         """Have messages of a run go to a communicator, and tell its peers.
 
         Raises:
@@ -135,9 +137,9 @@ class Links:
         with self._changed:
             if self._runs.setdefault(run, communicator) is not communicator:
                 raise CommError(f"worker {self.name} is in another run {run!r} already")
-        self.tell(communicator.peers, Kind.OPEN, run)
+        self.send_control(communicator.peers, Kind.OPEN, run)
 
-    def leave(self, run: str, peers: Iterable[str], waiting: Iterable[str]) -> None:
+    def close_run(self, run: str, peers: Iterable[str], expected: Iterable[str]) -> None:
         """Take no more messages of a run; wait until the peers know, for a moment at most.
 
         Args:
@@ -148,27 +150,27 @@ class Links:
         with self._changed:
             if self._runs.pop(run, None) is None:
                 return
-            open_ = {peer for peer in waiting if peer in self._links}
+            open_ = {peer for peer in expected if peer in self._links}
             self._unconfirmed[run] = open_
-        self.tell(peers, Kind.CLOSE, run)
+        self.send_control(peers, Kind.CLOSE, run)
         with self._changed:
-            self._changed.wait_for(lambda: not open_, CLOSING)
+            self._changed.wait_for(lambda: not open_, CLOSE_TIMEOUT)
             del self._unconfirmed[run]
 
-    def tell(self, peers: Iterable[str], kind: Kind, run: str, text: str = "") -> None:
+    def send_control(self, peers: Iterable[str], kind: Kind, run: str, text: str = "") -> None:
         """Send word of a run; who cannot be reached is told nothing."""
         for peer in peers:
             link = self._links.get(peer)
             if link is not None:
                 with contextlib.suppress(OSError):
-                    link.tell(kind, run, text)
+                    link.send_control(kind, run, text)
 
     def abort(self, peers: Iterable[str], run: str, reason: str) -> None:
         """Tell peers that a run has failed, without waiting for one that does not read."""
         for peer in peers:
             link = self._links.get(peer)
             if link is not None:
-                link.tell_later(Kind.ABORT, run, reason)
+                link.queue_control(Kind.ABORT, run, reason)
 
     # -- what links say
 
@@ -176,7 +178,7 @@ class Links:
         """Hand on a value."""
         communicator = self._runs.get(key.partition("/")[0])
         if communicator is not None:
-            communicator.arrived(link.peer, key, packed)
+            communicator.receive_value(link.peer, key, packed)
 
     def opened(self, link: Link, run: str) -> None:
         """Note that a peer is in a run."""
@@ -194,9 +196,9 @@ class Links:
     def acknowledged(self, link: Link, run: str) -> None:
         """Note that a peer knows of the end of a run."""
         with self._changed:
-            waiting = self._unconfirmed.get(run)
-            if waiting is not None:
-                waiting.discard(link.peer)
+            unconfirmed = self._unconfirmed.get(run)
+            if unconfirmed is not None:
+                unconfirmed.discard(link.peer)
                 self._changed.notify_all()
 
     def aborted(self, link: Link, run: str, reason: str) -> None:
@@ -211,8 +213,8 @@ class Links:
         with self._changed:
             if self._links.get(link.peer) is link:
                 del self._links[link.peer]
-            for waiting in self._unconfirmed.values():
-                waiting.discard(link.peer)
+            for unconfirmed in self._unconfirmed.values():
+                unconfirmed.discard(link.peer)
             runs = list(self._runs.items())
             self._changed.notify_all()
         for run, communicator in runs:

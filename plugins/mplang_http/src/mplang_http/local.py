@@ -23,7 +23,7 @@ from mplang_http.config import TlsFiles, WorkerConfig
 
 __all__ = ["LocalCluster"]
 
-START = 60.0
+START_TIMEOUT = 60.0  # seconds
 
 
 class LocalCluster:
@@ -102,7 +102,12 @@ class LocalCluster:
 
     def _start(self, name: str) -> tuple[subprocess.Popen[bytes], int]:
         ours, theirs = os.pipe()
-        program = [sys.executable, "-P", "-m", "mplang_http.worker"]  # not from where this runs
+        program = [
+            sys.executable,
+            "-P",
+            "-m",
+            "mplang_http.worker",
+        ]  # -P: not from the working directory
         command = [*program, str(self._path(name)), str(theirs)]
         with contextlib.ExitStack() as stack:
             log = None
@@ -161,9 +166,9 @@ class LocalCluster:
 
 def _address(process: subprocess.Popen[bytes], pipe: int) -> str:
     """Wait for a worker to say where it is."""
-    with open(pipe, "rb") as told:
-        ready, _, _ = select.select([told], [], [], START)
-        line = told.readline() if ready else b""
+    with open(pipe, "rb") as pipe_reader:
+        ready, _, _ = select.select([pipe_reader], [], [], START_TIMEOUT)
+        line = pipe_reader.readline() if ready else b""
     if not line:
         process.kill()
         raise RunError(f"a worker did not start; it ended with {process.wait()}")

@@ -10,16 +10,16 @@ from msgspec import Meta
 from mplang_core.alike import differences
 from mplang_http.address import split_address
 from mplang_http.config import WorkerConfig, is_loopback
-from mplang_http.facts import versions
-from mplang_http.refusal import Refusal
+from mplang_http.errors import RequestError
 from mplang_http.values import Buffer, read_plain
+from mplang_http.worker_info import versions
 
 if TYPE_CHECKING:
     from mplang_http.session import Session
 
 __all__ = ["Given", "JobRequest", "Name", "Party", "SessionRequest", "read_names"]
 
-# the look-ahead is for Python, where $ also stands before a last line break
+# the look-ahead is needed as Python's $ also matches before a trailing newline
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$(?!\n)")]
 T = TypeVar("T")
 
@@ -58,9 +58,9 @@ class SessionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         request = _decode(_session_decoder, data)
         names = [party.name for party in request.parties]
         if len(set(names)) != len(names):
-            raise Refusal(422, "parties", "each party has a worker of its own")
+            raise RequestError(422, "parties", "each party has a worker of its own")
         if request.rank >= len(names) or names[request.rank] != config.name:
-            raise Refusal(421, "another-worker", f"this is worker {config.name}")
+            raise RequestError(421, "another-worker", f"this is worker {config.name}")
         for party in request.parties:
             request._check_peer(party, config)
         request._check_versions()
@@ -71,18 +71,18 @@ class SessionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return
         host, _ = split_address(party.address)
         if config.tls is None and not is_loopback(host):
-            raise Refusal(
+            raise RequestError(
                 403, "no-peer", f"without tls a worker links to loopback only, not to {host}"
             )
         if config.peers is not None and config.peers.get(party.name) != party.address:
-            raise Refusal(
+            raise RequestError(
                 403, "no-peer", f"{party.name} at {party.address} is no peer of {config.name}"
             )
 
     def _check_versions(self) -> None:
         table = differences({"coordinator": self.versions, "here": versions()})
         if table:
-            raise Refusal(409, "versions", f"versions differ:\n{table}")
+            raise RequestError(409, "versions", f"versions differ:\n{table}")
 
 
 class Given(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -132,7 +132,7 @@ class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return _decode(_job_decoder, data)
 
 
-# made at import: msgspec crashes where two threads are the first to read a type
+# built at import: msgspec crashes if two threads are the first to use a type
 _session_decoder = msgspec.json.Decoder(SessionRequest)
 _job_decoder = msgspec.msgpack.Decoder(JobRequest)
 _names_decoder = msgspec.json.Decoder(list[str])
@@ -152,4 +152,4 @@ def _decode(decoder: msgspec.json.Decoder[T] | msgspec.msgpack.Decoder[T], data:
         return decoder.decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         kind = getattr(decoder.type, "__name__", "list")
-        raise Refusal(400, "damaged", f"no {kind}: {error}") from None
+        raise RequestError(400, "damaged", f"no {kind}: {error}") from None

@@ -20,11 +20,11 @@ from mplang_core.simp import Failure, WorkerInterpreter
 from mplang_core.types import BaseType, MPType
 from mplang_http.comm import HttpCommunicator
 from mplang_http.config import Limits
+from mplang_http.errors import RequestError
 from mplang_http.job import Job
-from mplang_http.logs import about
-from mplang_http.refusal import Refusal
+from mplang_http.logs import log_context
 
-__all__ = ["Session", "Stored"]
+__all__ = ["Session", "StoredValue"]
 
 NOT_SUBMITTED = ""
 """The program of a job that was cancelled before it was submitted."""
@@ -33,7 +33,7 @@ log = logging.getLogger("mplang.http.session")
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredValue:
     """A value that stays here."""
 
     kind: BaseType
@@ -65,25 +65,25 @@ class Session:
         owner: str,
         insecure: bool,
         limits: Limits,
-        ended: Callable[[Job], None],
+        on_end: Callable[[Job], None],
     ) -> None:
         self.name = name
         self.comm = comm
         self.generation = -1
-        self.seen = time.monotonic()
+        self.last_seen = time.monotonic()
         self._insecure = insecure
         self._prefix = f"{quote(owner, safe='')}:{name}"
         self._limits = limits
-        self._held = 0  # bytes
-        self._ended = ended
+        self._held_bytes = 0  # bytes
+        self._on_end = on_end
         self._jobs: OrderedDict[str, Job] = OrderedDict()
-        self._values: dict[str, Stored] = {}
+        self._values: dict[str, StoredValue] = {}
         self._lock = threading.RLock()
         self._thread: ThreadPoolExecutor | None = None
         self._worker: WorkerInterpreter | None = None
         self._recorded: Job | None = None
 
-    def renew(self, generation: int) -> None:
+    def start_generation(self, generation: int) -> None:
         """Begin a generation: what kernels kept is let go of, jobs that still run are aborted."""
         with self._lock:
             if generation <= self.generation:
@@ -121,82 +121,86 @@ class Session:
         with self._lock:
             before = self._jobs.get(run)
             if before is not None and before.program == NOT_SUBMITTED:
-                return before  # it was cancelled before it came: another party had failed
+                return before  # cancelled before it was submitted: another party had failed
             if before is not None:
-                raise Refusal(409, "replayed", f"there was a run {run!r} before")
-            job = self._remember(Job(run, self._key(run), program.digest))
+                raise RequestError(409, "replayed", f"there was a run {run!r} before")
+            job = self._add_job(Job(run, self._run_key(run), program.digest))
             if record:
-                self._record(job)
+                self._start_recording(job)
             thread, worker = self._thread, self._worker
         assert thread is not None
         assert worker is not None
-        self.comm.open(self._key(run))
-        thread.submit(self._work, worker, job, program, inputs)
+        self.comm.open(self._run_key(run))
+        thread.submit(self._execute, worker, job, program, inputs)
         return job
 
     def _check(self, run: str, program: Program, inputs: Sequence[Any]) -> None:
         if not run.startswith(f"{self.name}-") or "/" in run:
-            raise Refusal(403, "forged", f"the runs of this session begin with {self.name}-")
+            raise RequestError(403, "forged", f"the runs of this session begin with {self.name}-")
         all_, mine = Mask.all(self.comm.world_size), Mask.of(self.comm.rank)
         if program.mask not in (all_, mine):
-            raise Refusal(422, "forged", f"the program is for {program.mask}, not {all_} or {mine}")
+            raise RequestError(
+                422, "forged", f"the program is for {program.mask}, not {all_} or {mine}"
+            )
         taken = program.graph.inputs
         if len(taken) != len(inputs):
-            raise Refusal(422, "inputs", f"the program takes {len(taken)} inputs")
+            raise RequestError(422, "inputs", f"the program takes {len(taken)} inputs")
         for i, (wanted, value) in enumerate(zip(taken, inputs, strict=True)):
             kind = wanted.type
             assert isinstance(kind, MPType)
             if value is not None and kind.base.mismatch(value):
-                raise Refusal(422, "inputs", f"input {i} is no {kind.base}")
+                raise RequestError(422, "inputs", f"input {i} is no {kind.base}")
 
-    def _remember(self, job: Job) -> Job:
+    def _add_job(self, job: Job) -> Job:
         while len(self._jobs) >= self._limits.jobs:
-            over = next((run for run, job in self._jobs.items() if job.over), None)
-            if over is None:
-                raise Refusal(429, "busy", f"{len(self._jobs)} jobs of this session have not ended")
-            del self._jobs[over]
+            finished = next((run for run, job in self._jobs.items() if job.finished), None)
+            if finished is None:
+                raise RequestError(
+                    429, "busy", f"{len(self._jobs)} jobs of this session have not ended"
+                )
+            del self._jobs[finished]
         self._jobs[job.run] = job
         return job
 
-    def _work(
+    def _execute(
         self, worker: WorkerInterpreter, job: Job, program: Program, inputs: Sequence[Any]
     ) -> None:
         with self._lock:
-            if job.over:
+            if job.finished:
                 return
             job.start(worker)
-        with about(self.name, job):
+        with log_context(self.name, job):
             log.info("%s begins", program.name)
             try:
                 outs = worker.evaluate(program, inputs, job.key, recorder=job.recorder)
             except BaseException as error:
                 cause = None if isinstance(error, CommError) else error
-                at = getattr(error, "op", None)
+                failed_op = getattr(error, "op", None)
                 self.end(job, "failed", error=Failure.of(error))
-                log.warning("%s failed in %s: %s", program.name, at, error, exc_info=cause)
+                log.warning("%s failed in %s: %s", program.name, failed_op, error, exc_info=cause)
             else:
-                self._keep_results(job, program, outs)
+                self._store_results(job, program, outs)
             finally:
                 self.comm.close(job.key)
             log.info("%s is %s after %.3f s", program.name, job.state, now() - job.begun)
 
-    def _record(self, job: Job) -> None:
+    def _start_recording(self, job: Job) -> None:
         if self._recorded is not None:
             self._recorded.recorder = None
         job.recorder, self._recorded = Recorder(self.comm.rank, job.run), job
 
-    def _key(self, run: str) -> str:
+    def _run_key(self, run: str) -> str:
         """Return what a run is called on links, which sessions share."""
         return f"{self._prefix}:{run}"
 
-    def _keep_results(self, job: Job, program: Program, outs: Sequence[Any]) -> None:
+    def _store_results(self, job: Job, program: Program, outs: Sequence[Any]) -> None:
         found = {}
         for i, (value, out) in enumerate(zip(outs, program.graph.outputs, strict=True)):
             assert isinstance(out.type, MPType)
             if value is not None:
-                found[f"{job.run}.{i}"] = Stored(out.type.base, value)
+                found[f"{job.run}.{i}"] = StoredValue(out.type.base, value)
         with self._lock:
-            full = None if job.over else self._keep(found)
+            full = None if job.finished else self._store(found)
         if full is not None:
             self.end(job, "failed", error=Failure.of(RunError(full)))
         else:
@@ -211,10 +215,10 @@ class Session:
     ) -> None:
         """Note how a job ended; the first word counts."""
         with self._lock:
-            if job.over:
+            if job.finished:
                 return
             job.end(state, held, error)
-        self._ended(job)
+        self._on_end(job)
 
     def job(self, run: str) -> Job:
         """Return a job.
@@ -224,7 +228,7 @@ class Session:
         """
         found = self._jobs.get(run)
         if found is None:
-            raise Refusal(404, "unknown-job", f"no job {run[:100]!r} in this session")
+            raise RequestError(404, "unknown-job", f"no job {run[:100]!r} in this session")
         return found
 
     def jobs(self) -> list[Job]:
@@ -239,56 +243,60 @@ class Session:
         """
         with self._lock:
             if run not in self._jobs and run.startswith(f"{self.name}-"):
-                self._remember(Job(run, self._key(run), NOT_SUBMITTED))
+                self._add_job(Job(run, self._run_key(run), NOT_SUBMITTED))
         job = self.job(run)
-        if not job.over:
+        if not job.finished:
             queued = job.state == "queued"
-            at = job.place()
+            op_location = job.op_location()
             error = AbortedError(f"party {self.comm.rank} stopped: {reason}")
             self.end(
                 job,
                 "cancelled",
-                error=replace(Failure.of(error), op=at["op"], location=at["location"]),
+                error=replace(
+                    Failure.of(error), op=op_location["op"], location=op_location["location"]
+                ),
             )
-            self.comm.abort(self._key(run), reason)
-            if queued:  # in a thread, as it waits for the others
-                threading.Thread(target=self.comm.close, args=[self._key(run)], daemon=True).start()
+            self.comm.abort(self._run_key(run), reason)
+            if queued:  # in a thread, as it waits for the peers
+                threading.Thread(
+                    target=self.comm.close, args=[self._run_key(run)], daemon=True
+                ).start()
         return job
 
     def _abort(self, jobs: Sequence[Job], reason: str) -> None:
         for job in jobs:
-            if not job.over:
+            if not job.finished:
                 self.cancel(job.run, reason)
 
     # -- values
 
-    def _keep(self, found: Mapping[str, Stored]) -> str | None:
+    def _store(self, found: Mapping[str, StoredValue]) -> str | None:
         """Keep values, or return why there is no room for them."""
         size = sum(stored.size for stored in found.values())
-        most = self._limits
-        if len(self._values) + len(found) > most.values or self._held + size > most.held:
+        limits = self._limits
+        if len(self._values) + len(found) > limits.values or self._held_bytes + size > limits.held:
             return (
-                f"party {self.comm.rank} keeps {most.values} values of a session, and "
-                f"{most.held} bytes of them, at most; let go of some first"
+                f"party {self.comm.rank} keeps {limits.values} values of a session, and "
+                f"{limits.held} bytes of them, at most; let go of some first"
             )
         self._values |= found
-        self._held += size
+        self._held_bytes += size
         return None
 
-    def put(self, name: str, stored: Stored) -> None:
+    def put(self, name: str, stored: StoredValue) -> None:
         """Keep a value.
 
         Raises:
             Refusal: there is one of that name, or no room.
         """
         with self._lock:
-            if name in self._values or name.startswith(f"{self.name}-"):  # results are called so
-                raise Refusal(409, "taken", f"there is a value {name!r} already")
-            full = self._keep({name: stored})
+            if name in self._values or name.startswith(f"{self.name}-"):  # reserved for results
+                raise RequestError(409, "taken", f"there is a value {name!r} already")
+            full = self._store({name: stored})
         if full is not None:
-            raise Refusal(429, "full", full)
+            raise RequestError(429, "full", full)
 
-    def value(self, name: str) -> Stored:
+    def value(self, name: str) -> StoredValue:
         """Return a value.
 
         Raises:
@@ -296,14 +304,14 @@ class Session:
         """
         found = self._values.get(name)
         if found is None:
-            raise Refusal(404, "unknown-value", f"no value {name[:100]!r} in this session")
+            raise RequestError(404, "unknown-value", f"no value {name[:100]!r} in this session")
         return found
 
     def release(self, names: Sequence[str]) -> int:
         """Let go of values; return how many there were."""
         with self._lock:
             gone = [stored for name in names if (stored := self._values.pop(name, None))]
-            self._held -= sum(stored.size for stored in gone)
+            self._held_bytes -= sum(stored.size for stored in gone)
             return len(gone)
 
     def __len__(self) -> int:

@@ -12,7 +12,7 @@ from mplang_http.values import Buffer
 
 __all__ = ["MAX_SPANS", "Spans", "read_spans", "write_spans"]
 
-MAX_SPANS = 256 << 20  # bytes that a host takes
+MAX_SPANS = 256 << 20  # bytes that a host accepts
 
 
 class Spans(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -9,10 +9,12 @@ from mplang_http.client import WorkerClient
 from mplang_http.config import TlsFiles
 from mplang_http.tls import client_context
 
-__all__ = ["look"]
+__all__ = ["cluster_status"]
 
 
-def look(cluster: ClusterSpec, tls: TlsFiles | str | None = None, *, patience: float = 3.0) -> Rows:
+def cluster_status(
+    cluster: ClusterSpec, tls: TlsFiles | str | None = None, *, patience: float = 3.0
+) -> Rows:
     """Ask each worker how it is.
 
     Args:
@@ -37,7 +39,7 @@ def look(cluster: ClusterSpec, tls: TlsFiles | str | None = None, *, patience: f
             "why": "",
         }
         try:
-            health = client.ask("GET", "health")
+            health = client.request("GET", "health")
             mine = health["name"] == node.name
             row["state"] = health["state"] if mine else "another worker"
             row["restarts"] = health["restarts"]

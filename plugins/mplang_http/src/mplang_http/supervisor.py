@@ -18,12 +18,12 @@ from typing import Any
 from mplang_core.simp import Failure
 from mplang_http import ipc
 from mplang_http.config import WorkerConfig
-from mplang_http.refusal import Refusal
+from mplang_http.errors import RequestError
 
 __all__ = ["Supervisor"]
 
-PING = 0.5  # seconds between signs of life
-BACKOFF = 1.0  # seconds before another start, after one that failed at once
+PING_INTERVAL = 0.5  # seconds between two pings
+RESTART_DELAY = 1.0  # seconds before a restart if the engine failed while starting
 log = logging.getLogger("mplang.http.front")
 
 Key = tuple[str, str, str]
@@ -43,7 +43,7 @@ class Supervisor:
     def __init__(self, config: WorkerConfig) -> None:
         self.state = "starting"
         self.restarts = 0
-        self._why = f"the engine of worker {config.name} is not ready yet; try again"
+        self._unavailable = f"the engine of worker {config.name} is not ready yet; try again"
         self._config = config
         self._process: subprocess.Popen[bytes] | None = None
         self._sock: socket.socket | None = None
@@ -51,14 +51,14 @@ class Supervisor:
         self._replies: dict[int, asyncio.Future[tuple[Any, int | None]]] = {}
         self._waiting: dict[Key, set[asyncio.Future[dict[str, Any]]]] = {}
         self._unsent: deque[tuple[dict[str, Any], int | None]] = deque()
-        self._heard = time.monotonic()
+        self._last_heard = time.monotonic()
         self._ready = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
     def silence(self) -> float:
         """For how many seconds the engine gave no sign of life."""
-        return max(0.0, time.monotonic() - self._heard - PING)
+        return max(0.0, time.monotonic() - self._last_heard - PING_INTERVAL)
 
     @property
     def pid(self) -> int | None:
@@ -68,7 +68,7 @@ class Supervisor:
     def start(self) -> None:
         """Start the engine, on the running loop."""
         self._spawn()
-        task = asyncio.get_running_loop().create_task(self._watch())
+        task = asyncio.get_running_loop().create_task(self._ping_engine())
         self._tasks.add(task)
 
     async def ready(self, timeout: float) -> None:
@@ -84,12 +84,12 @@ class Supervisor:
         self.state = "ended"
         for task in self._tasks:
             task.cancel()
-        self._drop("the worker ends")
+        self._stop_engine("the worker ends")
 
     # -- asking
 
     async def call(
-        self, method: str, who: str, body: ipc.Body = None, **args: Any
+        self, method: str, coordinator: str, body: ipc.Body = None, **args: Any
     ) -> tuple[Any, int | None]:
         """Have the engine do something; return its answer, and a file if it gives one.
 
@@ -105,11 +105,11 @@ class Supervisor:
         file = body if isinstance(body, int) else None
         try:
             if self.state != "ready":
-                raise Refusal(503, "starting", self._why)
+                raise RequestError(503, "starting", self._unavailable)
             number = next(self._ids)
             reply = asyncio.get_running_loop().create_future()
             self._replies[number] = reply
-            message = {"id": number, "call": method, "who": who, "args": args}
+            message = {"id": number, "call": method, "who": coordinator, "args": args}
             if isinstance(body, bytes):
                 message["body"] = body
             self._send(message, file)
@@ -120,12 +120,12 @@ class Supervisor:
             if file is not None:
                 os.close(file)
 
-    def give_link(self, sock: socket.socket) -> None:
+    def hand_over_link(self, sock: socket.socket) -> None:
         """Hand a connection over to the engine, which closes it where it is no link."""
         if self.state == "ready":
             self._send({"call": "link"}, os.dup(sock.fileno()))
 
-    def expect(self, key: Key) -> asyncio.Future[dict[str, Any]]:
+    def final_status(self, key: Key) -> asyncio.Future[dict[str, Any]]:
         """Return what will be the status of a job once it has ended."""
         future = asyncio.get_running_loop().create_future()
         waiting = self._waiting.setdefault(key, set())
@@ -168,14 +168,14 @@ class Supervisor:
         assert self._sock is not None
         try:
             while True:
-                self._take(*ipc.receive(self._sock))
+                self._handle(*ipc.receive(self._sock))
         except BlockingIOError:
             return
         except (EOFError, OSError):
-            self._lost()
+            self._engine_lost()
 
-    def _take(self, message: dict[str, Any], file: int | None) -> None:
-        self._heard = time.monotonic()
+    def _handle(self, message: dict[str, Any], file: int | None) -> None:
+        self._last_heard = time.monotonic()
         event = message.get("event")
         if event == "ready":
             self.state = "ready"
@@ -185,15 +185,15 @@ class Supervisor:
                 if not waiting.done():
                     waiting.set_result(message["status"])
         else:
-            self._take_reply(message, file)
+            self._handle_reply(message, file)
 
-    def _take_reply(self, message: dict[str, Any], file: int | None) -> None:
+    def _handle_reply(self, message: dict[str, Any], file: int | None) -> None:
         reply = self._replies.pop(message["id"], None)
         if reply is None or reply.done():
             if file is not None:
                 os.close(file)
         elif "error" in message:
-            reply.set_exception(Refusal(*message["error"]))
+            reply.set_exception(RequestError(*message["error"]))
         else:
             reply.set_result((message["ok"], file))
 
@@ -209,31 +209,33 @@ class Supervisor:
             stdin=subprocess.DEVNULL,
         )
         theirs.close()
-        self._sock, self._heard = mine, time.monotonic()
+        self._sock, self._last_heard = mine, time.monotonic()
         asyncio.get_running_loop().add_reader(mine, self._receive)
         self._send({"config": self._config.model_dump(mode="json")}, None)
 
-    def _lost(self) -> None:
+    def _engine_lost(self) -> None:
         """Tell all who wait that the engine has ended, and start another."""
         if self.state == "ended":
             return
         at_once = self.state == "starting"
-        code = self._drop("")
+        code = self._stop_engine("")
         why = f"by {signal.Signals(-code).name}" if code < 0 else f"with {code}"
         log.error("the engine ended %s; another is started", why)
-        self._why = f"the engine of worker {self._config.name} ended {why}; what it held is lost"
-        self._fail(self._why)
+        self._unavailable = (
+            f"the engine of worker {self._config.name} ended {why}; what it held is lost"
+        )
+        self._fail_pending(self._unavailable)
         self.restarts += 1
         self.state = "starting"
         self._ready.clear()
         loop = asyncio.get_running_loop()
-        loop.call_later(BACKOFF if at_once else 0, self._respawn)
+        loop.call_later(RESTART_DELAY if at_once else 0, self._respawn)
 
     def _respawn(self) -> None:
         if self.state != "ended":
             self._spawn()
 
-    def _drop(self, reason: str) -> int:
+    def _stop_engine(self, reason: str) -> int:
         """Let go of the engine, which ends; return its exit code."""
         if self._sock is not None:
             loop = asyncio.get_event_loop()
@@ -247,7 +249,7 @@ class Supervisor:
                 os.close(file)
         self._unsent.clear()
         if reason:
-            self._fail(reason)
+            self._fail_pending(reason)
         if self._process is None:
             return 0
         if self._process.poll() is None:
@@ -257,10 +259,10 @@ class Supervisor:
                 self._process.kill()
         return self._process.wait()
 
-    def _fail(self, text: str) -> None:
+    def _fail_pending(self, text: str) -> None:
         for reply in self._replies.values():
             if not reply.done():
-                reply.set_exception(Refusal(503, "engine-ended", text))
+                reply.set_exception(RequestError(503, "engine-ended", text))
         self._replies.clear()
         told = asdict(Failure("RunError", text))
         for key, waiting in list(self._waiting.items()):
@@ -268,10 +270,10 @@ class Supervisor:
                 if not future.done():
                     future.set_result({"run": key[2], "state": "failed", "held": [], "error": told})
 
-    async def _watch(self) -> None:
+    async def _ping_engine(self) -> None:
         """Ask for signs of life; end an engine that gives none for long."""
         while True:
-            await asyncio.sleep(PING)
+            await asyncio.sleep(PING_INTERVAL)
             if self._sock is None:
                 continue
             if self.state == "ready":

@@ -9,12 +9,19 @@ from typing import Any
 from mplang_core.errors import ConfigError
 from mplang_http.config import TlsFiles
 
-__all__ = ["LINK", "client_context", "common_name", "name_in", "offers_link", "server_context"]
+__all__ = [
+    "LINK_PROTOCOL",
+    "certificate_name",
+    "client_context",
+    "common_name",
+    "offers_link",
+    "server_context",
+]
 
-LINK = "mplang-link"
+LINK_PROTOCOL = "mplang-link"
 """The ALPN protocol of a connection that is to become a link: the front tells it by this."""
 
-HELLO = 16 << 10  # bytes of the longest hello
+MAX_HELLO = 16 << 10  # bytes of a client hello
 
 
 def server_context(files: TlsFiles, *protocols: str) -> ssl.SSLContext:
@@ -60,7 +67,7 @@ def common_name(cert: Mapping[str, Any] | None) -> str | None:
     return None
 
 
-def name_in(file: str) -> str | None:
+def certificate_name(file: str) -> str | None:
     """Return the common name in a certificate's file."""
     from cryptography import x509
 
@@ -78,17 +85,17 @@ def offers_link(hello: bytes) -> bool | None:
     if len(hello) < 5:
         return None
     length = int.from_bytes(hello[3:5], "big")
-    if hello[0] != 0x16 or length > HELLO:
+    if hello[0] != 0x16 or length > MAX_HELLO:
         return False
     if len(hello) < 5 + length:
         return None
     try:
-        return LINK.encode() in _protocols(hello[5 : 5 + length])
+        return LINK_PROTOCOL.encode() in _alpn_protocols(hello[5 : 5 + length])
     except IndexError:
         return False
 
 
-def _protocols(message: bytes) -> list[bytes]:
+def _alpn_protocols(message: bytes) -> list[bytes]:
     at = 4 + 2 + 32  # type and length, version, random
     at += 1 + message[at]  # session
     at += 2 + int.from_bytes(message[at : at + 2], "big")  # ciphers
@@ -98,12 +105,12 @@ def _protocols(message: bytes) -> list[bytes]:
         kind, size = (int.from_bytes(message[at + i : at + i + 2], "big") for i in (0, 2))
         at += 4
         if kind == 16:
-            return _list(message[at + 2 : at + size])
+            return _parse_names(message[at + 2 : at + size])
         at += size
     return []
 
 
-def _list(data: bytes) -> list[bytes]:
+def _parse_names(data: bytes) -> list[bytes]:
     found, at = [], 0
     while at < len(data):
         found.append(data[at + 1 : at + 1 + data[at]])

@@ -21,6 +21,7 @@ __all__ = [
     "Buffer",
     "Packed",
     "frame_head",
+    "join_frame",
     "pack",
     "pack_as",
     "read_plain",
@@ -30,9 +31,9 @@ __all__ = [
 
 Buffer: TypeAlias = bytes | memoryview
 
-MAX_HEAD = 1 << 20
-KEPT = 4 << 10  # characters up to which a type is read once
-ALIGN = 64
+MAX_HEAD = 1 << 20  # bytes
+CACHED_LENGTH = 4 << 10  # characters up to which a parsed type is cached
+ALIGN = 64  # bytes
 _PREFIX = struct.Struct("!II")
 _LITERALS: dict[str, Any] = {"!none": None, "!true": True, "!false": False}
 _BYTES = "!bytes"
@@ -64,11 +65,11 @@ class Packed:
 
     head: Head
     body: Buffer | np.ndarray[Any, Any]
-    dropped: Callable[[int], None] | None = None
+    on_drop: Callable[[int], None] | None = None
 
     def __del__(self) -> None:
-        if self.dropped is not None:
-            self.dropped(self.nbytes)
+        if self.on_drop is not None:
+            self.on_drop(self.nbytes)
 
     @property
     def nbytes(self) -> int:
@@ -181,7 +182,7 @@ def _tensor(kind: TensorType, body: Buffer | np.ndarray[Any, Any]) -> Any:
 
 
 def _parse(text: str) -> BaseType:
-    return _parse_any(text) if len(text) > KEPT else _parse_kept(text)
+    return _parse_any(text) if len(text) > CACHED_LENGTH else _parse_cached(text)
 
 
 def _parse_any(text: str) -> BaseType:
@@ -191,7 +192,7 @@ def _parse_any(text: str) -> BaseType:
         raise WireError(f"no type of a value: {error}") from None
 
 
-_parse_kept = functools.lru_cache(maxsize=1024)(_parse_any)
+_parse_cached = functools.lru_cache(maxsize=1024)(_parse_any)
 
 
 # -- a value in one piece: prefix, head, padding, buffers
@@ -231,6 +232,6 @@ def read_plain(data: Buffer) -> Any:
     return packed.value()
 
 
-def joined(head: bytes, buffers: Sequence[Buffer]) -> bytes:
+def join_frame(head: bytes, buffers: Sequence[Buffer]) -> bytes:
     """Return a small value in one piece."""
     return b"".join([frame_head(head), *buffers])

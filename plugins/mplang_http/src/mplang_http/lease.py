@@ -13,12 +13,12 @@ from concurrent.futures import ThreadPoolExecutor
 from mplang_core.errors import RunError
 from mplang_http.client import LostWorkerError, WorkerClient
 
-__all__ = ["Keeper", "drain"]
+__all__ = ["LeaseRenewer", "drain"]
 
-TICK = 1.0  # seconds between looks at what is to be released
+RENEW_INTERVAL = 1.0  # seconds between two renewals
 
 
-class Keeper:
+class LeaseRenewer:
     """What a driver leaves behind when it is dropped, and what ends with it: it knows no driver.
 
     Args:
@@ -37,13 +37,13 @@ class Keeper:
         self._session = session
         self._clients = clients
         self._dropped = dropped
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._keep, name="mplang-keeper", daemon=True)
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="mplang-lease", daemon=True)
         self._thread.start()
 
-    def _keep(self) -> None:
+    def _run(self) -> None:
         """Renew the leases, and have values freed."""
-        while not self._over.wait(TICK):
+        while not self._stopped.wait(RENEW_INTERVAL):
             for client, dropped in zip(self._clients, self._dropped, strict=True):
                 with contextlib.suppress(RunError, RuntimeError):
                     self.pool.submit(self._renew, client, dropped)
@@ -52,32 +52,32 @@ class Keeper:
         names = drain(dropped)
         path = ("v1", "sessions", self._session, "release")
         try:
-            client.ask("POST", *path, body=[json.dumps(names).encode()])
+            client.request("POST", *path, body=[json.dumps(names).encode()])
         except LostWorkerError:
-            dropped.extend(names)  # it may only be slow
+            dropped.extend(names)  # it may be slow only, so release them next time
         except RunError:
-            pass  # it knows of no such session any more
+            pass  # the session has ended at the worker
 
     def stop(self) -> None:
         """End the session at the workers, as far as they answer."""
-        if self._over.is_set():
+        if self._stopped.is_set():
             return
-        self._over.set()
-        ends = [self.pool.submit(self._end, client) for client in self._clients]
+        self._stopped.set()
+        ends = [self.pool.submit(self._close_session, client) for client in self._clients]
         concurrent.futures.wait(ends, timeout=5.0)
         self.pool.shutdown(wait=False)
         for client in self._clients:
             client.close()
 
-    def _end(self, client: WorkerClient) -> None:
+    def _close_session(self, client: WorkerClient) -> None:
         with contextlib.suppress(RunError):
-            client.ask("DELETE", "v1", "sessions", self._session)
+            client.request("DELETE", "v1", "sessions", self._session)
 
 
-def drain(names: deque[str], most: int = 1000) -> list[str]:
+def drain(names: deque[str], limit: int = 1000) -> list[str]:
     """Take names out of a queue that others fill, so many at most."""
     found: list[str] = []
     with contextlib.suppress(IndexError):
-        while len(found) < most:
+        while len(found) < limit:
             found.append(names.popleft())
     return found

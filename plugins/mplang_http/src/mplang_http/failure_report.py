@@ -11,14 +11,14 @@ from typing import Any
 from mplang_core.errors import AbortedError
 from mplang_http.client import LostWorkerError
 
-__all__ = ["await_cause", "places", "reason_of"]
+__all__ = ["abort_reason", "party_locations", "wait_for_cause"]
 
-CAUSE = 0.5  # seconds that the cause of a failure may be heard of after its consequences
+CAUSE_TIMEOUT = 0.5  # seconds that the cause may arrive after the failures that it leads to
 
 
-def await_cause(futures: Sequence[Future[list[Any]]]) -> None:
+def wait_for_cause(futures: Sequence[Future[list[Any]]]) -> None:
     """Wait a moment for the one that failed, where only those are heard that stopped for it."""
-    deadline = time.monotonic() + CAUSE
+    deadline = time.monotonic() + CAUSE_TIMEOUT
     while (left := deadline - time.monotonic()) > 0:
         done = [future for future in futures if future.done()]
         pending = [future for future in futures if future not in done]
@@ -28,7 +28,7 @@ def await_cause(futures: Sequence[Future[list[Any]]]) -> None:
         concurrent.futures.wait(pending, left, concurrent.futures.FIRST_COMPLETED)
 
 
-def reason_of(futures: Mapping[int, Future[list[Any]]]) -> str:
+def abort_reason(futures: Mapping[int, Future[list[Any]]]) -> str:
     """Return what the others are told of why a run ends."""
     for rank, future in futures.items():
         error = future.exception() if future.done() else None
@@ -39,13 +39,15 @@ def reason_of(futures: Mapping[int, Future[list[Any]]]) -> str:
     return "another party failed"
 
 
-def places(failures: Sequence[tuple[int, BaseException]], but: int) -> Iterator[str]:
+def party_locations(failures: Sequence[tuple[int, BaseException]], excluded: int) -> Iterator[str]:
     """Tell where the parties were, but for one."""
-    found: dict[str, list[int]] = {}
+    ranks_by_location: dict[str, list[int]] = {}
     for rank, error in failures:
-        op, where = getattr(error, "op", None), getattr(error, "location", None)
-        if op is not None and rank != but:
-            found.setdefault(f"in {op}" + (f" at {where}" if where else ""), []).append(rank)
-    for place, ranks in found.items():
+        op, source_line = getattr(error, "op", None), getattr(error, "location", None)
+        if op is not None and rank != excluded:
+            ranks_by_location.setdefault(
+                f"in {op}" + (f" at {source_line}" if source_line else ""), []
+            ).append(rank)
+    for location, ranks in ranks_by_location.items():
         verb = "party {} was" if len(ranks) == 1 else "parties {} were"
-        yield f"{verb.format(', '.join(map(str, ranks)))} {place} then"
+        yield f"{verb.format(', '.join(map(str, ranks)))} {location} then"

@@ -7,9 +7,9 @@ import logging
 from mplang_core import errors
 from mplang_core.errors import MPLangError
 
-__all__ = ["Refusal"]
+__all__ = ["RequestError"]
 
-MAX_TEXT = 4000
+MAX_TEXT = 4000  # characters
 log = logging.getLogger("mplang.http")
 
 _STATUS: tuple[tuple[type[MPLangError], int], ...] = (
@@ -21,7 +21,7 @@ _STATUS: tuple[tuple[type[MPLangError], int], ...] = (
 )
 
 
-class Refusal(Exception):  # noqa: N818
+class RequestError(Exception):
     """An answer that is no success.
 
     Attributes:
@@ -35,9 +35,9 @@ class Refusal(Exception):  # noqa: N818
         self.status, self.code, self.text = status, code, text[:MAX_TEXT]
 
     @classmethod
-    def of(cls, error: BaseException) -> Refusal:
+    def of(cls, error: BaseException) -> RequestError:
         """Return what may be said of an error: mplang's own are public, others stay here."""
-        if isinstance(error, Refusal):
+        if isinstance(error, RequestError):
             return error
         if isinstance(error, MPLangError):
             status = next((s for kind, s in _STATUS if isinstance(error, kind)), 400)

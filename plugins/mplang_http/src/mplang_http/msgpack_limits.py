@@ -16,7 +16,7 @@ _LISTS = {0xDC: 2, 0xDD: 4}
 _MAPS = {0xDE: 2, 0xDF: 4}
 
 
-def count_items(data: Buffer, most: int) -> int:
+def count_items(data: Buffer, limit: int) -> int:
     """Count the names, numbers, lists and so on of a message.
 
     A list of nothing is one byte here and 64 in memory, so the bytes alone tell little.
@@ -45,8 +45,8 @@ def count_items(data: Buffer, most: int) -> int:
             else:
                 skip, more, width = _long(view, at, code)
                 at, left = at + width + skip, left + more
-            if count + left > most:
-                raise WireError(f"it is written with more than {most} items")
+            if count + left > limit:
+                raise WireError(f"it is written with more than {limit} items")
     except IndexError:
         raise WireError("it is cut short") from None
     if at > len(view):

@@ -7,10 +7,10 @@ from typing import Any
 
 from mplang_core.simp import PartyState, Traffic
 
-__all__ = ["Watch", "shift_between"]
+__all__ = ["JobMonitor", "clock_offset"]
 
 
-class Watch:
+class JobMonitor:
     """What each worker said last.
 
     Args:
@@ -19,23 +19,26 @@ class Watch:
 
     def __init__(self, parties: int) -> None:
         self.states = [PartyState() for _ in range(parties)]
-        self._before: list[dict[int, Traffic]] = [{} for _ in range(parties)]  # in runs that ended
+        # per party, the traffic of all runs that have ended
+        self._ended_traffic: list[dict[int, Traffic]] = [{} for _ in range(parties)]
 
-    def note(self, rank: int, status: Mapping[str, Any]) -> None:
+    def update(self, rank: int, status: Mapping[str, Any]) -> None:
         """Take in the status of a job."""
-        links = dict(self._before[rank])
-        for peer, told in (status.get("links") or {}).items():
+        links = dict(self._ended_traffic[rank])
+        for peer, response_sent in (status.get("links") or {}).items():
             names = ("sent", "sent_messages", "received", "received_messages")
-            used = Traffic(*(int(told[name]) for name in names))
+            used = Traffic(*(int(response_sent[name]) for name in names))
             links[int(peer)] = links.get(int(peer), Traffic()) + used
         at = status.get("at") or {}
         state = PartyState(status["state"], at.get("op"), at.get("location"), links)
         self.states[rank] = state
         if status.get("ended") is not None:
-            self._before[rank] = links
+            self._ended_traffic[rank] = links
 
 
-def shift_between(sent: float, begun: float, told: float, heard: float) -> float:
+def clock_offset(
+    request_sent: float, request_received: float, response_sent: float, response_received: float
+) -> float:
     """Return what makes a time of a worker's clock one of the host's.
 
     Between the two clocks there is as much as fits the order of what happened: the request,
@@ -53,5 +56,5 @@ def shift_between(sent: float, begun: float, told: float, heard: float) -> float
         >>> shift_between(100.0, 160.25, 163.0, 103.25)
         -60.0
     """
-    least, most = told - heard, begun - sent
+    least, most = response_sent - response_received, request_received - request_sent
     return 0.0 if least <= 0 <= most else -(least + most) / 2

@@ -13,12 +13,12 @@ from collections.abc import Sequence
 
 from mplang_http.values import Buffer
 
-__all__ = ["Pipe", "TlsPipe", "prepare"]
+__all__ = ["Connection", "TlsConnection", "set_socket_options"]
 
-JOIN = 16 << 10  # bytes up to which a head and its body are one TLS record
+COALESCE = 16 << 10  # bytes up to which a head and its body are sent as one TLS record
 
 
-class Pipe:
+class Connection:
     """A TCP connection.
 
     Args:
@@ -26,9 +26,9 @@ class Pipe:
         patience: how many seconds a write waits for a peer that does not read.
     """
 
-    def __init__(self, sock: socket.socket, patience: float) -> None:
+    def __init__(self, sock: socket.socket, write_timeout: float) -> None:
         self._sock = sock
-        prepare(sock, patience)
+        set_socket_options(sock, write_timeout)
 
     def write(self, parts: Sequence[Buffer]) -> None:
         """Write all of the parts.
@@ -63,34 +63,36 @@ class Pipe:
         self._sock.close()
 
 
-class TlsPipe(Pipe):
+class TlsConnection(Connection):
     """A TLS connection. OpenSSL takes one thread at a time, so none waits while it has the lock."""
 
-    def __init__(self, sock: ssl.SSLSocket, patience: float) -> None:
-        super().__init__(sock, patience)
-        self._patience = patience
+    def __init__(self, sock: ssl.SSLSocket, write_timeout: float) -> None:
+        super().__init__(sock, write_timeout)
+        self._write_timeout = write_timeout
         self._tls = sock
         self._lock = threading.Lock()
         sock.setblocking(False)
 
     def write(self, parts: Sequence[Buffer]) -> None:
         """Write all of the parts."""
-        if len(parts) > 1 and sum(map(len, parts)) <= JOIN:
+        if len(parts) > 1 and sum(map(len, parts)) <= COALESCE:
             parts = [b"".join(parts)]
         for part in parts:
             view = memoryview(part)
             while len(view):
-                view = view[self._do(lambda view=view: self._tls.send(view), self._patience) :]
+                view = view[
+                    self._retry(lambda view=view: self._tls.send(view), self._write_timeout) :
+                ]
 
     def read_into(self, view: memoryview) -> int:
         """Wait for bytes."""
         try:
-            return self._do(lambda: self._tls.recv_into(view), None)
+            return self._retry(lambda: self._tls.recv_into(view), None)
         except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
             return 0
 
-    def _do(self, operation: object, patience: float | None) -> int:
-        deadline = None if patience is None else time.monotonic() + patience
+    def _retry(self, operation: object, write_timeout: float | None) -> int:
+        deadline = None if write_timeout is None else time.monotonic() + write_timeout
         while True:
             try:
                 with self._lock:
@@ -107,10 +109,10 @@ class TlsPipe(Pipe):
             poll.poll(None if left is None else left * 1000)
 
 
-def prepare(sock: socket.socket, patience: float) -> None:
+def set_socket_options(sock: socket.socket, write_timeout: float) -> None:
     """Have the kernel send at once, and notice a peer that is gone or does not read."""
     sock.setblocking(True)
-    seconds, millis = divmod(int(patience * 1000), 1000)
+    seconds, millis = divmod(int(write_timeout * 1000), 1000)
     sock.setsockopt(
         socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("@ll", seconds, millis * 1000)
     )
@@ -121,4 +123,4 @@ def prepare(sock: socket.socket, patience: float) -> None:
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 2)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 1)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 4)
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(patience * 1000))
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(write_timeout * 1000))

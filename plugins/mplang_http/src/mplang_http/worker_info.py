@@ -12,7 +12,7 @@ from mplang_core.plugins import plugin_manager
 from mplang_http.config import WorkerConfig
 from mplang_http.handshake import UPGRADE
 
-__all__ = ["facts", "versions"]
+__all__ = ["versions", "worker_info"]
 
 
 def versions() -> dict[str, str]:
@@ -26,7 +26,7 @@ def versions() -> dict[str, str]:
     return found
 
 
-def facts(config: WorkerConfig) -> dict[str, Any]:
+def worker_info(config: WorkerConfig) -> dict[str, Any]:
     """Return what a worker tells of itself."""
     return {
         "name": config.name,
