@@ -1,4 +1,4 @@
-"""The one port: who connects is served by HTTP, or handed on to become a link."""
+"""TCP acceptor of a worker: routes each connection to the HTTP server or to the link handshake."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ log = logging.getLogger("mplang.http.front")
 
 
 class Acceptor:
-    """Accepts connections on one port.
+    """Acceptor of one TCP port, for HTTP and links.
 
     Args:
-        app: the HTTP application.
-        config: the worker.
-        engine: gets the connections that are to become links.
+        app: ASGI application.
+        config: configuration of the worker.
+        engine: receives the sockets of links.
     """
 
     def __init__(self, app: Any, config: WorkerConfig, engine: Supervisor) -> None:
@@ -51,14 +51,14 @@ class Acceptor:
         self._routing: set[asyncio.Task[None]] = set()
 
     async def serve(self, listening: socket.socket) -> None:
-        """Accept connections until it is cancelled."""
+        """Accept connections until the task is cancelled."""
         loop = asyncio.get_running_loop()
         listening.setblocking(False)
         try:
             while True:
                 try:
                     sock, _ = await loop.sock_accept(listening)
-                except OSError as error:  # no file descriptors left, say
+                except OSError as error:  # such as no file descriptors left
                     log.error("a connection was not accepted: %s", error)
                     await asyncio.sleep(0.1)
                     continue
@@ -94,7 +94,7 @@ class Acceptor:
                 sock.close()
 
     async def _is_link(self, sock: socket.socket) -> bool:
-        """Tell from the first bytes, which stay where they are."""
+        """Return whether a connection is a link, by peeking at its first bytes."""
         deadline = time.monotonic() + self._config.timeouts.head
         await asyncio.wait_for(_readable(sock), self._config.timeouts.head)
         while True:
@@ -133,10 +133,10 @@ async def _readable(sock: socket.socket) -> None:
 
 
 class LimitedHttpProtocol(HttpToolsProtocol):
-    """HTTP with limits on the head, and with the one who asks in the state of a request.
+    """HTTP protocol with limits on the head, timeouts, and the client's name in the request state.
 
-    Whatever the client does, a timer runs unless a request is being answered: for the head,
-    for the rest of a body that nobody wants, for the next request, for a response to be read.
+    A timer runs whenever the server waits for the client: for the head, for the rest of a body that
+    no route reads, for the next request, for a response to be read.
     """
 
     def __init__(self, config: uvicorn.Config, state: ServerState, worker: WorkerConfig) -> None:
@@ -213,7 +213,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self._send_error(400, "damaged", msg)
 
     def _send_error(self, status: int, code: str, text: str) -> None:
-        """Answer what never becomes a request, and close."""
+        """Send an error response to a request that cannot be parsed, and close the connection."""
         if self.transport.is_closing():
             return
         content = json.dumps({"error": {"code": code, "text": text}}).encode()

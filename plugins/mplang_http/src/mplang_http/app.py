@@ -1,4 +1,4 @@
-"""A worker's HTTP interface."""
+"""HTTP API of a worker."""
 
 from __future__ import annotations
 
@@ -36,22 +36,22 @@ Digest = Annotated[str, Path(pattern=r"^[0-9a-f]{64}$", description="SHA-256 of 
 Run = Annotated[str, Query(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$")]
 Wait = Annotated[float, Query(ge=0, le=60, description="seconds to wait for the end of the job")]
 Every = Annotated[float, Query(ge=0.1, le=60, description="seconds between two events")]
-ROUTINE_CODES = (
-    "unknown-program",
-)  # errors that are part of the protocol, so not worth a log line
+ROUTINE_CODES = ("unknown-program",)  # part of the protocol, so logged at level debug
 log = logging.getLogger("mplang.http.front")
 
 
 def _request_body(
-    what: str, kind: str = BINARY, schema: Mapping[str, Any] | None = None
+    description: str, kind: str = BINARY, schema: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
+    """Return the OpenAPI description of a request body."""
     binary = {"type": "string", "format": "binary"}
     content = {kind: {"schema": binary if schema is None else schema}}
-    return {"requestBody": {"required": True, "description": what, "content": content}}
+    return {"requestBody": {"required": True, "description": description, "content": content}}
 
 
 def _error_responses(*codes: int) -> dict[int | str, dict[str, Any]]:
-    error = {"model": response_models.Refused, "description": "It is not done; the body says why."}
+    """Return the OpenAPI description of error responses with the given status codes."""
+    error = {"model": response_models.Refused, "description": "error response"}
     return dict.fromkeys(codes, error)
 
 
@@ -60,16 +60,19 @@ _SESSION = {"$ref": "#/components/schemas/SessionRequest"}
 _COMMON_ERRORS = (400, 403, 404, 405, 421, 422, 500, 503)
 _BODY_ERRORS = _error_responses(408, 409, 411, 413, 415, 429)
 _RUNNING: dict[int | str, dict[str, Any]] = {
-    202: {"model": response_models.JobStatus, "description": "It has not ended yet."}
+    202: {"model": response_models.JobStatus, "description": "the job has not ended yet"}
 }
 
 
 def create_worker_app(config: WorkerConfig, engine: Supervisor) -> FastAPI:
-    """Return the HTTP interface of a worker.
+    """Create the HTTP application of a worker.
 
     Args:
-        config: the worker.
-        engine: who does what is asked for.
+        config: configuration of the worker.
+        engine: supervisor that forwards requests to the engine.
+
+    Returns:
+        An ASGI application.
     """
     app = FastAPI(
         title="mplang worker",
@@ -86,7 +89,7 @@ def create_worker_app(config: WorkerConfig, engine: Supervisor) -> FastAPI:
 
     @app.get("/health", response_model=response_models.Health)
     async def health() -> dict[str, Any]:
-        """Tell whether the worker is up; answers also while the engine is busy."""
+        """Return the state of the engine; responds also while the engine is busy."""
         return {
             "name": config.name,
             "state": engine.state,
@@ -96,17 +99,17 @@ def create_worker_app(config: WorkerConfig, engine: Supervisor) -> FastAPI:
 
     @app.get("/facts", response_model=response_models.Facts)
     async def facts(request: Request) -> Any:
-        """Tell versions, plugins and limits."""
+        """Return versions, plugins and limits."""
         return await context.call(request, "facts")
 
     @app.get(
         "/link",
         status_code=426,
         response_model=response_models.Refused,
-        responses={101: {"description": "It is a link now."}},
+        responses={101: {"description": "the connection is a link"}},
     )
     async def link() -> Response:
-        """Become a link between workers: a connection's first request, with ``Upgrade``."""
+        """Upgrade a connection to a link between workers; must be its first request."""
         return _error_response(
             RequestError(426, "upgrade", f"a link begins with Upgrade: {UPGRADE}")
         )
@@ -118,7 +121,7 @@ def create_worker_app(config: WorkerConfig, engine: Supervisor) -> FastAPI:
         responses=_BODY_ERRORS,
     )
     async def program(request: Request, program: Digest) -> Any:
-        """Give a program; it is verified, and held against what this worker allows."""
+        """Upload a program; it is verified and checked for admission."""
         body = await context.read_body(request, limits.program)
         return await context.call(request, "program", body, name=program)
 
@@ -129,13 +132,13 @@ def create_worker_app(config: WorkerConfig, engine: Supervisor) -> FastAPI:
         responses=_BODY_ERRORS,
     )
     async def open_session(request: Request, session: Name) -> Any:
-        """Open a session, or begin a new generation of it: has links to all parties then."""
+        """Open a session or start its next generation, and connect to all parties."""
         body = await context.read_body(request, limits.request)
         return await context.call(request, "open", body, session=session)
 
     @app.delete("/v1/sessions/{session}")
     async def close_session(request: Request, session: Name) -> Any:
-        """End a session: its jobs end, its values go."""
+        """Close a session: end its jobs and release its values."""
         return await context.call(request, "close", session=session)
 
     @app.post(
@@ -145,13 +148,13 @@ def create_worker_app(config: WorkerConfig, engine: Supervisor) -> FastAPI:
         responses=_BODY_ERRORS,
     )
     async def release(request: Request, session: Name) -> Any:
-        """Let go of values, and renew the lease."""
+        """Release values and renew the lease."""
         body = await context.read_body(request, limits.request)
         return await context.call(request, "release", body, session=session)
 
     @app.get("/v1/sessions/{session}/jobs", response_model=response_models.Jobs)
     async def jobs(request: Request, session: Name) -> Any:
-        """Tell of the jobs of a session."""
+        """List the jobs of a session."""
         return await context.call(request, "jobs", session=session)
 
     @app.post(
@@ -161,7 +164,7 @@ def create_worker_app(config: WorkerConfig, engine: Supervisor) -> FastAPI:
         responses=_BODY_ERRORS | _RUNNING,
     )
     async def submit(request: Request, session: Name, run: Run, wait: Wait = 0) -> Any:
-        """Run a program; answers when it has ended, or when the time is up."""
+        """Run a program; responds when the job has ended, or after ``wait`` seconds."""
         body = await context.read_body(request, limits.request)
         return await context.call_job(request, session, run, wait, "submit", body)
 
@@ -171,7 +174,7 @@ def create_worker_app(config: WorkerConfig, engine: Supervisor) -> FastAPI:
         responses=_RUNNING,
     )
     async def status(request: Request, session: Name, run: Name, wait: Wait = 0) -> Any:
-        """Tell of a job; answers when it has ended, or when the time is up."""
+        """Return the status of a job; responds when it has ended, or after ``wait`` seconds."""
         return await context.call_job(request, session, run, wait, "status")
 
     @app.get(
@@ -180,7 +183,7 @@ def create_worker_app(config: WorkerConfig, engine: Supervisor) -> FastAPI:
         responses={200: {"content": {EVENTS: {"schema": {"type": "string"}}}}},
     )
     async def events(request: Request, session: Name, run: Name, every: Every = 1) -> Response:
-        """Tell of a job again and again until it has ended, as server-sent events."""
+        """Stream the status of a job until it has ended, as server-sent events."""
         return await context.events(request, session, run, every)
 
     @app.get(
@@ -189,7 +192,7 @@ def create_worker_app(config: WorkerConfig, engine: Supervisor) -> FastAPI:
         responses={200: {"content": {BINARY: {}}}},
     )
     async def spans(request: Request, session: Name, run: Name) -> Response:
-        """Get what took how long in a job that was recorded; MessagePack."""
+        """Return the spans of a recorded job, in MessagePack."""
         return await context.stream(request, "spans", session=session, run=run)
 
     @app.delete(
@@ -203,7 +206,7 @@ def create_worker_app(config: WorkerConfig, engine: Supervisor) -> FastAPI:
         run: Name,
         reason: Annotated[str, Query(max_length=1000)] = "the coordinator cancelled it",
     ) -> Any:
-        """End a job, here and at the other parties."""
+        """Cancel a job at all parties."""
         return await context.call(request, "cancel", session=session, run=run, reason=reason)
 
     @app.put(
@@ -213,7 +216,7 @@ def create_worker_app(config: WorkerConfig, engine: Supervisor) -> FastAPI:
         responses=_BODY_ERRORS,
     )
     async def put(request: Request, session: Name, value: Name) -> Any:
-        """Give a value."""
+        """Store a value."""
         body = await context.read_body(request, limits.value)
         return await context.call(request, "put", body, session=session, name=value)
 
@@ -223,14 +226,19 @@ def create_worker_app(config: WorkerConfig, engine: Supervisor) -> FastAPI:
         responses={200: {"content": {BINARY: {}}}},
     )
     async def get(request: Request, session: Name, value: Name) -> Response:
-        """Get the data of a value that is plain."""
+        """Return the data of a plain value."""
         return await context.stream(request, "get", session=session, name=value)
 
     return app
 
 
 class RequestContext:
-    """What routes have in common: who asks, and what the engine answers."""
+    """Authorization, body limits and engine calls that all routes share.
+
+    Args:
+        config: configuration of the worker.
+        engine: supervisor that forwards requests to the engine.
+    """
 
     def __init__(self, config: WorkerConfig, engine: Supervisor) -> None:
         self._config = config
@@ -238,7 +246,11 @@ class RequestContext:
         self._incoming_bytes = 0  # of the bodies that are being read
 
     def authorize(self, request: Request) -> str:
-        """Return the coordinator, which the certificate names."""
+        """Return the coordinator's name, from the common name of its certificate.
+
+        Raises:
+            RequestError: the client is no coordinator of this worker.
+        """
         if self._config.tls is None:
             _check_host(request)
             return "local"
@@ -252,12 +264,34 @@ class RequestContext:
         return coordinator
 
     async def call(self, request: Request, method: str, body: ipc.Body = None, **args: Any) -> Any:
-        """Have the engine do something for the one who asks."""
+        """Call the engine on behalf of the coordinator.
+
+        Args:
+            request: the HTTP request.
+            method: name of the engine's method.
+            body: body of the request.
+            **args: further arguments of the method.
+
+        Returns:
+            The result as a JSON response.
+
+        Raises:
+            RequestError: the client is no coordinator, or the engine returns an error.
+        """
         done, _ = await self._engine.call(method, self.authorize(request), body, **args)
         return JSONResponse(done)
 
     async def stream(self, request: Request, method: str, **args: Any) -> Response:
-        """Have the engine give a file."""
+        """Call the engine, and stream the file that it returns.
+
+        Args:
+            request: the HTTP request.
+            method: name of the engine's method.
+            **args: further arguments of the method.
+
+        Raises:
+            RequestError: the client is no coordinator, or the engine returns an error.
+        """
         _, file = await self._engine.call(method, self.authorize(request), **args)
         assert file is not None
         data = ipc.read_file(file)
@@ -266,7 +300,15 @@ class RequestContext:
         )
 
     async def read_body(self, request: Request, limit: int) -> ipc.Body:
-        """Read the body of one who may ask; nothing of it is read before all is checked."""
+        """Read the body of a request, after authorization and all checks of its size.
+
+        Args:
+            request: the HTTP request.
+            limit: maximum size in bytes.
+
+        Raises:
+            RequestError: the client is no coordinator, or the body is too large or too slow.
+        """
         self.authorize(request)
         size = _content_length(request, limit)
         with self._reserve(size):
@@ -293,7 +335,22 @@ class RequestContext:
         method: str,
         body: ipc.Body = None,
     ) -> Any:
-        """Ask of a job, and wait for its end."""
+        """Call a method that returns the status of a job, and wait for the end of the job.
+
+        Args:
+            request: the HTTP request.
+            session: name of the session.
+            run: name of the job.
+            wait: maximum time to wait, in seconds.
+            method: name of the engine's method.
+            body: body of the request.
+
+        Returns:
+            The status of the job; the HTTP status is 202 if it has not ended.
+
+        Raises:
+            RequestError: the client is no coordinator, or the engine returns an error.
+        """
         coordinator = self.authorize(request)
         ended = self._engine.final_status((coordinator, session, run))
         try:
@@ -310,7 +367,17 @@ class RequestContext:
         return JSONResponse(done, 202 if done["state"] in ACTIVE_STATES else 200)
 
     async def events(self, request: Request, session: str, run: str, every: float) -> Response:
-        """Tell of a job until it has ended; one that is not there is refused at once."""
+        """Stream the status of a job until it has ended.
+
+        Args:
+            request: the HTTP request.
+            session: name of the session.
+            run: name of the job.
+            every: maximum time between two events, in seconds.
+
+        Raises:
+            RequestError: the client is no coordinator, or there is no such job.
+        """
         coordinator = self.authorize(request)
         call = functools.partial(self._engine.call, "status", coordinator, session=session, run=run)
         first, _ = await call()
@@ -333,7 +400,7 @@ class RequestContext:
 
 
 def _check_host(request: Request) -> None:
-    """Refuse a page of the web that has its own name lead to this machine."""
+    """Reject requests whose Host is not loopback, against DNS rebinding."""
     host = request.headers.get("host", "")
     with contextlib.suppress(ValueError):
         if is_loopback(urlsplit(f"//{host}").hostname or ""):
@@ -344,23 +411,23 @@ def _check_host(request: Request) -> None:
 
 
 def _content_length(request: Request, limit: int) -> int:
-    """Return the length of a body, which was told, is allowed, and is that of what is meant."""
+    """Return the length of a body, after checks of its encoding and size."""
     encoding = request.headers.get("content-encoding", "identity")
     if encoding.strip().lower() != "identity":
         raise RequestError(415, "encoding", f"nothing is decompressed here, so no {encoding[:40]}")
-    told = request.headers.get("content-length")
-    if told is None or not told.isdecimal():
+    length = request.headers.get("content-length")
+    if length is None or not length.isdecimal():
         raise RequestError(411, "length", "a body has a Content-Length")
-    size = int(told) if len(told) <= 20 else limit + 1
+    size = int(length) if len(length) <= 20 else limit + 1
     if size > limit:
         raise RequestError(
-            413, "too-large", f"at most {limit} bytes are taken here, not {told[:20]}"
+            413, "too-large", f"at most {limit} bytes are taken here, not {length[:20]}"
         )
     return size
 
 
 async def _read_body(request: Request, size: int, patience: float) -> ipc.Body:
-    """Read a body into memory that the engine shares, if it comes at a decent pace."""
+    """Read a body into bytes or a memory file, at ``MIN_RATE`` or faster."""
     small, file, count = bytearray(), None, 0
     if size > ipc.INLINE:
         file = ipc.write_file(())
@@ -389,13 +456,13 @@ async def _read_body(request: Request, size: int, patience: float) -> ipc.Body:
 
 
 async def _chunks(data: memoryview) -> AsyncIterator[memoryview]:
-    """Give memory in pieces, without a copy."""
+    """Yield slices of memory, without a copy."""
     for begin in range(0, len(data), CHUNK):
         yield data[begin : begin + CHUNK]
 
 
 def _describe_requests(app: FastAPI) -> None:
-    """Have the description tell also what is decoded elsewhere."""
+    """Add the schemas of requests that FastAPI does not decode to the OpenAPI description."""
     described = app.openapi
 
     def openapi() -> dict[str, Any]:
@@ -406,15 +473,15 @@ def _describe_requests(app: FastAPI) -> None:
     app.openapi = openapi  # type: ignore[method-assign]
 
 
-def _error_response(refusal: RequestError) -> JSONResponse:
-    error = {"code": refusal.code, "text": refusal.text}
-    headers = {"Upgrade": UPGRADE} if refusal.status == 426 else None
-    return JSONResponse({"error": error}, refusal.status, headers)
+def _error_response(error: RequestError) -> JSONResponse:
+    content = {"error": {"code": error.code, "text": error.text}}
+    headers = {"Upgrade": UPGRADE} if error.status == 426 else None
+    return JSONResponse(content, error.status, headers)
 
 
 def _add_handlers(app: FastAPI) -> None:
     @app.exception_handler(RequestError)
-    async def refusal(request: Request, error: RequestError) -> Response:
+    async def request_error(request: Request, error: RequestError) -> Response:
         asked = request.method, request.url.path, getattr(request.state, "caller", None)
         level = logging.DEBUG if error.code in ROUTINE_CODES else logging.INFO
         log.log(level, "%s %r of %s is refused: %s, %r", *asked, error.code, error.text)

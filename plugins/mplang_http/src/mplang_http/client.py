@@ -1,4 +1,4 @@
-"""A coordinator's connections to one worker."""
+"""HTTP client of a coordinator for one worker."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ IDEMPOTENT = ("GET", "PUT", "DELETE")
 
 
 class LostWorkerError(RunError):
-    """A worker does not answer."""
+    """No response from a worker."""
 
 
 class RefusedError(RunError):
-    """A worker does not do what it was asked.
+    """Error response of a worker.
 
     Attributes:
-        status: the HTTP status.
-        code: the worker's word for it.
+        status: HTTP status.
+        code: error code.
     """
 
     def __init__(self, name: str, status: int, code: str, text: str) -> None:
@@ -45,13 +45,16 @@ class RefusedError(RunError):
 
 
 class WorkerClient:
-    """Asks one worker; from any thread, each with a connection of its own while it asks.
+    """Thread-safe HTTP client for one worker, with a pool of connections.
 
     Args:
-        name: the worker, which its certificate has to name.
-        address: where it is.
-        context: for TLS.
-        patience: how many seconds it gets to answer, beyond those that it is to wait.
+        name: name of the worker, as in its certificate.
+        address: ``http://host:port`` or ``https://host:port``.
+        context: TLS context, needed for https.
+        patience: timeout of a response in seconds, in addition to the request's ``wait``.
+
+    Raises:
+        ConfigError: the address is malformed, or an https address has no context.
     """
 
     def __init__(
@@ -81,22 +84,22 @@ class WorkerClient:
         on_progress: Callable[[int], None] = lambda count: None,
         **query: Any,
     ) -> Any:
-        """Make a request, and return its JSON.
+        """Send a request, and return the JSON of its response.
 
         Args:
             method: ``GET``, ``PUT``, ``POST`` or ``DELETE``.
-            *path: its parts.
-            body: what is sent.
-            wait: how many seconds the worker is to wait.
-            patience: in place of the client's; each piece of a large body gets it anew.
-            moved: is told how many bytes of the body were sent.
-            **query: as in a URL.
+            *path: segments of the path.
+            body: buffers to send.
+            wait: seconds that the worker is asked to wait.
+            patience: timeout in seconds in place of the client's; each chunk of a body restarts it.
+            on_progress: called with the size in bytes of each chunk that was sent.
+            **query: query parameters.
 
         Raises:
-            RefusedError: the worker does not do it.
-            AdmissionError: it does not allow it.
-            CommError: it cannot reach another worker.
-            LostWorkerError: it does not answer.
+            RefusedError: the worker responds with an error.
+            AdmissionError: the worker does not admit the program.
+            CommError: the worker cannot reach a peer.
+            LostWorkerError: the worker does not respond.
         """
         if wait:
             query["wait"] = wait
@@ -116,7 +119,21 @@ class WorkerClient:
         patience: float | None = None,
         on_progress: Callable[[int], None] = lambda count: None,
     ) -> np.ndarray[Any, Any]:
-        """Get bytes, ``most`` of them, straight into the memory that they stay in."""
+        """Download bytes into one array, without intermediate copies.
+
+        Args:
+            *path: segments of the path.
+            max_size: maximum size in bytes.
+            patience: timeout in seconds in place of the client's.
+            on_progress: called with the size in bytes of each chunk that was received.
+
+        Returns:
+            A read-only ``uint8[size]`` array.
+
+        Raises:
+            RefusedError: the worker responds with an error, or the size is unknown or too large.
+            LostWorkerError: the worker does not respond.
+        """
         url = "/" + "/".join(quote(part, safe="") for part in path)
         patience = self._patience if patience is None else patience
         response, connection = self._send_request("GET", url, (), patience)
@@ -142,10 +159,10 @@ class WorkerClient:
         return data
 
     def _error(self, status: int, data: bytes) -> RunError:
-        """Return what a worker's refusal raises.
+        """Return the exception for an error response.
 
-        Whoever raises it keeps it in no variable: its traceback would hold the frames, and
-        these the values, until the garbage collector comes.
+        Callers raise it without a variable for it: its traceback would keep the frames alive, and
+        they the values, until the garbage collector runs.
         """
         found = _read_json(data)
         described = found.get("error") if isinstance(found, dict) else None
@@ -240,7 +257,7 @@ class WorkerClient:
         return LostWorkerError(f"worker {self.name} at {self.address} does not answer: {why}")
 
     def close(self) -> None:
-        """End the connections that nobody uses."""
+        """Close all idle connections."""
         self._closed = True
         with contextlib.suppress(queue.Empty):
             while True:
@@ -262,7 +279,7 @@ def _chunks(body: Sequence[Buffer]) -> Iterator[Buffer]:
 
 
 def _is_stale(sock: socket.socket) -> bool:
-    """Tell whether the other side has closed a connection that was kept."""
+    """Return whether the peer has closed an idle connection."""
     poll = select.poll()
     poll.register(sock, select.POLLIN)
     return bool(poll.poll(0))

@@ -1,4 +1,4 @@
-"""The commands that this package adds: ``mplang worker``, ``up``, ``status`` and ``keygen``."""
+"""CLI commands of this package: ``mplang worker``, ``up``, ``status`` and ``keygen``."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def up(
         bool, typer.Option("--insecure", help="Let protocols run that are for debugging only.")
     ] = False,
 ) -> None:
-    """Run a cluster on this machine until it is interrupted, and show how it is."""
+    """Run a cluster on this machine until it is interrupted, and show its status."""
     from mplang_http.local import LocalCluster
 
     if parties < 1:
@@ -101,7 +101,7 @@ def status(
     tls: Tls = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show how the workers of a cluster are; exits with 1 if one does not answer."""
+    """Show the status of a cluster's workers; exits with 1 if one does not respond."""
     from rich.console import Console
 
     from mplang_http.status import cluster_status
@@ -120,7 +120,7 @@ def keygen(
     names: Annotated[list[str], typer.Argument(help="Parties and coordinators, as alice bob.")],
     days: Annotated[float, typer.Option(help="For how long they are good.")] = 30,
 ) -> None:
-    """Make an authority and certificates, for a test."""
+    """Create a certificate authority and certificates, for tests."""
     from mplang_http.keygen import make_certificates
 
     made = make_certificates(Path(folder), names, days=days)

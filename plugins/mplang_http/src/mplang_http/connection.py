@@ -1,4 +1,4 @@
-"""A connection for threads that block: one reads, any number of others write."""
+"""Blocking TCP and TLS connections for one reading thread and any number of writing threads."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ COALESCE = 16 << 10  # bytes up to which a head and its body are sent as one TLS
 
 
 class Connection:
-    """A TCP connection.
+    """TCP connection.
 
     Args:
-        sock: the connection.
-        patience: how many seconds a write waits for a peer that does not read.
+        sock: the socket.
+        write_timeout: timeout of a write in seconds, for peers that do not read.
     """
 
     def __init__(self, sock: socket.socket, write_timeout: float) -> None:
@@ -31,10 +31,10 @@ class Connection:
         set_socket_options(sock, write_timeout)
 
     def write(self, parts: Sequence[Buffer]) -> None:
-        """Write all of the parts.
+        """Write all parts.
 
         Raises:
-            OSError: the connection is lost, or the peer does not read.
+            OSError: the connection is lost, or the write times out.
         """
         sent = self._sock.sendmsg(parts)
         if sent == sum(map(len, parts)):
@@ -49,7 +49,10 @@ class Connection:
                     view = view[self._sock.send(view) :]
 
     def read_into(self, view: memoryview) -> int:
-        """Wait for bytes; none means that the peer has gone.
+        """Wait for data, and read it into memory.
+
+        Returns:
+            The number of bytes; 0 if the peer has closed the connection.
 
         Raises:
             OSError: the connection is lost.
@@ -57,14 +60,14 @@ class Connection:
         return self._sock.recv_into(view)
 
     def close(self) -> None:
-        """End it; who reads or writes is woken."""
+        """Close the connection; blocked reads and writes return."""
         with contextlib.suppress(OSError):
             self._sock.shutdown(socket.SHUT_RDWR)
         self._sock.close()
 
 
 class TlsConnection(Connection):
-    """A TLS connection. OpenSSL takes one thread at a time, so none waits while it has the lock."""
+    """TLS connection. OpenSSL allows one thread at a time, so no thread blocks under the lock."""
 
     def __init__(self, sock: ssl.SSLSocket, write_timeout: float) -> None:
         super().__init__(sock, write_timeout)
@@ -74,7 +77,11 @@ class TlsConnection(Connection):
         sock.setblocking(False)
 
     def write(self, parts: Sequence[Buffer]) -> None:
-        """Write all of the parts."""
+        """Write all parts.
+
+        Raises:
+            OSError: the connection is lost, or the write times out.
+        """
         if len(parts) > 1 and sum(map(len, parts)) <= COALESCE:
             parts = [b"".join(parts)]
         for part in parts:
@@ -85,7 +92,14 @@ class TlsConnection(Connection):
                 ]
 
     def read_into(self, view: memoryview) -> int:
-        """Wait for bytes."""
+        """Wait for data, and read it into memory.
+
+        Returns:
+            The number of bytes; 0 if the peer has closed the connection.
+
+        Raises:
+            OSError: the connection is lost.
+        """
         try:
             return self._retry(lambda: self._tls.recv_into(view), None)
         except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
@@ -110,7 +124,12 @@ class TlsConnection(Connection):
 
 
 def set_socket_options(sock: socket.socket, write_timeout: float) -> None:
-    """Have the kernel send at once, and notice a peer that is gone or does not read."""
+    """Disable Nagle's algorithm, and enable keepalive and write timeouts.
+
+    Args:
+        sock: TCP or Unix socket; only the write timeout applies to the latter.
+        write_timeout: timeout in seconds.
+    """
     sock.setblocking(True)
     seconds, millis = divmod(int(write_timeout * 1000), 1000)
     sock.setsockopt(

@@ -1,4 +1,4 @@
-"""The host of the HTTP backend: the coordinator of workers in processes of their own."""
+"""Driver of the HTTP backend: the host that runs programs on remote workers."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ T = TypeVar("T")
 
 
 class Ref:
-    """A value at one worker; it is freed there when this is dropped.
+    """Reference to a value at one worker; its deletion releases the value there.
 
     Attributes:
-        name: its name at the worker.
-        kind: its type.
+        name: name of the value at the worker.
+        kind: type of the value.
     """
 
     __slots__ = ("_dropped", "kind", "name")
@@ -78,7 +78,7 @@ class Ref:
 
 
 class Literal:
-    """A value that all parties know, given to each when it is first used there."""
+    """Array that all parties know, uploaded to each on first use."""
 
     __slots__ = ("array", "refs")
 
@@ -88,22 +88,22 @@ class Literal:
 
 
 class SimpHttpDriver(SimpHost):
-    """Has workers run programs, over HTTP.
+    """Host that runs programs on workers, over HTTP.
 
     Args:
         cluster_spec: the parties; each node has an address, unless ``addresses`` gives them.
-        addresses: where the workers are, by rank.
+        addresses: addresses of the workers, by rank.
         mode: see :class:`mplang_core.simp.SimpHost`.
         tls: this coordinator's certificate, key and authority; ``"certs/host"`` stands for
             the files that mplang keygen makes.
-        timeout: how many seconds a party waits for a message; the workers' limit by default.
-        patience: how many seconds a worker may go without a sign of life before it is lost.
-        progress: whether bars show values that take long to put or fetch; ``None`` for where
-            the error output is a terminal.
+        timeout: seconds that a party waits for a message; the workers' limit by default.
+        patience: seconds without a response after which a worker is lost.
+        progress: whether to show progress bars for long uploads and downloads; ``None`` for if
+            stderr is a terminal.
 
     Raises:
-        ConfigError: a node has no address, or ``tls`` is missing.
-        RunError: a worker cannot be reached, or does not fit.
+        ConfigError: a node has no address, ``tls`` is missing, or settings of the parties differ.
+        PartyError: a worker does not respond, or responds with an error.
 
     Example::
 
@@ -142,9 +142,8 @@ class SimpHttpDriver(SimpHost):
         self._literals = 0
         self._cancelled: set[str] = set()
         self._monitor = JobMonitor(self.world_size)
-        self._active_run: tuple[str, dict[int, Future[list[Any]]]] | None = (
-            None  # a run, and its futures by rank
-        )
+        # the name of the run, and its futures by rank
+        self._active_run: tuple[str, dict[int, Future[list[Any]]]] | None = None
         self._lease = LeaseRenewer(self.session, self._clients, self._dropped)
         weakref.finalize(self, self._lease.stop)
         try:
@@ -156,11 +155,11 @@ class SimpHttpDriver(SimpHost):
     # -- the session
 
     def _open(self) -> None:
-        """Open the session at all workers, or begin a new generation of it.
+        """Open the session at all workers, or start its next generation.
 
         Raises:
-            PartyError: a worker is not there, or refuses.
-            ConfigError: they do not fit together; with a table.
+            PartyError: a worker does not respond, or responds with an error.
+            ConfigError: settings of the parties differ; with a table.
         """
         answers = self._call_all(self._fetch_versions)
         table = differences({"coordinator": versions()} | dict(answers))
@@ -187,7 +186,7 @@ class SimpHttpDriver(SimpHost):
         return self._workers[rank][0], {str(key): str(value) for key, value in alike.items()}
 
     def _call_all(self, action: Callable[[int], Any]) -> list[Any]:
-        """Ask all workers at once; those that fail first are what is raised."""
+        """Call all workers in parallel; raise the first failures."""
         futures = [
             self._lease.pool.submit(self._call, action, rank) for rank in range(self.world_size)
         ]
@@ -199,7 +198,7 @@ class SimpHttpDriver(SimpHost):
         return [future.result() for future in futures]
 
     def _call(self, action: Callable[..., T], rank: int, *args: Any) -> T:
-        """Do something with a worker, which may answer anything."""
+        """Call a worker, and turn a malformed response into a RunError."""
         try:
             return action(rank, *args)
         except (LookupError, TypeError, ValueError, AttributeError) as error:
@@ -209,7 +208,19 @@ class SimpHttpDriver(SimpHost):
             raise RunError(f"{name} at {address} answers as no worker does") from error
 
     def submit(self, program: Program, args: Sequence[HostVar]) -> list[HostVar]:
-        """Run a program; runs of other threads wait, so that none begins amid a failure."""
+        """Run a program; runs of several threads are serialized.
+
+        Args:
+            program: the program.
+            args: its inputs.
+
+        Returns:
+            The outputs of the program.
+
+        Raises:
+            PartyError: a party failed.
+            RunError: the host is closed.
+        """
         with self._exclusive():
             try:
                 return super().submit(program, args)
@@ -219,7 +230,7 @@ class SimpHttpDriver(SimpHost):
 
     @contextlib.contextmanager
     def _exclusive(self) -> Iterator[None]:
-        """Have this thread alone use the session, which is open."""
+        """Lock the session for this thread, and reopen it if needed."""
         with self._run_lock:
             if self._closed:
                 raise RunError("this host is closed")
@@ -227,7 +238,7 @@ class SimpHttpDriver(SimpHost):
                 self._open()
             yield
 
-    # -- running
+    # -- runs
 
     def _begin(self, run: str) -> None:
         self._active_run = run, {}
@@ -252,7 +263,7 @@ class SimpHttpDriver(SimpHost):
         inputs: Sequence[Any],
         recorder: Recorder | None,
     ) -> list[Any]:
-        """Run a program at one worker, in the generation that its run began in."""
+        """Run a program at one worker, in the generation in which the run began."""
         client = self._clients[rank]
         path = ("v1", "sessions", self.session, "jobs")
         name, data = self._serialized(program)
@@ -264,8 +275,8 @@ class SimpHttpDriver(SimpHost):
         sent = now()
         try:
             status = client.request("POST", *path, body=body, wait=POLL_INTERVAL, run=run)
-        except RefusedError as refused:
-            if refused.code != "unknown-program":
+        except RefusedError as error:
+            if error.code != "unknown-program":
                 raise
             client.request("PUT", "v1", "programs", name, body=[data], patience=60.0)
             sent = now()
@@ -285,7 +296,7 @@ class SimpHttpDriver(SimpHost):
     def _fetch_spans(
         self, rank: int, recorder: Recorder, status: Mapping[str, Any], sent: float
     ) -> None:
-        """Get what a worker noted of a run, unless it is lost."""
+        """Download the spans of a run into a recorder; ignore errors."""
         heard = now()
         path = ("v1", "sessions", self.session, "jobs", recorder.run, "spans")
         with contextlib.suppress(RunError, WireError):
@@ -294,7 +305,7 @@ class SimpHttpDriver(SimpHost):
             recorder.take(found.spans, found.dropped, offset)
 
     def progress(self) -> list[PartyState]:
-        """Return what each worker does, as it said within the last second."""
+        """Return the state of each worker, at most a second old."""
         return list(self._monitor.states)
 
     def _results(
@@ -308,7 +319,7 @@ class SimpHttpDriver(SimpHost):
         return found
 
     def _serialized(self, program: Program) -> tuple[str, bytes]:
-        """Return a program's name and bytes."""
+        """Return the SHA-256 and the bytes of a program, cached."""
         found = self._programs.get(program)
         if found is None:
             data = to_bytes(program)
@@ -356,7 +367,7 @@ class SimpHttpDriver(SimpHost):
         return [outcome_of(future) for future in futures]
 
     def _abort_run(self, reason: str) -> None:
-        """End what goes on everywhere, and begin the next run with new links among engines."""
+        """Cancel the active run at all workers, and start a new generation before the next run."""
         if self._active_run is None:
             return
         run, futures = self._active_run
@@ -384,7 +395,7 @@ class SimpHttpDriver(SimpHost):
         self._active_run = None
 
     def _explain(self, failures: list[tuple[int, BaseException]]) -> BaseException:
-        """Say also where the others were when a worker was lost, or came too late."""
+        """Add the locations of the other parties if a worker was lost or communication failed."""
         failure = super()._explain(failures)
         if not isinstance(failure, PartyError):
             return failure
@@ -396,7 +407,16 @@ class SimpHttpDriver(SimpHost):
     # -- values
 
     def lift(self, literal: Any, parties: Mask | None = None) -> HostVar:
-        """Give a literal to parties at once, or to all of them when they first use it."""
+        """Return a literal as a variable: uploaded now to ``parties``, else on first use.
+
+        Args:
+            literal: array, or what converts to one.
+            parties: the parties that hold it; all if ``None``.
+
+        Raises:
+            PartyError: an upload failed.
+            RunError: the host is closed.
+        """
         array = frozen(array_of(literal))
         if parties is None or array.nbytes <= INLINE_SIZE:
             held: list[Any] = [Literal(array)] * self.world_size
@@ -419,7 +439,7 @@ class SimpHttpDriver(SimpHost):
         return split_frame(data.data).value(value.kind)
 
     def close(self) -> None:
-        """End the session, with all of its values. A second call does nothing."""
+        """Close the session and release its values. Idempotent."""
         with self._run_lock:
             if self._closed:
                 return
@@ -444,7 +464,7 @@ def _worker_addresses(
 
 
 def _byte_size(kind: BaseType) -> int | None:
-    """Return how many bytes the values of a type have, if that is known."""
+    """Return the size in bytes of a type's values; ``None`` if it is unknown."""
     if not isinstance(kind, TensorType):
         return None
     return math.prod(kind.shape) * kind.dtype.numpy.itemsize

@@ -1,7 +1,7 @@
-"""The engine of a worker: the process that holds values and links, and runs kernels.
+"""Engine of a worker: the process that holds values and links, and runs kernels.
 
-It has no port. The front, its parent, sends it requests and the connections that are to become
-links; when the front has gone, it ends.
+It has no port. The front, its parent process, sends it requests and the sockets of links; the
+engine exits when the front does.
 """
 
 from __future__ import annotations
@@ -48,11 +48,14 @@ log = logging.getLogger("mplang.http.engine")
 
 
 class Engine:
-    """Does what the front asks for.
+    """RPC server for the front: sessions, programs, values and links.
+
+    The methods that the front calls take the name of the coordinator, the body of the request, and
+    the request's parameters as keywords; they raise RequestError and MPLangError.
 
     Args:
-        config: the worker.
-        sock: the connection to the front.
+        config: configuration of the worker.
+        sock: socket to the front.
     """
 
     def __init__(self, config: WorkerConfig, sock: socket.socket) -> None:
@@ -72,9 +75,8 @@ class Engine:
         self._sessions: dict[tuple[str, str], Session] = {}
         self._lock = threading.Lock()
         self._pool = ThreadPoolExecutor(8, thread_name_prefix="mplang-request")
-        self._open_pool = ThreadPoolExecutor(
-            8, thread_name_prefix="mplang-open"
-        )  # it blocks for long
+        # its own pool, as open waits for the peers
+        self._open_pool = ThreadPoolExecutor(8, thread_name_prefix="mplang-open")
         self._quick: dict[str, Callable[..., Any]] = {
             "submit": self.submit,
             "status": self.status,
@@ -93,7 +95,7 @@ class Engine:
         }
 
     def serve(self) -> None:
-        """Answer the front until it has gone."""
+        """Serve requests until the front exits."""
         threading.Thread(target=self._watch_leases, daemon=True).start()
         self._reply({"event": "ready"})
         while True:
@@ -118,9 +120,9 @@ class Engine:
                 body = ipc.read_file(file)
             done = method(message["who"], body, **message["args"])
         except Exception as error:
-            refusal = RequestError.of(error)
-            told = [refusal.status, refusal.code, refusal.text]
-            self._reply({"id": message["id"], "error": told})
+            failure = RequestError.of(error)
+            fields = [failure.status, failure.code, failure.text]
+            self._reply({"id": message["id"], "error": fields})
             return
         if isinstance(done, _FileReply):
             self._reply({"id": message["id"], "ok": None}, done.descriptor)
@@ -151,18 +153,49 @@ class Engine:
         finally:
             self._handshakes.release()
 
-    # -- what is asked for
+    # -- methods that the front calls
 
     def facts(self, coordinator: str, body: Buffer) -> dict[str, Any]:
-        """Tell what is installed here, and what is allowed."""
+        """Return versions, plugins and limits.
+
+        Args:
+            coordinator: name of the coordinator.
+            body: unused.
+        """
         return worker_info(self._config)
 
     def program(self, coordinator: str, body: Buffer, *, name: str) -> dict[str, Any]:
-        """Take in a program."""
+        """Add a program to the cache.
+
+        Args:
+            coordinator: name of the coordinator.
+            body: bytes of the program.
+            name: SHA-256 of the bytes, in hex.
+
+        Returns:
+            The digest of the program.
+
+        Raises:
+            RequestError: the bytes do not match the name.
+            MPLangError: the program is malformed, too large or not admitted.
+        """
         return {"digest": self._programs.put(name, body)}
 
     def open(self, coordinator: str, body: Buffer, *, session: str) -> dict[str, Any]:
-        """Open a session, or begin a new generation of it; have links to all parties."""
+        """Open a session, or start its next generation, with links to all parties.
+
+        Args:
+            coordinator: name of the coordinator.
+            body: a SessionRequest in JSON.
+            session: name of the session.
+
+        Returns:
+            The generation, and the lease in seconds.
+
+        Raises:
+            RequestError: the request is invalid, or conflicts with the open session.
+            CommError: a link cannot be established.
+        """
         request = SessionRequest.read(body, self._config)
         names = [party.name for party in request.parties]
         with self._lock:
@@ -220,7 +253,13 @@ class Engine:
         return found
 
     def close(self, coordinator: str, body: Buffer, *, session: str) -> None:
-        """End a session."""
+        """Close a session; do nothing if there is none.
+
+        Args:
+            coordinator: name of the coordinator.
+            body: unused.
+            session: name of the session.
+        """
         found = self._sessions.pop((coordinator, session), None)
         if found is not None:
             found.close("the coordinator ended the session")
@@ -228,7 +267,20 @@ class Engine:
                 log.info("the session of %s is closed", coordinator)
 
     def submit(self, coordinator: str, body: Buffer, *, session: str, run: str) -> dict[str, Any]:
-        """Queue a run of a program."""
+        """Queue a job.
+
+        Args:
+            coordinator: name of the coordinator.
+            body: a JobRequest in MessagePack.
+            session: name of the session.
+            run: name of the run.
+
+        Returns:
+            The status of the job.
+
+        Raises:
+            RequestError: the request is invalid, or of another generation.
+        """
         found = self._find_session(coordinator, session)
         request = JobRequest.read(body)
         if request.run != run:
@@ -243,26 +295,85 @@ class Engine:
         return found.submit(request.run, program, inputs, record=request.record).status()
 
     def status(self, coordinator: str, body: Buffer, *, session: str, run: str) -> dict[str, Any]:
-        """Tell of a job."""
+        """Return the status of a job.
+
+        Args:
+            coordinator: name of the coordinator.
+            body: unused.
+            session: name of the session.
+            run: name of the run.
+
+        Raises:
+            RequestError: there is no such job.
+        """
         return self._find_session(coordinator, session).job(run).status()
 
     def jobs(self, coordinator: str, body: Buffer, *, session: str) -> dict[str, Any]:
-        """Tell of all jobs of a session."""
+        """Return the status of a session's last 100 jobs, and the number of its values.
+
+        Args:
+            coordinator: name of the coordinator.
+            body: unused.
+            session: name of the session.
+
+        Raises:
+            RequestError: there is no such session.
+        """
         found = self._find_session(coordinator, session)
         return {"jobs": [job.status() for job in found.jobs()[-100:]], "values": len(found)}
 
     def cancel(
         self, coordinator: str, body: Buffer, *, session: str, run: str, reason: str
     ) -> dict[str, Any]:
-        """End a job."""
+        """Cancel a job.
+
+        Args:
+            coordinator: name of the coordinator.
+            body: unused.
+            session: name of the session.
+            run: name of the run.
+            reason: text for the job's error.
+
+        Returns:
+            The status of the job.
+
+        Raises:
+            RequestError: there is no such session, or the run is not of it.
+        """
         return self._find_session(coordinator, session).cancel(run, reason).status()
 
     def release(self, coordinator: str, body: Buffer, *, session: str) -> dict[str, Any]:
-        """Let go of values; none just keeps the session alive."""
+        """Release values, and renew the lease of the session.
+
+        Args:
+            coordinator: name of the coordinator.
+            body: list of names in JSON, perhaps empty.
+            session: name of the session.
+
+        Returns:
+            The number of values that were released.
+
+        Raises:
+            RequestError: there is no such session, or the body is malformed.
+        """
         return {"released": self._find_session(coordinator, session).release(read_names(body))}
 
     def put(self, coordinator: str, body: Buffer, *, session: str, name: str) -> dict[str, Any]:
-        """Keep a value of the coordinator's."""
+        """Store a plain value.
+
+        Args:
+            coordinator: name of the coordinator.
+            body: the value, framed.
+            session: name of the session.
+            name: name of the value.
+
+        Returns:
+            The type of the value.
+
+        Raises:
+            RequestError: the name is taken, or the session is full.
+            WireError: the body is malformed, or the value is not plain.
+        """
         found = self._find_session(coordinator, session)
         value = read_plain(body)
         kind = type_of(value)
@@ -270,7 +381,20 @@ class Engine:
         return {"type": str(kind)}
 
     def get(self, coordinator: str, body: Buffer, *, session: str, name: str) -> Any:
-        """Give the data of a value that is plain."""
+        """Return the data of a plain value.
+
+        Args:
+            coordinator: name of the coordinator.
+            body: unused.
+            session: name of the session.
+            name: name of the value.
+
+        Returns:
+            A memory file with the framed value.
+
+        Raises:
+            RequestError: there is no such value, or it is not plain.
+        """
         stored = self._find_session(coordinator, session).value(name)
         if stored.kind.form is not Form.PLAIN:
             raise RequestError(
@@ -280,7 +404,20 @@ class Engine:
         return _FileReply(ipc.write_file([frame_head(head), *buffers]))
 
     def spans(self, coordinator: str, body: Buffer, *, session: str, run: str) -> Any:
-        """Give the spans of a job that was recorded."""
+        """Return the spans of a recorded job.
+
+        Args:
+            coordinator: name of the coordinator.
+            body: unused.
+            session: name of the session.
+            run: name of the run.
+
+        Returns:
+            A memory file with the spans in MessagePack.
+
+        Raises:
+            RequestError: the job was not recorded, or another one was recorded since.
+        """
         recorder = self._find_session(coordinator, session).job(run).recorder
         if recorder is None:
             raise RequestError(
@@ -303,14 +440,14 @@ class Engine:
 
 
 class _FileReply:
-    """An answer that is a file in memory."""
+    """Reply that is a memory file."""
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
 
 
 def main() -> None:
-    """Run the engine on the connection that the front has made."""
+    """Run the engine on the socket that the front has passed."""
     sock = socket.socket(fileno=int(sys.argv[1]))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the front decides when the engine ends
     with contextlib.suppress(OSError, AttributeError):

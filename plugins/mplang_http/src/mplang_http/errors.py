@@ -1,4 +1,4 @@
-"""What a worker says when it does not do what it is asked: a status, a code, a public text."""
+"""Error responses of a worker: HTTP status, error code and public text."""
 
 from __future__ import annotations
 
@@ -22,12 +22,17 @@ _STATUS: tuple[tuple[type[MPLangError], int], ...] = (
 
 
 class RequestError(Exception):
-    """An answer that is no success.
+    """Error response to a request.
+
+    Args:
+        status: HTTP status.
+        code: error code for programs.
+        text: text for people; public, truncated to ``MAX_TEXT`` characters.
 
     Attributes:
-        status: the HTTP status.
-        code: a word for programs.
-        text: for people; public.
+        status: HTTP status.
+        code: error code for programs.
+        text: text for people.
     """
 
     def __init__(self, status: int, code: str, text: str) -> None:
@@ -36,7 +41,7 @@ class RequestError(Exception):
 
     @classmethod
     def of(cls, error: BaseException) -> RequestError:
-        """Return what may be said of an error: mplang's own are public, others stay here."""
+        """Return the error response for an exception; only mplang's own texts are public."""
         if isinstance(error, RequestError):
             return error
         if isinstance(error, MPLangError):

@@ -1,4 +1,4 @@
-"""How a run ended at the parties: what caused it, and where the others were."""
+"""Failure report of a run: its first cause, and the locations of the other parties."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CAUSE_TIMEOUT = 0.5  # seconds that the cause may arrive after the failures that
 
 
 def wait_for_cause(futures: Sequence[Future[list[Any]]]) -> None:
-    """Wait a moment for the one that failed, where only those are heard that stopped for it."""
+    """Wait briefly for a failure that is no consequence of another party's failure."""
     deadline = time.monotonic() + CAUSE_TIMEOUT
     while (left := deadline - time.monotonic()) > 0:
         done = [future for future in futures if future.done()]
@@ -29,7 +29,7 @@ def wait_for_cause(futures: Sequence[Future[list[Any]]]) -> None:
 
 
 def abort_reason(futures: Mapping[int, Future[list[Any]]]) -> str:
-    """Return what the others are told of why a run ends."""
+    """Return the reason of an abort for the other parties."""
     for rank, future in futures.items():
         error = future.exception() if future.done() else None
         if isinstance(error, LostWorkerError):
@@ -40,7 +40,15 @@ def abort_reason(futures: Mapping[int, Future[list[Any]]]) -> str:
 
 
 def party_locations(failures: Sequence[tuple[int, BaseException]], excluded: int) -> Iterator[str]:
-    """Tell where the parties were, but for one."""
+    """Yield the locations of the parties when a run failed.
+
+    Args:
+        failures: rank and error of each party that failed.
+        excluded: rank of a party to leave out.
+
+    Yields:
+        A clause per location, such as ``parties 1, 2 were in simp.recv at "a.py:7" then``.
+    """
     ranks_by_location: dict[str, list[int]] = {}
     for rank, error in failures:
         op, source_line = getattr(error, "op", None), getattr(error, "location", None)

@@ -1,4 +1,4 @@
-"""How a connection becomes a link: ``GET /link`` with an upgrade, by both ends."""
+"""Link handshake: ``GET /link`` with an HTTP upgrade, client and server side."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 
 
 class Handshake:
-    """Makes links of connections, as one worker.
+    """Client and server side of the link handshake of one worker.
 
     Args:
-        config: the worker.
+        config: configuration of the worker.
     """
 
     def __init__(self, config: WorkerConfig) -> None:
@@ -40,10 +40,15 @@ class Handshake:
             self._client = client_context(config.tls, LINK_PROTOCOL)
 
     def dial(self, peer: str, address: str) -> Connection:
-        """Connect to a worker.
+        """Connect to a worker, and upgrade the connection to a link.
+
+        Args:
+            peer: name of the worker, as in its certificate.
+            address: address of the worker.
 
         Raises:
-            OSError: it is not there, is another one, or refuses.
+            OSError: the connection fails.
+            CommError: the worker is another one, or rejects the link.
         """
         try:
             return self._dial(peer, address)
@@ -75,10 +80,17 @@ class Handshake:
             raise
 
     def accept(self, sock: socket.socket) -> tuple[Connection, str]:
-        """Answer one who connected; return the connection and the worker at its other end.
+        """Upgrade an accepted connection to a link.
+
+        Args:
+            sock: socket of the connection.
+
+        Returns:
+            The connection, and the name of the peer.
 
         Raises:
-            OSError: it is no worker, or none that may link to this one.
+            OSError: the connection fails.
+            CommError: the client is no worker, or none that may link to this one.
         """
         try:
             sock.settimeout(self._timeouts.connect)
@@ -100,7 +112,7 @@ class Handshake:
             raise
 
     def _peer_name(self, sock: socket.socket, fields: dict[str, str]) -> str:
-        """Return who it is: by certificate, and by its own word only where nobody has any."""
+        """Return the common name of the peer's certificate; without TLS the name that it sends."""
         if isinstance(sock, ssl.SSLSocket):
             return common_name(sock.getpeercert()) or ""
         return fields.get("x-mplang-from", "")
@@ -148,7 +160,7 @@ def _send_rejection(sock: socket.socket, status: str) -> None:
 
 
 def _read_head(sock: socket.socket, timeout: float) -> tuple[str, dict[str, str]]:
-    """Read a head, and not a byte more: what comes next are frames."""
+    """Read the head of a request or response, byte by byte: the bytes after it are frames."""
     data, deadline = bytearray(), time.monotonic() + timeout
     while not data.endswith(b"\r\n\r\n"):
         sock.settimeout(max(0.001, deadline - time.monotonic()))

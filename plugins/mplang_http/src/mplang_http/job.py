@@ -1,4 +1,4 @@
-"""One run of a program, as the worker keeps it and tells of it."""
+"""Job: state of one run of a program at a worker."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ __all__ = ["Job"]
 
 @dataclass(slots=True)
 class Job:
-    """One run of a program.
+    """State of one run of a program.
 
     Attributes:
-        run: its name.
-        key: what it is called on links.
-        program: the program's digest.
-        recorder: notes its spans, if the coordinator wants them.
+        run: name of the run.
+        key: name of the run on links.
+        program: digest of the program.
+        recorder: span recorder, if the coordinator asked for spans.
         state: ``queued``, ``running``, ``done``, ``failed`` or ``cancelled``.
-        held: once it is done, per result whether this party holds it.
-        error: once it has failed, why.
-        begun: when it was queued.
-        ended: when it ended.
+        held: per result whether this party has it; set when the job is done.
+        error: why the job failed.
+        begun: time when it was queued, in seconds.
+        ended: time when it ended, in seconds.
     """
 
     run: str
@@ -44,28 +44,34 @@ class Job:
 
     @property
     def finished(self) -> bool:
-        """Whether it has ended."""
+        """Whether the job has ended."""
         return self.ended is not None
 
     def start(self, worker: WorkerInterpreter) -> None:
-        """Note that it runs."""
+        """Set the state to ``running``."""
         self.state, self._worker = "running", worker
         self._traffic_at_start = worker.communicator.traffic()
 
     def end(self, state: str, held: Sequence[bool], error: Failure | None) -> None:
-        """Note how it ended."""
+        """Set the final state.
+
+        Args:
+            state: ``done``, ``failed`` or ``cancelled``.
+            held: per result whether this party has it.
+            error: why the job failed.
+        """
         self._final_traffic, self._worker = self.traffic(), None
         self.state, self.held, self.error, self.ended = state, list(held), error, now()
 
     def traffic(self) -> dict[int, Traffic]:
-        """Return what went between this party and each other in this run."""
+        """Return the traffic of this run, by the rank of the peer."""
         if self._worker is None:
             return self._final_traffic
         found = self._worker.communicator.traffic()
         return {peer: found[peer] - before for peer, before in self._traffic_at_start.items()}
 
     def op_location(self) -> dict[str, str | None]:
-        """Return the op that runs, and its line in the coordinator's source."""
+        """Return the running op, and its line in the coordinator's source."""
         op = None if self._worker is None else self._worker.where(self.key)
         if op is None:
             return {"op": None, "location": None}
@@ -73,7 +79,7 @@ class Job:
         return {"op": op.opcode, "location": where}
 
     def status(self) -> dict[str, Any]:
-        """Return what the coordinator may know."""
+        """Return the status that is sent to the coordinator."""
         return {
             "at": self.op_location(),
             "run": self.run,

@@ -1,4 +1,4 @@
-"""What workers tell a host while a run goes on, and after it: states, links, clocks."""
+"""Monitor of a run's jobs: states, traffic and clock offsets of the workers."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ __all__ = ["JobMonitor", "clock_offset"]
 
 
 class JobMonitor:
-    """What each worker said last.
+    """Last known state of each worker's job.
 
     Args:
-        parties: how many there are.
+        parties: number of parties.
+
+    Attributes:
+        states: state of each party, by rank.
     """
 
     def __init__(self, parties: int) -> None:
@@ -23,7 +26,12 @@ class JobMonitor:
         self._ended_traffic: list[dict[int, Traffic]] = [{} for _ in range(parties)]
 
     def update(self, rank: int, status: Mapping[str, Any]) -> None:
-        """Take in the status of a job."""
+        """Update the state of a party.
+
+        Args:
+            rank: rank of the party.
+            status: status of its job, as the worker sends it.
+        """
         links = dict(self._ended_traffic[rank])
         for peer, response_sent in (status.get("links") or {}).items():
             names = ("sent", "sent_messages", "received", "received_messages")
@@ -39,21 +47,22 @@ class JobMonitor:
 def clock_offset(
     request_sent: float, request_received: float, response_sent: float, response_received: float
 ) -> float:
-    """Return what makes a time of a worker's clock one of the host's.
+    """Return the offset to add to times of a worker's clock to get times of the host's.
 
-    Between the two clocks there is as much as fits the order of what happened: the request,
-    its arrival, the answer, its arrival. Where that may be nothing, it is nothing.
+    The offset is bounded by causality: the worker receives a request after the host sends it, and
+    the host receives the response after the worker sends it. Return 0 if that is within the bounds,
+    else their midpoint.
 
     Args:
-        sent: when the host asked, by its clock.
-        begun: when the worker took it up, by its own.
-        told: when the worker answered, by its own.
-        heard: when the answer came, by the host's.
+        request_sent: time of the host's clock, in seconds.
+        request_received: time of the worker's clock, in seconds.
+        response_sent: time of the worker's clock, in seconds.
+        response_received: time of the host's clock, in seconds.
 
     Example:
-        >>> shift_between(100.0, 100.2, 103.0, 103.1)
+        >>> clock_offset(100.0, 100.2, 103.0, 103.1)
         0.0
-        >>> shift_between(100.0, 160.25, 163.0, 103.25)
+        >>> clock_offset(100.0, 160.25, 163.0, 103.25)
         -60.0
     """
     least, most = response_sent - response_received, request_received - request_sent

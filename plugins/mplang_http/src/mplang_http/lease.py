@@ -1,4 +1,4 @@
-"""What keeps a session open while its host lives, and ends it then."""
+"""Lease renewal: background heartbeats that keep a session alive, and close it on exit."""
 
 from __future__ import annotations
 
@@ -19,15 +19,17 @@ RENEW_INTERVAL = 1.0  # seconds between two renewals
 
 
 class LeaseRenewer:
-    """What a driver leaves behind when it is dropped, and what ends with it: it knows no driver.
+    """Background thread that renews the leases of a session and releases dropped values.
+
+    It has no reference to its driver, so that the driver can be garbage-collected.
 
     Args:
-        session: the session.
-        clients: the workers.
-        dropped: per worker the names of values that nobody has any more.
+        session: name of the session.
+        clients: clients of the workers, by rank.
+        dropped: per worker, the names of values to release.
 
     Attributes:
-        pool: threads that ask workers.
+        pool: thread pool for requests to the workers.
     """
 
     def __init__(
@@ -42,7 +44,7 @@ class LeaseRenewer:
         self._thread.start()
 
     def _run(self) -> None:
-        """Renew the leases, and have values freed."""
+        """Renew the leases periodically."""
         while not self._stopped.wait(RENEW_INTERVAL):
             for client, dropped in zip(self._clients, self._dropped, strict=True):
                 with contextlib.suppress(RunError, RuntimeError):
@@ -59,7 +61,7 @@ class LeaseRenewer:
             pass  # the session has ended at the worker
 
     def stop(self) -> None:
-        """End the session at the workers, as far as they answer."""
+        """Close the session at all workers that respond. Idempotent."""
         if self._stopped.is_set():
             return
         self._stopped.set()
@@ -75,7 +77,12 @@ class LeaseRenewer:
 
 
 def drain(names: deque[str], limit: int = 1000) -> list[str]:
-    """Take names out of a queue that others fill, so many at most."""
+    """Remove and return names from a queue that other threads append to.
+
+    Args:
+        names: the queue.
+        limit: maximum number of names.
+    """
     found: list[str] = []
     with contextlib.suppress(IndexError):
         while len(found) < limit:

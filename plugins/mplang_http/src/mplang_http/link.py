@@ -1,4 +1,4 @@
-"""One connection to another worker, for all jobs."""
+"""Link: a connection to another worker, shared by all jobs."""
 
 from __future__ import annotations
 
@@ -27,40 +27,75 @@ log = logging.getLogger("mplang.http.link")
 
 
 class LinkListener(Protocol):
-    """Is told by links of what came; none of it may wait."""
+    """Receiver of a link's events. Its methods run in the link's threads, so they must not block.
+
+    ``run`` is the name of a run on links, ``key`` begins with it.
+    """
 
     def message(self, link: Link, key: str, packed: Packed) -> None:
-        """A value came."""
+        """Handle a value.
+
+        Args:
+            link: the link.
+            key: key of the message.
+            packed: the encoded value.
+        """
 
     def opened(self, link: Link, run: str) -> None:
-        """The peer is in a run."""
+        """Handle that the peer has opened a run.
+
+        Args:
+            link: the link.
+            run: name of the run.
+        """
 
     def closed(self, link: Link, run: str) -> None:
-        """The peer is not in a run any more."""
+        """Handle that the peer has closed a run.
+
+        Args:
+            link: the link.
+            run: name of the run.
+        """
 
     def acknowledged(self, link: Link, run: str) -> None:
-        """The peer knows that this worker is not in a run any more."""
+        """Handle that the peer knows that this worker has closed a run.
+
+        Args:
+            link: the link.
+            run: name of the run.
+        """
 
     def aborted(self, link: Link, run: str, reason: str) -> None:
-        """A run failed at the peer."""
+        """Handle that a run has failed at the peer.
+
+        Args:
+            link: the link.
+            run: name of the run.
+            reason: text of the peer.
+        """
 
     def lost(self, link: Link, reason: str) -> None:
-        """The link ended."""
+        """Handle the end of the link.
+
+        Args:
+            link: the link.
+            reason: why it ended.
+        """
 
 
 class Link:
-    """A connection to another worker.
+    """Connection to another worker: multiplexes the messages of all runs.
 
     Args:
-        pipe: the connection.
-        peer: the worker at its other end, by name.
-        switch: who is told of what comes.
-        largest: how many bytes a message has at most.
-        waiting: how many bytes of messages, which nobody has asked for, are kept at most.
+        connection: the connection after the handshake.
+        peer: name of the other worker.
+        listener: receiver of the link's events.
+        max_message: maximum size of a message in bytes.
+        max_waiting: maximum size in bytes of all messages that no program has received yet.
 
     Attributes:
-        peer: the worker at its other end.
-        runs: the runs that the peer is in.
+        peer: name of the other worker.
+        runs: runs that the peer has opened.
     """
 
     def __init__(
@@ -77,9 +112,8 @@ class Link:
         self._listener = listener
         self._max_message = max_message
         self._budget = max_waiting
-        self._budget_lock = (
-            threading.RLock()
-        )  # reentrant: a value may be freed while another one is counted
+        # reentrant: a value may be freed while another one is counted
+        self._budget_lock = threading.RLock()
         self._reader = BufferedReader(connection)
         self._write_lock = threading.Lock()
         self._streams = itertools.count(1)
@@ -89,16 +123,24 @@ class Link:
         self._closed = False
 
     def start(self) -> None:
-        """Begin to read, in a thread; answers are written by another, so that reading goes on."""
+        """Start the threads that read frames and write queued control frames."""
         for work in (self._read, self._write_outgoing):
             threading.Thread(target=work, name=f"mplang-link-{self.peer}", daemon=True).start()
 
     def send(self, key: str, head: bytes, buffers: Sequence[Buffer]) -> int:
-        """Send a value, in the calling thread; return how many bytes it has.
+        """Send a value in the calling thread.
+
+        Args:
+            key: key of the message.
+            head: head of the value.
+            buffers: buffers of the value.
+
+        Returns:
+            The size of the buffers in bytes.
 
         Raises:
             OSError: the link is lost.
-            WireError: it is too large.
+            WireError: the value exceeds the maximum size of a message.
         """
         size = sum(map(len, buffers))
         if size > self._max_message:
@@ -113,7 +155,12 @@ class Link:
         return size
 
     def send_control(self, kind: Kind, run: str, text: str = "") -> None:
-        """Send word of a run.
+        """Send a control frame of a run.
+
+        Args:
+            kind: kind of the frame.
+            run: name of the run.
+            text: reason of an abort.
 
         Raises:
             OSError: the link is lost.
@@ -121,11 +168,17 @@ class Link:
         self._write([frame(kind, run.encode(), text.encode()[:MAX_KEY])])
 
     def queue_control(self, kind: Kind, run: str, text: str = "") -> None:
-        """Send word of a run, once what is being written is; does not wait for it."""
+        """Queue a control frame of a run, without blocking.
+
+        Args:
+            kind: kind of the frame.
+            run: name of the run.
+            text: reason of an abort.
+        """
         self._outgoing.put(frame(kind, run.encode(), text.encode()[:MAX_KEY]))
 
     def close(self, reason: str) -> None:
-        """End the link, once; its switch is told."""
+        """Close the link, and notify the listener. Idempotent."""
         with self._close_lock:
             if self._closed:
                 return

@@ -1,4 +1,4 @@
-"""The log of a worker: each line says for which party, session, run and op."""
+"""Logging of a worker: each line has the party, session, run and op."""
 
 from __future__ import annotations
 
@@ -22,10 +22,14 @@ _context: ContextVar[tuple[str | None, Job | None]] = ContextVar("mplang_log", d
 
 @contextlib.contextmanager
 def log_context(session: str, job: Job | None = None) -> Iterator[None]:
-    """Have what is logged inside, in this thread, name a session and a job.
+    """Attach a session and a job to all log records of this thread.
+
+    Args:
+        session: name of the session.
+        job: the job, for its run and running op.
 
     Example:
-        >>> with about("5c1f"):
+        >>> with log_context("5c1f"):
         ...     logging.getLogger("mplang.http").info("its coordinator was not heard of")
     """
     token = _context.set((session, job))
@@ -36,7 +40,7 @@ def log_context(session: str, job: Job | None = None) -> Iterator[None]:
 
 
 def configure_logging(config: WorkerConfig) -> None:
-    """Have this process log to its error output, as the worker's configuration says."""
+    """Configure the root logger of this process to write to stderr."""
     handler = logging.StreamHandler()
     handler.addFilter(_ContextFilter(config.name))
     handler.setFormatter(_JsonFormatter() if config.log_format == "json" else _TextFormatter())
@@ -46,7 +50,7 @@ def configure_logging(config: WorkerConfig) -> None:
 
 
 class _ContextFilter(logging.Filter):
-    """Adds to a record what it is about."""
+    """Logging filter that adds party, session, run and op to each record."""
 
     def __init__(self, party: str) -> None:
         super().__init__()
@@ -61,7 +65,7 @@ class _ContextFilter(logging.Filter):
 
 
 class _JsonFormatter(logging.Formatter):
-    """A JSON object a line."""
+    """Formatter of records as JSON, one object per line."""
 
     def format(self, record: logging.LogRecord) -> str:
         fields = {
@@ -77,7 +81,7 @@ class _JsonFormatter(logging.Formatter):
 
 
 class _TextFormatter(logging.Formatter):
-    """For people."""
+    """Formatter of records as text."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(party)s%(where)s %(name)s: %(message)s")
@@ -89,5 +93,5 @@ class _TextFormatter(logging.Formatter):
         return super().format(record)
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
-        """Keep to one line: parts of a message may come from others."""
+        """Escape line breaks: parts of a message may come from other parties."""
         return printable(super().formatMessage(record))[:MAX_MESSAGE]

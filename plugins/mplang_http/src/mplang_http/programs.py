@@ -1,4 +1,4 @@
-"""The programs that a worker was given, and which it lets run."""
+"""Program cache of a worker, with admission checks."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ ITEM_BYTES = 64  # estimated bytes of memory per MessagePack item
 
 
 class Programs:
-    """Programs by the SHA-256 of their bytes, the oldest given up first.
+    """LRU cache of verified programs, by the SHA-256 of their bytes.
 
     Args:
-        config: the worker.
+        config: configuration of the worker.
     """
 
     def __init__(self, config: WorkerConfig) -> None:
@@ -36,11 +36,18 @@ class Programs:
         self._lock = threading.Lock()
 
     def put(self, name: str, data: Buffer) -> str:
-        """Take in a program: decoded, admitted, verified. Return its digest.
+        """Decode, admit, verify and cache a program.
+
+        Args:
+            name: SHA-256 of the bytes, in hex.
+            data: bytes of the program.
+
+        Returns:
+            The digest of the program.
 
         Raises:
-            Refusal: the bytes are not those that the name says, or too many.
-            MPLangError: it is no program, or none that may run here.
+            RequestError: the bytes do not match the name.
+            MPLangError: the program is malformed, too large or not admitted.
         """
         if hashlib.sha256(data).hexdigest() != name:
             raise RequestError(400, "forged", "the name of a program is the SHA-256 of its bytes")
@@ -61,7 +68,7 @@ class Programs:
         """Return a program.
 
         Raises:
-            Refusal: it is not here, or not any more.
+            RequestError: the program is not in the cache.
         """
         with self._lock:
             found = self._cache.get(name)

@@ -1,4 +1,4 @@
-"""Progress bars of values on their way, where that takes long and somebody looks on."""
+"""Progress bars of long uploads and downloads."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ SHOW_AFTER = 1.0  # seconds that a transfer takes before its bar is shown
 
 
 class ProgressBars:
-    """Shows a bar per value that is on its way for longer than about a second.
+    """Progress bars of concurrent transfers, each shown after ``SHOW_AFTER`` seconds.
 
     Args:
-        show: whether to; ``None`` for where the error output is a terminal.
-        console: where; the error output by default.
+        show: whether to show bars; ``None`` for if the console is a terminal.
+        console: console of the bars; stderr by default.
     """
 
     def __init__(self, show: bool | None = None, console: Console | None = None) -> None:
@@ -36,11 +36,14 @@ class ProgressBars:
 
     @contextlib.contextmanager
     def track(self, label: str, size: int | None) -> Iterator[Callable[[int], None]]:
-        """Follow one value; give what is told of each piece that has moved.
+        """Track one transfer.
 
         Args:
-            what: is shown beside the bar.
-            size: of all pieces in bytes, if it is known.
+            label: text beside the bar.
+            size: total size in bytes, if known.
+
+        Yields:
+            A function to call with the size in bytes of each transferred chunk.
         """
         if self._show is False:
             yield lambda count: None
@@ -93,7 +96,7 @@ class ProgressBars:
         return started
 
     def _remove(self) -> None:
-        """Stop with the last one."""
+        """Remove a bar, and stop the display with the last one."""
         with self._lock:
             self._active -= 1
             if self._active == 0 and self._progress is not None:

@@ -1,4 +1,4 @@
-"""What one coordinator has at a worker: an interpreter, jobs in order, and values."""
+"""Session of a coordinator at a worker: interpreter, job queue and values."""
 
 from __future__ import annotations
 
@@ -34,27 +34,27 @@ log = logging.getLogger("mplang.http.session")
 
 @dataclass(frozen=True, slots=True)
 class StoredValue:
-    """A value that stays here."""
+    """Value of a session, with its type."""
 
     kind: BaseType
     value: Any
 
     @property
     def size(self) -> int:
-        """How many bytes it has, where that is known."""
+        """Size in bytes; 0 if it is unknown."""
         return int(getattr(self.value, "nbytes", 0))
 
 
 class Session:
-    """The part of a worker that belongs to one coordinator's host.
+    """Session of one coordinator at this worker.
 
     Args:
-        name: the session; its runs begin with it.
-        comm: how its programs talk to the other parties.
-        owner: the coordinator; another's runs of the same names are other runs.
-        insecure: whether protocols that are for debugging may run.
-        limits: how many jobs and values there are at most.
-        ended: is told of each job that has ended.
+        name: name of the session; the names of its runs begin with it.
+        comm: communicator of the session.
+        owner: name of the coordinator; part of the names of runs on links.
+        insecure: whether protocols for debugging may run.
+        limits: limits on jobs and values.
+        on_end: called with each job that has ended.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Session:
         self._insecure = insecure
         self._prefix = f"{quote(owner, safe='')}:{name}"
         self._limits = limits
-        self._held_bytes = 0  # bytes
+        self._held_bytes = 0
         self._on_end = on_end
         self._jobs: OrderedDict[str, Job] = OrderedDict()
         self._values: dict[str, StoredValue] = {}
@@ -84,7 +84,7 @@ class Session:
         self._recorded: Job | None = None
 
     def start_generation(self, generation: int) -> None:
-        """Begin a generation: what kernels kept is let go of, jobs that still run are aborted."""
+        """Start a generation: abort active jobs, and replace the interpreter."""
         with self._lock:
             if generation <= self.generation:
                 return
@@ -109,13 +109,16 @@ class Session:
         """Queue a run of a program.
 
         Args:
-            run: its name.
+            run: name of the run.
             program: the program.
             inputs: its inputs.
-            record: whether its spans are kept, until the next one is recorded.
+            record: whether to record spans; they are kept until the next job is recorded.
+
+        Returns:
+            The job.
 
         Raises:
-            Refusal: it does not fit this session.
+            RequestError: the run or its inputs are invalid, or there are too many jobs.
         """
         self._check(run, program, inputs)
         with self._lock:
@@ -190,7 +193,7 @@ class Session:
         job.recorder, self._recorded = Recorder(self.comm.rank, job.run), job
 
     def _run_key(self, run: str) -> str:
-        """Return what a run is called on links, which sessions share."""
+        """Return the name of a run on links, which are shared by all sessions."""
         return f"{self._prefix}:{run}"
 
     def _store_results(self, job: Job, program: Program, outs: Sequence[Any]) -> None:
@@ -213,7 +216,14 @@ class Session:
         held: Sequence[bool] = (),
         error: Failure | None = None,
     ) -> None:
-        """Note how a job ended; the first word counts."""
+        """Record the outcome of a job; the first outcome wins.
+
+        Args:
+            job: the job.
+            state: ``done``, ``failed`` or ``cancelled``.
+            held: per result whether this party has it.
+            error: why the job failed.
+        """
         with self._lock:
             if job.finished:
                 return
@@ -224,7 +234,7 @@ class Session:
         """Return a job.
 
         Raises:
-            Refusal: there is none.
+            RequestError: there is no such job.
         """
         found = self._jobs.get(run)
         if found is None:
@@ -232,14 +242,24 @@ class Session:
         return found
 
     def jobs(self) -> list[Job]:
-        """Return the jobs that are remembered, in order."""
+        """Return all jobs, in order of submission."""
         with self._lock:
             return list(self._jobs.values())
 
     def cancel(self, run: str, reason: str) -> Job:
-        """End a job here and at the others; nothing happens where it has ended.
+        """Cancel a job at all parties; do nothing if it has ended.
 
-        One that is not here yet will be refused.
+        A job that is submitted after its cancellation does not run.
+
+        Args:
+            run: name of the run.
+            reason: text for the job's error.
+
+        Returns:
+            The job.
+
+        Raises:
+            RequestError: the run is not of this session, or there are too many jobs.
         """
         with self._lock:
             if run not in self._jobs and run.startswith(f"{self.name}-"):
@@ -271,7 +291,7 @@ class Session:
     # -- values
 
     def _store(self, found: Mapping[str, StoredValue]) -> str | None:
-        """Keep values, or return why there is no room for them."""
+        """Store values, or return why there is no room for them."""
         size = sum(stored.size for stored in found.values())
         limits = self._limits
         if len(self._values) + len(found) > limits.values or self._held_bytes + size > limits.held:
@@ -284,10 +304,14 @@ class Session:
         return None
 
     def put(self, name: str, stored: StoredValue) -> None:
-        """Keep a value.
+        """Store a value.
+
+        Args:
+            name: name of the value.
+            stored: the value.
 
         Raises:
-            Refusal: there is one of that name, or no room.
+            RequestError: the name is taken, or the session is full.
         """
         with self._lock:
             if name in self._values or name.startswith(f"{self.name}-"):  # reserved for results
@@ -300,7 +324,7 @@ class Session:
         """Return a value.
 
         Raises:
-            Refusal: there is none.
+            RequestError: there is no such value.
         """
         found = self._values.get(name)
         if found is None:
@@ -308,7 +332,7 @@ class Session:
         return found
 
     def release(self, names: Sequence[str]) -> int:
-        """Let go of values; return how many there were."""
+        """Release values, and return how many there were."""
         with self._lock:
             gone = [stored for name in names if (stored := self._values.pop(name, None))]
             self._held_bytes -= sum(stored.size for stored in gone)
@@ -318,7 +342,7 @@ class Session:
         return len(self._values)
 
     def close(self, reason: str) -> None:
-        """End all jobs and let go of all values."""
+        """Cancel all jobs and release all values."""
         self._abort(self.jobs(), reason)
         with self._lock:
             self._values.clear()

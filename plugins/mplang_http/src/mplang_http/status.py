@@ -1,4 +1,4 @@
-"""How the workers of a cluster are."""
+"""Status table of a cluster's workers."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["cluster_status"]
 def cluster_status(
     cluster: ClusterSpec, tls: TlsFiles | str | None = None, *, patience: float = 3.0
 ) -> Rows:
-    """Ask each worker how it is.
+    """Query the status of each worker.
 
     Args:
-        cluster: where they are.
-        tls: this coordinator's certificates.
-        patience: how many seconds one may take to answer.
+        cluster: nodes with addresses.
+        tls: certificates of the coordinator.
+        patience: timeout of a response, in seconds.
 
     Returns:
         A row per worker: ``name``, ``address``, ``state`` (``starting``, ``ready``, ``lost``, or

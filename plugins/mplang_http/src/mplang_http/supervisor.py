@@ -1,4 +1,4 @@
-"""The front's side of the engine: it starts it, asks it, and starts another when it has ended."""
+"""Process supervisor: starts, calls and restarts the engine, on the front's event loop."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ Key = tuple[str, str, str]
 
 
 class Supervisor:
-    """Has one engine running, on the event loop of the front.
+    """Supervisor of one engine process.
 
     Args:
-        config: the worker.
+        config: configuration of the worker.
 
     Attributes:
         state: ``starting``, ``ready`` or ``ended``.
-        restarts: how many engines ended unasked.
+        restarts: number of restarts after unexpected exits.
     """
 
     def __init__(self, config: WorkerConfig) -> None:
@@ -57,50 +57,53 @@ class Supervisor:
 
     @property
     def silence(self) -> float:
-        """For how many seconds the engine gave no sign of life."""
+        """Seconds since the engine should have responded to a ping."""
         return max(0.0, time.monotonic() - self._last_heard - PING_INTERVAL)
 
     @property
     def pid(self) -> int | None:
-        """The engine's process."""
+        """Process ID of the engine."""
         return None if self._process is None else self._process.pid
 
     def start(self) -> None:
-        """Start the engine, on the running loop."""
+        """Start the engine; needs a running event loop."""
         self._spawn()
         task = asyncio.get_running_loop().create_task(self._ping_engine())
         self._tasks.add(task)
 
     async def ready(self, timeout: float) -> None:
-        """Wait until the engine answers.
+        """Wait until the engine is ready.
 
         Raises:
-            TimeoutError: it does not.
+            TimeoutError: the engine is not ready within ``timeout`` seconds.
         """
         await asyncio.wait_for(self._ready.wait(), timeout)
 
     def stop(self) -> None:
-        """End the engine, and start no other."""
+        """Stop the engine for good."""
         self.state = "ended"
         for task in self._tasks:
             task.cancel()
         self._stop_engine("the worker ends")
 
-    # -- asking
+    # -- calls
 
     async def call(
         self, method: str, coordinator: str, body: ipc.Body = None, **args: Any
     ) -> tuple[Any, int | None]:
-        """Have the engine do something; return its answer, and a file if it gives one.
+        """Call a method of the engine.
 
         Args:
-            method: what to do.
-            who: for whom.
-            body: what it is given; a file is closed.
-            **args: the method's own.
+            method: name of the method.
+            coordinator: name of the coordinator.
+            body: body of the request; a file descriptor is closed.
+            **args: further arguments of the method.
+
+        Returns:
+            The result, and a file descriptor if the engine returns a file.
 
         Raises:
-            Refusal: it does not do it, or has ended meanwhile.
+            RequestError: the method failed, or the engine is not running.
         """
         file = body if isinstance(body, int) else None
         try:
@@ -121,12 +124,12 @@ class Supervisor:
                 os.close(file)
 
     def hand_over_link(self, sock: socket.socket) -> None:
-        """Hand a connection over to the engine, which closes it where it is no link."""
+        """Pass the socket of a link to the engine."""
         if self.state == "ready":
             self._send({"call": "link"}, os.dup(sock.fileno()))
 
     def final_status(self, key: Key) -> asyncio.Future[dict[str, Any]]:
-        """Return what will be the status of a job once it has ended."""
+        """Return a future of the status that a job will end with."""
         future = asyncio.get_running_loop().create_future()
         waiting = self._waiting.setdefault(key, set())
         waiting.add(future)
@@ -142,7 +145,7 @@ class Supervisor:
     # -- packets
 
     def _send(self, message: dict[str, Any], file: int | None) -> None:
-        """Send, or have it sent once there is room; the file is closed then."""
+        """Queue a message for the engine; its file is closed once it is sent."""
         self._unsent.append((message, file))
         self._flush()
 
@@ -158,7 +161,7 @@ class Supervisor:
                 loop.add_writer(sock, self._flush)
                 return
             except OSError:
-                return  # _receive sees its end
+                return  # _receive detects the exit
             self._unsent.popleft()
             if file is not None:
                 os.close(file)
@@ -197,7 +200,7 @@ class Supervisor:
         else:
             reply.set_result((message["ok"], file))
 
-    # -- its life
+    # -- life cycle of the engine
 
     def _spawn(self) -> None:
         self.state = "starting"
@@ -214,7 +217,7 @@ class Supervisor:
         self._send({"config": self._config.model_dump(mode="json")}, None)
 
     def _engine_lost(self) -> None:
-        """Tell all who wait that the engine has ended, and start another."""
+        """Fail all pending calls after the engine has exited, and restart it."""
         if self.state == "ended":
             return
         at_once = self.state == "starting"
@@ -236,7 +239,7 @@ class Supervisor:
             self._spawn()
 
     def _stop_engine(self, reason: str) -> int:
-        """Let go of the engine, which ends; return its exit code."""
+        """Close the socket to the engine, wait for its exit, and return its exit code."""
         if self._sock is not None:
             loop = asyncio.get_event_loop()
             if loop.is_running():
@@ -264,14 +267,16 @@ class Supervisor:
             if not reply.done():
                 reply.set_exception(RequestError(503, "engine-ended", text))
         self._replies.clear()
-        told = asdict(Failure("RunError", text))
+        error = asdict(Failure("RunError", text))
         for key, waiting in list(self._waiting.items()):
             for future in list(waiting):
                 if not future.done():
-                    future.set_result({"run": key[2], "state": "failed", "held": [], "error": told})
+                    future.set_result(
+                        {"run": key[2], "state": "failed", "held": [], "error": error}
+                    )
 
     async def _ping_engine(self) -> None:
-        """Ask for signs of life; end an engine that gives none for long."""
+        """Ping the engine, and kill it if it does not respond."""
         while True:
             await asyncio.sleep(PING_INTERVAL)
             if self._sock is None:

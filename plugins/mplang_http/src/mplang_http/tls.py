@@ -1,4 +1,4 @@
-"""Who is at the other end: TLS 1.3 with certificates at both."""
+"""TLS 1.3 with mutual authentication: contexts, certificate names and ALPN."""
 
 from __future__ import annotations
 
@@ -25,7 +25,11 @@ MAX_HELLO = 16 << 10  # bytes of a client hello
 
 
 def server_context(files: TlsFiles, *protocols: str) -> ssl.SSLContext:
-    """Return the context of one who is connected to; it wants a certificate.
+    """Return a server context that requires client certificates.
+
+    Args:
+        files: certificate, key and authority.
+        *protocols: ALPN protocols.
 
     Raises:
         ConfigError: a file cannot be read.
@@ -34,7 +38,11 @@ def server_context(files: TlsFiles, *protocols: str) -> ssl.SSLContext:
 
 
 def client_context(files: TlsFiles, *protocols: str) -> ssl.SSLContext:
-    """Return the context of one who connects; the other must be who it is to be, by name.
+    """Return a client context that checks the server's name.
+
+    Args:
+        files: certificate, key and authority.
+        *protocols: ALPN protocols.
 
     Raises:
         ConfigError: a file cannot be read.
@@ -59,7 +67,7 @@ def _context(role: int, files: TlsFiles, protocols: tuple[str, ...]) -> ssl.SSLC
 
 
 def common_name(cert: Mapping[str, Any] | None) -> str | None:
-    """Return the common name in a certificate that was verified."""
+    """Return the common name of a verified certificate."""
     for part in (cert or {}).get("subject", ()):
         for key, value in part:
             if key == "commonName":
@@ -68,7 +76,7 @@ def common_name(cert: Mapping[str, Any] | None) -> str | None:
 
 
 def certificate_name(file: str) -> str | None:
-    """Return the common name in a certificate's file."""
+    """Return the common name of a certificate file."""
     from cryptography import x509
 
     with open(file, "rb") as pem:
@@ -78,9 +86,9 @@ def certificate_name(file: str) -> str | None:
 
 
 def offers_link(hello: bytes) -> bool | None:
-    """Tell whether a TLS client hello asks for a link; ``None`` where it is not all there.
+    """Return whether a TLS client hello offers the link protocol; ``None`` if it is incomplete.
 
-    It decides nothing but which process goes on with the connection, from the first byte.
+    The answer selects the process that does the handshake, and authenticates nobody.
     """
     if len(hello) < 5:
         return None

@@ -1,4 +1,4 @@
-"""A worker's front process: the port, and the engine behind it."""
+"""Front process of a worker: owns the port, and supervises the engine."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def run_worker(
     """Run a worker in this process until SIGINT or SIGTERM.
 
     Args:
-        config: the worker.
-        listening: the socket that it listens on; one of the configuration by default.
-        ready: is told of the address once programs are taken.
+        config: configuration of the worker.
+        listening: listening socket; by default a new one at the configured address.
+        ready: called with the worker's address when the engine is ready.
 
     Raises:
-        ConfigError: it cannot listen there, or what the configuration names is not there.
+        ConfigError: the address cannot be bound, or a configured module or file is missing.
     """
     _check(config)
     if listening is None:
@@ -55,7 +55,7 @@ def run_worker(
 
 
 def _check(config: WorkerConfig) -> None:
-    """Tell here what would else be seen in another process only."""
+    """Check imports and certificates here, for errors that only the engine would raise."""
     for module in config.imports:
         try:
             installed = importlib.util.find_spec(module) is not None
@@ -99,7 +99,7 @@ async def _serve(
 
 
 def _run_as_child(config: str, pipe: int) -> None:
-    """Run a worker that tells its address by a pipe, and ends with the process that began it."""
+    """Run a worker that writes its address to a pipe, and exits with its parent process."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
     def tell(address: str) -> None:
