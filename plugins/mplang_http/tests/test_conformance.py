@@ -1,4 +1,4 @@
-"""``mplang_http`` keeps what the kit promises."""
+"""Conformance tests of the HTTP backend, from the core's kit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mplang_core.testing import BackendSuite, CommunicatorSuite, PluginSuite
 
 
 def linked(parties, timeout):
-    """Communicators on links over TCP, in this process."""
+    """Return communicators that are linked by TCP connections within this process."""
     names = [f"node{i}" for i in range(parties)]
     tables = [Links(name, None, max_message=1 << 30, max_links=8) for name in names]
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -38,8 +38,8 @@ class TestCommunicator(CommunicatorSuite):
 
 class TestBackend(BackendSuite):
     @pytest.fixture(autouse=True)
-    def _workers(self, five):
-        type(self).workers = five.spec.nodes
+    def _workers(self, five_workers):
+        type(self).workers = five_workers.spec.nodes
 
     def make(self, cluster):
         addresses = [node.address for node in self.workers[: cluster.world_size]]

@@ -1,4 +1,4 @@
-"""What a worker logs: lines that name party, session, run and op; private detail only there."""
+"""Log tests: party, session, run and op of each line; private details in the log only."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def fails(x):
 
 
 def session(log, parties=2, **options):
-    """Run two programs, one of which fails, and return the logs and the host's session."""
+    """Run two programs, one of which fails; return both logs, the session and the error."""
     options = {"imports": KIT, "log": str(log), "log_level": "info", **options}
     with LocalCluster(parties, **options) as cluster:
         with mp.connect("http", cluster.spec) as host:

@@ -1,4 +1,4 @@
-"""A worker answers as its OpenAPI description says, whatever it is asked."""
+"""OpenAPI tests: responses conform to the description."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ def test_every_request_and_response_is_described(described):
 
 def test_no_page_loads_scripts_from_elsewhere(worker):
     for path in ("/docs", "/redoc"):
-        assert worker.ask("GET", path).said == (404, "http")
+        assert worker.ask("GET", path).error == (404, "http")
 
 
-def fits(answer, model) -> None:
-    """Nothing is missing, and nothing is told that is not described."""
-    assert answer.status in (200, 202)
-    model.model_validate(answer.json)
-    assert set(answer.json) <= set(model.model_fields)
+def fits(response, model) -> None:
+    """Assert that a response has all fields of a model, and no others."""
+    assert response.status in (200, 202)
+    model.model_validate(response.json)
+    assert set(response.json) <= set(model.model_fields)
 
 
 def test_answers_are_as_described(worker):
@@ -85,10 +85,16 @@ def test_answers_are_as_described(worker):
     fits(worker.ask("POST", f"/v1/sessions/{session}/release", b"[]"), response_models.Released)
 
 
-def explore(worker, examples: int) -> None:
-    """Explore in a process of its own, since the explorer changes libraries that others use."""
+def fuzz(worker, examples: int) -> None:
+    """Run the fuzzer in another process, since it patches libraries that other tests use."""
     node = worker.cluster.spec.nodes[0]
-    command = [sys.executable, str(HERE / "explore.py"), node.name, node.address, str(examples)]
+    command = [
+        sys.executable,
+        str(HERE / "fuzz_openapi.py"),
+        node.name,
+        node.address,
+        str(examples),
+    ]
     done = subprocess.run(
         command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(HERE)}
     )
@@ -96,10 +102,10 @@ def explore(worker, examples: int) -> None:
 
 
 def test_no_request_makes_an_error_in_the_server(worker):
-    explore(worker, 25)
+    fuzz(worker, 25)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_many_requests_make_no_error_in_the_server(worker):
-    explore(worker, 300)
+    fuzz(worker, 300)
