@@ -643,7 +643,7 @@ def test_a_session_that_is_opened_again_as_another(worker, session):
 
 
 @pytest.mark.parametrize(
-    ("address", "said"),
+    ("address", "error"),
     [
         ("http://10.1.2.3:80", (403, "no-peer")),
         ("http://metadata.example:80", (403, "no-peer")),

@@ -198,11 +198,11 @@ def test_what_was_sent_in_jobs_before_counts():
         link = {"sent": sent, "sent_messages": 1, "received": 0, "received_messages": 0}
         return {"state": "running", "ended": ended, "links": {"1": link}}
 
-    watch = JobMonitor(2)
+    monitor = JobMonitor(2)
     for told in (status(5), status(10, ended=1.0), status(3), status(4)):
-        watch.note(0, told)
-    assert (watch.states[0].links[1].sent, watch.states[0].links[1].sent_messages) == (14, 2)
-    assert watch.states[1].links == {}
+        monitor.update(0, told)
+    assert (monitor.states[0].links[1].sent, monitor.states[0].links[1].sent_messages) == (14, 2)
+    assert monitor.states[1].links == {}
 
 
 SOURCE = """
