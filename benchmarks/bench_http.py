@@ -1,8 +1,8 @@
 """Benchmark of the HTTP backend: latency, throughput, and launches of programs.
 
-The baseline of latency and throughput is framed TCP between two processes, in the same run; next to
-it are the times of the public mplang (nightly 0.1.dev343) on a similar machine. Everything is on the
-loopback interface of one machine.
+The baseline of latency and throughput is framed TCP between two processes, in the same run; next
+to it are the times of the public mplang (nightly 0.1.dev343) on a similar machine. All traffic is
+on the loopback interface of one machine.
 """
 
 from __future__ import annotations

@@ -154,7 +154,7 @@ def test_a_run_is_submitted_in_the_generation_that_it_began_in(three_workers, mo
     """A failure of one party may start the next generation before all parties are submitted to."""
     with mp.connect("http", three_workers.spec) as host:
         works(host)
-        write, before = host._bytes, host._generation
+        write, before = host._serialized, host._generation
 
         def late(program):
             host._generation = before + 1

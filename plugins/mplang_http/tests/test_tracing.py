@@ -137,7 +137,7 @@ def test_a_status_tells_of_its_own_job_only(host):
         mp.evaluate(host, around, X)
     node = host.cluster_spec.nodes[0]
     client = WorkerClient(node.name, node.address, None, 10.0)
-    jobs = client.ask("GET", "v1", "sessions", host.session, "jobs")["jobs"]
+    jobs = client.request("GET", "v1", "sessions", host.session, "jobs")["jobs"]
     assert len(jobs) == 2
     for job in jobs:
         assert job["links"]["1"] == {
