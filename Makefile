@@ -15,7 +15,7 @@ JOBS ?= 2
 TOGETHER := -n $(JOBS) --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help setup environments demo demo-http test test-core test-slow test-hostile test-numbers test-failures test-everywhere lint accuracy bench clean
+.PHONY: help setup environments demo demo-http test test-core test-slow test-hostile test-numbers test-million test-failures test-everywhere lint accuracy bench clean
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,14 +51,17 @@ $(CORE)/.installed: pyproject.toml constraints.txt plugins/mplang_simulator/pypr
 	@touch $@
 
 test-slow: setup ## run all tests, slow ones, too (two hours)
-	@$(BIN)/python -m pytest $(TOGETHER) $(ARGS)
+	@$(BIN)/python -m pytest $(TOGETHER) -m "not million" $(ARGS)
 
 test-hostile: setup ## try all hostile code and shares on live workers (4 minutes)
 	@$(BIN)/python -m pytest $(TOGETHER) $(wildcard plugins/mplang_http/tests/test_hostile_*.py) $(ARGS)
 
-test-numbers: setup ## hold SPU's numbers against float64: all protocols, 3,000 functions (an hour)
-	@$(BIN)/python -m pytest -n $(JOBS) $(foreach t,numbers dtypes passes battery property beside,\
+test-numbers: setup ## hold SPU's numbers against float64: all protocols, 3,000 functions (two hours)
+	@$(BIN)/python -m pytest -n $(JOBS) -m "not million" $(foreach t,numbers dtypes passes battery property beside,\
 		plugins/mplang_spu/tests/test_$(t).py) $(ARGS)
+
+test-million: setup ## the statistics of a million numbers on ABY3 (half an hour, 16 GB)
+	@$(BIN)/python -m pytest -v -m million -k ABY3 plugins/mplang_spu/tests/test_battery.py $(ARGS)
 
 test-failures: setup ## break workers, links and hosts amid SPU jobs, each way 50 times
 	@MPLANG_FAILURES=50 $(BIN)/python -m pytest -v plugins/mplang_http/tests/test_failures_spu.py $(ARGS)

@@ -1,8 +1,8 @@
-"""What workers in processes of their own cost: messages, bytes, and launches of programs.
+"""Benchmark of the HTTP backend: latency, throughput, and launches of programs.
 
-The yardstick of messages and bytes is framed TCP between two processes, in the same run; beside
-it stands what the public mplang (nightly 0.1.dev343) took on a like machine. Everything is on the
-loopback interface of one machine.
+The baseline of latency and throughput is framed TCP between two processes, in the same run; next
+to it are the times of the public mplang (nightly 0.1.dev343) on a similar machine. All traffic is
+on the loopback interface of one machine.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def messages(table: Table, hosts: dict[str, SimpHost]) -> None:
 
 
 def values(table: Table, hosts: dict[str, SimpHost]) -> None:
-    """Measure how values come and go."""
+    """Measure uploads and downloads of values."""
     size = 256
     data = np.random.default_rng(0).integers(0, 255, size * MB, np.uint8)
     for name, host in hosts.items():
@@ -106,7 +106,7 @@ def launches(table: Table, hosts: dict[str, SimpHost]) -> None:
 
 
 def seconds_of_chain(host: SimpHost, length: int, turns: int) -> float:
-    """Return what a program of so many shuffles takes."""
+    """Return the seconds of a program with ``length`` shuffles."""
 
     def program(x):
         for _ in range(length):

@@ -1,4 +1,4 @@
-"""What SPU costs on workers in processes of their own: over their one port, and over BRPC.
+"""Benchmark of SPU on HTTP workers: over their one port, and over BRPC.
 
 A job is timed from its submission to its answer, on values that are sealed already. BRPC has ports
 of its own, and no TLS. The ways take turns; times are medians, the figures are ratios to BRPC.
@@ -28,7 +28,7 @@ WAYS = ("brpc", "no TLS", "mutual TLS")
 
 
 def cluster(workers: LocalCluster, protocol: str, parties: int, way: str) -> mp.ClusterSpec:
-    """Return some workers of a cluster, with an SPU over them."""
+    """Return workers of a cluster, with an SPU on all of them."""
     nodes = [{"name": n.name, "address": n.address} for n in workers.spec.nodes[:parties]]
     config = {"protocol": protocol, "field": FIELD, "use_mplang_channel": way != "brpc"}
     if way == "brpc":
@@ -38,7 +38,7 @@ def cluster(workers: LocalCluster, protocol: str, parties: int, way: str) -> mp.
 
 
 def measure(hosts: dict[str, SimpHost], fn, args) -> dict[str, float]:
-    """Return per way how many seconds a job takes."""
+    """Return the seconds of a job per transport."""
     times: dict[str, list[float]] = {way: [] for way in hosts}
     jobs = {}
     for way, host in hosts.items():

@@ -1,4 +1,4 @@
-"""The yardstick: frames over a TCP connection to another process, and nothing else."""
+"""Baseline of the benchmarks: frames over a TCP connection to another process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LENGTH = struct.Struct("!Q")
 
 @contextlib.contextmanager
 def echo(answer: int | None = None) -> Iterator[RawTcp]:
-    """Have a process that answers each frame: with the same, or with so many bytes."""
+    """Run a process that responds to each frame: with the same frame, or with a given size."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         command = [sys.executable, __file__, str(port), str(-1 if answer is None else answer)]
@@ -28,7 +28,7 @@ def echo(answer: int | None = None) -> Iterator[RawTcp]:
 
 
 class RawTcp:
-    """One end: sends frames, and receives them into one buffer."""
+    """Endpoint that sends frames, and receives them into one buffer."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
@@ -62,7 +62,7 @@ class RawTcp:
 
 
 def round_trips(data: bytes, turns: int, answer: int | None = None) -> list[float]:
-    """Return the seconds of each of so many round trips."""
+    """Return the seconds of each round trip."""
     took = []
     with echo(answer) as tcp:
         for _ in range(turns):

@@ -1,4 +1,4 @@
-"""Ops that measure what a message costs a kernel; the workers of ``bench_http.py`` import them."""
+"""Ops that measure messages within a kernel; the workers of ``bench_http.py`` import them."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ WARM = 50
 
 @mp.simple_op("wire.pingpong")
 def pingpong(x: mp.TensorType, *, turns: int) -> mp.TensorType:
-    """Sends a tensor to and fro; gives the seconds of each turn."""
+    """Return the seconds of each round trip of a tensor."""
     return mp.TensorType("f64", (turns,))
 
 
 @mp.simple_op("wire.stream")
 def stream(x: mp.TensorType, *, turns: int) -> mp.TensorType:
-    """Sends a tensor many times, one way; gives the seconds that each takes."""
+    """Return the seconds per one-way message of a tensor."""
     return mp.TensorType("f64", (turns,))
 
 
 @mp.simple_op("wire.copy")
 def copy(x: mp.TensorType) -> mp.TensorType:
-    """Copies a tensor."""
+    """Copy a tensor."""
     return x
 
 

@@ -1,4 +1,4 @@
-"""Workers that tests share: starting some takes seconds."""
+"""Shared fixtures: local clusters, and workers with TLS and a hostile coordinator."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ NAMES = ["alice", "bob", "carol"]
 
 
 @pytest.fixture(scope="session")
-def five():
-    """Five workers."""
+def five_workers():
+    """Return five workers, shared by all tests."""
     with LocalCluster(5, insecure=True, imports=KIT) as cluster:
         yield cluster
 
 
 @pytest.fixture
-def three():
-    """Three workers of the test's own: it may do with them what it wants."""
+def three_workers():
+    """Return three workers for one test, which may stop or kill them."""
     with LocalCluster(3, insecure=True, imports=KIT) as cluster:
         yield cluster
 
@@ -38,13 +38,13 @@ def three():
 
 @pytest.fixture(scope="session")
 def tls_files(tmp_path_factory):
-    """Certificates of three workers, and of the coordinators ``host`` and ``other``."""
+    """Return the certificates of three workers, and of the coordinators ``host`` and ``other``."""
     return make_certificates(tmp_path_factory.mktemp("certificates"), [*NAMES, "host", "other"])
 
 
 @pytest.fixture(scope="module")
 def tls_workers(tls_files):
-    """Three workers with TLS; they have the ops of ``hostile_peer``, and SEMI2K runs there."""
+    """Return three workers with TLS, the ops of ``hostile_peer``, and ``insecure`` protocols."""
     with pytest.MonkeyPatch.context() as patch:
         paths = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
         patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
@@ -61,21 +61,21 @@ def tls_workers(tls_files):
 
 @pytest.fixture(scope="module")
 def tls_host(tls_workers, tls_files):
-    """The hostile coordinator."""
+    """Return the host of the hostile coordinator."""
     with mp.connect("http", tls_workers.spec, tls=tls_files["host"]) as made:
         yield made
 
 
 @pytest.fixture
 def raw_workers(tls_workers, tls_files) -> list[RawWorker]:
-    """The workers, asked with bytes by the hostile coordinator."""
+    """Return raw clients of the workers, with the hostile coordinator's certificate."""
     context = client_context(tls_files["host"], "http/1.1")
     return [RawWorker(tls_workers, rank, context) for rank in range(3)]
 
 
 @pytest.fixture(scope="module")
 def others_value(tls_workers, tls_files):
-    """A value of the other coordinator; fetched anew by each call."""
+    """Return a function that fetches a value of the other coordinator."""
     with mp.connect("http", tls_workers.spec, tls=tls_files["other"]) as made:
         with mp.with_ctx(made):
             value = mp.put("P0", np.float64([98.6, 1.25]))
@@ -84,7 +84,7 @@ def others_value(tls_workers, tls_files):
 
 @pytest.fixture
 def unharmed_engines(raw_workers, others_value) -> Iterator[None]:
-    """After the test all engines are the processes that they were, and hold what they held."""
+    """Check after the test that no engine was restarted, and the other value is intact."""
     before = [worker.pids() for worker in raw_workers]
     yield
     assert [worker.pids() for worker in raw_workers] == before

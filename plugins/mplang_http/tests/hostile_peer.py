@@ -1,4 +1,4 @@
-"""What a worker of a dishonest owner brings: imported by workers in processes of their own."""
+"""Ops of a dishonest party, imported by the workers under test."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from mplang_core.types import BaseType
 
 __all__ = ["ask", "bend", "take"]
 
-PLACES = range(8)
+OP_INDICES = range(8)
 
 
 @simple_op("evil.ask")
 def ask(x: TensorType) -> TensorType:
-    """Asks party 0 for the value of every shuffle to come."""
+    """Request the value of every later shuffle from party 0."""
     return x
 
 
 @kernel("evil.ask")
 def ask_kernel(ctx: KernelContext, x: Any) -> Any:
-    for place in PLACES:
-        ctx.interpreter.communicator.send(0, f"{ctx.run}/{place}?", True)
+    for op_index in OP_INDICES:
+        ctx.interpreter.communicator.send(0, f"{ctx.run}/{op_index}?", True)
     return x
 
 
 @simple_op("evil.take")
 def take(x: TensorType) -> TensorType:
-    """Gives what party 0 has answered, or else the operand."""
+    """Return the response of party 0, or else the operand."""
     return x
 
 
@@ -43,27 +43,27 @@ def take_kernel(ctx: KernelContext, x: Any) -> Any:
     deadline = time.monotonic() + 1.0
     while time.monotonic() < deadline:
         inbox = comm._run(f"{ctx.run}/0").inbox
-        for place in PLACES:
-            if (0, f"{ctx.run}/{place}") in inbox:
-                return np.asarray(inbox[0, f"{ctx.run}/{place}"].value())
+        for op_index in OP_INDICES:
+            if (0, f"{ctx.run}/{op_index}") in inbox:
+                return np.asarray(inbox[0, f"{ctx.run}/{op_index}"].value())
         time.sleep(0.02)
     return x
 
 
 @simple_op("evil.bend")
 def bend(share: BaseType, *, seed: int) -> BaseType:
-    """Gives a share that is none of its type."""
+    """Return a share that does not match its type."""
     return share
 
 
 @kernel("evil.bend")
 def bend_kernel(ctx: KernelContext, share: Any, *, seed: int) -> Any:
-    return bent(share, seed)
+    return corrupt_share(share, seed)
 
 
 @simple_op("evil.store")
 def store(share: BaseType, *, storage: str, size: int) -> BaseType:
-    """Gives a share of its type, in a storage that the others do not have."""
+    """Return a share of its type, with a storage type that differs from the other parties'."""
     return share
 
 
@@ -78,8 +78,8 @@ def store_kernel(ctx: KernelContext, share: Any, *, storage: str, size: int) -> 
     return replace(share, meta=meta.SerializeToString(), chunks=(chunk.SerializeToString(),))
 
 
-def bent(share: Any, seed: int) -> Any:
-    """Change what a share says of itself, or its data."""
+def corrupt_share(share: Any, seed: int) -> Any:
+    """Corrupt the metadata or the data of a share."""
     from spu import libspu
 
     dice = random.Random(seed)

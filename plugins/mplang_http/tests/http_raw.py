@@ -1,4 +1,4 @@
-"""A client without manners: whatever bytes, and what a worker says to them."""
+"""Raw HTTP client for tests: sends arbitrary bytes to a worker."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 from mplang_http.address import split_address
 from mplang_http.requests import Given
-from mplang_http.values import joined, pack
+from mplang_http.values import join_frame, pack
 
 import mplang_core as mp
 from mplang_core.ir.wire import to_bytes
@@ -31,7 +31,9 @@ NUMBERS = itertools.count()
 
 
 @dataclass(frozen=True)
-class Answer:
+class Response:
+    """HTTP response."""
+
     status: int
     data: bytes
 
@@ -40,8 +42,8 @@ class Answer:
         return json.loads(self.data)
 
     @property
-    def said(self) -> tuple[int, str]:
-        """The status and the code of a refusal."""
+    def error(self) -> tuple[int, str]:
+        """The status and error code of an error response."""
         return self.status, self.json["error"]["code"]
 
     @property
@@ -50,27 +52,35 @@ class Answer:
 
 
 class RawWorker:
-    """A worker of a local cluster, asked with bytes.
+    """Raw client of one worker of a local cluster.
 
     Args:
         cluster: the cluster.
-        rank: which of its workers.
-        context: for TLS.
+        rank: rank of the worker.
+        context: TLS context.
     """
 
     def __init__(self, cluster, rank: int = 0, context: ssl.SSLContext | None = None) -> None:
         self.cluster, self.rank, self.context = cluster, rank, context
         self.name = cluster.spec.nodes[rank].name
-        self.place = split_address(cluster.spec.nodes[rank].address)
+        self.endpoint = split_address(cluster.spec.nodes[rank].address)
 
     def connect(self) -> socket.socket:
-        sock = socket.create_connection(self.place, LONG)
+        sock = socket.create_connection(self.endpoint, LONG)
         if self.context is not None:
             sock = self.context.wrap_socket(sock, server_hostname=self.name)
         return sock
 
-    def send(self, data: bytes, *, end: bool = False) -> Answer | None:
-        """Send bytes on a connection of their own; ``None`` where it is closed without a word."""
+    def send(self, data: bytes, *, end: bool = False) -> Response | None:
+        """Send bytes on a new connection.
+
+        Args:
+            data: the bytes.
+            end: whether to shut down the sending direction.
+
+        Returns:
+            The response, or ``None`` if the connection is closed without one.
+        """
         with self.connect() as sock:
             try:
                 sock.sendall(data)
@@ -78,10 +88,17 @@ class RawWorker:
                     sock.shutdown(socket.SHUT_WR)
             except OSError:
                 pass
-            return answer_of(sock)
+            return read_response(sock)
 
-    def ask(self, method: str, path: str, body: bytes | None = None, **fields: str) -> Answer:
-        """Make a request; nothing is quoted or checked."""
+    def ask(self, method: str, path: str, body: bytes | None = None, **fields: str) -> Response:
+        """Send a request, without quoting or validation.
+
+        Args:
+            method: HTTP method.
+            path: path and query.
+            body: the body.
+            **fields: header fields; underscores stand for hyphens.
+        """
         fields = {"host": "127.0.0.1", **fields}
         if body is not None:
             fields.setdefault("content_length", str(len(body)))
@@ -91,10 +108,18 @@ class RawWorker:
         assert found is not None, f"{method} {path[:80]} was not answered"
         return found
 
-    # -- what a coordinator does
+    # -- requests of a coordinator
 
     def open(self, *, name: str | None = None, **fields: Any) -> str:
-        """Open a session of this worker alone; return its name."""
+        """Open a session with this worker as the only party.
+
+        Args:
+            name: name of the session; a new one by default.
+            **fields: further fields of the request.
+
+        Returns:
+            The name of the session.
+        """
         name = name or f"s{next(NUMBERS)}"
         body = {"rank": 0, "parties": [self.party()], "generation": 0, **fields}
         found = self.ask("PUT", f"/v1/sessions/{name}", json.dumps(body).encode())
@@ -105,41 +130,54 @@ class RawWorker:
         node = self.cluster.spec.nodes[self.rank if rank is None else rank]
         return {"name": node.name, "address": node.address}
 
-    def put_program(self, data: bytes) -> Answer:
+    def put_program(self, data: bytes) -> Response:
         return self.ask("PUT", f"/v1/programs/{sha(data)}", data)
 
-    def submit(self, session: str, data: bytes, *inputs: Any, wait=30, **fields: Any) -> Answer:
-        """Run a program, whose bytes are here already."""
+    def submit(self, session: str, data: bytes, *inputs: Any, wait=30, **fields: Any) -> Response:
+        """Run a program that was uploaded before.
+
+        Args:
+            session: name of the session.
+            data: bytes of the program.
+            *inputs: inline inputs.
+            wait: maximum time to wait, in seconds.
+            **fields: further fields of the request.
+        """
         run = fields.pop("run", f"{session}-{next(NUMBERS)}")
-        given = [Given(value=joined(*pack(x))) for x in inputs]
+        given = [Given(value=join_frame(*pack(x))) for x in inputs]
         request = {"run": run, "program": sha(data), "generation": 0, "inputs": given, **fields}
         path = f"/v1/sessions/{session}/jobs?run={run}&wait={wait}"
         return self.ask("POST", path, msgspec.msgpack.encode(request))
 
-    def run(self, data: bytes, *inputs: Any) -> Answer:
-        """Run a program in a session of its own."""
+    def run(self, data: bytes, *inputs: Any) -> Response:
+        """Run a program in a new session.
+
+        Args:
+            data: bytes of the program.
+            *inputs: inline inputs.
+        """
         session = self.open()
         assert self.put_program(data).status == 200
         found = self.submit(session, data, *inputs)
         self.ask("DELETE", f"/v1/sessions/{session}")
         return found
 
-    # -- how it is
+    # -- state of the processes
 
     def works(self) -> None:
-        """See it run a program."""
+        """Assert that the worker runs a program."""
         found = self.run(DOUBLE, np.int64(4))
         assert found.status == 200, found
         assert found.json["state"] == "done", found
 
     def pids(self) -> list[int]:
-        """Its front, and its engine."""
+        """Return the process IDs of the front and the engine."""
         front = self.cluster.workers[self.rank].pid
         with open(f"/proc/{front}/task/{front}/children") as children:
             return [front, *map(int, children.read().split())]
 
     def memory(self, *, peak: bool = False) -> int:
-        """How many bytes of memory its processes have, or have had since they were last asked."""
+        """Return the resident memory of both processes in bytes, or its peak."""
         found = 0
         for pid in self.pids():
             with open(f"/proc/{pid}/status") as status:
@@ -150,11 +188,11 @@ class RawWorker:
         return found
 
     def files(self) -> int:
-        """How many files and connections its front has open."""
+        """Return the number of open file descriptors of the front."""
         return len(os.listdir(f"/proc/{self.pids()[0]}/fd"))
 
-    def files_at_rest(self) -> int:
-        """How many those are, once the connections of earlier requests are closed there, too."""
+    def settled_files(self) -> int:
+        """Return the number of open file descriptors once it no longer changes."""
         counts = [self.files()]
         while len(counts) < 4 or len(set(counts[-4:])) > 1:
             time.sleep(0.1)
@@ -162,18 +200,18 @@ class RawWorker:
         return counts[-1]
 
 
-def answer_of(sock: socket.socket) -> Answer | None:
-    """Read a response."""
+def read_response(sock: socket.socket) -> Response | None:
+    """Read a response; return ``None`` if the connection is closed."""
     response = http.client.HTTPResponse(sock)
     try:
         response.begin()
-        return Answer(response.status, response.read())
+        return Response(response.status, response.read())
     except (http.client.HTTPException, OSError):
         return None
 
 
-def until(true: Callable[[], object]) -> None:
-    """Wait until something is true."""
+def wait_until(true: Callable[[], object]) -> None:
+    """Wait until a condition holds."""
     deadline = time.monotonic() + LONG
     while not true():
         assert time.monotonic() < deadline
@@ -185,13 +223,24 @@ def sha(data: bytes) -> str:
 
 
 def program(fn, *args: Any, parties: int = 1) -> bytes:
-    """A program as bytes."""
+    """Return a traced program as bytes.
+
+    Args:
+        fn: the function to trace.
+        *args: its arguments.
+        parties: number of parties.
+    """
     compiled = mp.compile(fn, *args, cluster_spec=mp.ClusterSpec.simple(parties))
     return to_bytes(compiled.trace(None, *args).program)
 
 
 def changed(data: bytes, change) -> bytes:
-    """A program with something changed in its envelope."""
+    """Return a program with a changed envelope.
+
+    Args:
+        data: bytes of the program.
+        change: function that changes the envelope in place.
+    """
     envelope = msgspec.msgpack.decode(data)
     change(envelope)
     return msgspec.msgpack.encode(envelope)

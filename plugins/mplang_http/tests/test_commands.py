@@ -1,4 +1,4 @@
-"""mplang keygen, worker, up, status, and run on workers."""
+"""CLI tests: ``mplang keygen``, ``worker``, ``up``, ``status``, and ``run`` on workers."""
 
 from __future__ import annotations
 
@@ -123,8 +123,8 @@ def test_a_wrong_configuration_is_told_in_a_line(tmp_path, text, told):
     assert "Traceback" not in done.stderr
 
 
-def test_a_port_that_is_taken_is_told(tmp_path, five):
-    port = five.spec.nodes[0].address.rpartition(":")[2]
+def test_a_port_that_is_taken_is_told(tmp_path, five_workers):
+    port = five_workers.spec.nodes[0].address.rpartition(":")[2]
     (tmp_path / "worker.yaml").write_text(f"name: alice\nport: {port}\n")
     done = mplang("worker", "--config", "worker.yaml", cwd=tmp_path)
     assert done.returncode == 1
@@ -155,8 +155,8 @@ def test_the_certificate_of_another_is_told_at_once(tmp_path):
     assert "is of 'bob', so nobody would take this worker for alice" in done.stderr
 
 
-def test_the_wrong_scheme_is_told(tmp_path, five):
-    address = five.spec.nodes[0].address.replace("http:", "https:")
+def test_the_wrong_scheme_is_told(tmp_path, five_workers):
+    address = five_workers.spec.nodes[0].address.replace("http:", "https:")
     assert mplang("keygen", "certs", "host", cwd=tmp_path).returncode == 0
     (tmp_path / "c.yaml").write_text(f"nodes: [{{name: node0, address: '{address}'}}]\n")
     done = mplang("status", "--cluster", "c.yaml", "--tls", "certs/host", "--json", cwd=tmp_path)
@@ -171,7 +171,7 @@ def test_an_option_that_no_backend_has_is_told(tmp_path, program):
 
 
 def test_workers_end_with_the_one_who_began_them(tmp_path):
-    """A cluster that was killed leaves no worker behind."""
+    """The workers of a cluster exit when its parent process is killed."""
     up = begin("up", "-n", 1, cwd=tmp_path)
     up.stdout.readline()
     children = Path(f"/proc/{up.pid}/task/{up.pid}/children").read_text().split()

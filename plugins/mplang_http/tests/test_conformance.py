@@ -1,4 +1,4 @@
-"""``mplang_http`` keeps what the kit promises."""
+"""Conformance tests of the HTTP backend, from the core's kit."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ import socket
 
 import pytest
 from mplang_http.comm import HttpCommunicator
+from mplang_http.connection import Connection
 from mplang_http.driver import SimpHttpDriver
 from mplang_http.links import Links
-from mplang_http.pipes import Pipe
 
 from mplang_core.testing import BackendSuite, CommunicatorSuite, PluginSuite
 
 
 def linked(parties, timeout):
-    """Communicators on links over TCP, in this process."""
+    """Return communicators that are linked by TCP connections within this process."""
     names = [f"node{i}" for i in range(parties)]
-    tables = [Links(name, None, largest=1 << 30, most=8) for name in names]
+    tables = [Links(name, None, max_message=1 << 30, max_links=8) for name in names]
     with socket.create_server(("127.0.0.1", 0)) as server:
         for a in range(parties):
             for b in range(a + 1, parties):
                 near = socket.create_connection(server.getsockname())
                 far, _ = server.accept()
-                tables[a].add(Pipe(near, timeout), names[b])
-                tables[b].add(Pipe(far, timeout), names[a])
+                tables[a].add(Connection(near, timeout), names[b])
+                tables[b].add(Connection(far, timeout), names[a])
     return [HttpCommunicator(r, names, tables[r], timeout) for r in range(parties)]
 
 
@@ -38,8 +38,8 @@ class TestCommunicator(CommunicatorSuite):
 
 class TestBackend(BackendSuite):
     @pytest.fixture(autouse=True)
-    def _workers(self, five):
-        type(self).workers = five.spec.nodes
+    def _workers(self, five_workers):
+        type(self).workers = five_workers.spec.nodes
 
     def make(self, cluster):
         addresses = [node.address for node in self.workers[: cluster.world_size]]

@@ -1,4 +1,4 @@
-"""What else may go wrong, and what is left when it has."""
+"""Failure tests: stopped engines, unreachable workers, released values."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def works(host):
 
 
 def engine_of(front):
-    """The engine of a worker: its front's only child."""
+    """Return the process ID of the engine, the only child of the front."""
     with open(f"/proc/{front.pid}/task/{front.pid}/children") as children:
         (pid,) = map(int, children.read().split())
     return pid
@@ -43,21 +43,21 @@ def stopped(pid):
         os.kill(pid, signal.SIGCONT)
 
 
-def test_an_engine_that_is_stopped_does_not_stop_the_front(three):
-    from mplang_http.status import look
+def test_an_engine_that_is_stopped_does_not_stop_the_front(three_workers):
+    from mplang_http.status import cluster_status
 
-    with stopped(engine_of(three.workers[0])):
+    with stopped(engine_of(three_workers.workers[0])):
         time.sleep(2)
         begin = time.monotonic()
-        (row, *_) = look(three.spec)
+        (row, *_) = cluster_status(three_workers.spec)
         assert row["state"] == "ready"
         assert time.monotonic() - begin < 1
-    with mp.connect("http", three.spec) as host:
+    with mp.connect("http", three_workers.spec) as host:
         works(host)
 
 
-def test_an_engine_that_is_stopped_while_large_values_go_to_it(three):
-    """Who sends to it waits, and yet does what others want."""
+def test_an_engine_that_is_stopped_while_large_values_go_to_it(three_workers):
+    """A worker that is blocked in a send still serves other sessions."""
 
     def again_and_again(x):
         below = lambda s: mp.invoke(dialect.less, s[0], mp.constant(np.int64(2**62)))  # noqa: E731
@@ -69,8 +69,8 @@ def test_an_engine_that_is_stopped_while_large_values_go_to_it(three):
         x = mp.put("P0", x)
         return mp.while_loop(below, turn, (mp.constant(np.int64(0)), x, mp.put("P1", x)))
 
-    engine = engine_of(three.workers[1])
-    with mp.connect("http", three.spec, patience=1.0) as host:
+    engine = engine_of(three_workers.workers[1])
+    with mp.connect("http", three_workers.spec, patience=1.0) as host:
         works(host)
         with contextlib.ExitStack() as stack:
             stop = threading.Timer(1.0, lambda: stack.enter_context(stopped(engine)))
@@ -79,22 +79,22 @@ def test_an_engine_that_is_stopped_while_large_values_go_to_it(three):
                 mp.evaluate(host, again_and_again, np.zeros(4 << 20))
             stop.join()
             assert error.value.rank == 1
-            nodes = (three.spec.nodes[0], three.spec.nodes[2])
+            nodes = (three_workers.spec.nodes[0], three_workers.spec.nodes[2])
             others = mp.ClusterSpec([{"name": n.name, "address": n.address} for n in nodes])
             with mp.connect("http", others) as another:
                 works(another)
         works(host)
 
 
-def test_values_are_freed(five):
-    node = five.spec.nodes[1]
+def test_values_are_freed(five_workers):
+    node = five_workers.spec.nodes[1]
     with (
         contextlib.closing(WorkerClient(node.name, node.address, None, 10.0)) as client,
-        mp.connect("http", mp.ClusterSpec(five.spec.nodes[:3])) as host,
+        mp.connect("http", mp.ClusterSpec(five_workers.spec.nodes[:3])) as host,
     ):
 
         def held():
-            return client.ask("GET", "v1", "sessions", host.session, "jobs")["values"]
+            return client.request("GET", "v1", "sessions", host.session, "jobs")["values"]
 
         for i in range(50):
             mp.evaluate(host, double, np.int64(i))
@@ -150,18 +150,18 @@ def test_nodes_need_addresses():
         mp.connect("http", mp.ClusterSpec.simple(2))
 
 
-def test_a_run_is_submitted_in_the_generation_that_it_began_in(three, monkeypatch):
-    """Where another party fails first, the host is in the next one before all are submitted."""
-    with mp.connect("http", three.spec) as host:
+def test_a_run_is_submitted_in_the_generation_that_it_began_in(three_workers, monkeypatch):
+    """A failure of one party may start the next generation before all parties are submitted to."""
+    with mp.connect("http", three_workers.spec) as host:
         works(host)
-        write, before = host._bytes, host._generation
+        write, before = host._serialized, host._generation
 
         def late(program):
             host._generation = before + 1
             return write(program)
 
         with monkeypatch.context() as patch:
-            patch.setattr(host, "_bytes", late)
+            patch.setattr(host, "_serialized", late)
             works(host)
         host._generation = before
         works(host)

@@ -1,6 +1,6 @@
-"""Whatever breaks at a random moment of a running SPU job: one error at once, and life goes on.
+"""Fault injection at random moments of an SPU job: one error at once, and the next run works.
 
-Most kinds of failure happen once here; all ``MPLANG_FAILURES=50`` times by ``make test-failures``.
+Most faults are injected once here; all ``MPLANG_FAILURES=50`` times by ``make test-failures``.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ ROUNDS = int(os.environ.get("MPLANG_FAILURES", "1"))
 KIT = ("mplang_core.testing.dialect",)
 FOREVER = 2**62
 HERE = r"test_failures_spu\.py:\d+"
-POOLS = 20  # threads that an engine's pools may come to have
-SLACK = 3.0  # seconds that a busy machine may add to a detection, one failure out of many
+POOLS = 20  # threads that the pools of an engine may start
+SLACK = 3.0  # seconds that a busy machine may add to the detection of a fault
 
 pytestmark = [pytest.mark.timeout(60 + 30 * ROUNDS)]
 
 
-# -- the job: every turn has a step on shares, of many messages, and one in the clear
+# -- job: each iteration has a step on shares with many messages, and one on plain values
 
 
-def nearer(a, y):
-    """Some rounds of comparing and multiplying."""
+def approach(a, y):
+    """Compare and multiply in a loop."""
     return jax.lax.fori_loop(0, 5, lambda _, v: v / 2 + jnp.where(y > v, y, v) / 2, a)
 
 
-def job(turns, trouble=lambda i: i):
-    """A program of so many turns, which asks for trouble in each."""
+def job(turns, fault_op=lambda i: i):
+    """Return a program that calls ``fault_op`` in each of its iterations."""
 
     def program(x, y):
         x, y = mp.put("P0", x), mp.put("P1", y)
@@ -60,8 +60,8 @@ def job(turns, trouble=lambda i: i):
 
         def turn(state):
             i, a = state
-            i = trouble(i)
-            a = mp.device("SP0")(nearer)(a, y)
+            i = fault_op(i)
+            a = mp.device("SP0")(approach)(a, y)
             return mp.invoke(dialect.add, i, mp.constant(np.int64(1))), a
 
         _, a = mp.while_loop(below, turn, (mp.constant(np.int64(0)), mp.seal(x)))
@@ -79,31 +79,36 @@ def works(host):
     np.testing.assert_allclose(found, [3, 2], atol=0.02)
 
 
-# -- the stage
+# -- testbed
 
 
 @dataclass
-class Stage:
-    """Workers, a host, and figures of what happened."""
+class FaultTestbed:
+    """Workers and a host for fault injection, with measured times in seconds.
+
+    Attributes:
+        delays: times from a fault to its error.
+        end_times: times until the last party has ended its job.
+    """
 
     cluster: LocalCluster
     host: mp.simp.SimpHost
-    chance: random.Random
-    took: list[float] = field(default_factory=list)
-    ended: list[float] = field(default_factory=list)
+    rng: random.Random
+    delays: list[float] = field(default_factory=list)
+    end_times: list[float] = field(default_factory=list)
 
     def clients(self):
         return [WorkerClient(n.name, n.address, None, 10.0) for n in self.cluster.spec.nodes]
 
-    def fails(self, act, program=endless):
-        """Have something happen while the job runs; return the one error."""
-        with self.amid(act), pytest.raises(PartyError) as caught:
+    def run_with_fault(self, fault, program=endless):
+        """Inject a fault while a program runs, and return the error."""
+        with self.fault_during_run(fault), pytest.raises(PartyError) as caught:
             mp.evaluate(self.host, program, X, Y)
         return caught.value
 
     @contextlib.contextmanager
-    def amid(self, act, parties=3):
-        """Act a moment after all parties have begun; note how long it is to the error."""
+    def fault_during_run(self, fault, parties=3):
+        """Inject a fault after all parties have begun, and measure the time to the error."""
         begin = []
 
         def later():
@@ -111,32 +116,32 @@ class Stage:
                 with contextlib.closing(client):
                     while not any(job["at"]["op"] for job in running(client, self.host.session)):
                         time.sleep(0.005)
-            time.sleep(self.chance.uniform(0, 0.5))
+            time.sleep(self.rng.uniform(0, 0.5))
             begin.append(time.monotonic())
-            act()
+            fault()
 
         thread = threading.Thread(target=later, daemon=True)
         thread.start()
         yield
-        self.took.append(time.monotonic() - begin[0])
+        self.delays.append(time.monotonic() - begin[0])
         thread.join()
 
-    def all_ended(self, session=None, within=15.0):
-        """Wait until no job of the session goes on anywhere."""
+    def wait_all_ended(self, session=None, within=15.0):
+        """Wait until no job of the session is active at any party."""
         begin = time.monotonic()
         for client in self.clients():
             with contextlib.closing(client):
                 while running(client, session or self.host.session):
                     assert time.monotonic() < begin + within, f"{client.name} goes on"
                     time.sleep(0.02)
-        self.ended.append(time.monotonic() - begin)
+        self.end_times.append(time.monotonic() - begin)
 
-    def up_again(self, rank):
-        """Wait until a worker has an engine."""
+    def wait_ready(self, rank):
+        """Wait until the engine of a worker is ready."""
         node = self.cluster.spec.nodes[rank]
         deadline = time.monotonic() + 60
         with contextlib.closing(WorkerClient(node.name, node.address, None, 10.0)) as client:
-            while client.ask("GET", "health")["state"] != "ready":
+            while client.request("GET", "health")["state"] != "ready":
                 assert time.monotonic() < deadline
                 time.sleep(0.05)
 
@@ -144,14 +149,14 @@ class Stage:
         return engine_of(self.cluster.workers[rank].pid)
 
     def threads(self):
-        """Tell of each engine how many it has."""
+        """Return the number of threads of each engine."""
         engines = [self.engine(rank) for rank in range(len(self.cluster.workers))]
         return {pid: count(pid, "Threads") for pid in engines}
 
 
 def running(client, session):
     try:
-        jobs = client.ask("GET", "v1", "sessions", session, "jobs")["jobs"]
+        jobs = client.request("GET", "v1", "sessions", session, "jobs")["jobs"]
     except RefusedError as refused:
         if refused.code not in ("unknown-session", "starting", "engine-ended"):
             raise
@@ -177,51 +182,52 @@ def workers():
 
 
 @pytest.fixture
-def stage(workers, request, capsys):
-    """A host with little patience; its figures are shown in the end."""
+def testbed(workers, request, capsys):
+    """Return a testbed with a patience of one second; print its measurements."""
     options = getattr(request, "param", {})
-    chance = random.Random(request.node.name)
+    rng = random.Random(request.node.name)
     with mp.connect("http", workers.spec, **{"patience": 1.0, **options}) as host:
         works(host)
-        stage = Stage(workers, host, chance)
-        before = stage.threads()
-        yield stage
-        for pid, threads in stage.threads().items():
+        testbed = FaultTestbed(workers, host, rng)
+        before = testbed.threads()
+        yield testbed
+        for pid, threads in testbed.threads().items():
             assert threads <= before.get(pid, threads) + POOLS, f"threads were left behind in {pid}"
-    if ROUNDS > 1 and stage.took:
+    if ROUNDS > 1 and testbed.delays:
         with capsys.disabled():
             print(
-                f"\n  {len(stage.took)} times; the error came after {spread(stage.took)} s", end=""
+                f"\n  {len(testbed.delays)} times; the error came after {spread(testbed.delays)} s",
+                end="",
             )
-            if stage.ended:
-                print(f", the last party ended {spread(stage.ended)} s later")
+            if testbed.end_times:
+                print(f", the last party ended {spread(testbed.end_times)} s later")
 
 
-def spread(figures):
-    return f"{statistics.median(figures):.2f} (at most {max(figures):.2f})"
+def spread(values):
+    return f"{statistics.median(values):.2f} (at most {max(values):.2f})"
 
 
-def said(error, rank, *texts, op=r"\w+\.\w+"):
-    """The error names the party, the op, the line and the cause."""
+def assert_error(error, rank, *texts, op=r"\w+\.\w+"):
+    """Assert that an error names the party, the op, the line and the cause."""
     assert error.rank == rank, error
     for text in texts:
         assert re.search(text, str(error)), f"{text!r} is not in: {error}"
     assert re.search(rf"in {op} at {HERE}", str(error)), error
 
 
-def each_round():
-    """Give the number of each round, and the party that is in trouble then."""
+def rounds():
+    """Return the number of each round, and the rank of its faulty party."""
     return ((i, i % 3) for i in range(ROUNDS))
 
 
-# -- what breaks
+# -- faults
 
 
-def test_a_kernel_that_raises(stage):
-    for _, rank in each_round():
-        last = np.int64(stage.chance.randrange(20))
+def test_a_kernel_that_raises(testbed):
+    for _, rank in rounds():
+        last = np.int64(testbed.rng.randrange(20))
 
-        def trouble(i, last=last, rank=rank):
+        def fault_op(i, last=last, rank=rank):
             return mp.uniform_cond(
                 mp.invoke(dialect.less, i, mp.constant(last)),
                 lambda i: i,
@@ -231,69 +237,75 @@ def test_a_kernel_that_raises(stage):
 
         begin = time.monotonic()
         with pytest.raises(PartyError) as caught:
-            mp.evaluate(stage.host, job(FOREVER, trouble), X, Y)
-        stage.took.append(time.monotonic() - begin)
-        said(caught.value, rank, "RuntimeError", op="kit.fail_at")
+            mp.evaluate(testbed.host, job(FOREVER, fault_op), X, Y)
+        testbed.delays.append(time.monotonic() - begin)
+        assert_error(caught.value, rank, "RuntimeError", op="kit.fail_at")
         assert dialect.SECRET not in str(caught.value)
-        stage.all_ended()
-        works(stage.host)
+        testbed.wait_all_ended()
+        works(testbed.host)
 
 
-def test_an_engine_that_is_killed(stage):
-    for _, rank in each_round():
-        error = stage.fails(lambda rank=rank: os.kill(stage.engine(rank), signal.SIGKILL))
-        said(error, rank, f"the engine of worker node{rank} ended by SIGKILL")
-        assert stage.took[-1] < 1 + SLACK
-        stage.all_ended()
-        stage.up_again(rank)
-        works(stage.host)
+def test_an_engine_that_is_killed(testbed):
+    for _, rank in rounds():
+        error = testbed.run_with_fault(
+            lambda rank=rank: os.kill(testbed.engine(rank), signal.SIGKILL)
+        )
+        assert_error(error, rank, f"the engine of worker node{rank} ended by SIGKILL")
+        assert testbed.delays[-1] < 1 + SLACK
+        testbed.wait_all_ended()
+        testbed.wait_ready(rank)
+        works(testbed.host)
 
 
-def test_a_worker_that_is_killed_and_comes_back(stage):
-    for _, rank in each_round():
-        error = stage.fails(lambda rank=rank: stage.cluster.signal(rank, signal.SIGKILL))
-        said(error, rank, f"worker node{rank} at http.* does not answer")
-        assert stage.took[-1] < 1 + SLACK
+def test_a_worker_that_is_killed_and_comes_back(testbed):
+    for _, rank in rounds():
+        error = testbed.run_with_fault(
+            lambda rank=rank: testbed.cluster.signal(rank, signal.SIGKILL)
+        )
+        assert_error(error, rank, f"worker node{rank} at http.* does not answer")
+        assert testbed.delays[-1] < 1 + SLACK
         with pytest.raises(PartyError, match=f"worker node{rank} .* does not answer"):
-            works(stage.host)
-        stage.cluster.restart(rank)
-        stage.all_ended()
-        works(stage.host)
+            works(testbed.host)
+        testbed.cluster.restart(rank)
+        testbed.wait_all_ended()
+        works(testbed.host)
 
 
 @pytest.mark.slow
-def test_a_worker_that_is_stopped_and_goes_on(stage):
-    for _, rank in each_round():
+def test_a_worker_that_is_stopped_and_goes_on(testbed):
+    for _, rank in rounds():
         try:
-            error = stage.fails(lambda rank=rank: stage.cluster.signal(rank, signal.SIGSTOP))
+            error = testbed.run_with_fault(
+                lambda rank=rank: testbed.cluster.signal(rank, signal.SIGSTOP)
+            )
         finally:
-            stage.cluster.signal(rank, signal.SIGCONT)
-        said(error, rank, f"worker node{rank} at http.* gave no sign of life")
-        assert stage.took[-1] < 3 + SLACK  # a second of waiting, one of patience, to detect it
-        stage.all_ended()
-        works(stage.host)
+            testbed.cluster.signal(rank, signal.SIGCONT)
+        assert_error(error, rank, f"worker node{rank} at http.* gave no sign of life")
+        assert testbed.delays[-1] < 3 + SLACK  # one second of polling, one of patience
+        testbed.wait_all_ended()
+        works(testbed.host)
 
 
-def test_an_engine_that_is_stopped_and_goes_on(stage):
-    for _, rank in each_round():
-        engine = stage.engine(rank)
+def test_an_engine_that_is_stopped_and_goes_on(testbed):
+    for _, rank in rounds():
+        engine = testbed.engine(rank)
         try:
-            error = stage.fails(lambda engine=engine: os.kill(engine, signal.SIGSTOP))
+            error = testbed.run_with_fault(lambda engine=engine: os.kill(engine, signal.SIGSTOP))
         finally:
             os.kill(engine, signal.SIGCONT)
-        said(error, rank, f"worker node{rank} .*gave no sign of life")
-        assert stage.took[-1] < 3 + SLACK
-        stage.all_ended()
-        works(stage.host)
+        assert_error(error, rank, f"worker node{rank} .*gave no sign of life")
+        assert testbed.delays[-1] < 3 + SLACK
+        testbed.wait_all_ended()
+        works(testbed.host)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stage", [{"timeout": 1.0}], indirect=True)
-def test_a_party_that_is_too_slow(stage):
-    for _, rank in each_round():
-        last = np.int64(stage.chance.randrange(20))
+@pytest.mark.parametrize("testbed", [{"timeout": 1.0}], indirect=True)
+def test_a_party_that_is_too_slow(testbed):
+    for _, rank in rounds():
+        last = np.int64(testbed.rng.randrange(20))
 
-        def trouble(i, last=last, rank=rank):
+        def fault_op(i, last=last, rank=rank):
             return mp.uniform_cond(
                 mp.invoke(dialect.less, i, mp.constant(last)),
                 lambda i: i,
@@ -302,43 +314,43 @@ def test_a_party_that_is_too_slow(stage):
             )
 
         with pytest.raises(PartyError) as caught:
-            mp.evaluate(stage.host, job(FOREVER, trouble), X, Y)
+            mp.evaluate(testbed.host, job(FOREVER, fault_op), X, Y)
         assert caught.value.rank != rank
-        said(
+        assert_error(
             caught.value, caught.value.rank, "waited 1 s for a message from party",
             rf"party {rank} was in kit.late at {HERE}",
         )  # fmt: skip
-        stage.all_ended()
-        works(stage.host)
+        testbed.wait_all_ended()
+        works(testbed.host)
 
 
-def test_a_host_that_is_interrupted(stage):
+def test_a_host_that_is_interrupted(testbed):
     main = threading.main_thread().ident
-    for _ in each_round():
+    for _ in rounds():
         interrupt = functools.partial(signal.pthread_kill, main, signal.SIGINT)
-        with stage.amid(interrupt), pytest.raises(KeyboardInterrupt):
-            mp.evaluate(stage.host, endless, X, Y)
-        assert stage.took[-1] < 1 + SLACK
-        stage.all_ended()
-        works(stage.host)
+        with testbed.fault_during_run(interrupt), pytest.raises(KeyboardInterrupt):
+            mp.evaluate(testbed.host, endless, X, Y)
+        assert testbed.delays[-1] < 1 + SLACK
+        testbed.wait_all_ended()
+        works(testbed.host)
 
 
 @pytest.mark.slow
 def test_a_host_that_is_interrupted_amid_cheetah(workers):
-    """Its objects send what is left when they go, which must not take the engine along."""
+    """Destructors of libspu's Cheetah objects send data, which must not end the engine."""
     main = threading.main_thread().ident
     interrupt = functools.partial(signal.pthread_kill, main, signal.SIGINT)
     cluster = mp.ClusterSpec(workers.spec.nodes[:2])
     with mp.connect("http", cluster) as host:
         works(host)
-        stage = Stage(workers, host, random.Random("cheetah"))
-        engines = list(stage.threads())
+        testbed = FaultTestbed(workers, host, random.Random("cheetah"))
+        engines = list(testbed.threads())
         for _ in range(max(3, ROUNDS)):
-            with stage.amid(interrupt, 2), pytest.raises(KeyboardInterrupt):
+            with testbed.fault_during_run(interrupt, 2), pytest.raises(KeyboardInterrupt):
                 mp.evaluate(host, endless, X, Y)
-            stage.all_ended()
+            testbed.wait_all_ended()
             works(host)
-        assert list(stage.threads()) == engines
+        assert list(testbed.threads()) == engines
 
 
 LEASE = 2.0
@@ -355,40 +367,40 @@ with mp.connect("http", mp.ClusterSpec.from_yaml(sys.argv[2])) as host:
 
 
 @pytest.fixture(scope="module")
-def impatient():
-    """Workers that hear of a lost coordinator soon."""
+def short_lease():
+    """Return workers with a short lease."""
     with LocalCluster(3, imports=KIT, timeouts={"lease": LEASE}) as cluster:
         yield cluster
 
 
 @pytest.mark.slow
-def test_a_host_that_is_killed(impatient, tmp_path):
+def test_a_host_that_is_killed(short_lease, tmp_path):
     spec = tmp_path / "cluster.yaml"
-    nodes = [{"name": node.name, "address": node.address} for node in impatient.spec.nodes]
+    nodes = [{"name": node.name, "address": node.address} for node in short_lease.spec.nodes]
     spec.write_text(yaml.safe_dump({"nodes": nodes}))
-    stage = Stage(impatient, None, random.Random("killed"))
+    testbed = FaultTestbed(short_lease, None, random.Random("killed"))
     command = [sys.executable, "-c", COORDINATOR, os.path.dirname(__file__), str(spec)]
-    for _ in each_round():
+    for _ in rounds():
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as coordinator:
             session = coordinator.stdout.readline().strip()
             assert session
-            time.sleep(stage.chance.uniform(0, 0.5))
+            time.sleep(testbed.rng.uniform(0, 0.5))
             coordinator.kill()
         time.sleep(LEASE * 5 / 4 + 0.5)
-        for client in stage.clients():
+        for client in testbed.clients():
             with contextlib.closing(client):
                 tries = 0
-                while is_open(client, session):  # to ask is a sign of life, too
+                while is_open(client, session):  # each request renews the lease
                     tries += 1
                     assert tries < 5
                     time.sleep(2 * LEASE)
-    with mp.connect("http", impatient.spec) as host:
+    with mp.connect("http", short_lease.spec) as host:
         works(host)
 
 
 def is_open(client, session):
     try:
-        client.ask("GET", "v1", "sessions", session, "jobs")
+        client.request("GET", "v1", "sessions", session, "jobs")
     except RefusedError as refused:
         if refused.code != "unknown-session":
             raise
@@ -397,28 +409,28 @@ def is_open(client, session):
 
 
 @pytest.mark.slow
-def test_a_worker_that_is_not_there(stage):
-    for _, rank in each_round():
-        stage.cluster.signal(rank, signal.SIGKILL)
+def test_a_worker_that_is_not_there(testbed):
+    for _, rank in rounds():
+        testbed.cluster.signal(rank, signal.SIGKILL)
         begin = time.monotonic()
         try:
             with pytest.raises(
                 PartyError, match=rf"party {rank} failed: worker node{rank} .* does not answer"
             ):
-                mp.connect("http", stage.cluster.spec)
-            stage.took.append(time.monotonic() - begin)
+                mp.connect("http", testbed.cluster.spec)
+            testbed.delays.append(time.monotonic() - begin)
         finally:
-            stage.cluster.restart(rank)
-        assert stage.took[-1] < 1 + SLACK
-        with mp.connect("http", stage.cluster.spec) as host:
+            testbed.cluster.restart(rank)
+        assert testbed.delays[-1] < 1 + SLACK
+        with mp.connect("http", testbed.cluster.spec) as host:
             works(host)
 
 
-# -- the network
+# -- network faults
 
 
-class Wire:
-    """A port that passes bytes on to a worker's port, until it is cut."""
+class TcpProxy:
+    """TCP proxy in front of a worker, which can cut links."""
 
     def __init__(self, address):
         self._to = address.removeprefix("http://").split(":")
@@ -448,7 +460,7 @@ class Wire:
             sink.shutdown(socket.SHUT_RDWR)
 
     def cut(self):
-        """End the links on this wire, but no requests."""
+        """Close the links through this proxy, but not the requests."""
         links, self._links = self._links, []
         for pair in links:
             for end in pair:
@@ -460,28 +472,30 @@ class Wire:
 
 
 @pytest.fixture
-def wired(capsys):
-    """Workers that reach one another over wires."""
+def proxied(capsys):
+    """Return a testbed whose workers connect through proxies, and the proxies."""
     with LocalCluster(3, imports=KIT) as cluster, contextlib.ExitStack() as stack:
-        wires = [
-            stack.enter_context(contextlib.closing(Wire(n.address))) for n in cluster.spec.nodes
+        proxies = [
+            stack.enter_context(contextlib.closing(TcpProxy(n.address))) for n in cluster.spec.nodes
         ]
-        addresses = [wire.address for wire in wires]
+        addresses = [proxy.address for proxy in proxies]
         with mp.connect("http", cluster.spec, addresses=addresses, patience=1.0) as host:
             works(host)
-            stage = Stage(cluster, host, random.Random("wired"))
-            yield stage, wires
+            testbed = FaultTestbed(cluster, host, random.Random("wired"))
+            yield testbed, proxies
     if ROUNDS > 1:
         with capsys.disabled():
-            print(f"\n  {len(stage.took)} times; the error came after {spread(stage.took)} s")
+            print(
+                f"\n  {len(testbed.delays)} times; the error came after {spread(testbed.delays)} s"
+            )
 
 
-def test_a_link_that_is_lost(wired):
-    stage, wires = wired
+def test_a_link_that_is_lost(proxied):
+    testbed, proxies = proxied
     for number in range(ROUNDS):
         rank = 1 + number % 2  # the wire to node1 has one link, that to node2 has two
-        error = stage.fails(wires[rank].cut)
-        said(error, error.rank, r"the link to party \d \(node\d\)|its link to party \d")
-        assert stage.took[-1] < 1 + SLACK
-        stage.all_ended()
-        works(stage.host)
+        error = testbed.run_with_fault(proxies[rank].cut)
+        assert_error(error, error.rank, r"the link to party \d \(node\d\)|its link to party \d")
+        assert testbed.delays[-1] < 1 + SLACK
+        testbed.wait_all_ended()
+        works(testbed.host)

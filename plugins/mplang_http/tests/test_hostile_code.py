@@ -1,4 +1,4 @@
-"""Code that is meant to end an engine, on workers with TLS.
+"""Hostile code that targets the engine, on workers with TLS.
 
 Two coordinators share the workers, and one is hostile; see ``unharmed_engines``.
 """
@@ -30,7 +30,7 @@ def refused(host, fn, *args, match: str) -> None:
 
 
 def module(operands, results, body: str) -> str:
-    """A module; ``body`` ends with its return."""
+    """Return a module with one function; ``body`` ends with its return."""
     arguments = ", ".join(f"%arg{i}: {kind}" for i, kind in enumerate(operands))
     given = f" -> ({', '.join(results)})" if len(results) > 1 else f" -> {results[0]}"
     return (
@@ -39,7 +39,7 @@ def module(operands, results, body: str) -> str:
 
 
 def call(target: str, operands, results, attributes) -> str:
-    """A module of one custom call that gives all that it gets."""
+    """Return a module with one custom call, whose results it returns."""
     names = ", ".join(f"%arg{i}" for i in range(len(operands)))
     several = len(results) > 1
     outs = [f"%0#{i}" for i in range(len(results))] if several else ["%0"]
@@ -60,7 +60,7 @@ def some(kind: mp.TensorType):
 
 
 def run_on_xla(text: str):
-    """A program that runs StableHLO text at party 0."""
+    """Return a program that runs StableHLO text at party 0."""
     from mplang_stablehlo import signature_of
 
     code = pack(text)
@@ -97,7 +97,7 @@ N = 300  # matrices are large enough for a write past a result's end to be seen
 
 
 def _calls_of_jax():
-    """What JAX itself calls, for each routine and type: target, operands, results, attributes."""
+    """Return JAX's own calls by routine and type: target, operands, results, attributes."""
     from jaxlib.mlir import ir
     from mplang_stablehlo import module as stablehlo
 
@@ -124,7 +124,7 @@ CALLS = _calls_of_jax()
 
 
 def wrong_calls(operands, results, attributes):
-    """Vary a call: each result of another rank, size or type, then operands and attributes."""
+    """Yield variants of a call: wrong ranks, sizes, types, operands and attributes."""
     bare = {k: v for k, v in attributes.items() if k == "mhlo.backend_config"}
     for i, kind in enumerate(results):
         *dims, element = kind[len("tensor<") : -1].replace("complex", "C").split("x")
@@ -177,7 +177,7 @@ def test_every_routine_of_lapack_that_jax_calls_is_varied():
 
 @pytest.mark.parametrize("target", sorted(CALLS))
 def test_a_routine_of_lapack_gets_what_its_rule_says(tls_host, target):
-    """A wrong size, rank and type of the first result; all variants in the slow test below."""
+    """Variants of the first result only; the slow test below has all variants."""
     size, rank, _, _, kind, *_ = different_calls(target)
     for text in (size, rank, kind):
         refused(
@@ -200,7 +200,7 @@ FLAGS = {False: "false", True: "true"}
 
 
 def sort(comparator: str, *, stable: bool = False) -> str:
-    """A sort of 1,000 numbers by a comparator of %x and %y, which gives %c."""
+    """Return a sort of 1,000 numbers; the comparator computes %c from %x and %y."""
     return module(
         [F32],
         [F32],
@@ -234,7 +234,7 @@ def window(padding: str, size: int, spread: int, width: int) -> str:
 
 
 def chain(depth: int, calls: int = 1) -> str:
-    """Functions that call each the next one, several times."""
+    """Return functions that each call the next one several times."""
     lines = [f"    %0 = call @f0(%arg0) : ({F32}) -> {F32}\n    return %0 : {F32}\n  }}"]
     for i in range(depth):
         lines.append(f"  func.func private @f{i}(%arg0: {F32}) -> {F32} {{")
@@ -335,7 +335,7 @@ def test_libspu_does_not_see_what_would_end_it(tls_host, text, match):
 
 
 def run_on_spu(text: str, protocol: str = "ABY3", parties: int = 3):
-    """A program that runs StableHLO text on shares."""
+    """Return a program that runs StableHLO text on shares."""
     from mplang_stablehlo import signature_of
 
     code = pack(text)
@@ -362,7 +362,7 @@ def deep(opening: str, closing: str, size: int, core: str = "") -> str:
 
 
 def texts(size: int):
-    """Nested and repeated text of about a size."""
+    """Yield nested and repeated text of about ``size`` bytes."""
     body = f"return %arg0 : {F32}"
     yield module([F32], [F32], deep("(", ")", size))
     yield module([F32], [F32], deep("({", "})", size))
@@ -400,7 +400,7 @@ RUNS = {"jax.run": run_on_xla, "spu.run_jax": run_on_spu}
 
 
 def with_code(opcode: str, code: bytes) -> bytes:
-    """A program whose code no host would send: it stands in the place of harmless code."""
+    """Return a program whose code is replaced by other code."""
 
     def change(envelope) -> None:
         envelope[6][envelope[6].index(pack(IDENTITY))] = code
@@ -411,7 +411,7 @@ def with_code(opcode: str, code: bytes) -> bytes:
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("opcode", RUNS)
 def test_nested_and_repeated_text(raw_workers, tls_host, opcode, size):
-    """Each is refused when it is put, or when it runs, and the refusal is short."""
+    """Rejected with a short error, on upload or when it runs."""
     assert raw_workers[0].put_program(with_code(opcode, pack(IDENTITY))).status == 200
     for text in texts(size):
         put = raw_workers[0].put_program(with_code(opcode, pack(text)))
@@ -420,7 +420,7 @@ def test_nested_and_repeated_text(raw_workers, tls_host, opcode, size):
                 mp.evaluate(tls_host, RUNS[opcode](text), mode="launch")
             told = str(error.value)
         else:
-            assert put.said == (422, "VerifyError"), text[:300]
+            assert put.error == (422, "VerifyError"), text[:300]
             told = put.text
         assert opcode in told, told[:300]
         assert len(told) < 4000, told[:300]

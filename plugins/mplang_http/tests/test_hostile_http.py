@@ -1,4 +1,4 @@
-"""Hostile requests: each is refused with its status and code, and does no harm."""
+"""Hostile requests: each is rejected with its status and code, and does no harm."""
 
 from __future__ import annotations
 
@@ -14,17 +14,27 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 import numpy as np
 import pytest
-from http_raw import DOUBLE, MB, Answer, RawWorker, answer_of, changed, program, sha, until
+from http_raw import (
+    DOUBLE,
+    MB,
+    RawWorker,
+    Response,
+    changed,
+    program,
+    read_response,
+    sha,
+    wait_until,
+)
 from mplang_http import LocalCluster
 from mplang_http.requests import Given
-from mplang_http.values import Head, frame_head, joined, pack
+from mplang_http.values import Head, frame_head, join_frame, pack
 
 import mplang_core as mp
 from mplang_core.ir.code import pack as pack_code
 from mplang_core.ir.wire import to_bytes
 from mplang_core.testing import dialect
 
-GROWTH = 192 * MB  # far less than any of the bombs here
+GROWTH = 192 * MB  # bytes; far less than the size of each attack
 DEEP = 10_000
 CONNECTIONS = 24
 LIMITS = {
@@ -43,7 +53,7 @@ LIMITS = {
 
 @pytest.fixture(scope="module")
 def worker():
-    """One worker with small limits, of a cluster of two."""
+    """Return a worker with small limits, of a cluster of two."""
     with LocalCluster(
         2,
         imports=("mplang_core.testing.dialect", "mplang_jax", "mplang_spu"),
@@ -59,7 +69,7 @@ def worker():
 
 @pytest.fixture
 def session(worker):
-    """A session at the worker."""
+    """Return the name of an open session."""
     name = worker.open()
     yield name
     worker.ask("DELETE", f"/v1/sessions/{name}")
@@ -67,7 +77,7 @@ def session(worker):
 
 @pytest.fixture(autouse=True)
 def unharmed(worker):
-    """After each test the worker runs a program; it was never much larger than before."""
+    """Check after each test that the worker runs a program, and its memory has not grown."""
     before = worker.memory()
     yield
     worker.works()
@@ -75,7 +85,7 @@ def unharmed(worker):
 
 
 def routes(session: str) -> list[tuple[str, str]]:
-    """All requests that have a body."""
+    """Return all routes whose requests have a body."""
     return [
         ("PUT", f"/v1/programs/{sha(b'')}"),
         ("PUT", "/v1/sessions/another"),
@@ -85,7 +95,7 @@ def routes(session: str) -> list[tuple[str, str]]:
     ]
 
 
-def refused(answer: Answer) -> bool:
+def refused(answer: Response) -> bool:
     return 400 <= answer.status < 500 and set(answer.json["error"]) == {"code", "text"}
 
 
@@ -122,7 +132,7 @@ def test_requests_that_two_readers_would_read_differently(worker, data):
 def test_an_upgrade_to_something_else_is_answered_as_a_request(worker):
     found = worker.ask("GET", "/facts", connection="Upgrade, HTTP2-Settings", upgrade="h2c")
     assert found.status == 200
-    assert worker.ask("GET", "/link").said == (426, "link")
+    assert worker.ask("GET", "/link").error == (426, "link")
 
 
 def test_random_and_truncated_bodies(worker, session):
@@ -171,13 +181,13 @@ def test_what_is_compressed_is_not_taken(worker, session):
     bomb = gzip.compress(bytes(64 * MB))
     for method, path in routes(session):
         found = worker.ask(method, path, bomb, content_encoding="gzip")
-        assert found.said == (415, "encoding")
+        assert found.error == (415, "encoding")
 
 
 def test_a_body_without_length(worker, session):
     for method, path in routes(session):
         found = worker.ask(method, path, transfer_encoding="chunked")
-        assert found.said == (411, "length")
+        assert found.error == (411, "length")
 
 
 @pytest.mark.parametrize("length", [str(1 << 40), str(10**19), "0" * 5000 + "1"])
@@ -185,55 +195,55 @@ def test_a_body_that_is_too_large_is_refused_before_it_comes(worker, session, le
     for method, path in routes(session):
         begin = time.monotonic()
         found = worker.ask(method, path, content_length=length)
-        assert found.said == (413, "too-large")
-        assert time.monotonic() - begin < 1  # and not once it did not come
+        assert found.error == (413, "too-large")
+        assert time.monotonic() - begin < 1  # without waiting for the body
 
 
 def test_a_body_that_does_not_come(worker, session):
     for method, path in routes(session)[::4]:
         found = worker.ask(method, path, content_length="100")
-        assert found.said == (408, "slow")
+        assert found.error == (408, "slow")
 
 
 def test_a_body_that_comes_by_drops(worker, session):
     with worker.connect() as sock:
         head = f"PUT /v1/sessions/{session}/values/x HTTP/1.1\r\nHost: 127.0.0.1\r\n"
         sock.sendall(f"{head}Content-Length: 100\r\n\r\n".encode())
-        stop = drip(sock, b"x")
-        found = answer_of(sock)
+        stop = send_slowly(sock, b"x")
+        found = read_response(sock)
         stop.set()
     assert found is not None
-    assert found.said == (408, "slow")
+    assert found.error == (408, "slow")
 
 
 @pytest.mark.parametrize("begin", [b"", b"GET /health HTTP/1.1\r\nX: ", b"GET /l"])
 def test_a_head_that_comes_by_drops(worker, begin):
     with worker.connect() as sock:
         sock.sendall(begin)
-        stop = drip(sock, b"x" if begin else b"\r\n")
-        assert answer_of(sock) is None  # it is closed
+        stop = send_slowly(sock, b"x" if begin else b"\r\n")
+        assert read_response(sock) is None  # it is closed
         stop.set()
 
 
 def test_a_body_that_nobody_wants_ends_the_connection(worker):
     with worker.connect() as sock:
         sock.sendall(b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000\r\n\r\n")
-        found = answer_of(sock)
+        found = read_response(sock)
         assert found is not None
         assert found.status == 200
-        stop = drip(sock, b"x")
+        stop = send_slowly(sock, b"x")
         assert sock.recv(1) == b""
         stop.set()
 
 
-def drip(sock: socket.socket, drop: bytes) -> threading.Event:
-    """Send a drop now and then, until the event is set."""
+def send_slowly(sock: socket.socket, piece: bytes) -> threading.Event:
+    """Send a piece of data periodically until the event is set."""
     stop = threading.Event()
 
     def work() -> None:
         while not stop.wait(0.2):
             try:
-                sock.sendall(drop)
+                sock.sendall(piece)
             except OSError:
                 return
 
@@ -243,9 +253,9 @@ def drip(sock: socket.socket, drop: bytes) -> threading.Event:
 
 def test_a_head_that_is_too_large(worker):
     found = worker.ask("GET", "/health", x="y" * 70_000)
-    assert found.said == (431, "head")
+    assert found.error == (431, "head")
     found = worker.send(b"GET /health HTTP/1.1\r\nX: " + b"y" * 200_000)
-    assert found is None or found.said == (431, "head")
+    assert found is None or found.error == (431, "head")
 
 
 def test_more_connections_than_are_allowed(worker):
@@ -254,7 +264,7 @@ def test_more_connections_than_are_allowed(worker):
         ended = 0
         for sock in kept:
             sock.settimeout(20)
-            ended += sock.recv(1) == b""  # at once, or for want of a head
+            ended += sock.recv(1) == b""  # at once, or at the timeout for a head
         assert ended == len(kept)
     finally:
         for sock in kept:
@@ -262,14 +272,14 @@ def test_more_connections_than_are_allowed(worker):
 
 
 def test_a_response_that_is_not_read(worker, session):
-    """Who does not read is not waited for; the value's bytes are let go of."""
+    """The connection is closed, and the memory of the value is released."""
     path = f"/v1/sessions/{session}/values/x"
     assert worker.ask("PUT", path, value(np.zeros(30 * MB, np.uint8))).status == 200
-    before = worker.files_at_rest()
+    before = worker.settled_files()
     with worker.connect() as sock:
-        until(lambda: worker.files() > before)
+        wait_until(lambda: worker.files() > before)
         sock.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
-        until(lambda: worker.files() == before)  # it is closed there
+        wait_until(lambda: worker.files() == before)  # the worker closes it
         data = bytearray(MB)
         got = 0
         try:
@@ -293,16 +303,16 @@ def test_pipelined_requests_are_answered_in_order(worker):
 
 
 def test_all_bodies_together_have_a_limit(worker, session):
-    """Two bodies of 30 MB are more than 48 MB."""
+    """Two bodies of 30 MB exceed the limit of 48 MB."""
     head = f"PUT /v1/sessions/{session}/values/%s HTTP/1.1\r\nHost: 127.0.0.1\r\n"
     head += f"Expect: 100-continue\r\nContent-Length: {30 * MB}\r\n\r\n"
     with worker.connect() as one, worker.connect() as two:
         one.sendall((head % "a").encode())
         assert b" 100 " in one.recv(MB)
         two.sendall((head % "b").encode())
-        found = answer_of(two)
+        found = read_response(two)
         assert found is not None
-        assert found.said == (429, "busy")
+        assert found.error == (429, "busy")
 
 
 def test_nesting_without_end(worker, session):
@@ -312,7 +322,7 @@ def test_nesting_without_end(worker, session):
         routes(session), (packed, deep, deep, packed, packed), strict=True
     ):
         found = worker.ask(method, path.replace(sha(b""), sha(body)), body)
-        assert found.said[0] in (400, 422), found
+        assert found.error[0] in (400, 422), found
 
 
 def test_nesting_without_end_within(worker, session):
@@ -320,25 +330,25 @@ def test_nesting_without_end_within(worker, session):
     for _ in range(300):
         nest = [nest]
     found = worker.put_program(changed(DOUBLE, lambda p: p[5][1][0][3].update(x=nest)))
-    assert found.said == (422, "WireError")
+    assert found.error == (422, "WireError")
 
     def types(envelope):
         envelope[4][0] = "table<" + "[" * DEEP
 
-    assert worker.put_program(changed(DOUBLE, types)).said == (422, "WireError")
+    assert worker.put_program(changed(DOUBLE, types)).error == (422, "WireError")
     deep = b"\x93\xa2f3\x81\xa1a" + b"\x91" * DEEP + b"\xc0\x90"
     found = worker.ask("PUT", f"/v1/sessions/{session}/values/x", framed(deep))
-    assert found.said == (422, "WireError")
+    assert found.error == (422, "WireError")
 
 
 def test_a_program_of_millions_of_nothings(worker):
-    """Each is a byte on the way, and some sixty in memory."""
+    """Each item has one byte in the program, and some sixty in memory."""
     for nothing in (b"\x90", b"\x80", b"\xc0", b"\xa0"):
         many = 7 * MB
         raw = msgspec.Raw(b"\xdd" + many.to_bytes(4, "big") + nothing * many)
         data = changed(DOUBLE, lambda p, raw=raw: p[5][1][0][3].update(x=raw))
         found = worker.put_program(data)
-        assert found.said == (422, "WireError")
+        assert found.error == (422, "WireError")
         assert "200000 items" in found.text
 
 
@@ -346,41 +356,41 @@ def test_a_type_of_millions_of_marks(worker, session):
     def types(envelope):
         envelope[4][0] = "table<" + "[" * (6 * MB)
 
-    assert worker.put_program(changed(DOUBLE, types)).said == (422, "WireError")
+    assert worker.put_program(changed(DOUBLE, types)).error == (422, "WireError")
     path = f"/v1/sessions/{session}/values/x"
-    for i in range(20):  # none of them is remembered
+    for i in range(20):  # rejected programs are not cached
         head = Head("table<" + ", ".join(f'["{i}.{j}", "f"]' for j in range(40_000)), {}, [])
         found = worker.ask("PUT", path, framed(msgspec.msgpack.encode(head)))
-        assert found.said == (422, "WireError")
+        assert found.error == (422, "WireError")
 
 
 def test_programs_without_end(worker, session):
-    """Only the last ones are kept."""
+    """The cache keeps the most recent ones only."""
     first = None
     for i in range(50):
         data = program(lambda i=i: mp.constant(np.full(6 * MB, i, np.uint8)))
         first = first or data
         assert worker.put_program(data).status == 200
     assert worker.submit(session, data).json["state"] == "done"
-    assert worker.submit(session, first).said == (404, "unknown-program")
+    assert worker.submit(session, first).error == (404, "unknown-program")
 
 
 def test_code_that_unpacks_to_much_more(worker):
     bomb = pack_code("\0" * (200 * MB))
     found = worker.put_program(jax_program(bomb))
-    assert found.said == (422, "VerifyError")
+    assert found.error == (422, "VerifyError")
     assert "larger than" in found.text
 
 
 def test_names_without_end_to_release(worker, session):
-    """A list that is too large for one packet to the engine."""
+    """The list exceeds a packet to the engine."""
     names = json.dumps(["x" * 100] * 9000).encode()
     found = worker.ask("POST", f"/v1/sessions/{session}/release", names)
     assert (found.status, found.json) == (200, {"released": 0})
 
 
 def test_a_list_of_jobs_that_is_large(worker, session):
-    """Errors of four thousand characters, a hundred of them, are no packet either."""
+    """A hundred errors of 4,000 characters exceed a packet."""
     outs = program(lambda x: [mp.invoke(dialect.add, x, x) for _ in range(2000)], np.int64(0))
     worker.put_program(outs)
     for _ in range(3):
@@ -406,7 +416,7 @@ def framed(head: bytes, body: bytes = b"") -> bytes:
 
 
 def value(x) -> bytes:
-    return joined(*pack(x))
+    return join_frame(*pack(x))
 
 
 HEADS = [
@@ -440,7 +450,7 @@ HEADS = [
 def test_values_of_no_type(worker, session, kind, body):
     data = framed(msgspec.msgpack.encode(Head(kind, {}, [len(body)])), body)
     found = worker.ask("PUT", f"/v1/sessions/{session}/values/x", data)
-    assert found.said == (422, "WireError"), found
+    assert found.error == (422, "WireError"), found
     worker.put_program(DOUBLE)
     request = job(session, inputs=[Given(value=data)])
     found = worker.ask("POST", f"/v1/sessions/{session}/jobs?run={session}-1&wait=30", request)
@@ -470,13 +480,13 @@ def test_heads_with_numbers_that_are_none(worker, session, head):
     found = worker.ask(
         "PUT", f"/v1/sessions/{session}/values/x", framed(msgspec.msgpack.encode(head), bytes(4))
     )
-    assert found.said == (422, "WireError"), found
+    assert found.error == (422, "WireError"), found
 
 
 def test_a_prefix_that_names_more_than_came(worker, session):
     for data in (b"", b"\0" * 7, b"\xff" * 8, b"\0\0\0\5\0\0\0\xff" + bytes(20)):
         found = worker.ask("PUT", f"/v1/sessions/{session}/values/x", data)
-        assert found.said == (422, "WireError")
+        assert found.error == (422, "WireError")
 
 
 def test_pickles(worker, session):
@@ -486,24 +496,24 @@ def test_pickles(worker, session):
 
     evil = pickle.dumps(Evil())
     found = worker.ask("PUT", f"/v1/sessions/{session}/values/x", evil)
-    assert found.said == (422, "WireError")
-    assert worker.put_program(evil).said == (422, "WireError")
+    assert found.error == (422, "WireError")
+    assert worker.put_program(evil).error == (422, "WireError")
     found = worker.ask("POST", f"/v1/sessions/{session}/jobs?run={session}-1", evil)
-    assert found.said == (400, "damaged")
+    assert found.error == (400, "damaged")
 
 
 def test_a_session_holds_so_many_values_and_bytes(worker, session):
     path = f"/v1/sessions/{session}/values/"
     assert worker.ask("PUT", path + "big", value(np.zeros(25 * MB, np.uint8))).status == 200
     found = worker.ask("PUT", path + "more", value(np.zeros(25 * MB, np.uint8)))
-    assert found.said == (429, "full")
+    assert found.error == (429, "full")
     for i in range(49):
         assert worker.ask("PUT", f"{path}{i}", value(np.int64(i))).status == 200
-    assert worker.ask("PUT", path + "one", value(np.int64(0))).said == (429, "full")
+    assert worker.ask("PUT", path + "one", value(np.int64(0))).error == (429, "full")
     worker.ask("POST", f"/v1/sessions/{session}/release", b'["big", "0"]')
     assert worker.ask("PUT", path + "one", value(np.zeros(25 * MB, np.uint8))).status == 200
-    assert worker.ask("PUT", path + "one", value(np.int64(0))).said == (409, "taken")
-    assert worker.ask("PUT", f"{path}{session}-1.0", value(np.int64(0))).said == (409, "taken")
+    assert worker.ask("PUT", path + "one", value(np.int64(0))).error == (409, "taken")
+    assert worker.ask("PUT", f"{path}{session}-1.0", value(np.int64(0))).error == (409, "taken")
 
 
 def test_sessions_have_a_number(worker):
@@ -514,7 +524,7 @@ def test_sessions_have_a_number(worker):
             body = json.dumps({"rank": 0, "parties": [worker.party()]}).encode()
             found = worker.ask("PUT", f"/v1/sessions/{name}", body)
             if found.status != 200:
-                assert found.said == (429, "busy")
+                assert found.error == (429, "busy")
                 break
             names.append(name)
         assert 0 < len(names) <= 20
@@ -559,33 +569,33 @@ def test_paths_in_names(worker, session, name):
         worker.ask("DELETE", f"/v1/sessions/{session}/jobs/{name}"),
         worker.ask("POST", f"/v1/sessions/{session}/jobs?run={name}", job(session)),
     ):
-        assert answer.said in ((422, "invalid"), (404, "http"), (405, "http")), answer
+        assert answer.error in ((422, "invalid"), (404, "http"), (405, "http")), answer
 
 
 def test_names_in_bodies(worker, session):
     worker.put_program(DOUBLE)
     for name in ("../../etc/passwd", "a\0", "a\n", "", "a" * 129):
         body = json.dumps({"rank": 0, "parties": [{"name": name, "address": "http://a:1"}]})
-        assert worker.ask("PUT", "/v1/sessions/b", body.encode()).said == (400, "damaged")
+        assert worker.ask("PUT", "/v1/sessions/b", body.encode()).error == (400, "damaged")
         path = f"/v1/sessions/{session}/jobs?run={session}-1"
-        assert worker.ask("POST", path, job(session, run=name)).said == (400, "damaged")
+        assert worker.ask("POST", path, job(session, run=name)).error == (400, "damaged")
         given = [Given(name=name)]
-        assert worker.ask("POST", path, job(session, inputs=given)).said[0] in (400, 404)
-        assert worker.ask("POST", path, job(session, program=name)).said == (400, "damaged")
+        assert worker.ask("POST", path, job(session, inputs=given)).error[0] in (400, 404)
+        assert worker.ask("POST", path, job(session, program=name)).error == (400, "damaged")
 
 
 def test_a_page_of_the_web_that_leads_here(worker, session):
-    """A name that somebody has point to this machine is no name of it."""
+    """DNS rebinding: other host names than loopback are rejected."""
     for host in ("evil.example:80", "", "127.0.0.1.evil.example", "[", "10.0.0.1", "0.0.0.0"):
-        assert worker.ask("GET", "/facts", host=host).said == (421, "host")
+        assert worker.ask("GET", "/facts", host=host).error == (421, "host")
         found = worker.ask("PUT", f"/v1/programs/{sha(DOUBLE)}", DOUBLE, host=host)
-        assert found.said == (421, "host")
+        assert found.error == (421, "host")
     for host in ("localhost:9", "127.0.0.1", "127.1.2.3:80", "[::1]:80"):
         assert worker.ask("GET", "/facts", host=host).status == 200
 
 
 def test_sessions_with_workers_that_are_not_there(worker, session):
-    """They fail in time, leave nothing behind, and nobody else waits for them."""
+    """They fail in time, leave nothing behind, and do not delay other sessions."""
     away = {"name": "z-not-there", "address": "http://127.0.0.1:1"}
     body = json.dumps({"rank": 0, "parties": [worker.party(), away]}).encode()
     with ThreadPoolExecutor(10) as pool:
@@ -595,12 +605,12 @@ def test_sessions_with_workers_that_are_not_there(worker, session):
         assert worker.submit(session, DOUBLE, np.int64(4)).json["state"] == "done"
         assert not any(one.done() for one in tries)
         for found in tries:
-            assert found.result().said == (503, "CommError")
+            assert found.result().error == (503, "CommError")
     for i in range(10):
-        assert worker.ask("GET", f"/v1/sessions/away{i}/jobs").said == (404, "unknown-session")
+        assert worker.ask("GET", f"/v1/sessions/away{i}/jobs").error == (404, "unknown-session")
 
 
-# -- what is forged
+# -- forged requests
 
 
 def job(session: str, **fields) -> bytes:
@@ -610,27 +620,30 @@ def job(session: str, **fields) -> bytes:
 
 
 def test_a_digest_that_is_another(worker):
-    assert worker.ask("PUT", f"/v1/programs/{sha(b'x')}", DOUBLE).said == (400, "forged")
-    assert worker.ask("PUT", f"/v1/programs/{sha(DOUBLE).upper()}", DOUBLE).said == (422, "invalid")
+    assert worker.ask("PUT", f"/v1/programs/{sha(b'x')}", DOUBLE).error == (400, "forged")
+    assert worker.ask("PUT", f"/v1/programs/{sha(DOUBLE).upper()}", DOUBLE).error == (
+        422,
+        "invalid",
+    )
 
 
 def test_a_rank_that_is_another(worker):
     parties = [worker.party(0), worker.party(1)]
     for rank, status in ((1, 421), (7, 421), (2**70, 421), (-1, 400)):
         body = json.dumps({"rank": rank, "parties": parties}).encode()
-        assert worker.ask("PUT", "/v1/sessions/r", body).said[0] == status
+        assert worker.ask("PUT", "/v1/sessions/r", body).error[0] == status
     body = json.dumps({"rank": 0, "parties": [parties[0]] * 2}).encode()
-    assert worker.ask("PUT", "/v1/sessions/r", body).said == (422, "parties")
+    assert worker.ask("PUT", "/v1/sessions/r", body).error == (422, "parties")
 
 
 def test_a_session_that_is_opened_again_as_another(worker, session):
     parties = [worker.party(0), worker.party(1)]
     body = json.dumps({"rank": 0, "parties": parties}).encode()
-    assert worker.ask("PUT", f"/v1/sessions/{session}", body).said == (409, "taken")
+    assert worker.ask("PUT", f"/v1/sessions/{session}", body).error == (409, "taken")
 
 
 @pytest.mark.parametrize(
-    ("address", "said"),
+    ("address", "error"),
     [
         ("http://10.1.2.3:80", (403, "no-peer")),
         ("http://metadata.example:80", (403, "no-peer")),
@@ -641,24 +654,24 @@ def test_a_session_that_is_opened_again_as_another(worker, session):
         ("", (400, "ConfigError")),
     ],
 )
-def test_addresses_that_lead_elsewhere(worker, address, said):
-    """A worker without certificates is not sent around in a network."""
+def test_addresses_that_lead_elsewhere(worker, address, error):
+    """A worker without certificates connects to loopback only."""
     body = {"rank": 0, "parties": [worker.party(0), {"name": "peer", "address": address}]}
     found = worker.ask("PUT", "/v1/sessions/elsewhere", json.dumps(body).encode())
-    assert found.said == said
+    assert found.error == error
 
 
 def test_a_mask_that_is_another(worker, session):
-    """A program for parties that the session does not have."""
+    """A program for parties that are not in the session."""
     for mask in (b"\x02", b"\x03", b"\xff" * 100):
         data = changed(DOUBLE, lambda p, mask=mask: p.__setitem__(3, mask))
         found = worker.put_program(data)
         if found.status == 200:
             found = worker.submit(session, data, np.int64(4))
-        assert found.said in ((422, "forged"), (422, "VerifyError")), found
+        assert found.error in ((422, "forged"), (422, "VerifyError")), found
     for mask in (b"", b"\x01\x00", b"\1" * 9000):
         data = changed(DOUBLE, lambda p, mask=mask: p.__setitem__(3, mask))
-        assert worker.put_program(data).said[0] == 422
+        assert worker.put_program(data).error[0] == 422
 
 
 def test_types_that_the_ops_do_not_give(worker):
@@ -676,8 +689,8 @@ def test_types_that_the_ops_do_not_give(worker):
 
     for change in (types, masks, before, place):
         found = worker.put_program(changed(DOUBLE, change))
-        assert found.said[0] == 422, found
-        assert found.said[1] in ("VerifyError", "WireError")
+        assert found.error[0] == 422, found
+        assert found.error[1] in ("VerifyError", "WireError")
 
 
 def test_a_value_that_is_used_before_its_definition(worker):
@@ -687,40 +700,40 @@ def test_a_value_that_is_used_before_its_definition(worker):
         envelope[5][1].reverse()
 
     found = worker.put_program(changed(chain, swapped))
-    assert found.said[0] == 422, found
+    assert found.error[0] == 422, found
 
 
 def test_runs_of_others(worker, session):
-    """A run belongs to its session, and happens once."""
+    """A run belongs to its session, and its name is used once."""
     worker.put_program(DOUBLE)
     other = worker.open()
     try:
         path = f"/v1/sessions/{session}/jobs"
         theirs = job(session, run=f"{other}-1")
-        assert worker.ask("POST", f"{path}?run={other}-1", theirs).said == (403, "forged")
-        assert worker.ask("POST", f"{path}?run={session}-2", theirs).said == (400, "forged")
+        assert worker.ask("POST", f"{path}?run={other}-1", theirs).error == (403, "forged")
+        assert worker.ask("POST", f"{path}?run={session}-2", theirs).error == (400, "forged")
         found = worker.ask("POST", f"{path}?run={session}-1&wait=30", job(session))
         assert found.json["state"] == "done"
         again = worker.ask("POST", f"{path}?run={session}-1", job(session))
-        assert again.said == (409, "replayed")
+        assert again.error == (409, "replayed")
         never = job(session, run=f"{session}-3", generation=-1)
-        assert worker.ask("POST", f"{path}?run={session}-3", never).said == (400, "damaged")
+        assert worker.ask("POST", f"{path}?run={session}-3", never).error == (400, "damaged")
         late = job(session, run=f"{session}-3", generation=7)
-        assert worker.ask("POST", f"{path}?run={session}-3", late).said == (409, "generation")
+        assert worker.ask("POST", f"{path}?run={session}-3", late).error == (409, "generation")
         for request in (
             ("GET", f"/v1/sessions/{other}/jobs/{session}-1"),
             ("GET", f"/v1/sessions/{other}/values/{session}-1.0"),
         ):
-            assert worker.ask(*request).said[0] == 404
+            assert worker.ask(*request).error[0] == 404
         stolen = job(other, inputs=[Given(name=f"{session}-1.0")])
         found = worker.ask("POST", f"/v1/sessions/{other}/jobs?run={other}-1", stolen)
-        assert found.said == (404, "unknown-value")
+        assert found.error == (404, "unknown-value")
     finally:
         worker.ask("DELETE", f"/v1/sessions/{other}")
 
 
 def test_a_run_that_is_cancelled_before_it_comes(worker, session):
-    """Another party has failed first: this is how the run ended, and no replay."""
+    """Another party has failed first: the run is cancelled, not replayed."""
     worker.put_program(DOUBLE)
     path = f"/v1/sessions/{session}/jobs"
     gone = worker.ask("DELETE", f"{path}/{session}-1?reason=another+party+failed")
@@ -733,22 +746,22 @@ def test_a_run_that_is_cancelled_before_it_comes(worker, session):
 
 
 def test_sessions_and_programs_that_are_not_there(worker, session):
-    assert worker.ask("GET", "/v1/sessions/none/jobs").said == (404, "unknown-session")
+    assert worker.ask("GET", "/v1/sessions/none/jobs").error == (404, "unknown-session")
     absent = job(session, program=sha(b"absent"))
     found = worker.ask("POST", f"/v1/sessions/{session}/jobs?run={session}-1", absent)
-    assert found.said == (404, "unknown-program")
+    assert found.error == (404, "unknown-program")
 
 
 def test_inputs_that_do_not_fit(worker, session):
     worker.put_program(DOUBLE)
     for inputs in ([], [np.float32(1)], [np.zeros(3, np.int64)], [np.int64(1)] * 2):
         found = worker.submit(session, DOUBLE, *inputs)
-        assert found.said == (422, "inputs")
-    found = worker.submit(session, DOUBLE, None)  # held by nobody, so the op cannot run
+        assert found.error == (422, "inputs")
+    found = worker.submit(session, DOUBLE, None)  # no party holds the input, so the op fails
     assert found.json["state"] == "failed"
 
 
-# -- what programs do
+# -- programs
 
 
 def test_an_op_that_nobody_knows(worker):
@@ -756,13 +769,13 @@ def test_an_op_that_nobody_knows(worker):
         envelope[5][1][0][4][0][1][1][0][0] = "quantum.leap"
 
     found = worker.put_program(changed(DOUBLE, unknown))
-    assert found.said == (403, "AdmissionError")  # quantum is not among the dialects here
+    assert found.error == (403, "AdmissionError")  # quantum is not among the dialects here
 
     def unknown_here(envelope):
         envelope[5][1][0][4][0][1][1][0][0] = "kit.leap"
 
     found = worker.put_program(changed(DOUBLE, unknown_here))
-    assert found.said == (422, "VerifyError")
+    assert found.error == (422, "VerifyError")
     assert "unknown op 'kit.leap'" in found.text
     assert "install" in found.text
 
@@ -772,7 +785,7 @@ def test_an_op_that_is_not_allowed_here(worker):
         envelope[5][1][0][4][0][1][1][0][0] = "ibis.run"
 
     found = worker.put_program(changed(DOUBLE, forbidden))
-    assert found.said == (403, "AdmissionError")
+    assert found.error == (403, "AdmissionError")
     assert "ibis.run" in found.text
     assert "runs ops of kit, jax, spu only" in found.text
 
@@ -798,7 +811,7 @@ def test_a_tensor_that_no_machine_holds(worker):
         envelope[4][:] = [kind.replace("i64[]", "i64[1099511627776]") for kind in envelope[4]]
 
     found = worker.put_program(changed(DOUBLE, huge))
-    assert found.said == (403, "AdmissionError")
+    assert found.error == (403, "AdmissionError")
     assert "8796093022208" in found.text
 
 
@@ -819,7 +832,7 @@ def stablehlo(body: str) -> bytes:
 
 
 def jax_program(code: bytes) -> bytes:
-    """A program with code that no host would send: it stands in the place of harmless code."""
+    """Return a program whose JAX code is replaced by other code."""
     harmless, kind = stablehlo("return %arg0 : tensor<f32>"), mp.TensorType("f32")
     attrs = {"code": harmless, "x64": False, "jax": "0.8.0", "stablehlo": "1.9.0"}
     pfunc = mp.PFunction("jax.run", (kind,), (kind,), attrs)
@@ -842,15 +855,15 @@ def test_code_that_is_none(worker):
     good = worker.run(jax_program(stablehlo("return %arg0 : tensor<f32>")), np.float32(1))
     assert good.json["state"] == "done"
     for text in ("", "module {", STABLEHLO.replace("BODY", "(" * DEEP), "\0" * 100):
-        assert worker.put_program(jax_program(pack_code(text))).said == (422, "VerifyError")
-    assert worker.put_program(jax_program(b"\x78\xdanothing")).said == (422, "VerifyError")
+        assert worker.put_program(jax_program(pack_code(text))).error == (422, "VerifyError")
+    assert worker.put_program(jax_program(b"\x78\xdanothing")).error == (422, "VerifyError")
 
 
 # -- SPU
 
 
 def secure(protocol: str, code: bytes | None = None) -> bytes:
-    """A program of two parties on SPU, perhaps with code that no host would send."""
+    """Return a program of two parties on SPU, perhaps with replaced code."""
     nodes = [{"name": "a"}, {"name": "b"}]
     devices = {f"P{i}": {"kind": "PPU", "members": [i]} for i in (0, 1)}
     spu = {"kind": "SPU", "members": [0, 1], "config": {"protocol": protocol}}
@@ -871,7 +884,7 @@ def secure(protocol: str, code: bytes | None = None) -> bytes:
 
 
 def together(worker, data: bytes) -> list[dict]:
-    """What both workers say of a run of a program."""
+    """Return the status of a run at both workers."""
     both = [RawWorker(worker.cluster, rank) for rank in (0, 1)]
     name = f"spu{sha(data)[:8]}"
     with ThreadPoolExecutor(2) as pool:
@@ -919,7 +932,7 @@ PRINT = """%0 = stablehlo.custom_call @spu.dbg_print(%arg0) : (tensor<4xf32>) ->
     ],
 )
 def test_code_that_spu_does_not_run(worker, body, text):
-    """It is refused before libspu sees it, and the text says why."""
+    """Rejected before libspu parses it, with the reason."""
     found = together(worker, secure("CHEETAH", pack_code(SPU_CODE.replace("BODY", body))))
     assert [status["state"] for status in found] == ["failed", "failed"]
     assert any(text in status["error"]["text"] for status in found), found

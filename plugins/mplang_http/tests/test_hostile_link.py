@@ -1,4 +1,4 @@
-"""A hostile peer: its link ends, or what it sent is dropped; the worker goes on."""
+"""Hostile peers: their link is closed or their messages are dropped, and the worker still works."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import threading
 import msgspec
 import numpy as np
 import pytest
-from http_raw import LONG, MB, RawWorker, answer_of, program
+from http_raw import LONG, MB, RawWorker, program, read_response
 from mplang_http import LocalCluster
 from mplang_http.frames import CHUNK, PREFIX, Kind, frame
 from mplang_http.values import Head, pack
@@ -21,13 +21,13 @@ from mplang_http.values import Head, pack
 import mplang_core as mp
 
 GROWTH = 192 * MB
-PEER = "a-peer"  # comes before node0, so it is the one that connects
+PEER = "a-peer"  # sorts before node0, so it is the one that connects
 HOME = {"name": PEER, "address": "http://127.0.0.1:1"}
 
 
 @pytest.fixture(scope="module")
 def worker():
-    """One worker that waits for links."""
+    """Return a worker that accepts links."""
     with LocalCluster(
         1,
         imports=("mplang_core.testing.dialect",),
@@ -41,7 +41,7 @@ def worker():
 
 @pytest.fixture(autouse=True)
 def unharmed(worker):
-    """After each test the worker runs a program; it was never much larger than before."""
+    """Check after each test that the worker runs a program, and its memory has not grown."""
     before = worker.memory()
     yield
     worker.works()
@@ -60,7 +60,7 @@ def hello(**fields: str) -> bytes:
 
 
 class Peer:
-    """The other end of a link."""
+    """Client side of a link."""
 
     def __init__(self, worker: RawWorker, name: str = PEER) -> None:
         self.sock = worker.connect()
@@ -85,7 +85,7 @@ class Peer:
         self.send(frame(Kind.MESSAGE, key.encode(), head or mine, len(body)), body)
 
     def read(self) -> tuple[Kind, str]:
-        """Read a frame that has no body."""
+        """Read a frame without a body."""
         data = b""
         while len(data) < PREFIX.size:
             data += self.sock.recv(PREFIX.size - len(data))
@@ -96,7 +96,7 @@ class Peer:
         return Kind(code), rest[:key].decode()
 
     def ended(self) -> bool:
-        """Wait for the worker to end it."""
+        """Wait until the worker closes the link."""
         self.sock.settimeout(LONG)
         try:
             while self.sock.recv(MB):
@@ -109,8 +109,8 @@ class Peer:
 MOVE = program(lambda x: mp.pshfl_s(x, mp.Mask.of(1), [0]), np.int64(0), parties=2)
 
 
-class Meeting:
-    """A session of the peer, which is party 0, and the worker, which is party 1."""
+class LinkedSession:
+    """Session of the peer, which is party 0, and the worker, which is party 1."""
 
     def __init__(self, worker: RawWorker, data: bytes = MOVE) -> None:
         self.worker, self.data = worker, data
@@ -118,7 +118,7 @@ class Meeting:
         assert worker.put_program(data).status == 200
 
     def start(self, number: int = 1) -> str:
-        """Begin a run; return what it is called on the link."""
+        """Start a run, and return its name on the link."""
         run = f"{self.name}-{number}"
         found = self.worker.submit(self.name, self.data, None, run=run, wait=0)
         assert found.status == 202, found
@@ -154,7 +154,7 @@ class Meeting:
 )
 def test_links_that_are_refused(worker, fields, status):
     found = worker.send(hello(**fields))
-    assert found.said == (status, "link")
+    assert found.error == (status, "link")
 
 
 def test_rubbish_in_place_of_an_upgrade(worker):
@@ -170,11 +170,11 @@ def test_rubbish_in_place_of_an_upgrade(worker):
             ]
         )
         found = worker.send(rubbish, end=True)
-        assert found is None or found.said == (426, "link")
+        assert found is None or found.error == (426, "link")
 
 
 def test_upgrades_that_come_by_drops(worker):
-    """They do not keep others from linking for long."""
+    """Slow handshakes do not keep others from linking for long."""
     slow = [worker.connect() for _ in range(20)]
     stop = threading.Event()
 
@@ -191,7 +191,7 @@ def test_upgrades_that_come_by_drops(worker):
     try:
         for sock in slow:
             sock.settimeout(LONG)
-            assert answer_of(sock) is None  # it is closed
+            assert read_response(sock) is None  # it is closed
         with Peer(worker):
             pass
     finally:
@@ -202,7 +202,7 @@ def test_upgrades_that_come_by_drops(worker):
 
 
 def test_more_links_than_are_allowed(worker):
-    """One of five is ended, whichever came last; the four others stay."""
+    """One of five is closed, whichever came last; the other four stay open."""
     peers = [Peer(worker, f"b{i}") for i in range(5)]
     try:
         (ended,), _, _ = select.select([peer.sock for peer in peers], [], [], LONG)
@@ -264,10 +264,10 @@ def test_frames_with_bits_flipped(worker):
 
 
 def test_messages_that_nobody_asked_for(worker):
-    """They are kept up to a limit, then the link ends."""
+    """They are buffered up to a limit, then the link is closed."""
     with Peer(worker) as peer:
-        meeting = Meeting(worker)
-        run = meeting.start()
+        linked = LinkedSession(worker)
+        run = linked.start()
         peer.send(frame(Kind.OPEN, run.encode()))
         try:
             for i in range(200):
@@ -275,16 +275,16 @@ def test_messages_that_nobody_asked_for(worker):
         except ConnectionError:
             pass
         assert peer.ended()
-        found = meeting.end()
+        found = linked.end()
         assert found["state"] == "failed"
         assert PEER in found["error"]["text"]
-        meeting.close()
+        linked.close()
 
 
 def test_small_messages_that_nobody_asked_for(worker):
     with Peer(worker) as peer:
-        meeting = Meeting(worker)
-        run = meeting.start()
+        linked = LinkedSession(worker)
+        run = linked.start()
         head = msgspec.msgpack.encode(Head("!true", {}, []))
         try:
             peer.send(frame(Kind.OPEN, run.encode()))
@@ -294,7 +294,7 @@ def test_small_messages_that_nobody_asked_for(worker):
         except ConnectionError:
             pass
         assert peer.ended()
-        meeting.close()
+        linked.close()
 
 
 def test_questions_whose_answers_are_not_read(worker):
@@ -309,13 +309,13 @@ def test_questions_whose_answers_are_not_read(worker):
 
 
 def test_what_was_taken_makes_room_again(worker):
-    """Runs that ended, and values that were asked for, do not count."""
+    """Received values and ended runs do not count towards the limit."""
     with Peer(worker) as peer:
-        meeting = Meeting(worker, program(
+        linked = LinkedSession(worker, program(
             lambda x: mp.pshfl_s(x, mp.Mask.of(1), [0]), np.zeros(2 * MB), parties=2
         ))  # fmt: skip
         for number in range(1, 9):
-            run = meeting.start(number)
+            run = linked.start(number)
             peer.send(frame(Kind.OPEN, run.encode()))
             data = np.full(2 * MB, float(number))
             head, buffers = pack(data)
@@ -323,42 +323,42 @@ def test_what_was_taken_makes_room_again(worker):
             body = memoryview(buffers[0])
             for begin in range(0, len(body), CHUNK):
                 peer.send(frame(Kind.CHUNK, size=CHUNK, stream=number), body[begin : begin + CHUNK])
-            found = meeting.end(number)
+            found = linked.end(number)
             assert found["state"] == "done", found
-            assert meeting.result(number) == struct.pack("d", number)
+            assert linked.result(number) == struct.pack("d", number)
             peer.send(frame(Kind.CLOSE, run.encode()))
-            released = json.dumps([f"{meeting.name}-{number}.0"]).encode()
-            worker.ask("POST", f"/v1/sessions/{meeting.name}/release", released)
-        meeting.close()
+            released = json.dumps([f"{linked.name}-{number}.0"]).encode()
+            worker.ask("POST", f"/v1/sessions/{linked.name}/release", released)
+        linked.close()
 
 
 # -- in a run
 
 
 def test_a_message_that_is_replayed(worker):
-    """The first one counts; and it does not count in another run."""
+    """The first message counts, and not in another run."""
     with Peer(worker) as peer:
-        meeting = Meeting(worker)
-        one = meeting.start(1)
+        linked = LinkedSession(worker)
+        one = linked.start(1)
         peer.send(frame(Kind.OPEN, one.encode()))
         peer.message(f"{one}/0", np.int64(5))
         peer.message(f"{one}/0", np.int64(6))
-        assert meeting.end(1)["state"] == "done"
-        assert meeting.result(1) == struct.pack("q", 5)
-        two = meeting.start(2)
+        assert linked.end(1)["state"] == "done"
+        assert linked.result(1) == struct.pack("q", 5)
+        two = linked.start(2)
         peer.send(frame(Kind.OPEN, two.encode()))
         peer.message(f"{one}/0", np.int64(6))
         peer.message(f"{two}/0", np.int64(7))
-        assert meeting.end(2)["state"] == "done"
-        assert meeting.result(2) == struct.pack("q", 7)
-        meeting.close()
+        assert linked.end(2)["state"] == "done"
+        assert linked.result(2) == struct.pack("q", 7)
+        linked.close()
 
 
 def test_a_message_of_one_who_is_no_party(worker):
     """It is dropped, and so is an abort."""
     with Peer(worker) as peer, Peer(worker, "b-peer") as other:
-        meeting = Meeting(worker)
-        run = meeting.start()
+        linked = LinkedSession(worker)
+        run = linked.start()
         other.send(frame(Kind.OPEN, run.encode()))
         other.message(f"{run}/0", np.int64(6))
         other.send(frame(Kind.ABORT, run.encode(), b"just so"))
@@ -366,9 +366,9 @@ def test_a_message_of_one_who_is_no_party(worker):
         assert other.read() == (Kind.CLOSED, run)  # all of it was read
         peer.send(frame(Kind.OPEN, run.encode()))
         peer.message(f"{run}/0", np.int64(5))
-        assert meeting.end()["state"] == "done"
-        assert meeting.result() == struct.pack("q", 5)
-        meeting.close()
+        assert linked.end()["state"] == "done"
+        assert linked.result() == struct.pack("q", 5)
+        linked.close()
 
 
 @pytest.mark.parametrize(
@@ -385,41 +385,41 @@ def test_a_message_of_one_who_is_no_party(worker):
     ids=lambda x: getattr(x, "kind", ""),
 )
 def test_a_message_that_is_no_value(worker, head, body):
-    """The run fails, and says which party sent it; the link stays."""
+    """The run fails with an error that names the sender; the link stays open."""
     with Peer(worker) as peer:
-        meeting = Meeting(worker)
-        run = meeting.start()
+        linked = LinkedSession(worker)
+        run = linked.start()
         peer.send(frame(Kind.OPEN, run.encode()))
         packed = msgspec.msgpack.encode(head)
         peer.send(frame(Kind.MESSAGE, f"{run}/0".encode(), packed, len(body)), body)
-        found = meeting.end()
+        found = linked.end()
         assert found["state"] == "failed", found
         assert "party 0" in found["error"]["text"]
-        meeting.close()
-        again = Meeting(worker)
+        linked.close()
+        again = LinkedSession(worker)
         again.start()
         again.close()
 
 
 def test_a_value_of_another_type_than_the_program_says(worker):
     with Peer(worker) as peer:
-        meeting = Meeting(worker)
-        run = meeting.start()
+        linked = LinkedSession(worker)
+        run = linked.start()
         peer.send(frame(Kind.OPEN, run.encode()))
         peer.message(f"{run}/0", np.zeros(1000))
-        found = meeting.end()
+        found = linked.end()
         assert found["state"] == "failed", found
         assert "party 0 sent something else" in found["error"]["text"]
-        meeting.close()
+        linked.close()
 
 
 def test_a_reason_without_end(worker):
     with Peer(worker) as peer:
-        meeting = Meeting(worker)
-        run = meeting.start()
+        linked = LinkedSession(worker)
+        run = linked.start()
         peer.send(frame(Kind.OPEN, run.encode()))
         peer.send(frame(Kind.ABORT, run.encode(), b"\xff" * MB))
-        found = meeting.end()
+        found = linked.end()
         assert found["state"] == "failed"
         assert len(found["error"]["text"]) <= 4200
-        meeting.close()
+        linked.close()

@@ -1,6 +1,6 @@
-"""A dishonest party, or a coordinator that writes programs by hand, on workers with TLS.
+"""Dishonest parties and handwritten programs, on workers with TLS.
 
-See ``unharmed_engines`` for what holds after each test.
+See ``unharmed_engines`` for the postcondition of each test.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ pytestmark = pytest.mark.usefixtures("unharmed_engines")
 PROTOCOLS = {"SEMI2K": 2, "CHEETAH": 2, "ABY3": 3}
 
 
-def with_a_share_bent(protocol: str, seed: int):
-    """A program in which the last party gives party 0 a share that is none of its type."""
+def with_corrupted_share(protocol: str, seed: int):
+    """Return a program in which the last party sends party 0 a corrupted share."""
     members = mp.Mask.all(PROTOCOLS[protocol])
     config = SpuConfig(protocol=protocol, field="FM64", parties=tuple(members))
     plain = mp.TensorType("f32", (100,))
@@ -41,8 +41,8 @@ def with_a_share_bent(protocol: str, seed: int):
         make = mp.PFunction("spu.make_shares", (plain,), (share,) * len(members), {"share": share})
         pieces = mp.peval(make, [x], rmask=mp.Mask.of(last))
         bend = mp.PFunction("evil.bend", (share,), (share,), {"seed": seed})
-        (bent,) = mp.peval(bend, [pieces[0]], rmask=mp.Mask.of(last))
-        sent = [mp.pshfl_s(bent, mp.Mask.of(0), [last])]
+        (corrupted,) = mp.peval(bend, [pieces[0]], rmask=mp.Mask.of(last))
+        sent = [mp.pshfl_s(corrupted, mp.Mask.of(0), [last])]
         sent += [mp.pshfl_s(piece, mp.Mask.of(i + 1), [last]) for i, piece in enumerate(pieces[1:])]
         return mp.peval(fe.pfunc, [mp.pconv(sent)], rmask=members)[0]
 
@@ -52,12 +52,12 @@ def with_a_share_bent(protocol: str, seed: int):
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("count", [20, pytest.param(200, marks=pytest.mark.slow)])
 def test_a_share_that_is_none_of_its_type(tls_host, protocol, count):
-    """The one that receives it says what is wrong, before libspu sees it."""
+    """The receiver rejects it before libspu reads it."""
     for seed in range(count):
         with pytest.raises(
             PartyError, match=r"party 0 .*what came is no spu\.share<.*: it"
         ) as error:
-            mp.evaluate(tls_host, with_a_share_bent(protocol, seed), mode="launch")
+            mp.evaluate(tls_host, with_corrupted_share(protocol, seed), mode="launch")
         assert "simp.recv" in str(error.value)
 
 
@@ -70,7 +70,7 @@ MIXES = [
 
 @pytest.mark.parametrize("mix", MIXES)
 def test_shares_in_other_storages_at_each_party(tls_host, mix):
-    """Each is one of its type, but libspu ends the process where members have different ones."""
+    """Each share matches its type, but libspu ends the process if storage types differ."""
     members = mp.Mask.all(3)
     config = SpuConfig(protocol="ABY3", field="FM64", parties=(0, 1, 2))
     plain = mp.TensorType("i32", (6,))
@@ -121,11 +121,11 @@ PLACED = """program "p" on {0, 1, 2} (%0: f64[2]@{0}, %1: i64[]@{1}) {
 
 @pytest.mark.parametrize("text", [SMUGGLED, IN_A_CALL, NOTHING, PLACED])
 def test_ops_of_projections_in_a_program_of_several_parties(raw_workers, text):
-    """They would be messages that no table shows, with keys of others."""
+    """Their messages would be in no table, and have the keys of others."""
     data = to_bytes(parse(text))
     for worker in raw_workers:
         found = worker.put_program(data)
-        assert found.said == (422, "VerifyError")
+        assert found.error == (422, "VerifyError")
         assert "is part of a projection, which is for one party" in found.text
         assert "a.py:1" in found.text
 
@@ -134,7 +134,7 @@ def test_ops_of_projections_in_a_program_of_several_parties(raw_workers, text):
 
 
 def test_a_party_without_the_index_asks_in_vain(tls_host):
-    """P1 holds the index. P2 asks P0, too: it gets nothing, and P1 gets what is its own."""
+    """P1 holds the index. P2 requests the value from P0, too: it gets nothing, P1 gets its own."""
     with mp.with_ctx(tls_host):
         private = mp.put("P0", np.float64([98.6, 1.5]))
         index = mp.put("P1", np.int64(0))
@@ -144,7 +144,11 @@ def test_a_party_without_the_index_asks_in_vain(tls_host):
         asked = mp.simp.pcall_static((2,), hostile_peer.ask, mine)
         moved = mp.pshfl(private, index)
         taken = mp.simp.pcall_static((2,), hostile_peer.take, asked)
-        return moved, taken, mp.pshfl_s(taken, mp.Mask.of(0), [2])  # P0 stays until then
+        return (
+            moved,
+            taken,
+            mp.pshfl_s(taken, mp.Mask.of(0), [2]),
+        )  # so that P0 does not end earlier
 
     moved, taken, _ = mp.evaluate(tls_host, program, private, index, mode="launch")
     np.testing.assert_array_equal(mp.fetch(tls_host, taken)[2], [-1, -1])
@@ -152,7 +156,7 @@ def test_a_party_without_the_index_asks_in_vain(tls_host):
 
 
 def test_who_may_ask_is_known_to_all_where_the_index_is(tls_host):
-    """With an index whose holders are known at run time only, everyone asks everyone."""
+    """With an index whose holders are known at run time only, all parties send requests."""
 
     def program(values):
         rank = mp.constant(np.int64(1), parties=[0, 2])
@@ -164,11 +168,11 @@ def test_who_may_ask_is_known_to_all_where_the_index_is(tls_host):
     assert [None if x is None else float(x) for x in found] == [5.0, None, 5.0]
 
 
-# -- what JAX writes, and libspu cannot compile
+# -- code of JAX that libspu cannot compile
 
 
 def test_the_gradient_of_a_checkpoint_on_spu(tls_host):
-    """JAX writes an optimization barrier for it, at which libspu's compiler ended the process."""
+    """JAX emits an optimization barrier, at which libspu's compiler ended the process."""
     x = np.float32([0.5, -1.0, 2.0])
 
     def gradient(x):

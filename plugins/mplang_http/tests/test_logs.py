@@ -1,4 +1,4 @@
-"""What a worker logs: lines that name party, session, run and op; private detail only there."""
+"""Log tests: party, session, run and op of each line; private details in the log only."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from mplang_http import LocalCluster
 from mplang_http.client import RefusedError, WorkerClient
 from mplang_http.config import WorkerConfig
-from mplang_http.logs import set_up
+from mplang_http.logs import configure_logging
 from typer.testing import CliRunner
 
 import mplang_core as mp
@@ -26,7 +26,7 @@ def fails(x):
 
 
 def session(log, parties=2, **options):
-    """Run two programs, one of which fails, and return the logs and the host's session."""
+    """Run two programs, one of which fails; return both logs, the session and the error."""
     options = {"imports": KIT, "log": str(log), "log_level": "info", **options}
     with LocalCluster(parties, **options) as cluster:
         with mp.connect("http", cluster.spec) as host:
@@ -36,7 +36,7 @@ def session(log, parties=2, **options):
         node = cluster.spec.nodes[0]
         client = WorkerClient(node.name, node.address, None, 10.0)
         with pytest.raises(RefusedError, match="no session"):
-            client.ask("GET", "v1", "sessions", "nobody", "jobs")
+            client.request("GET", "v1", "sessions", "nobody", "jobs")
         client.close()
         name = host.session
     return (log / "node0.log").read_text(), (log / "node1.log").read_text(), name, caught.value
@@ -113,7 +113,7 @@ def _say(ctx, x):
 def test_what_others_write_forges_no_line(capsys):
     kept = logging.getLogger().handlers[:]
     try:
-        set_up(WorkerConfig(name="alice"))
+        configure_logging(WorkerConfig(name="alice"))
         logging.getLogger("mplang.http").warning("a name: %s", "x\n2026-01-01 ERROR bob: no")
     finally:
         logging.getLogger().handlers[:] = kept

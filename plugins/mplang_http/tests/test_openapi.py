@@ -1,4 +1,4 @@
-"""A worker answers as its OpenAPI description says, whatever it is asked."""
+"""OpenAPI tests: responses conform to the description."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from http_raw import DOUBLE, RawWorker
-from mplang_http import LocalCluster, answers
+from mplang_http import LocalCluster, response_models
 
 HERE = Path(__file__).parent
 METHODS = ("get", "put", "post", "delete")
@@ -61,32 +61,40 @@ def test_every_request_and_response_is_described(described):
 
 def test_no_page_loads_scripts_from_elsewhere(worker):
     for path in ("/docs", "/redoc"):
-        assert worker.ask("GET", path).said == (404, "http")
+        assert worker.ask("GET", path).error == (404, "http")
 
 
-def fits(answer, model) -> None:
-    """Nothing is missing, and nothing is told that is not described."""
-    assert answer.status in (200, 202)
-    model.model_validate(answer.json)
-    assert set(answer.json) <= set(model.model_fields)
+def fits(response, model) -> None:
+    """Assert that a response has all fields of a model, and no others."""
+    assert response.status in (200, 202)
+    model.model_validate(response.json)
+    assert set(response.json) <= set(model.model_fields)
 
 
 def test_answers_are_as_described(worker):
-    fits(worker.ask("GET", "/health"), answers.Health)
-    fits(worker.ask("GET", "/facts"), answers.Facts)
+    fits(worker.ask("GET", "/health"), response_models.Health)
+    fits(worker.ask("GET", "/facts"), response_models.Facts)
     session = worker.open()
-    fits(worker.put_program(DOUBLE), answers.Taken)
+    fits(worker.put_program(DOUBLE), response_models.Taken)
     for x in (np.int64(1), None):  # one is done, one fails
-        fits(worker.submit(session, DOUBLE, x), answers.JobStatus)
-    fits(worker.ask("GET", f"/v1/sessions/{session}/jobs"), answers.Jobs)
-    fits(worker.ask("DELETE", f"/v1/sessions/{session}/jobs/{session}-x"), answers.JobStatus)
-    fits(worker.ask("POST", f"/v1/sessions/{session}/release", b"[]"), answers.Released)
+        fits(worker.submit(session, DOUBLE, x), response_models.JobStatus)
+    fits(worker.ask("GET", f"/v1/sessions/{session}/jobs"), response_models.Jobs)
+    fits(
+        worker.ask("DELETE", f"/v1/sessions/{session}/jobs/{session}-x"), response_models.JobStatus
+    )
+    fits(worker.ask("POST", f"/v1/sessions/{session}/release", b"[]"), response_models.Released)
 
 
-def explore(worker, examples: int) -> None:
-    """Explore in a process of its own, since the explorer changes libraries that others use."""
+def fuzz(worker, examples: int) -> None:
+    """Run the fuzzer in another process, since it patches libraries that other tests use."""
     node = worker.cluster.spec.nodes[0]
-    command = [sys.executable, str(HERE / "explore.py"), node.name, node.address, str(examples)]
+    command = [
+        sys.executable,
+        str(HERE / "fuzz_openapi.py"),
+        node.name,
+        node.address,
+        str(examples),
+    ]
     done = subprocess.run(
         command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(HERE)}
     )
@@ -94,10 +102,10 @@ def explore(worker, examples: int) -> None:
 
 
 def test_no_request_makes_an_error_in_the_server(worker):
-    explore(worker, 25)
+    fuzz(worker, 25)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_many_requests_make_no_error_in_the_server(worker):
-    explore(worker, 300)
+    fuzz(worker, 300)

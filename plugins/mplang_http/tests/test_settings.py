@@ -1,4 +1,4 @@
-"""What does not fit together is refused before a program starts, with a table."""
+"""Compatibility checks of versions and settings before a program starts."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ USE_CHANNELS = "MPLANG_SPU_USE_CHANNELS"
 
 
 @contextmanager
-def otherwise(cluster, rank, monkeypatch, **environment):
-    """Have one worker run in another environment."""
+def environment_of(cluster, rank, monkeypatch, **environment):
+    """Restart one worker with other environment variables."""
     with monkeypatch.context() as patch:
         for name, value in environment.items():
             patch.setenv(name, value)
@@ -45,16 +45,16 @@ def works(host):
 
 
 def test_versions_that_differ(workers, monkeypatch, tmp_path):
-    """One worker has another JAX, as its metadata tells."""
+    """The metadata of one worker has another version of JAX."""
     folder = tmp_path / "jax-0.1.2.dist-info"
     folder.mkdir()
     (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: jax\nVersion: 0.1.2\n")
-    with otherwise(workers, 1, monkeypatch, PYTHONPATH=str(tmp_path)):
+    with environment_of(workers, 1, monkeypatch, PYTHONPATH=str(tmp_path)):
         with pytest.raises(ConfigError, match="the parties do not fit together") as error:
             mp.connect("http", workers.spec)
         head, *rows = str(error.value).splitlines()[1:]
         assert head.split() == ["coordinator", "node0", "node1", "node2"]
-        (row,) = rows  # of what is the same, nothing is said
+        (row,) = rows  # rows of equal versions are left out
         name, mine, first, second, third = row.split()
         assert (name, second) == ("jax", "0.1.2")
         assert mine == first == third != second
@@ -63,7 +63,7 @@ def test_versions_that_differ(workers, monkeypatch, tmp_path):
 
 
 def test_settings_that_differ(workers, monkeypatch):
-    with otherwise(workers, 2, monkeypatch, **{USE_CHANNELS: "0"}):
+    with environment_of(workers, 2, monkeypatch, **{USE_CHANNELS: "0"}):
         with pytest.raises(ConfigError) as error:
             mp.connect("http", workers.spec)
         assert cell("coordinator node0 node1 node2").search(str(error.value))
@@ -71,10 +71,10 @@ def test_settings_that_differ(workers, monkeypatch):
 
 
 def test_a_worker_that_comes_back_as_another(workers, monkeypatch):
-    """It is looked at anew after each failure, before the next program starts."""
+    """Versions are compared again after each failure, before the next program starts."""
     with mp.connect("http", workers.spec) as host:
         works(host)
-        with otherwise(workers, 0, monkeypatch, **{USE_CHANNELS: "0"}):
+        with environment_of(workers, 0, monkeypatch, **{USE_CHANNELS: "0"}):
             with pytest.raises(PartyError, match="node0"):
                 mp.evaluate(host, lambda: mp.put("P0", np.ones(3)))
             with pytest.raises(ConfigError, match=USE_CHANNELS):
@@ -84,7 +84,7 @@ def test_a_worker_that_comes_back_as_another(workers, monkeypatch):
 
 def test_a_setting_that_is_none(workers, monkeypatch):
     with (
-        otherwise(workers, 1, monkeypatch, **{USE_CHANNELS: "maybe"}),
+        environment_of(workers, 1, monkeypatch, **{USE_CHANNELS: "maybe"}),
         pytest.raises(PartyError, match=f"worker node1: {USE_CHANNELS} is 1 or 0, got 'maybe'"),
     ):
         mp.connect("http", workers.spec)
@@ -103,7 +103,7 @@ def precise(x):
 
 
 def test_hosts_have_devices_of_their_own(workers):
-    """At once, on the same workers: another field, precision, protocol, other members."""
+    """Concurrent hosts on the same workers have other fields, precisions, protocols and members."""
     coarse = with_spu(workers, [0, 1, 2], field="FM64", fxp_fraction_bits=8)
     fine = with_spu(workers, [0, 1, 2], field="FM128", fxp_fraction_bits=40)
     two = with_spu(workers, [0, 1], protocol="CHEETAH", fxp_fraction_bits=18)

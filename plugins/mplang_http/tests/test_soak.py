@@ -1,4 +1,4 @@
-"""Many jobs: nothing strays, and nothing is left behind."""
+"""Soak tests: many jobs, without mixed-up values or leaked resources."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def engine_of(front):
     return int(pid)
 
 
-def resident(pid):
-    """Megabytes of memory."""
+def resident_mb(pid):
+    """Return the resident memory of a process in megabytes."""
     with open(f"/proc/{pid}/status") as status:
         return next(int(line.split()[1]) for line in status if line.startswith("VmRSS:")) / 1024
 
@@ -34,7 +34,7 @@ def files(pid):
 
 
 def plain(x, y):
-    """Data of two parties meets at the third."""
+    """Combine data of two parties at the third."""
     x, y = mp.put("P2", mp.put("P0", x)), mp.put("P2", mp.put("P1", y))
     return mp.device("P2")(lambda x, y: x * 1000 + y)(x, y)
 
@@ -60,7 +60,7 @@ def workers():
 
 
 def test_two_coordinators_at_once(workers):
-    """200 jobs in all, each with data of its own, SPU in some: no value strays."""
+    """200 jobs of two hosts, each with different data, some on SPU: no value is mixed up."""
 
     def many(start):
         with mp.connect("http", workers.spec) as host:
@@ -78,18 +78,18 @@ def test_a_thousand_jobs_leave_nothing_behind(workers):
         fronts = [worker.pid for worker in workers.workers]
         everyone = [os.getpid(), *fronts, *map(engine_of, fronts)]
 
-        def look():
+        def measure():
             gc.collect()
-            return {pid: (resident(pid), files(pid)) for pid in everyone}
+            return {pid: (resident_mb(pid), files(pid)) for pid in everyone}
 
         def work(jobs):
             for i in range(jobs):
                 check(host, i, secret=i % 10 == 0)
 
         work(200)  # until caches are full
-        before = look()
+        before = measure()
         work(1000)
-        after = look()
+        after = measure()
     for pid in everyone:
         (memory, opened), (more, open_now) = before[pid], after[pid]
         assert more - memory < 15, f"{pid} grew from {memory:.0f} to {more:.0f} MB"
@@ -100,7 +100,7 @@ def test_a_thousand_jobs_leave_nothing_behind(workers):
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_large_values_leave_nothing_behind(workers):
-    """What is put, moved, kept and fetched is let go of, at once where nobody has it."""
+    """Values that are put, moved, kept and fetched are freed with their last reference."""
     x = np.zeros(64 * MB // 8)
     with mp.connect("http", workers.spec) as host:
         fronts = [worker.pid for worker in workers.workers]
@@ -112,9 +112,9 @@ def test_large_values_leave_nothing_behind(workers):
                 assert mp.fetch(host, moved).shape == x.shape
 
         work(3)
-        before = {pid: resident(pid) for pid in everyone}
+        before = {pid: resident_mb(pid) for pid in everyone}
         work(20)
-        after = {pid: resident(pid) for pid in everyone}
+        after = {pid: resident_mb(pid) for pid in everyone}
     assert all(after[pid] - before[pid] < 3 * 64 for pid in everyone), (before, after)
 
 
@@ -131,9 +131,9 @@ def test_many_sessions_leave_nothing_behind(workers):
     fronts = [worker.pid for worker in workers.workers]
     everyone = [os.getpid(), *fronts, *map(engine_of, fronts)]
     visit(20)
-    before = {pid: (resident(pid), files(pid), tasks(pid)) for pid in everyone}
+    before = {pid: (resident_mb(pid), files(pid), tasks(pid)) for pid in everyone}
     visit(100)
-    after = {pid: (resident(pid), files(pid), tasks(pid)) for pid in everyone}
+    after = {pid: (resident_mb(pid), files(pid), tasks(pid)) for pid in everyone}
     for pid in everyone:
         (memory, opened, threads) = before[pid]
         assert after[pid][0] - memory < 15, (before, after)

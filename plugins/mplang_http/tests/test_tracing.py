@@ -1,4 +1,4 @@
-"""One trace of all workers and the host, by the host's clock; and what workers tell meanwhile."""
+"""Tracing tests: one trace of all processes on the host's clock, and progress reports."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import msgspec
 import numpy as np
 import pytest
 from mplang_http.client import RefusedError, WorkerClient
+from mplang_http.job_monitor import JobMonitor, clock_offset
 from mplang_http.spans import read_spans
-from mplang_http.watching import Watch, shift_between
 from typer.testing import CliRunner
 
 import mplang_core as mp
@@ -35,15 +35,15 @@ def slow(x):
 
 
 @pytest.fixture
-def host(five):
-    with mp.connect("http", mp.ClusterSpec(five.spec.nodes[:3])) as made:
+def host(five_workers):
+    with mp.connect("http", mp.ClusterSpec(five_workers.spec.nodes[:3])) as made:
         yield made
 
 
-def test_events_tell_of_a_job_until_it_has_ended(host, five):
+def test_events_tell_of_a_job_until_it_has_ended(host, five_workers):
     thread = threading.Thread(target=mp.evaluate, args=(host, slow, X))
     thread.start()
-    address = five.spec.nodes[1].address
+    address = five_workers.spec.nodes[1].address
     run = f"/v1/sessions/{host.session}/jobs/{host.session}-0"
     seen = []
     with httpx.Client(base_url=address, timeout=60) as client:
@@ -81,7 +81,7 @@ def test_the_spans_of_all_parties_are_in_one_trace(host, mode, tmp_path):
 
 
 def test_times_are_those_of_the_host(host, mode):
-    """On one machine clocks are the same, so causes come before effects."""
+    """The clocks on one machine are equal, so causes precede effects."""
     with mp.record(host) as recording:
         mp.evaluate(host, around, X, mode=mode)
     (call,) = [span for span in recording.spans if span.kind == "program"]
@@ -102,7 +102,7 @@ def test_bytes_are_those_of_the_values(host, mode):
 
 
 def test_a_failed_program_leaves_a_trace_of_all(host, mode):
-    def fails(x):  # after two rounds, so that all have begun
+    def fails(x):  # after two turns, so that all parties have begun
         return around(mp.invoke(dialect.fail_at, around(around(x)), party=1))
 
     with mp.record(host) as recording, pytest.raises(PartyError):
@@ -137,7 +137,7 @@ def test_a_status_tells_of_its_own_job_only(host):
         mp.evaluate(host, around, X)
     node = host.cluster_spec.nodes[0]
     client = WorkerClient(node.name, node.address, None, 10.0)
-    jobs = client.ask("GET", "v1", "sessions", host.session, "jobs")["jobs"]
+    jobs = client.request("GET", "v1", "sessions", host.session, "jobs")["jobs"]
     assert len(jobs) == 2
     for job in jobs:
         assert job["links"]["1"] == {
@@ -187,9 +187,9 @@ def test_spans_that_are_none_are_refused(span):
 
 @pytest.mark.parametrize("ahead", [-3600.0, -0.5, 0.5, 3600.0])
 def test_a_clock_that_differs_is_found_by_the_order_of_what_happened(ahead):
-    """The error is at most the time that requests are under way."""
+    """The error is at most the duration of a request."""
     sent, begun, told, heard = 1000.0, 1000.02, 1007.0, 1007.1
-    shift = shift_between(sent, begun + ahead, told + ahead, heard)
+    shift = clock_offset(sent, begun + ahead, told + ahead, heard)
     assert abs(shift + ahead) <= 0.1
 
 
@@ -198,11 +198,11 @@ def test_what_was_sent_in_jobs_before_counts():
         link = {"sent": sent, "sent_messages": 1, "received": 0, "received_messages": 0}
         return {"state": "running", "ended": ended, "links": {"1": link}}
 
-    watch = Watch(2)
+    monitor = JobMonitor(2)
     for told in (status(5), status(10, ended=1.0), status(3), status(4)):
-        watch.note(0, told)
-    assert (watch.states[0].links[1].sent, watch.states[0].links[1].sent_messages) == (14, 2)
-    assert watch.states[1].links == {}
+        monitor.update(0, told)
+    assert (monitor.states[0].links[1].sent, monitor.states[0].links[1].sent_messages) == (14, 2)
+    assert monitor.states[1].links == {}
 
 
 SOURCE = """
@@ -213,8 +213,8 @@ def around(x):
 """
 
 
-def test_the_command_writes_a_trace(five, tmp_path):
-    nodes = [{"name": node.name, "address": node.address} for node in five.spec.nodes[:2]]
+def test_the_command_writes_a_trace(five_workers, tmp_path):
+    nodes = [{"name": node.name, "address": node.address} for node in five_workers.spec.nodes[:2]]
     (tmp_path / "cluster.yaml").write_text(json.dumps({"nodes": nodes}))
     (tmp_path / "prog.py").write_text(SOURCE)
     path = tmp_path / "out.json"

@@ -1,4 +1,4 @@
-"""Large values: one copy at each that holds them, and a bar for who waits."""
+"""Large-value tests: one copy per process that holds the value, and progress bars."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from mplang_http import LocalCluster, bars
-from mplang_http.bars import Bars
+from mplang_http import LocalCluster, progress_bars
+from mplang_http.progress_bars import ProgressBars
 from rich.console import Console
 
 import mplang_core as mp
@@ -18,8 +18,8 @@ MB = 1 << 20
 GB = 1 << 30
 
 
-def peak(pid):
-    """Bytes that a process had in memory at most, what it shares included."""
+def peak_memory(pid):
+    """Return the peak resident memory of a process in bytes, including shared memory."""
     with open(f"/proc/{pid}/status") as status:
         return next(int(line.split()[1]) for line in status if line.startswith("VmHWM:")) << 10
 
@@ -32,26 +32,26 @@ def engine_of(front):
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_a_gigabyte_is_copied_once_at_each():
-    """The host puts it, a party sends it to another, the host fetches it from there."""
+    """The host uploads it, a party sends it to another, the host fetches it from there."""
     with LocalCluster(2) as cluster, mp.connect("http", cluster.spec, timeout=300.0) as host:
         fronts = [worker.pid for worker in cluster.workers]
         engines = [engine_of(pid) for pid in fronts]
         everyone = [os.getpid(), *fronts, *engines]
-        before = {pid: peak(pid) for pid in everyone}
+        before = {pid: peak_memory(pid) for pid in everyone}
         x = np.arange(GB // 8, dtype=np.int64)
         x.flags.writeable = False
         put = mp.evaluate(host, lambda x: mp.put("P0", x), x)
         moved = mp.evaluate(host, lambda x: mp.put("P1", x), put)
         found = mp.fetch(host, moved)
         assert np.array_equal(found, x)
-        grown = {pid: (peak(pid) - before[pid]) / GB for pid in everyone}
+        grown = {pid: (peak_memory(pid) - before[pid]) / GB for pid in everyone}
     for pid in (*engines, *fronts):
         assert grown[pid] < 1.25, grown
     assert grown[os.getpid()] < 3.5, grown  # the array, what a program was given, what it gave
 
 
-def test_a_value_goes_to_a_party_and_back(five):
-    cluster = mp.ClusterSpec(five.spec.nodes[:2])
+def test_a_value_goes_to_a_party_and_back(five_workers):
+    cluster = mp.ClusterSpec(five_workers.spec.nodes[:2])
     x = np.random.default_rng(0).normal(size=(MB, 4))
     with mp.connect("http", cluster) as host:
         put = mp.evaluate(host, lambda x: mp.put("P0", x), x)
@@ -59,9 +59,9 @@ def test_a_value_goes_to_a_party_and_back(five):
         assert np.array_equal(mp.fetch(host, moved), x)
 
 
-def test_what_takes_long_shows_a_bar(five, monkeypatch, capfd):
-    monkeypatch.setattr(bars, "AFTER", 0.0)
-    cluster = mp.ClusterSpec(five.spec.nodes[:2])
+def test_what_takes_long_shows_a_bar(five_workers, monkeypatch, capfd):
+    monkeypatch.setattr(progress_bars, "SHOW_AFTER", 0.0)
+    cluster = mp.ClusterSpec(five_workers.spec.nodes[:2])
     x = np.zeros(MB)
     for progress, shown in ((True, True), (False, False), (None, False)):  # this is no terminal
         with mp.connect("http", cluster, progress=progress) as host:
@@ -76,14 +76,14 @@ def terminal():
 
 
 def test_a_bar_tells_what_how_much_and_goes(monkeypatch):
-    monkeypatch.setattr(bars, "AFTER", 0.0)
+    monkeypatch.setattr(progress_bars, "SHOW_AFTER", 0.0)
     console = terminal()
-    shown = Bars(console=console)
-    with shown.of("put to alice", 8 * MB) as moved, shown.of("put to bob", None) as also:
+    bars = ProgressBars(console=console)
+    with bars.track("put to alice", 8 * MB) as moved, bars.track("put to bob", None) as also:
         moved(2 * MB)
         also(MB)
         moved(2 * MB)
-        shown._progress.refresh()
+        bars._progress.refresh()
         told = console.file.getvalue()
     assert "put to alice" in told
     assert "put to bob" in told
@@ -94,20 +94,20 @@ def test_a_bar_tells_what_how_much_and_goes(monkeypatch):
 
 def test_what_is_quick_shows_none():
     console = terminal()
-    with Bars(console=console).of("put to alice", MB) as moved:
+    with ProgressBars(console=console).track("put to alice", MB) as moved:
         moved(MB)
     assert console.file.getvalue() == ""
 
 
 def test_a_bar_goes_with_an_error(monkeypatch):
-    monkeypatch.setattr(bars, "AFTER", 0.0)
-    shown = Bars(console=terminal())
+    monkeypatch.setattr(progress_bars, "SHOW_AFTER", 0.0)
+    bars = ProgressBars(console=terminal())
 
     def lost():
-        with shown.of("put to alice", MB) as moved:
+        with bars.track("put to alice", MB) as moved:
             moved(1)
             raise ConnectionError
 
     with pytest.raises(ConnectionError):
         lost()
-    assert shown._progress is None
+    assert bars._progress is None

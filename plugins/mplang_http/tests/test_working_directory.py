@@ -1,4 +1,4 @@
-"""Where a worker is started is no place to import from: anybody's files may lie there."""
+"""Import path tests: workers import nothing from their working directory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SHADOWED = (
 
 @pytest.fixture
 def hostile(tmp_path, monkeypatch):
-    """A folder whose modules leave a mark where they are imported; it is where workers start."""
+    """Change to a directory whose modules create a file when they are imported."""
     for name in SHADOWED:
         mark = tmp_path / f"{name} was imported"
         (tmp_path / f"{name}.py").write_text(f"open({str(mark)!r}, 'w')\nraise ImportError('no')\n")
@@ -49,7 +49,7 @@ def test_front_and_engine_import_nothing_from_there(hostile, tmp_path_factory):
 
 
 def start(*command: str, config: Path) -> subprocess.CompletedProcess[str]:
-    """Start a worker that ends at once, as its certificate is missing."""
+    """Start a worker that exits at once, as its certificate is missing."""
     config.write_text("name: alice\ncoordinators: [host]\ntls: nowhere/alice\n")
     return subprocess.run(
         [*command, "worker", "--config", str(config)],

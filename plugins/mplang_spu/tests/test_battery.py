@@ -67,7 +67,11 @@ LARGE_PRODUCTS = {"corrcoef", "norm"}  # sums of squares that are not cut off on
 SIZES = [1e-3, 1.0, 1e3, 1e7]
 ROWS = [100, 1_000, 10_000, 100_000, 1_000_000]
 CASES = [
-    pytest.param(rows, size, marks=[pytest.mark.slow] if rows > 100 else [])
+    pytest.param(
+        rows,
+        size,
+        marks=[pytest.mark.slow] * (rows > 100) + [pytest.mark.million] * (rows == 1_000_000),
+    )
     for rows in ROWS
     for size in SIZES
 ]

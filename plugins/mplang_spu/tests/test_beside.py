@@ -248,6 +248,58 @@ def test_data_that_vanish_are_told():
     assert not secure(lambda x: x + 1, np.float32([1e-7, 1]))[1]
 
 
+FULL = {"field": "FM128"}
+
+
+@pytest.mark.parametrize(
+    ("fn", "x", "total"),
+    [
+        (jnp.sum, np.full(50_000, 109_875, np.int32), 5_493_750_000),
+        (jnp.cumsum, np.array([70, 59, 90, 12, 57], np.uint8), 288),
+        (lambda x: x.sum(axis=0), np.full((3, 2), -(2**30), np.int32), -3 * 2**30),
+    ],
+)
+def test_a_sum_that_its_type_does_not_hold_is_told_at_its_line(fn, x, total):
+    (told,) = secure(fn, x, config=FULL)[1]
+    assert str(told.message).startswith(f"sum is {total}, which ")
+    assert "astype('int64')" in str(told.message)
+
+
+def test_a_wrap_that_numpy_has_too_is_not_told():
+    x = np.uint8([250, 3])
+    result, shown = secure(lambda x: jnp.stack([x + x, -x]), x, config=FULL)
+    assert not shown
+    np.testing.assert_array_equal(result, [x + x, -x])
+
+
+def test_complex_numbers_are_refused_at_the_line_of_the_user():
+    with pytest.raises(TraceError, match=r"test_beside.py:\d+.*SPU computes on .* got c128"):
+        secure(lambda x: x, np.array([1 + 2j]))
+
+
+CANCELLING = {
+    "floats": (lambda x: (x * x).mean() - x.mean() ** 2, 1e6 + np.arange(3.0)),
+    "integers": (lambda x: (x * x).mean() - x.mean() ** 2, 1_000_000 + np.arange(-300, 300, 7)),
+}
+
+
+@pytest.mark.parametrize("name", CANCELLING)
+def test_digits_that_only_float64_keeps_are_told(name):
+    fn, x = CANCELLING[name]
+    (told,) = secure(fn, x, config=FULL)[1]
+    assert "subtract gives" in str(told.message)
+    assert "center before you square" in str(told.message)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e3, 1e6])
+def test_sums_of_what_was_centred_are_not_told(size):
+    x = np.random.default_rng(0).normal(size=100) * size + size
+    for data in (x, x.astype(np.float32), (10 * x).astype(np.int64)):
+        assert not secure(
+            lambda x: ((x - x.mean()).sum(), (x - x.mean()).mean()), data, config=FULL
+        )[1]
+
+
 @pytest.mark.usefixtures("bare")
 def test_a_fault_that_no_second_run_shows_is_told_beside_a_tie():
     """Products of this size are cut off wrongly now and then, by chance."""

@@ -221,6 +221,37 @@ ATTACKED = {
 """What an attack on the lowering found."""
 
 
+DIVISORS = [3, 7, 86_400, 1_000_000, 12_345_678, 86_400_000, 604_800_000, -86_400_000, 10**15 + 7]
+
+
+@pytest.mark.parametrize("protocol", ["SEMI2K", pytest.param("ABY3", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("size", [10**7, 2 * 10**12, 10**15, 4 * 10**18])
+def test_integers_are_divided_exactly(size, protocol):
+    rng = np.random.default_rng(size)
+    x = rng.integers(-size, size, 200)
+    days = rng.integers(-size // 86_400_000, size // 86_400_000, 50) * 86_400_000
+    x = np.concatenate([x, days, days - 1, days + 1])
+    bounds = [10, 10**5, 10**9, 10**10, 10**14, 4 * 10**18]
+    secret = rng.choice([-1, 1], x.size) * rng.integers(1, rng.choice(bounds, x.size))
+
+    def fn(x, y):
+        return [(x // by, x % by) for by in (*DIVISORS, y)]
+
+    found = alone.run(fn, x, secret, protocol=protocol)
+    for (quotient, rest), by in zip(found, (*DIVISORS, secret), strict=True):
+        np.testing.assert_array_equal(quotient, x // by, str(by))
+        np.testing.assert_array_equal(rest, x % by, str(by))
+
+
+def test_the_days_of_timestamps_are_right():
+    x = np.random.default_rng(0).integers(0, 2 * 10**12, 300).astype(np.float64)
+    day = 86_400_000
+    found = alone.run(lambda x: (x // day, jnp.floor(x / day), x % day, (x // day + 4) % 7), x)
+    exact = x // day, np.floor(x / day), x % day, (x // day + 4) % 7
+    for mine, numpy in zip(found, exact, strict=True):
+        np.testing.assert_allclose(mine, numpy, rtol=1e-9, atol=1e-6)
+
+
 @pytest.mark.parametrize("name", ATTACKED)
 def test_what_an_attack_found_is_right(name):
     fn, *args = ATTACKED[name]

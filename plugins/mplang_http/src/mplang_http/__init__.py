@@ -1,11 +1,11 @@
-"""The HTTP backend: every party a worker in a process of its own, with one port."""
+"""HTTP backend: one worker process per party, and the driver that runs programs on them."""
 
 from __future__ import annotations
 
 import importlib
 from typing import Any
 
-_HOME = {
+_MODULES = {
     "HttpCommunicator": "comm",
     "LocalCluster": "local",
     "SimpHttpDriver": "driver",
@@ -23,7 +23,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is asked for, and no more."""
-    if name in _HOME:
-        return getattr(importlib.import_module(f"mplang_http.{_HOME[name]}"), name)
+    """Import a public name on first access."""
+    if name in _MODULES:
+        return getattr(importlib.import_module(f"mplang_http.{_MODULES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""Where a worker is."""
+"""Worker addresses: parsing of ``https://host:port``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def split_address(address: str) -> tuple[str, int]:
     """Return host and port of ``https://host:port``, ``http://host:port`` or ``host:port``.
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: the address has another form.
 
     Example:
         >>> split_address("https://alice.example:9000")

@@ -1,4 +1,4 @@
-"""A worker's HTTP interface."""
+"""HTTP API of a worker."""
 
 from __future__ import annotations
 
@@ -18,71 +18,78 @@ from fastapi.responses import JSONResponse, Response, StreamingResponse
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
-from mplang_http import answers, ipc
+from mplang_http import ipc, response_models
 from mplang_http.config import WorkerConfig, is_loopback
+from mplang_http.errors import RequestError
 from mplang_http.handshake import UPGRADE
-from mplang_http.refusal import Refusal
 from mplang_http.supervisor import Supervisor
 
 __all__ = ["create_worker_app"]
 
-PIECE = 1 << 20
-SLOWEST = 64 << 10  # bytes a second that a body comes with at least
+CHUNK = 1 << 20
+MIN_RATE = 64 << 10  # minimum bytes per second of a request's body
 BINARY = "application/octet-stream"
 EVENTS = "text/event-stream"
-GOING = ("queued", "running")
+ACTIVE_STATES = ("queued", "running")
 Name = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$")]
 Digest = Annotated[str, Path(pattern=r"^[0-9a-f]{64}$", description="SHA-256 of the body, in hex")]
 Run = Annotated[str, Query(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$")]
-Wait = Annotated[float, Query(ge=0, le=60, description="how many seconds to wait for its end")]
-Every = Annotated[float, Query(ge=0.1, le=60, description="how many seconds between events")]
-EXPECTED = ("unknown-program",)  # refusals that are part of the protocol
+Wait = Annotated[float, Query(ge=0, le=60, description="seconds to wait for the end of the job")]
+Every = Annotated[float, Query(ge=0.1, le=60, description="seconds between two events")]
+ROUTINE_CODES = ("unknown-program",)  # part of the protocol, so logged at level debug
 log = logging.getLogger("mplang.http.front")
 
 
-def _body(what: str, kind: str = BINARY, schema: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def _request_body(
+    description: str, kind: str = BINARY, schema: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return the OpenAPI description of a request body."""
     binary = {"type": "string", "format": "binary"}
     content = {kind: {"schema": binary if schema is None else schema}}
-    return {"requestBody": {"required": True, "description": what, "content": content}}
+    return {"requestBody": {"required": True, "description": description, "content": content}}
 
 
-def _refusals(*codes: int) -> dict[int | str, dict[str, Any]]:
-    error = {"model": answers.Refused, "description": "It is not done; the body says why."}
+def _error_responses(*codes: int) -> dict[int | str, dict[str, Any]]:
+    """Return the OpenAPI description of error responses with the given status codes."""
+    error = {"model": response_models.Refused, "description": "error response"}
     return dict.fromkeys(codes, error)
 
 
 _NAMES = {"type": "array", "items": {"type": "string"}}
 _SESSION = {"$ref": "#/components/schemas/SessionRequest"}
-_ALWAYS = (400, 403, 404, 405, 421, 422, 500, 503)
-_BODY = _refusals(408, 409, 411, 413, 415, 429)
+_COMMON_ERRORS = (400, 403, 404, 405, 421, 422, 500, 503)
+_BODY_ERRORS = _error_responses(408, 409, 411, 413, 415, 429)
 _RUNNING: dict[int | str, dict[str, Any]] = {
-    202: {"model": answers.JobStatus, "description": "It has not ended yet."}
+    202: {"model": response_models.JobStatus, "description": "the job has not ended yet"}
 }
 
 
 def create_worker_app(config: WorkerConfig, engine: Supervisor) -> FastAPI:
-    """Return the HTTP interface of a worker.
+    """Create the HTTP application of a worker.
 
     Args:
-        config: the worker.
-        engine: who does what is asked for.
+        config: configuration of the worker.
+        engine: supervisor that forwards requests to the engine.
+
+    Returns:
+        An ASGI application.
     """
     app = FastAPI(
         title="mplang worker",
         version="1",
         summary="Runs programs as one party.",
         description=__doc__,
-        responses=_refusals(*_ALWAYS),
-        docs_url=None,  # a page that loads scripts from elsewhere
+        responses=_error_responses(*_COMMON_ERRORS),
+        docs_url=None,  # its page loads scripts from other hosts
         redoc_url=None,
     )
     _describe_requests(app)
-    limits, doing = config.limits, _Doing(config, engine)
+    limits, context = config.limits, RequestContext(config, engine)
     _add_handlers(app)
 
-    @app.get("/health", response_model=answers.Health)
+    @app.get("/health", response_model=response_models.Health)
     async def health() -> dict[str, Any]:
-        """Tell whether the worker is up; answers also while the engine is busy."""
+        """Return the state of the engine; responds also while the engine is busy."""
         return {
             "name": config.name,
             "state": engine.state,
@@ -90,81 +97,85 @@ def create_worker_app(config: WorkerConfig, engine: Supervisor) -> FastAPI:
             "restarts": engine.restarts,
         }
 
-    @app.get("/facts", response_model=answers.Facts)
+    @app.get("/facts", response_model=response_models.Facts)
     async def facts(request: Request) -> Any:
-        """Tell versions, plugins and limits."""
-        return await doing.ask(request, "facts")
+        """Return versions, plugins and limits."""
+        return await context.call(request, "facts")
 
     @app.get(
         "/link",
         status_code=426,
-        response_model=answers.Refused,
-        responses={101: {"description": "It is a link now."}},
+        response_model=response_models.Refused,
+        responses={101: {"description": "the connection is a link"}},
     )
     async def link() -> Response:
-        """Become a link between workers: a connection's first request, with ``Upgrade``."""
-        return _refused(Refusal(426, "upgrade", f"a link begins with Upgrade: {UPGRADE}"))
+        """Upgrade a connection to a link between workers; must be its first request."""
+        return _error_response(
+            RequestError(426, "upgrade", f"a link begins with Upgrade: {UPGRADE}")
+        )
 
     @app.put(
         "/v1/programs/{program}",
-        openapi_extra=_body("the program"),
-        response_model=answers.Taken,
-        responses=_BODY,
+        openapi_extra=_request_body("the program"),
+        response_model=response_models.Taken,
+        responses=_BODY_ERRORS,
     )
     async def program(request: Request, program: Digest) -> Any:
-        """Give a program; it is verified, and held against what this worker allows."""
-        body = await doing.read(request, limits.program)
-        return await doing.ask(request, "program", body, name=program)
+        """Upload a program; it is verified and checked for admission."""
+        body = await context.read_body(request, limits.program)
+        return await context.call(request, "program", body, name=program)
 
     @app.put(
         "/v1/sessions/{session}",
-        openapi_extra=_body("the session", "application/json", _SESSION),
-        response_model=answers.Opened,
-        responses=_BODY,
+        openapi_extra=_request_body("the session", "application/json", _SESSION),
+        response_model=response_models.Opened,
+        responses=_BODY_ERRORS,
     )
     async def open_session(request: Request, session: Name) -> Any:
-        """Open a session, or begin a new generation of it: has links to all parties then."""
-        body = await doing.read(request, limits.request)
-        return await doing.ask(request, "open", body, session=session)
+        """Open a session or start its next generation, and connect to all parties."""
+        body = await context.read_body(request, limits.request)
+        return await context.call(request, "open", body, session=session)
 
     @app.delete("/v1/sessions/{session}")
     async def close_session(request: Request, session: Name) -> Any:
-        """End a session: its jobs end, its values go."""
-        return await doing.ask(request, "close", session=session)
+        """Close a session: end its jobs and release its values."""
+        return await context.call(request, "close", session=session)
 
     @app.post(
         "/v1/sessions/{session}/release",
-        openapi_extra=_body("the names of the values", "application/json", _NAMES),
-        response_model=answers.Released,
-        responses=_BODY,
+        openapi_extra=_request_body("the names of the values", "application/json", _NAMES),
+        response_model=response_models.Released,
+        responses=_BODY_ERRORS,
     )
     async def release(request: Request, session: Name) -> Any:
-        """Let go of values, and renew the lease."""
-        body = await doing.read(request, limits.request)
-        return await doing.ask(request, "release", body, session=session)
+        """Release values and renew the lease."""
+        body = await context.read_body(request, limits.request)
+        return await context.call(request, "release", body, session=session)
 
-    @app.get("/v1/sessions/{session}/jobs", response_model=answers.Jobs)
+    @app.get("/v1/sessions/{session}/jobs", response_model=response_models.Jobs)
     async def jobs(request: Request, session: Name) -> Any:
-        """Tell of the jobs of a session."""
-        return await doing.ask(request, "jobs", session=session)
+        """List the jobs of a session."""
+        return await context.call(request, "jobs", session=session)
 
     @app.post(
         "/v1/sessions/{session}/jobs",
-        openapi_extra=_body("a JobRequest in MessagePack"),
-        response_model=answers.JobStatus,
-        responses=_BODY | _RUNNING,
+        openapi_extra=_request_body("a JobRequest in MessagePack"),
+        response_model=response_models.JobStatus,
+        responses=_BODY_ERRORS | _RUNNING,
     )
     async def submit(request: Request, session: Name, run: Run, wait: Wait = 0) -> Any:
-        """Run a program; answers when it has ended, or when the time is up."""
-        body = await doing.read(request, limits.request)
-        return await doing.job(request, session, run, wait, "submit", body)
+        """Run a program; responds when the job has ended, or after ``wait`` seconds."""
+        body = await context.read_body(request, limits.request)
+        return await context.call_job(request, session, run, wait, "submit", body)
 
     @app.get(
-        "/v1/sessions/{session}/jobs/{run}", response_model=answers.JobStatus, responses=_RUNNING
+        "/v1/sessions/{session}/jobs/{run}",
+        response_model=response_models.JobStatus,
+        responses=_RUNNING,
     )
     async def status(request: Request, session: Name, run: Name, wait: Wait = 0) -> Any:
-        """Tell of a job; answers when it has ended, or when the time is up."""
-        return await doing.job(request, session, run, wait, "status")
+        """Return the status of a job; responds when it has ended, or after ``wait`` seconds."""
+        return await context.call_job(request, session, run, wait, "status")
 
     @app.get(
         "/v1/sessions/{session}/jobs/{run}/events",
@@ -172,8 +183,8 @@ def create_worker_app(config: WorkerConfig, engine: Supervisor) -> FastAPI:
         responses={200: {"content": {EVENTS: {"schema": {"type": "string"}}}}},
     )
     async def events(request: Request, session: Name, run: Name, every: Every = 1) -> Response:
-        """Tell of a job again and again until it has ended, as server-sent events."""
-        return await doing.events(request, session, run, every)
+        """Stream the status of a job until it has ended, as server-sent events."""
+        return await context.events(request, session, run, every)
 
     @app.get(
         "/v1/sessions/{session}/jobs/{run}/spans",
@@ -181,13 +192,13 @@ def create_worker_app(config: WorkerConfig, engine: Supervisor) -> FastAPI:
         responses={200: {"content": {BINARY: {}}}},
     )
     async def spans(request: Request, session: Name, run: Name) -> Response:
-        """Get what took how long in a job that was recorded; MessagePack."""
-        return await doing.stream(request, "spans", session=session, run=run)
+        """Return the spans of a recorded job, in MessagePack."""
+        return await context.stream(request, "spans", session=session, run=run)
 
     @app.delete(
         "/v1/sessions/{session}/jobs/{run}",
-        response_model=answers.JobStatus,
-        responses=_refusals(429),
+        response_model=response_models.JobStatus,
+        responses=_error_responses(429),
     )
     async def cancel(
         request: Request,
@@ -195,19 +206,19 @@ def create_worker_app(config: WorkerConfig, engine: Supervisor) -> FastAPI:
         run: Name,
         reason: Annotated[str, Query(max_length=1000)] = "the coordinator cancelled it",
     ) -> Any:
-        """End a job, here and at the other parties."""
-        return await doing.ask(request, "cancel", session=session, run=run, reason=reason)
+        """Cancel a job at all parties."""
+        return await context.call(request, "cancel", session=session, run=run, reason=reason)
 
     @app.put(
         "/v1/sessions/{session}/values/{value}",
-        openapi_extra=_body("the value"),
-        response_model=answers.Put,
-        responses=_BODY,
+        openapi_extra=_request_body("the value"),
+        response_model=response_models.Put,
+        responses=_BODY_ERRORS,
     )
     async def put(request: Request, session: Name, value: Name) -> Any:
-        """Give a value."""
-        body = await doing.read(request, limits.value)
-        return await doing.ask(request, "put", body, session=session, name=value)
+        """Store a value."""
+        body = await context.read_body(request, limits.value)
+        return await context.call(request, "put", body, session=session, name=value)
 
     @app.get(
         "/v1/sessions/{session}/values/{value}",
@@ -215,64 +226,107 @@ def create_worker_app(config: WorkerConfig, engine: Supervisor) -> FastAPI:
         responses={200: {"content": {BINARY: {}}}},
     )
     async def get(request: Request, session: Name, value: Name) -> Response:
-        """Get the data of a value that is plain."""
-        return await doing.stream(request, "get", session=session, name=value)
+        """Return the data of a plain value."""
+        return await context.stream(request, "get", session=session, name=value)
 
     return app
 
 
-class _Doing:
-    """What routes have in common: who asks, and what the engine answers."""
+class RequestContext:
+    """Authorization, body limits and engine calls that all routes share.
+
+    Args:
+        config: configuration of the worker.
+        engine: supervisor that forwards requests to the engine.
+    """
 
     def __init__(self, config: WorkerConfig, engine: Supervisor) -> None:
         self._config = config
         self._engine = engine
-        self._coming = 0  # bytes of bodies
+        self._incoming_bytes = 0  # of the bodies that are being read
 
-    def who(self, request: Request) -> str:
-        """Return the coordinator, which the certificate names."""
+    def authorize(self, request: Request) -> str:
+        """Return the coordinator's name, from the common name of its certificate.
+
+        Raises:
+            RequestError: the client is no coordinator of this worker.
+        """
         if self._config.tls is None:
             _check_host(request)
             return "local"
-        who: str | None = getattr(request.state, "who", None)
-        if who is None or who not in self._config.coordinators:
-            raise Refusal(
-                403, "no-coordinator", f"{who} is not among the coordinators of {self._config.name}"
+        coordinator: str | None = getattr(request.state, "caller", None)
+        if coordinator is None or coordinator not in self._config.coordinators:
+            raise RequestError(
+                403,
+                "no-coordinator",
+                f"{coordinator} is not among the coordinators of {self._config.name}",
             )
-        return who
+        return coordinator
 
-    async def ask(self, request: Request, method: str, body: ipc.Body = None, **args: Any) -> Any:
-        """Have the engine do something for the one who asks."""
-        done, _ = await self._engine.call(method, self.who(request), body, **args)
+    async def call(self, request: Request, method: str, body: ipc.Body = None, **args: Any) -> Any:
+        """Call the engine on behalf of the coordinator.
+
+        Args:
+            request: the HTTP request.
+            method: name of the engine's method.
+            body: body of the request.
+            **args: further arguments of the method.
+
+        Returns:
+            The result as a JSON response.
+
+        Raises:
+            RequestError: the client is no coordinator, or the engine returns an error.
+        """
+        done, _ = await self._engine.call(method, self.authorize(request), body, **args)
         return JSONResponse(done)
 
     async def stream(self, request: Request, method: str, **args: Any) -> Response:
-        """Have the engine give a file."""
-        _, file = await self._engine.call(method, self.who(request), **args)
+        """Call the engine, and stream the file that it returns.
+
+        Args:
+            request: the HTTP request.
+            method: name of the engine's method.
+            **args: further arguments of the method.
+
+        Raises:
+            RequestError: the client is no coordinator, or the engine returns an error.
+        """
+        _, file = await self._engine.call(method, self.authorize(request), **args)
         assert file is not None
         data = ipc.read_file(file)
         return StreamingResponse(
-            _pieces(data), media_type=BINARY, headers={"content-length": str(len(data))}
+            _chunks(data), media_type=BINARY, headers={"content-length": str(len(data))}
         )
 
-    async def read(self, request: Request, limit: int) -> ipc.Body:
-        """Read the body of one who may ask; nothing of it is read before all is checked."""
-        self.who(request)
-        size = _size(request, limit)
-        with self._reserved(size):
-            return await _read(request, size, self._config.timeouts.body)
+    async def read_body(self, request: Request, limit: int) -> ipc.Body:
+        """Read the body of a request, after authorization and all checks of its size.
+
+        Args:
+            request: the HTTP request.
+            limit: maximum size in bytes.
+
+        Raises:
+            RequestError: the client is no coordinator, or the body is too large or too slow.
+        """
+        self.authorize(request)
+        size = _content_length(request, limit)
+        with self._reserve(size):
+            return await _read_body(request, size, self._config.timeouts.body)
 
     @contextlib.contextmanager
-    def _reserved(self, size: int) -> Iterator[None]:
-        if self._coming + size > self._config.limits.bodies:
-            raise Refusal(429, "busy", f"{self._coming} bytes are coming in already; try again")
-        self._coming += size
+    def _reserve(self, size: int) -> Iterator[None]:
+        if self._incoming_bytes + size > self._config.limits.bodies:
+            raise RequestError(
+                429, "busy", f"{self._incoming_bytes} bytes are coming in already; try again"
+            )
+        self._incoming_bytes += size
         try:
             yield
         finally:
-            self._coming -= size
+            self._incoming_bytes -= size
 
-    async def job(
+    async def call_job(
         self,
         request: Request,
         session: str,
@@ -281,37 +335,64 @@ class _Doing:
         method: str,
         body: ipc.Body = None,
     ) -> Any:
-        """Ask of a job, and wait for its end."""
-        who = self.who(request)
-        ended = self._engine.expect((who, session, run))
+        """Call a method that returns the status of a job, and wait for the end of the job.
+
+        Args:
+            request: the HTTP request.
+            session: name of the session.
+            run: name of the job.
+            wait: maximum time to wait, in seconds.
+            method: name of the engine's method.
+            body: body of the request.
+
+        Returns:
+            The status of the job; the HTTP status is 202 if it has not ended.
+
+        Raises:
+            RequestError: the client is no coordinator, or the engine returns an error.
+        """
+        coordinator = self.authorize(request)
+        ended = self._engine.final_status((coordinator, session, run))
         try:
-            done, _ = await self._engine.call(method, who, body, session=session, run=run)
+            done, _ = await self._engine.call(method, coordinator, body, session=session, run=run)
             if done["ended"] is None and wait:
                 try:
                     done = await asyncio.wait_for(asyncio.shield(ended), wait)
-                except TimeoutError:  # so that the answer says where the job is now
-                    done, _ = await self._engine.call("status", who, session=session, run=run)
+                except TimeoutError:  # so that the response has the current op
+                    done, _ = await self._engine.call(
+                        "status", coordinator, session=session, run=run
+                    )
         finally:
             ended.cancel()
-        return JSONResponse(done, 202 if done["state"] in GOING else 200)
+        return JSONResponse(done, 202 if done["state"] in ACTIVE_STATES else 200)
 
     async def events(self, request: Request, session: str, run: str, every: float) -> Response:
-        """Tell of a job until it has ended; one that is not there is refused at once."""
-        who = self.who(request)
-        ask = functools.partial(self._engine.call, "status", who, session=session, run=run)
-        first, _ = await ask()
+        """Stream the status of a job until it has ended.
+
+        Args:
+            request: the HTTP request.
+            session: name of the session.
+            run: name of the job.
+            every: maximum time between two events, in seconds.
+
+        Raises:
+            RequestError: the client is no coordinator, or there is no such job.
+        """
+        coordinator = self.authorize(request)
+        call = functools.partial(self._engine.call, "status", coordinator, session=session, run=run)
+        first, _ = await call()
 
         async def tell() -> AsyncIterator[str]:
             done = first
             while True:
                 yield f"data: {json.dumps(done)}\n\n"
-                if done["state"] not in GOING:
+                if done["state"] not in ACTIVE_STATES:
                     return
-                ended = self._engine.expect((who, session, run))
+                ended = self._engine.final_status((coordinator, session, run))
                 try:
                     done = await asyncio.wait_for(asyncio.shield(ended), every)
                 except TimeoutError:
-                    done, _ = await ask()
+                    done, _ = await call()
                 finally:
                     ended.cancel()
 
@@ -319,96 +400,100 @@ class _Doing:
 
 
 def _check_host(request: Request) -> None:
-    """Refuse a page of the web that has its own name lead to this machine."""
+    """Reject requests whose Host is not loopback, against DNS rebinding."""
     host = request.headers.get("host", "")
     with contextlib.suppress(ValueError):
         if is_loopback(urlsplit(f"//{host}").hostname or ""):
             return
-    raise Refusal(421, "host", f"without tls a worker is asked at a loopback address, not {host}")
+    raise RequestError(
+        421, "host", f"without tls a worker is asked at a loopback address, not {host}"
+    )
 
 
-def _size(request: Request, limit: int) -> int:
-    """Return the length of a body, which was told, is allowed, and is that of what is meant."""
+def _content_length(request: Request, limit: int) -> int:
+    """Return the length of a body, after checks of its encoding and size."""
     encoding = request.headers.get("content-encoding", "identity")
     if encoding.strip().lower() != "identity":
-        raise Refusal(415, "encoding", f"nothing is decompressed here, so no {encoding[:40]}")
-    told = request.headers.get("content-length")
-    if told is None or not told.isdecimal():
-        raise Refusal(411, "length", "a body has a Content-Length")
-    size = int(told) if len(told) <= 20 else limit + 1
+        raise RequestError(415, "encoding", f"nothing is decompressed here, so no {encoding[:40]}")
+    length = request.headers.get("content-length")
+    if length is None or not length.isdecimal():
+        raise RequestError(411, "length", "a body has a Content-Length")
+    size = int(length) if len(length) <= 20 else limit + 1
     if size > limit:
-        raise Refusal(413, "too-large", f"at most {limit} bytes are taken here, not {told[:20]}")
+        raise RequestError(
+            413, "too-large", f"at most {limit} bytes are taken here, not {length[:20]}"
+        )
     return size
 
 
-async def _read(request: Request, size: int, patience: float) -> ipc.Body:
-    """Read a body into memory that the engine shares, if it comes at a decent pace."""
+async def _read_body(request: Request, size: int, patience: float) -> ipc.Body:
+    """Read a body into bytes or a memory file, at ``MIN_RATE`` or faster."""
     small, file, count = bytearray(), None, 0
     if size > ipc.INLINE:
         file = ipc.write_file(())
     loop = asyncio.get_running_loop()
-    deadline = loop.time() + patience + size / SLOWEST
+    deadline = loop.time() + patience + size / MIN_RATE
     try:
         async with asyncio.timeout_at(min(deadline, loop.time() + patience)) as limit:
-            async for piece in request.stream():
+            async for chunk in request.stream():
                 limit.reschedule(min(deadline, loop.time() + patience))
-                count += len(piece)
+                count += len(chunk)
                 if file is None:
-                    small += piece
+                    small += chunk
                 else:
-                    os.write(file, piece)
+                    os.write(file, chunk)
         if count < size:
-            raise Refusal(400, "short", "the body did not come")
+            raise RequestError(400, "short", "the body did not come")
     except BaseException as error:
         if file is not None:
             os.close(file)
         if isinstance(error, TimeoutError):
-            raise Refusal(408, "slow", "the body did not come in time") from None
+            raise RequestError(408, "slow", "the body did not come in time") from None
         if isinstance(error, ClientDisconnect):
-            raise Refusal(400, "short", "the body did not come") from None
+            raise RequestError(400, "short", "the body did not come") from None
         raise
     return bytes(small) if file is None else file
 
 
-async def _pieces(data: memoryview) -> AsyncIterator[memoryview]:
-    """Give memory in pieces, without a copy."""
-    for begin in range(0, len(data), PIECE):
-        yield data[begin : begin + PIECE]
+async def _chunks(data: memoryview) -> AsyncIterator[memoryview]:
+    """Yield slices of memory, without a copy."""
+    for begin in range(0, len(data), CHUNK):
+        yield data[begin : begin + CHUNK]
 
 
 def _describe_requests(app: FastAPI) -> None:
-    """Have the description tell also what is decoded elsewhere."""
+    """Add the schemas of requests that FastAPI does not decode to the OpenAPI description."""
     described = app.openapi
 
     def openapi() -> dict[str, Any]:
         made = described()
-        made["components"]["schemas"] |= answers.request_schemas()
+        made["components"]["schemas"] |= response_models.request_schemas()
         return made
 
     app.openapi = openapi  # type: ignore[method-assign]
 
 
-def _refused(refusal: Refusal) -> JSONResponse:
-    error = {"code": refusal.code, "text": refusal.text}
-    headers = {"Upgrade": UPGRADE} if refusal.status == 426 else None
-    return JSONResponse({"error": error}, refusal.status, headers)
+def _error_response(error: RequestError) -> JSONResponse:
+    content = {"error": {"code": error.code, "text": error.text}}
+    headers = {"Upgrade": UPGRADE} if error.status == 426 else None
+    return JSONResponse(content, error.status, headers)
 
 
 def _add_handlers(app: FastAPI) -> None:
-    @app.exception_handler(Refusal)
-    async def refusal(request: Request, error: Refusal) -> Response:
-        asked = request.method, request.url.path, getattr(request.state, "who", None)
-        level = logging.DEBUG if error.code in EXPECTED else logging.INFO
+    @app.exception_handler(RequestError)
+    async def request_error(request: Request, error: RequestError) -> Response:
+        asked = request.method, request.url.path, getattr(request.state, "caller", None)
+        level = logging.DEBUG if error.code in ROUTINE_CODES else logging.INFO
         log.log(level, "%s %r of %s is refused: %s, %r", *asked, error.code, error.text)
-        return _refused(error)
+        return _error_response(error)
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> Response:
         lines = [f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()]
-        return _refused(Refusal(422, "invalid", "\n".join(lines)))
+        return _error_response(RequestError(422, "invalid", "\n".join(lines)))
 
     @app.exception_handler(HTTPException)
     async def other(request: Request, error: HTTPException) -> Response:
-        response = _refused(Refusal(error.status_code, "http", str(error.detail)))
+        response = _error_response(RequestError(error.status_code, "http", str(error.detail)))
         response.headers.update(error.headers or {})
         return response

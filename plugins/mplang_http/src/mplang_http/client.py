@@ -1,4 +1,4 @@
-"""A coordinator's connections to one worker."""
+"""HTTP client of a coordinator for one worker."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from mplang_http.values import Buffer
 
 __all__ = ["LostWorkerError", "RefusedError", "WorkerClient"]
 
-LARGEST = 1 << 40
-PIECE = 1 << 20
+MAX_SIZE = 1 << 40  # bytes of a response
+CHUNK = 1 << 20  # bytes
 IDEMPOTENT = ("GET", "PUT", "DELETE")
 
 
 class LostWorkerError(RunError):
-    """A worker does not answer."""
+    """No response from a worker."""
 
 
 class RefusedError(RunError):
-    """A worker does not do what it was asked.
+    """Error response of a worker.
 
     Attributes:
-        status: the HTTP status.
-        code: the worker's word for it.
+        status: HTTP status.
+        code: error code.
     """
 
     def __init__(self, name: str, status: int, code: str, text: str) -> None:
@@ -45,13 +45,16 @@ class RefusedError(RunError):
 
 
 class WorkerClient:
-    """Asks one worker; from any thread, each with a connection of its own while it asks.
+    """Thread-safe HTTP client for one worker, with a pool of connections.
 
     Args:
-        name: the worker, which its certificate has to name.
-        address: where it is.
-        context: for TLS.
-        patience: how many seconds it gets to answer, beyond those that it is to wait.
+        name: name of the worker, as in its certificate.
+        address: ``http://host:port`` or ``https://host:port``.
+        context: TLS context, needed for https.
+        patience: timeout of a response in seconds, in addition to the request's ``wait``.
+
+    Raises:
+        ConfigError: the address is malformed, or an https address has no context.
     """
 
     def __init__(
@@ -59,7 +62,7 @@ class WorkerClient:
     ) -> None:
         self.name = name
         self.address = address
-        self._place = split_address(address)
+        self._endpoint = split_address(address)
         if address.startswith("https:") and context is None:
             raise ConfigError(
                 f"worker {name} at {address} wants certificates: the option tls, as certs/host "
@@ -67,106 +70,120 @@ class WorkerClient:
             )
         self._context = context
         self._patience = patience
-        self._free: queue.LifoQueue[http.client.HTTPConnection] = queue.LifoQueue()
+        self._idle: queue.LifoQueue[http.client.HTTPConnection] = queue.LifoQueue()
         self._closed = False
-        self._answered = False
+        self._has_answered = False
 
-    def ask(
+    def request(
         self,
         method: str,
         *path: str,
         body: Sequence[Buffer] = (),
         wait: float = 0.0,
         patience: float | None = None,
-        moved: Callable[[int], None] = lambda count: None,
+        on_progress: Callable[[int], None] = lambda count: None,
         **query: Any,
     ) -> Any:
-        """Make a request, and return its JSON.
+        """Send a request, and return the JSON of its response.
 
         Args:
             method: ``GET``, ``PUT``, ``POST`` or ``DELETE``.
-            *path: its parts.
-            body: what is sent.
-            wait: how many seconds the worker is to wait.
-            patience: in place of the client's; each piece of a large body gets it anew.
-            moved: is told how many bytes of the body were sent.
-            **query: as in a URL.
+            *path: segments of the path.
+            body: buffers to send.
+            wait: seconds that the worker is asked to wait.
+            patience: timeout in seconds in place of the client's; each chunk of a body restarts it.
+            on_progress: called with the size in bytes of each chunk that was sent.
+            **query: query parameters.
 
         Raises:
-            RefusedError: the worker does not do it.
-            AdmissionError: it does not allow it.
-            CommError: it cannot reach another worker.
-            LostWorkerError: it does not answer.
+            RefusedError: the worker responds with an error.
+            AdmissionError: the worker does not admit the program.
+            CommError: the worker cannot reach a peer.
+            LostWorkerError: the worker does not respond.
         """
         if wait:
             query["wait"] = wait
         url = "/" + "/".join(quote(part, safe="") for part in path)
         url += f"?{urlencode(query)}" if query else ""
         patience = wait + (self._patience if patience is None else patience)
-        response, connection = self._respond(method, url, body, patience, moved)
-        data = self._finish(response, connection)
+        response, connection = self._send_request(method, url, body, patience, on_progress)
+        data = self._read_response(response, connection)
         if response.status >= 300:
-            raise self._refusal(response.status, data)
+            raise self._error(response.status, data)
         return _read_json(data)
 
     def fetch(
         self,
         *path: str,
-        most: int = LARGEST,
+        max_size: int = MAX_SIZE,
         patience: float | None = None,
-        moved: Callable[[int], None] = lambda count: None,
+        on_progress: Callable[[int], None] = lambda count: None,
     ) -> np.ndarray[Any, Any]:
-        """Get bytes, ``most`` of them, straight into the memory that they stay in."""
+        """Download bytes into one array, without intermediate copies.
+
+        Args:
+            *path: segments of the path.
+            max_size: maximum size in bytes.
+            patience: timeout in seconds in place of the client's.
+            on_progress: called with the size in bytes of each chunk that was received.
+
+        Returns:
+            A read-only ``uint8[size]`` array.
+
+        Raises:
+            RefusedError: the worker responds with an error, or the size is unknown or too large.
+            LostWorkerError: the worker does not respond.
+        """
         url = "/" + "/".join(quote(part, safe="") for part in path)
         patience = self._patience if patience is None else patience
-        response, connection = self._respond("GET", url, (), patience)
+        response, connection = self._send_request("GET", url, (), patience)
         if response.status != 200:
-            raise self._refusal(response.status, self._finish(response, connection))
+            raise self._error(response.status, self._read_response(response, connection))
         size = int(response.headers.get("content-length", -1))
-        if not 0 <= size <= most:
+        if not 0 <= size <= max_size:
             connection.close()
             raise RefusedError(self.name, 200, "length", "a value without a length")
         data = np.empty(size, np.uint8)
         view = data.data
         try:
             while len(view):
-                count = response.readinto(view[:PIECE])
+                count = response.readinto(view[:CHUNK])
                 if not count:
                     raise ConnectionError("the value ended early")
                 view = view[count:]
-                moved(count)
+                on_progress(count)
         except (OSError, http.client.HTTPException) as error:
-            raise self._gone(connection, error) from error
-        self._finish(response, connection)
+            raise self._lost(connection, error) from error
+        self._read_response(response, connection)
         data.flags.writeable = False
         return data
 
-    def _refusal(self, status: int, data: bytes) -> RunError:
-        """Return what a worker's refusal raises.
+    def _error(self, status: int, data: bytes) -> RunError:
+        """Return the exception for an error response.
 
-        Whoever raises it keeps it in no variable: its traceback would hold the frames, and
-        these the values, until the garbage collector comes.
+        Callers raise it without a variable for it: its traceback would keep the frames alive, and
+        they the values, until the garbage collector runs.
         """
         found = _read_json(data)
-        told = found.get("error") if isinstance(found, dict) else None
-        if not isinstance(told, dict):
-            told = {"code": "http", "text": f"it answered {status}"}
-        text = printable(str(told.get("text")), keep="\n")
+        described = found.get("error") if isinstance(found, dict) else None
+        if not isinstance(described, dict):
+            described = {"code": "http", "text": f"it answered {status}"}
+        text = printable(str(described.get("text")), keep="\n")
         for kind in (AdmissionError, CommError):
-            if told.get("code") == kind.__name__:
+            if described.get("code") == kind.__name__:
                 return kind(f"worker {self.name}: {text}")
-        return RefusedError(self.name, status, str(told.get("code")), text)
+        return RefusedError(self.name, status, str(described.get("code")), text)
 
-    def _respond(
+    def _send_request(
         self,
         method: str,
         url: str,
         body: Sequence[Buffer],
         patience: float,
-        moved: Callable[[int], None] = lambda count: None,
+        on_progress: Callable[[int], None] = lambda count: None,
     ) -> tuple[http.client.HTTPResponse, http.client.HTTPConnection]:
         while True:
-            connection, used = self._connection(patience)
+            connection, used = self._acquire(patience)
             try:
                 connection.putrequest(method, url, skip_accept_encoding=True)
                 if body or method in ("PUT", "POST"):
@@ -174,41 +191,41 @@ class WorkerClient:
                 if url.endswith("/release"):
                     connection.putheader("Content-Type", "application/json")
                 connection.endheaders()
-                for piece in _pieces(body):
-                    connection.send(piece)
-                    moved(len(piece))
+                for chunk in _chunks(body):
+                    connection.send(chunk)
+                    on_progress(len(chunk))
                 return connection.getresponse(), connection
             except http.client.RemoteDisconnected as error:
-                if used and method in IDEMPOTENT:  # it was idle for too long
+                if used and method in IDEMPOTENT:  # the worker closed an idle connection
                     connection.close()
                     continue
-                raise self._gone(connection, error) from error
+                raise self._lost(connection, error) from error
             except (OSError, http.client.HTTPException) as error:
-                raise self._gone(connection, error) from error
+                raise self._lost(connection, error) from error
 
-    def _finish(
+    def _read_response(
         self, response: http.client.HTTPResponse, connection: http.client.HTTPConnection
     ) -> bytes:
-        self._answered = True
+        self._has_answered = True
         try:
             data = response.read()
         except (OSError, http.client.HTTPException) as error:
-            raise self._gone(connection, error) from error
+            raise self._lost(connection, error) from error
         if self._closed or response.will_close:
             connection.close()
         else:
-            self._free.put(connection)
+            self._idle.put(connection)
         return data
 
-    def _connection(self, patience: float) -> tuple[http.client.HTTPConnection, bool]:
+    def _acquire(self, patience: float) -> tuple[http.client.HTTPConnection, bool]:
         with contextlib.suppress(queue.Empty):
             while True:
-                kept = self._free.get_nowait()
-                if kept.sock is not None and not _stale(kept.sock):
+                kept = self._idle.get_nowait()
+                if kept.sock is not None and not _is_stale(kept.sock):
                     kept.sock.settimeout(patience)
                     return kept, True
                 kept.close()
-        host, port = self._place
+        host, port = self._endpoint
         made = http.client.HTTPConnection(host, port)
         try:
             sock = socket.create_connection((host, port), patience)
@@ -217,11 +234,11 @@ class WorkerClient:
                 sock = self._context.wrap_socket(sock, server_hostname=self.name)
             sock.settimeout(patience)
         except OSError as error:
-            raise self._gone(made, error) from error
+            raise self._lost(made, error) from error
         made.sock = sock
         return made, False
 
-    def _gone(
+    def _lost(
         self, connection: http.client.HTTPConnection, error: BaseException
     ) -> LostWorkerError:
         connection.close()
@@ -231,7 +248,7 @@ class WorkerClient:
             why = str(error) or type(error).__name__
         if isinstance(error, ssl.SSLError) and error.reason == "WRONG_VERSION_NUMBER":
             why += "; it has no certificates, so its address begins with http://"
-        elif isinstance(error, ConnectionError) and not self._answered:
+        elif isinstance(error, ConnectionError) and not self._has_answered:
             why += (
                 "; if it has certificates, its address begins with https://"
                 if self._context is None
@@ -240,11 +257,11 @@ class WorkerClient:
         return LostWorkerError(f"worker {self.name} at {self.address} does not answer: {why}")
 
     def close(self) -> None:
-        """End the connections that nobody uses."""
+        """Close all idle connections."""
         self._closed = True
         with contextlib.suppress(queue.Empty):
             while True:
-                self._free.get_nowait().close()
+                self._idle.get_nowait().close()
 
 
 def _read_json(data: bytes) -> Any:
@@ -254,15 +271,15 @@ def _read_json(data: bytes) -> Any:
         return None
 
 
-def _pieces(body: Sequence[Buffer]) -> Iterator[Buffer]:
+def _chunks(body: Sequence[Buffer]) -> Iterator[Buffer]:
     for part in body:
         view = memoryview(part)
-        for begin in range(0, len(view), PIECE):
-            yield view[begin : begin + PIECE]
+        for begin in range(0, len(view), CHUNK):
+            yield view[begin : begin + CHUNK]
 
 
-def _stale(sock: socket.socket) -> bool:
-    """Tell whether the other side has closed a connection that was kept."""
+def _is_stale(sock: socket.socket) -> bool:
+    """Return whether the peer has closed an idle connection."""
     poll = select.poll()
     poll.register(sock, select.POLLIN)
     return bool(poll.poll(0))

@@ -1,4 +1,4 @@
-"""The communicator of one session at one worker, on the links that all sessions share."""
+"""Communicator of a session, over the worker's shared links."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ __all__ = ["HttpCommunicator"]
 
 
 class HttpCommunicator(CommunicatorBase):
-    """Sends over links in the calling thread; a peer says first that it is in the run.
+    """Communicator that sends on links in the calling thread, once the peer has opened the run.
 
     Args:
-        rank: this party.
-        names: the workers of all parties, by rank.
-        links: this worker's links.
-        timeout: how many seconds one ``recv`` waits.
+        rank: rank of this party.
+        names: names of the parties' workers, by rank.
+        links: links of this worker.
+        timeout: timeout of one ``recv``, in seconds.
 
     Attributes:
-        peers: the ranks of the other parties by the names of their workers.
+        peers: ranks of the other parties, by the names of their workers.
     """
 
     def __init__(self, rank: int, names: Sequence[str], links: Links, timeout: float) -> None:
@@ -33,18 +33,18 @@ class HttpCommunicator(CommunicatorBase):
         self.names = tuple(names)
         self.peers = {name: i for i, name in enumerate(names) if i != rank}
         self._links = links
-        self._ready: dict[str, set[int]] = {}  # per run, who is in it
-        self._gone: dict[str, set[int]] = {}  # per run, who is in it no more
+        self._joined: dict[str, set[int]] = {}  # per run, the parties that have opened it
+        self._left: dict[str, set[int]] = {}  # per run, the parties that have closed it
 
     def open(self, run: str) -> None:
-        """Accept messages of a run from now on, and say so to the others."""
+        """Open a run: accept its messages, and notify the peers."""
         with self._arrived:
             if run in self._runs:
                 return
             super().open(run)
-            self._ready[run], self._gone[run] = {self.rank}, set()
+            self._joined[run], self._left[run] = {self.rank}, set()
         try:
-            self._links.enter(run, self)
+            self._links.open_run(run, self)
         except CommError:
             super().close(run)
             raise
@@ -54,21 +54,21 @@ class HttpCommunicator(CommunicatorBase):
                 self.peer_lost(name, run, "there is none")
             elif run in link.runs:
                 with self._arrived:
-                    self._ready[run].add(rank)
+                    self._joined[run].add(rank)
 
     def close(self, run: str) -> None:
-        """Accept no more messages of a run; when it returns, the others know."""
+        """Close a run, and wait until the peers know."""
         with self._arrived:
             known = run in self._runs
             super().close(run)
-            self._ready.pop(run, None)
-            gone = self._gone.pop(run, set())
+            self._joined.pop(run, None)
+            left = self._left.pop(run, set())
         if known:
-            waiting = [name for name, rank in self.peers.items() if rank not in gone]
-            self._links.leave(run, self.peers, waiting)
+            waiting = [name for name, rank in self.peers.items() if rank not in left]
+            self._links.close_run(run, self.peers, waiting)
 
     def _send(self, to_rank: int, key: str, data: Any) -> int:
-        """Send a value, once the other party has begun the run."""
+        """Send a value, after the peer has opened the run."""
         try:
             head, buffers = pack(data)
         except WireError as error:
@@ -85,14 +85,33 @@ class HttpCommunicator(CommunicatorBase):
             raise CommError(f"party {self.rank} has lost its link to party {to_rank}") from error
 
     def recv(self, from_rank: int, key: str) -> Any:
-        """Wait for a value, and decode it."""
-        return self._read(super().recv(from_rank, key), from_rank)
+        """Wait for a value, and decode it.
+
+        Args:
+            from_rank: rank of the sender.
+            key: key of the message.
+
+        Returns:
+            The value.
+
+        Raises:
+            CommError: the message does not arrive, or cannot be decoded.
+        """
+        return self._decode(super().recv(from_rank, key), from_rank)
 
     def peek_message(self, from_rank: int, key: str) -> Any | None:
-        """Return a message without taking it; ``None`` where it is not here."""
-        return self._read(super().peek_message(from_rank, key), from_rank)
+        """Return a message without removing it; ``None`` if it has not arrived.
 
-    def _read(self, found: Any, from_rank: int) -> Any:
+        Args:
+            from_rank: rank of the sender.
+            key: key of the message.
+
+        Raises:
+            CommError: the message cannot be decoded.
+        """
+        return self._decode(super().peek_message(from_rank, key), from_rank)
+
+    def _decode(self, found: Any, from_rank: int) -> Any:
         if not isinstance(found, Packed):
             return found
         try:
@@ -103,7 +122,12 @@ class HttpCommunicator(CommunicatorBase):
             ) from error
 
     def abort(self, run: str, reason: str) -> None:
-        """End all waiting in a run, at all parties."""
+        """Abort a run at all parties.
+
+        Args:
+            run: name of the run.
+            reason: text for the error that pending operations raise.
+        """
         self.stop(run, reason)
         self._links.abort(self.peers, run, reason)
 
@@ -115,9 +139,9 @@ class HttpCommunicator(CommunicatorBase):
                 found = self._run(key)
                 if found.failure is not None:
                     raise found.failure()
-                if rank in self._gone[run]:
+                if rank in self._left[run]:
                     raise CommError(f"party {rank} is in no run {run!r} any more")
-                if rank in self._ready[run]:
+                if rank in self._joined[run]:
                     return
                 left = deadline - time.monotonic()
                 if left <= 0:
@@ -126,33 +150,55 @@ class HttpCommunicator(CommunicatorBase):
                     )
                 self._arrived.wait(left)
 
-    # -- what links say
+    # -- events of links
 
-    def arrived(self, peer: str, key: str, packed: Packed) -> None:
-        """Take in a value; one that comes too late or from elsewhere is dropped."""
+    def receive_value(self, peer: str, key: str, packed: Packed) -> None:
+        """Deliver a value; drop it if it is late or from no peer.
+
+        Args:
+            peer: name of the sender's worker.
+            key: key of the message.
+            packed: the encoded value.
+        """
         rank = self.peers.get(peer)
         if rank is not None:
             with contextlib.suppress(CommError):
                 self.deliver(rank, key, packed)
 
     def peer_opened(self, peer: str, run: str) -> None:
-        """Note that a party is in a run."""
+        """Record that a peer has opened a run.
+
+        Args:
+            peer: name of the peer's worker.
+            run: name of the run.
+        """
         with self._arrived:
-            if peer in self.peers and run in self._ready:
-                self._ready[run].add(self.peers[peer])
+            if peer in self.peers and run in self._joined:
+                self._joined[run].add(self.peers[peer])
                 self._arrived.notify_all()
 
     def peer_closed(self, peer: str, run: str) -> None:
-        """Note that a party is in a run no more."""
+        """Record that a peer has closed a run.
+
+        Args:
+            peer: name of the peer's worker.
+            run: name of the run.
+        """
         with self._arrived:
-            if peer in self.peers and run in self._gone:
-                self._gone[run].add(self.peers[peer])
+            if peer in self.peers and run in self._left:
+                self._left[run].add(self.peers[peer])
                 self._arrived.notify_all()
 
     def peer_lost(self, peer: str, run: str, reason: str) -> None:
-        """End a run, as the link to a party that is in it is lost."""
+        """Fail a run whose link to a peer is lost, unless the peer has closed the run.
+
+        Args:
+            peer: name of the peer's worker.
+            run: name of the run.
+            reason: why the link is lost.
+        """
         rank = self.peers[peer]
         with self._arrived:
-            done = rank in self._gone.get(run, ())
+            done = rank in self._left.get(run, ())
         if not done:
             self.lose(run, f"has lost its link to party {rank} ({peer}): {reason}")

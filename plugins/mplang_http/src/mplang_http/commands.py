@@ -1,4 +1,4 @@
-"""The commands that this package adds: ``mplang worker``, ``up``, ``status`` and ``keygen``."""
+"""CLI commands of this package: ``mplang worker``, ``up``, ``status`` and ``keygen``."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def worker(
     ] = None,
 ) -> None:
     """Run one party's worker until it is interrupted."""
-    from mplang_http.logs import set_up
+    from mplang_http.logs import configure_logging
     from mplang_http.worker import run_worker
 
     if not sys.flags.safe_path and sys.path[:1] in ([""], [os.getcwd()]):
@@ -46,7 +46,7 @@ def worker(
         )
     given = {"log_format": log_format, "log_level": log_level}
     made = WorkerConfig.from_yaml(config, **{k: v for k, v in given.items() if v is not None})
-    set_up(made)
+    configure_logging(made)
     run_worker(made, ready=lambda at: typer.echo(f"worker {made.name} at {at}"))
 
 
@@ -62,7 +62,7 @@ def up(
         bool, typer.Option("--insecure", help="Let protocols run that are for debugging only.")
     ] = False,
 ) -> None:
-    """Run a cluster on this machine until it is interrupted, and show how it is."""
+    """Run a cluster on this machine until it is interrupted, and show its status."""
     from mplang_http.local import LocalCluster
 
     if parties < 1:
@@ -84,13 +84,13 @@ def _show_until_interrupted(cluster: ClusterSpec, tls: TlsFiles | None) -> None:
     from rich.console import Console
     from rich.live import Live
 
-    from mplang_http.status import look
+    from mplang_http.status import cluster_status
 
     console = Console()
     with Live(console=console, auto_refresh=False) as live:
         while True:
             try:
-                live.update(look(cluster, tls), refresh=True)
+                live.update(cluster_status(cluster, tls), refresh=True)
                 time.sleep(1)
             except KeyboardInterrupt:
                 return
@@ -101,12 +101,12 @@ def status(
     tls: Tls = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show how the workers of a cluster are; exits with 1 if one does not answer."""
+    """Show the status of a cluster's workers; exits with 1 if one does not respond."""
     from rich.console import Console
 
-    from mplang_http.status import look
+    from mplang_http.status import cluster_status
 
-    rows = look(ClusterSpec.from_yaml(cluster), tls)
+    rows = cluster_status(ClusterSpec.from_yaml(cluster), tls)
     if as_json:
         typer.echo(json.dumps(rows, indent=2))
     else:
@@ -120,7 +120,7 @@ def keygen(
     names: Annotated[list[str], typer.Argument(help="Parties and coordinators, as alice bob.")],
     days: Annotated[float, typer.Option(help="For how long they are good.")] = 30,
 ) -> None:
-    """Make an authority and certificates, for a test."""
+    """Create a certificate authority and certificates, for tests."""
     from mplang_http.keygen import make_certificates
 
     made = make_certificates(Path(folder), names, days=days)

@@ -1,4 +1,4 @@
-"""What a worker is told by the one who runs it."""
+"""Worker configuration: TLS files, limits and timeouts."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}"
 
 
 class TlsFiles(StrictModel):
-    """PEM files: who this one is, and whom it believes.
+    """Paths of the PEM files of one party.
 
     Attributes:
-        cert: its certificate; the common name is the name of the party.
-        key: the certificate's private key.
-        ca: the authority that signed the certificates of all parties.
+        cert: certificate; its common name is the name of the party.
+        key: private key of the certificate.
+        ca: certificate of the authority that signed those of all parties.
     """
 
     cert: str
@@ -35,7 +35,7 @@ class TlsFiles(StrictModel):
 
     @classmethod
     def of(cls, given: TlsFiles | Mapping[str, str] | str | None) -> TlsFiles | None:
-        """Return the files of who is named by a path, as mplang keygen lays them out.
+        """Return the TLS files that a path stands for, in the layout of mplang keygen.
 
         Example:
             >>> TlsFiles.of("certs/alice")
@@ -50,24 +50,24 @@ class TlsFiles(StrictModel):
 
 
 class Limits(StrictModel):
-    """How much a worker takes in. Each is checked before anything is read or parsed.
+    """Resource limits of a worker. Each is checked before anything is read or parsed.
 
     Attributes:
         head: bytes of the head of an HTTP request.
         program: bytes of a program.
-        programs: bytes of all programs that are kept.
-        items: how many names, numbers and lists a program is written with.
-        ops: how many ops a program has, those of nested regions included.
-        value: bytes of a value, put or sent by a peer, and of a tensor within a program.
-        request: bytes of any other request.
-        bodies: bytes of all requests that come in at once.
-        waiting: bytes of messages that a peer has sent and no program has asked for yet.
-        values: how many values a session holds.
-        held: bytes of all values that a session holds.
-        connections: how many connections are open at once.
-        links: how many workers are linked at once.
-        sessions: how many sessions are open at once.
-        jobs: how many jobs of a session are remembered.
+        programs: bytes of all cached programs.
+        items: MessagePack items of a program.
+        ops: ops of a program, including those of nested regions.
+        value: bytes of a value that is put or received, and of a tensor within a program.
+        request: bytes of the body of any other request.
+        bodies: bytes of all request bodies that are being received.
+        waiting: bytes of messages from one peer that no program has received yet.
+        values: values of a session.
+        held: bytes of all values of a session.
+        connections: open connections.
+        links: links to other workers.
+        sessions: open sessions.
+        jobs: jobs of a session whose status is kept.
     """
 
     head: int = Field(default=64 << 10, gt=0)
@@ -88,15 +88,15 @@ class Limits(StrictModel):
 
 
 class Timeouts(StrictModel):
-    """How long, in seconds, a worker waits.
+    """Timeouts of a worker, in seconds.
 
     Attributes:
-        connect: for a link to another worker.
-        message: for a message of another worker.
-        head: for the head of a request.
-        body: for the next piece of a request's body, or for a response to be read on.
-        engine: for a sign of life of its engine, which is ended then.
-        lease: for a sign of life of a coordinator, whose values are freed then.
+        connect: a link to another worker is established.
+        message: a message of another worker arrives.
+        head: the head of a request arrives.
+        body: the next chunk of a request's body arrives, or of a response is read.
+        engine: the engine responds to a ping; else it is killed.
+        lease: the coordinator sends a request; else its session ends.
     """
 
     connect: float = Field(default=10.0, gt=0)
@@ -108,25 +108,25 @@ class Timeouts(StrictModel):
 
 
 class WorkerConfig(StrictModel):
-    """One party's worker.
+    """Configuration of one party's worker.
 
     Attributes:
-        name: the party, as in the cluster's nodes and in its certificate.
-        host: the address to bind to; without certificates a loopback address.
-        port: the one port; 0 for any that is free.
+        name: name of the party, as in the cluster's nodes and in its certificate.
+        host: address to bind to; without ``tls`` a loopback address.
+        port: TCP port; 0 for any free one.
         tls: certificates; in YAML also ``certs/alice`` for the files of mplang keygen.
-            Without, nobody can be told apart, so only loopback is served.
-        coordinators: the common names of those who may submit programs; with certificates.
+            Without, clients are not authenticated, so the worker binds to loopback only.
+        coordinators: common names of those who may submit programs; required with ``tls``.
             They may not link, unless ``peers`` names them too.
-        peers: the workers that may take part in a program, name to address. Without it a
-            program's coordinator says where they are; their certificates say who they are.
-        dialects: whose ops may run; those of all plugins that are installed by default.
-        insecure: whether protocols that are for debugging only may run.
-        imports: modules to import first, as those with ops of one's own.
-        limits: how much it takes in.
-        timeouts: how long it waits.
-        log_format: ``text`` for people, ``json`` for programs: one object a line.
-        log_level: from where on things are logged; ``info`` tells of each session and job.
+        peers: workers that may take part in a program, name to address. If ``None``, the
+            coordinator gives their addresses, and certificates authenticate them.
+        dialects: dialects whose ops may run; those of all installed plugins by default.
+        insecure: whether protocols for debugging may run.
+        imports: modules to import first, such as those with custom ops.
+        limits: resource limits.
+        timeouts: timeouts.
+        log_format: ``text`` for people, ``json`` for one JSON object per line.
+        log_level: minimum level; ``info`` has a line per session and job.
 
     Example:
         >>> WorkerConfig(name="alice", port=9000).host
@@ -159,12 +159,12 @@ class WorkerConfig(StrictModel):
         return self
 
     @classmethod
-    def from_yaml(cls, path: str | os.PathLike[str], **instead: Any) -> WorkerConfig:
-        """Read a configuration; paths in it are relative to it.
+    def from_yaml(cls, path: str | os.PathLike[str], **overrides: Any) -> WorkerConfig:
+        """Read a configuration file; paths in it are relative to the file.
 
         Args:
-            path: the file.
-            **instead: fields that are given in place of those in the file.
+            path: path of the YAML file.
+            **overrides: fields that replace those of the file.
 
         Raises:
             ConfigError: the file cannot be read, is no YAML, or has a wrong field.
@@ -180,11 +180,11 @@ class WorkerConfig(StrictModel):
             fields["tls"] = TlsFiles.of(str(folder / tls))
         elif isinstance(tls, dict):
             fields["tls"] = {key: str(folder / str(file)) for key, file in tls.items()}
-        return cls(**(fields | instead))
+        return cls(**(fields | overrides))
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether an address can be reached from this machine only."""
+    """Return whether a host name or address is a loopback address."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:

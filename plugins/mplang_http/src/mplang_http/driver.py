@@ -1,4 +1,4 @@
-"""The host of the HTTP backend: the coordinator of workers in processes of their own."""
+"""Driver of the HTTP backend: the host that runs programs on remote workers."""
 
 from __future__ import annotations
 
@@ -35,35 +35,35 @@ from mplang_core.runtime import Recorder, now
 from mplang_core.simp import Failure, HostVar, PartyState, SimpHost, outcome_of
 from mplang_core.simp.host import Mode
 from mplang_core.types import BaseType, MPType, TensorType, array_of, frozen
-from mplang_http.bars import Bars
 from mplang_http.client import LostWorkerError, RefusedError, WorkerClient
 from mplang_http.config import TlsFiles
-from mplang_http.endings import await_cause, places, reason_of
-from mplang_http.facts import versions
-from mplang_http.keeper import Keeper, drain
+from mplang_http.failure_report import abort_reason, party_locations, wait_for_cause
+from mplang_http.job_monitor import JobMonitor, clock_offset
+from mplang_http.lease import LeaseRenewer, drain
+from mplang_http.progress_bars import ProgressBars
 from mplang_http.requests import Given, JobRequest
 from mplang_http.spans import MAX_SPANS, read_spans
 from mplang_http.tls import client_context
-from mplang_http.values import frame_head, joined, pack, split_frame
-from mplang_http.watching import Watch, shift_between
+from mplang_http.values import frame_head, join_frame, pack, split_frame
+from mplang_http.worker_info import versions
 
 __all__ = ["SimpHttpDriver"]
 
-POLL = 1.0  # seconds that a worker waits for the end of a job before it says that it goes on
-START = 30.0  # seconds that a worker gets to tell of itself, and to link to the others
-COPIED = 100e6  # bytes a second that a worker makes ready at least, before the first one comes
-SMALL = 16 << 10  # bytes up to which a literal goes along with a job
+POLL_INTERVAL = 1.0  # seconds that a worker waits for the end of a job before it responds
+START_TIMEOUT = 30.0  # seconds that a worker has to describe itself and to link to its peers
+MIN_COPY_RATE = 100e6  # minimum bytes per second at which a worker prepares a response
+INLINE_SIZE = 16 << 10  # bytes up to which a literal is part of the job request
 
 
 T = TypeVar("T")
 
 
 class Ref:
-    """A value at one worker; it is freed there when this is dropped.
+    """Reference to a value at one worker; its deletion releases the value there.
 
     Attributes:
-        name: its name at the worker.
-        kind: its type.
+        name: name of the value at the worker.
+        kind: type of the value.
     """
 
     __slots__ = ("_dropped", "kind", "name")
@@ -78,7 +78,7 @@ class Ref:
 
 
 class Literal:
-    """A value that all parties know, given to each when it is first used there."""
+    """Array that all parties know, uploaded to each on first use."""
 
     __slots__ = ("array", "refs")
 
@@ -88,22 +88,22 @@ class Literal:
 
 
 class SimpHttpDriver(SimpHost):
-    """Has workers run programs, over HTTP.
+    """Host that runs programs on workers, over HTTP.
 
     Args:
         cluster_spec: the parties; each node has an address, unless ``addresses`` gives them.
-        addresses: where the workers are, by rank.
+        addresses: addresses of the workers, by rank.
         mode: see :class:`mplang_core.simp.SimpHost`.
         tls: this coordinator's certificate, key and authority; ``"certs/host"`` stands for
             the files that mplang keygen makes.
-        timeout: how many seconds a party waits for a message; the workers' limit by default.
-        patience: how many seconds a worker may go without a sign of life before it is lost.
-        progress: whether bars show values that take long to put or fetch; ``None`` for where
-            the error output is a terminal.
+        timeout: seconds that a party waits for a message; the workers' limit by default.
+        patience: seconds without a response after which a worker is lost.
+        progress: whether to show progress bars for long uploads and downloads; ``None`` for if
+            stderr is a terminal.
 
     Raises:
-        ConfigError: a node has no address, or ``tls`` is missing.
-        RunError: a worker cannot be reached, or does not fit.
+        ConfigError: a node has no address, ``tls`` is missing, or settings of the parties differ.
+        PartyError: a worker does not respond, or responds with an error.
 
     Example::
 
@@ -123,28 +123,29 @@ class SimpHttpDriver(SimpHost):
         progress: bool | None = None,
     ) -> None:
         super().__init__(cluster_spec, mode)
-        self._party = _parties(cluster_spec, addresses)
+        self._workers = _worker_addresses(cluster_spec, addresses)
         files = TlsFiles.of(tls)
         context = client_context(files, "http/1.1") if files is not None else None
         self._clients = [
-            WorkerClient(name, address, context, patience) for name, address in self._party
+            WorkerClient(name, address, context, patience) for name, address in self._workers
         ]
         self._timeout = timeout
         self._patience = patience
-        self._bars = Bars(progress)
+        self._progress_bars = ProgressBars(progress)
         self._generation = 0
         self._opened = False
         self._closed = False
-        self._one_run = threading.Lock()
+        self._run_lock = threading.Lock()
         self._dropped: list[deque[str]] = [deque() for _ in self._clients]
         self._programs: weakref.WeakKeyDictionary[Program, tuple[str, bytes]]
         self._programs = weakref.WeakKeyDictionary()
         self._literals = 0
         self._cancelled: set[str] = set()
-        self._watch = Watch(self.world_size)
-        self._going: tuple[str, dict[int, Future[list[Any]]]] | None = None  # a run, by rank
-        self._keeper = Keeper(self.session, self._clients, self._dropped)
-        weakref.finalize(self, self._keeper.stop)
+        self._monitor = JobMonitor(self.world_size)
+        # the name of the run, and its futures by rank
+        self._active_run: tuple[str, dict[int, Future[list[Any]]]] | None = None
+        self._lease = LeaseRenewer(self.session, self._clients, self._dropped)
+        weakref.finalize(self, self._lease.stop)
         try:
             self._open()
         except BaseException:
@@ -154,18 +155,18 @@ class SimpHttpDriver(SimpHost):
     # -- the session
 
     def _open(self) -> None:
-        """Open the session at all workers, or begin a new generation of it.
+        """Open the session at all workers, or start its next generation.
 
         Raises:
-            PartyError: a worker is not there, or refuses.
-            ConfigError: they do not fit together; with a table.
+            PartyError: a worker does not respond, or responds with an error.
+            ConfigError: settings of the parties differ; with a table.
         """
-        told = self._from_all(self._facts)
-        table = differences({"coordinator": versions()} | dict(told))
+        answers = self._call_all(self._fetch_versions)
+        table = differences({"coordinator": versions()} | dict(answers))
         if table:
             raise ConfigError(f"the parties do not fit together; make these the same:\n{table}")
         request = {
-            "parties": [{"name": name, "address": address} for name, address in self._party],
+            "parties": [{"name": name, "address": address} for name, address in self._workers],
             "generation": self._generation,
             "versions": versions(),
             "timeout": self._timeout,
@@ -174,20 +175,20 @@ class SimpHttpDriver(SimpHost):
         def open_at(rank: int) -> None:
             body = json.dumps({**request, "rank": rank}).encode()
             path = ("v1", "sessions", self.session)
-            self._clients[rank].ask("PUT", *path, body=[body], patience=START)
+            self._clients[rank].request("PUT", *path, body=[body], patience=START_TIMEOUT)
 
-        self._from_all(open_at)
+        self._call_all(open_at)
         self._opened = True
 
-    def _facts(self, rank: int) -> tuple[str, dict[str, str]]:
-        self._clients[rank].ask("GET", "health")  # by the front, which answers at once
-        alike = self._clients[rank].ask("GET", "facts", patience=START)["alike"]
-        return self._party[rank][0], {str(key): str(value) for key, value in alike.items()}
+    def _fetch_versions(self, rank: int) -> tuple[str, dict[str, str]]:
+        self._clients[rank].request("GET", "health")  # served by the front, which is never busy
+        alike = self._clients[rank].request("GET", "facts", patience=START_TIMEOUT)["alike"]
+        return self._workers[rank][0], {str(key): str(value) for key, value in alike.items()}
 
-    def _from_all(self, act: Callable[[int], Any]) -> list[Any]:
-        """Ask all workers at once; those that fail first are what is raised."""
+    def _call_all(self, action: Callable[[int], Any]) -> list[Any]:
+        """Call all workers in parallel; raise the first failures."""
         futures = [
-            self._keeper.pool.submit(self._ask, act, rank) for rank in range(self.world_size)
+            self._lease.pool.submit(self._call, action, rank) for rank in range(self.world_size)
         ]
         concurrent.futures.wait(futures, return_when=concurrent.futures.FIRST_EXCEPTION)
         ended = [(rank, future) for rank, future in enumerate(futures) if future.done()]
@@ -196,49 +197,61 @@ class SimpHttpDriver(SimpHost):
             raise self._explain(failures)
         return [future.result() for future in futures]
 
-    def _ask(self, act: Callable[..., T], rank: int, *args: Any) -> T:
-        """Do something with a worker, which may answer anything."""
+    def _call(self, action: Callable[..., T], rank: int, *args: Any) -> T:
+        """Call a worker, and turn a malformed response into a RunError."""
         try:
-            return act(rank, *args)
+            return action(rank, *args)
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             if isinstance(error, MPLangError):
                 raise
-            name, address = self._party[rank]
+            name, address = self._workers[rank]
             raise RunError(f"{name} at {address} answers as no worker does") from error
 
     def submit(self, program: Program, args: Sequence[HostVar]) -> list[HostVar]:
-        """Run a program; runs of other threads wait, so that none begins amid a failure."""
-        with self._in_session():
+        """Run a program; runs of several threads are serialized.
+
+        Args:
+            program: the program.
+            args: its inputs.
+
+        Returns:
+            The outputs of the program.
+
+        Raises:
+            PartyError: a party failed.
+            RunError: the host is closed.
+        """
+        with self._exclusive():
             try:
                 return super().submit(program, args)
             except BaseException:
-                self._abandon("the host was interrupted")
+                self._abort_run("the host was interrupted")
                 raise
 
     @contextlib.contextmanager
-    def _in_session(self) -> Iterator[None]:
-        """Have this thread alone use the session, which is open."""
-        with self._one_run:
+    def _exclusive(self) -> Iterator[None]:
+        """Lock the session for this thread, and reopen it if needed."""
+        with self._run_lock:
             if self._closed:
                 raise RunError("this host is closed")
             if not self._opened:
                 self._open()
             yield
 
-    # -- running
+    # -- runs
 
     def _begin(self, run: str) -> None:
-        self._going = run, {}
+        self._active_run = run, {}
 
     def _submit(
         self, rank: int, run: str, program: Program, inputs: Sequence[Any]
     ) -> Future[list[Any]]:
-        assert self._going is not None
+        assert self._active_run is not None
         recorder = self._recorder(rank, run)
-        future = self._keeper.pool.submit(
-            self._ask, self._run, rank, run, self._generation, program, inputs, recorder
+        future = self._lease.pool.submit(
+            self._call, self._run, rank, run, self._generation, program, inputs, recorder
         )
-        self._going[1][rank] = future
+        self._active_run[1][rank] = future
         return future
 
     def _run(
@@ -250,50 +263,50 @@ class SimpHttpDriver(SimpHost):
         inputs: Sequence[Any],
         recorder: Recorder | None,
     ) -> list[Any]:
-        """Run a program at one worker, in the generation that its run began in."""
+        """Run a program at one worker, in the generation in which the run began."""
         client = self._clients[rank]
         path = ("v1", "sessions", self.session, "jobs")
-        name, data = self._bytes(program)
+        name, data = self._serialized(program)
         request = JobRequest(
-            run, name, generation, [self._given(rank, x) for x in inputs],
+            run, name, generation, [self._encode_input(rank, x) for x in inputs],
             drain(self._dropped[rank]), recorder is not None,
         )  # fmt: skip
         body = [msgspec.msgpack.encode(request)]
         sent = now()
         try:
-            status = client.ask("POST", *path, body=body, wait=POLL, run=run)
-        except RefusedError as refused:
-            if refused.code != "unknown-program":
+            status = client.request("POST", *path, body=body, wait=POLL_INTERVAL, run=run)
+        except RefusedError as error:
+            if error.code != "unknown-program":
                 raise
-            client.ask("PUT", "v1", "programs", name, body=[data], patience=60.0)
+            client.request("PUT", "v1", "programs", name, body=[data], patience=60.0)
             sent = now()
-            status = client.ask("POST", *path, body=body, wait=POLL, run=run)
-        self._watch.note(rank, status)
+            status = client.request("POST", *path, body=body, wait=POLL_INTERVAL, run=run)
+        self._monitor.update(rank, status)
         while status["state"] in ("queued", "running"):
             if run in self._cancelled:
                 raise AbortedError(f"party {rank} did not end in time")
-            status = client.ask("GET", *path, run, wait=POLL)
-            self._watch.note(rank, status)
+            status = client.request("GET", *path, run, wait=POLL_INTERVAL)
+            self._monitor.update(rank, status)
         if recorder is not None:
-            self._take_spans(rank, recorder, status, sent)
+            self._fetch_spans(rank, recorder, status, sent)
         if status["state"] != "done":
             raise Failure(**status["error"]).error()
         return self._results(rank, run, program, status["held"])
 
-    def _take_spans(
+    def _fetch_spans(
         self, rank: int, recorder: Recorder, status: Mapping[str, Any], sent: float
     ) -> None:
-        """Get what a worker noted of a run, unless it is lost."""
+        """Download the spans of a run into a recorder; ignore errors."""
         heard = now()
         path = ("v1", "sessions", self.session, "jobs", recorder.run, "spans")
         with contextlib.suppress(RunError, WireError):
-            found = read_spans(self._clients[rank].fetch(*path, most=MAX_SPANS).data)
-            shift = shift_between(sent, status["begun"], status["now"], heard)
-            recorder.take(found.spans, found.dropped, shift)
+            found = read_spans(self._clients[rank].fetch(*path, max_size=MAX_SPANS).data)
+            offset = clock_offset(sent, status["begun"], status["now"], heard)
+            recorder.take(found.spans, found.dropped, offset)
 
     def progress(self) -> list[PartyState]:
-        """Return what each worker does, as it said within the last second."""
-        return list(self._watch.states)
+        """Return the state of each worker, at most a second old."""
+        return list(self._monitor.states)
 
     def _results(
         self, rank: int, run: str, program: Program, held: Sequence[bool]
@@ -305,34 +318,40 @@ class SimpHttpDriver(SimpHost):
             found.append(ref)
         return found
 
-    def _bytes(self, program: Program) -> tuple[str, bytes]:
-        """Return a program's name and bytes."""
+    def _serialized(self, program: Program) -> tuple[str, bytes]:
+        """Return the SHA-256 and the bytes of a program, cached."""
         found = self._programs.get(program)
         if found is None:
             data = to_bytes(program)
             found = self._programs[program] = hashlib.sha256(data).hexdigest(), data
         return found
 
-    def _given(self, rank: int, value: Any) -> Given:
+    def _encode_input(self, rank: int, value: Any) -> Given:
         if isinstance(value, Ref):
             return Given(name=value.name)
         if value is None:
             return Given()
         assert isinstance(value, Literal)
-        if value.array.nbytes <= SMALL:
-            return Given(value=joined(*pack(value.array)))
+        if value.array.nbytes <= INLINE_SIZE:
+            return Given(value=join_frame(*pack(value.array)))
         if rank not in value.refs:
-            value.refs[rank] = self._put(rank, value.array)
+            value.refs[rank] = self._put_value(rank, value.array)
         return Given(name=value.refs[rank].name)
 
-    def _put(self, rank: int, array: np.ndarray[Any, Any]) -> Ref:
+    def _put_value(self, rank: int, array: np.ndarray[Any, Any]) -> Ref:
         head, buffers = pack(array)
         self._literals += 1
         name = f"put.{rank}.{self._literals}.{id(array):x}"
         path = ("v1", "sessions", self.session, "values", name)
-        with self._bars.of(f"put to {self._party[rank][0]}", array.nbytes) as moved:
-            self._clients[rank].ask(
-                "PUT", *path, body=[frame_head(head), *buffers], patience=60.0, moved=moved
+        with self._progress_bars.track(
+            f"put to {self._workers[rank][0]}", array.nbytes
+        ) as on_progress:
+            self._clients[rank].request(
+                "PUT",
+                *path,
+                body=[frame_head(head), *buffers],
+                patience=60.0,
+                on_progress=on_progress,
             )
         return Ref(name, TensorType.of(array), self._dropped[rank])
 
@@ -341,61 +360,70 @@ class SimpHttpDriver(SimpHost):
     ) -> list[list[Any] | BaseException]:
         concurrent.futures.wait(futures, return_when=concurrent.futures.FIRST_EXCEPTION)
         if any(future.done() and future.exception() for future in futures):
-            await_cause(futures)
-            assert self._going is not None
-            self._abandon(reason_of(self._going[1]))
-        self._going = None
+            wait_for_cause(futures)
+            assert self._active_run is not None
+            self._abort_run(abort_reason(self._active_run[1]))
+        self._active_run = None
         return [outcome_of(future) for future in futures]
 
-    def _abandon(self, reason: str) -> None:
-        """End what goes on everywhere, and begin the next run with new links among engines."""
-        if self._going is None:
+    def _abort_run(self, reason: str) -> None:
+        """Cancel the active run at all workers, and start a new generation before the next run."""
+        if self._active_run is None:
             return
-        run, futures = self._going
+        run, futures = self._active_run
         self._generation += 1
         self._opened = False
         path = ("v1", "sessions", self.session, "jobs", run)
 
         def cancel(client: WorkerClient) -> None:
             with contextlib.suppress(RunError):
-                client.ask("DELETE", *path, reason=reason)
+                client.request("DELETE", *path, reason=reason)
 
         lost = {
             rank
             for rank, future in futures.items()
             if future.done() and isinstance(future.exception(), LostWorkerError)
         }
-        told = [
-            self._keeper.pool.submit(cancel, client)
+        answers = [
+            self._lease.pool.submit(cancel, client)
             for rank, client in enumerate(self._clients)
             if rank not in lost
         ]
-        waited: list[Future[Any]] = [*told, *futures.values()]
-        if concurrent.futures.wait(waited, timeout=2 * POLL).not_done:
-            self._cancelled.add(run)  # so that who still asks for it gives up
-        self._going = None
+        waited: list[Future[Any]] = [*answers, *futures.values()]
+        if concurrent.futures.wait(waited, timeout=2 * POLL_INTERVAL).not_done:
+            self._cancelled.add(run)  # so that threads which still poll it give up
+        self._active_run = None
 
     def _explain(self, failures: list[tuple[int, BaseException]]) -> BaseException:
-        """Say also where the others were when a worker was lost, or came too late."""
+        """Add the locations of the other parties if a worker was lost or communication failed."""
         failure = super()._explain(failures)
         if not isinstance(failure, PartyError):
             return failure
         cause = next(error for rank, error in failures if rank == failure.rank)
         if failure.op is None or isinstance(cause, CommError):
-            failure.args = ("; ".join([str(failure), *places(failures, failure.rank)]),)
+            failure.args = ("; ".join([str(failure), *party_locations(failures, failure.rank)]),)
         return failure
 
     # -- values
 
     def lift(self, literal: Any, parties: Mask | None = None) -> HostVar:
-        """Give a literal to parties at once, or to all of them when they first use it."""
+        """Return a literal as a variable: uploaded now to ``parties``, else on first use.
+
+        Args:
+            literal: array, or what converts to one.
+            parties: the parties that hold it; all if ``None``.
+
+        Raises:
+            PartyError: an upload failed.
+            RunError: the host is closed.
+        """
         array = frozen(array_of(literal))
-        if parties is None or array.nbytes <= SMALL:
+        if parties is None or array.nbytes <= INLINE_SIZE:
             held: list[Any] = [Literal(array)] * self.world_size
         else:
-            with self._in_session():
-                held = self._from_all(
-                    lambda rank: self._put(rank, array) if rank in parties else None
+            with self._exclusive():
+                held = self._call_all(
+                    lambda rank: self._put_value(rank, array) if rank in parties else None
                 )
         ranks = range(self.world_size)
         return HostVar([held[r] if parties is None or r in parties else None for r in ranks])
@@ -404,22 +432,24 @@ class SimpHttpDriver(SimpHost):
         if isinstance(value, Literal):
             return value.array
         path = ("v1", "sessions", self.session, "values", value.name)
-        size = _size(value.kind)
-        patience = self._patience + (START if size is None else size / COPIED)
-        with self._bars.of(f"fetch from {self._party[rank][0]}", size) as moved:
-            data = self._clients[rank].fetch(*path, patience=patience, moved=moved)
+        size = _byte_size(value.kind)
+        patience = self._patience + (START_TIMEOUT if size is None else size / MIN_COPY_RATE)
+        with self._progress_bars.track(f"fetch from {self._workers[rank][0]}", size) as on_progress:
+            data = self._clients[rank].fetch(*path, patience=patience, on_progress=on_progress)
         return split_frame(data.data).value(value.kind)
 
     def close(self) -> None:
-        """End the session, with all of its values. A second call does nothing."""
-        with self._one_run:
+        """Close the session and release its values. Idempotent."""
+        with self._run_lock:
             if self._closed:
                 return
             self._closed = True
-            self._keeper.stop()
+            self._lease.stop()
 
 
-def _parties(cluster: ClusterSpec, addresses: Sequence[str] | None) -> list[tuple[str, str]]:
+def _worker_addresses(
+    cluster: ClusterSpec, addresses: Sequence[str] | None
+) -> list[tuple[str, str]]:
     if addresses is None:
         addresses = [node.address for node in cluster.nodes]
     if len(addresses) != len(cluster.nodes):
@@ -433,8 +463,8 @@ def _parties(cluster: ClusterSpec, addresses: Sequence[str] | None) -> list[tupl
     return [(node.name, at) for node, at in zip(cluster.nodes, addresses, strict=True)]
 
 
-def _size(kind: BaseType) -> int | None:
-    """Return how many bytes the values of a type have, if that is known."""
+def _byte_size(kind: BaseType) -> int | None:
+    """Return the size in bytes of a type's values; ``None`` if it is unknown."""
     if not isinstance(kind, TensorType):
         return None
     return math.prod(kind.shape) * kind.dtype.numpy.itemsize

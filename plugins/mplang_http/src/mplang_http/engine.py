@@ -1,7 +1,7 @@
-"""The engine of a worker: the process that holds values and links, and runs kernels.
+"""Engine of a worker: the process that holds values and links, and runs kernels.
 
-It has no port. The front, its parent, sends it requests and the connections that are to become
-links; when the front has gone, it ends.
+It has no port. The front, its parent process, sends it requests and the sockets of links; the
+engine exits when the front does.
 """
 
 from __future__ import annotations
@@ -28,51 +28,55 @@ from mplang_core.types import Form
 from mplang_http import ipc
 from mplang_http.comm import HttpCommunicator
 from mplang_http.config import WorkerConfig
-from mplang_http.facts import facts
+from mplang_http.errors import RequestError
 from mplang_http.handshake import Handshake
 from mplang_http.job import Job
 from mplang_http.links import Links
-from mplang_http.logs import about, set_up
+from mplang_http.logs import configure_logging, log_context
 from mplang_http.programs import Programs
-from mplang_http.refusal import Refusal
 from mplang_http.requests import JobRequest, SessionRequest, read_names
-from mplang_http.session import Session, Stored
+from mplang_http.session import Session, StoredValue
 from mplang_http.spans import write_spans
 from mplang_http.values import Buffer, frame_head, pack_as, read_plain
+from mplang_http.worker_info import worker_info
 
 __all__ = ["Engine"]
 
-SWITCH = 0.0005  # seconds that a thread keeps the interpreter while others want it
-HANDSHAKES = 16  # connections that become links at once
+SWITCH_INTERVAL = 0.0005  # seconds that a thread holds the GIL while others wait for it
+MAX_HANDSHAKES = 16  # concurrent handshakes
 log = logging.getLogger("mplang.http.engine")
 
 
 class Engine:
-    """Does what the front asks for.
+    """RPC server for the front: sessions, programs, values and links.
+
+    The methods that the front calls take the name of the coordinator, the body of the request, and
+    the request's parameters as keywords; they raise RequestError and MPLangError.
 
     Args:
-        config: the worker.
-        sock: the connection to the front.
+        config: configuration of the worker.
+        sock: socket to the front.
     """
 
     def __init__(self, config: WorkerConfig, sock: socket.socket) -> None:
         self._config = config
         self._sock = sock
-        self._sending = threading.Lock()
+        self._send_lock = threading.Lock()
         self._handshake = Handshake(config)
-        self._handshakes = threading.BoundedSemaphore(HANDSHAKES)
+        self._handshakes = threading.BoundedSemaphore(MAX_HANDSHAKES)
         self._links = Links(
             config.name,
             self._handshake.dial,
-            largest=config.limits.value,
-            most=config.limits.links,
-            waiting=config.limits.waiting,
+            max_message=config.limits.value,
+            max_links=config.limits.links,
+            max_waiting=config.limits.waiting,
         )
         self._programs = Programs(config)
         self._sessions: dict[tuple[str, str], Session] = {}
         self._lock = threading.Lock()
         self._pool = ThreadPoolExecutor(8, thread_name_prefix="mplang-request")
-        self._opening = ThreadPoolExecutor(8, thread_name_prefix="mplang-open")  # who waits long
+        # its own pool, as open waits for the peers
+        self._open_pool = ThreadPoolExecutor(8, thread_name_prefix="mplang-open")
         self._quick: dict[str, Callable[..., Any]] = {
             "submit": self.submit,
             "status": self.status,
@@ -91,7 +95,7 @@ class Engine:
         }
 
     def serve(self) -> None:
-        """Answer the front until it has gone."""
+        """Serve requests until the front exits."""
         threading.Thread(target=self._watch_leases, daemon=True).start()
         self._reply({"event": "ready"})
         while True:
@@ -100,14 +104,14 @@ class Engine:
             if method == "ping":
                 self._reply({"id": message["id"], "ok": None})
             elif method == "link":
-                self._take_link(file)
+                self._accept_link(file)
             elif method in self._quick:
-                self._answer(self._quick[method], message, file)
+                self._handle(self._quick[method], message, file)
             else:
-                pool = self._opening if method == "open" else self._pool
-                pool.submit(self._answer, self._slow[method], message, file)
+                pool = self._open_pool if method == "open" else self._pool
+                pool.submit(self._handle, self._slow[method], message, file)
 
-    def _answer(
+    def _handle(
         self, method: Callable[..., Any], message: dict[str, Any], file: int | None
     ) -> None:
         body: Buffer = message.get("body") or b""
@@ -116,121 +120,173 @@ class Engine:
                 body = ipc.read_file(file)
             done = method(message["who"], body, **message["args"])
         except Exception as error:
-            refusal = Refusal.of(error)
-            told = [refusal.status, refusal.code, refusal.text]
-            self._reply({"id": message["id"], "error": told})
+            failure = RequestError.of(error)
+            fields = [failure.status, failure.code, failure.text]
+            self._reply({"id": message["id"], "error": fields})
             return
-        if isinstance(done, _File):
-            self._reply({"id": message["id"], "ok": None}, done.number)
-            os.close(done.number)
+        if isinstance(done, _FileReply):
+            self._reply({"id": message["id"], "ok": None}, done.descriptor)
+            os.close(done.descriptor)
         else:
             self._reply({"id": message["id"], "ok": done})
 
     def _reply(self, message: dict[str, Any], file: int | None = None) -> None:
-        with self._sending:
+        with self._send_lock:
             ipc.send(self._sock, message, file)
 
     # -- links
 
-    def _take_link(self, file: int | None) -> None:
+    def _accept_link(self, file: int | None) -> None:
         if file is None:
             return
         sock = socket.socket(fileno=file)
         if not self._handshakes.acquire(blocking=False):
             sock.close()
             return
-        threading.Thread(target=self._welcome, args=(sock,), daemon=True).start()
+        threading.Thread(target=self._run_handshake, args=(sock,), daemon=True).start()
 
-    def _welcome(self, sock: socket.socket) -> None:
+    def _run_handshake(self, sock: socket.socket) -> None:
         try:
-            self._links.add(*self._handshake.welcome(sock))
+            self._links.add(*self._handshake.accept(sock))
         except OSError as error:
             log.warning("a connection did not become a link: %s", error)
         finally:
             self._handshakes.release()
 
-    # -- what is asked for
+    # -- methods that the front calls
 
-    def facts(self, who: str, body: Buffer) -> dict[str, Any]:
-        """Tell what is installed here, and what is allowed."""
-        return facts(self._config)
+    def facts(self, coordinator: str, body: Buffer) -> dict[str, Any]:
+        """Return versions, plugins and limits.
 
-    def program(self, who: str, body: Buffer, *, name: str) -> dict[str, Any]:
-        """Take in a program."""
+        Args:
+            coordinator: name of the coordinator.
+            body: unused.
+        """
+        return worker_info(self._config)
+
+    def program(self, coordinator: str, body: Buffer, *, name: str) -> dict[str, Any]:
+        """Add a program to the cache.
+
+        Args:
+            coordinator: name of the coordinator.
+            body: bytes of the program.
+            name: SHA-256 of the bytes, in hex.
+
+        Returns:
+            The digest of the program.
+
+        Raises:
+            RequestError: the bytes do not match the name.
+            MPLangError: the program is malformed, too large or not admitted.
+        """
         return {"digest": self._programs.put(name, body)}
 
-    def open(self, who: str, body: Buffer, *, session: str) -> dict[str, Any]:
-        """Open a session, or begin a new generation of it; have links to all parties."""
+    def open(self, coordinator: str, body: Buffer, *, session: str) -> dict[str, Any]:
+        """Open a session, or start its next generation, with links to all parties.
+
+        Args:
+            coordinator: name of the coordinator.
+            body: a SessionRequest in JSON.
+            session: name of the session.
+
+        Returns:
+            The generation, and the lease in seconds.
+
+        Raises:
+            RequestError: the request is invalid, or conflicts with the open session.
+            CommError: a link cannot be established.
+        """
         request = SessionRequest.read(body, self._config)
         names = [party.name for party in request.parties]
         with self._lock:
-            found = self._sessions.get((who, session))
+            found = self._sessions.get((coordinator, session))
             if found is None:
-                found = self._new_session(who, session, request, names)
+                found = self._new_session(coordinator, session, request, names)
         if found.comm.names != tuple(names) or found.comm.rank != request.rank:
-            raise Refusal(409, "taken", "this session has other parties")
-        found.seen = time.monotonic()
+            raise RequestError(409, "taken", "this session has other parties")
+        found.last_seen = time.monotonic()
         try:
             for party in request.parties:
                 self._links.connect(party.name, party.address, self._config.timeouts.connect)
         except BaseException:
-            if found.generation < 0:  # it never was open
-                self.close(who, b"", session=session)
+            if found.generation < 0:  # the session has never been open
+                self.close(coordinator, b"", session=session)
             raise
-        found.renew(request.generation)
+        found.start_generation(request.generation)
         return {"generation": found.generation, "lease": self._config.timeouts.lease}
 
     def _new_session(
-        self, who: str, name: str, request: SessionRequest, names: list[str]
+        self, coordinator: str, name: str, request: SessionRequest, names: list[str]
     ) -> Session:
         if len(self._sessions) >= self._config.limits.sessions:
-            raise Refusal(429, "busy", f"{len(self._sessions)} sessions are open here")
+            raise RequestError(429, "busy", f"{len(self._sessions)} sessions are open here")
         timeout = min(self._config.timeouts.message, request.timeout or float("inf"))
         made = Session(
             name,
             HttpCommunicator(request.rank, names, self._links, timeout),
-            owner=who,
+            owner=coordinator,
             insecure=self._config.insecure,
             limits=self._config.limits,
-            ended=lambda job: self._ended(who, name, job),
+            on_end=lambda job: self._report_end(coordinator, name, job),
         )
-        self._sessions[who, name] = made
-        with about(name):
-            log.info("a session of %s is open, as party %d of %d", who, request.rank, len(names))
+        self._sessions[coordinator, name] = made
+        with log_context(name):
+            log.info(
+                "a session of %s is open, as party %d of %d", coordinator, request.rank, len(names)
+            )
         return made
 
-    def _ended(self, who: str, session: str, job: Job) -> None:
-        key = [who, session, job.run]
+    def _report_end(self, coordinator: str, session: str, job: Job) -> None:
+        key = [coordinator, session, job.run]
         self._reply({"event": "ended", "key": key, "status": job.status()})
 
-    def _session(self, who: str, name: str) -> Session:
-        found = self._sessions.get((who, name))
+    def _find_session(self, coordinator: str, name: str) -> Session:
+        found = self._sessions.get((coordinator, name))
         if found is None:
-            raise Refusal(
+            raise RequestError(
                 404,
                 "unknown-session",
                 f"no session {name[:100]!r} of yours is open here: it "
                 "ended, or this worker's engine was started again; what it held is lost",
             )
-        found.seen = time.monotonic()
+        found.last_seen = time.monotonic()
         return found
 
-    def close(self, who: str, body: Buffer, *, session: str) -> None:
-        """End a session."""
-        found = self._sessions.pop((who, session), None)
+    def close(self, coordinator: str, body: Buffer, *, session: str) -> None:
+        """Close a session; do nothing if there is none.
+
+        Args:
+            coordinator: name of the coordinator.
+            body: unused.
+            session: name of the session.
+        """
+        found = self._sessions.pop((coordinator, session), None)
         if found is not None:
             found.close("the coordinator ended the session")
-            with about(session):
-                log.info("the session of %s is closed", who)
+            with log_context(session):
+                log.info("the session of %s is closed", coordinator)
 
-    def submit(self, who: str, body: Buffer, *, session: str, run: str) -> dict[str, Any]:
-        """Queue a run of a program."""
-        found = self._session(who, session)
+    def submit(self, coordinator: str, body: Buffer, *, session: str, run: str) -> dict[str, Any]:
+        """Queue a job.
+
+        Args:
+            coordinator: name of the coordinator.
+            body: a JobRequest in MessagePack.
+            session: name of the session.
+            run: name of the run.
+
+        Returns:
+            The status of the job.
+
+        Raises:
+            RequestError: the request is invalid, or of another generation.
+        """
+        found = self._find_session(coordinator, session)
         request = JobRequest.read(body)
         if request.run != run:
-            raise Refusal(400, "forged", "the request is for another run")
+            raise RequestError(400, "forged", "the request is for another run")
         if request.generation != found.generation:
-            raise Refusal(
+            raise RequestError(
                 409, "generation", f"the session is in generation {found.generation} here"
             )
         program = self._programs.get(request.program)
@@ -238,49 +294,136 @@ class Engine:
         found.release(request.release)
         return found.submit(request.run, program, inputs, record=request.record).status()
 
-    def status(self, who: str, body: Buffer, *, session: str, run: str) -> dict[str, Any]:
-        """Tell of a job."""
-        return self._session(who, session).job(run).status()
+    def status(self, coordinator: str, body: Buffer, *, session: str, run: str) -> dict[str, Any]:
+        """Return the status of a job.
 
-    def jobs(self, who: str, body: Buffer, *, session: str) -> dict[str, Any]:
-        """Tell of all jobs of a session."""
-        found = self._session(who, session)
+        Args:
+            coordinator: name of the coordinator.
+            body: unused.
+            session: name of the session.
+            run: name of the run.
+
+        Raises:
+            RequestError: there is no such job.
+        """
+        return self._find_session(coordinator, session).job(run).status()
+
+    def jobs(self, coordinator: str, body: Buffer, *, session: str) -> dict[str, Any]:
+        """Return the status of a session's last 100 jobs, and the number of its values.
+
+        Args:
+            coordinator: name of the coordinator.
+            body: unused.
+            session: name of the session.
+
+        Raises:
+            RequestError: there is no such session.
+        """
+        found = self._find_session(coordinator, session)
         return {"jobs": [job.status() for job in found.jobs()[-100:]], "values": len(found)}
 
     def cancel(
-        self, who: str, body: Buffer, *, session: str, run: str, reason: str
+        self, coordinator: str, body: Buffer, *, session: str, run: str, reason: str
     ) -> dict[str, Any]:
-        """End a job."""
-        return self._session(who, session).cancel(run, reason).status()
+        """Cancel a job.
 
-    def release(self, who: str, body: Buffer, *, session: str) -> dict[str, Any]:
-        """Let go of values; none just keeps the session alive."""
-        return {"released": self._session(who, session).release(read_names(body))}
+        Args:
+            coordinator: name of the coordinator.
+            body: unused.
+            session: name of the session.
+            run: name of the run.
+            reason: text for the job's error.
 
-    def put(self, who: str, body: Buffer, *, session: str, name: str) -> dict[str, Any]:
-        """Keep a value of the coordinator's."""
-        found = self._session(who, session)
+        Returns:
+            The status of the job.
+
+        Raises:
+            RequestError: there is no such session, or the run is not of it.
+        """
+        return self._find_session(coordinator, session).cancel(run, reason).status()
+
+    def release(self, coordinator: str, body: Buffer, *, session: str) -> dict[str, Any]:
+        """Release values, and renew the lease of the session.
+
+        Args:
+            coordinator: name of the coordinator.
+            body: list of names in JSON, perhaps empty.
+            session: name of the session.
+
+        Returns:
+            The number of values that were released.
+
+        Raises:
+            RequestError: there is no such session, or the body is malformed.
+        """
+        return {"released": self._find_session(coordinator, session).release(read_names(body))}
+
+    def put(self, coordinator: str, body: Buffer, *, session: str, name: str) -> dict[str, Any]:
+        """Store a plain value.
+
+        Args:
+            coordinator: name of the coordinator.
+            body: the value, framed.
+            session: name of the session.
+            name: name of the value.
+
+        Returns:
+            The type of the value.
+
+        Raises:
+            RequestError: the name is taken, or the session is full.
+            WireError: the body is malformed, or the value is not plain.
+        """
+        found = self._find_session(coordinator, session)
         value = read_plain(body)
         kind = type_of(value)
-        found.put(name, Stored(kind, value))
+        found.put(name, StoredValue(kind, value))
         return {"type": str(kind)}
 
-    def get(self, who: str, body: Buffer, *, session: str, name: str) -> Any:
-        """Give the data of a value that is plain."""
-        stored = self._session(who, session).value(name)
+    def get(self, coordinator: str, body: Buffer, *, session: str, name: str) -> Any:
+        """Return the data of a plain value.
+
+        Args:
+            coordinator: name of the coordinator.
+            body: unused.
+            session: name of the session.
+            name: name of the value.
+
+        Returns:
+            A memory file with the framed value.
+
+        Raises:
+            RequestError: there is no such value, or it is not plain.
+        """
+        stored = self._find_session(coordinator, session).value(name)
         if stored.kind.form is not Form.PLAIN:
-            raise Refusal(
+            raise RequestError(
                 403, "protected", f"a {stored.kind.form.value} stays here; reveal it in the program"
             )
         head, buffers = pack_as(stored.kind, stored.value)
-        return _File(ipc.write_file([frame_head(head), *buffers]))
+        return _FileReply(ipc.write_file([frame_head(head), *buffers]))
 
-    def spans(self, who: str, body: Buffer, *, session: str, run: str) -> Any:
-        """Give the spans of a job that was recorded."""
-        recorder = self._session(who, session).job(run).recorder
+    def spans(self, coordinator: str, body: Buffer, *, session: str, run: str) -> Any:
+        """Return the spans of a recorded job.
+
+        Args:
+            coordinator: name of the coordinator.
+            body: unused.
+            session: name of the session.
+            run: name of the run.
+
+        Returns:
+            A memory file with the spans in MessagePack.
+
+        Raises:
+            RequestError: the job was not recorded, or another one was recorded since.
+        """
+        recorder = self._find_session(coordinator, session).job(run).recorder
         if recorder is None:
-            raise Refusal(404, "not-recorded", "this job was not recorded, or another one since")
-        return _File(ipc.write_file([write_spans(recorder)]))
+            raise RequestError(
+                404, "not-recorded", "this job was not recorded, or another one since"
+            )
+        return _FileReply(ipc.write_file([write_spans(recorder)]))
 
     # -- leases
 
@@ -289,32 +432,32 @@ class Engine:
         while True:
             time.sleep(min(1.0, lease / 4))
             for key, session in list(self._sessions.items()):
-                if time.monotonic() - session.seen > lease:
-                    with about(session.name):
+                if time.monotonic() - session.last_seen > lease:
+                    with log_context(session.name):
                         log.warning("nothing was heard of the coordinator for %g s", lease)
                     self._sessions.pop(key, None)
                     session.close(f"nothing was heard of the coordinator for {lease:g} s")
 
 
-class _File:
-    """An answer that is a file in memory."""
+class _FileReply:
+    """Reply that is a memory file."""
 
-    def __init__(self, number: int) -> None:
-        self.number = number
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
 
 
 def main() -> None:
-    """Run the engine on the connection that the front has made."""
+    """Run the engine on the socket that the front has passed."""
     sock = socket.socket(fileno=int(sys.argv[1]))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the front tells when it is over
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the front decides when the engine ends
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-    sys.setswitchinterval(SWITCH)
-    faulthandler.enable()  # so that the log tells what a kernel that crashed was doing
+    sys.setswitchinterval(SWITCH_INTERVAL)
+    faulthandler.enable()  # so that the log has the stack of a kernel that crashed
     try:
         message, _ = ipc.receive(sock)
         config = WorkerConfig(**message["config"])
-        set_up(config)
+        configure_logging(config)
         for module in config.imports:
             importlib.import_module(module)
         Engine(config, sock).serve()
@@ -323,7 +466,7 @@ def main() -> None:
     except BaseException:
         logging.exception("the engine ends")
         os._exit(1)
-    os._exit(0)  # kernels that do not end are not waited for
+    os._exit(0)  # without waiting for kernels that still run
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
-"""The frames of a link.
+"""Frames of a link.
 
 Each frame is ``kind u8, stream u32, key u16, head u32, size u64`` (network order), then the key
-(UTF-8), the head, and where ``size`` is at most ``CHUNK`` so many bytes. A larger message is
-followed by frames ``CHUNK`` of its stream, which may stand among frames of other streams.
+(UTF-8), the head, and ``size`` bytes of body if that is at most ``CHUNK``. A larger body follows
+in ``CHUNK`` frames of the same stream, which may be interleaved with frames of other streams.
 
-The kinds: ``MESSAGE`` carries a value under the key ``run/place``. ``OPEN`` says that the sender
-is in the run that the key names, ``CLOSE`` that it is no more, which ``CLOSED`` answers, and
-``ABORT`` that the run has failed, for the reason in the head.
+The kinds: ``MESSAGE`` carries a value, its key is ``run/op index``. ``OPEN`` says that the sender
+has opened the run that the key names, ``CLOSE`` that it has closed it, which ``CLOSED``
+acknowledges, and ``ABORT`` that the run has failed, with the reason in the head.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ import enum
 import struct
 
 from mplang_core.errors import WireError
-from mplang_http.pipes import Pipe
+from mplang_http.connection import Connection
 from mplang_http.values import MAX_HEAD
 
-__all__ = ["CHUNK", "MAX_KEY", "PREFIX", "Kind", "Reader", "frame"]
+__all__ = ["CHUNK", "MAX_KEY", "PREFIX", "BufferedReader", "Kind", "frame"]
 
 PREFIX = struct.Struct("!BIHIQ")
-CHUNK = 1 << 20
-MAX_KEY = 4096
-BUFFER = 128 << 10
+CHUNK = 1 << 20  # bytes
+MAX_KEY = 4096  # bytes
+BUFFER_SIZE = 128 << 10  # bytes
 
 
 class Kind(enum.IntEnum):
-    """What a frame is."""
+    """Kind of a frame."""
 
     MESSAGE = 1
     CHUNK = 2
@@ -38,29 +38,36 @@ class Kind(enum.IntEnum):
 
 
 def frame(kind: Kind, key: bytes = b"", head: bytes = b"", size: int = 0, stream: int = 0) -> bytes:
-    """Return a frame up to its body.
+    """Return a frame without its body.
+
+    Args:
+        kind: kind of the frame.
+        key: key of a message, or name of a run; UTF-8.
+        head: head of a value, or reason of an abort.
+        size: size of the body in bytes.
+        stream: number of the stream of a large message.
 
     Raises:
-        WireError: key or head are too long.
+        WireError: ``key`` exceeds ``MAX_KEY`` or ``head`` exceeds ``MAX_HEAD`` bytes.
     """
     if len(key) > MAX_KEY or len(head) > MAX_HEAD:
         raise WireError(f"a key has at most {MAX_KEY} bytes, a head {MAX_HEAD}")
     return PREFIX.pack(kind, stream, len(key), len(head), size) + key + head
 
 
-class Reader:
-    """Reads a pipe: small things out of a buffer, large things straight to where they belong."""
+class BufferedReader:
+    """Buffered reader of a connection; large bodies are read into their memory directly."""
 
-    def __init__(self, pipe: Pipe) -> None:
-        self._pipe = pipe
-        self._buffer = memoryview(bytearray(BUFFER))
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._buffer = memoryview(bytearray(BUFFER_SIZE))
         self._begin = self._end = 0
 
-    def exactly(self, size: int) -> bytes:
-        """Return so many bytes.
+    def read_exactly(self, size: int) -> bytes:
+        """Return the next ``size`` bytes.
 
         Raises:
-            EOFError: the peer has gone.
+            EOFError: the connection was closed.
         """
         if self._end - self._begin >= size:
             self._begin += size
@@ -70,20 +77,24 @@ class Reader:
         return bytes(out)
 
     def fill(self, view: memoryview) -> None:
-        """Read into memory, all of it."""
+        """Fill memory with the next bytes.
+
+        Raises:
+            EOFError: the connection was closed.
+        """
         while len(view):
             here = min(self._end - self._begin, len(view))
             if here:
                 view[:here] = self._buffer[self._begin : self._begin + here]
                 self._begin += here
-            elif len(view) >= BUFFER:
-                here = self._some(view)
+            elif len(view) >= BUFFER_SIZE:
+                here = self._read_some(view)
             else:
-                self._begin, self._end = 0, self._some(self._buffer)
+                self._begin, self._end = 0, self._read_some(self._buffer)
             view = view[here:]
 
-    def _some(self, view: memoryview) -> int:
-        count = self._pipe.read_into(view)
+    def _read_some(self, view: memoryview) -> int:
+        count = self._connection.read_into(view)
         if count == 0:
             raise EOFError("the peer has gone")
         return count

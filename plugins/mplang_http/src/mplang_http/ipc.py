@@ -1,8 +1,7 @@
-"""Packets between the front and the engine of a worker: a small message, and perhaps a file.
+"""IPC between the front and the engine of a worker: packets of a message and perhaps a file.
 
-What is large goes in a file in memory, which both sides map; nothing is copied for it. A
-connection that is to become a link goes the same way, and so does a message that is too large
-for a packet: an empty message stands for one in the first file.
+Large bodies are memory files, which both processes map without a copy. The socket of a link is
+passed in the same way. A message that exceeds a packet is the first file of an empty message.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ from mplang_http.values import Buffer
 
 __all__ = ["INLINE", "Body", "channel", "read_file", "receive", "send", "write_file"]
 
-INLINE = 32 << 10  # bytes up to which a body stands in the packet
-PACKET = 160 << 10  # bytes; the kernel takes no larger ones
+INLINE = 32 << 10  # bytes up to which a body is part of the packet
+PACKET = 160 << 10  # bytes; the kernel refuses larger ones
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(dict[str, Any])
 _SPILLED = _encoder.encode({})
@@ -32,15 +31,20 @@ Body = int | bytes | None
 
 
 def channel() -> tuple[socket.socket, socket.socket]:
-    """Return two connected ends."""
+    """Return a connected pair of sockets."""
     return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
 
 def send(sock: socket.socket, message: Message, file: int | None = None) -> None:
     """Send a packet.
 
+    Args:
+        sock: socket to the other process.
+        message: the message.
+        file: file descriptor to pass; the caller closes its own.
+
     Raises:
-        OSError: the other side has gone.
+        OSError: the other process has exited.
     """
     data = _encoder.encode(message)
     files = [] if file is None else [file]
@@ -57,8 +61,11 @@ def send(sock: socket.socket, message: Message, file: int | None = None) -> None
 def receive(sock: socket.socket) -> tuple[Message, int | None]:
     """Wait for a packet.
 
+    Returns:
+        The message, and the file descriptor that came with it.
+
     Raises:
-        EOFError: the other side has gone.
+        EOFError: the other process has exited.
     """
     data, files, _, _ = socket.recv_fds(sock, PACKET, 4)
     if not data:
@@ -72,7 +79,7 @@ def receive(sock: socket.socket) -> tuple[Message, int | None]:
 
 
 def write_file(parts: Iterable[Buffer]) -> int:
-    """Return a new file in memory that holds the parts."""
+    """Return the descriptor of a new memory file with the concatenated parts."""
     file = os.memfd_create("mplang", os.MFD_CLOEXEC)
     try:
         for part in parts:
@@ -86,7 +93,7 @@ def write_file(parts: Iterable[Buffer]) -> int:
 
 
 def read_file(file: int) -> memoryview:
-    """Map a file, and close it; the memory goes when nobody refers to it any more."""
+    """Map a file and close its descriptor; the memory is freed with the last reference."""
     try:
         size = os.fstat(file).st_size
         if not size:

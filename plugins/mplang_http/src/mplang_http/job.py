@@ -1,4 +1,4 @@
-"""One run of a program, as the worker keeps it and tells of it."""
+"""Job: state of one run of a program at a worker."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ __all__ = ["Job"]
 
 @dataclass(slots=True)
 class Job:
-    """One run of a program.
+    """State of one run of a program.
 
     Attributes:
-        run: its name.
-        key: what it is called on links.
-        program: the program's digest.
-        recorder: notes its spans, if the coordinator wants them.
+        run: name of the run.
+        key: name of the run on links.
+        program: digest of the program.
+        recorder: span recorder, if the coordinator asked for spans.
         state: ``queued``, ``running``, ``done``, ``failed`` or ``cancelled``.
-        held: once it is done, per result whether this party holds it.
-        error: once it has failed, why.
-        begun: when it was queued.
-        ended: when it ended.
+        held: per result whether this party has it; set when the job is done.
+        error: why the job failed.
+        begun: time when it was queued, in seconds.
+        ended: time when it ended, in seconds.
     """
 
     run: str
@@ -39,33 +39,39 @@ class Job:
     begun: float = field(default_factory=now)
     ended: float | None = None
     _worker: WorkerInterpreter | None = None
-    _before: dict[int, Traffic] = field(default_factory=dict)
-    _links: dict[int, Traffic] = field(default_factory=dict)
+    _traffic_at_start: dict[int, Traffic] = field(default_factory=dict)
+    _final_traffic: dict[int, Traffic] = field(default_factory=dict)
 
     @property
-    def over(self) -> bool:
-        """Whether it has ended."""
+    def finished(self) -> bool:
+        """Whether the job has ended."""
         return self.ended is not None
 
     def start(self, worker: WorkerInterpreter) -> None:
-        """Note that it runs."""
+        """Set the state to ``running``."""
         self.state, self._worker = "running", worker
-        self._before = worker.communicator.traffic()
+        self._traffic_at_start = worker.communicator.traffic()
 
     def end(self, state: str, held: Sequence[bool], error: Failure | None) -> None:
-        """Note how it ended."""
-        self._links, self._worker = self.links(), None
+        """Set the final state.
+
+        Args:
+            state: ``done``, ``failed`` or ``cancelled``.
+            held: per result whether this party has it.
+            error: why the job failed.
+        """
+        self._final_traffic, self._worker = self.traffic(), None
         self.state, self.held, self.error, self.ended = state, list(held), error, now()
 
-    def links(self) -> dict[int, Traffic]:
-        """Return what went between this party and each other in this run."""
+    def traffic(self) -> dict[int, Traffic]:
+        """Return the traffic of this run, by the rank of the peer."""
         if self._worker is None:
-            return self._links
+            return self._final_traffic
         found = self._worker.communicator.traffic()
-        return {peer: found[peer] - before for peer, before in self._before.items()}
+        return {peer: found[peer] - before for peer, before in self._traffic_at_start.items()}
 
-    def place(self) -> dict[str, str | None]:
-        """Return the op that runs, and its line in the coordinator's source."""
+    def op_location(self) -> dict[str, str | None]:
+        """Return the running op, and its line in the coordinator's source."""
         op = None if self._worker is None else self._worker.where(self.key)
         if op is None:
             return {"op": None, "location": None}
@@ -73,9 +79,9 @@ class Job:
         return {"op": op.opcode, "location": where}
 
     def status(self) -> dict[str, Any]:
-        """Return what the coordinator may know."""
+        """Return the status that is sent to the coordinator."""
         return {
-            "at": self.place(),
+            "at": self.op_location(),
             "run": self.run,
             "program": self.program,
             "state": self.state,
@@ -84,5 +90,5 @@ class Job:
             "begun": self.begun,
             "ended": self.ended,
             "now": now(),
-            "links": {str(peer): asdict(link) for peer, link in self.links().items()},
+            "links": {str(peer): asdict(link) for peer, link in self.traffic().items()},
         }

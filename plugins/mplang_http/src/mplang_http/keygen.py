@@ -1,4 +1,4 @@
-"""Certificates for a test: an authority of one's own, and one certificate per name."""
+"""Test certificates: a certificate authority, and one certificate per name."""
 
 from __future__ import annotations
 
@@ -25,26 +25,29 @@ Key = ec.EllipticCurvePrivateKey
 def make_certificates(
     folder: Path, names: Iterable[str], *, days: float = 30
 ) -> dict[str, TlsFiles]:
-    """Make an authority, and a certificate and key for each name; all PEM files.
+    """Create a certificate authority, and a certificate and key per name, as PEM files.
 
-    The key of the authority is not kept: nobody can make further certificates.
+    The key of the authority is not stored, so nobody can issue further certificates.
 
     Args:
-        folder: where they are written.
-        names: whom they are for.
-        days: for how long they are good, from now on; less than nothing for expired ones.
+        folder: directory of the files.
+        names: common names of the certificates.
+        days: validity in days from now; negative for expired certificates.
+
+    Returns:
+        The files by name.
 
     Raises:
-        ConfigError: a name is none, or the folder has certificates of others.
+        ConfigError: a name is malformed, or the folder has certificates of other names.
     """
     names = list(names)
     for name in names:
         if not re.fullmatch(NAME, name):
             raise ConfigError(f"a name is of letters, digits, _, . and -, got {name!r}")
-    there = {path.name for path in folder.glob("*.pem")} | {
+    existing = {path.name for path in folder.glob("*.pem")} | {
         path.name for path in folder.glob("*.key")
     }
-    if there - {"ca.pem"} - {f"{name}.{kind}" for name in names for kind in ("pem", "key")}:
+    if existing - {"ca.pem"} - {f"{name}.{kind}" for name in names for kind in ("pem", "key")}:
         raise ConfigError(
             f"in {folder} are certificates of others, which a new authority would not vouch for; "
             "name all who need one, or take another folder"
@@ -130,7 +133,7 @@ def _private(key: Key) -> bytes:
 
 
 def _write(path: Path, data: bytes) -> str:
-    """Write a file that its owner alone can read."""
+    """Write a file with mode 0600."""
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
         out.write(data)
     return str(path)

@@ -1,4 +1,4 @@
-"""One connection to another worker, for all jobs."""
+"""Link: a connection to another worker, shared by all jobs."""
 
 from __future__ import annotations
 
@@ -12,133 +12,195 @@ from typing import Any, Protocol
 import numpy as np
 
 from mplang_core.errors import MPLangError, WireError
-from mplang_http.frames import CHUNK, MAX_KEY, PREFIX, Kind, Reader, frame
-from mplang_http.pipes import Pipe
+from mplang_http.connection import Connection
+from mplang_http.frames import CHUNK, MAX_KEY, PREFIX, BufferedReader, Kind, frame
 from mplang_http.values import MAX_HEAD, Buffer, Packed, read_head
 
-__all__ = ["Link", "Switch"]
+__all__ = ["Link", "LinkListener"]
 
-MAX_RUNS = 10_000  # that a peer may have opened at once
-MAX_RUN = 1024  # characters of the name of one
-MAX_STREAMS = 256  # large messages that come in at once
-EACH = 1024  # bytes that a message takes beside its own
-SMALL = 64 << 10  # bytes up to which a body is copied rather than awaited in place
+MAX_RUNS = 10_000  # open runs of a peer
+MAX_RUN_NAME = 1024  # characters of a run's name
+MAX_STREAMS = 256  # large messages that are being received
+MESSAGE_OVERHEAD = 1024  # bytes of memory beside the message's own
+COPY_LIMIT = 64 << 10  # bytes up to which a body is copied from the read buffer
 log = logging.getLogger("mplang.http.link")
 
 
-class Switch(Protocol):
-    """Is told by links of what came; none of it may wait."""
+class LinkListener(Protocol):
+    """Receiver of a link's events. Its methods run in the link's threads, so they must not block.
+
+    ``run`` is the name of a run on links, ``key`` begins with it.
+    """
 
     def message(self, link: Link, key: str, packed: Packed) -> None:
-        """A value came."""
+        """Handle a value.
+
+        Args:
+            link: the link.
+            key: key of the message.
+            packed: the encoded value.
+        """
 
     def opened(self, link: Link, run: str) -> None:
-        """The peer is in a run."""
+        """Handle that the peer has opened a run.
+
+        Args:
+            link: the link.
+            run: name of the run.
+        """
 
     def closed(self, link: Link, run: str) -> None:
-        """The peer is not in a run any more."""
+        """Handle that the peer has closed a run.
+
+        Args:
+            link: the link.
+            run: name of the run.
+        """
 
     def acknowledged(self, link: Link, run: str) -> None:
-        """The peer knows that this worker is not in a run any more."""
+        """Handle that the peer knows that this worker has closed a run.
+
+        Args:
+            link: the link.
+            run: name of the run.
+        """
 
     def aborted(self, link: Link, run: str, reason: str) -> None:
-        """A run failed at the peer."""
+        """Handle that a run has failed at the peer.
+
+        Args:
+            link: the link.
+            run: name of the run.
+            reason: text of the peer.
+        """
 
     def lost(self, link: Link, reason: str) -> None:
-        """The link ended."""
+        """Handle the end of the link.
+
+        Args:
+            link: the link.
+            reason: why it ended.
+        """
 
 
 class Link:
-    """A connection to another worker.
+    """Connection to another worker: multiplexes the messages of all runs.
 
     Args:
-        pipe: the connection.
-        peer: the worker at its other end, by name.
-        switch: who is told of what comes.
-        largest: how many bytes a message has at most.
-        waiting: how many bytes of messages, which nobody has asked for, are kept at most.
+        connection: the connection after the handshake.
+        peer: name of the other worker.
+        listener: receiver of the link's events.
+        max_message: maximum size of a message in bytes.
+        max_waiting: maximum size in bytes of all messages that no program has received yet.
 
     Attributes:
-        peer: the worker at its other end.
-        runs: the runs that the peer is in.
+        peer: name of the other worker.
+        runs: runs that the peer has opened.
     """
 
-    def __init__(self, pipe: Pipe, peer: str, switch: Switch, largest: int, waiting: int) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        peer: str,
+        listener: LinkListener,
+        max_message: int,
+        max_waiting: int,
+    ) -> None:
         self.peer = peer
         self.runs: set[str] = set()
-        self._pipe = pipe
-        self._switch = switch
-        self._largest = largest
-        self._room = waiting
-        self._counting = threading.RLock()  # a value may be dropped while another is counted
-        self._reader = Reader(pipe)
-        self._writing = threading.Lock()
+        self._connection = connection
+        self._listener = listener
+        self._max_message = max_message
+        self._budget = max_waiting
+        # reentrant: a value may be freed while another one is counted
+        self._budget_lock = threading.RLock()
+        self._reader = BufferedReader(connection)
+        self._write_lock = threading.Lock()
         self._streams = itertools.count(1)
         self._incoming: dict[int, tuple[str, Packed, int]] = {}
-        self._answers: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._over = threading.Lock()
-        self._lost = False
+        self._outgoing: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._close_lock = threading.Lock()
+        self._closed = False
 
     def start(self) -> None:
-        """Begin to read, in a thread; answers are written by another, so that reading goes on."""
-        for work in (self._read, self._answer):
+        """Start the threads that read frames and write queued control frames."""
+        for work in (self._read, self._write_outgoing):
             threading.Thread(target=work, name=f"mplang-link-{self.peer}", daemon=True).start()
 
     def send(self, key: str, head: bytes, buffers: Sequence[Buffer]) -> int:
-        """Send a value, in the calling thread; return how many bytes it has.
+        """Send a value in the calling thread.
+
+        Args:
+            key: key of the message.
+            head: head of the value.
+            buffers: buffers of the value.
+
+        Returns:
+            The size of the buffers in bytes.
 
         Raises:
             OSError: the link is lost.
-            WireError: it is too large.
+            WireError: the value exceeds the maximum size of a message.
         """
         size = sum(map(len, buffers))
-        if size > self._largest:
-            raise WireError(f"a message has at most {self._largest} bytes, got {size}")
+        if size > self._max_message:
+            raise WireError(f"a message has at most {self._max_message} bytes, got {size}")
         if size <= CHUNK:
             self._write([frame(Kind.MESSAGE, key.encode(), head, size), *buffers])
         else:
             stream = next(self._streams) & 0xFFFFFFFF
             self._write([frame(Kind.MESSAGE, key.encode(), head, size, stream)])
-            for piece in _pieces(buffers):
-                self._write([frame(Kind.CHUNK, size=len(piece), stream=stream), piece])
+            for chunk in _chunks(buffers):
+                self._write([frame(Kind.CHUNK, size=len(chunk), stream=stream), chunk])
         return size
 
-    def tell(self, kind: Kind, run: str, text: str = "") -> None:
-        """Send word of a run.
+    def send_control(self, kind: Kind, run: str, text: str = "") -> None:
+        """Send a control frame of a run.
+
+        Args:
+            kind: kind of the frame.
+            run: name of the run.
+            text: reason of an abort.
 
         Raises:
             OSError: the link is lost.
         """
         self._write([frame(kind, run.encode(), text.encode()[:MAX_KEY])])
 
-    def tell_later(self, kind: Kind, run: str, text: str = "") -> None:
-        """Send word of a run, once what is being written is; does not wait for it."""
-        self._answers.put(frame(kind, run.encode(), text.encode()[:MAX_KEY]))
+    def queue_control(self, kind: Kind, run: str, text: str = "") -> None:
+        """Queue a control frame of a run, without blocking.
+
+        Args:
+            kind: kind of the frame.
+            run: name of the run.
+            text: reason of an abort.
+        """
+        self._outgoing.put(frame(kind, run.encode(), text.encode()[:MAX_KEY]))
 
     def close(self, reason: str) -> None:
-        """End the link, once; its switch is told."""
-        with self._over:
-            if self._lost:
+        """Close the link, and notify the listener. Idempotent."""
+        with self._close_lock:
+            if self._closed:
                 return
-            self._lost = True
-        self._pipe.close()
-        self._answers.put(None)
-        self._switch.lost(self, reason)
+            self._closed = True
+        self._connection.close()
+        self._outgoing.put(None)
+        self._listener.lost(self, reason)
 
     def _write(self, parts: list[Buffer]) -> None:
-        with self._writing:
+        with self._write_lock:
             try:
-                self._pipe.write(parts)
+                self._connection.write(parts)
                 return
             except OSError as error:
                 failure = error
-        self.close(_why(failure))
+        self.close(_close_reason(failure))
         raise failure
 
-    def _answer(self) -> None:
-        while (answer := self._answers.get()) is not None:
+    def _write_outgoing(self) -> None:
+        while (data := self._outgoing.get()) is not None:
             try:
-                self._write([answer])
+                self._write([data])
             except OSError:
                 return
 
@@ -147,7 +209,7 @@ class Link:
             while True:
                 self._read_frame()
         except (OSError, EOFError) as error:
-            reason = _why(error)
+            reason = _close_reason(error)
         except (MPLangError, ValueError, LookupError, MemoryError) as error:
             log.warning("the link to %s is ended: %s", self.peer, error)
             reason = "it sent what is not taken"
@@ -158,19 +220,19 @@ class Link:
         self.close(reason)
 
     def _read_frame(self) -> None:
-        prefix = self._reader.exactly(PREFIX.size)
+        prefix = self._reader.read_exactly(PREFIX.size)
         code, stream, key_size, head_size, size = PREFIX.unpack(prefix)
         kind = Kind(code)
-        if key_size > MAX_KEY or head_size > MAX_HEAD or size > self._largest:
+        if key_size > MAX_KEY or head_size > MAX_HEAD or size > self._max_message:
             raise WireError(f"a frame of {key_size}, {head_size} and {size} bytes")
-        both = self._reader.exactly(key_size + head_size)
+        both = self._reader.read_exactly(key_size + head_size)
         key, head = both[:key_size].decode(), both[key_size:]
         if kind is Kind.MESSAGE:
             self._read_message(key, head, size, stream)
         elif kind is Kind.CHUNK:
             self._read_chunk(stream, size)
         else:
-            self._note(kind, key, head)
+            self._read_control(kind, key, head)
 
     def _read_message(self, key: str, data: bytes, size: int, stream: int) -> None:
         head = read_head(data)
@@ -178,28 +240,28 @@ class Link:
             raise WireError("a message whose head names another size")
         if key.partition("/")[0] not in self.runs:
             raise WireError("a message for a run that the peer is not in")
-        self._take(size)
+        self._reserve(size)
         if size <= CHUNK:
-            self._arrived(key, Packed(head, self._body(size), self._dropped))
+            self._deliver(key, Packed(head, self._body(size), self._release))
             return
         if len(self._incoming) >= MAX_STREAMS or stream in self._incoming:
             raise WireError("too many large messages at once")
-        body = np.empty(size, np.uint8)  # memory of the machine only once it is written to
-        self._incoming[stream] = (key, Packed(head, body, self._dropped), 0)
+        body = np.empty(size, np.uint8)  # its pages are allocated when they are written to
+        self._incoming[stream] = (key, Packed(head, body, self._release), 0)
 
-    def _take(self, size: int) -> None:
-        with self._counting:
-            self._room -= size + EACH
-            if self._room < 0:
+    def _reserve(self, size: int) -> None:
+        with self._budget_lock:
+            self._budget -= size + MESSAGE_OVERHEAD
+            if self._budget < 0:
                 raise WireError("more messages than are kept until a program asks for them")
 
-    def _dropped(self, size: int) -> None:
-        with self._counting:
-            self._room += size + EACH
+    def _release(self, size: int) -> None:
+        with self._budget_lock:
+            self._budget += size + MESSAGE_OVERHEAD
 
     def _body(self, size: int) -> Buffer | np.ndarray[Any, Any]:
-        if size <= SMALL:
-            return self._reader.exactly(size)
+        if size <= COPY_LIMIT:
+            return self._reader.read_exactly(size)
         body = np.empty(size, np.uint8)
         self._reader.fill(body.data)
         return body
@@ -215,40 +277,40 @@ class Link:
             self._incoming[stream] = (key, packed, end)
             return
         del self._incoming[stream]
-        self._arrived(key, packed)
+        self._deliver(key, packed)
 
-    def _arrived(self, key: str, packed: Packed) -> None:
+    def _deliver(self, key: str, packed: Packed) -> None:
         if isinstance(packed.body, np.ndarray):
             packed.body.flags.writeable = False
-        self._switch.message(self, key, packed)
+        self._listener.message(self, key, packed)
 
-    def _note(self, kind: Kind, run: str, head: bytes) -> None:
+    def _read_control(self, kind: Kind, run: str, head: bytes) -> None:
         if kind is Kind.OPEN:
-            if len(self.runs) >= MAX_RUNS or len(run) > MAX_RUN:
+            if len(self.runs) >= MAX_RUNS or len(run) > MAX_RUN_NAME:
                 raise WireError("too many runs at once, or one with too long a name")
             self.runs.add(run)
-            self._switch.opened(self, run)
+            self._listener.opened(self, run)
         elif kind is Kind.CLOSE:
             self.runs.discard(run)
-            self._switch.closed(self, run)
-            if self._answers.qsize() > MAX_RUNS:
+            self._listener.closed(self, run)
+            if self._outgoing.qsize() > MAX_RUNS:
                 raise WireError("it asks, but does not read the answers")
-            self._answers.put(frame(Kind.CLOSED, run.encode()))
+            self._outgoing.put(frame(Kind.CLOSED, run.encode()))
         elif kind is Kind.CLOSED:
-            self._switch.acknowledged(self, run)
+            self._listener.acknowledged(self, run)
         else:
-            self._switch.aborted(self, run, head[:MAX_KEY].decode(errors="replace"))
+            self._listener.aborted(self, run, head[:MAX_KEY].decode(errors="replace"))
 
     def __repr__(self) -> str:
         return f"<Link to {self.peer}>"
 
 
-def _pieces(buffers: Sequence[Buffer]) -> list[memoryview]:
+def _chunks(buffers: Sequence[Buffer]) -> list[memoryview]:
     views = [memoryview(buffer) for buffer in buffers]
     return [view[i : i + CHUNK] for view in views for i in range(0, len(view), CHUNK)]
 
 
-def _why(error: BaseException) -> str:
+def _close_reason(error: BaseException) -> str:
     if isinstance(error, BlockingIOError | TimeoutError):
         return "it does not read what is sent to it"
     return "the connection ended"

@@ -1,4 +1,4 @@
-"""All links of a worker, and the runs that use them."""
+"""Links of a worker, and the runs that use them."""
 
 from __future__ import annotations
 
@@ -11,61 +11,67 @@ from typing import Any
 import tenacity
 
 from mplang_core.errors import CommError
+from mplang_http.connection import Connection
 from mplang_http.frames import Kind
 from mplang_http.link import Link
-from mplang_http.pipes import Pipe
 from mplang_http.values import Packed
 
 __all__ = ["Links"]
 
-CLOSING = 1.0  # seconds that a peer gets to confirm the end of a run
+CLOSE_TIMEOUT = 1.0  # seconds that a peer has to confirm the end of a run
 log = logging.getLogger("mplang.http.link")
 
 
 class Links:
-    """The links of one worker: one per other worker, and who gets what comes on them.
+    """Links of one worker, at most one per peer; dispatches their messages to communicators.
 
-    Of each pair of workers the one whose name comes first connects to the other.
+    Of each pair of workers, the one whose name sorts first connects to the other.
 
     Args:
-        name: this worker.
+        name: name of this worker.
         dial: connects to a worker, given its name and address.
-        largest: how many bytes a message has at most.
-        waiting: how many bytes of a peer's messages are kept until a program asks for them.
-        most: how many links there are at most.
+        max_message: maximum size of a message in bytes.
+        max_links: maximum number of links.
+        max_waiting: maximum size in bytes of a peer's messages that no program has received yet.
     """
 
     def __init__(
         self,
         name: str,
-        dial: Callable[[str, str], Pipe],
+        dial: Callable[[str, str], Connection],
         *,
-        largest: int,
-        most: int,
-        waiting: int = 1 << 40,
+        max_message: int,
+        max_links: int,
+        max_waiting: int = 1 << 40,
     ) -> None:
         self.name = name
         self._dial = dial
-        self._largest = largest
-        self._waiting = waiting
-        self._most = most
+        self._max_message = max_message
+        self._max_waiting = max_waiting
+        self._max_links = max_links
         self._links: dict[str, Link] = {}
         self._runs: dict[str, Any] = {}
         self._unconfirmed: dict[str, set[str]] = {}
         self._changed = threading.Condition()
         self._dialling: dict[str, threading.Lock] = {}
 
-    def add(self, pipe: Pipe, peer: str) -> None:
-        """Begin with a connection; one that is there already ends.
+    def add(self, connection: Connection, peer: str) -> None:
+        """Add a link; it replaces an open link to the same peer.
+
+        Args:
+            connection: the connection after the handshake.
+            peer: name of the other worker.
 
         Raises:
-            CommError: there are too many.
+            CommError: the maximum number of links is reached.
         """
-        link = Link(pipe, peer, self, self._largest, self._waiting)
+        link = Link(connection, peer, self, self._max_message, self._max_waiting)
         with self._changed:
             before = self._links.get(peer)
-            if before is None and len(self._links) >= self._most:
-                raise CommError(f"worker {self.name} has {self._most} links, and takes no more")
+            if before is None and len(self._links) >= self._max_links:
+                raise CommError(
+                    f"worker {self.name} has {self._max_links} links, and takes no more"
+                )
             self._links[peer] = link
             self._changed.notify_all()
         if before is not None:
@@ -74,10 +80,15 @@ class Links:
         link.start()
 
     def connect(self, peer: str, address: str, timeout: float) -> None:
-        """Have a link to a worker: make it, or wait for the other to do so.
+        """Ensure that there is a link to a worker: connect, or wait for the peer to connect.
+
+        Args:
+            peer: name of the worker.
+            address: address of the worker.
+            timeout: timeout in seconds.
 
         Raises:
-            CommError: there is none in time.
+            CommError: there is no link in time.
         """
         if peer == self.name or peer in self._links:
             return
@@ -86,17 +97,17 @@ class Links:
                 lock = self._dialling.setdefault(peer, threading.Lock())
             with lock:
                 if peer not in self._links:
-                    self.add(self._reach(peer, address, timeout), peer)
+                    self.add(self._dial_until_up(peer, address, timeout), peer)
             return
         with self._changed:
-            there = self._changed.wait_for(lambda: peer in self._links, timeout)
-        if not there:
+            connected = self._changed.wait_for(lambda: peer in self._links, timeout)
+        if not connected:
             raise CommError(
                 f"worker {self.name} waited {timeout:g} s for {peer} to connect; is it running?"
             )
 
-    def _reach(self, peer: str, address: str, timeout: float) -> Pipe:
-        """Dial until the other is up, as workers start in any order."""
+    def _dial_until_up(self, peer: str, address: str, timeout: float) -> Connection:
+        """Dial until the peer is up: workers start in any order."""
         again = tenacity.Retrying(
             retry=tenacity.retry_if_exception_type(OSError),
             stop=tenacity.stop_after_delay(timeout),
@@ -111,7 +122,7 @@ class Links:
             ) from None
 
     def get(self, peer: str) -> Link | None:
-        """Return the link to a worker, if there is one."""
+        """Return the link to a worker, or ``None``."""
         return self._links.get(peer)
 
     def all(self) -> list[Link]:
@@ -120,14 +131,18 @@ class Links:
             return list(self._links.values())
 
     def close(self) -> None:
-        """End all links."""
+        """Close all links."""
         for link in self.all():
             link.close("the worker ends")
 
     # -- runs
 
-    def enter(self, run: str, communicator: Any) -> None:
-        """Have messages of a run go to a communicator, and tell its peers.
+    def open_run(self, run: str, communicator: Any) -> None:
+        """Dispatch messages of a run to a communicator, and notify its peers.
+
+        Args:
+            run: name of the run.
+            communicator: receiver of the run's messages.
 
         Raises:
             CommError: another communicator has a run of that name.
@@ -135,84 +150,97 @@ class Links:
         with self._changed:
             if self._runs.setdefault(run, communicator) is not communicator:
                 raise CommError(f"worker {self.name} is in another run {run!r} already")
-        self.tell(communicator.peers, Kind.OPEN, run)
+        self.send_control(communicator.peers, Kind.OPEN, run)
 
-    def leave(self, run: str, peers: Iterable[str], waiting: Iterable[str]) -> None:
-        """Take no more messages of a run; wait until the peers know, for a moment at most.
+    def close_run(self, run: str, peers: Iterable[str], expected: Iterable[str]) -> None:
+        """Stop dispatching messages of a run; wait up to ``CLOSE_TIMEOUT`` until the peers know.
 
         Args:
-            run: the run.
-            peers: who is told.
-            waiting: who of them may still send.
+            run: name of the run.
+            peers: workers to notify.
+            expected: those of them that have not closed the run.
         """
         with self._changed:
             if self._runs.pop(run, None) is None:
                 return
-            open_ = {peer for peer in waiting if peer in self._links}
+            open_ = {peer for peer in expected if peer in self._links}
             self._unconfirmed[run] = open_
-        self.tell(peers, Kind.CLOSE, run)
+        self.send_control(peers, Kind.CLOSE, run)
         with self._changed:
-            self._changed.wait_for(lambda: not open_, CLOSING)
+            self._changed.wait_for(lambda: not open_, CLOSE_TIMEOUT)
             del self._unconfirmed[run]
 
-    def tell(self, peers: Iterable[str], kind: Kind, run: str, text: str = "") -> None:
-        """Send word of a run; who cannot be reached is told nothing."""
+    def send_control(self, peers: Iterable[str], kind: Kind, run: str, text: str = "") -> None:
+        """Send a control frame of a run to all peers that are linked.
+
+        Args:
+            peers: names of the peers.
+            kind: kind of the frame.
+            run: name of the run.
+            text: reason of an abort.
+        """
         for peer in peers:
             link = self._links.get(peer)
             if link is not None:
                 with contextlib.suppress(OSError):
-                    link.tell(kind, run, text)
+                    link.send_control(kind, run, text)
 
     def abort(self, peers: Iterable[str], run: str, reason: str) -> None:
-        """Tell peers that a run has failed, without waiting for one that does not read."""
+        """Notify peers that a run has failed, without blocking.
+
+        Args:
+            peers: names of the peers.
+            run: name of the run.
+            reason: text for the peers' errors.
+        """
         for peer in peers:
             link = self._links.get(peer)
             if link is not None:
-                link.tell_later(Kind.ABORT, run, reason)
+                link.queue_control(Kind.ABORT, run, reason)
 
-    # -- what links say
+    # -- events of links
 
     def message(self, link: Link, key: str, packed: Packed) -> None:
-        """Hand on a value."""
+        """Dispatch a value to the communicator of its run."""
         communicator = self._runs.get(key.partition("/")[0])
         if communicator is not None:
-            communicator.arrived(link.peer, key, packed)
+            communicator.receive_value(link.peer, key, packed)
 
     def opened(self, link: Link, run: str) -> None:
-        """Note that a peer is in a run."""
+        """Forward that a peer has opened a run."""
         communicator = self._runs.get(run)
         if communicator is not None:
             communicator.peer_opened(link.peer, run)
 
     def closed(self, link: Link, run: str) -> None:
-        """Note that a peer is not in a run any more."""
-        self.acknowledged(link, run)  # it will not send
+        """Forward that a peer has closed a run."""
+        self.acknowledged(link, run)  # it sends no more messages
         communicator = self._runs.get(run)
         if communicator is not None:
             communicator.peer_closed(link.peer, run)
 
     def acknowledged(self, link: Link, run: str) -> None:
-        """Note that a peer knows of the end of a run."""
+        """Record that a peer knows that this worker has closed a run."""
         with self._changed:
-            waiting = self._unconfirmed.get(run)
-            if waiting is not None:
-                waiting.discard(link.peer)
+            unconfirmed = self._unconfirmed.get(run)
+            if unconfirmed is not None:
+                unconfirmed.discard(link.peer)
                 self._changed.notify_all()
 
     def aborted(self, link: Link, run: str, reason: str) -> None:
-        """End a run that failed at a peer."""
+        """Stop a run that failed at a peer."""
         communicator = self._runs.get(run)
         if communicator is not None and link.peer in communicator.peers:
             communicator.stop(run, reason)
 
     def lost(self, link: Link, reason: str) -> None:
-        """End the runs that used a link."""
+        """Remove a link, and fail the runs that used it."""
         log.info("the link to %s has ended: %s", link.peer, reason)
         with self._changed:
             if self._links.get(link.peer) is link:
                 del self._links[link.peer]
-            for waiting in self._unconfirmed.values():
-                waiting.discard(link.peer)
+            for unconfirmed in self._unconfirmed.values():
+                unconfirmed.discard(link.peer)
             runs = list(self._runs.items())
             self._changed.notify_all()
         for run, communicator in runs:

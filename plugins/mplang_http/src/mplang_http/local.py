@@ -1,4 +1,4 @@
-"""Workers on this machine, each a process of its own: for development, tests and demos."""
+"""Local cluster: worker processes on this machine, for development, tests and demos."""
 
 from __future__ import annotations
 
@@ -23,23 +23,26 @@ from mplang_http.config import TlsFiles, WorkerConfig
 
 __all__ = ["LocalCluster"]
 
-START = 60.0
+START_TIMEOUT = 60.0  # seconds
 
 
 class LocalCluster:
-    """Some workers on loopback, each a front and an engine.
+    """Cluster of worker processes on loopback, each with a front and an engine.
 
     Args:
-        parties: how many, or their names.
-        tls: whether they have certificates, made for this cluster; or a folder to make them in,
-            or those that were made before, by name, with one of ``host``.
-        log: a folder for their logs; they go to this process's error output by default.
+        parties: number of workers, or their names.
+        tls: whether to create certificates; a folder to create them in; or existing ones by name,
+            including one for ``host``.
+        log: directory of the log files; the workers log to stderr by default.
         **options: further fields of each :class:`WorkerConfig`.
 
     Attributes:
-        spec: the cluster, with its addresses.
-        tls: the coordinator's certificate, where there are any.
-        workers: the front processes.
+        spec: the cluster, with addresses.
+        tls: certificate of the coordinator, or ``None``.
+        workers: processes of the fronts.
+
+    Raises:
+        RunError: a worker does not start.
 
     Example::
 
@@ -102,7 +105,8 @@ class LocalCluster:
 
     def _start(self, name: str) -> tuple[subprocess.Popen[bytes], int]:
         ours, theirs = os.pipe()
-        program = [sys.executable, "-P", "-m", "mplang_http.worker"]  # not from where this runs
+        # -P: nothing is imported from the working directory
+        program = [sys.executable, "-P", "-m", "mplang_http.worker"]
         command = [*program, str(self._path(name)), str(theirs)]
         with contextlib.ExitStack() as stack:
             log = None
@@ -117,25 +121,30 @@ class LocalCluster:
         return process, ours
 
     def _fix_port(self, name: str, address: str) -> None:
-        """Have a worker that is started again listen where it did before."""
+        """Configure the port that a worker has chosen, so that a restart keeps it."""
         rank = self._names.index(name)
         port = int(address.rpartition(":")[2])
         self._configs[rank] = self._configs[rank].model_copy(update={"port": port})
         self._write(self._configs[rank])
 
     def signal(self, rank: int, number: int) -> None:
-        """Send a signal to a worker, front and engine."""
+        """Send a signal to a worker, front and engine.
+
+        Args:
+            rank: rank of the worker.
+            number: number of the signal.
+        """
         os.killpg(self.workers[rank].pid, number)
 
     def restart(self, rank: int) -> None:
-        """Start a worker that has ended again, at its address."""
+        """Start a worker that has exited, at the same address."""
         self.workers[rank].wait(10)
         process, ours = self._start(self._names[rank])
         self.workers[rank] = self.workers.pop()
         _address(process, ours)
 
     def close(self) -> None:
-        """End all workers."""
+        """Stop all workers."""
         for process in self.workers:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGCONT)
@@ -160,10 +169,10 @@ class LocalCluster:
 
 
 def _address(process: subprocess.Popen[bytes], pipe: int) -> str:
-    """Wait for a worker to say where it is."""
-    with open(pipe, "rb") as told:
-        ready, _, _ = select.select([told], [], [], START)
-        line = told.readline() if ready else b""
+    """Wait until a worker reports its address."""
+    with open(pipe, "rb") as pipe_reader:
+        ready, _, _ = select.select([pipe_reader], [], [], START_TIMEOUT)
+        line = pipe_reader.readline() if ready else b""
     if not line:
         process.kill()
         raise RunError(f"a worker did not start; it ended with {process.wait()}")

@@ -1,4 +1,4 @@
-"""The log of a worker: each line says for which party, session, run and op."""
+"""Logging of a worker: each line has the party, session, run and op."""
 
 from __future__ import annotations
 
@@ -13,62 +13,66 @@ from mplang_core.printable import printable
 from mplang_http.config import WorkerConfig
 from mplang_http.job import Job
 
-__all__ = ["about", "set_up"]
+__all__ = ["configure_logging", "log_context"]
 
 MAX_MESSAGE = 4000  # characters
-FACTS = ("party", "session", "run", "op")
-_about: ContextVar[tuple[str | None, Job | None]] = ContextVar("mplang_log", default=(None, None))
+FIELDS = ("party", "session", "run", "op")
+_context: ContextVar[tuple[str | None, Job | None]] = ContextVar("mplang_log", default=(None, None))
 
 
 @contextlib.contextmanager
-def about(session: str, job: Job | None = None) -> Iterator[None]:
-    """Have what is logged inside, in this thread, name a session and a job.
+def log_context(session: str, job: Job | None = None) -> Iterator[None]:
+    """Attach a session and a job to all log records of this thread.
+
+    Args:
+        session: name of the session.
+        job: the job, for its run and running op.
 
     Example:
-        >>> with about("5c1f"):
+        >>> with log_context("5c1f"):
         ...     logging.getLogger("mplang.http").info("its coordinator was not heard of")
     """
-    token = _about.set((session, job))
+    token = _context.set((session, job))
     try:
         yield
     finally:
-        _about.reset(token)
+        _context.reset(token)
 
 
-def set_up(config: WorkerConfig) -> None:
-    """Have this process log to its error output, as the worker's configuration says."""
+def configure_logging(config: WorkerConfig) -> None:
+    """Configure the root logger of this process to write to stderr."""
     handler = logging.StreamHandler()
-    handler.addFilter(_Facts(config.name))
-    handler.setFormatter(_Json() if config.log_format == "json" else _Text())
+    handler.addFilter(_ContextFilter(config.name))
+    handler.setFormatter(_JsonFormatter() if config.log_format == "json" else _TextFormatter())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(config.log_level.upper())
 
 
-class _Facts(logging.Filter):
-    """Adds to a record what it is about."""
+class _ContextFilter(logging.Filter):
+    """Logging filter that adds party, session, run and op to each record."""
 
     def __init__(self, party: str) -> None:
         super().__init__()
         self._party = party
 
     def filter(self, record: logging.LogRecord) -> bool:
-        session, job = _about.get()
-        run, op = (None, None) if job is None else (job.run, job.place()["op"])
-        for name, value in zip(FACTS, (self._party, session, run, op), strict=True):
+        session, job = _context.get()
+        run, op = (None, None) if job is None else (job.run, job.op_location()["op"])
+        for name, value in zip(FIELDS, (self._party, session, run, op), strict=True):
             setattr(record, name, value)
         return True
 
 
-class _Json(logging.Formatter):
-    """A JSON object a line."""
+class _JsonFormatter(logging.Formatter):
+    """Formatter of records as JSON, one object per line."""
 
     def format(self, record: logging.LogRecord) -> str:
         fields = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(),
             "level": record.levelname.lower(),
             "logger": record.name,
-            **{name: getattr(record, name, None) for name in FACTS},
+            **{name: getattr(record, name, None) for name in FIELDS},
             "message": record.getMessage()[:MAX_MESSAGE],
         }
         if record.exc_info:
@@ -76,18 +80,18 @@ class _Json(logging.Formatter):
         return json.dumps(fields)
 
 
-class _Text(logging.Formatter):
-    """For people."""
+class _TextFormatter(logging.Formatter):
+    """Formatter of records as text."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(party)s%(where)s %(name)s: %(message)s")
 
     def format(self, record: logging.LogRecord) -> str:
-        facts = (getattr(record, name, None) for name in ("run", "op"))
-        found = [str(fact) for fact in facts if fact]
+        fields = (getattr(record, name, None) for name in ("run", "op"))
+        found = [str(field) for field in fields if field]
         record.where = f" [{' '.join(found)}]" if found else ""
         return super().format(record)
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
-        """Keep to one line: parts of a message may come from others."""
+        """Escape line breaks: parts of a message may come from other parties."""
         return printable(super().formatMessage(record))[:MAX_MESSAGE]

@@ -1,4 +1,4 @@
-"""What the core is told of this package."""
+"""Plugin hooks of the HTTP backend."""
 
 from __future__ import annotations
 
@@ -18,5 +18,5 @@ def _connect(cluster: Any, **options: Any) -> SimpHost:
 
 @hookimpl
 def mplang_backends() -> Sequence[BackendSpec]:
-    """Provide the backend."""
+    """Return the HTTP backend."""
     return [BackendSpec("http", _connect, "Workers in processes of their own, one port each.")]

@@ -1,4 +1,4 @@
-"""The programs that a worker was given, and which it lets run."""
+"""Program cache of a worker, with admission checks."""
 
 from __future__ import annotations
 
@@ -11,49 +11,56 @@ from mplang_core.ir import Operation, Program, Value, verify
 from mplang_core.ir.wire import from_bytes
 from mplang_core.types import MPType, TensorType
 from mplang_http.config import WorkerConfig
-from mplang_http.refusal import Refusal
-from mplang_http.scan import count_items
+from mplang_http.errors import RequestError
+from mplang_http.msgpack_limits import count_items
 from mplang_http.values import Buffer
 
 __all__ = ["Programs"]
 
-ALWAYS = ("simp", "func")
-ITEM = 64  # bytes that an item of a program takes in memory, about
+ALWAYS_ALLOWED = ("simp", "func")
+ITEM_BYTES = 64  # estimated bytes of memory per MessagePack item
 
 
 class Programs:
-    """Programs by the SHA-256 of their bytes, the oldest given up first.
+    """LRU cache of verified programs, by the SHA-256 of their bytes.
 
     Args:
-        config: the worker.
+        config: configuration of the worker.
     """
 
     def __init__(self, config: WorkerConfig) -> None:
         self._limits = config.limits
         self._dialects = config.dialects
-        self._kept: OrderedDict[str, tuple[Program, int]] = OrderedDict()
+        self._cache: OrderedDict[str, tuple[Program, int]] = OrderedDict()
         self._bytes = 0
         self._lock = threading.Lock()
 
     def put(self, name: str, data: Buffer) -> str:
-        """Take in a program: decoded, admitted, verified. Return its digest.
+        """Decode, admit, verify and cache a program.
+
+        Args:
+            name: SHA-256 of the bytes, in hex.
+            data: bytes of the program.
+
+        Returns:
+            The digest of the program.
 
         Raises:
-            Refusal: the bytes are not those that the name says, or too many.
-            MPLangError: it is no program, or none that may run here.
+            RequestError: the bytes do not match the name.
+            MPLangError: the program is malformed, too large or not admitted.
         """
         if hashlib.sha256(data).hexdigest() != name:
-            raise Refusal(400, "forged", "the name of a program is the SHA-256 of its bytes")
-        size = len(data) + ITEM * count_items(data, self._limits.items)
+            raise RequestError(400, "forged", "the name of a program is the SHA-256 of its bytes")
+        size = len(data) + ITEM_BYTES * count_items(data, self._limits.items)
         program = from_bytes(bytes(data))
         self._admit(program)
         verify(program)
         with self._lock:
-            if name not in self._kept:
-                self._kept[name] = (program, size)
+            if name not in self._cache:
+                self._cache[name] = (program, size)
                 self._bytes += size
-            while self._bytes > self._limits.programs and len(self._kept) > 1:
-                _, (_, size) = self._kept.popitem(last=False)
+            while self._bytes > self._limits.programs and len(self._cache) > 1:
+                _, (_, size) = self._cache.popitem(last=False)
                 self._bytes -= size
         return program.digest
 
@@ -61,13 +68,13 @@ class Programs:
         """Return a program.
 
         Raises:
-            Refusal: it is not here, or not any more.
+            RequestError: the program is not in the cache.
         """
         with self._lock:
-            found = self._kept.get(name)
+            found = self._cache.get(name)
             if found is None:
-                raise Refusal(404, "unknown-program", "this program is not here; put it first")
-            self._kept.move_to_end(name)
+                raise RequestError(404, "unknown-program", "this program is not here; put it first")
+            self._cache.move_to_end(name)
             return found[0]
 
     def _admit(self, program: Program) -> None:
@@ -76,7 +83,7 @@ class Programs:
                 raise AdmissionError(f"a program has at most {self._limits.ops} ops here")
             for value in op.outputs:
                 self._check_size(op, value)
-            if self._dialects is None or op.dialect in (*ALWAYS, *self._dialects):
+            if self._dialects is None or op.dialect in (*ALWAYS_ALLOWED, *self._dialects):
                 continue
             raise AdmissionError(
                 f"{op.opcode} at {op.location}: this worker runs ops of "

@@ -1,4 +1,4 @@
-"""What a coordinator sends: decoded strictly, held against the worker's configuration."""
+"""Requests of a coordinator: decoding and validation against the worker's configuration."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ from msgspec import Meta
 from mplang_core.alike import differences
 from mplang_http.address import split_address
 from mplang_http.config import WorkerConfig, is_loopback
-from mplang_http.facts import versions
-from mplang_http.refusal import Refusal
+from mplang_http.errors import RequestError
 from mplang_http.values import Buffer, read_plain
+from mplang_http.worker_info import versions
 
 if TYPE_CHECKING:
     from mplang_http.session import Session
 
 __all__ = ["Given", "JobRequest", "Name", "Party", "SessionRequest", "read_names"]
 
-# the look-ahead is for Python, where $ also stands before a last line break
+# the look-ahead is needed as Python's $ also matches before a trailing newline
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$(?!\n)")]
 T = TypeVar("T")
 
 
 class Party(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A party of a session: its name, and where its worker is."""
+    """Party of a session: its name, and the address of its worker."""
 
     name: Name
     address: Annotated[str, Meta(max_length=300)]
 
 
 class SessionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A session, or a new generation of it; JSON.
+    """Request to open a session or to start its next generation; JSON.
 
     Attributes:
-        rank: which of the parties this worker is.
-        parties: all of them, by rank.
-        generation: grows after each failure.
-        versions: the coordinator's, compared with this worker's.
-        timeout: how many seconds a party waits for a message; the worker's limit counts too.
+        rank: rank of this worker.
+        parties: all parties, by rank.
+        generation: number that grows after each failure.
+        versions: versions at the coordinator, which have to be those of this worker.
+        timeout: seconds that a party waits for a message, up to the worker's limit.
     """
 
     rank: Annotated[int, Meta(ge=0)]
@@ -50,17 +50,22 @@ class SessionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @classmethod
     def read(cls, data: Buffer, config: WorkerConfig) -> SessionRequest:
-        """Read a request, and check it.
+        """Decode and validate a request.
+
+        Args:
+            data: the request in JSON.
+            config: configuration of the worker.
 
         Raises:
-            Refusal: it is damaged, for another worker, or names one that is no peer.
+            RequestError: the request is malformed, for another worker, or names a party
+                that is no peer.
         """
         request = _decode(_session_decoder, data)
         names = [party.name for party in request.parties]
         if len(set(names)) != len(names):
-            raise Refusal(422, "parties", "each party has a worker of its own")
+            raise RequestError(422, "parties", "each party has a worker of its own")
         if request.rank >= len(names) or names[request.rank] != config.name:
-            raise Refusal(421, "another-worker", f"this is worker {config.name}")
+            raise RequestError(421, "another-worker", f"this is worker {config.name}")
         for party in request.parties:
             request._check_peer(party, config)
         request._check_versions()
@@ -71,22 +76,22 @@ class SessionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return
         host, _ = split_address(party.address)
         if config.tls is None and not is_loopback(host):
-            raise Refusal(
+            raise RequestError(
                 403, "no-peer", f"without tls a worker links to loopback only, not to {host}"
             )
         if config.peers is not None and config.peers.get(party.name) != party.address:
-            raise Refusal(
+            raise RequestError(
                 403, "no-peer", f"{party.name} at {party.address} is no peer of {config.name}"
             )
 
     def _check_versions(self) -> None:
         table = differences({"coordinator": self.versions, "here": versions()})
         if table:
-            raise Refusal(409, "versions", f"versions differ:\n{table}")
+            raise RequestError(409, "versions", f"versions differ:\n{table}")
 
 
 class Given(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """An input of a job: the name of a value here, a small value itself, or nothing."""
+    """Input of a job: the name of a stored value, an inline value, or none."""
 
     name: str | None = None
     value: bytes | None = None
@@ -95,8 +100,8 @@ class Given(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
         """Return the value.
 
         Raises:
-            Refusal: there is none of that name.
-            WireError: it is damaged.
+            RequestError: there is no value of that name.
+            WireError: the inline value is malformed.
         """
         if self.name is not None:
             return session.value(self.name).value
@@ -104,15 +109,15 @@ class Given(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
 
 
 class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A run of a program; MessagePack.
+    """Request to run a program; MessagePack.
 
     Attributes:
-        run: its name, which begins with that of the session.
-        program: the SHA-256 of the program's bytes.
-        generation: that of the session.
-        inputs: the inputs.
-        release: names of values that are not needed any more.
-        record: whether the spans of the run are kept for the coordinator.
+        run: name of the run, which begins with that of the session.
+        program: SHA-256 of the program's bytes, in hex.
+        generation: generation of the session.
+        inputs: inputs of the program.
+        release: names of values to release.
+        record: whether to record spans.
     """
 
     run: Name
@@ -124,25 +129,25 @@ class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @classmethod
     def read(cls, data: Buffer) -> JobRequest:
-        """Read a request.
+        """Decode a request.
 
         Raises:
-            Refusal: it is damaged.
+            RequestError: the request is malformed.
         """
         return _decode(_job_decoder, data)
 
 
-# made at import: msgspec crashes where two threads are the first to read a type
+# built at import: msgspec crashes if two threads are the first to use a type
 _session_decoder = msgspec.json.Decoder(SessionRequest)
 _job_decoder = msgspec.msgpack.Decoder(JobRequest)
 _names_decoder = msgspec.json.Decoder(list[str])
 
 
 def read_names(data: Buffer) -> list[str]:
-    """Read the names of values; JSON.
+    """Decode the names of values; JSON.
 
     Raises:
-        Refusal: it is damaged.
+        RequestError: the list is malformed.
     """
     return _decode(_names_decoder, data)
 
@@ -152,4 +157,4 @@ def _decode(decoder: msgspec.json.Decoder[T] | msgspec.msgpack.Decoder[T], data:
         return decoder.decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         kind = getattr(decoder.type, "__name__", "list")
-        raise Refusal(400, "damaged", f"no {kind}: {error}") from None
+        raise RequestError(400, "damaged", f"no {kind}: {error}") from None

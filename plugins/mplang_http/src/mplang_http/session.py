@@ -1,4 +1,4 @@
-"""What one coordinator has at a worker: an interpreter, jobs in order, and values."""
+"""Session of a coordinator at a worker: interpreter, job queue and values."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from mplang_core.simp import Failure, WorkerInterpreter
 from mplang_core.types import BaseType, MPType
 from mplang_http.comm import HttpCommunicator
 from mplang_http.config import Limits
+from mplang_http.errors import RequestError
 from mplang_http.job import Job
-from mplang_http.logs import about
-from mplang_http.refusal import Refusal
+from mplang_http.logs import log_context
 
-__all__ = ["Session", "Stored"]
+__all__ = ["Session", "StoredValue"]
 
 NOT_SUBMITTED = ""
 """The program of a job that was cancelled before it was submitted."""
@@ -33,28 +33,28 @@ log = logging.getLogger("mplang.http.session")
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
-    """A value that stays here."""
+class StoredValue:
+    """Value of a session, with its type."""
 
     kind: BaseType
     value: Any
 
     @property
     def size(self) -> int:
-        """How many bytes it has, where that is known."""
+        """Size in bytes; 0 if it is unknown."""
         return int(getattr(self.value, "nbytes", 0))
 
 
 class Session:
-    """The part of a worker that belongs to one coordinator's host.
+    """Session of one coordinator at this worker.
 
     Args:
-        name: the session; its runs begin with it.
-        comm: how its programs talk to the other parties.
-        owner: the coordinator; another's runs of the same names are other runs.
-        insecure: whether protocols that are for debugging may run.
-        limits: how many jobs and values there are at most.
-        ended: is told of each job that has ended.
+        name: name of the session; the names of its runs begin with it.
+        comm: communicator of the session.
+        owner: name of the coordinator; part of the names of runs on links.
+        insecure: whether protocols for debugging may run.
+        limits: limits on jobs and values.
+        on_end: called with each job that has ended.
     """
 
     def __init__(
@@ -65,26 +65,26 @@ class Session:
         owner: str,
         insecure: bool,
         limits: Limits,
-        ended: Callable[[Job], None],
+        on_end: Callable[[Job], None],
     ) -> None:
         self.name = name
         self.comm = comm
         self.generation = -1
-        self.seen = time.monotonic()
+        self.last_seen = time.monotonic()
         self._insecure = insecure
         self._prefix = f"{quote(owner, safe='')}:{name}"
         self._limits = limits
-        self._held = 0  # bytes
-        self._ended = ended
+        self._held_bytes = 0
+        self._on_end = on_end
         self._jobs: OrderedDict[str, Job] = OrderedDict()
-        self._values: dict[str, Stored] = {}
+        self._values: dict[str, StoredValue] = {}
         self._lock = threading.RLock()
         self._thread: ThreadPoolExecutor | None = None
         self._worker: WorkerInterpreter | None = None
         self._recorded: Job | None = None
 
-    def renew(self, generation: int) -> None:
-        """Begin a generation: what kernels kept is let go of, jobs that still run are aborted."""
+    def start_generation(self, generation: int) -> None:
+        """Start a generation: abort active jobs, and replace the interpreter."""
         with self._lock:
             if generation <= self.generation:
                 return
@@ -109,94 +109,101 @@ class Session:
         """Queue a run of a program.
 
         Args:
-            run: its name.
+            run: name of the run.
             program: the program.
             inputs: its inputs.
-            record: whether its spans are kept, until the next one is recorded.
+            record: whether to record spans; they are kept until the next job is recorded.
+
+        Returns:
+            The job.
 
         Raises:
-            Refusal: it does not fit this session.
+            RequestError: the run or its inputs are invalid, or there are too many jobs.
         """
         self._check(run, program, inputs)
         with self._lock:
             before = self._jobs.get(run)
             if before is not None and before.program == NOT_SUBMITTED:
-                return before  # it was cancelled before it came: another party had failed
+                return before  # cancelled before it was submitted: another party had failed
             if before is not None:
-                raise Refusal(409, "replayed", f"there was a run {run!r} before")
-            job = self._remember(Job(run, self._key(run), program.digest))
+                raise RequestError(409, "replayed", f"there was a run {run!r} before")
+            job = self._add_job(Job(run, self._run_key(run), program.digest))
             if record:
-                self._record(job)
+                self._start_recording(job)
             thread, worker = self._thread, self._worker
         assert thread is not None
         assert worker is not None
-        self.comm.open(self._key(run))
-        thread.submit(self._work, worker, job, program, inputs)
+        self.comm.open(self._run_key(run))
+        thread.submit(self._execute, worker, job, program, inputs)
         return job
 
     def _check(self, run: str, program: Program, inputs: Sequence[Any]) -> None:
         if not run.startswith(f"{self.name}-") or "/" in run:
-            raise Refusal(403, "forged", f"the runs of this session begin with {self.name}-")
+            raise RequestError(403, "forged", f"the runs of this session begin with {self.name}-")
         all_, mine = Mask.all(self.comm.world_size), Mask.of(self.comm.rank)
         if program.mask not in (all_, mine):
-            raise Refusal(422, "forged", f"the program is for {program.mask}, not {all_} or {mine}")
+            raise RequestError(
+                422, "forged", f"the program is for {program.mask}, not {all_} or {mine}"
+            )
         taken = program.graph.inputs
         if len(taken) != len(inputs):
-            raise Refusal(422, "inputs", f"the program takes {len(taken)} inputs")
+            raise RequestError(422, "inputs", f"the program takes {len(taken)} inputs")
         for i, (wanted, value) in enumerate(zip(taken, inputs, strict=True)):
             kind = wanted.type
             assert isinstance(kind, MPType)
             if value is not None and kind.base.mismatch(value):
-                raise Refusal(422, "inputs", f"input {i} is no {kind.base}")
+                raise RequestError(422, "inputs", f"input {i} is no {kind.base}")
 
-    def _remember(self, job: Job) -> Job:
+    def _add_job(self, job: Job) -> Job:
         while len(self._jobs) >= self._limits.jobs:
-            over = next((run for run, job in self._jobs.items() if job.over), None)
-            if over is None:
-                raise Refusal(429, "busy", f"{len(self._jobs)} jobs of this session have not ended")
-            del self._jobs[over]
+            finished = next((run for run, job in self._jobs.items() if job.finished), None)
+            if finished is None:
+                raise RequestError(
+                    429, "busy", f"{len(self._jobs)} jobs of this session have not ended"
+                )
+            del self._jobs[finished]
         self._jobs[job.run] = job
         return job
 
-    def _work(
+    def _execute(
         self, worker: WorkerInterpreter, job: Job, program: Program, inputs: Sequence[Any]
     ) -> None:
         with self._lock:
-            if job.over:
+            if job.finished:
                 return
             job.start(worker)
-        with about(self.name, job):
+        with log_context(self.name, job):
             log.info("%s begins", program.name)
             try:
                 outs = worker.evaluate(program, inputs, job.key, recorder=job.recorder)
             except BaseException as error:
                 cause = None if isinstance(error, CommError) else error
-                at = getattr(error, "op", None)
+                failed_op = getattr(error, "op", None)
                 self.end(job, "failed", error=Failure.of(error))
-                log.warning("%s failed in %s: %s", program.name, at, error, exc_info=cause)
+                log.warning("%s failed in %s: %s", program.name, failed_op, error, exc_info=cause)
             else:
-                self._keep_results(job, program, outs)
+                self._store_results(job, program, outs)
             finally:
                 self.comm.close(job.key)
             log.info("%s is %s after %.3f s", program.name, job.state, now() - job.begun)
 
-    def _record(self, job: Job) -> None:
+    def _start_recording(self, job: Job) -> None:
         if self._recorded is not None:
             self._recorded.recorder = None
         job.recorder, self._recorded = Recorder(self.comm.rank, job.run), job
 
-    def _key(self, run: str) -> str:
-        """Return what a run is called on links, which sessions share."""
+    def _run_key(self, run: str) -> str:
+        """Return the name of a run on links, which are shared by all sessions."""
         return f"{self._prefix}:{run}"
 
-    def _keep_results(self, job: Job, program: Program, outs: Sequence[Any]) -> None:
+    def _store_results(self, job: Job, program: Program, outs: Sequence[Any]) -> None:
         found = {}
         for i, (value, out) in enumerate(zip(outs, program.graph.outputs, strict=True)):
             assert isinstance(out.type, MPType)
             if value is not None:
-                found[f"{job.run}.{i}"] = Stored(out.type.base, value)
+                found[f"{job.run}.{i}"] = StoredValue(out.type.base, value)
         with self._lock:
-            full = None if job.over else self._keep(found)
+            full = None if job.finished else self._store(found)
         if full is not None:
             self.end(job, "failed", error=Failure.of(RunError(full)))
         else:
@@ -209,108 +216,133 @@ class Session:
         held: Sequence[bool] = (),
         error: Failure | None = None,
     ) -> None:
-        """Note how a job ended; the first word counts."""
+        """Record the outcome of a job; the first outcome wins.
+
+        Args:
+            job: the job.
+            state: ``done``, ``failed`` or ``cancelled``.
+            held: per result whether this party has it.
+            error: why the job failed.
+        """
         with self._lock:
-            if job.over:
+            if job.finished:
                 return
             job.end(state, held, error)
-        self._ended(job)
+        self._on_end(job)
 
     def job(self, run: str) -> Job:
         """Return a job.
 
         Raises:
-            Refusal: there is none.
+            RequestError: there is no such job.
         """
         found = self._jobs.get(run)
         if found is None:
-            raise Refusal(404, "unknown-job", f"no job {run[:100]!r} in this session")
+            raise RequestError(404, "unknown-job", f"no job {run[:100]!r} in this session")
         return found
 
     def jobs(self) -> list[Job]:
-        """Return the jobs that are remembered, in order."""
+        """Return all jobs, in order of submission."""
         with self._lock:
             return list(self._jobs.values())
 
     def cancel(self, run: str, reason: str) -> Job:
-        """End a job here and at the others; nothing happens where it has ended.
+        """Cancel a job at all parties; do nothing if it has ended.
 
-        One that is not here yet will be refused.
+        A job that is submitted after its cancellation does not run.
+
+        Args:
+            run: name of the run.
+            reason: text for the job's error.
+
+        Returns:
+            The job.
+
+        Raises:
+            RequestError: the run is not of this session, or there are too many jobs.
         """
         with self._lock:
             if run not in self._jobs and run.startswith(f"{self.name}-"):
-                self._remember(Job(run, self._key(run), NOT_SUBMITTED))
+                self._add_job(Job(run, self._run_key(run), NOT_SUBMITTED))
         job = self.job(run)
-        if not job.over:
+        if not job.finished:
             queued = job.state == "queued"
-            at = job.place()
+            op_location = job.op_location()
             error = AbortedError(f"party {self.comm.rank} stopped: {reason}")
             self.end(
                 job,
                 "cancelled",
-                error=replace(Failure.of(error), op=at["op"], location=at["location"]),
+                error=replace(
+                    Failure.of(error), op=op_location["op"], location=op_location["location"]
+                ),
             )
-            self.comm.abort(self._key(run), reason)
-            if queued:  # in a thread, as it waits for the others
-                threading.Thread(target=self.comm.close, args=[self._key(run)], daemon=True).start()
+            self.comm.abort(self._run_key(run), reason)
+            if queued:  # in a thread, as it waits for the peers
+                threading.Thread(
+                    target=self.comm.close, args=[self._run_key(run)], daemon=True
+                ).start()
         return job
 
     def _abort(self, jobs: Sequence[Job], reason: str) -> None:
         for job in jobs:
-            if not job.over:
+            if not job.finished:
                 self.cancel(job.run, reason)
 
     # -- values
 
-    def _keep(self, found: Mapping[str, Stored]) -> str | None:
-        """Keep values, or return why there is no room for them."""
+    def _store(self, found: Mapping[str, StoredValue]) -> str | None:
+        """Store values, or return why there is no room for them."""
         size = sum(stored.size for stored in found.values())
-        most = self._limits
-        if len(self._values) + len(found) > most.values or self._held + size > most.held:
+        limits = self._limits
+        if len(self._values) + len(found) > limits.values or self._held_bytes + size > limits.held:
             return (
-                f"party {self.comm.rank} keeps {most.values} values of a session, and "
-                f"{most.held} bytes of them, at most; let go of some first"
+                f"party {self.comm.rank} keeps {limits.values} values of a session, and "
+                f"{limits.held} bytes of them, at most; let go of some first"
             )
         self._values |= found
-        self._held += size
+        self._held_bytes += size
         return None
 
-    def put(self, name: str, stored: Stored) -> None:
-        """Keep a value.
+    def put(self, name: str, stored: StoredValue) -> None:
+        """Store a value.
+
+        Args:
+            name: name of the value.
+            stored: the value.
 
         Raises:
-            Refusal: there is one of that name, or no room.
+            RequestError: the name is taken, or the session is full.
         """
         with self._lock:
-            if name in self._values or name.startswith(f"{self.name}-"):  # results are called so
-                raise Refusal(409, "taken", f"there is a value {name!r} already")
-            full = self._keep({name: stored})
+            if name in self._values or name.startswith(f"{self.name}-"):  # reserved for results
+                raise RequestError(409, "taken", f"there is a value {name!r} already")
+            full = self._store({name: stored})
         if full is not None:
-            raise Refusal(429, "full", full)
+            raise RequestError(429, "full", full)
 
-    def value(self, name: str) -> Stored:
+    def value(self, name: str) -> StoredValue:
         """Return a value.
 
         Raises:
-            Refusal: there is none.
+            RequestError: there is no such value.
         """
         found = self._values.get(name)
         if found is None:
-            raise Refusal(404, "unknown-value", f"no value {name[:100]!r} in this session")
+            raise RequestError(404, "unknown-value", f"no value {name[:100]!r} in this session")
         return found
 
     def release(self, names: Sequence[str]) -> int:
-        """Let go of values; return how many there were."""
+        """Release values, and return how many there were."""
         with self._lock:
             gone = [stored for name in names if (stored := self._values.pop(name, None))]
-            self._held -= sum(stored.size for stored in gone)
+            self._held_bytes -= sum(stored.size for stored in gone)
             return len(gone)
 
     def __len__(self) -> int:
         return len(self._values)
 
     def close(self, reason: str) -> None:
-        """End all jobs and let go of all values."""
+        """Cancel all jobs and release all values."""
         self._abort(self.jobs(), reason)
         with self._lock:
             self._values.clear()

@@ -1,4 +1,4 @@
-"""Spans of a worker on their way to the host."""
+"""Serialization of spans that a worker sends to the host."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from mplang_http.values import Buffer
 
 __all__ = ["MAX_SPANS", "Spans", "read_spans", "write_spans"]
 
-MAX_SPANS = 256 << 20  # bytes that a host takes
+MAX_SPANS = 256 << 20  # bytes that a host accepts
 
 
 class Spans(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a party noted of a run: its spans, and how many it did not keep."""
+    """Spans of a party in one run, and the number of spans that were dropped."""
 
     spans: list[Span]
     dropped: int
@@ -26,15 +26,15 @@ _decoder = msgspec.msgpack.Decoder(Spans)
 
 
 def write_spans(recorder: Recorder) -> bytes:
-    """Write what was noted so far."""
+    """Serialize the spans that were recorded so far."""
     return msgspec.msgpack.encode(Spans(list(recorder.spans), recorder.dropped))
 
 
 def read_spans(data: Buffer) -> Spans:
-    """Read the spans of a party.
+    """Deserialize and validate the spans of a party.
 
     Raises:
-        WireError: they are damaged.
+        WireError: the data is malformed.
     """
     try:
         found = _decoder.decode(data)

@@ -1,4 +1,4 @@
-"""How the workers of a cluster are."""
+"""Status table of a cluster's workers."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from mplang_http.client import WorkerClient
 from mplang_http.config import TlsFiles
 from mplang_http.tls import client_context
 
-__all__ = ["look"]
+__all__ = ["cluster_status"]
 
 
-def look(cluster: ClusterSpec, tls: TlsFiles | str | None = None, *, patience: float = 3.0) -> Rows:
-    """Ask each worker how it is.
+def cluster_status(
+    cluster: ClusterSpec, tls: TlsFiles | str | None = None, *, patience: float = 3.0
+) -> Rows:
+    """Query the status of each worker.
 
     Args:
-        cluster: where they are.
-        tls: this coordinator's certificates.
-        patience: how many seconds one may take to answer.
+        cluster: nodes with addresses.
+        tls: certificates of the coordinator.
+        patience: timeout of a response, in seconds.
 
     Returns:
         A row per worker: ``name``, ``address``, ``state`` (``starting``, ``ready``, ``lost``, or
@@ -37,7 +39,7 @@ def look(cluster: ClusterSpec, tls: TlsFiles | str | None = None, *, patience: f
             "why": "",
         }
         try:
-            health = client.ask("GET", "health")
+            health = client.request("GET", "health")
             mine = health["name"] == node.name
             row["state"] = health["state"] if mine else "another worker"
             row["restarts"] = health["restarts"]

@@ -1,4 +1,4 @@
-"""The front's side of the engine: it starts it, asks it, and starts another when it has ended."""
+"""Process supervisor: starts, calls and restarts the engine, on the front's event loop."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ from typing import Any
 from mplang_core.simp import Failure
 from mplang_http import ipc
 from mplang_http.config import WorkerConfig
-from mplang_http.refusal import Refusal
+from mplang_http.errors import RequestError
 
 __all__ = ["Supervisor"]
 
-PING = 0.5  # seconds between signs of life
-BACKOFF = 1.0  # seconds before another start, after one that failed at once
+PING_INTERVAL = 0.5  # seconds between two pings
+RESTART_DELAY = 1.0  # seconds before a restart if the engine failed while starting
 log = logging.getLogger("mplang.http.front")
 
 Key = tuple[str, str, str]
 
 
 class Supervisor:
-    """Has one engine running, on the event loop of the front.
+    """Supervisor of one engine process.
 
     Args:
-        config: the worker.
+        config: configuration of the worker.
 
     Attributes:
         state: ``starting``, ``ready`` or ``ended``.
-        restarts: how many engines ended unasked.
+        restarts: number of restarts after unexpected exits.
     """
 
     def __init__(self, config: WorkerConfig) -> None:
         self.state = "starting"
         self.restarts = 0
-        self._why = f"the engine of worker {config.name} is not ready yet; try again"
+        self._unavailable = f"the engine of worker {config.name} is not ready yet; try again"
         self._config = config
         self._process: subprocess.Popen[bytes] | None = None
         self._sock: socket.socket | None = None
@@ -51,65 +51,68 @@ class Supervisor:
         self._replies: dict[int, asyncio.Future[tuple[Any, int | None]]] = {}
         self._waiting: dict[Key, set[asyncio.Future[dict[str, Any]]]] = {}
         self._unsent: deque[tuple[dict[str, Any], int | None]] = deque()
-        self._heard = time.monotonic()
+        self._last_heard = time.monotonic()
         self._ready = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
     def silence(self) -> float:
-        """For how many seconds the engine gave no sign of life."""
-        return max(0.0, time.monotonic() - self._heard - PING)
+        """Seconds since the engine should have responded to a ping."""
+        return max(0.0, time.monotonic() - self._last_heard - PING_INTERVAL)
 
     @property
     def pid(self) -> int | None:
-        """The engine's process."""
+        """Process ID of the engine."""
         return None if self._process is None else self._process.pid
 
     def start(self) -> None:
-        """Start the engine, on the running loop."""
+        """Start the engine; needs a running event loop."""
         self._spawn()
-        task = asyncio.get_running_loop().create_task(self._watch())
+        task = asyncio.get_running_loop().create_task(self._ping_engine())
         self._tasks.add(task)
 
     async def ready(self, timeout: float) -> None:
-        """Wait until the engine answers.
+        """Wait until the engine is ready.
 
         Raises:
-            TimeoutError: it does not.
+            TimeoutError: the engine is not ready within ``timeout`` seconds.
         """
         await asyncio.wait_for(self._ready.wait(), timeout)
 
     def stop(self) -> None:
-        """End the engine, and start no other."""
+        """Stop the engine for good."""
         self.state = "ended"
         for task in self._tasks:
             task.cancel()
-        self._drop("the worker ends")
+        self._stop_engine("the worker ends")
 
-    # -- asking
+    # -- calls
 
     async def call(
-        self, method: str, who: str, body: ipc.Body = None, **args: Any
+        self, method: str, coordinator: str, body: ipc.Body = None, **args: Any
     ) -> tuple[Any, int | None]:
-        """Have the engine do something; return its answer, and a file if it gives one.
+        """Call a method of the engine.
 
         Args:
-            method: what to do.
-            who: for whom.
-            body: what it is given; a file is closed.
-            **args: the method's own.
+            method: name of the method.
+            coordinator: name of the coordinator.
+            body: body of the request; a file descriptor is closed.
+            **args: further arguments of the method.
+
+        Returns:
+            The result, and a file descriptor if the engine returns a file.
 
         Raises:
-            Refusal: it does not do it, or has ended meanwhile.
+            RequestError: the method failed, or the engine is not running.
         """
         file = body if isinstance(body, int) else None
         try:
             if self.state != "ready":
-                raise Refusal(503, "starting", self._why)
+                raise RequestError(503, "starting", self._unavailable)
             number = next(self._ids)
             reply = asyncio.get_running_loop().create_future()
             self._replies[number] = reply
-            message = {"id": number, "call": method, "who": who, "args": args}
+            message = {"id": number, "call": method, "who": coordinator, "args": args}
             if isinstance(body, bytes):
                 message["body"] = body
             self._send(message, file)
@@ -120,13 +123,13 @@ class Supervisor:
             if file is not None:
                 os.close(file)
 
-    def give_link(self, sock: socket.socket) -> None:
-        """Hand a connection over to the engine, which closes it where it is no link."""
+    def hand_over_link(self, sock: socket.socket) -> None:
+        """Pass the socket of a link to the engine."""
         if self.state == "ready":
             self._send({"call": "link"}, os.dup(sock.fileno()))
 
-    def expect(self, key: Key) -> asyncio.Future[dict[str, Any]]:
-        """Return what will be the status of a job once it has ended."""
+    def final_status(self, key: Key) -> asyncio.Future[dict[str, Any]]:
+        """Return a future of the status that a job will end with."""
         future = asyncio.get_running_loop().create_future()
         waiting = self._waiting.setdefault(key, set())
         waiting.add(future)
@@ -142,7 +145,7 @@ class Supervisor:
     # -- packets
 
     def _send(self, message: dict[str, Any], file: int | None) -> None:
-        """Send, or have it sent once there is room; the file is closed then."""
+        """Queue a message for the engine; its file is closed once it is sent."""
         self._unsent.append((message, file))
         self._flush()
 
@@ -158,7 +161,7 @@ class Supervisor:
                 loop.add_writer(sock, self._flush)
                 return
             except OSError:
-                return  # _receive sees its end
+                return  # _receive detects the exit
             self._unsent.popleft()
             if file is not None:
                 os.close(file)
@@ -168,14 +171,14 @@ class Supervisor:
         assert self._sock is not None
         try:
             while True:
-                self._take(*ipc.receive(self._sock))
+                self._handle(*ipc.receive(self._sock))
         except BlockingIOError:
             return
         except (EOFError, OSError):
-            self._lost()
+            self._engine_lost()
 
-    def _take(self, message: dict[str, Any], file: int | None) -> None:
-        self._heard = time.monotonic()
+    def _handle(self, message: dict[str, Any], file: int | None) -> None:
+        self._last_heard = time.monotonic()
         event = message.get("event")
         if event == "ready":
             self.state = "ready"
@@ -185,19 +188,19 @@ class Supervisor:
                 if not waiting.done():
                     waiting.set_result(message["status"])
         else:
-            self._take_reply(message, file)
+            self._handle_reply(message, file)
 
-    def _take_reply(self, message: dict[str, Any], file: int | None) -> None:
+    def _handle_reply(self, message: dict[str, Any], file: int | None) -> None:
         reply = self._replies.pop(message["id"], None)
         if reply is None or reply.done():
             if file is not None:
                 os.close(file)
         elif "error" in message:
-            reply.set_exception(Refusal(*message["error"]))
+            reply.set_exception(RequestError(*message["error"]))
         else:
             reply.set_result((message["ok"], file))
 
-    # -- its life
+    # -- life cycle of the engine
 
     def _spawn(self) -> None:
         self.state = "starting"
@@ -209,32 +212,34 @@ class Supervisor:
             stdin=subprocess.DEVNULL,
         )
         theirs.close()
-        self._sock, self._heard = mine, time.monotonic()
+        self._sock, self._last_heard = mine, time.monotonic()
         asyncio.get_running_loop().add_reader(mine, self._receive)
         self._send({"config": self._config.model_dump(mode="json")}, None)
 
-    def _lost(self) -> None:
-        """Tell all who wait that the engine has ended, and start another."""
+    def _engine_lost(self) -> None:
+        """Fail all pending calls after the engine has exited, and restart it."""
         if self.state == "ended":
             return
         at_once = self.state == "starting"
-        code = self._drop("")
+        code = self._stop_engine("")
         why = f"by {signal.Signals(-code).name}" if code < 0 else f"with {code}"
         log.error("the engine ended %s; another is started", why)
-        self._why = f"the engine of worker {self._config.name} ended {why}; what it held is lost"
-        self._fail(self._why)
+        self._unavailable = (
+            f"the engine of worker {self._config.name} ended {why}; what it held is lost"
+        )
+        self._fail_pending(self._unavailable)
         self.restarts += 1
         self.state = "starting"
         self._ready.clear()
         loop = asyncio.get_running_loop()
-        loop.call_later(BACKOFF if at_once else 0, self._respawn)
+        loop.call_later(RESTART_DELAY if at_once else 0, self._respawn)
 
     def _respawn(self) -> None:
         if self.state != "ended":
             self._spawn()
 
-    def _drop(self, reason: str) -> int:
-        """Let go of the engine, which ends; return its exit code."""
+    def _stop_engine(self, reason: str) -> int:
+        """Close the socket to the engine, wait for its exit, and return its exit code."""
         if self._sock is not None:
             loop = asyncio.get_event_loop()
             if loop.is_running():
@@ -247,7 +252,7 @@ class Supervisor:
                 os.close(file)
         self._unsent.clear()
         if reason:
-            self._fail(reason)
+            self._fail_pending(reason)
         if self._process is None:
             return 0
         if self._process.poll() is None:
@@ -257,21 +262,23 @@ class Supervisor:
                 self._process.kill()
         return self._process.wait()
 
-    def _fail(self, text: str) -> None:
+    def _fail_pending(self, text: str) -> None:
         for reply in self._replies.values():
             if not reply.done():
-                reply.set_exception(Refusal(503, "engine-ended", text))
+                reply.set_exception(RequestError(503, "engine-ended", text))
         self._replies.clear()
-        told = asdict(Failure("RunError", text))
+        error = asdict(Failure("RunError", text))
         for key, waiting in list(self._waiting.items()):
             for future in list(waiting):
                 if not future.done():
-                    future.set_result({"run": key[2], "state": "failed", "held": [], "error": told})
+                    future.set_result(
+                        {"run": key[2], "state": "failed", "held": [], "error": error}
+                    )
 
-    async def _watch(self) -> None:
-        """Ask for signs of life; end an engine that gives none for long."""
+    async def _ping_engine(self) -> None:
+        """Ping the engine, and kill it if it does not respond."""
         while True:
-            await asyncio.sleep(PING)
+            await asyncio.sleep(PING_INTERVAL)
             if self._sock is None:
                 continue
             if self.state == "ready":

@@ -1,4 +1,4 @@
-"""Who is at the other end: TLS 1.3 with certificates at both."""
+"""TLS 1.3 with mutual authentication: contexts, certificate names and ALPN."""
 
 from __future__ import annotations
 
@@ -9,16 +9,27 @@ from typing import Any
 from mplang_core.errors import ConfigError
 from mplang_http.config import TlsFiles
 
-__all__ = ["LINK", "client_context", "common_name", "name_in", "offers_link", "server_context"]
+__all__ = [
+    "LINK_PROTOCOL",
+    "certificate_name",
+    "client_context",
+    "common_name",
+    "offers_link",
+    "server_context",
+]
 
-LINK = "mplang-link"
+LINK_PROTOCOL = "mplang-link"
 """The ALPN protocol of a connection that is to become a link: the front tells it by this."""
 
-HELLO = 16 << 10  # bytes of the longest hello
+MAX_HELLO = 16 << 10  # bytes of a client hello
 
 
 def server_context(files: TlsFiles, *protocols: str) -> ssl.SSLContext:
-    """Return the context of one who is connected to; it wants a certificate.
+    """Return a server context that requires client certificates.
+
+    Args:
+        files: certificate, key and authority.
+        *protocols: ALPN protocols.
 
     Raises:
         ConfigError: a file cannot be read.
@@ -27,7 +38,11 @@ def server_context(files: TlsFiles, *protocols: str) -> ssl.SSLContext:
 
 
 def client_context(files: TlsFiles, *protocols: str) -> ssl.SSLContext:
-    """Return the context of one who connects; the other must be who it is to be, by name.
+    """Return a client context that checks the server's name.
+
+    Args:
+        files: certificate, key and authority.
+        *protocols: ALPN protocols.
 
     Raises:
         ConfigError: a file cannot be read.
@@ -52,7 +67,7 @@ def _context(role: int, files: TlsFiles, protocols: tuple[str, ...]) -> ssl.SSLC
 
 
 def common_name(cert: Mapping[str, Any] | None) -> str | None:
-    """Return the common name in a certificate that was verified."""
+    """Return the common name of a verified certificate."""
     for part in (cert or {}).get("subject", ()):
         for key, value in part:
             if key == "commonName":
@@ -60,8 +75,8 @@ def common_name(cert: Mapping[str, Any] | None) -> str | None:
     return None
 
 
-def name_in(file: str) -> str | None:
-    """Return the common name in a certificate's file."""
+def certificate_name(file: str) -> str | None:
+    """Return the common name of a certificate file."""
     from cryptography import x509
 
     with open(file, "rb") as pem:
@@ -71,24 +86,24 @@ def name_in(file: str) -> str | None:
 
 
 def offers_link(hello: bytes) -> bool | None:
-    """Tell whether a TLS client hello asks for a link; ``None`` where it is not all there.
+    """Return whether a TLS client hello offers the link protocol; ``None`` if it is incomplete.
 
-    It decides nothing but which process goes on with the connection, from the first byte.
+    The answer selects the process that does the handshake, and authenticates nobody.
     """
     if len(hello) < 5:
         return None
     length = int.from_bytes(hello[3:5], "big")
-    if hello[0] != 0x16 or length > HELLO:
+    if hello[0] != 0x16 or length > MAX_HELLO:
         return False
     if len(hello) < 5 + length:
         return None
     try:
-        return LINK.encode() in _protocols(hello[5 : 5 + length])
+        return LINK_PROTOCOL.encode() in _alpn_protocols(hello[5 : 5 + length])
     except IndexError:
         return False
 
 
-def _protocols(message: bytes) -> list[bytes]:
+def _alpn_protocols(message: bytes) -> list[bytes]:
     at = 4 + 2 + 32  # type and length, version, random
     at += 1 + message[at]  # session
     at += 2 + int.from_bytes(message[at : at + 2], "big")  # ciphers
@@ -98,12 +113,12 @@ def _protocols(message: bytes) -> list[bytes]:
         kind, size = (int.from_bytes(message[at + i : at + i + 2], "big") for i in (0, 2))
         at += 4
         if kind == 16:
-            return _list(message[at + 2 : at + size])
+            return _parse_names(message[at + 2 : at + size])
         at += size
     return []
 
 
-def _list(data: bytes) -> list[bytes]:
+def _parse_names(data: bytes) -> list[bytes]:
     found, at = [], 0
     while at < len(data):
         found.append(data[at + 1 : at + 1 + data[at]])

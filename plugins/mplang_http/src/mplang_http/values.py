@@ -1,4 +1,4 @@
-"""Values as bytes, with their types: in messages, in requests and in responses."""
+"""Serialization of values with their types, for messages, requests and responses."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ __all__ = [
     "Buffer",
     "Packed",
     "frame_head",
+    "join_frame",
     "pack",
     "pack_as",
     "read_plain",
@@ -30,21 +31,21 @@ __all__ = [
 
 Buffer: TypeAlias = bytes | memoryview
 
-MAX_HEAD = 1 << 20
-KEPT = 4 << 10  # characters up to which a type is read once
-ALIGN = 64
+MAX_HEAD = 1 << 20  # bytes
+CACHED_LENGTH = 4 << 10  # characters up to which a parsed type is cached
+ALIGN = 64  # bytes
 _PREFIX = struct.Struct("!II")
 _LITERALS: dict[str, Any] = {"!none": None, "!true": True, "!false": False}
 _BYTES = "!bytes"
 
 
 class Head(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
-    """What stands before a value's bytes.
+    """Header of a serialized value.
 
     Attributes:
-        kind: its type as text; ``!none``, ``!true``, ``!false`` and ``!bytes`` are none.
-        header: what its codec wrote.
-        sizes: how many bytes each of its buffers has.
+        kind: type as text, or ``!none``, ``!true``, ``!false`` or ``!bytes``.
+        header: header of the type's codec.
+        sizes: size of each buffer in bytes.
     """
 
     kind: str
@@ -54,29 +55,29 @@ class Head(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """A value that is not decoded yet.
+    """Serialized value, decoded on demand.
 
     Attributes:
-        head: its head.
-        body: its buffers, one after the other.
-        dropped: is called when nobody has it any more.
+        head: header of the value.
+        body: concatenated buffers.
+        on_drop: called with ``nbytes`` when the object is deleted.
     """
 
     head: Head
     body: Buffer | np.ndarray[Any, Any]
-    dropped: Callable[[int], None] | None = None
+    on_drop: Callable[[int], None] | None = None
 
     def __del__(self) -> None:
-        if self.dropped is not None:
-            self.dropped(self.nbytes)
+        if self.on_drop is not None:
+            self.on_drop(self.nbytes)
 
     @property
     def nbytes(self) -> int:
-        """How many bytes its buffers have."""
+        """Size of the buffers in bytes."""
         return self.body.nbytes if isinstance(self.body, np.ndarray) else len(self.body)
 
     def value(self, expected: BaseType | None = None) -> Any:
-        """Decode it; see :func:`unpack`."""
+        """Decode the value; see :func:`unpack`."""
         return unpack(self.head, self.body, expected)
 
 
@@ -85,10 +86,13 @@ _decoder = msgspec.msgpack.Decoder(Head)
 
 
 def pack(value: Any) -> tuple[bytes, list[Buffer]]:
-    """Write a value of whatever type it is: a head, and buffers that share its memory.
+    """Serialize a value of any type.
+
+    Returns:
+        The head, and buffers that share the value's memory.
 
     Raises:
-        WireError: it has no type that is known, or one without a codec.
+        WireError: the value has no known type, or its type has no codec.
 
     Example:
         >>> head, buffers = pack(np.array([1, 2], np.int32))
@@ -111,10 +115,17 @@ def _tensor_head(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
 
 
 def pack_as(kind: BaseType, value: Any) -> tuple[bytes, list[Buffer]]:
-    """Write a value of a type.
+    """Serialize a value of a given type.
+
+    Args:
+        kind: the type.
+        value: the value.
+
+    Returns:
+        The head, and buffers that share the value's memory.
 
     Raises:
-        WireError: it is not of that type, or the type has no codec.
+        WireError: the value is not of that type, or the type has no codec.
     """
     header, parts = codec.encode(kind, value)
     buffers = [memoryview(part).cast("B") if len(part) else b"" for part in parts]
@@ -123,10 +134,10 @@ def pack_as(kind: BaseType, value: Any) -> tuple[bytes, list[Buffer]]:
 
 
 def read_head(data: Buffer) -> Head:
-    """Read a head.
+    """Deserialize the head of a value.
 
     Raises:
-        WireError: it is none.
+        WireError: the head is malformed.
     """
     try:
         head = _decoder.decode(data)
@@ -140,15 +151,18 @@ def read_head(data: Buffer) -> Head:
 def unpack(
     head: Head, body: Buffer | np.ndarray[Any, Any], expected: BaseType | None = None
 ) -> Any:
-    """Read a value; a tensor shares the memory of ``body``, which nobody may write to any more.
+    """Deserialize a value; a tensor shares the memory of ``body``, which must not change.
 
     Args:
-        head: its head.
-        body: all of its buffers.
-        expected: the type that it has to have; any if ``None``.
+        head: header of the value.
+        body: concatenated buffers.
+        expected: required type; ``None`` for any.
+
+    Returns:
+        The value.
 
     Raises:
-        WireError: it is damaged, or of another type.
+        WireError: the value is malformed, or of another type.
     """
     size = body.nbytes if isinstance(body, np.ndarray) else len(body)
     if sum(head.sizes) != size:
@@ -171,7 +185,7 @@ def unpack(
 
 
 def _tensor(kind: TensorType, body: Buffer | np.ndarray[Any, Any]) -> Any:
-    """As the core's codec does, without its copy."""
+    """Decode a tensor as the core's codec does, but without a copy."""
     try:
         array = array_from(body, kind)
     except ValueError as error:
@@ -181,7 +195,7 @@ def _tensor(kind: TensorType, body: Buffer | np.ndarray[Any, Any]) -> Any:
 
 
 def _parse(text: str) -> BaseType:
-    return _parse_any(text) if len(text) > KEPT else _parse_kept(text)
+    return _parse_any(text) if len(text) > CACHED_LENGTH else _parse_cached(text)
 
 
 def _parse_any(text: str) -> BaseType:
@@ -191,23 +205,23 @@ def _parse_any(text: str) -> BaseType:
         raise WireError(f"no type of a value: {error}") from None
 
 
-_parse_kept = functools.lru_cache(maxsize=1024)(_parse_any)
+_parse_cached = functools.lru_cache(maxsize=1024)(_parse_any)
 
 
-# -- a value in one piece: prefix, head, padding, buffers
+# -- framed values: prefix, head, padding, buffers
 
 
 def frame_head(head: bytes) -> bytes:
-    """Return what comes before the buffers: such that they begin at a multiple of 64 bytes."""
+    """Return the prefix, the head and padding to a multiple of 64 bytes."""
     pad = -(_PREFIX.size + len(head)) % ALIGN
     return _PREFIX.pack(len(head), pad) + head + bytes(pad)
 
 
 def split_frame(data: Buffer) -> Packed:
-    """Read a value in one piece; shares its memory.
+    """Split a framed value into head and body, which share its memory.
 
     Raises:
-        WireError: it is damaged.
+        WireError: the frame is malformed.
     """
     view = memoryview(data)
     if len(view) < _PREFIX.size:
@@ -220,10 +234,10 @@ def split_frame(data: Buffer) -> Packed:
 
 
 def read_plain(data: Buffer) -> Any:
-    """Read a value in one piece that a coordinator gives: it makes no shares, and no keys.
+    """Deserialize a framed value of a coordinator: plain data, no shares or keys.
 
     Raises:
-        WireError: it is damaged, or of a type that is not plain.
+        WireError: the value is malformed, or not plain.
     """
     packed = split_frame(data)
     if packed.head.kind[:1] != "!" and _parse(packed.head.kind).form is not Form.PLAIN:
@@ -231,6 +245,11 @@ def read_plain(data: Buffer) -> Any:
     return packed.value()
 
 
-def joined(head: bytes, buffers: Sequence[Buffer]) -> bytes:
-    """Return a small value in one piece."""
+def join_frame(head: bytes, buffers: Sequence[Buffer]) -> bytes:
+    """Return a small value as one framed byte string.
+
+    Args:
+        head: head of the value.
+        buffers: its buffers.
+    """
     return b"".join([frame_head(head), *buffers])

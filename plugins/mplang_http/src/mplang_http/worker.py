@@ -1,4 +1,4 @@
-"""A worker's front process: the port, and the engine behind it."""
+"""Front process of a worker: owns the port, and supervises the engine."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ import threading
 from collections.abc import Callable
 
 from mplang_core.errors import ConfigError
+from mplang_http.acceptor import Acceptor
 from mplang_http.app import create_worker_app
 from mplang_http.config import WorkerConfig
-from mplang_http.door import Door
-from mplang_http.logs import set_up
+from mplang_http.logs import configure_logging
 from mplang_http.supervisor import Supervisor
-from mplang_http.tls import name_in, server_context
+from mplang_http.tls import certificate_name, server_context
 
 __all__ = ["run_worker"]
 
-START = 60.0  # seconds that an engine gets to start
+START_TIMEOUT = 60.0  # seconds that an engine has to start
 
 
 def run_worker(
@@ -35,12 +35,12 @@ def run_worker(
     """Run a worker in this process until SIGINT or SIGTERM.
 
     Args:
-        config: the worker.
-        listening: the socket that it listens on; one of the configuration by default.
-        ready: is told of the address once programs are taken.
+        config: configuration of the worker.
+        listening: listening socket; by default a new one at the configured address.
+        ready: called with the worker's address when the engine is ready.
 
     Raises:
-        ConfigError: it cannot listen there, or what the configuration names is not there.
+        ConfigError: the address cannot be bound, or a configured module or file is missing.
     """
     _check(config)
     if listening is None:
@@ -55,20 +55,20 @@ def run_worker(
 
 
 def _check(config: WorkerConfig) -> None:
-    """Tell here what would else be seen in another process only."""
+    """Check imports and certificates here, for errors that only the engine would raise."""
     for module in config.imports:
         try:
-            there = importlib.util.find_spec(module) is not None
+            installed = importlib.util.find_spec(module) is not None
         except (ImportError, ValueError):
-            there = False
-        if not there:
+            installed = False
+        if not installed:
             raise ConfigError(
                 f"WorkerConfig {config.name}: field 'imports': no module {module!r} is installed; "
                 "a worker imports nothing from its working directory"
             )
     if config.tls is not None:
         server_context(config.tls)
-        name = name_in(config.tls.cert)
+        name = certificate_name(config.tls.cert)
         if name != config.name:
             raise ConfigError(
                 f"WorkerConfig {config.name}: field 'tls': {config.tls.cert} is of {name!r}, so "
@@ -80,14 +80,14 @@ async def _serve(
     config: WorkerConfig, listening: socket.socket, ready: Callable[[str], None]
 ) -> None:
     engine = Supervisor(config)
-    door = Door(create_worker_app(config, engine), config, engine)
+    acceptor = Acceptor(create_worker_app(config, engine), config, engine)
     loop = asyncio.get_running_loop()
     engine.start()
-    serving = loop.create_task(door.serve(listening))
+    serving = loop.create_task(acceptor.serve(listening))
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, serving.cancel)
     try:
-        await engine.ready(START)
+        await engine.ready(START_TIMEOUT)
         scheme = "https" if config.tls is not None else "http"
         host, port = listening.getsockname()[:2]
         ready(f"{scheme}://{host}:{port}")
@@ -99,7 +99,7 @@ async def _serve(
 
 
 def _run_as_child(config: str, pipe: int) -> None:
-    """Run a worker that tells its address by a pipe, and ends with the process that began it."""
+    """Run a worker that writes its address to a pipe, and exits with its parent process."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
     def tell(address: str) -> None:
@@ -107,7 +107,7 @@ def _run_as_child(config: str, pipe: int) -> None:
             out.write(json.dumps({"address": address}) + "\n")
 
     made = WorkerConfig.from_yaml(config)
-    set_up(made)
+    configure_logging(made)
     run_worker(made, ready=tell)
 
 
@@ -117,5 +117,5 @@ def _end_with_parent() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-if __name__ == "__main__":  # as a local cluster starts it
+if __name__ == "__main__":  # the entry point of LocalCluster
     _run_as_child(sys.argv[1], int(sys.argv[2]))

@@ -41,7 +41,10 @@ def share_out(value: MPObject, src: Device | None, dst: Device) -> MPObject:
             "that are named"
         )
     holder = the_holder(value)
-    share = ShareType.of(value.base_type, cast(SpuConfig, dst.config))
+    try:
+        share = ShareType.of(value.base_type, cast(SpuConfig, dst.config))
+    except ValueError as error:
+        raise TraceError(f"{at()}{error}") from error
     program = make_shares(value, share=share)
     pieces = run_program(program, Mask.of(holder))
     moved = [

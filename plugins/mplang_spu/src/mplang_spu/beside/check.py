@@ -7,14 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from mplang_core import TensorType
 from mplang_core.ir import Location
 from mplang_core.simp import Finding
 from mplang_spu.beside import exact
 from mplang_spu.beside.blame import Fault, blame, fault_of
 from mplang_spu.beside.exact import Array
-from mplang_spu.beside.flat import Flat, flat, lines_in
-from mplang_spu.beside.message import message
+from mplang_spu.beside.flat import Flat, flat, lines_in, sums_of
+from mplang_spu.beside.message import message, wrapped
 from mplang_spu.beside.plain import plain
 from mplang_spu.beside.rerun import Setting
 from mplang_spu.beside.rounding import significant
@@ -86,12 +88,28 @@ def _check(job: Job) -> Finding | None:
     if wrong:
         wrong = significant(function, operands, wrong)
     if not wrong:
-        return None
+        return _wrapped(job, function)
     try:
         fault = blame(Run(function, job.given, operands, job.setting), found, wrong)
     except Exception:  # libspu cannot return each inner value, say; the result is wrong anyhow
         fault = fault_of(function, wrong)
     return None if fault is None else _finding(job, function, fault, wrong)
+
+
+def _wrapped(job: Job, function: Flat) -> Finding | None:
+    """Find a sum that its integer type does not hold; NumPy adds in 64 bits, JAX does not."""
+    if job.setting.config["field"] == "FM32":
+        return None
+    for i, (number, maker) in enumerate(zip(function.outputs, sums_of(function), strict=True)):
+        if maker is None:
+            continue
+        kind, pieces = function.kinds[number], [of_member[i] for of_member in job.made]
+        sums, held = plain(pieces, kind, job.setting.config, wide=True), np.iinfo(kind.dtype.numpy)
+        outside = sums[(sums < held.min) | (sums > held.max)]
+        if outside.size:
+            word, line = function.ops[maker].word, lines_in(job.code, job.line)[maker]
+            return Finding(wrapped(word, kind, int(outside[0])), word, line or job.line)
+    return None
 
 
 def _plain(job: Job, pieces: Sequence[Sequence[Any]], i: int, kind: TensorType) -> Array:

@@ -80,7 +80,8 @@ def judge(case: Case) -> list[Difference]:
     agree = [compare(f, e, case.step) for f, e in zip(case.found, case.exact, strict=True)]
     if not any(each.is_wrong for each in agree):
         return agree
-    wrong = _WRONG.get(case.op.name, _elsewhere)(case)
+    with np.errstate(invalid="ignore", over="ignore"):  # NaN and infinity are told by compare
+        wrong = _WRONG.get(case.op.name, _elsewhere)(case)
     return [
         _first(bad, found, exact)
         for bad, found, exact in zip(wrong, case.found, case.exact, strict=True)

@@ -21,9 +21,10 @@ from mplang_spu.lowering.splats import direction_of
 from mplang_spu.lowering.structure import erase_barriers
 from mplang_spu.ops import MAX_CODE
 
-__all__ = ["Flat", "Op", "Variant", "flat", "lines_in"]
+__all__ = ["Flat", "Op", "Variant", "flat", "lines_in", "sums_of"]
 
 _LITERALS = ("stablehlo.constant", "stablehlo.iota")
+_MOVES = ("reshape", "broadcast_in_dim", "transpose", "slice")
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +163,21 @@ def lines_in(code: bytes, place: Location | None) -> list[Location | None]:
     """Return the user's line of each op of the flat form; ``place`` is where it was traced."""
     module = _flattened(code, lines_of(code, place))
     return [line_of(op.operation) for op in _block(module).operations]
+
+
+def sums_of(function: Flat) -> list[int | None]:
+    """Return per result the index of the op that sums it in integers of less than 64 bits."""
+    makers = {number: i for i, op in enumerate(function.ops) for number in op.results}
+    found: list[int | None] = []
+    for number in function.outputs:
+        maker = makers.get(number)
+        while maker is not None and function.ops[maker].name in _MOVES:
+            maker = makers.get(function.ops[maker].operands[0])
+        is_narrow = function.kinds[number].dtype.numpy.kind in "iu"
+        is_narrow &= function.kinds[number].dtype.numpy.itemsize < 8
+        is_sum = maker is not None and function.ops[maker].word in ("sum", "prod")
+        found.append(maker if is_narrow and is_sum else None)
+    return found
 
 
 def _flattened(code: bytes, lines: Lines | None) -> ir.Module:

@@ -8,7 +8,7 @@ from mplang_core import TensorType
 from mplang_spu.beside.rerun import Setting
 from mplang_spu.beside.tolerance import Difference
 
-__all__ = ["message"]
+__all__ = ["message", "wrapped"]
 
 ENOUGH = "field: FM128, fxp_fraction_bits: 40"
 
@@ -35,7 +35,7 @@ def message(
         >>> print(message("divide", TensorType("f32", (8,)), wrong, Setting(config, 3, (True,))))
         SPU's divide gives 45.8 where float64 gives 50 at [3] of f32[8] (ABY3, FM64, 18 fraction \
 bits). Take more bits (field: FM128, fxp_fraction_bits: 40), scale the data, or write it in \
-another way; check_numbers=False skips this check.
+another way: center before you square, say; check_numbers=False skips this check.
     """
     field, bits = setting.config["field"], setting.config["fxp_fraction_bits"]
     where = f" at {list(difference.index)} of {kind}" if kind.shape else ""
@@ -50,16 +50,37 @@ another way; check_numbers=False skips this check.
     )
 
 
+def wrapped(word: str, kind: TensorType, value: int) -> str:
+    """Return a text about a sum that its type does not hold.
+
+    Args:
+        word: the op.
+        kind: the type of its result.
+        value: the sum.
+    """
+    return (
+        f"{word} is {value}, which {kind.dtype.value} does not hold, so it wraps; NumPy adds in 64 "
+        "bits, JAX in those of its operands. Convert them first, x.astype('int64'); "
+        "check_numbers=False skips this check."
+    )
+
+
 def _remedy(difference: Difference, field: str, bits: int) -> str:
     if not math.isfinite(difference.exact):
         return "SPU has neither NaN nor infinity; choose operands that give none, by jnp.where"
     if isinstance(difference.exact, int):
-        return f"{'W' if field == 'FM128' else 'Take field: FM128, or w'}rite it in another way"
+        more = "" if field == "FM128" else "Take field: FM128; "
+        return (
+            f"{more}see that no divisor is 0, and that all numbers fit their type: "
+            "x.astype('int64') first"
+        )
     more = f"Take more bits ({ENOUGH})" if bits < 40 else ""
     if difference.vanishes:
         remedy = f"{more} or scale the data up" if more else "Scale the data up"
         return f"That is below the smallest step, 2^-{bits}. {remedy}"
-    return (f"{more}, scale" if more else "Scale") + " the data, or write it in another way"
+    return (f"{more}, scale" if more else "Scale") + (
+        " the data, or write it in another way: center before you square, say"
+    )
 
 
 def _number(value: float) -> str:

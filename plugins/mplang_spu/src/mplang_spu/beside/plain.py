@@ -15,7 +15,9 @@ from mplang_spu.beside.exact import Array
 __all__ = ["plain"]
 
 
-def plain(pieces: Sequence[Any], kind: TensorType, config: Mapping[str, Any]) -> Array:
+def plain(
+    pieces: Sequence[Any], kind: TensorType, config: Mapping[str, Any], *, wide: bool = False
+) -> Array:
     """Return the tensor that shares stand for.
 
     Args:
@@ -23,20 +25,21 @@ def plain(pieces: Sequence[Any], kind: TensorType, config: Mapping[str, Any]) ->
         kind: the type of the tensor; floats are returned as float64, since a fixed-point number
             may have more digits than its own type.
         config: of the device.
+        wide: whether integers are returned as int64, which holds what their own type does not.
     """
     io = engine.io(len(pieces), config["protocol"], config["field"], config["fxp_fraction_bits"])
     is_float = kind.dtype.numpy.kind == "f"
-    given = [
-        engine.share(_wide(piece.meta) if is_float else piece.meta, piece.share_chunks)
-        for piece in pieces
-    ]
+    read_as = libspu.DataType.DT_F64 if is_float else libspu.DataType.DT_I64 if wide else None
+    given = [engine.share(_retyped(piece.meta, read_as), piece.share_chunks) for piece in pieces]
     found = np.asarray(io.reconstruct(given)).reshape(kind.shape)
-    return found if is_float else found.astype(kind.dtype.numpy, copy=False)
+    return found if read_as is not None else found.astype(kind.dtype.numpy, copy=False)
 
 
-def _wide(description: bytes) -> bytes:
+def _retyped(description: bytes, read_as: Any) -> bytes:
+    if read_as is None:
+        return description
     meta = libspu.ValueMeta()
     meta.ParseFromString(description)
-    meta.data_type = libspu.DataType.DT_F64
+    meta.data_type = read_as
     made: bytes = meta.SerializeToString()
     return made

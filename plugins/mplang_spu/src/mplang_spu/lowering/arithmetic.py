@@ -15,8 +15,8 @@ from mplang_spu.lowering.term import Term, constant, is_float, numpy_type, repla
 
 __all__ = ["divide_by_constants", "divide_widely", "interpolate", "multiply_by_small", "times"]
 
-PRECISE = 1e-4
-"""How far a factor may be from what was written, relative to it."""
+PRECISE = 2.0**-24
+"""How far a factor may be from what was written, relative to it: as far as in float32."""
 
 
 def interpolate(draft: Draft) -> None:
@@ -31,7 +31,7 @@ def interpolate(draft: Draft) -> None:
         if left is None or right is None or not is_float(op.results[0]):
             continue
         (a, of_a), (b, of_b) = left, right
-        if max(np.ndim(of_a), np.ndim(of_b)) == 0 or np.abs(of_a + of_b - 1).max() > PRECISE:
+        if max(np.ndim(of_a), np.ndim(of_b)) == 0 or np.abs(of_a + of_b - 1).max() > 1e-4:
             continue
         with draft.before(op):
             replace(op, _between(draft, a, b, of_b))
@@ -92,10 +92,17 @@ def multiply_by_small(draft: Draft) -> None:
                 break
 
 
-def times(draft: Draft, x: Term, factor: float) -> Term:
-    """Return ``x * factor``; what is small is ``m * 2^-e``, first the power, exact each."""
+def times(draft: Draft, x: Term, factor: float, precise: float | None = None) -> Term:
+    """Return ``x * factor``; what is small is ``m * 2^-e``, first the power, exact each.
+
+    Args:
+        draft: where it is written.
+        x: a float.
+        factor: a number.
+        precise: how far the factor may be off, relative to it.
+    """
     mantissa, exponent = math.frexp(factor)
-    if exponent >= 0 or _is_precise(draft, factor):
+    if exponent >= 0 or _is_precise(draft, factor, precise):
         return draft.scaled(x, factor)
     powers = []
     while exponent < 0:
@@ -104,10 +111,12 @@ def times(draft: Draft, x: Term, factor: float) -> Term:
     return draft.scaled(x, *(2.0**power for power in powers), mantissa)
 
 
-def _is_precise(draft: Draft, factor: float) -> bool:
-    """Tell whether a factor is held as it is, or nearly."""
+def _is_precise(draft: Draft, factor: float, precise: float | None = None) -> bool:
+    """Return whether a factor is held as it is, or nearly: its mantissa has ``fxp`` bits."""
+    if precise is None:
+        precise = max(PRECISE, 16 * draft.target.step)
     steps = factor / draft.target.step
-    return not math.isfinite(factor) or abs(round(steps) - steps) <= PRECISE * abs(steps)
+    return not math.isfinite(factor) or abs(round(steps) - steps) <= precise * abs(steps)
 
 
 def divide_widely(draft: Draft) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
@@ -63,8 +64,9 @@ def _ceil(draft: Draft, op: ir.Operation) -> Term:
 
 def _remainder(draft: Draft, op: ir.Operation) -> Term:
     x, y = map(Term, op.operands)
-    negative = x < 0.0
-    found = _floor_of(draft, where(negative, -x, x), y.magnitude())[1]
+    negative, constant = x < 0.0, splat_of(op.operands[1])
+    size = y.magnitude() if constant is None else y.like(abs(constant))
+    found = _floor_of(draft, where(negative, -x, x), size)[1]
     return where(negative, -found, found)
 
 
@@ -200,19 +202,33 @@ def _divide(draft: Draft, x: Term, y: Term) -> tuple[Term, Term]:
 def _quotient(draft: Draft, a: Term, b: Term, bits: int, constant: int | None) -> tuple[Term, Term]:
     """Return the quotient of positive integers, and what remains of ``a``.
 
-    Each turn divides what is left as floats: in units of a power of two, where the quotient of
-    floats would not fit otherwise.
+    Each turn divides what is left as floats, in units of a power of two where the quotient would
+    not fit otherwise. What is left may not fit either; then the divisor is large, and both are
+    scaled down.
     """
     single = ir.F32Type.get()
-    total, rest, divisor = a.like(0), a, b.to(single)
-    for unit in _units(draft, bits):
-        scaled = times(draft, rest.to(single), 2.0**-unit) if unit else rest.to(single)
-        found = scaled / divisor if constant is None else times(draft, scaled, 1 / constant)
-        found = found.to(a.kind.element_type) * (1 << unit)
+    total, rest = a.like(0), a
+    for turn in _turns(draft, bits):
+        dividend, divisor = _scaled_down(draft, rest.to(single), turn.unit), b.to(single)
+        if constant is not None:
+            found = times(draft, dividend, 1 / constant, precise=0)
+        else:
+            if turn.excess > 0:
+                large = dividend > 2.0**turn.room
+                dividend, divisor = (
+                    where(large, _scaled_down(draft, each, turn.excess), each)
+                    for each in (dividend, divisor)
+                )
+            found = dividend / divisor
+        found = found.to(a.kind.element_type) * (1 << turn.unit)
         total, rest = total + found, rest - found * b
     low, high = rest < 0, rest >= b  # it is off by one at most
     total = total + where(high, 1, where(low, -1, a.like(0)))
     return total, rest - where(high, b, where(low, -b, a.like(0)))
+
+
+def _scaled_down(draft: Draft, x: Term, power: int) -> Term:
+    return times(draft, x, 2.0**-power) if power else x
 
 
 def _power_of_two(draft: Draft, y: Term) -> int | None:
@@ -232,13 +248,29 @@ def _shifted(draft: Draft, a: Term, b: Term, power: int) -> tuple[Term, Term]:
     return quotient, a - quotient * b
 
 
-def _units(draft: Draft, bits: int) -> list[int]:
-    """Return the units of the turns, as powers of two, for quotients of so many bits."""
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """One division of what is left of a dividend, all numbers being exponents of two.
+
+    Attributes:
+        unit: of the quotient that is found.
+        room: for a dividend.
+        excess: by how much what is left, in units, may be larger than that.
+    """
+
+    unit: int
+    room: int
+    excess: int
+
+
+def _turns(draft: Draft, bits: int) -> list[_Turn]:
+    """Return the turns for dividends of so many bits."""
     target = draft.target
     room, exact = int(math.log2(target.factors)) - 1, target.fxp - 2
-    left, units = min(bits, int(math.log2(target.limit))), list[int]()
+    bits = min(bits, int(math.log2(target.limit)))
+    left, turns = bits, list[_Turn]()
     while left > 0:
         unit = max(0, left - room)
-        units.append(unit)
+        turns.append(_Turn(unit, room, bits - unit - room))
         left = max(left - exact, unit + 1 if unit else 0)
-    return units
+    return turns

@@ -1,4 +1,4 @@
-"""Asks a worker what its description allows, and what it does not: NAME ADDRESS EXAMPLES."""
+"""Property-based tests of a worker's OpenAPI description; usage: NAME ADDRESS EXAMPLES."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ import mplang_core as mp
 import mplang_core.testing.dialect
 
 
-def explore(worker, examples: int) -> None:
-    """Ask what the description allows, and what it does not; a session is there, or is not."""
-    host, port = worker.place
+def fuzz(worker, examples: int) -> None:
+    """Send valid and invalid requests, with and without an open session."""
+    host, port = worker.endpoint
     schema = schemathesis.openapi.from_url(f"http://{host}:{port}/openapi.json")
     checks = [
         not_a_server_error,
@@ -54,4 +54,4 @@ def explore(worker, examples: int) -> None:
 if __name__ == "__main__":
     name, address, examples = sys.argv[1:]
     spec = mp.ClusterSpec([{"name": name, "address": address}])
-    explore(RawWorker(SimpleNamespace(spec=spec)), int(examples))
+    fuzz(RawWorker(SimpleNamespace(spec=spec)), int(examples))

@@ -1,4 +1,4 @@
-"""What a worker says when it does not do what it is asked: a status, a code, a public text."""
+"""Error responses of a worker: HTTP status, error code and public text."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import logging
 from mplang_core import errors
 from mplang_core.errors import MPLangError
 
-__all__ = ["Refusal"]
+__all__ = ["RequestError"]
 
-MAX_TEXT = 4000
+MAX_TEXT = 4000  # characters
 log = logging.getLogger("mplang.http")
 
 _STATUS: tuple[tuple[type[MPLangError], int], ...] = (
@@ -21,13 +21,18 @@ _STATUS: tuple[tuple[type[MPLangError], int], ...] = (
 )
 
 
-class Refusal(Exception):  # noqa: N818
-    """An answer that is no success.
+class RequestError(Exception):
+    """Error response to a request.
+
+    Args:
+        status: HTTP status.
+        code: error code for programs.
+        text: text for people; public, truncated to ``MAX_TEXT`` characters.
 
     Attributes:
-        status: the HTTP status.
-        code: a word for programs.
-        text: for people; public.
+        status: HTTP status.
+        code: error code for programs.
+        text: text for people.
     """
 
     def __init__(self, status: int, code: str, text: str) -> None:
@@ -35,9 +40,9 @@ class Refusal(Exception):  # noqa: N818
         self.status, self.code, self.text = status, code, text[:MAX_TEXT]
 
     @classmethod
-    def of(cls, error: BaseException) -> Refusal:
-        """Return what may be said of an error: mplang's own are public, others stay here."""
-        if isinstance(error, Refusal):
+    def of(cls, error: BaseException) -> RequestError:
+        """Return the error response for an exception; only mplang's own texts are public."""
+        if isinstance(error, RequestError):
             return error
         if isinstance(error, MPLangError):
             status = next((s for kind, s in _STATUS if isinstance(error, kind)), 400)

@@ -1,4 +1,7 @@
-"""What a worker answers, for its OpenAPI description."""
+"""Response models of a worker's HTTP API, for its OpenAPI description.
+
+The names of the classes are those of the components in ``/openapi.json``.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ __all__ = [
 
 
 class Health(BaseModel):
-    """Whether a worker is up."""
+    """State of a worker's engine; ``silence`` is in seconds."""
 
     name: str
     state: Literal["starting", "ready", "ended"]
@@ -33,7 +36,7 @@ class Health(BaseModel):
 
 
 class Plugin(BaseModel):
-    """A plugin that is installed."""
+    """An installed plugin."""
 
     name: str
     group: str
@@ -42,7 +45,7 @@ class Plugin(BaseModel):
 
 
 class Facts(BaseModel):
-    """What a worker is. ``alike`` is what all parties have in common, or do not fit."""
+    """Description of a worker. ``alike`` has to be the same at all parties."""
 
     name: str
     python: str
@@ -55,46 +58,46 @@ class Facts(BaseModel):
 
 
 class Taken(BaseModel):
-    """A program was taken in."""
+    """Acknowledgement of a program."""
 
     digest: str
 
 
 class Opened(BaseModel):
-    """A session is open; it ends when nothing is heard of the coordinator for ``lease`` seconds."""
+    """An open session. It ends after ``lease`` seconds without a request."""
 
     generation: int
     lease: float
 
 
 class Released(BaseModel):
-    """How many values were let go of."""
+    """Number of values that were released."""
 
     released: int
 
 
 class Put(BaseModel):
-    """A value was taken in."""
+    """Type of a value that was stored."""
 
     type: str
 
 
 class Place(BaseModel):
-    """An op, and its line in the coordinator's source."""
+    """Location of an op: its name, and its line in the coordinator's source."""
 
     op: str | None
     location: str | None
 
 
 class Failure(Place):
-    """Why a job failed."""
+    """Error of a job, with the op that raised it."""
 
     kind: str
     text: str
 
 
 class Traffic(BaseModel):
-    """What went between this party and another: bytes, and in how many messages."""
+    """Traffic between this party and a peer: bytes and messages."""
 
     sent: int
     sent_messages: int
@@ -103,7 +106,11 @@ class Traffic(BaseModel):
 
 
 class JobStatus(BaseModel):
-    """How a job is. ``held`` says per result whether this party has it; ``links`` is by rank."""
+    """Status of a job.
+
+    ``held`` says per result whether this party has it, ``links`` has the traffic by the peer's
+    rank, ``begun``, ``ended`` and ``now`` are seconds of the worker's clock.
+    """
 
     run: str
     state: Literal["queued", "running", "done", "failed", "cancelled"]
@@ -118,27 +125,27 @@ class JobStatus(BaseModel):
 
 
 class Jobs(BaseModel):
-    """The last jobs of a session, and how many values it holds."""
+    """The last jobs of a session, and the number of its values."""
 
     jobs: list[JobStatus]
     values: int
 
 
 class Why(BaseModel):
-    """A word for programs, and a text for people."""
+    """Error code for programs, and a text for people."""
 
     code: str
     text: str
 
 
 class Refused(BaseModel):
-    """It is not done."""
+    """Error response."""
 
     error: Why
 
 
 def request_schemas() -> dict[str, Any]:
-    """Return the schemas of what a coordinator sends."""
+    """Return the JSON schemas of the requests that msgspec decodes."""
     _, found = msgspec.json.schema_components(
         [SessionRequest, JobRequest], ref_template="#/components/schemas/{name}"
     )

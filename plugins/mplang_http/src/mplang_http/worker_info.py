@@ -1,4 +1,4 @@
-"""What a worker is: versions, plugins, limits."""
+"""Description of a worker: versions, plugins, limits."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from mplang_core.plugins import plugin_manager
 from mplang_http.config import WorkerConfig
 from mplang_http.handshake import UPGRADE
 
-__all__ = ["facts", "versions"]
+__all__ = ["versions", "worker_info"]
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of what parties have to have in common; imports nothing of it."""
+    """Return the versions that have to be equal at all parties, from package metadata."""
     found = {"wire": str(WIRE_VERSION), "link": UPGRADE}
     for name in ("mplang-core", "mplang-http", "jax", "spu"):
         try:
@@ -26,8 +26,8 @@ def versions() -> dict[str, str]:
     return found
 
 
-def facts(config: WorkerConfig) -> dict[str, Any]:
-    """Return what a worker tells of itself."""
+def worker_info(config: WorkerConfig) -> dict[str, Any]:
+    """Return the description that ``/facts`` serves."""
     return {
         "name": config.name,
         "python": platform.python_version(),

@@ -1,4 +1,4 @@
-"""The one port: who connects is served by HTTP, or handed on to become a link."""
+"""TCP acceptor of a worker: routes each connection to the HTTP server or to the link handshake."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from mplang_http.config import WorkerConfig
 from mplang_http.supervisor import Supervisor
 from mplang_http.tls import common_name, offers_link, server_context
 
-__all__ = ["Door"]
+__all__ = ["Acceptor"]
 
 GET_LINK = b"GET /link "
-PEEK = 32 << 10
-AHEAD = 1 << 20  # bytes of a body that are read before they are asked for
-IDLE = 75  # seconds that a connection is kept without a request
+PEEK_SIZE = 32 << 10  # bytes; more than the longest TLS client hello
+READ_AHEAD = 1 << 20  # bytes of a body to buffer before the application reads them
+KEEP_ALIVE = 75  # seconds that an idle connection is kept open
 log = logging.getLogger("mplang.http.front")
 
 
-class Door:
-    """Accepts connections on one port.
+class Acceptor:
+    """Acceptor of one TCP port, for HTTP and links.
 
     Args:
-        app: the HTTP application.
-        config: the worker.
-        engine: gets the connections that are to become links.
+        app: ASGI application.
+        config: configuration of the worker.
+        engine: receives the sockets of links.
     """
 
     def __init__(self, app: Any, config: WorkerConfig, engine: Supervisor) -> None:
@@ -44,46 +44,46 @@ class Door:
         self._tls = server_context(config.tls, "http/1.1") if config.tls is not None else None
         self._uvicorn = uvicorn.Config(
             app, http="httptools", ws="none", lifespan="off", log_config=None, access_log=False,
-            timeout_keep_alive=IDLE, server_header=False,
+            timeout_keep_alive=KEEP_ALIVE, server_header=False,
         )  # fmt: skip
         self._uvicorn.load()
         self._state = ServerState()
-        self._entering: set[asyncio.Task[None]] = set()
+        self._routing: set[asyncio.Task[None]] = set()
 
     async def serve(self, listening: socket.socket) -> None:
-        """Accept connections until it is cancelled."""
+        """Accept connections until the task is cancelled."""
         loop = asyncio.get_running_loop()
         listening.setblocking(False)
         try:
             while True:
                 try:
                     sock, _ = await loop.sock_accept(listening)
-                except OSError as error:  # no file descriptors left, say
+                except OSError as error:  # such as no file descriptors left
                     log.error("a connection was not accepted: %s", error)
                     await asyncio.sleep(0.1)
                     continue
-                self._let_in(sock)
+                self._admit(sock)
         finally:
             for connection in list(self._state.connections):
                 connection.shutdown()
 
-    def _let_in(self, sock: socket.socket) -> None:
-        if len(self._entering) + len(self._state.connections) >= self._config.limits.connections:
+    def _admit(self, sock: socket.socket) -> None:
+        if len(self._routing) + len(self._state.connections) >= self._config.limits.connections:
             sock.close()
             return
-        task = asyncio.get_running_loop().create_task(self._enter(sock))
-        self._entering.add(task)
-        task.add_done_callback(self._entering.discard)
+        task = asyncio.get_running_loop().create_task(self._route(sock))
+        self._routing.add(task)
+        task.add_done_callback(self._routing.discard)
 
-    async def _enter(self, sock: socket.socket) -> None:
+    async def _route(self, sock: socket.socket) -> None:
         loop = asyncio.get_running_loop()
         try:
             if await self._is_link(sock):
-                self._engine.give_link(sock)
+                self._engine.hand_over_link(sock)
                 sock.close()
                 return
             await loop.connect_accepted_socket(
-                self._protocol,
+                self._make_protocol,
                 sock,
                 ssl=self._tls,
                 ssl_handshake_timeout=self._config.timeouts.head if self._tls else None,
@@ -94,11 +94,11 @@ class Door:
                 sock.close()
 
     async def _is_link(self, sock: socket.socket) -> bool:
-        """Tell from the first bytes, which stay where they are."""
+        """Return whether a connection is a link, by peeking at its first bytes."""
         deadline = time.monotonic() + self._config.timeouts.head
         await asyncio.wait_for(_readable(sock), self._config.timeouts.head)
         while True:
-            data = sock.recv(PEEK, socket.MSG_PEEK)
+            data = sock.recv(PEEK_SIZE, socket.MSG_PEEK)
             if not data:
                 raise ConnectionError("it closed at once")
             if self._tls is not None:
@@ -113,8 +113,8 @@ class Door:
                 raise TimeoutError("its first words did not come in time")
             await asyncio.sleep(0.01)
 
-    def _protocol(self) -> _Guarded:
-        return _Guarded(self._uvicorn, self._state, self._config)
+    def _make_protocol(self) -> LimitedHttpProtocol:
+        return LimitedHttpProtocol(self._uvicorn, self._state, self._config)
 
 
 async def _readable(sock: socket.socket) -> None:
@@ -132,88 +132,88 @@ async def _readable(sock: socket.socket) -> None:
         loop.remove_reader(sock)
 
 
-class _Guarded(HttpToolsProtocol):
-    """HTTP with limits on the head, and with the one who asks in the state of a request.
+class LimitedHttpProtocol(HttpToolsProtocol):
+    """HTTP protocol with limits on the head, timeouts, and the client's name in the request state.
 
-    Whatever the client does, a timer runs unless a request is being answered: for the head,
-    for the rest of a body that nobody wants, for the next request, for a response to be read.
+    A timer runs whenever the server waits for the client: for the head, for the rest of a body that
+    no route reads, for the next request, for a response to be read.
     """
 
     def __init__(self, config: uvicorn.Config, state: ServerState, worker: WorkerConfig) -> None:
         super().__init__(config, state, {})
         self._worker = worker
-        self._head: int | None = 0  # bytes so far; None once it is complete
-        self._whole = False  # whether all of the last request has come
+        self._head_bytes: int | None = 0  # bytes of the head so far; None once it is complete
+        self._body_received = False  # whether the body of the last request is complete
         self._timer: asyncio.TimerHandle | None = None
-        self._stalled: asyncio.TimerHandle | None = None
+        self._stall_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         encrypted = transport.get_extra_info("ssl_object")
-        who = common_name(encrypted.getpeercert()) if encrypted is not None else "local"
-        self.app_state = {"who": who}
-        self._wait(self._worker.timeouts.head)
+        caller = common_name(encrypted.getpeercert()) if encrypted is not None else "local"
+        self.app_state = {"caller": caller}
+        self._start_timer(self._worker.timeouts.head)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._stop()
-        self._read_on()
+        self._cancel_timer()
+        self._cancel_stall_timer()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if self._head is not None:
-            self._head += len(data)
+        if self._head_bytes is not None:
+            self._head_bytes += len(data)
         super().data_received(data)
-        if self._head is not None and self._head > self._worker.limits.head:
-            self._refuse(431, "head", "the head is too large")
+        if self._head_bytes is not None and self._head_bytes > self._worker.limits.head:
+            self._send_error(431, "head", "the head is too large")
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        if self._head is None:
-            self._head = 0
-            self._wait(self._worker.timeouts.head)
+        if self._head_bytes is None:
+            self._head_bytes = 0
+            self._start_timer(self._worker.timeouts.head)
 
     def on_headers_complete(self) -> None:
         size = sum(len(name) + len(value) for name, value in self.headers) + len(self.url)
         if size > self._worker.limits.head:
-            self._refuse(431, "head", "the head is too large")
+            self._send_error(431, "head", "the head is too large")
             raise ValueError("the head is too large")
-        self._head, self._whole = None, False
-        self._stop()
+        self._head_bytes, self._body_received = None, False
+        self._cancel_timer()
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
         super().on_body(body)
-        if len(self.cycle.body) < AHEAD:
+        if len(self.cycle.body) < READ_AHEAD:
             self.flow.resume_reading()  # uvicorn stops at 64 KiB, which halves the speed
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
-        self._whole = True
+        self._body_received = True
         if self.cycle.response_complete:
-            self._wait(IDLE)
+            self._start_timer(KEEP_ALIVE)
 
     def on_response_complete(self) -> None:
         more = bool(self.pipeline)
         super().on_response_complete()
-        if not more and self._head is None:
-            self._wait(IDLE if self._whole else self._worker.timeouts.body)
+        if not more and self._head_bytes is None:
+            self._start_timer(KEEP_ALIVE if self._body_received else self._worker.timeouts.body)
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._stalled = self.loop.call_later(self._worker.timeouts.body, self.transport.abort)
+        self._stall_timer = self.loop.call_later(self._worker.timeouts.body, self.transport.abort)
 
     def resume_writing(self) -> None:
-        self._read_on()
+        self._cancel_stall_timer()
         super().resume_writing()
 
     def _unsupported_upgrade_warning(self) -> None:
-        pass  # it is answered as if it had not asked
+        pass  # the request is served as if it had no Upgrade header
 
     def send_400_response(self, msg: str) -> None:
-        self._refuse(400, "damaged", msg)
+        self._send_error(400, "damaged", msg)
 
-    def _refuse(self, status: int, code: str, text: str) -> None:
-        """Answer what never becomes a request, and close."""
+    def _send_error(self, status: int, code: str, text: str) -> None:
+        """Send an error response to a request that cannot be parsed, and close the connection."""
         if self.transport.is_closing():
             return
         content = json.dumps({"error": {"code": code, "text": text}}).encode()
@@ -222,16 +222,16 @@ class _Guarded(HttpToolsProtocol):
         self.transport.write(head.encode() + content)
         self.transport.close()
 
-    def _read_on(self) -> None:
-        if self._stalled is not None:
-            self._stalled.cancel()
-            self._stalled = None
+    def _cancel_stall_timer(self) -> None:
+        if self._stall_timer is not None:
+            self._stall_timer.cancel()
+            self._stall_timer = None
 
-    def _wait(self, seconds: float) -> None:
-        self._stop()
+    def _start_timer(self, seconds: float) -> None:
+        self._cancel_timer()
         self._timer = self.loop.call_later(seconds, self.transport.close)
 
-    def _stop(self) -> None:
+    def _cancel_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

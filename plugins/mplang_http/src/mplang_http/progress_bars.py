@@ -1,4 +1,4 @@
-"""Progress bars of values on their way, where that takes long and somebody looks on."""
+"""Progress bars of long uploads and downloads."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress, TaskID
 
-__all__ = ["Bars"]
+__all__ = ["ProgressBars"]
 
-AFTER = 1.0  # seconds that a value is on its way before a bar is shown
+SHOW_AFTER = 1.0  # seconds that a transfer takes before its bar is shown
 
 
-class Bars:
-    """Shows a bar per value that is on its way for longer than about a second.
+class ProgressBars:
+    """Progress bars of concurrent transfers, each shown after ``SHOW_AFTER`` seconds.
 
     Args:
-        show: whether to; ``None`` for where the error output is a terminal.
-        console: where; the error output by default.
+        show: whether to show bars; ``None`` for if the console is a terminal.
+        console: console of the bars; stderr by default.
     """
 
     def __init__(self, show: bool | None = None, console: Console | None = None) -> None:
@@ -32,43 +32,46 @@ class Bars:
         self._console = console
         self._lock = threading.Lock()
         self._progress: Progress | None = None
-        self._shown = 0
+        self._active = 0
 
     @contextlib.contextmanager
-    def of(self, what: str, size: int | None) -> Iterator[Callable[[int], None]]:
-        """Follow one value; give what is told of each piece that has moved.
+    def track(self, label: str, size: int | None) -> Iterator[Callable[[int], None]]:
+        """Track one transfer.
 
         Args:
-            what: is shown beside the bar.
-            size: of all pieces in bytes, if it is known.
+            label: text beside the bar.
+            size: total size in bytes, if known.
+
+        Yields:
+            A function to call with the size in bytes of each transferred chunk.
         """
         if self._show is False:
             yield lambda count: None
             return
         begin, moved, task = time.monotonic(), 0, None  # type: float, int, TaskID | None
 
-        def move(count: int) -> None:
+        def advance(count: int) -> None:
             nonlocal moved, task
             moved += count
-            if task is None and time.monotonic() - begin >= AFTER:
-                task = self._add(what, size)
+            if task is None and time.monotonic() - begin >= SHOW_AFTER:
+                task = self._add(label, size)
             if task is not None and self._progress is not None:
                 self._progress.update(task, completed=moved)
 
         try:
-            yield move
+            yield advance
         finally:
             if task is not None:
                 self._remove()
 
-    def _add(self, what: str, size: int | None) -> TaskID | None:
+    def _add(self, label: str, size: int | None) -> TaskID | None:
         with self._lock:
             if self._progress is None:
                 self._progress = self._start()
             if self._progress is None:
                 return None
-            self._shown += 1
-            return self._progress.add_task(what, total=size)
+            self._active += 1
+            return self._progress.add_task(label, total=size)
 
     def _start(self) -> Progress | None:
         from rich import progress
@@ -93,10 +96,10 @@ class Bars:
         return started
 
     def _remove(self) -> None:
-        """Stop with the last one."""
+        """Remove a bar, and stop the display with the last one."""
         with self._lock:
-            self._shown -= 1
-            if self._shown == 0 and self._progress is not None:
+            self._active -= 1
+            if self._active == 0 and self._progress is not None:
                 self._progress.stop()
                 self._progress = None
                 terminal.release()

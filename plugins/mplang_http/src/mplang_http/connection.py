@@ -1,4 +1,4 @@
-"""A connection for threads that block: one reads, any number of others write."""
+"""Blocking TCP and TLS connections for one reading thread and any number of writing threads."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from collections.abc import Sequence
 
 from mplang_http.values import Buffer
 
-__all__ = ["Pipe", "TlsPipe", "prepare"]
+__all__ = ["Connection", "TlsConnection", "set_socket_options"]
 
-JOIN = 16 << 10  # bytes up to which a head and its body are one TLS record
+COALESCE = 16 << 10  # bytes up to which a head and its body are sent as one TLS record
 
 
-class Pipe:
-    """A TCP connection.
+class Connection:
+    """TCP connection.
 
     Args:
-        sock: the connection.
-        patience: how many seconds a write waits for a peer that does not read.
+        sock: the socket.
+        write_timeout: timeout of a write in seconds, for peers that do not read.
     """
 
-    def __init__(self, sock: socket.socket, patience: float) -> None:
+    def __init__(self, sock: socket.socket, write_timeout: float) -> None:
         self._sock = sock
-        prepare(sock, patience)
+        set_socket_options(sock, write_timeout)
 
     def write(self, parts: Sequence[Buffer]) -> None:
-        """Write all of the parts.
+        """Write all parts.
 
         Raises:
-            OSError: the connection is lost, or the peer does not read.
+            OSError: the connection is lost, or the write times out.
         """
         sent = self._sock.sendmsg(parts)
         if sent == sum(map(len, parts)):
@@ -49,7 +49,10 @@ class Pipe:
                     view = view[self._sock.send(view) :]
 
     def read_into(self, view: memoryview) -> int:
-        """Wait for bytes; none means that the peer has gone.
+        """Wait for data, and read it into memory.
+
+        Returns:
+            The number of bytes; 0 if the peer has closed the connection.
 
         Raises:
             OSError: the connection is lost.
@@ -57,40 +60,53 @@ class Pipe:
         return self._sock.recv_into(view)
 
     def close(self) -> None:
-        """End it; who reads or writes is woken."""
+        """Close the connection; blocked reads and writes return."""
         with contextlib.suppress(OSError):
             self._sock.shutdown(socket.SHUT_RDWR)
         self._sock.close()
 
 
-class TlsPipe(Pipe):
-    """A TLS connection. OpenSSL takes one thread at a time, so none waits while it has the lock."""
+class TlsConnection(Connection):
+    """TLS connection. OpenSSL allows one thread at a time, so no thread blocks under the lock."""
 
-    def __init__(self, sock: ssl.SSLSocket, patience: float) -> None:
-        super().__init__(sock, patience)
-        self._patience = patience
+    def __init__(self, sock: ssl.SSLSocket, write_timeout: float) -> None:
+        super().__init__(sock, write_timeout)
+        self._write_timeout = write_timeout
         self._tls = sock
         self._lock = threading.Lock()
         sock.setblocking(False)
 
     def write(self, parts: Sequence[Buffer]) -> None:
-        """Write all of the parts."""
-        if len(parts) > 1 and sum(map(len, parts)) <= JOIN:
+        """Write all parts.
+
+        Raises:
+            OSError: the connection is lost, or the write times out.
+        """
+        if len(parts) > 1 and sum(map(len, parts)) <= COALESCE:
             parts = [b"".join(parts)]
         for part in parts:
             view = memoryview(part)
             while len(view):
-                view = view[self._do(lambda view=view: self._tls.send(view), self._patience) :]
+                view = view[
+                    self._retry(lambda view=view: self._tls.send(view), self._write_timeout) :
+                ]
 
     def read_into(self, view: memoryview) -> int:
-        """Wait for bytes."""
+        """Wait for data, and read it into memory.
+
+        Returns:
+            The number of bytes; 0 if the peer has closed the connection.
+
+        Raises:
+            OSError: the connection is lost.
+        """
         try:
-            return self._do(lambda: self._tls.recv_into(view), None)
+            return self._retry(lambda: self._tls.recv_into(view), None)
         except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
             return 0
 
-    def _do(self, operation: object, patience: float | None) -> int:
-        deadline = None if patience is None else time.monotonic() + patience
+    def _retry(self, operation: object, write_timeout: float | None) -> int:
+        deadline = None if write_timeout is None else time.monotonic() + write_timeout
         while True:
             try:
                 with self._lock:
@@ -107,10 +123,15 @@ class TlsPipe(Pipe):
             poll.poll(None if left is None else left * 1000)
 
 
-def prepare(sock: socket.socket, patience: float) -> None:
-    """Have the kernel send at once, and notice a peer that is gone or does not read."""
+def set_socket_options(sock: socket.socket, write_timeout: float) -> None:
+    """Disable Nagle's algorithm, and enable keepalive and write timeouts.
+
+    Args:
+        sock: TCP or Unix socket; only the write timeout applies to the latter.
+        write_timeout: timeout in seconds.
+    """
     sock.setblocking(True)
-    seconds, millis = divmod(int(patience * 1000), 1000)
+    seconds, millis = divmod(int(write_timeout * 1000), 1000)
     sock.setsockopt(
         socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("@ll", seconds, millis * 1000)
     )
@@ -121,4 +142,4 @@ def prepare(sock: socket.socket, patience: float) -> None:
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 2)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 1)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 4)
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(patience * 1000))
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(write_timeout * 1000))

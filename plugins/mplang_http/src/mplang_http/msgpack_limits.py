@@ -1,4 +1,4 @@
-"""How much a message in MessagePack would make, told before anything is made of it."""
+"""Size limit of MessagePack documents: counts items without decoding."""
 
 from __future__ import annotations
 
@@ -16,13 +16,20 @@ _LISTS = {0xDC: 2, 0xDD: 4}
 _MAPS = {0xDE: 2, 0xDF: 4}
 
 
-def count_items(data: Buffer, most: int) -> int:
-    """Count the names, numbers, lists and so on of a message.
+def count_items(data: Buffer, limit: int) -> int:
+    """Count the items of a MessagePack document: numbers, strings, lists and so on.
 
-    A list of nothing is one byte here and 64 in memory, so the bytes alone tell little.
+    An empty list has one byte in the document and 64 in memory, so the number of bytes is no limit.
+
+    Args:
+        data: the document.
+        limit: maximum number of items.
+
+    Returns:
+        The number of items.
 
     Raises:
-        WireError: there are more than ``most``, or it is no MessagePack.
+        WireError: the document has more than ``limit`` items, or is malformed.
 
     Example:
         >>> count_items(bytes([0x92, 0x01, 0xA1, 0x61]), 10)
@@ -45,8 +52,8 @@ def count_items(data: Buffer, most: int) -> int:
             else:
                 skip, more, width = _long(view, at, code)
                 at, left = at + width + skip, left + more
-            if count + left > most:
-                raise WireError(f"it is written with more than {most} items")
+            if count + left > limit:
+                raise WireError(f"it is written with more than {limit} items")
     except IndexError:
         raise WireError("it is cut short") from None
     if at > len(view):
@@ -55,7 +62,7 @@ def count_items(data: Buffer, most: int) -> int:
 
 
 def _long(view: memoryview, at: int, code: int) -> tuple[int, int, int]:
-    """Return how many bytes and items follow, and how long the number of them is."""
+    """Return how many bytes and items follow, and the width of the length field."""
     for table, scale in ((_LENGTHS, 0), (_EXTENSIONS, 0), (_LISTS, 1), (_MAPS, 2)):
         width = table.get(code)
         if width is not None:

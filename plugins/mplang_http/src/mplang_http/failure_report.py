@@ -1,0 +1,61 @@
+"""Failure report of a run: its first cause, and the locations of the other parties."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any
+
+from mplang_core.errors import AbortedError
+from mplang_http.client import LostWorkerError
+
+__all__ = ["abort_reason", "party_locations", "wait_for_cause"]
+
+CAUSE_TIMEOUT = 0.5  # seconds that the cause may arrive after the failures that it leads to
+
+
+def wait_for_cause(futures: Sequence[Future[list[Any]]]) -> None:
+    """Wait briefly for a failure that is no consequence of another party's failure."""
+    deadline = time.monotonic() + CAUSE_TIMEOUT
+    while (left := deadline - time.monotonic()) > 0:
+        done = [future for future in futures if future.done()]
+        pending = [future for future in futures if future not in done]
+        causes = (e for f in done if not isinstance(e := f.exception(), AbortedError | None))
+        if not pending or any(causes):
+            return
+        concurrent.futures.wait(pending, left, concurrent.futures.FIRST_COMPLETED)
+
+
+def abort_reason(futures: Mapping[int, Future[list[Any]]]) -> str:
+    """Return the reason of an abort for the other parties."""
+    for rank, future in futures.items():
+        error = future.exception() if future.done() else None
+        if isinstance(error, LostWorkerError):
+            return f"party {rank} was lost"
+        if error is not None and not isinstance(error, AbortedError):
+            return f"party {rank} failed in {getattr(error, 'op', None)}"
+    return "another party failed"
+
+
+def party_locations(failures: Sequence[tuple[int, BaseException]], excluded: int) -> Iterator[str]:
+    """Yield the locations of the parties when a run failed.
+
+    Args:
+        failures: rank and error of each party that failed.
+        excluded: rank of a party to leave out.
+
+    Yields:
+        A clause per location, such as ``parties 1, 2 were in simp.recv at "a.py:7" then``.
+    """
+    ranks_by_location: dict[str, list[int]] = {}
+    for rank, error in failures:
+        op, source_line = getattr(error, "op", None), getattr(error, "location", None)
+        if op is not None and rank != excluded:
+            ranks_by_location.setdefault(
+                f"in {op}" + (f" at {source_line}" if source_line else ""), []
+            ).append(rank)
+    for location, ranks in ranks_by_location.items():
+        verb = "party {} was" if len(ranks) == 1 else "parties {} were"
+        yield f"{verb.format(', '.join(map(str, ranks)))} {location} then"
