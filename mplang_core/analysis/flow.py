@@ -264,10 +264,10 @@ class Flow:
 
     def _inform_all(self, op: Operation, scope: _Scope, seen: Fact) -> None:
         """Record that an op among parties which does not tell its messages may send all it has."""
+        everything = _union(list(seen.values()))
         for value in op.inputs:
             if isinstance(value.type, MPType):
-                everything = _union(list(seen.values()))
-                for rank in scope.parties:
+                for rank in scope.parties - holders_of(value.type, scope.parties):
                     self._record(
                         "reveal", None, rank, value.type.base, everything, scope, sent=False
                     )

@@ -25,7 +25,7 @@ __all__ = [
     "op_defs",
 ]
 
-I = TypeVar("I")
+Interface = TypeVar("Interface")
 
 
 class Level(enum.Enum):
@@ -143,7 +143,8 @@ class OpDef:
         """
         for name, value in attrs.items():
             if name not in self.attrs:
-                raise TypeError(f"unknown attribute {name!r}; it has {sorted(self.attrs)}")
+                own = sorted(known for known, spec in self.attrs.items() if spec is not ORIGIN)
+                raise TypeError(f"unknown attribute {name!r}; it has {own}")
             wrong = self.attrs[name].check(value)
             if wrong:
                 raise TypeError(f"attribute {name!r}: {wrong}")
@@ -169,7 +170,7 @@ op_defs: Namespace[OpDef] = Namespace("op")
 """All op definitions by opcode."""
 
 
-def interface_of(op: Operation, kind: type[I]) -> I | None:
+def interface_of(op: Operation, kind: type[Interface]) -> Interface | None:
     """Return what answers for an op, or ``None`` if the op does not implement the interface.
 
     Args:

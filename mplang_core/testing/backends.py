@@ -16,10 +16,18 @@ from hypothesis import HealthCheck, given, settings
 
 from mplang_core.device import ClusterSpec, put
 from mplang_core.driver import compile, evaluate, fetch, record
-from mplang_core.edsl import constant, invoke, uniform_cond, while_loop
+from mplang_core.edsl import constant, invoke
 from mplang_core.errors import MPLangError, PartyError, TraceError
 from mplang_core.runtime import Span
-from mplang_core.simp import SimpHost, pcall_static, pconv, pshfl, pshfl_s
+from mplang_core.simp import (
+    SimpHost,
+    pcall_static,
+    pconv,
+    pshfl,
+    pshfl_s,
+    uniform_cond,
+    while_loop,
+)
 from mplang_core.simp.host import Mode
 from mplang_core.testing import dialect, programs, strategies
 from mplang_core.testing.suite import Suite, complain

@@ -13,9 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from mplang_core.edsl import constant, invoke, peval, uniform_cond, while_loop
+from mplang_core.edsl import constant, invoke, peval
 from mplang_core.mask import Mask
-from mplang_core.simp import pcall_dynamic, pcall_static, pconv, pshfl, pshfl_s
+from mplang_core.simp import (
+    pcall_dynamic,
+    pcall_static,
+    pconv,
+    pshfl,
+    pshfl_s,
+    uniform_cond,
+    while_loop,
+)
 from mplang_core.testing import dialect
 
 __all__ = ["FEOPS", "SHAPES", "Block", "Kind", "Program", "Statement", "build", "directly"]

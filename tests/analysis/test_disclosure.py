@@ -18,7 +18,7 @@ from mplang_core import analysis
 from mplang_core.edsl.peval import run_program
 from mplang_core.errors import MPLangError, TraceError, VerifyError
 from mplang_core.ir import Level, OpDef, op_defs
-from mplang_core.ir.passes import project
+from mplang_core.simp.projection import project
 
 ROOT = pathlib.Path(__file__).parents[2]
 SCALAR, VECTOR, BOOL = (
@@ -341,6 +341,7 @@ def test_regions_of_an_op_of_which_nothing_is_known():
           return %4
         }""")
     assert rows(program, results=True) == [
+        ("reveal", None, 1, "plain", (0,), (0,), "once"),
         ("move", 0, 1, "plain", (0,), (0,), "any number of times"),
         ("reveal", None, 1, "plain", (0,), (0,), "once"),
         ("result", 1, "host", "plain", (0,), (0,), "once"),

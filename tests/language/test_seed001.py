@@ -15,8 +15,6 @@ import toy
 import mplang_core as mp
 from mplang_core.errors import TraceError
 from mplang_core.ir import Level, OpDef, op_defs
-from mplang_core.runtime import Interpreter, host_kernels, launch_kernels, worker_kernels
-from mplang_core.simp import SimpHost
 
 
 @mp.builtin_function
@@ -43,27 +41,6 @@ def submissions(sim, monkeypatch):
     note = lambda program, args: (sent.append(program), submit(program, args))[1]  # noqa: E731
     monkeypatch.setattr(sim, "submit", note)
     return sent
-
-
-# -- 1, 2: kernels decide; no host has an interpreter loop of its own
-
-
-def test_section_1_no_host_overrides_how_graphs_are_run(simulate):
-    loop = ("run", "plan", "evaluate_graph")
-    hosts = [cls for cls in type(simulate(2)).__mro__ if issubclass(cls, SimpHost)]
-    assert len(hosts) > 1
-    assert not [(cls, name) for cls in hosts for name in loop if name in vars(cls)]
-    assert issubclass(SimpHost, Interpreter)
-    assert issubclass(SimpHost, mp.InterpContext)
-
-
-def test_section_2_one_op_has_one_kernel_per_role():
-    kernels = [table.get("func.call") for table in (host_kernels, worker_kernels, launch_kernels)]
-    assert all(kernels)
-    assert kernels[0] is not kernels[2]  # standard and launch differ in this alone
-    for opcode in ("simp.pcall_static", "simp.shuffle_static", "simp.while_loop"):
-        assert host_kernels.get(opcode) is launch_kernels.get(opcode)
-        assert host_kernels.get(opcode) is not worker_kernels.get(opcode)
 
 
 # -- scenarios 1 and 2: interactive, and standard mode

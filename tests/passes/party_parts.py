@@ -12,8 +12,9 @@ import numpy as np
 import mplang_core as mp
 from mplang_core import TensorType
 from mplang_core.ir import Effects, Program, from_bytes, parse, print_program, to_bytes
-from mplang_core.ir.passes import held, run_passes
 from mplang_core.runtime import KernelContext
+from mplang_core.simp.passes import run_passes
+from mplang_core.simp.projection import held, project
 from mplang_core.testing import programs
 from mplang_core.testing.fakes import MemoryHost
 
@@ -86,7 +87,7 @@ class PartHost(MemoryHost):
     ) -> Future[list[Any]]:
         if rank in self.whole:
             return super()._submit(rank, run, program, inputs)
-        part = from_bytes(to_bytes(program.project(rank)))
+        part = from_bytes(to_bytes(project(program, rank)))
         if self.passes and rank % 2:
             part = run_passes(part)
         self.sent.append((rank, part))

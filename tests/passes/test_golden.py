@@ -9,7 +9,8 @@ from passes import party_parts  # noqa: F401  (declares the ops)
 
 import mplang_core as mp
 from mplang_core.ir import Program, parse, print_program
-from mplang_core.ir import passes as all_passes
+from mplang_core.simp import passes as all_passes
+from mplang_core.simp.projection import project
 from mplang_core.testing import dialect  # noqa: F401
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -19,7 +20,7 @@ FILES = sorted(GOLDEN.glob("*/*.mpl"))
 def becomes(name: str, program: Program) -> list[Program]:
     """Return what a golden file shows after the program."""
     if name == "project":
-        return [program.project(rank) for rank in program.mask]
+        return [project(program, rank) for rank in program.mask]
     return [getattr(all_passes, name)(program)]
 
 

@@ -10,8 +10,9 @@ from passes.party_parts import PartHost, neighbour, survives, trace
 
 import mplang_core as mp
 from mplang_core.errors import PartyError, VerifyError
-from mplang_core.ir import Level, OpDef, op_defs, parse, print_program
-from mplang_core.ir.passes import eliminate_dead_code, held, run_passes
+from mplang_core.ir import Attr, Level, OpDef, op_defs, parse, print_program
+from mplang_core.simp.passes import eliminate_dead_code, run_passes
+from mplang_core.simp.projection import held, project
 from mplang_core.testing import dialect
 from mplang_core.testing.fakes import MemoryHost
 
@@ -176,7 +177,7 @@ def test_two_fresh_keys_stay_two_and_keys_that_nobody_needs_go():
     after = run_passes(trace(program, parties=2))
     opcodes = [op.opcode for op in after.graph.walk()]
     assert opcodes.count("crypto.keygen") == opcodes.count("crypto.encrypt") == 2
-    assert "crypto" not in print_program(after.project(1)).replace("crypto.ciphertext", "")
+    assert "crypto" not in print_program(project(after, 1)).replace("crypto.ciphertext", "")
 
 
 # -- what is refused
@@ -184,18 +185,32 @@ def test_two_fresh_keys_stay_two_and_keys_that_nobody_needs_go():
 
 def test_only_a_party_of_the_program_has_a_part():
     with pytest.raises(ValueError, match=r"party 3 does not take part; .* for \{0, 1, 2\}"):
-        trace(ranks).project(3)
+        project(trace(ranks), 3)
 
 
-def test_an_op_among_parties_that_the_core_does_not_know_has_no_parts():
-    op_defs.add(
-        "parts.all_to_all",
-        OpDef("parts.all_to_all", lambda op, world: [], Level.PARTY),
-        provider="tests",
-        override=True,
-    )
-    with pytest.raises(VerifyError, match="parts.all_to_all at a.py:1"):
-        parse('program "p" on {0, 1} () { parts.all_to_all() at "a.py:1" return }').project(0)
+def declare(name, infer):
+    op_defs.add(name, OpDef(name, infer, Level.PARTY), provider="tests", override=True)
+    return parse(f'program "p" on {{0, 1}} () {{ {name}() at "a.py:1" return }}')
+
+
+def test_an_op_that_does_not_tell_how_it_projects_is_run_whole_by_all():
+    part = project(declare("parts.together", lambda op, world: []), 1)
+    assert [(op.opcode, op.attrs) for op in part.graph.ops] == [("parts.together", {"place": 0})]
+
+
+def test_an_op_that_does_not_tell_and_cannot_be_run_by_one_party_is_refused():
+    def infer(op, world):
+        if len(world) < 2:
+            raise ValueError("it takes two")
+        return []
+
+    with pytest.raises(VerifyError, match=r"parts.pair at a.py:1.* it takes two; .* Projects"):
+        project(declare("parts.pair", infer), 0)
+
+
+def test_the_attribute_of_projections_is_not_for_others():
+    with pytest.raises(ValueError, match="parts.wrong: the attribute 'place'"):
+        OpDef("parts.wrong", lambda op, world: [], Level.PARTY, {"place": Attr(int)})
 
 
 REFUSED = {
@@ -232,7 +247,7 @@ def test_a_projection_loses_its_waste_but_no_message():
     def program():
         return mp.pshfl_s(mp.pconv([ranks([0]), ranks([1])]), [0, 1], [1, 0]), ranks([2])
 
-    part = trace(program).project(0)
+    part = project(trace(program), 0)
     part.graph.outputs.clear()
     after = eliminate_dead_code(part)
     opcodes = [op.opcode for op in after.graph.ops]

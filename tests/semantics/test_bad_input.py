@@ -344,7 +344,7 @@ def test_a_message_that_never_comes(simulate):
     """Only one party runs a shuffle: it must not wait for ever."""
     sim = simulate(2, timeout=0.2)
 
-    @mp.kernel("toy.deaf", table=None)
+    @mp.kernel("toy.deaf")
     def _deaf(ctx):
         return ctx.interpreter.communicator.recv(1 - ctx.interpreter.rank, ctx.key)
 

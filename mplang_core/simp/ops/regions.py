@@ -59,11 +59,17 @@ def scope_of(ctx: MPContext) -> TraceContext:
 def on_devices(
     ctx: MPContext, outs: Sequence[MPObject], tfn: TracedFunction, uniform: Sequence[bool]
 ) -> Any:
+    """Return results nested as a traced function gives them, marked with its devices."""
     marks = zip(outs, tfn.out_devices, uniform, strict=True)
     return unflatten(tfn.out_struct, [ctx.place(*mark) for mark in marks])
 
 
 def lift(ctx: MPContext, tree: Any) -> Any:
+    """Return a nest of values and numbers with constants in place of the numbers.
+
+    Raises:
+        TraceError: a leaf is neither.
+    """
     leaves, spec = read_args((tree,), {})
     lifted = [constant(ctx, leaf) if is_literal(leaf) else leaf for leaf in leaves]
     for leaf in lifted:
@@ -77,10 +83,12 @@ def lift(ctx: MPContext, tree: Any) -> Any:
 
 
 def union(first: Sequence[MPObject], second: Sequence[MPObject]) -> list[MPObject]:
+    """Return the values of both, each once."""
     return list({id(obj): obj for obj in (*first, *second)}.values())
 
 
 def describe(type: Any, device: Any) -> str:
+    """Return a type and its device for messages."""
     return f"{type}" + (f" on {device.name}" if device is not None else "")
 
 
