@@ -57,7 +57,7 @@ test-hostile: setup ## try all hostile code and shares on live workers (4 minute
 	@$(BIN)/python -m pytest $(TOGETHER) $(wildcard plugins/mplang_http/tests/test_hostile_*.py) $(ARGS)
 
 test-numbers: setup ## hold SPU's numbers against float64: all protocols, 3,000 functions (an hour)
-	@$(BIN)/python -m pytest -n $(JOBS) $(foreach t,numbers dtypes passes battery property beside,\
+	@$(BIN)/python -m pytest -n $(JOBS) $(foreach t,numbers dtypes passes battery property reference_check,\
 		plugins/mplang_spu/tests/test_$(t).py) $(ARGS)
 
 test-failures: setup ## break workers, links and hosts amid SPU jobs, each way 50 times

@@ -20,7 +20,7 @@ from rich.table import Table
 from spu_work import WORK, f32
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "plugins/mplang_spu/tests"))
-import alone  # runs a function on SPU alone
+import spu_runner  # runs a function on SPU alone
 
 ROUNDS = 5
 LARGE = (100_000, 20)
@@ -51,7 +51,7 @@ def measure(protocol: str, fn, args) -> list[float]:
 
 
 def _took(fn, args, how) -> float:
-    job = alone.prepare(fn, *args, **how)
+    job = spu_runner.prepare(fn, *args, **how)
     begin = time.perf_counter()
     job()
     return time.perf_counter() - begin

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 from mplang_ibis import query, table
-from mplang_ibis.allowed import FUNCTIONS, PROCESS
+from mplang_ibis.allowlist import FUNCTIONS, PROCESS
 from mplang_ibis.ops import NAME, RUN
 
 import mplang_core as mp

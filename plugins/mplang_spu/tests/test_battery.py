@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import warnings
 
-import alone
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import spu_runner
 
 import mplang_core as mp
 from mplang_core.errors import PrecisionWarning
@@ -80,7 +80,7 @@ def simulators():
 
     def make(protocol):
         if protocol not in made:
-            members = alone.MEMBERS[protocol]
+            members = spu_runner.MEMBERS[protocol]
             devices = {f"P{i}": {"kind": "PPU", "members": [i]} for i in range(members)}
             config = {"protocol": protocol}
             devices["SP0"] = {"kind": "SPU", "members": list(range(members)), "config": config}
@@ -114,5 +114,5 @@ def test_a_statistic_is_right_for_small_and_large_values(simulators, name, rows,
         found = mp.fetch(sim, mp.evaluate(sim, program))
     told = [str(each.message) for each in shown if each.category is PrecisionWarning]
     if not told:
-        assert alone.off(found, alone.float64_of(fn, x, y)) < 1e-3
+        assert spu_runner.off(found, spu_runner.float64_of(fn, x, y)) < 1e-3
     assert not told or (name in LARGE_PRODUCTS and size == 1e7), told

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import spu.libspu as libspu
 from mplang_simulator import ThreadCommunicator
-from mplang_spu import SpuConfig, lend, link
+from mplang_spu import SpuConfig, engine_pool, link
 from mplang_spu.channel import MPLangChannel
 from mplang_spu.link import ENV, LinkCommunicator, choose
 
@@ -356,14 +356,14 @@ class PerParty:
 def test_members_that_take_different_ways_are_told(monkeypatch):
     with mp.Simulator(cluster(3, protocol="ABY3"), timeout=10.0) as sim:
         with monkeypatch.context() as patch:
-            patch.setattr(lend, "choose", PerParty("channels", "memory", "channels"))
+            patch.setattr(engine_pool, "choose", PerParty("channels", "memory", "channels"))
             with pytest.raises(
                 PartyError, match=r"link +channels +memory of process \w+ +channels"
             ):
                 check(sim)
         with monkeypatch.context() as patch:
             patch.setenv(ENV, "0")
-            patch.setattr(lend, "PROCESS", PerParty("a", "b", "a"))
+            patch.setattr(engine_pool, "PROCESS", PerParty("a", "b", "a"))
             with pytest.raises(PartyError, match="link  memory of process a  memory of"):
                 check(sim)
         check(sim)
@@ -371,11 +371,13 @@ def test_members_that_take_different_ways_are_told(monkeypatch):
 
 def test_members_that_were_sent_different_settings_are_told(monkeypatch):
     """Each member is sent a part of its own, so that they tell one another what stands in it."""
-    settings, bits = lend._settings, PerParty("18", "18", "20")
+    settings, bits = engine_pool._settings, PerParty("18", "18", "20")
     with mp.Simulator(cluster(3, protocol="ABY3"), timeout=10.0) as sim:
         with monkeypatch.context() as patch:
             patch.setattr(
-                lend, "_settings", lambda *args: settings(*args) | {"fxp_fraction_bits": bits(None)}
+                engine_pool,
+                "_settings",
+                lambda *args: settings(*args) | {"fxp_fraction_bits": bits(None)},
             )
             with pytest.raises(PartyError) as error:
                 check(sim)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 from mplang_spu import ShareType, SpuConfig, engine
-from mplang_spu.config import settle
+from mplang_spu.config import resolve_config
 from mplang_spu.shares import SpuShare
 
 import mplang_core as mp
@@ -14,7 +14,7 @@ from mplang_core.testing import strategies as kit
 
 X = np.float32([1, 2, 3])
 BOTH = mp.Mask.all(2)
-SEMI2K = settle(SpuConfig(protocol="SEMI2K"), BOTH)
+SEMI2K = resolve_config(SpuConfig(protocol="SEMI2K"), BOTH)
 
 
 def share_type(array, config=SEMI2K):
@@ -88,7 +88,7 @@ class TestKernels(KernelSuite):
 
 ELEMENTS = st.sampled_from([d for d in mp.DType if d.value not in ("c64", "c128", "bf16")])
 CONFIGS = st.builds(
-    lambda protocol, parties, field, fxp: settle(
+    lambda protocol, parties, field, fxp: resolve_config(
         SpuConfig(protocol=protocol, field=field, fxp_fraction_bits=fxp),
         mp.Mask.all({"ABY3": 3, "CHEETAH": 2}.get(protocol, parties)),
     ),

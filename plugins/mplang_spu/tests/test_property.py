@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import warnings
 
-import alone
 import jax
 import numpy as np
 import pytest
+import spu_runner
 from functions import functions
 from hypothesis import HealthCheck, Phase, find, given, settings
 from mplang_spu.lowering import PASSES, rounding
@@ -46,8 +46,8 @@ def is_rounding(function, found) -> bool:
     singles = [0.0] * len(found)
     for seed in range(5):  # by chance, float32 is right for some
         args = [moved(x, seed) for x in function.args]
-        plain = jax.tree.leaves(alone.numpy_of(function.fn, *args))
-        exact = jax.tree.leaves(alone.float64_of(function.fn, *args))
+        plain = jax.tree.leaves(spu_runner.numpy_of(function.fn, *args))
+        exact = jax.tree.leaves(spu_runner.float64_of(function.fn, *args))
         singles = [max(s, off(x, y)) for s, x, y in zip(singles, plain, exact, strict=True)]
     return all(
         is_near(mine, exact) or (exact.dtype.kind == "f" and off(mine, exact) <= single)
@@ -107,7 +107,7 @@ def test_so_it_is_for_thousands(simulators, function):
 
 def is_wrong(function, passes) -> bool:
     try:
-        found = alone.run(function.fn, *function.args, protocol="SEMI2K", passes=passes)
+        found = spu_runner.run(function.fn, *function.args, protocol="SEMI2K", passes=passes)
     except (ValueError, RuntimeError):
         return True
     pairs = zip(jax.tree.leaves(found), function.reference, strict=True)

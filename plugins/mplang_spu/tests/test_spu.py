@@ -426,7 +426,7 @@ def test_plain_jax_is_compiled_as_ever_while_spu_compiles():
 
     signature = mp.FeSignature((mp.TensorType("f32", (5,)),))
     plain = jax_compile(jnp.sort, signature).pfunc.attrs["code"]
-    with engine.sortable():
+    with engine.spu_tracing():
         with ThreadPoolExecutor(1) as pool:
             other = pool.submit(jax_compile, jnp.sort, signature).result()
         mine = jax_compile(jnp.sort, signature).pfunc.attrs["code"]

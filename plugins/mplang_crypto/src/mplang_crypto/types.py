@@ -79,7 +79,7 @@ class Ciphertext:
 # -- types
 
 
-class _OneType(BaseType):
+class _SingletonType(BaseType):
     """A type without parameters: all of its values are of one class."""
 
     __slots__ = ()
@@ -105,7 +105,7 @@ class _OneType(BaseType):
 
 
 @dataclass(frozen=True, slots=True)
-class SymmetricKeyType(_OneType):
+class SymmetricKeyType(_SingletonType):
     """A key of AES-256. It stays at its party."""
 
     name: ClassVar[str] = "crypto.symmetric_key"
@@ -114,7 +114,7 @@ class SymmetricKeyType(_OneType):
 
 
 @dataclass(frozen=True, slots=True)
-class PrivateKeyType(_OneType):
+class PrivateKeyType(_SingletonType):
     """The private half of an X25519 pair. It stays at its party."""
 
     name: ClassVar[str] = "crypto.private_key"
@@ -123,7 +123,7 @@ class PrivateKeyType(_OneType):
 
 
 @dataclass(frozen=True, slots=True)
-class PublicKeyType(_OneType):
+class PublicKeyType(_SingletonType):
     """The public half of an X25519 pair. Anyone may have it."""
 
     name: ClassVar[str] = "crypto.public_key"

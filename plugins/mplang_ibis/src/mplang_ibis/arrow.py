@@ -10,7 +10,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from mplang_core import TableType
 from mplang_ibis.ops import check_table
 
-__all__ = ["cast", "normal", "read", "schema", "type_of", "write"]
+__all__ = ["cast", "normalize", "read", "schema", "type_of", "write"]
 
 _PLAIN = {
     pa.large_string(): pa.string(),
@@ -54,7 +54,7 @@ def type_of(arrow: Any) -> TableType:
     return TableType(tuple((field.name, str(field.type)) for field in found))
 
 
-def normal(data: Mapping[str, Sequence[Any]] | Any) -> Any:
+def normalize(data: Mapping[str, Sequence[Any]] | Any) -> Any:
     """Make an Arrow table in the one form that each type has here.
 
     Args:
@@ -65,7 +65,7 @@ def normal(data: Mapping[str, Sequence[Any]] | Any) -> Any:
         TypeError or ValueError: it is no table, or one with columns of other types.
 
     Example:
-        >>> normal({"a": pa.array(["x", "x"]).dictionary_encode()}).schema
+        >>> normalize({"a": pa.array(["x", "x"]).dictionary_encode()}).schema
         a: string
     """
     try:

@@ -162,7 +162,7 @@ def table(data: Mapping[str, Sequence[Any]] | Any) -> Feop:
     from mplang_ibis import arrow
 
     try:
-        found = arrow.normal(data)
+        found = arrow.normalize(data)
     except (TypeError, ValueError) as error:
         raise TraceError(f"{at()}{error}") from error
     rows, buffers = arrow.write(found)

@@ -163,7 +163,7 @@ def literal(*, rows: int, data: tuple[bytes, ...], type: TableType) -> TableType
         >>> from mplang_core import TableType
         >>> from mplang_ibis import arrow, literal
         >>> kind = TableType((("age", "int64"),))
-        >>> rows, buffers = arrow.write(arrow.normal({"age": [17, None]}))
+        >>> rows, buffers = arrow.write(arrow.normalize({"age": [17, None]}))
         >>> data = tuple(buffer.to_pybytes() for buffer in buffers)
         >>> def program():
         ...     return mp.device("P0")(literal)(rows=rows, data=data, type=kind)

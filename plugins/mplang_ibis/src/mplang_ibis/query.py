@@ -14,7 +14,7 @@ import duckdb
 from mplang_core import TableType
 from mplang_core.errors import AdmissionError, KernelError
 from mplang_ibis import arrow
-from mplang_ibis.allowed import FUNCTIONS, KINDS, PROCESS
+from mplang_ibis.allowlist import FUNCTIONS, KINDS, PROCESS
 from mplang_ibis.ops import NAME
 
 __all__ = ["admit", "run"]

@@ -54,9 +54,9 @@ def jax_compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
         >>> print(program.pfunc.fn_type, *program.pfunc.outs_info)
         jax.run f32[]
     """
-    from mplang_jax.reuse import key_of
+    from mplang_jax.trace_cache import cache_key
 
-    key = key_of(fn, signature)
+    key = cache_key(fn, signature)
     if key is None:
         return _compile(fn, signature)
     state = jax_compile.__get_state__()
@@ -66,17 +66,17 @@ def jax_compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
 
 def _compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
     import jax
-    from mplang_stablehlo import lines, module, read, signature_of
+    from mplang_stablehlo import module, read, signature_of, source_lines
 
-    from mplang_jax import admission, closures
+    from mplang_jax import admission, tracing
 
     operands = _tensors(signature.operands)
     try:
-        traced = closures.Traced(fn, signature, operands)
+        traced = tracing.TracedFunction(fn, signature, operands)
         located = module.artifact(traced.lower())
         code = pack(module.canonical_of(located))
         admission.XLA.admit(read(code))
-        lines.remember(code, located, tracer=closures.__file__)
+        source_lines.record(code, located, tracer=tracing.__file__)
     except MPLangError:
         raise
     except Exception as error:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from jaxlib.mlir import ir
 from mplang_stablehlo import read
-from mplang_stablehlo.intervals import intervals, prepared
+from mplang_stablehlo.intervals import intervals, prepare
 
 from mplang_core.interval import UNKNOWN, Interval
 from mplang_core.ir import Operation, OpRanges
@@ -27,4 +27,4 @@ def ranges_of(op: Operation, ins: Sequence[Interval]) -> OpRanges:
 
 @functools.lru_cache(maxsize=32)  # a loop runs the same code again and again
 def _module(code: bytes) -> ir.Module:
-    return prepared(XLA.admit(read(code)))
+    return prepare(XLA.admit(read(code)))

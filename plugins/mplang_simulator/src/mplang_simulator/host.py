@@ -71,7 +71,7 @@ class Simulator(SimpHost):
         self._checks = _checks(check_numbers)
         self._generation = 0
         self._closed = False
-        self._one_run = threading.Lock()
+        self._run_lock = threading.Lock()
         self._parties = self._start()
 
     def _start(self) -> _Parties:
@@ -89,7 +89,7 @@ class Simulator(SimpHost):
 
     def submit(self, program: Program, args: Sequence[HostVar]) -> list[HostVar]:
         """Run a program; runs of other threads wait, so that none begins amid a failure."""
-        with self._one_run:
+        with self._run_lock:
             if self._closed:
                 raise RunError("this simulator is closed")
             return super().submit(program, args)
@@ -141,7 +141,7 @@ class Simulator(SimpHost):
 
     def close(self) -> None:
         """End the threads. A second call does nothing."""
-        with self._one_run:
+        with self._run_lock:
             self._closed = True
             self._parties.stop()
 

@@ -11,7 +11,7 @@ from mplang_core.errors import ConfigError
 from mplang_core.mask import Mask
 from mplang_core.strict import StrictModel
 
-__all__ = ["BITS", "ENV", "Protocol", "SpuConfig", "from_env", "settle"]
+__all__ = ["BITS", "ENV", "Protocol", "SpuConfig", "from_env", "resolve_config"]
 
 Protocol: TypeAlias = Literal["SEMI2K", "ABY3", "CHEETAH"]
 
@@ -86,7 +86,7 @@ def from_env() -> bool | None:
     raise ConfigError(f"{ENV} is 1 or 0, got {said!r}")
 
 
-def settle(config: SpuConfig, members: Mask) -> SpuConfig:
+def resolve_config(config: SpuConfig, members: Mask) -> SpuConfig:
     """Complete a configuration for its members.
 
     Raises:

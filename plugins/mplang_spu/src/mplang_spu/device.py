@@ -11,7 +11,7 @@ from mplang_core.errors import TraceError
 from mplang_core.ir.source import at
 from mplang_core.mask import Mask
 from mplang_core.types import TensorType
-from mplang_spu.config import SpuConfig, settle
+from mplang_spu.config import SpuConfig, resolve_config
 from mplang_spu.ops import ShareType, lower, make_shares, reconstruct
 
 __all__ = ["SPU"]
@@ -23,7 +23,7 @@ SPU = DeviceKind(
     Form.SHARE,
     config=SpuConfig,
     members=(2, None),
-    settle=settle,
+    settle=resolve_config,
     lowering=Lowering(("stablehlo",), lower),
     doc="Secure multi-party computation on secret shares.",
 )

@@ -16,10 +16,10 @@ import spu.libspu as libspu
 from spu.api import Io
 
 from mplang_spu.link import LinkCommunicator
-from mplang_spu.lowering import Lowered, Note, Target, lower
+from mplang_spu.lowering import Diagnostic, Lowered, Target, lower
 from mplang_spu.lowering.lookups import MAX_COMPARED
 
-__all__ = ["Compiled", "Engine", "build", "compile", "io", "runtime_config", "sortable"]
+__all__ = ["Compiled", "Engine", "build", "compile", "io", "runtime_config", "spu_tracing"]
 
 CACHED = 256  # compiled programs of this process
 
@@ -37,14 +37,14 @@ _quiet()
 _for_spu = jax.make_user_context(False)  # JAX's caches, and those of jax.compile, tell it apart
 
 
-def _let_sorts_be_plain() -> None:
+def _patch_sort() -> None:
     from jax._src.lax import lax
 
     original: Any = lax._canonicalize_float_for_sort
     lax._canonicalize_float_for_sort = lambda x: x if _for_spu.value else original(x)
 
 
-def _let_searches_be_flat() -> None:
+def _patch_searchsorted() -> None:
     """Have ``searchsorted`` compare each number with all at once, not in turns."""
     from jax._src.numpy import lax_numpy
 
@@ -60,12 +60,12 @@ def _let_searches_be_flat() -> None:
     lax_numpy._searchsorted_via_scan = search
 
 
-_let_sorts_be_plain()
-_let_searches_be_flat()
+_patch_sort()
+_patch_searchsorted()
 
 
 @contextlib.contextmanager
-def sortable() -> Iterator[None]:
+def spu_tracing() -> Iterator[None]:
     """Have JAX lower sorts and searches, in this thread, as SPU can run them.
 
     It has no NaN and no -0.0, and a turn of a loop costs as much as a large comparison.
@@ -81,12 +81,12 @@ class Compiled:
     Attributes:
         code: in its own language.
         operands: public scalars that it takes after its operands.
-        notes: constants that the fixed point cannot hold.
+        diagnostics: constants that the fixed point cannot hold.
     """
 
     code: bytes
     operands: tuple[np.ndarray[Any, Any], ...]
-    notes: tuple[Note, ...]
+    diagnostics: tuple[Diagnostic, ...]
 
 
 @functools.lru_cache(maxsize=CACHED)
@@ -115,7 +115,7 @@ def build(lowered: Lowered, secret: Sequence[bool]) -> Compiled:
     visible += [visibility(False)] * len(lowered.operands)
     source = libspu.CompilationSource(libspu.SourceIRType.STABLEHLO, lowered.text, visible)
     code: bytes = libspu.compile(source, libspu.CompilerOptions())
-    return Compiled(code, lowered.operands, lowered.notes)
+    return Compiled(code, lowered.operands, lowered.diagnostics)
 
 
 def runtime_config(config: Mapping[str, Any]) -> Any:
@@ -153,18 +153,18 @@ class Engine:
     def __init__(self, link: LinkCommunicator, config: Mapping[str, Any]) -> None:
         self.name = link.name
         self._link: LinkCommunicator | None = link
-        self._machine = libspu.RuntimeWrapper(link.lctx, runtime_config(config))
+        self._runtime = libspu.RuntimeWrapper(link.lctx, runtime_config(config))
         self._busy = threading.Lock()
 
-    def take(self, place: str, timeout: float = 0) -> bool:
+    def acquire(self, tag_prefix: str, timeout: float = 0) -> bool:
         """Begin a job, whose messages go by keys ``place|tag``; tell whether it is possible."""
         if not self._busy.acquire(timeout=timeout):
             return False
         if self._link is not None:
-            self._link.enter(place)
+            self._link.set_tag_prefix(tag_prefix)
         return self._link is not None
 
-    def leave(self) -> None:
+    def release(self) -> None:
         """End the job."""
         self._busy.release()
 
@@ -173,22 +173,22 @@ class Engine:
         ins = [f"in{i}" for i in range(len(inputs))]
         outs = [f"out{i}" for i in range(outputs)]
         for name, value in zip(ins, inputs, strict=True):
-            self._machine.SetVar(name, value)
-        self._machine.Run(
+            self._runtime.SetVar(name, value)
+        self._runtime.Run(
             libspu.Executable(name="mplang", input_names=ins, output_names=outs, code=code)
         )
         assert self._link is not None
         self._link.check()
-        made = [self._machine.GetVar(name) for name in outs]
+        made = [self._runtime.GetVar(name) for name in outs]
         for name in (*ins, *outs):
-            self._machine.DelVar(name)
+            self._runtime.DelVar(name)
         return made
 
     def close(self) -> None:
         """Let go of the link, also where a traceback still holds this object."""
         if self._link is not None:
             self._link.close()
-        self._machine = self._link = None
+        self._runtime = self._link = None
 
 
 def share(meta: bytes, chunks: Sequence[bytes]) -> Any:

@@ -10,7 +10,7 @@ from mplang_spu.target import Target
 
 __all__ = ["Field"]
 
-FEW = 16  # steps; the rounding of a product alone takes up to four
+MIN_STEPS = 16  # steps; the rounding of a product alone takes up to four
 LARGEST_POWER = 2.0**32  # what libspu's exp gives for anything larger
 
 
@@ -40,7 +40,7 @@ class Field:
             return "not known"
         if x.largest >= (self.target.limit if is_float else self.target.integers):
             return "overflows"
-        if is_float and 0 < x.largest < FEW * self.target.step:
+        if is_float and 0 < x.largest < MIN_STEPS * self.target.step:
             return "vanishes"
         return "fits"
 

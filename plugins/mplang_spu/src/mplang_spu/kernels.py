@@ -88,7 +88,7 @@ def run_jax(
 ) -> Any:
     """Run StableHLO with the other parties."""
     from mplang_spu import engine
-    from mplang_spu.lend import lent
+    from mplang_spu.engine_pool import acquire_engine
 
     if ctx.parties != parties:
         raise RunError(f"the program is for the parties {parties}, but {ctx.parties} run it")
@@ -103,11 +103,11 @@ def run_jax(
     for arg in args:
         storages.update(repr(arg.meta if isinstance(arg, SpuShare) else None).encode())
     job = {"program": hashlib.sha256(program["code"]).hexdigest(), "storages": storages.hexdigest()}
-    with lent(ctx, parties, config, job) as machine:
+    with acquire_engine(ctx, parties, config, job) as runtime:
         given = [_load(ctx, arg, parties, config) for arg in args]
         lifted = [_load(ctx, number, parties, config) for number in compiled.operands]
         try:
-            pieces = machine.run(compiled.code, [*given, *lifted], len(ctx.step.outs))
+            pieces = runtime.run(compiled.code, [*given, *lifted], len(ctx.step.outs))
         except RuntimeError as error:
             if "secret condition" not in str(error):
                 raise
@@ -133,8 +133,8 @@ def _check(
     config: Mapping[str, Any],
 ) -> None:
     """Compare the results with those of float64; the members meet for it in a simulator."""
-    from mplang_spu.beside.check import Job, check
-    from mplang_spu.beside.rerun import Setting
+    from mplang_spu.reference_check.check import Job, check
+    from mplang_spu.reference_check.rerun import Setting
 
     checks, members = ctx.interpreter.checks, list(ctx.parties)
     public = {i: arg for i, arg in enumerate(args) if not isinstance(arg, SpuShare)}

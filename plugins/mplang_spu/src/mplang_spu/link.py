@@ -109,11 +109,11 @@ class LinkCommunicator:
         else:
             self.lctx = libspu.link.create_brpc(desc, rank)
 
-    def enter(self, place: str) -> None:
+    def set_tag_prefix(self, tag_prefix: str) -> None:
         """Have the messages of the next job go by keys ``place|tag``."""
         for channel in self._channels:
             if channel is not None:
-                channel.tag_prefix = place
+                channel.tag_prefix = tag_prefix
 
     def check(self) -> None:
         """Raise the first error of sending, if there was one."""
@@ -125,11 +125,13 @@ class LinkCommunicator:
         self.lctx = None  # stop_link would wait for the other members
 
 
-def _channels(comm: Communicator, members: Mask, place: str, unsent: list[Exception]) -> list[Any]:
+def _channels(
+    comm: Communicator, members: Mask, tag_prefix: str, unsent: list[Exception]
+) -> list[Any]:
     """Return a channel per member, ``None`` for this party."""
     from mplang_spu.channel import MPLangChannel  # not there in an old libspu
 
     return [
-        None if peer == comm.rank else MPLangChannel(comm, comm.rank, peer, place, unsent)
+        None if peer == comm.rank else MPLangChannel(comm, comm.rank, peer, tag_prefix, unsent)
         for peer in members
     ]

@@ -25,12 +25,12 @@ from mplang_core.errors import FeCapabilityError, FeConfigError, PrecisionWarnin
 from mplang_core.feop import Caching, Capabilities, DeviceRequirement, flatten, unflatten
 from mplang_core.ir import AnyType, Attr, Effects, Location, OpDef, Operation, Value, op_defs
 from mplang_core.ir.source import at, caller
-from mplang_spu.config import BITS, SpuConfig, settle
+from mplang_spu.config import BITS, SpuConfig, resolve_config
 from mplang_spu.ranges import ranges_of_reconstruct, ranges_of_run, ranges_of_shares
 from mplang_spu.target import Target
 
 if TYPE_CHECKING:
-    from mplang_spu.lowering import Note
+    from mplang_spu.lowering import Diagnostic
 
 __all__ = [
     "MAX_CODE",
@@ -71,7 +71,7 @@ class ShareType(BaseType):
         if self.field == "FM32" and self.plain.dtype.is_64bit:
             raise ValueError(f"{self.plain} does not fit in FM32; use FM64 or FM128")
         how: dict[str, Any] = {"protocol": self.protocol, "field": self.field}
-        settle(SpuConfig(**how, fxp_fraction_bits=self.fxp), self.parties)
+        resolve_config(SpuConfig(**how, fxp_fraction_bits=self.fxp), self.parties)
 
     @classmethod
     def of(cls, plain: TensorType, config: SpuConfig) -> ShareType:
@@ -195,7 +195,7 @@ MAX_CODE = 4 << 20
 
 
 def _infer_run_jax(op: Operation, world: Mask) -> Sequence[AnyType]:
-    config = settle(SpuConfig(**op.attrs["config"]), op.attrs["parties"])
+    config = resolve_config(SpuConfig(**op.attrs["config"]), op.attrs["parties"])
     like = ShareType.of(TensorType("f32"), config)
     plain = [_plain(value.type, like, i) for i, value in enumerate(op.inputs)]
     return [_share(kind, like) for kind in _plain_outputs(plain, op.attrs["program"])]
@@ -314,7 +314,7 @@ def lower(
     """
     from mplang_spu import engine
 
-    with engine.sortable():
+    with engine.spu_tracing():
         made = make([kind.plain if isinstance(kind, ShareType) else kind for kind in types])
     if made.pfunc.fn_type != "jax.run":
         raise FeCapabilityError(
@@ -347,18 +347,18 @@ def _try(made: FeProgram, secret: tuple[bool, ...], config: SpuConfig) -> None:
         reason = str(error).strip().split("\n", 1)[0].removesuffix("what:").strip()
         reason = reason or "it has an op that SPU lacks; its compiler does not say which"
         raise TraceError(f"{at()}SPU cannot compile this: {reason}") from error
-    for note in compiled.notes:
-        _tell(note, made.pfunc.attrs["code"])
+    for diagnostic in compiled.diagnostics:
+        _tell(diagnostic, made.pfunc.attrs["code"])
 
 
-def _tell(note: Note, code: bytes) -> None:
-    from mplang_spu.beside.flat import lines_in
+def _tell(diagnostic: Diagnostic, code: bytes) -> None:
+    from mplang_spu.reference_check.flat_function import source_lines
 
     place = caller()
-    line = lines_in(code, place)[note.place] or place or Location("<mplang>", 1)
-    if note.fatal:
-        raise TraceError(f"{line}: {note.text}")
-    warnings.warn_explicit(note.text, PrecisionWarning, line.file, line.line)
+    line = source_lines(code, place)[diagnostic.op_index] or place or Location("<mplang>", 1)
+    if diagnostic.fatal:
+        raise TraceError(f"{line}: {diagnostic.text}")
+    warnings.warn_explicit(diagnostic.text, PrecisionWarning, line.file, line.line)
 
 
 def _list(types: Sequence[object]) -> str:

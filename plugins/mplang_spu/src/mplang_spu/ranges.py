@@ -15,7 +15,7 @@ from mplang_spu.field import Field
 
 if TYPE_CHECKING:
     from jaxlib.mlir import ir
-    from mplang_stablehlo.intervals import Found
+    from mplang_stablehlo.intervals import AnalysisResult
 
     from mplang_spu.ops import ShareType
 
@@ -56,28 +56,28 @@ def ranges_of_run(op: Operation, ins: Sequence[Interval]) -> OpRanges:
 
 @functools.lru_cache(maxsize=32)  # a loop runs the same code again and again
 def _module(code: bytes) -> ir.Module:
-    from mplang_stablehlo.intervals import prepared
+    from mplang_stablehlo.intervals import prepare
 
     from mplang_spu.lowering import SPU
     from mplang_spu.ops import MAX_CODE
 
-    return prepared(SPU.admit(read(code, MAX_CODE)))
+    return prepare(SPU.admit(read(code, MAX_CODE)))
 
 
-def _steps(op: Operation, found: Found, field: Field) -> Iterator[StepRange]:
-    from mplang_stablehlo.intervals import number_of
+def _steps(op: Operation, found: AnalysisResult, field: Field) -> Iterator[StepRange]:
+    from mplang_stablehlo.intervals import op_number
 
-    from mplang_spu.judging import judge
+    from mplang_spu.range_check import check_step
 
     for step in found.steps:
-        status = judge(step, field)
+        status = check_step(step, field)
         if status != "fits":
-            yield StepRange(step.name, step.results[0], status, _line(op, number_of(step.op)))
+            yield StepRange(step.name, step.results[0], status, _line(op, op_number(step.op)))
 
 
 def _line(op: Operation, number: int) -> Location | None:
     """Return the user's line of an op of the code, where this process traced it."""
-    from mplang_stablehlo.lines import lines_of
+    from mplang_stablehlo.source_lines import lines_of
 
     lines = lines_of(op.attrs["program"]["code"], op.location)
     return lines[number] if lines else None

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
-from mplang_stablehlo.calls import MAX_OPS, check_calls
+from mplang_stablehlo.call_graph import MAX_OPS, check_call_graph
 from mplang_stablehlo.custom_calls import target_of
 from mplang_stablehlo.module import parse, walk
 from mplang_stablehlo.rules import RULES
@@ -121,7 +121,7 @@ class Admission:
                 except ValueError as error:
                     reason = str(error)[:MAX_REASON]
                     raise ValueError(f"{self.engine} cannot run {_name(op)}: {reason}") from None
-        check_calls(module)
+        check_call_graph(module)
 
     def _check_name(self, op: ir.Operation) -> None:
         target, name = target_of(op), op.name.removeprefix("stablehlo.")

@@ -17,7 +17,7 @@ def inline(module: ir.Module) -> None:
 
     Args:
         module: without circles among its functions, and of a bounded size once it is inlined, as
-            :func:`mplang_stablehlo.calls.check_calls` sees to.
+            :func:`mplang_stablehlo.call_graph.check_call_graph` sees to.
 
     Example:
         >>> from mplang_stablehlo.module import parse, text_of
@@ -70,7 +70,10 @@ def _replace(call: ir.Operation, function: ir.Operation) -> list[ir.Operation]:
 
 
 def _inherit(op: ir.Operation, line: ir.Location) -> None:
-    """Give a copied op the call's line, unless it has one; see :mod:`mplang_stablehlo.lines`."""
+    """Set the location of a copied op to the call's, unless it has its own.
+
+    See :mod:`mplang_stablehlo.source_lines`.
+    """
     unknown = ir.Location.unknown(op.context)
     for each in (op, *walk(op)):
         if each.location == unknown:

@@ -26,16 +26,16 @@ from mplang_spu.lowering import (
     ties,
 )
 from mplang_spu.lowering.admission import SPU
-from mplang_spu.lowering.constants import Note
-from mplang_spu.lowering.draft import Draft
+from mplang_spu.lowering.constants import Diagnostic
+from mplang_spu.lowering.rewriter import Rewriter
 from mplang_spu.lowering.splats import drop_unused, fold_splats
 from mplang_spu.lowering.structure import check_depth, check_field, erase_barriers, nest_cases
-from mplang_spu.lowering.tables import fold_tables, forget_tables
+from mplang_spu.lowering.tables import erase_exact_values, fold_tables
 from mplang_spu.target import Target
 
-__all__ = ["PASSES", "SPU", "Lowered", "Note", "Pass", "Target", "lower"]
+__all__ = ["PASSES", "SPU", "Diagnostic", "Lowered", "Pass", "Target", "lower"]
 
-Pass: TypeAlias = Callable[[Draft], None]
+Pass: TypeAlias = Callable[[Rewriter], None]
 """Writes a module anew."""
 
 PASSES: Sequence[Pass] = (
@@ -67,12 +67,12 @@ class Lowered:
     Attributes:
         text: StableHLO.
         operands: public scalars that ``main`` takes after its own operands.
-        notes: constants that cannot be held.
+        diagnostics: constants that cannot be held.
     """
 
     text: str
     operands: tuple[np.ndarray[Any, Any], ...] = ()
-    notes: tuple[Note, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
 
 
 def lower(text: str, target: Target, passes: Sequence[Pass] | None = None) -> Lowered:
@@ -112,21 +112,21 @@ def lower(text: str, target: Target, passes: Sequence[Pass] | None = None) -> Lo
     """
     module = SPU.admit(text)
     inline(module)
-    draft = Draft(module, target)
+    rewriter = Rewriter(module, target)
     erase_barriers(module)
-    constants.number_places(draft)
-    fold_splats(draft)
-    forget_tables(draft)  # those that a program brings
-    fold_tables(draft)
-    drop_unused(draft)
-    notes = constants.unfit_constants(draft)
-    constants.forget_places(draft)
+    constants.index_ops(rewriter)
+    fold_splats(rewriter)
+    erase_exact_values(rewriter)  # those that a program brings
+    fold_tables(rewriter)
+    drop_unused(rewriter)
+    diagnostics = constants.unrepresentable_constants(rewriter)
+    constants.erase_op_indices(rewriter)
     nest_cases(module)
     check_depth(module)
     for rewrite in PASSES if passes is None else passes:
-        rewrite(draft)
-    forget_tables(draft)
-    drop_unused(draft)
+        rewrite(rewriter)
+    erase_exact_values(rewriter)
+    drop_unused(rewriter)
     check_field(module, target.field)
-    draft.finish()
-    return Lowered(text_of(module), tuple(draft.operands), tuple(notes))
+    rewriter.update_signature()
+    return Lowered(text_of(module), tuple(rewriter.operands), tuple(diagnostics))

@@ -10,45 +10,45 @@ import numpy as np
 from jaxlib.mlir import ir
 from mplang_stablehlo.module import walk
 
-from mplang_spu.lowering.draft import Draft
+from mplang_spu.lowering.rewriter import Rewriter
 from mplang_spu.lowering.splats import dtype_of, splat_of
 from mplang_spu.target import Target
 
-__all__ = ["Note", "forget_places", "number_places", "unfit_constants"]
+__all__ = ["Diagnostic", "erase_op_indices", "index_ops", "unrepresentable_constants"]
 
-_PLACE = "mplang.place"
+_OP_INDEX = "mplang.place"
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class Diagnostic:
     """What is wrong with a constant.
 
     Attributes:
-        place: of the op that uses it, or of the loop around that, among the ops of the inlined
+        op_index: of the op that uses it, or of the loop around that, among the ops of the inlined
             ``main``.
         text: what is wrong, and what to do.
         fatal: whether what it is used for cannot be right.
     """
 
-    place: int
+    op_index: int
     text: str
     fatal: bool = False
 
 
-def number_places(draft: Draft) -> None:
+def index_ops(rewriter: Rewriter) -> None:
     """Note at each op its place, or that of the op around it, among those of ``main``."""
-    with draft.module.context:
+    with rewriter.module.context:
         kind = ir.IntegerType.get_signless(32)
-        for i, outer in enumerate(draft.main.regions[0].blocks[0].operations):
+        for i, outer in enumerate(rewriter.main.regions[0].blocks[0].operations):
             for op in (outer.operation, *walk(outer.operation)):
-                op.attributes[_PLACE] = ir.IntegerAttr.get(kind, i)
+                op.attributes[_OP_INDEX] = ir.IntegerAttr.get(kind, i)
 
 
-def forget_places(draft: Draft) -> None:
-    """Take the notes of :func:`number_places` away."""
-    for op in walk(draft.main):
-        if _PLACE in op.attributes:
-            del op.attributes[_PLACE]
+def erase_op_indices(rewriter: Rewriter) -> None:
+    """Take the notes of :func:`index_ops` away."""
+    for op in walk(rewriter.main):
+        if _OP_INDEX in op.attributes:
+            del op.attributes[_OP_INDEX]
 
 
 _Use: TypeAlias = tuple[ir.Operation, int, bool]
@@ -61,20 +61,24 @@ _REDUCTIONS = {"reduce", "reduce_window", "select_and_scatter"}
 _SATURATES = {"exponential", "logistic", "tanh", "erf"}
 
 
-def unfit_constants(draft: Draft) -> list[Note]:
+def unrepresentable_constants(rewriter: Rewriter) -> list[Diagnostic]:
     """Find constants that vanish, do not fit, are NaN or infinite, and can reach a result.
 
     Many stand harmlessly: infinity where a maximum starts, or where a softmax is masked; the NaN
     of a median is gone once it is known that nothing is NaN.
     """
-    notes: list[Note] = []
-    for op in draft.ops("constant"):
+    diagnostics: list[Diagnostic] = []
+    for op in rewriter.ops("constant"):
         kind = dtype_of(op.results[0])
         if kind.kind != "b":
             numbers = _numbers(op)
             check = _check_floats if kind.kind == "f" else _check_integers
-            notes += [note] if (note := check(draft.target, op.results[0], numbers)) else []
-    return notes
+            diagnostics += (
+                [diagnostic]
+                if (diagnostic := check(rewriter.target, op.results[0], numbers))
+                else []
+            )
+    return diagnostics
 
 
 def _numbers(op: ir.Operation) -> np.ndarray[Any, Any]:
@@ -83,47 +87,57 @@ def _numbers(op: ir.Operation) -> np.ndarray[Any, Any]:
     return np.atleast_1d(np.asarray(data).astype(dtype_of(op.results[0]), copy=False))
 
 
-def _check_floats(target: Target, value: ir.Value, numbers: np.ndarray[Any, Any]) -> Note | None:
+def _check_floats(
+    target: Target, value: ir.Value, numbers: np.ndarray[Any, Any]
+) -> Diagnostic | None:
     sizes = np.abs(numbers.astype(np.float64))
     if np.isnan(sizes).any():
-        return _note(_of_nan(value), "the constant NaN", "there is none on SPU, and it becomes 0")
+        return _diagnose(
+            _of_nan(value), "the constant NaN", "there is none on SPU, and it becomes 0"
+        )
     if np.isinf(sizes).any():
         why = f"SPU has none: it becomes {target.limit:.1e}"
-        return _note(_of_large(value), "the constant infinity", why)
+        return _diagnose(_of_large(value), "the constant infinity", why)
     if (sizes >= target.limit).any():
         number = numbers[sizes >= target.limit][0]
         why = f"{_how(target)} hold numbers below {target.limit:.1e}; scale the data down"
-        return _note(_of_large(value), f"the constant {number:g}", why, fatal=True)
+        return _diagnose(_of_large(value), f"the constant {number:g}", why, fatal=True)
     small = (sizes > 1e-3 * sizes.max(initial=0)) & (sizes < target.step)
     if small.any():
         why = (
             f"the smallest step of {_how(target)} is {target.step:.1e}, so it vanishes; scale the "
             "data, or take more fxp_fraction_bits"
         )
-        return _note(_of_small(target, value, numbers), f"the constant {numbers[small][0]:g}", why)
+        return _diagnose(
+            _of_small(target, value, numbers), f"the constant {numbers[small][0]:g}", why
+        )
     return None
 
 
-def _check_integers(target: Target, value: ir.Value, numbers: np.ndarray[Any, Any]) -> Note | None:
+def _check_integers(
+    target: Target, value: ir.Value, numbers: np.ndarray[Any, Any]
+) -> Diagnostic | None:
     large = [int(number) for number in (numbers.min(), numbers.max())]
     large = [number for number in large if not -target.integers <= number < target.integers]
     if not large:
         return None
     why = f"{target.field} compares integers below {target.integers:.1e}; take a larger field"
     uses = ((op, i, False) for op, i, _ in _of_order(value))
-    return _note(uses, f"the constant {large[0]}", why, fatal=True)
+    return _diagnose(uses, f"the constant {large[0]}", why, fatal=True)
 
 
 def _how(target: Target) -> str:
     return f"{target.field} with {target.fxp} fraction bits"
 
 
-def _note(uses: Iterator[_Use], what: str, why: str, *, fatal: bool = False) -> Note | None:
+def _diagnose(
+    uses: Iterator[_Use], what: str, why: str, *, fatal: bool = False
+) -> Diagnostic | None:
     """Note the first use; it is not fatal where a select may leave the constant out."""
     for op, i, chosen in uses:
         ends = _name(op) in ("func.return", "return")
         name, place = ("the result", op.operands[i].owner) if ends else (_name(op), op)
-        return Note(_place(place), f"{what} reaches {name}: {why}", fatal and not chosen)
+        return Diagnostic(_op_index(place), f"{what} reaches {name}: {why}", fatal and not chosen)
     return None
 
 
@@ -190,5 +204,5 @@ def _name(op: ir.Operation) -> str:
     return name
 
 
-def _place(op: ir.Operation) -> int:
-    return ir.IntegerAttr(op.attributes[_PLACE]).value if _PLACE in op.attributes else 0
+def _op_index(op: ir.Operation) -> int:
+    return ir.IntegerAttr(op.attributes[_OP_INDEX]).value if _OP_INDEX in op.attributes else 0

@@ -5,13 +5,13 @@ from __future__ import annotations
 from jaxlib.mlir import ir
 from mplang_stablehlo.module import walk
 
-__all__ = ["secrets_of"]
+__all__ = ["secret_values"]
 
 MAX_TURNS = 32
 """Times that loops are followed; where that is not enough, all is said to be secret."""
 
 
-def secrets_of(main: ir.Operation) -> set[ir.Value]:
+def secret_values(main: ir.Operation) -> set[ir.Value]:
     """Return the values that depend on an operand; the others are the same for all data.
 
     The counter of a loop is none of them, unless its start or its step is.

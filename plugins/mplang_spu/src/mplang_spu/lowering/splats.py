@@ -11,7 +11,7 @@ import numpy as np
 from jaxlib.mlir import ir
 from mplang_stablehlo.module import numbers_of, walk
 
-from mplang_spu.lowering.draft import Draft
+from mplang_spu.lowering.rewriter import Rewriter
 from mplang_spu.lowering.term import before, is_float, numpy_type, splat
 
 __all__ = ["MOVES", "direction_of", "drop_unused", "dtype_of", "fold_splats", "splat_of"]
@@ -55,14 +55,14 @@ def dtype_of(value: ir.Value) -> np.dtype[Any]:
     return numpy_type(ir.RankedTensorType(value.type).element_type)
 
 
-def fold_splats(draft: Draft) -> None:
+def fold_splats(rewriter: Rewriter) -> None:
     """Compute what depends on constants only, and decide what asks for NaN and infinity.
 
     There is no NaN and no infinity on SPU: ``x != x`` is false, and so the NaN that ``median``
     keeps for it stands in no result. Divisors such as the ``n - ddof`` of a variance become
     constants.
     """
-    for op in list(walk(draft.main)):
+    for op in list(walk(rewriter.main)):
         if op.name == "stablehlo.constant" or not op.name.startswith("stablehlo."):
             continue
         if len(op.results) != 1:
@@ -77,9 +77,9 @@ def fold_splats(draft: Draft) -> None:
         op.results[0].replace_all_uses_with(found)
 
 
-def drop_unused(draft: Draft) -> None:
+def drop_unused(rewriter: Rewriter) -> None:
     """Erase what no result depends on."""
-    blocks = [draft.main.regions[0].blocks[0]]
+    blocks = [rewriter.main.regions[0].blocks[0]]
     while blocks:
         for op in reversed([op.operation for op in blocks.pop().operations]):
             if op.results and not any(True for value in op.results for _ in value.uses):

@@ -13,11 +13,11 @@ import numpy as np
 from jaxlib.mlir import ir
 from mplang_stablehlo.module import numbers_of, walk
 
-from mplang_spu.lowering.draft import Draft
+from mplang_spu.lowering.rewriter import Rewriter
 from mplang_spu.lowering.splats import splat_of
 from mplang_spu.lowering.term import before, constant, is_float
 
-__all__ = ["Table", "fold_tables", "forget_tables", "table_of"]
+__all__ = ["Table", "erase_exact_values", "fold_tables", "table_of"]
 
 _EXACT = "mplang.exact"
 
@@ -35,14 +35,14 @@ _ELEMENTWISE: Mapping[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
-def fold_tables(draft: Draft) -> None:
+def fold_tables(rewriter: Rewriter) -> None:
     """Compute tables of floats in float64, and round them once, to what the fixed point holds.
 
     Step by step on SPU each number is some steps off, and what lies at an edge of a histogram
     falls on either side of it.
     """
     known: dict[ir.Value, Table] = {}
-    for op in list(walk(draft.main)):
+    for op in list(walk(rewriter.main)):
         if len(op.results) != 1 or op.regions or not is_float(op.results[0]):
             continue
         with np.errstate(all="ignore"):
@@ -53,16 +53,16 @@ def fold_tables(draft: Draft) -> None:
         op = value.owner
         if op.operands and not all(_is_folded(use.owner, known) for use in value.uses):
             with before(op):
-                value.replace_all_uses_with(_constant(draft, value, table))
+                value.replace_all_uses_with(_constant(rewriter, value, table))
 
 
 def _is_folded(op: ir.Operation, known: Mapping[ir.Value, Table]) -> bool:
     return any(value in known for value in op.operation.results)
 
 
-def forget_tables(draft: Draft) -> None:
+def erase_exact_values(rewriter: Rewriter) -> None:
     """Take the numbers in float64 away, which :func:`fold_tables` left beside the constants."""
-    for op in walk(draft.main):
+    for op in walk(rewriter.main):
         if _EXACT in op.attributes:
             del op.attributes[_EXACT]
 
@@ -120,8 +120,8 @@ def _moved(op: ir.Operation, name: str, table: Table) -> Table | None:
     return None
 
 
-def _constant(draft: Draft, value: ir.Value, table: Table) -> ir.Value:
-    step = draft.target.step
+def _constant(rewriter: Rewriter, value: ir.Value, table: Table) -> ir.Value:
+    step = rewriter.target.step
     steps = np.abs(table) / step
     held = (steps > 2.0**10) & (steps < 2.0**52)  # exactly in float64, and nearly in fixed point
     rounded = np.where(held, np.rint(table / step) * step, table)

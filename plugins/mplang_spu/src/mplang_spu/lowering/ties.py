@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxlib.mlir import ir
 
-from mplang_spu.lowering.draft import Draft
+from mplang_spu.lowering.rewriter import Rewriter
 from mplang_spu.lowering.splats import direction_of
 from mplang_spu.lowering.tables import table_of
 from mplang_spu.lowering.term import Term, constant, is_float, numpy_type, replace
@@ -29,7 +29,7 @@ _MOVES = {
 """Ops whose results are among the numbers that they take, or whole."""
 
 
-def compare_floats(draft: Draft) -> None:
+def compare_floats(rewriter: Rewriter) -> None:
     """Let computed numbers that are nearly equal count as equal.
 
     A median is some steps beside the number that it is, and so is ``(x - low) / (high - low)``
@@ -37,13 +37,13 @@ def compare_floats(draft: Draft) -> None:
     among them, are compared as they are.
     """
     known: dict[ir.Value, bool] = {}
-    for op in draft.ops("compare"):
+    for op in rewriter.ops("compare"):
         if not is_float(op.operands[0]):
             continue
         if not all(_is_exact(value, known) for value in op.operands):
-            with draft.before(op):
+            with rewriter.before(op):
                 x, y = map(Term, op.operands)
-                replace(op, _compared(direction_of(op), x, y, _band(draft, op)))
+                replace(op, _compared(direction_of(op), x, y, _band(rewriter, op)))
 
 
 def _compared(direction: str, x: Term, y: Term, band: Term) -> Term:
@@ -87,12 +87,14 @@ def _chooses(op: ir.Operation) -> bool:
     return first.name in ("stablehlo.maximum", "stablehlo.minimum")
 
 
-def _band(draft: Draft, op: ir.Operation) -> Term:
+def _band(rewriter: Rewriter, op: ir.Operation) -> Term:
     """Return how far apart numbers are that count as equal: relative where one is a constant."""
-    x, step = Term(op.operands[0]), draft.target.step
+    x, step = Term(op.operands[0]), rewriter.target.step
     relative = 8 * step if numpy_type(x.kind.element_type).itemsize == 8 else max(8 * step, SINGLE)
     tables = [table for table in map(table_of, op.operands) if table is not None]
     band = STEPS * step + relative * np.abs(tables[0] if tables else 0.0)
     return (
-        draft.public(float(band), x.kind.element_type) if band.ndim == 0 else constant(x.kind, band)
+        rewriter.public(float(band), x.kind.element_type)
+        if band.ndim == 0
+        else constant(x.kind, band)
     )

@@ -6,7 +6,7 @@ import numpy as np
 from jaxlib.mlir import ir
 
 from mplang_core.interval import UNKNOWN, Interval, hull
-from mplang_stablehlo.intervals.kinds import Kind
+from mplang_stablehlo.intervals.element_types import ElementType
 
 __all__ = ["interval_of"]
 
@@ -14,7 +14,7 @@ _READABLE = ("i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64", "f16", "f
 """Types that MLIR gives to NumPy; at others its bindings end the process."""
 
 
-def interval_of(value: ir.Attribute, kind: Kind) -> Interval:
+def interval_of(value: ir.Attribute, kind: ElementType) -> Interval:
     """Return the smallest and largest element of a literal."""
     if not isinstance(value, ir.DenseElementsAttr):
         return UNKNOWN
@@ -28,7 +28,7 @@ def interval_of(value: ir.Attribute, kind: Kind) -> Interval:
     return hull([array.min().item(), array.max().item()]) if array.size else Interval(0, 0)
 
 
-def _splat(value: ir.DenseElementsAttr, kind: Kind) -> float:
+def _splat(value: ir.DenseElementsAttr, kind: ElementType) -> float:
     element = value.get_splat_value()
     number = element if isinstance(element, int | float) else element.value
     if not kind.is_integer:

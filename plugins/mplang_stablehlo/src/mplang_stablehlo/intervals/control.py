@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from jaxlib.mlir import ir
 
 from mplang_core.interval import UNKNOWN, Interval
+from mplang_stablehlo.intervals.element_types import element_type_of
 from mplang_stablehlo.intervals.interpreter import Interpreter, Rule
-from mplang_stablehlo.intervals.kinds import kind_of
 
 __all__ = ["CONTROL"]
 
 MAX_TURNS = 500
 MAX_OPS = 100_000  # run abstractly in one module, some seconds
-PATIENCE = 20  # turns before what still grows is not known
+WIDENING_DELAY = 20  # turns before what still grows is not known
 
 
 def _case(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Sequence[Interval]:
@@ -50,7 +50,7 @@ def _while(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Seque
         (goes_on,) = run.block(condition, state)
         if goes_on.high == 0:
             return state
-        if goes_on.low == 0 or run.spent > MAX_OPS:
+        if goes_on.low == 0 or run.op_count > MAX_OPS:
             break
         state = run.block(body, state)
     return _widen(run, op, condition, body, state)
@@ -64,14 +64,14 @@ def _widen(
     state: Sequence[Interval],
 ) -> Sequence[Interval]:
     """Return intervals that hold after any number of turns."""
-    kinds, turn, now = [kind_of(value) for value in op.results], 0, list(state)
+    kinds, turn, now = [element_type_of(value) for value in op.results], 0, list(state)
     while True:
         run.block(condition, now)
         wider = [a | b for a, b in zip(now, run.block(body, now), strict=True)]
         if wider == now:
             return now
         turn += 1
-        if turn > PATIENCE:
+        if turn > WIDENING_DELAY:
             wider = [
                 a if a == b else kind.limits if kind.is_small else UNKNOWN
                 for kind, a, b in zip(kinds, now, wider, strict=True)

@@ -10,7 +10,7 @@ from jaxlib.mlir import ir
 
 from mplang_core.interval import UNKNOWN, Interval
 from mplang_stablehlo.custom_calls import target_of
-from mplang_stablehlo.intervals.kinds import kind_of
+from mplang_stablehlo.intervals.element_types import element_type_of
 from mplang_stablehlo.intervals.precision import Precision
 
 __all__ = ["Interpreter", "Rule", "Step"]
@@ -50,13 +50,13 @@ class Interpreter:
 
     Attributes:
         steps: what ran, in the order of first runs.
-        spent: how many ops ran.
+        op_count: how many ops ran.
     """
 
     def __init__(self, precision: Precision) -> None:
         self.precision = precision
         self.steps: dict[ir.Operation, Step] = {}
-        self.spent = 0
+        self.op_count = 0
         self._values: dict[ir.Value, Interval] = {}
         self._merged: dict[ir.Operation, tuple[str, Interval]] = {}
 
@@ -81,7 +81,7 @@ class Interpreter:
             self.steps.pop(part, None)
 
     def _run(self, op: ir.Operation) -> None:
-        self.spent += 1
+        self.op_count += 1
         operands = [self[value] for value in op.operands]
         results = self._results(op, operands)
         self._values.update(zip(op.results, results, strict=True))
@@ -95,7 +95,7 @@ class Interpreter:
     def _results(self, op: ir.Operation, operands: Sequence[Interval]) -> Sequence[Interval]:
         from mplang_stablehlo.intervals.rules import RULES
 
-        kinds = [kind_of(value) for value in op.results]
+        kinds = [element_type_of(value) for value in op.results]
         rule = RULES.get(target_of(op) or op.name.removeprefix("stablehlo."))
         real = all(kind.is_float or kind.is_integer for kind in kinds)
         found = rule(self, op, operands) if rule is not None and real else [UNKNOWN] * len(kinds)

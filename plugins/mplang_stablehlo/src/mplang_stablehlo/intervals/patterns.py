@@ -8,7 +8,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
 from mplang_core.interval import Interval
-from mplang_stablehlo.intervals.kinds import shape_of
+from mplang_stablehlo.intervals.element_types import shape_of
 
 __all__ = ["comparison", "is_own_maximum", "logistic_of"]
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from mplang_core.interval import UNKNOWN, Interval
-from mplang_stablehlo.intervals.kinds import Kind
+from mplang_stablehlo.intervals.element_types import ElementType
 
 __all__ = ["FLOATING", "Precision", "fixed_point"]
 
@@ -31,7 +31,7 @@ class Precision:
     errors: Mapping[str, float] = field(default_factory=dict)
     wraps: bool = True
 
-    def round(self, kind: Kind, x: Interval, op: str = "", terms: int = 1) -> Interval:
+    def round(self, kind: ElementType, x: Interval, op: str = "", terms: int = 1) -> Interval:
         """Return a result as the engine may give it: wider, but for its sign.
 
         Args:
@@ -56,14 +56,14 @@ class Precision:
         )
         return wider if wider.largest <= kind.limits.largest else UNKNOWN
 
-    def wrap(self, kind: Kind, x: Interval) -> Interval:
+    def wrap(self, kind: ElementType, x: Interval) -> Interval:
         """Return an integer result: any number of its type where it does not hold the result."""
         limits = kind.limits
         if limits.low <= x.low and x.high <= limits.high:
             return x
         return limits if self.wraps or kind.name == "i1" else UNKNOWN
 
-    def constant(self, kind: Kind, x: Interval) -> Interval:
+    def constant(self, kind: ElementType, x: Interval) -> Interval:
         """Return a literal as the engine has it."""
         if not self.step or not kind.is_float or x.low == x.high == round_or_nan(x.low):
             return x

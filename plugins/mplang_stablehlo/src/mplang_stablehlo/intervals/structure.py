@@ -10,9 +10,9 @@ from jaxlib.mlir import ir
 
 from mplang_core.interval import UNKNOWN, Interval
 from mplang_stablehlo.intervals.constants import interval_of
+from mplang_stablehlo.intervals.element_types import element_type_of, shape_of
 from mplang_stablehlo.intervals.elementwise import clamp
 from mplang_stablehlo.intervals.interpreter import Interpreter, Rule
-from mplang_stablehlo.intervals.kinds import kind_of, shape_of
 
 __all__ = ["STRUCTURE"]
 
@@ -38,14 +38,14 @@ def _first_two(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> S
 
 
 def _constant(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Sequence[Interval]:
-    kind = kind_of(op.results[0])
+    kind = element_type_of(op.results[0])
     return [run.precision.constant(kind, interval_of(op.attributes["value"], kind))]
 
 
 def _iota(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Sequence[Interval]:
     dimension = ir.IntegerAttr(op.attributes["iota_dimension"]).value
     last = max(0, shape_of(op.results[0])[dimension] - 1)
-    return [run.precision.wrap(kind_of(op.results[0]), Interval(0, last))]
+    return [run.precision.wrap(element_type_of(op.results[0]), Interval(0, last))]
 
 
 def _select(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Sequence[Interval]:
@@ -56,7 +56,7 @@ def _select(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Sequ
 
 
 def _clamp(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Sequence[Interval]:
-    if kind_of(op.results[0]).is_float and any(each.open for each in ins):
+    if element_type_of(op.results[0]).is_float and any(each.open for each in ins):
         return [UNKNOWN]
     return [clamp(*ins)]
 

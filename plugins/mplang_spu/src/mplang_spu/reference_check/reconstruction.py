@@ -10,12 +10,12 @@ import spu.libspu as libspu
 
 from mplang_core import TensorType
 from mplang_spu import engine
-from mplang_spu.beside.exact import Array
+from mplang_spu.reference_check.reference import Array
 
-__all__ = ["plain"]
+__all__ = ["reconstruct_tensor"]
 
 
-def plain(pieces: Sequence[Any], kind: TensorType, config: Mapping[str, Any]) -> Array:
+def reconstruct_tensor(pieces: Sequence[Any], kind: TensorType, config: Mapping[str, Any]) -> Array:
     """Return the tensor that shares stand for.
 
     Args:
@@ -27,14 +27,14 @@ def plain(pieces: Sequence[Any], kind: TensorType, config: Mapping[str, Any]) ->
     io = engine.io(len(pieces), config["protocol"], config["field"], config["fxp_fraction_bits"])
     is_float = kind.dtype.numpy.kind == "f"
     given = [
-        engine.share(_wide(piece.meta) if is_float else piece.meta, piece.share_chunks)
+        engine.share(_as_float64(piece.meta) if is_float else piece.meta, piece.share_chunks)
         for piece in pieces
     ]
     found = np.asarray(io.reconstruct(given)).reshape(kind.shape)
     return found if is_float else found.astype(kind.dtype.numpy, copy=False)
 
 
-def _wide(description: bytes) -> bytes:
+def _as_float64(description: bytes) -> bytes:
     meta = libspu.ValueMeta()
     meta.ParseFromString(description)
     meta.data_type = libspu.DataType.DT_F64

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mplang_spu.beside import exact
-from mplang_spu.beside.decisions import Case, is_decision, judge
-from mplang_spu.beside.exact import Array
-from mplang_spu.beside.flat import Flat
-from mplang_spu.beside.rerun import Setting, rerun
-from mplang_spu.beside.tolerance import Difference, compare
+from mplang_spu.reference_check import reference
+from mplang_spu.reference_check.decisions import OpTrace, decision_differences, is_decision
+from mplang_spu.reference_check.flat_function import FlatFunction
+from mplang_spu.reference_check.reference import Array
+from mplang_spu.reference_check.rerun import Setting, rerun
+from mplang_spu.reference_check.tolerance import Difference, compare
 
 __all__ = ["Run", "Trace", "trace"]
 
@@ -27,7 +27,7 @@ class Run:
         setting: how it ran.
     """
 
-    function: Flat
+    function: FlatFunction
     shares: Sequence[Sequence[Any]]
     operands: Sequence[Array]
     setting: Setting
@@ -40,7 +40,7 @@ class Run:
 
     def on_spu(self, shown: Sequence[int]) -> dict[int, Array]:
         """Run it again on SPU; return some of its values by their numbers, in ascending order."""
-        variant = self.function.exposed(shown)
+        variant = self.function.with_outputs(shown)
         return dict(zip(shown, rerun(variant, self.shares, self.setting), strict=True))
 
     def in_float64(self, shown: Sequence[int], given: Mapping[int, Array]) -> dict[int, Array]:
@@ -50,8 +50,8 @@ class Run:
             shown: the numbers of the values to return, in ascending order.
             given: what is taken for values wherever they are used, in ascending order.
         """
-        variant = self.function.exposed(shown, given, 64)
-        values = exact.run(variant, [*self.operands, *given.values()])
+        variant = self.function.with_outputs(shown, given, 64)
+        values = reference.run(variant, [*self.operands, *given.values()])
         return dict(zip(shown, values, strict=True))
 
 
@@ -60,12 +60,12 @@ class Trace:
     """What became of each value.
 
     Attributes:
-        off: how far each value is from that of float64.
-        cases: the decisions, by the index of the op.
+        differences: how far each value is from that of float64.
+        decisions: the decisions, by the index of the op.
     """
 
-    off: Mapping[int, Difference]
-    cases: Mapping[int, Case]
+    differences: Mapping[int, Difference]
+    decisions: Mapping[int, OpTrace]
 
 
 def trace(run: Run) -> Trace:
@@ -78,11 +78,11 @@ def trace(run: Run) -> Trace:
     local = run.in_float64(inner, found)
     given = dict(enumerate(run.operands))
     followed, on_spu = given | along | taken, given | along | found
-    off, cases = dict.fromkeys(on_spu, Difference(0)), {}
+    off, decisions = dict.fromkeys(on_spu, Difference(0)), {}
     for i, op in enumerate(function.ops):
         if op.is_literal:
             continue
-        case = Case(
+        case = OpTrace(
             op,
             [followed[n] for n in op.operands],
             [along[n] for n in op.results],
@@ -92,8 +92,8 @@ def trace(run: Run) -> Trace:
             step,
         )
         if is_decision(op, function.kinds):
-            cases[i] = case
-            off.update(zip(op.results, judge(case), strict=True))
+            decisions[i] = case
+            off.update(zip(op.results, decision_differences(case), strict=True))
         else:
             off.update((n, compare(found[n], along[n], step)) for n in op.results)
-    return Trace(off, cases)
+    return Trace(off, decisions)

@@ -7,13 +7,13 @@ from typing import TypeAlias
 
 from jaxlib.mlir import ir
 from mplang_stablehlo.intervals import Step
-from mplang_stablehlo.intervals.kinds import kind_of
+from mplang_stablehlo.intervals.element_types import element_type_of
 
 from mplang_core.interval import Interval
 from mplang_core.ir.ranges import NumberStatus
 from mplang_spu.field import Field
 
-__all__ = ["judge"]
+__all__ = ["check_step"]
 
 _Check: TypeAlias = Callable[[Field, Step], NumberStatus]
 
@@ -39,14 +39,14 @@ _MOVES = frozenset(
 _SEVERITY: tuple[NumberStatus, ...] = ("fits", "vanishes", "overflows", "not known")
 
 
-def judge(step: Step, field: Field) -> NumberStatus:
+def check_step(step: Step, field: Field) -> NumberStatus:
     """Return whether a field holds what a step gives, and what it computes with on the way.
 
     A step whose operands are not known is not listed again for that: it ``fits``.
     """
-    kinds = [kind_of(value) for value in step.op.results]
+    kinds = [element_type_of(value) for value in step.op.results]
     known = all(x.known for x in step.operands)
-    if not known or step.name in _MOVES or _is_mark(step):
+    if not known or step.name in _MOVES or _is_not_a_number(step):
         return "fits"
     found = [
         field.holds(x, kind.is_float)
@@ -58,7 +58,7 @@ def judge(step: Step, field: Field) -> NumberStatus:
     return max(found, key=_SEVERITY.index, default="fits")
 
 
-def _is_mark(step: Step) -> bool:
+def _is_not_a_number(step: Step) -> bool:
     """Tell whether it is a literal that stands for no number: NaN, or an infinity."""
     return step.name == "constant" and not step.results[0].known
 

@@ -9,7 +9,7 @@ from jaxlib.mlir import ir
 
 from mplang_stablehlo.module import walk
 
-__all__ = ["MAX_OPS", "check_calls"]
+__all__ = ["MAX_OPS", "check_call_graph"]
 
 MAX_OPS = 100_000
 """Ops of a module once all calls are inlined, as the engines do; a few calls of calls may
@@ -17,7 +17,7 @@ stand for billions."""
 MAX_DEPTH = 100  # calls within calls; a thousand end the process of either engine
 
 
-def check_calls(module: ir.Module) -> None:
+def check_call_graph(module: ir.Module) -> None:
     """Check the functions of a module.
 
     Raises:

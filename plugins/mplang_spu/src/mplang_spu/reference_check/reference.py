@@ -10,16 +10,16 @@ import jax
 import numpy as np
 from mplang_stablehlo.executable import compile
 
-from mplang_spu.beside.flat import Flat, Variant
+from mplang_spu.reference_check.flat_function import FlatFunction, Variant
 
 __all__ = ["Array", "outputs_of", "run"]
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
 
-def outputs_of(function: Flat, operands: Sequence[Array], width: int = 64) -> list[Array]:
+def outputs_of(function: FlatFunction, operands: Sequence[Array], width: int = 64) -> list[Array]:
     """Run a flat function with floats of that many bits."""
-    return run(_plain(function, width), operands)
+    return run(_at_width(function, width), operands)
 
 
 def run(variant: Variant, operands: Sequence[Array]) -> list[Array]:
@@ -34,8 +34,8 @@ def run(variant: Variant, operands: Sequence[Array]) -> list[Array]:
 
 
 @functools.lru_cache(maxsize=64)
-def _plain(function: Flat, width: int) -> Variant:
-    return function.plain(width)
+def _at_width(function: FlatFunction, width: int) -> Variant:
+    return function.with_float_width(width)
 
 
 @functools.lru_cache(maxsize=64)

@@ -12,18 +12,18 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from mplang_core import TensorType
-from mplang_spu.beside import exact
-from mplang_spu.beside.decisions import NEAR, is_decision
-from mplang_spu.beside.exact import Array
-from mplang_spu.beside.tolerance import RELATIVE, STEPS
-from mplang_spu.beside.trace import Run
+from mplang_spu.reference_check import reference
+from mplang_spu.reference_check.decisions import NEAR, is_decision
+from mplang_spu.reference_check.reference import Array
+from mplang_spu.reference_check.tolerance import RELATIVE, STEPS
+from mplang_spu.reference_check.trace import Run
 
-__all__ = ["explained"]
+__all__ = ["explained_by_ties"]
 
 TRIES = 8
 
 
-def explained(run: Run, found: Mapping[int, Array]) -> bool:
+def explained_by_ties(run: Run, found: Mapping[int, Array]) -> bool:
     """Tell whether results are right for decisions about nearly equal numbers.
 
     Args:
@@ -39,9 +39,9 @@ def explained(run: Run, found: Mapping[int, Array]) -> bool:
         if function.kinds[number].dtype.numpy.kind == "f"
     ]
     shown = sorted(found)
-    variant = function.moved(moved, shown)
+    variant = function.perturbed(moved, shown)
     kinds = variant.takes[function.inputs :]
-    tries = [exact.run(variant, [*run.operands, *by]) for by in _offsets(kinds, moved, step)]
+    tries = [reference.run(variant, [*run.operands, *by]) for by in _offsets(kinds, moved, step)]
     return all(
         _is_between(found[n], [values[i] for values in tries], step) for i, n in enumerate(shown)
     )

@@ -13,12 +13,12 @@ from jax.extend.core import Literal
 
 from mplang_core import FeSignature, TensorType
 from mplang_core.feop import flatten
-from mplang_jax.narrowing import has_64_bits, inner_jaxprs, loses
+from mplang_jax.x64 import has_64_bits, inner_jaxprs, loses_precision
 
-__all__ = ["Traced"]
+__all__ = ["TracedFunction"]
 
 
-class Traced:
+class TracedFunction:
     """A function as JAX traced it.
 
     Without 64-bit types JAX narrows what has 64 bits without a word, so it is traced with them,
@@ -63,7 +63,7 @@ class Traced:
             raise  # with 64-bit types, JAX cuts off what is too large for its neighbour
         except ValueError:
             return with_64_bits, True
-        lost = loses(with_64_bits.jaxpr, without.jaxpr)
+        lost = loses_precision(with_64_bits.jaxpr, without.jaxpr)
         return (with_64_bits, True) if lost else (without, False)
 
     def _attempt(self) -> Any:

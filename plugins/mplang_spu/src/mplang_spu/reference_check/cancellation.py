@@ -6,16 +6,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mplang_spu.beside import exact
-from mplang_spu.beside.exact import Array
-from mplang_spu.beside.flat import Flat
-from mplang_spu.beside.tolerance import RELATIVE, Difference
+from mplang_spu.reference_check import reference
+from mplang_spu.reference_check.flat_function import FlatFunction
+from mplang_spu.reference_check.reference import Array
+from mplang_spu.reference_check.tolerance import RELATIVE, Difference
 
-__all__ = ["significant"]
+__all__ = ["discard_cancellation"]
 
 
-def significant(
-    function: Flat, operands: Sequence[Array], wrong: dict[int, Difference]
+def discard_cancellation(
+    function: FlatFunction, operands: Sequence[Array], wrong: dict[int, Difference]
 ) -> dict[int, Difference]:
     """Leave out results that have no digit in float32 either, where SPU's is as small as can be.
 
@@ -32,7 +32,11 @@ def significant(
         return wrong
     shown = list(range(function.inputs, len(function.kinds)))
     wide, narrow = (
-        dict(zip(shown, exact.run(function.exposed(shown, (), width), operands), strict=True))
+        dict(
+            zip(
+                shown, reference.run(function.with_outputs(shown, (), width), operands), strict=True
+            )
+        )
         for width in (64, 32)
     )
     wide |= dict(enumerate(operands))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from mplang_core import TensorType
-from mplang_spu.beside.rerun import Setting
-from mplang_spu.beside.tolerance import Difference
+from mplang_spu.reference_check.rerun import Setting
+from mplang_spu.reference_check.tolerance import Difference
 
 __all__ = ["message"]
 
@@ -14,7 +14,7 @@ ENOUGH = "field: FM128, fxp_fraction_bits: 40"
 
 
 def message(
-    word: str,
+    label: str,
     kind: TensorType,
     difference: Difference,
     setting: Setting,
@@ -23,7 +23,7 @@ def message(
     """Return a text that names the op, both numbers, and the remedy.
 
     Args:
-        word: the op.
+        label: the op.
         kind: the type of its result.
         difference: the worst element.
         setting: how SPU ran.
@@ -44,7 +44,7 @@ another way; check_numbers=False skips this check.
     if result is not None:
         so = f", so a result is {_number(result.found)} instead of {_number(result.exact)}"
     return (
-        f"SPU's {word} gives {found} where float64 gives {exact}{where}{so} "
+        f"SPU's {label} gives {found} where float64 gives {exact}{where}{so} "
         f"({setting.config['protocol']}, {field}, {bits} fraction bits). "
         f"{_remedy(difference, field, bits)}; check_numbers=False skips this check."
     )

@@ -14,20 +14,20 @@ from mplang_core import FeSignature
 from mplang_core.feop import flatten
 from mplang_core.types import BaseType
 
-__all__ = ["key_of"]
+__all__ = ["cache_key"]
 
 _JITTED: type = type(jax.jit(lambda: None))
 _LITERALS = (bool, int, float, complex, str, bytes, type(None))
 
 
-def key_of(fn: Callable[..., Any], signature: FeSignature) -> Hashable | None:
+def cache_key(fn: Callable[..., Any], signature: FeSignature) -> Hashable | None:
     """Return what a program depends on, or ``None`` where that cannot be told.
 
     A jitted function is taken for what it was when it was first called, as JAX itself does; a
     function of JAX, or an operator, is always the same. Any other function may have changed
     what it closes over, and is traced each time.
     """
-    if not _is_fixed(fn):
+    if not _is_immutable(fn):
         return None
     leaves, spec = flatten((signature.args, dict(signature.kwargs)))
     if not all(isinstance(leaf, BaseType) or type(leaf) in _LITERALS for leaf in leaves):
@@ -38,7 +38,7 @@ def key_of(fn: Callable[..., Any], signature: FeSignature) -> Hashable | None:
     return (weakref.ref(fn), spec, shown, trace_context())
 
 
-def _is_fixed(fn: Any) -> bool:
+def _is_immutable(fn: Any) -> bool:
     if isinstance(fn, _JITTED):
         return True
     if isinstance(fn, BuiltinFunctionType):

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mplang_spu.beside.exact import Array
-from mplang_spu.beside.flat import Flat
-from mplang_spu.beside.ties import explained
-from mplang_spu.beside.tolerance import Difference
-from mplang_spu.beside.trace import Run, trace
+from mplang_spu.reference_check.flat_function import FlatFunction
+from mplang_spu.reference_check.reference import Array
+from mplang_spu.reference_check.ties import explained_by_ties
+from mplang_spu.reference_check.tolerance import Difference
+from mplang_spu.reference_check.trace import Run, trace
 
-__all__ = ["Fault", "blame", "fault_of"]
+__all__ = ["Fault", "locate_fault", "worst_fault"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,9 @@ class Fault:
     difference: Difference
 
 
-def blame(run: Run, found: Mapping[int, Array], wrong: Mapping[int, Difference]) -> Fault | None:
+def locate_fault(
+    run: Run, found: Mapping[int, Array], wrong: Mapping[int, Difference]
+) -> Fault | None:
     """Find the op that a wrong result comes from.
 
     Args:
@@ -47,35 +49,35 @@ def blame(run: Run, found: Mapping[int, Array], wrong: Mapping[int, Difference])
         otherwise.
     """
     function, traced = run.function, trace(run)
-    makers = _makers(function)
-    behind = _behind(function, makers, wrong)
-    decided = {n for i in behind if i in traced.cases for n in function.ops[i].results}
+    makers = _producers(function)
+    behind = _dependencies(function, makers, wrong)
+    decided = {n for i in behind if i in traced.decisions for n in function.ops[i].results}
     for suspects in (set(wrong), decided):
-        off = {n: traced.off[n] for n in suspects if traced.off[n].is_wrong}
+        off = {n: traced.differences[n] for n in suspects if traced.differences[n].is_wrong}
         if off:
-            return _follow(function, makers, traced.off, _worst(off))
-    if decided and explained(run, {n: found[n] for n in wrong}):
+            return _trace_back(function, makers, traced.differences, _worst(off))
+    if decided and explained_by_ties(run, {n: found[n] for n in wrong}):
         return None
-    return fault_of(function, wrong)
+    return worst_fault(function, wrong)
 
 
-def fault_of(function: Flat, wrong: Mapping[int, Difference]) -> Fault:
+def worst_fault(function: FlatFunction, wrong: Mapping[int, Difference]) -> Fault:
     """Blame the op that gives the worst result."""
     number = _worst(wrong)
-    return Fault(_makers(function).get(number), number, wrong[number])
+    return Fault(_producers(function).get(number), number, wrong[number])
 
 
 def _worst(off: Mapping[int, Difference]) -> int:
     return max(off, key=lambda number: off[number].severity)
 
 
-def _makers(function: Flat) -> dict[int, int]:
+def _producers(function: FlatFunction) -> dict[int, int]:
     """Return which op gives a value."""
     return {number: i for i, op in enumerate(function.ops) for number in op.results}
 
 
-def _behind(
-    function: Flat, makers: Mapping[int, int], wrong: Mapping[int, Difference]
+def _dependencies(
+    function: FlatFunction, makers: Mapping[int, int], wrong: Mapping[int, Difference]
 ) -> list[int]:
     """Return the ops that results depend on."""
     found: set[int] = set()
@@ -88,8 +90,8 @@ def _behind(
     return sorted(found)
 
 
-def _follow(
-    function: Flat, makers: Mapping[int, int], off: Mapping[int, Difference], start: int
+def _trace_back(
+    function: FlatFunction, makers: Mapping[int, int], off: Mapping[int, Difference], start: int
 ) -> Fault:
     """Go back from a wrong value to the op that made it of right ones."""
     number = start

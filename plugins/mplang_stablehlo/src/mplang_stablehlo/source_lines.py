@@ -23,10 +23,10 @@ from mplang_core.ir import Location
 from mplang_core.ir.source import caller, is_framework
 from mplang_stablehlo.module import parse, walk
 
-__all__ = ["annotate", "line_of", "lines_of", "remember"]
+__all__ = ["annotate", "line_of", "lines_of", "record"]
 
 MAX_CODES = 256
-MAX_PLACES = 4  # where the same code was traced
+MAX_CALL_SITES = 4  # where the same code was traced
 MAX_SIZE = 1 << 20  # bytes of an artifact; a larger one holds data
 
 _TRANSPARENT = ("closed_call", "checkpoint")
@@ -41,14 +41,14 @@ class _Traced:
 
     artifact: bytes
     tracer: str
-    place: Location | None
+    call_site: Location | None
 
 
 _known: OrderedDict[bytes, list[_Traced]] = OrderedDict()  # by digest of the code
 _lock = threading.Lock()
 
 
-def remember(code: bytes, artifact: bytes, tracer: str) -> None:
+def record(code: bytes, artifact: bytes, tracer: str) -> None:
     """Keep the source lines of a code in this process.
 
     Args:
@@ -61,18 +61,18 @@ def remember(code: bytes, artifact: bytes, tracer: str) -> None:
         return
     key, made = hashlib.sha256(code).digest(), _Traced(artifact, tracer, caller())
     with _lock:
-        others = [each for each in _known.pop(key, []) if each.place != made.place]
-        _known[key] = [*others, made][-MAX_PLACES:]
+        others = [each for each in _known.pop(key, []) if each.call_site != made.call_site]
+        _known[key] = [*others, made][-MAX_CALL_SITES:]
         if len(_known) > MAX_CODES:
             _known.popitem(last=False)
 
 
-def lines_of(code: bytes, place: Location | None = None) -> Lines | None:
+def lines_of(code: bytes, call_site: Location | None = None) -> Lines | None:
     """Return the user's line of each op of a code, in the order of a walk over its module.
 
     Args:
         code: the compressed text.
-        place: where it was traced, if the same code was traced at several lines.
+        call_site: where it was traced, if the same code was traced at several lines.
 
     Returns:
         ``None`` where this process did not trace it. An op without a line of its own has that
@@ -82,7 +82,7 @@ def lines_of(code: bytes, place: Location | None = None) -> Lines | None:
         found = list(_known.get(hashlib.sha256(code).digest(), ()))
     if not found:
         return None
-    traced = next((each for each in found if each.place == place), found[-1])
+    traced = next((each for each in found if each.call_site == call_site), found[-1])
     module = parse(_jax.mlir.deserialize_portable_artifact(traced.artifact))
     return _Reader(module, traced.tracer).lines()
 
@@ -149,14 +149,14 @@ def _frames(location: ir.Location) -> Iterator[_Frame]:
         yield from _frames(location.callee)
         yield from _frames(location.caller)
     elif location.is_a_name() and location.child_loc.is_a_file():
-        yield _Frame(location.name_str, _place(location.child_loc))
+        yield _Frame(location.name_str, _location(location.child_loc))
     elif location.is_a_name():
         yield from _frames(location.child_loc)
     elif location.is_a_file():
-        yield _Frame("", _place(location))
+        yield _Frame("", _location(location))
 
 
-def _place(location: ir.Location) -> Location:
+def _location(location: ir.Location) -> Location:
     return Location(sys.intern(location.filename), location.start_line)
 
 

@@ -18,7 +18,7 @@ MEMBERS = {"ABY3": 3, "CHEETAH": 2, "SEMI2K": 2}
 
 def stablehlo(fn, *args) -> str:
     """The code of a function, as JAX gives it for SPU."""
-    with jax.enable_x64(_is_wide(args)), engine.sortable():
+    with jax.enable_x64(_is_wide(args)), engine.spu_tracing():
         return canonical(jax.jit(fn, keep_unused=True).lower(*args).as_text())
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mplang_spu.beside.exact import Array
+from mplang_spu.reference_check.reference import Array
 
 __all__ = ["RELATIVE", "STEPS", "Difference", "compare"]
 

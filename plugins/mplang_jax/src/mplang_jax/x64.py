@@ -17,7 +17,7 @@ from mplang_core.edsl.reuse import around_of
 from mplang_core.feop import flatten
 from mplang_core.types import BaseType
 
-__all__ = ["has_64_bits", "inner_jaxprs", "loses"]
+__all__ = ["has_64_bits", "inner_jaxprs", "loses_precision"]
 
 _JAX = os.path.dirname(jax.__file__) + os.sep
 
@@ -45,7 +45,7 @@ def _is_wide(value: Any) -> bool:
     return dtype.kind in "iufc" and dtype.itemsize == (16 if dtype.kind == "c" else 8)
 
 
-def loses(wide: Any, narrow: Any) -> bool:
+def loses_precision(wide: Any, narrow: Any) -> bool:
     """Tell whether a number of the user's is another without 64-bit types.
 
     Rounding a Python float is no loss: it takes the type of what it meets. JAX's own functions

@@ -1,4 +1,4 @@
-"""Flat form of code: one function without calls, its values numbered. Imports JAX."""
+"""FlatFunction form of code: one function without calls, its values numbered. Imports JAX."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 from mplang_stablehlo import read
 from mplang_stablehlo.inline import inline
-from mplang_stablehlo.lines import Lines, annotate, line_of, lines_of
 from mplang_stablehlo.module import parse, text_of, walk
+from mplang_stablehlo.source_lines import Lines, annotate, line_of, lines_of
 
 from mplang_core import DType, TensorType
 from mplang_core.ir import Location
-from mplang_spu.beside.retype import retype
-from mplang_spu.beside.words import word_of
 from mplang_spu.lowering.splats import direction_of
 from mplang_spu.lowering.structure import erase_barriers
 from mplang_spu.ops import MAX_CODE
+from mplang_spu.reference_check.op_labels import label_of
+from mplang_spu.reference_check.retype import retype
 
-__all__ = ["Flat", "Op", "Variant", "flat", "lines_in"]
+__all__ = ["FlatFunction", "Op", "Variant", "flat_function", "source_lines"]
 
 _LITERALS = ("stablehlo.constant", "stablehlo.iota")
 
@@ -32,25 +32,25 @@ class Op:
 
     Attributes:
         name: without the dialect.
-        word: what a user calls it.
+        label: what a user calls it.
         operands: the numbers of the values that it takes, those of its regions included.
         results: the numbers of those that it gives.
         arity: how many operands there are, without those of its regions; they stand first.
         direction: of a comparison: ``LT``, ``EQ``, ….
         dimensions: along which it sorts or reduces.
-        decides: whether a region of it compares floats.
-        beside_constant: whether an operand is made of literals alone.
+        region_compares: whether a region of it compares floats.
+        has_constant_operand: whether an operand is made of literals alone.
     """
 
     name: str
-    word: str
+    label: str
     operands: tuple[int, ...]
     results: tuple[int, ...]
     arity: int
     direction: str = ""
     dimensions: tuple[int, ...] = ()
-    decides: bool = False
-    beside_constant: bool = False
+    region_compares: bool = False
+    has_constant_operand: bool = False
 
     @property
     def is_literal(self) -> bool:
@@ -74,7 +74,7 @@ class Variant:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Flat:
+class FlatFunction:
     """A flat function.
 
     Attributes:
@@ -91,13 +91,13 @@ class Flat:
     outputs: tuple[int, ...]
     kinds: tuple[TensorType, ...]
 
-    def plain(self, width: int) -> Variant:
+    def with_float_width(self, width: int) -> Variant:
         """Return it with floats of that many bits."""
         module = parse(self.text)
         retype(module, width)
         return _variant(module)
 
-    def exposed(
+    def with_outputs(
         self, shown: Collection[int], cut: Collection[int] = (), width: int | None = None
     ) -> Variant:
         """Return it with inner values as results, and some of them given from outside.
@@ -120,7 +120,7 @@ class Flat:
             retype(module, width)
         return _variant(module)
 
-    def moved(self, places: Sequence[tuple[int, int]], shown: Collection[int]) -> Variant:
+    def perturbed(self, places: Sequence[tuple[int, int]], shown: Collection[int]) -> Variant:
         """Return it in float64, with offsets of some operands as further operands.
 
         Args:
@@ -142,14 +142,14 @@ class Flat:
 
 
 @functools.lru_cache(maxsize=64)
-def flat(code: bytes) -> Flat:
+def flat_function(code: bytes) -> FlatFunction:
     """Return the flat form of a code: compressed text that SPU admits."""
     module = _flattened(code, None)
     block = _block(module)
     values = _values(block)
     numbers = {value: i for i, value in enumerate(values)}
     *ops, end = [op.operation for op in block.operations]
-    return Flat(
+    return FlatFunction(
         text_of(module),
         len(block.arguments),
         _named([_op(op, numbers) for op in ops]),
@@ -158,7 +158,7 @@ def flat(code: bytes) -> Flat:
     )
 
 
-def lines_in(code: bytes, place: Location | None) -> list[Location | None]:
+def source_lines(code: bytes, place: Location | None) -> list[Location | None]:
     """Return the user's line of each op of the flat form; ``place`` is where it was traced."""
     module = _flattened(code, lines_of(code, place))
     return [line_of(op.operation) for op in _block(module).operations]
@@ -179,9 +179,9 @@ def _named(ops: Sequence[Op]) -> tuple[Op, ...]:
     for op in ops:
         if constants.issuperset(op.operands):
             constants.update(op.results)
-            named.append(replace(op, word="constant"))
+            named.append(replace(op, label="constant"))
         else:
-            named.append(replace(op, beside_constant=not constants.isdisjoint(op.operands)))
+            named.append(replace(op, has_constant_operand=not constants.isdisjoint(op.operands)))
     return tuple(named)
 
 
@@ -194,7 +194,7 @@ def _op(op: ir.Operation, numbers: Mapping[ir.Value, int]) -> Op:
     taken = [value for each in (op, *inner) for value in each.operands if value in numbers]
     return Op(
         op.name.removeprefix("stablehlo."),
-        word_of(op, inner),
+        label_of(op, inner),
         tuple(numbers[value] for value in taken),
         tuple(numbers[value] for value in op.results),
         len(op.operands),

@@ -9,23 +9,23 @@ from jaxlib.mlir import ir
 
 from mplang_core.interval import UNKNOWN, Interval
 
-__all__ = ["Kind", "kind_of", "shape_of"]
+__all__ = ["ElementType", "element_type_of", "shape_of"]
 
 _FLOATS = {"f16": (5, 11), "bf16": (8, 8), "f32": (8, 24), "f64": (11, 53)}
 """Bits of the exponent, and of the significand."""
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ElementType:
     """An element type.
 
     Args:
         name: as MLIR writes it, ``f32``.
 
     Example:
-        >>> Kind("i8").limits, Kind("ui8").limits, Kind("i1").limits
+        >>> ElementType("i8").limits, ElementType("ui8").limits, ElementType("i1").limits
         (Interval(low=-128, high=127), Interval(low=0, high=255), Interval(low=0, high=1))
-        >>> Kind("f32").limits.high
+        >>> ElementType("f32").limits.high
         3.4028234663852886e+38
     """
 
@@ -75,9 +75,9 @@ class Kind:
         return math.ldexp(1, 2 - 2 ** (_FLOATS[self.name][0] - 1))
 
 
-def kind_of(value: ir.Value) -> Kind:
+def element_type_of(value: ir.Value) -> ElementType:
     """Return the element type of a tensor."""
-    return Kind(str(ir.RankedTensorType(value.type).element_type))
+    return ElementType(str(ir.RankedTensorType(value.type).element_type))
 
 
 def shape_of(value: ir.Value) -> list[int]:

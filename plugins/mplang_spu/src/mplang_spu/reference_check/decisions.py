@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from mplang_core import TensorType
-from mplang_spu.beside.exact import Array
-from mplang_spu.beside.flat import Op
-from mplang_spu.beside.tolerance import Difference, compare
+from mplang_spu.reference_check.flat_function import Op
+from mplang_spu.reference_check.reference import Array
+from mplang_spu.reference_check.tolerance import Difference, compare
 
-__all__ = ["NEAR", "Case", "is_decision", "judge"]
+__all__ = ["NEAR", "OpTrace", "decision_differences", "is_decision"]
 
 NEAR = 8  # steps between numbers that count as equal
 WHOLE = 2.5e-7  # relative distance to a whole number that rounding to float32 gives, twice
@@ -26,7 +26,7 @@ TIE = 1e-12  # relative distance of numbers that are equal but for rounding of f
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class OpTrace:
     """One op of a run.
 
     Attributes:
@@ -58,7 +58,7 @@ def is_decision(op: Op, kinds: Sequence[TensorType]) -> bool:
 
     What is made of constants alone is the same on SPU.
     """
-    if op.word == "constant":
+    if op.label == "constant":
         return False
     takes_floats = any(kinds[number].dtype.numpy.kind == "f" for number in op.operands)
     gives_floats = any(kinds[number].dtype.numpy.kind == "f" for number in op.results)
@@ -70,19 +70,19 @@ def is_decision(op: Op, kinds: Sequence[TensorType]) -> bool:
         case "sort" | "reduce":
             return takes_floats and len(op.results) > 1
         case "custom_call":
-            return op.word == "topk"
+            return op.label == "topk"
         case name:
-            return takes_floats and (name in _ROUND or op.decides)
+            return takes_floats and (name in _ROUND or op.region_compares)
 
 
-def judge(case: Case) -> list[Difference]:
+def decision_differences(case: OpTrace) -> list[Difference]:
     """Return per result of a decision how wrong it is."""
     agree = [compare(f, e, case.step) for f, e in zip(case.found, case.exact, strict=True)]
     if not any(each.is_wrong for each in agree):
         return agree
-    wrong = _WRONG.get(case.op.name, _elsewhere)(case)
+    wrong = _WRONG.get(case.op.name, _default)(case)
     return [
-        _first(bad, found, exact)
+        _first_difference(bad, found, exact)
         for bad, found, exact in zip(wrong, case.found, case.exact, strict=True)
     ]
 
@@ -90,17 +90,17 @@ def judge(case: Case) -> list[Difference]:
 # -- each returns per result which elements are wrong
 
 
-def _compare(case: Case) -> list[Array]:
+def _compare(case: OpTrace) -> list[Array]:
     left, right = case.exact_in
     (found,), (local,), (exact,) = case.found, case.local, case.exact
     apart, size = np.abs(left - right), np.maximum(np.abs(left), np.abs(right))
-    near = apart <= case.band + case.op.beside_constant * max(WHOLE, 16 * case.step) * size
+    near = apart <= case.band + case.op.has_constant_operand * max(WHOLE, 16 * case.step) * size
     wrong = (found != exact) & ~(near | (found == local))
     tied = apart <= TIE * size
     return [wrong | ((found != exact) & tied & (found != (case.op.direction in _OF_EQUALS)))]
 
 
-def _round(case: Case) -> list[Array]:
+def _round(case: OpTrace) -> list[Array]:
     (found,), (local,), (exact,) = case.found, case.local, case.exact
     jump, distance = _jump(case)
     whole = distance <= WHOLE * np.maximum(1.0, np.abs(case.exact_in[0]))
@@ -112,7 +112,7 @@ def _round(case: Case) -> list[Array]:
     return [differs & (~right | (whole & (not tie)))]
 
 
-def _jump(case: Case) -> tuple[Array, Array]:
+def _jump(case: OpTrace) -> tuple[Array, Array]:
     """Return the nearest point where the op jumps, and how far it is."""
     x = case.exact_in[0]
     if case.op.name == "sign" or case.exact[0].dtype.kind == "b":
@@ -124,7 +124,7 @@ def _jump(case: Case) -> tuple[Array, Array]:
     return jump, np.abs(x - jump)
 
 
-def _remainder(case: Case) -> list[Array]:
+def _remainder(case: OpTrace) -> list[Array]:
     divisor = np.abs(case.exact_in[1])
     (found,), (local,), (exact,) = case.found, case.local, case.exact
     whole = np.minimum(np.abs(exact), divisor - np.abs(exact)) <= WHOLE * divisor
@@ -133,7 +133,7 @@ def _remainder(case: Case) -> list[Array]:
     return [differs & (whole | ~right)]
 
 
-def _sort(case: Case) -> list[Array]:
+def _sort(case: OpTrace) -> list[Array]:
     """Check that rows are those of the operands, and that their first keys are in order."""
     (along,) = case.op.dimensions
     given, found = _rows(case.found_in, along), _rows(case.found, along)
@@ -157,10 +157,10 @@ def _column(value: Array, along: int) -> Array:
     return np.moveaxis(value, along, -1)
 
 
-def _extreme(case: Case) -> list[Array]:
+def _arg_extreme(case: OpTrace) -> list[Array]:
     """Check that an index is of an element that is as extreme as the best one."""
     if len(case.found) != 2 or case.found[1].dtype.kind not in "iu":
-        return _elsewhere(case)
+        return _default(case)
     keys, places = (_lanes(each, case.op.dimensions) for each in case.found_in[:2])
     best, at = case.local[0].reshape(-1, 1), case.found[1].reshape(-1, 1)
     right = np.any((places == at) & (np.abs(keys - best) <= case.band), axis=1)
@@ -173,7 +173,7 @@ def _lanes(value: Array, dimensions: Sequence[int]) -> Array:
     return moved.reshape(int(np.prod(moved.shape[:kept])), -1)
 
 
-def _elsewhere(case: Case) -> list[Array]:
+def _default(case: OpTrace) -> list[Array]:
     """Check that float64 decides likewise about SPU's operands."""
     pairs = zip(case.found, case.local, strict=True)
     return [
@@ -181,7 +181,7 @@ def _elsewhere(case: Case) -> list[Array]:
     ]
 
 
-def _first(wrong: Array, found: Array, exact: Array) -> Difference:
+def _first_difference(wrong: Array, found: Array, exact: Array) -> Difference:
     """Return the first wrong element."""
     if not np.any(wrong):
         return Difference(0)
@@ -197,10 +197,10 @@ _OF_EQUALS = ("EQ", "GE", "LE")
 
 _ROUND = ("ceil", "floor", "round_nearest_afz", "round_nearest_even", "sign")
 
-_WRONG: Mapping[str, Callable[[Case], list[Array]]] = {
+_WRONG: Mapping[str, Callable[[OpTrace], list[Array]]] = {
     **dict.fromkeys((*_ROUND, "convert"), _round),
     "compare": _compare,
     "remainder": _remainder,
     "sort": _sort,
-    "reduce": _extreme,
+    "reduce": _arg_extreme,
 }

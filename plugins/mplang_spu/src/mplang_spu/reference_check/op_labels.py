@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from jaxlib.mlir import ir
 from mplang_stablehlo.custom_calls import target_of
 
-__all__ = ["word_of"]
+__all__ = ["label_of"]
 
 _WORDS = {
     "dot_general": "matmul",
@@ -29,7 +29,7 @@ _REDUCERS = {"add": "sum", "maximum": "max", "minimum": "min", "multiply": "prod
 _REDUCERS |= {"and": "all", "or": "any"}
 
 
-def word_of(op: ir.Operation, inner: Sequence[ir.Operation]) -> str:
+def label_of(op: ir.Operation, inner: Sequence[ir.Operation]) -> str:
     """Return what a user calls an op; ``inner`` are those of its regions."""
     target = target_of(op)
     if target is not None:

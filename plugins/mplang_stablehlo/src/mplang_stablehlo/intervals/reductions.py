@@ -10,9 +10,9 @@ from jaxlib.mlir.dialects import stablehlo
 
 from mplang_core.interval import UNKNOWN, Interval
 from mplang_stablehlo.intervals import arithmetic as exact
+from mplang_stablehlo.intervals.element_types import ElementType, element_type_of, shape_of
 from mplang_stablehlo.intervals.elementwise import BINARY
 from mplang_stablehlo.intervals.interpreter import Interpreter, Rule
-from mplang_stablehlo.intervals.kinds import Kind, kind_of, shape_of
 from mplang_stablehlo.module import numbers_of
 
 __all__ = ["REDUCING"]
@@ -45,7 +45,7 @@ def _fold(run: Interpreter, region: ir.Region, state: Sequence[Interval]) -> Seq
 
 
 def _sum(
-    run: Interpreter, kind: Kind, x: Interval, init: Interval, least: int, most: int
+    run: Interpreter, kind: ElementType, x: Interval, init: Interval, least: int, most: int
 ) -> Interval:
     """Return the sums of a start value and some elements."""
     total = exact.add(init, exact.times(x, least) | exact.times(x, most))
@@ -53,7 +53,7 @@ def _sum(
 
 
 def _product(
-    run: Interpreter, kind: Kind, x: Interval, init: Interval, least: int, most: int
+    run: Interpreter, kind: ElementType, x: Interval, init: Interval, least: int, most: int
 ) -> Interval:
     """Return the products of a start value and some elements."""
     counts = Interval(least, most)
@@ -74,7 +74,7 @@ def _reduced(
 ) -> Sequence[Interval]:
     """Return what an op gives that combines so many elements for each result."""
     half = len(ins) // 2
-    name, kind = _combined(op.regions[0]), kind_of(op.results[0])
+    name, kind = _combined(op.regions[0]), element_type_of(op.results[0])
     x, init = ins[0], ins[half]
     if most == 0:
         return ins[half:]
@@ -119,7 +119,7 @@ def _scatter(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Seq
     if len(ins) != 3:
         return [UNKNOWN] * len(op.results)
     x, _, update = ins
-    kind = kind_of(op.results[0])
+    kind = element_type_of(op.results[0])
     if kind.is_float and (x.open or update.open):
         return [UNKNOWN]
     if _combined(op.regions[0]) == "add" and kind.name != "i1":
@@ -132,7 +132,7 @@ def _select_and_scatter(
 ) -> Sequence[Interval]:
     """Scatter each source to the element that its window selects."""
     _, source, init = ins
-    kind = kind_of(op.results[0])
+    kind = element_type_of(op.results[0])
     if _combined(op.regions[1]) != "add" or source.open or init.open:
         return [UNKNOWN]
     return [_sum(run, kind, source, init, 0, math.prod(shape_of(op.operands[1])))]
@@ -148,7 +148,7 @@ def _dot_general(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) ->
     count = math.prod(shape_of(left)[i] for i in mine)
     norm = left == right and mine == other and len(mine) == len(shape_of(left))
     product = exact.square(ins[0]) if norm else exact.multiply(*ins)
-    kind = kind_of(op.results[0])
+    kind = element_type_of(op.results[0])
     if kind.is_float and not (ins[0].known and ins[1].known):
         return [UNKNOWN]
     return [run.precision.round(kind, exact.times(product, count), terms=count)]
@@ -162,7 +162,7 @@ def _convolution(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) ->
     if not (ins[0].known and ins[1].known):
         return [UNKNOWN]
     total = exact.times(exact.multiply(*ins), count) | ZERO
-    return [run.precision.round(kind_of(op.results[0]), total, terms=count)]
+    return [run.precision.round(element_type_of(op.results[0]), total, terms=count)]
 
 
 REDUCING: Mapping[str, Rule] = {

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from mplang_spu import engine, lowering
-from mplang_spu.beside.flat import flat, lines_in
+from mplang_spu.reference_check.flat_function import flat_function, source_lines
 from mplang_stablehlo import lines
 
 import mplang_core as mp
@@ -215,7 +215,9 @@ def test_a_constant_that_cannot_be_held_is_told_at_its_line(fn, text):
 def test_a_constant_that_cannot_be_right_is_refused_at_its_line(fn):
     with mp.Simulator(cluster(2, COARSE)) as sim:
         program = lambda: mp.device("SP0")(fn)(mp.put("P0", np.float64([3, 1])))  # noqa: E731
-        with pytest.raises(TraceError, match=rf"test_beside.py:{line_after(fn, 0)}: the constant"):
+        with pytest.raises(
+            TraceError, match=rf"test_reference_check.py:{line_after(fn, 0)}: the constant"
+        ):
             mp.evaluate(sim, program)
 
 
@@ -343,7 +345,7 @@ def test_what_cannot_be_checked_is_told(monkeypatch):
     def broken(*args):
         raise KeyError("planted")
 
-    monkeypatch.setattr("mplang_spu.beside.check.exact.outputs_of", broken)
+    monkeypatch.setattr("mplang_spu.reference_check.check.reference.outputs_of", broken)
     (told,) = secure(lambda x: x + 1, f32(3))[1]
     assert "could not be checked: KeyError" in str(told.message)
 
@@ -355,7 +357,7 @@ def test_what_cannot_be_checked_is_told(monkeypatch):
 def test_raise_ends_the_run_at_all_parties():
     with pytest.raises(PartyError, match="sqrt gives 0 where float64 gives 547.7") as caught:
         secure(lambda x: root(x), np.float32(300_000), check_numbers="raise")
-    assert "test_beside.py" in str(caught.value)
+    assert "test_reference_check.py" in str(caught.value)
     assert isinstance(caught.value.__cause__, PrecisionError)
 
 
@@ -376,7 +378,7 @@ def test_a_simulator_goes_on_after_it_raised(mode):
 
 @pytest.mark.usefixtures("bare")
 def test_false_checks_nothing(monkeypatch):
-    monkeypatch.setattr("mplang_spu.beside.check.check", None)
+    monkeypatch.setattr("mplang_spu.reference_check.check.check", None)
     result, shown = secure(lambda x: root(x), np.float32(300_000), check_numbers=False)
     assert result == 0
     assert not shown
@@ -447,9 +449,9 @@ def test_lines_are_beside_the_code_and_not_in_it():
         return root(y)
 
     code = jax_compile(fn, FeSignature((TensorType("f32", (3,)),))).pfunc.attrs["code"]
-    assert "test_beside" not in unpack(code)
-    names = {op.name: i for i, op in enumerate(flat(code).ops)}
-    found = lines_in(code, None)
+    assert "test_reference_check" not in unpack(code)
+    names = {op.name: i for i, op in enumerate(flat_function(code).ops)}
+    found = source_lines(code, None)
     assert found[names["add"]].line == line_after(fn, 1)
     assert found[names["sqrt"]].line == line_after(root, 3)
     assert lines.lines_of(code + b" ") is None

@@ -10,16 +10,16 @@ from typing import Any
 from mplang_core import TensorType
 from mplang_core.ir import Location
 from mplang_core.simp import Finding
-from mplang_spu.beside import exact
-from mplang_spu.beside.blame import Fault, blame, fault_of
-from mplang_spu.beside.exact import Array
-from mplang_spu.beside.flat import Flat, flat, lines_in
-from mplang_spu.beside.message import message
-from mplang_spu.beside.plain import plain
-from mplang_spu.beside.rerun import Setting
-from mplang_spu.beside.rounding import significant
-from mplang_spu.beside.tolerance import Difference, compare
-from mplang_spu.beside.trace import Run
+from mplang_spu.reference_check import reference
+from mplang_spu.reference_check.cancellation import discard_cancellation
+from mplang_spu.reference_check.fault_localization import Fault, locate_fault, worst_fault
+from mplang_spu.reference_check.flat_function import FlatFunction, flat_function, source_lines
+from mplang_spu.reference_check.message import message
+from mplang_spu.reference_check.reconstruction import reconstruct_tensor
+from mplang_spu.reference_check.reference import Array
+from mplang_spu.reference_check.rerun import Setting
+from mplang_spu.reference_check.tolerance import Difference, compare
+from mplang_spu.reference_check.trace import Run
 
 __all__ = ["Job", "check"]
 
@@ -45,18 +45,18 @@ class Job:
     made: Sequence[Sequence[Any]]
 
 
-def check(job: Job, told: set[Any]) -> Finding | None:
+def check(job: Job, reported: set[Any]) -> Finding | None:
     """Compare the results of a job with those of float64.
 
     Args:
         job: what ran.
-        told: which code was found wrong at which line before; it is not examined again.
+        reported: which code was found wrong at which line before; it is not examined again.
 
     Returns:
         The op that gave a wrong number, or what kept it from being checked.
     """
     key = hashlib.sha256(job.code).digest(), job.line
-    if key in told:
+    if key in reported:
         return None
     try:
         finding = _check(job)
@@ -64,45 +64,47 @@ def check(job: Job, told: set[Any]) -> Finding | None:
         reason = f"{type(error).__name__}: {str(error).partition(chr(10))[0][:300]}"
         finding = Finding(f"SPU's numbers could not be checked: {reason}", "check", job.line)
     if finding is not None:
-        told.add(key)
+        reported.add(key)
     return finding
 
 
 def _check(job: Job) -> Finding | None:
-    function = flat(job.code)
+    function = flat_function(job.code)
     kinds = function.kinds
     operands = [
-        job.public[i] if i in job.public else _plain(job, job.given, i, kinds[i])
+        job.public[i] if i in job.public else _reconstruct(job, job.given, i, kinds[i])
         for i in range(function.inputs)
     ]
-    expected = exact.outputs_of(function, operands)
+    expected = reference.outputs_of(function, operands)
     found: dict[int, Array] = {}
     wrong: dict[int, Difference] = {}
     for i, (number, value) in enumerate(zip(function.outputs, expected, strict=True)):
-        result = _plain(job, job.made, i, kinds[number])
+        result = _reconstruct(job, job.made, i, kinds[number])
         difference = compare(result, value, job.setting.step)
         if difference.is_wrong:
             found[number], wrong[number] = result, difference
     if wrong:
-        wrong = significant(function, operands, wrong)
+        wrong = discard_cancellation(function, operands, wrong)
     if not wrong:
         return None
     try:
-        fault = blame(Run(function, job.given, operands, job.setting), found, wrong)
+        fault = locate_fault(Run(function, job.given, operands, job.setting), found, wrong)
     except Exception:  # libspu cannot return each inner value, say; the result is wrong anyhow
-        fault = fault_of(function, wrong)
+        fault = worst_fault(function, wrong)
     return None if fault is None else _finding(job, function, fault, wrong)
 
 
-def _plain(job: Job, pieces: Sequence[Sequence[Any]], i: int, kind: TensorType) -> Array:
-    return plain([of_member[i] for of_member in pieces], kind, job.setting.config)
+def _reconstruct(job: Job, pieces: Sequence[Sequence[Any]], i: int, kind: TensorType) -> Array:
+    return reconstruct_tensor([of_member[i] for of_member in pieces], kind, job.setting.config)
 
 
-def _finding(job: Job, function: Flat, fault: Fault, wrong: Mapping[int, Difference]) -> Finding:
+def _finding(
+    job: Job, function: FlatFunction, fault: Fault, wrong: Mapping[int, Difference]
+) -> Finding:
     if fault.op is None:
-        word, line = "result", None
+        label, line = "result", None
     else:
-        word, line = function.ops[fault.op].word, lines_in(job.code, job.line)[fault.op]
-    result = None if fault.number in wrong else fault_of(function, wrong).difference
-    text = message(word, function.kinds[fault.number], fault.difference, job.setting, result)
-    return Finding(text, word, line or job.line)
+        label, line = function.ops[fault.op].label, source_lines(job.code, job.line)[fault.op]
+    result = None if fault.number in wrong else worst_fault(function, wrong).difference
+    text = message(label, function.kinds[fault.number], fault.difference, job.setting, result)
+    return Finding(text, label, line or job.line)

@@ -16,7 +16,7 @@ from mplang_core.runtime import KernelContext
 from mplang_spu.engine import Engine
 from mplang_spu.link import ENV, LinkCommunicator, Mode, choose, from_env
 
-__all__ = ["lent"]
+__all__ = ["acquire_engine"]
 
 PROCESS = uuid.uuid4().hex  # links in memory join threads of one process
 
@@ -24,7 +24,7 @@ _listening: weakref.WeakValueDictionary[str, Engine] = weakref.WeakValueDictiona
 
 
 @contextlib.contextmanager
-def lent(
+def acquire_engine(
     ctx: KernelContext, parties: Mask, config: Mapping[str, Any], job: Mapping[str, str]
 ) -> Iterator[Engine]:
     """Lend this party's engine for one job.
@@ -50,15 +50,15 @@ def lent(
     _admit(mode, worker.insecure)
     key = "spu", parties, mode, json.dumps(dict(config), sort_keys=True)
     engine: Engine | None = worker.resources.pop(key, None)
-    if engine is not None and not engine.take(ctx.key):
+    if engine is not None and not engine.acquire(ctx.key):
         engine = None
     try:
-        if not _agreed(
+        if not _holds_same_link(
             ctx, parties, {**_settings(mode, config), **job}, engine.name if engine else ""
         ):
             if engine is not None:
                 engine.close()
-            engine = _new(ctx, parties, mode, config)
+            engine = _create_engine(ctx, parties, mode, config)
         assert engine is not None
         yield engine
     except BaseException:
@@ -67,7 +67,7 @@ def lent(
         raise
     finally:
         if engine is not None:
-            engine.leave()
+            engine.release()
     worker.communicator.forget(ctx.key)
     worker.resources[key] = engine
 
@@ -86,7 +86,9 @@ def _settings(mode: Mode, config: Mapping[str, Any]) -> dict[str, str]:
     return {"link": way, **{key: str(value) for key, value in sorted(config.items())}}
 
 
-def _agreed(ctx: KernelContext, parties: Mask, settings: Mapping[str, str], name: str) -> bool:
+def _holds_same_link(
+    ctx: KernelContext, parties: Mask, settings: Mapping[str, str], name: str
+) -> bool:
     """Tell whether all members have kept the same link, by its name.
 
     Raises:
@@ -94,10 +96,12 @@ def _agreed(ctx: KernelContext, parties: Mask, settings: Mapping[str, str], name
     """
     mine = json.dumps([name, settings]).encode()
     # everyone hears everyone before anyone raises, so all fail for the same reason
-    said = _said(ctx, parties, "link", mine)
+    said = _exchange(ctx, parties, "link", mine)
     if all(isinstance(other, bytes) and other == mine for other in said.values()):
         return name != ""
-    told = {rank: _read(other) for rank, other in said.items()} | {ctx.interpreter.rank: settings}
+    told = {rank: _parse_settings(other) for rank, other in said.items()} | {
+        ctx.interpreter.rank: settings
+    }
     table = differences({f"party {rank}": told[rank] for rank in sorted(told)})
     if table:
         raise RunError(
@@ -108,7 +112,7 @@ def _agreed(ctx: KernelContext, parties: Mask, settings: Mapping[str, str], name
     return False
 
 
-def _said(ctx: KernelContext, parties: Mask, topic: str, mine: bytes) -> dict[int, Any]:
+def _exchange(ctx: KernelContext, parties: Mask, topic: str, mine: bytes) -> dict[int, Any]:
     """Tell the other members something, and return what each of them tells."""
     comm, key = ctx.interpreter.communicator, f"{ctx.key}?{topic}"
     others = [rank for rank in parties if rank != comm.rank]
@@ -117,7 +121,7 @@ def _said(ctx: KernelContext, parties: Mask, topic: str, mine: bytes) -> dict[in
     return {rank: comm.recv(rank, key) for rank in others}
 
 
-def _read(said: Any) -> dict[str, str]:
+def _parse_settings(said: Any) -> dict[str, str]:
     try:
         _, settings = json.loads(said)
         return {str(key)[:100]: str(value)[:100] for key, value in settings.items()}
@@ -125,7 +129,9 @@ def _read(said: Any) -> dict[str, str]:
         return {"link": "nothing of use"}
 
 
-def _new(ctx: KernelContext, parties: Mask, mode: Mode, config: Mapping[str, Any]) -> Engine:
+def _create_engine(
+    ctx: KernelContext, parties: Mask, mode: Mode, config: Mapping[str, Any]
+) -> Engine:
     """Return an engine for this job, on a link that is named by it."""
     worker = ctx.interpreter
     options: dict[str, Any] = {"name": ctx.key, "timeout": worker.timeout}
@@ -136,18 +142,18 @@ def _new(ctx: KernelContext, parties: Mask, mode: Mode, config: Mapping[str, Any
         addresses = config.get("brpc_addresses") or [f"P{rank}" for rank in parties]
         mine = parties.global_to_relative_rank(worker.rank)
         if mode == "brpc":
-            _free(addresses[mine], worker.timeout)
-            _said(ctx, parties, "free", b"!")  # who connects before would reach the old link
+            _release_address(addresses[mine], worker.timeout)
+            _exchange(ctx, parties, "free", b"!")  # who connects before would reach the old link
         link = LinkCommunicator(mine, addresses, mem_link=mode == "memory", **options)
         engine = Engine(link, config)
         if mode == "brpc":
             _listening[addresses[mine]] = engine
-    engine.take(ctx.key)
+    engine.acquire(ctx.key)
     return engine
 
 
-def _free(address: str, timeout: float) -> None:
+def _release_address(address: str, timeout: float) -> None:
     """Close the engine of this process that listens at an address, once its job has ended."""
     engine = _listening.pop(address, None)
-    if engine is not None and engine.take("", timeout):
+    if engine is not None and engine.acquire("", timeout):
         engine.close()

@@ -13,7 +13,7 @@ from mplang_stablehlo.module import walk
 from mplang_spu.lowering.term import Term, before, numpy_type
 from mplang_spu.target import Target
 
-__all__ = ["Draft"]
+__all__ = ["Rewriter"]
 
 MAX_REWRITTEN = 20_000
 """Ops that are written anew; each becomes some dozens."""
@@ -25,7 +25,7 @@ _PER_PAIR = {
 """Ops whose regions libspu evaluates for pairs of elements; nothing from outside stands there."""
 
 
-class Draft:
+class Rewriter:
     """A module of one function, ``main``, and what it is lowered for.
 
     Args:
@@ -102,19 +102,19 @@ class Draft:
 
         libspu's compiler makes ``x*(a*b)`` of ``(x*a)*b``, also of operands; not through a sum.
         """
-        x = self.apart(x)
+        x = self.barrier(x)
         for factor in factors:
-            x = self.apart(x * self.public(factor, x.kind.element_type))
+            x = self.barrier(x * self.public(factor, x.kind.element_type))
         return x
 
-    def apart(self, x: Term) -> Term:
+    def barrier(self, x: Term) -> Term:
         """Return a float plus a public zero: a compiler merges nothing of both sides of it.
 
         libspu's makes ``exp(x+x)`` of ``exp(x)²``, and ``x*exp(-y)`` of ``x/exp(y)``.
         """
         return x + self.public(0.0, x.kind.element_type)
 
-    def finish(self) -> None:
+    def update_signature(self) -> None:
         """Write the types of ``main`` anew."""
         block = self.main.regions[0].blocks[0]
         takes = [argument.type for argument in block.arguments]

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from mplang_spu import engine
-from mplang_spu.beside.exact import Array
-from mplang_spu.beside.flat import Variant
-from mplang_spu.beside.plain import plain
 from mplang_spu.link import LinkCommunicator
 from mplang_spu.lowering import Target
+from mplang_spu.reference_check.flat_function import Variant
+from mplang_spu.reference_check.reconstruction import reconstruct_tensor
+from mplang_spu.reference_check.reference import Array
 
 __all__ = ["Setting", "rerun"]
 
@@ -55,17 +55,17 @@ def rerun(variant: Variant, operands: Sequence[Sequence[Any]], setting: Setting)
 
     def member(rank: int) -> list[Any]:
         link = LinkCommunicator(rank, addresses, mem_link=True, name=name, timeout=TIMEOUT)
-        machine = engine.Engine(link, setting.config)
+        runtime = engine.Engine(link, setting.config)
         try:
             given = [*operands[rank], *(shares[rank] for shares in lifted)]
-            return machine.run(compiled.code, given, len(variant.gives))
+            return runtime.run(compiled.code, given, len(variant.gives))
         finally:
-            machine.close()
+            runtime.close()
 
     with ThreadPoolExecutor(setting.members) as pool:
         results = list(pool.map(member, range(setting.members)))
     return [
-        plain(pieces, kind, setting.config)
+        reconstruct_tensor(pieces, kind, setting.config)
         for pieces, kind in zip(zip(*results, strict=True), variant.gives, strict=True)
     ]
 
