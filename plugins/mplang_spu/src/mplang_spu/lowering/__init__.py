@@ -1,7 +1,7 @@
-"""Lowering of StableHLO for libspu: from the code that a frontend gives to what is right on SPU.
+"""Lowering of StableHLO for libspu.
 
-A module is checked against a list, inlined, and rewritten by passes. Each has a name, and says
-why it is there. All of them know protocol and field. Imports JAX, whose MLIR bindings parse and
+A module is admitted, inlined, and rewritten by named passes; the docstring of each says what libspu
+would do without it. All passes know protocol and field. Imports JAX, whose MLIR bindings parse and
 rewrite the module; libspu reads the lowered text.
 """
 
@@ -36,7 +36,7 @@ from mplang_spu.target import Target
 __all__ = ["PASSES", "SPU", "Diagnostic", "Lowered", "Pass", "Target", "lower"]
 
 Pass: TypeAlias = Callable[[Rewriter], None]
-"""Writes a module anew."""
+"""Rewrites a module in place."""
 
 PASSES: Sequence[Pass] = (
     ties.compare_floats,
@@ -57,17 +57,17 @@ PASSES: Sequence[Pass] = (
     functions.write_roots,
     arithmetic.multiply_by_small,
 )
-"""In their order: what an earlier one writes, a later one may write anew."""
+"""Passes in order: a later one may rewrite what an earlier one wrote."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """A module for libspu.
+    """Lowered module for libspu.
 
     Attributes:
         text: StableHLO.
         operands: public scalars that ``main`` takes after its own operands.
-        diagnostics: constants that cannot be held.
+        diagnostics: constants that the fixed point cannot represent.
     """
 
     text: str
@@ -76,15 +76,18 @@ class Lowered:
 
 
 def lower(text: str, target: Target, passes: Sequence[Pass] | None = None) -> Lowered:
-    """Return the StableHLO that libspu compiles in place of another.
+    """Lower StableHLO for libspu's compiler.
 
     Args:
         text: within the limits of :func:`mplang_stablehlo.read`.
-        target: what it is for.
-        passes: those that are run; all of :data:`PASSES` by default.
+        target: protocol, field and fixed point.
+        passes: the passes to run; all of :data:`PASSES` by default.
+
+    Returns:
+        The lowered module.
 
     Raises:
-        ValueError: it is no StableHLO, or SPU cannot run it; names the op.
+        ValueError: it is not valid StableHLO, or SPU cannot run it; names the op.
 
     Example:
         >>> lowered = lower('''module @main {
@@ -116,7 +119,7 @@ def lower(text: str, target: Target, passes: Sequence[Pass] | None = None) -> Lo
     erase_barriers(module)
     constants.index_ops(rewriter)
     fold_splats(rewriter)
-    erase_exact_values(rewriter)  # those that a program brings
+    erase_exact_values(rewriter)  # untrusted code may bring such attributes
     fold_tables(rewriter)
     drop_unused(rewriter)
     diagnostics = constants.unrepresentable_constants(rewriter)

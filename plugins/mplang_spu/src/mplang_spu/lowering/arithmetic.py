@@ -16,15 +16,15 @@ from mplang_spu.lowering.term import Term, constant, is_float, numpy_type, repla
 __all__ = ["divide_by_constants", "divide_widely", "interpolate", "multiply_by_small", "times"]
 
 PRECISE = 1e-4
-"""How far a factor may be from what was written, relative to it."""
+"""Maximum relative error of a factor that is used as written."""
 
 
 def interpolate(rewriter: Rewriter) -> None:
-    """Write ``a*(1-s) + b*s``, as in ``linspace``, as ``a + (b-a)*s``, with all bits of ``s``.
+    """Rewrite ``a*(1-s) + b*s``, as in ``linspace``, to ``a + (b-a)*s``, with all bits of ``s``.
 
-    A tenth is half a step off at most, and a hundred tenths are 50: the integers that lie at an
-    edge of a histogram would fall on either side. The rest of ``s`` takes part in a product of
-    its own.
+    Rounded to the fixed point, a tenth is up to half a step off, and a hundred tenths 50 steps:
+    integers at the edge of a histogram bin would fall on either side. A second product adds the
+    remaining bits of ``s``.
     """
     for op in rewriter.ops("add"):
         left, right = map(_weighted, op.operands)
@@ -38,7 +38,7 @@ def interpolate(rewriter: Rewriter) -> None:
 
 
 def _weighted(value: ir.Value) -> tuple[Term, Table] | None:
-    """Return what is multiplied with which small table of constants."""
+    """Return the factors of a product with a small constant table, the table last."""
     op = value.owner
     if not isinstance(op, ir.Operation) or op.name != "stablehlo.multiply":
         return None
@@ -62,11 +62,11 @@ def _between(rewriter: Rewriter, a: Term, b: Term, weights: Table) -> Term:
 
 
 def divide_by_constants(rewriter: Rewriter) -> None:
-    """Multiply by the reciprocal of a constant divisor, by public operands.
+    """Rewrite division by a constant to multiplication by its reciprocal, as a public operand.
 
-    libspu's compiler makes a constant of ``1/c``, and moves it: ``x/n * y/n`` becomes
-    ``x*y * 1/n²``, of which 18 fraction bits keep nothing, and ``x*y`` overflows. It leaves
-    operands where they are.
+    libspu's compiler folds ``1/c`` to a constant and moves it: ``x/n * y/n`` becomes
+    ``x*y * 1/n²``, which 18 fraction bits round to 0, and ``x*y`` overflows. It does not move
+    operands.
     """
     for op in rewriter.ops("divide"):
         number = splat_of(op.operands[1])
@@ -78,9 +78,9 @@ def divide_by_constants(rewriter: Rewriter) -> None:
 
 
 def multiply_by_small(rewriter: Rewriter) -> None:
-    """Multiply by a constant that has few bits in the fixed point in two steps.
+    """Split multiplication by a constant with few significant bits in the fixed point in two.
 
-    1e-5 is 2.6 steps of 18 bits: a factor of 3 steps is 14 % off.
+    1e-5 is 2.6 steps with 18 fraction bits: rounded to 3 steps it is 14 % off.
     """
     for op in rewriter.ops("multiply"):
         for number, other in zip(map(splat_of, op.operands), reversed(op.operands), strict=True):
@@ -93,7 +93,16 @@ def multiply_by_small(rewriter: Rewriter) -> None:
 
 
 def times(rewriter: Rewriter, x: Term, factor: float) -> Term:
-    """Return ``x * factor``; what is small is ``m * 2^-e``, first the power, exact each."""
+    """Multiply by a factor; a small one is split into ``m * 2^-e``, each exact.
+
+    Args:
+        rewriter: the module.
+        x: a float.
+        factor: a finite number.
+
+    Returns:
+        The product.
+    """
     mantissa, exponent = math.frexp(factor)
     if exponent >= 0 or _is_precise(rewriter, factor):
         return rewriter.scaled(x, factor)
@@ -105,15 +114,15 @@ def times(rewriter: Rewriter, x: Term, factor: float) -> Term:
 
 
 def _is_precise(rewriter: Rewriter, factor: float) -> bool:
-    """Tell whether a factor is held as it is, or nearly."""
+    """Return whether the fixed point holds a factor within :data:`PRECISE`."""
     steps = factor / rewriter.target.step
     return not math.isfinite(factor) or abs(round(steps) - steps) <= PRECISE * abs(steps)
 
 
 def divide_widely(rewriter: Rewriter) -> None:
-    """Divide by large numbers: scale both by a power of two where the divisor is large.
+    """Scale dividend and divisor down by a power of two, if the divisor is large.
 
-    libspu's reciprocal is 0 from ``2^f`` on, f being the fraction bits.
+    libspu's reciprocal is 0 from ``2^f`` on, for f fraction bits.
     """
     power = max(rewriter.target.fxp - 2, 1)
     for op in rewriter.ops("divide"):

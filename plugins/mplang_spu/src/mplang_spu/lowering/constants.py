@@ -1,4 +1,4 @@
-"""Constants that the fixed point cannot hold, where they can reach a result. Imports JAX."""
+"""Diagnostics of constants that the fixed point cannot represent. Imports JAX."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _OP_INDEX = "mplang.place"
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """What is wrong with a constant.
+    """Diagnostic of a constant.
 
     Attributes:
-        op_index: of the op that uses it, or of the loop around that, among the ops of the inlined
+        op_index: index of the op that uses it, or of the loop around that op, in the inlined
             ``main``.
-        text: what is wrong, and what to do.
-        fatal: whether what it is used for cannot be right.
+        text: the problem and its remedy.
+        fatal: whether the op's result is certainly wrong.
     """
 
     op_index: int
@@ -36,7 +36,7 @@ class Diagnostic:
 
 
 def index_ops(rewriter: Rewriter) -> None:
-    """Note at each op its place, or that of the op around it, among those of ``main``."""
+    """Attach to each op its index in ``main``, or that of the op around it."""
     with rewriter.module.context:
         kind = ir.IntegerType.get_signless(32)
         for i, outer in enumerate(rewriter.main.regions[0].blocks[0].operations):
@@ -45,14 +45,14 @@ def index_ops(rewriter: Rewriter) -> None:
 
 
 def erase_op_indices(rewriter: Rewriter) -> None:
-    """Take the notes of :func:`index_ops` away."""
+    """Erase the attributes of :func:`index_ops`."""
     for op in walk(rewriter.main):
         if _OP_INDEX in op.attributes:
             del op.attributes[_OP_INDEX]
 
 
 _Use: TypeAlias = tuple[ir.Operation, int, bool]
-"""An op, the operand of it, and whether a select stands between the constant and it."""
+"""Op, index of its operand, and whether a select lies between the constant and the op."""
 
 _MOVES = {"broadcast_in_dim", "reshape", "transpose", "slice", "reverse", "concatenate", "pad",
           "gather", "dynamic_slice", "dynamic_update_slice", "convert"}  # fmt: skip
@@ -62,10 +62,10 @@ _SATURATES = {"exponential", "logistic", "tanh", "erf"}
 
 
 def unrepresentable_constants(rewriter: Rewriter) -> list[Diagnostic]:
-    """Find constants that vanish, do not fit, are NaN or infinite, and can reach a result.
+    """Diagnose constants that vanish, overflow, are NaN or infinite, and can reach a result.
 
-    Many stand harmlessly: infinity where a maximum starts, or where a softmax is masked; the NaN
-    of a median is gone once it is known that nothing is NaN.
+    Many are harmless: infinity as the initial value of a maximum, or as the mask of a softmax; the
+    NaN of a median is gone once comparisons with NaN are folded.
     """
     diagnostics: list[Diagnostic] = []
     for op in rewriter.ops("constant"):
@@ -133,7 +133,7 @@ def _how(target: Target) -> str:
 def _diagnose(
     uses: Iterator[_Use], what: str, why: str, *, fatal: bool = False
 ) -> Diagnostic | None:
-    """Note the first use; it is not fatal where a select may leave the constant out."""
+    """Diagnose the first use; it is not fatal if a select may discard the constant."""
     for op, i, chosen in uses:
         ends = _name(op) in ("func.return", "return")
         name, place = ("the result", op.operands[i].owner) if ends else (_name(op), op)
@@ -146,7 +146,7 @@ def _of_nan(value: ir.Value) -> Iterator[_Use]:
 
 
 def _of_order(value: ir.Value) -> Iterator[_Use]:
-    """Yield the uses that compare it; where a reduction starts is clamped."""
+    """Yield the uses that compare it; initial values of reductions are clamped."""
     for op, i, chosen in _uses(value):
         name = _name(op)
         starts = name in _REDUCTIONS and i >= (len(op.operands) + 1) // 2
@@ -155,7 +155,7 @@ def _of_order(value: ir.Value) -> Iterator[_Use]:
 
 
 def _of_large(value: ir.Value) -> Iterator[_Use]:
-    """Yield the uses that compute with it; that it is larger than all others may be its sense."""
+    """Yield the uses that compute with it; a bound larger than all numbers may be intended."""
     for op, i, chosen in _uses(value):
         name = _name(op)
         if name in ("add", "subtract", "negate"):
@@ -166,7 +166,7 @@ def _of_large(value: ir.Value) -> Iterator[_Use]:
 
 
 def _of_small(target: Target, value: ir.Value, numbers: np.ndarray[Any, Any]) -> Iterator[_Use]:
-    """Yield the uses but for comparisons, and divisions, which multiply by the reciprocal."""
+    """Yield the uses except comparisons, and divisions, which multiply by the reciprocal."""
     inverts = numbers.min() == numbers.max() and abs(1 / numbers.flat[0]) < target.factors
     for op, i, chosen in _uses(value):
         if _name(op) != "compare" and not (_name(op) == "divide" and i == 1 and inverts):
@@ -174,13 +174,13 @@ def _of_small(target: Target, value: ir.Value, numbers: np.ndarray[Any, Any]) ->
 
 
 def _uses(value: ir.Value, chosen: bool = False) -> Iterator[_Use]:
-    """Yield who uses a value, through what only moves and chooses elements."""
+    """Yield the uses of a value, through ops that only move and select elements."""
     for use in value.uses:
         op, i = use.owner.operation, use.operand_number
         if _name(op) in _MOVES:
             yield from _uses(op.results[0], chosen)
         elif _name(op) == "select" and i > 0:
-            if not _is_gathered(op.operands[3 - i]):  # what JAX gives for places out of range
+            if not _is_gathered(op.operands[3 - i]):  # JAX's fill value for indices out of range
                 yield from _uses(op.results[0], True)
         else:
             yield op, i, chosen
@@ -194,7 +194,7 @@ def _is_gathered(value: ir.Value) -> bool:
 
 
 def _orders(op: ir.Operation) -> bool:
-    """Tell whether a reduction chooses among its operands."""
+    """Return whether a reduction selects one of its elements."""
     names = {_name(inner.operation) for region in op.regions for inner in region.blocks[0]}
     return bool(names & {"maximum", "minimum", "compare"})
 

@@ -1,4 +1,4 @@
-"""Passes over functions of floats: right over a wide range, and near zero. Imports JAX.
+"""Passes that extend the range and accuracy of elementary functions. Imports JAX.
 
 Formulas: Abramowitz and Stegun, Handbook of Mathematical Functions (1964), chapters 4 and 7.
 """
@@ -20,13 +20,13 @@ from mplang_spu.lowering.term import Term, is_float, replace, where
 __all__ = ["find_logistic", "write_functions", "write_roots"]
 
 MAX_POWER = 1024
-"""Larger integers are exponents like others."""
+"""Largest integer exponent that is expanded to products."""
 
 
 def find_logistic(rewriter: Rewriter) -> None:
-    """Write ``1 / (1 + exp(-x))``, as JAX writes it, as the logistic function.
+    """Rewrite ``1 / (1 + exp(-x))``, as JAX writes it, to the logistic function.
 
-    It is right where ``exp`` overflows, so that it needs none of what other quotients need.
+    The logistic function is correct where ``exp`` overflows, and needs no scaling as quotients do.
     """
     for op in rewriter.ops("divide"):
         total = op.operands[1].owner
@@ -46,10 +46,10 @@ def _is(owner: ir.Operation | ir.Block, name: str) -> bool:
 
 
 def write_functions(rewriter: Rewriter) -> None:
-    """Write functions that libspu approximates coarsely, or lacks, by those that it has.
+    """Rewrite functions that libspu approximates coarsely, or lacks, to others.
 
-    Its ``tanh`` is 4e-3 off, ``erf`` 5e-4, both in all fields; ``exp`` ends at 2^32 where the
-    field does not; near zero ``expm1`` keeps nothing of small numbers.
+    The error of its ``tanh`` is 4e-3, of ``erf`` 5e-4, both in all fields; ``exp`` saturates at
+    2^32 even in larger fields; near zero ``expm1`` loses all digits of small numbers.
     """
     for op in rewriter.ops("power"):
         exponent = splat_of(op.operands[1])
@@ -65,9 +65,9 @@ def write_functions(rewriter: Rewriter) -> None:
 
 
 def write_roots(rewriter: Rewriter) -> None:
-    """Extend ``sqrt``, ``rsqrt`` and ``log`` to large numbers: scale these by a power of two.
+    """Scale large operands of ``sqrt``, ``rsqrt`` and ``log`` down by a power of two.
 
-    libspu's are 0, or stay where they are, from about ``2^f`` on, f being the fraction bits.
+    libspu's functions are 0 or constant from about ``2^f`` on, for f fraction bits.
     """
     power = max((rewriter.target.fxp - 2) // 2 * 2, 2)
     half = 2.0 ** (power // 2)
@@ -100,7 +100,7 @@ def _sqrt(x: Term) -> Term:
 
 
 def _exponential(rewriter: Rewriter, x: Term) -> Term:
-    """``exp(x/2)²``: libspu's ends at 2^32, where the larger fields hold more."""
+    """Return ``exp(x/2)²``: libspu's ``exp`` ends at 2^32, but larger fields hold more."""
     if rewriter.target.factors <= 2.0**32 or never_positive(x.value):
         return _exp(x)
     root = rewriter.barrier(_exp(rewriter.scaled(x.at_least(-64), 0.5)))
@@ -108,7 +108,7 @@ def _exponential(rewriter: Rewriter, x: Term) -> Term:
 
 
 def _power(rewriter: Rewriter, x: Term, exponent: float) -> Term:
-    """A product for a small integer; else ``exp(y log x)``, which is for positive numbers."""
+    """Return products for a small integer exponent; else ``exp(y log x)``, for positive numbers."""
     if not exponent.is_integer() or abs(exponent) > MAX_POWER:
         return _exponential(rewriter, rewriter.scaled(_log(x), exponent))
     found, square = x.like(1), x
@@ -119,7 +119,7 @@ def _power(rewriter: Rewriter, x: Term, exponent: float) -> Term:
 
 
 def _expm1(rewriter: Rewriter, x: Term) -> Term:
-    """Near zero the first terms of the series."""
+    """Return the first terms of the series near zero, ``exp(x) - 1`` elsewhere."""
     series = _polynomial(x, [1 / math.factorial(i) for i in range(1, 8)]) * x
     return where(x.magnitude() < 0.25, series, _exponential(rewriter, x) - 1)
 
@@ -129,7 +129,7 @@ def _log1p(rewriter: Rewriter, x: Term) -> Term:
 
 
 def _tanh(rewriter: Rewriter, x: Term) -> Term:
-    """``(e-1)/(e+1)`` with ``e = exp(2|x|)``; from 9 on it is 1, or where ``e`` is too large."""
+    """Return ``(e-1)/(e+1)`` with ``e = exp(2|x|)``; 1 from 9 on, or where ``e`` overflows."""
     largest = min(9.0, (rewriter.target.fxp - 3) * math.log(2) / 2)
 
     def positive(size: Term) -> Term:
@@ -140,7 +140,7 @@ def _tanh(rewriter: Rewriter, x: Term) -> Term:
 
 
 def _erf(rewriter: Rewriter, x: Term) -> Term:
-    """Formula 7.1.26, off by at most 1.5e-7; beyond 4 it is 1."""
+    """Return formula 7.1.26, with an error of at most 1.5e-7; it is 1 beyond 4."""
     factors = [0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.061405429]
 
     def positive(size: Term) -> Term:
@@ -156,7 +156,7 @@ def _tan(rewriter: Rewriter, x: Term) -> Term:
 
 
 def _sinh(rewriter: Rewriter, x: Term) -> Term:
-    """``(u + u/(u+1))/2`` with ``u = expm1(x)``."""
+    """Return ``(u + u/(u+1))/2`` with ``u = expm1(x)``."""
 
     def positive(size: Term) -> Term:
         u = _expm1(rewriter, size)
@@ -191,7 +191,7 @@ def _acos(rewriter: Rewriter, x: Term) -> Term:
 
 
 def _odd(x: Term, positive: Callable[[Term], Term]) -> Term:
-    """Return a function of the size of ``x``, with the sign of ``x``."""
+    """Return an odd function: that of ``|x|``, with the sign of ``x``."""
     negative = x < 0.0
     found = positive(where(negative, -x, x))
     return where(negative, -found, found)

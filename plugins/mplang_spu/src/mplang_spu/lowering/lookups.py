@@ -1,4 +1,4 @@
-"""Passes over secret indices in small tables, read and written. Imports JAX."""
+"""Passes over reads and writes of small tables at secret indices. Imports JAX."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from mplang_spu.lowering.term import Term, replace, where
 __all__ = ["add_by_comparison", "take_by_comparison"]
 
 MAX_COMPARED = 10_000_000
-"""Elements that are compared in the place of a scatter or a gather."""
+"""Maximum number of comparisons that replace a scatter or a gather."""
 
 
 def add_by_comparison(rewriter: Rewriter) -> None:
-    """Add to the indices of a small table by comparing each place with all, as in a histogram.
+    """Rewrite a scatter-add to a small table, as in a histogram, to comparisons of all indices.
 
-    libspu adds one number after the other, each to all indices. A place that is out of range takes
-    part in nothing, as the specification of StableHLO says.
+    libspu adds one number after the other, each to the whole table. An index out of range adds
+    nothing, as StableHLO specifies.
     """
     for op in rewriter.ops("scatter"):
         if len(op.operands) != 3 or reducer_op(op) != "add":
@@ -45,12 +45,11 @@ def add_by_comparison(rewriter: Rewriter) -> None:
 
 
 def take_by_comparison(rewriter: Rewriter) -> None:
-    """Take from secret indices of a small table by comparing each place with all.
+    """Rewrite a gather at secret indices of a small table to comparisons of all indices.
 
-    libspu takes one element after the other: 4 bins of a histogram of 1,500 numbers took half a
-    minute. A place that is out of range counts as the nearest one, as the specification of
-    StableHLO says. What has public indices is left to libspu, and so is a slice from one secret
-    place, which it cannot take of bools.
+    libspu takes one element after the other: a histogram of 1,500 numbers in 4 bins took half a
+    minute. An index out of range is clamped, as StableHLO specifies. Gathers at public indices are
+    left to libspu, and so are slices at one secret index, except of bools, which it cannot slice.
     """
     takes = rewriter.ops("dynamic_slice", "gather")
     secrets = secret_values(rewriter.main) if takes else set()
@@ -84,7 +83,7 @@ def _slice_as_integers(rewriter: Rewriter, op: ir.Operation) -> None:
 
 
 def _axis(op: ir.Operation) -> int | None:
-    """Return the only axis that indices count along, if whole slices are taken there."""
+    """Return the only axis that indices address, if whole slices are taken there."""
     how = hlo.GatherDimensionNumbers(op.attributes["dimension_numbers"])
     table, indices = Term(op.operands[0]), Term(op.operands[1])
     axes = list(how.start_index_map)
@@ -97,7 +96,7 @@ def _axis(op: ir.Operation) -> int | None:
 
 
 def _taken(rewriter: Rewriter, table: Term, indices: Term, axis: int) -> Term:
-    """Return indices × the elements of a slice."""
+    """Return a tensor of indices × elements of a slice."""
     others = [i for i in range(len(table.shape)) if i != axis]
     first = Term(hlo.transpose(table.value, [axis, *others])) if axis else table
     size, count = table.shape[axis], indices.shape[0]
@@ -109,7 +108,7 @@ def _taken(rewriter: Rewriter, table: Term, indices: Term, axis: int) -> Term:
 
 
 def _laid_out(op: ir.Operation, taken: Term, axis: int) -> Term:
-    """Return the slices where the gather has them: their dimensions stand at ``offset_dims``."""
+    """Transpose slices to the gather's layout, with their dimensions at ``offset_dims``."""
     how = hlo.GatherDimensionNumbers(op.attributes["dimension_numbers"])
     result = ir.RankedTensorType(op.results[0].type).shape
     offsets = list(how.offset_dims)

@@ -1,7 +1,7 @@
-"""Passes over what makes integers: rounding, conversion, and division with a remainder.
+"""Passes over rounding, conversion to integers, and integer division.
 
-Numbers of the fixed point are off by some steps: 6.0 may be 5.999, and 924/7 just below 132. What
-lies that little below an integer counts as it. Imports JAX.
+Fixed-point numbers are some steps off: 6.0 may be 5.999, and 924/7 just below 132. A number that
+close below an integer counts as the integer. Imports JAX.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ from mplang_spu.lowering.term import Term, is_float, replace, where
 __all__ = ["divide_integers", "round_floats"]
 
 STEPS = 4
-"""How many steps below an integer a number still counts as it."""
+"""Distance below an integer, in steps, within which a number counts as the integer."""
 
 
 def round_floats(rewriter: Rewriter) -> None:
-    """Write ``floor``, ``ceil``, ``remainder`` and conversion to integers, right at integers.
+    """Rewrite ``floor``, ``ceil``, ``remainder`` and conversion to integers to be exact at
+    integers.
 
-    A quotient is held against what was divided: its floor is corrected by the remainder. From 32
-    fraction bits on, libspu converts negative numbers to the integer below, not towards zero.
+    The floor of a quotient is corrected by its remainder. From 32 fraction bits on, libspu converts
+    negative numbers to the integer below, not towards zero.
     """
     for op in rewriter.ops(*_WRITERS):
         operand = op.operands[0]
@@ -69,20 +70,20 @@ def _remainder(rewriter: Rewriter, op: ir.Operation) -> Term:
 
 
 def _round_even(rewriter: Rewriter, op: ir.Operation) -> Term:
-    """Round to the nearest integer, and what is in the middle to the even one."""
+    """Round to the nearest integer, ties to even."""
     low, above, middle = _nearest(rewriter, op)
     odd = low - _floor_term(low * 0.5 + _band(rewriter, low)) * 2.0 > 0.5
     return low + where(above | (middle & odd), 1.0, low.like(0))
 
 
 def _round_away(rewriter: Rewriter, op: ir.Operation) -> Term:
-    """Round to the nearest integer, and what is in the middle away from zero."""
+    """Round to the nearest integer, ties away from zero."""
     low, above, middle = _nearest(rewriter, op)
     return low + where(above | (middle & (low > -0.5)), 1.0, low.like(0))
 
 
 def _nearest(rewriter: Rewriter, op: ir.Operation) -> tuple[Term, Term, Term]:
-    """Return the floor, whether the number is above the middle to the next, or in it."""
+    """Return the floor, whether the number is above the midpoint to the next integer, and at it."""
     quotient = _divided(op.operands[0])
     if quotient is None:
         x = Term(op.operands[0])
@@ -132,7 +133,7 @@ def _band(rewriter: Rewriter, x: Term) -> Term:
 
 
 def _divided(value: ir.Value) -> tuple[Term, Term] | None:
-    """Return what was divided by what, where a value is a quotient."""
+    """Return dividend and divisor of a quotient."""
     op = value.owner
     if not isinstance(op, ir.Operation) or op.name != "stablehlo.divide":
         return None
@@ -142,7 +143,7 @@ def _divided(value: ir.Value) -> tuple[Term, Term] | None:
 def _floor_of(rewriter: Rewriter, x: Term, y: Term) -> tuple[Term, Term]:
     """Return the floor of ``x / y``, and the remainder, which has the sign of ``y``.
 
-    An integer times a float is exact in the ring, and so the remainder.
+    An integer times a float is exact in the ring, and so is the remainder.
     """
     band = _band(rewriter, x)
     quotient = _floor_term(x / y + band)
@@ -153,15 +154,15 @@ def _floor_of(rewriter: Rewriter, x: Term, y: Term) -> tuple[Term, Term]:
     low, high = upward < -band, upward > size - band
     change = where(high, 1.0, where(low, -1.0, x.like(0.0)))
     upward = where(high, upward - size, where(low, upward + size, upward))
-    upward = where(upward < band, 0.0, upward)  # some step beside a multiple
+    upward = where(upward < band, 0.0, upward)  # a multiple up to rounding
     return quotient + change, where(y < 0.0, -upward, upward)
 
 
 def divide_integers(rewriter: Rewriter) -> None:
-    """Divide integers, with a remainder, by floats that are corrected.
+    """Rewrite integer division and remainder to corrected division of floats.
 
-    libspu divides integers as floats, and their quotient is off by its relative error: 10^9 // 10
-    is 99,336,133 in FM64.
+    libspu divides integers as floats, with the relative error of floats: 10^9 // 10 is 99,336,133
+    in FM64.
     """
     known: dict[tuple[ir.Value, ir.Value], tuple[Term, Term]] = {}
     for op in rewriter.ops("divide", "remainder"):
@@ -175,9 +176,10 @@ def divide_integers(rewriter: Rewriter) -> None:
 
 
 def _divide(rewriter: Rewriter, x: Term, y: Term) -> tuple[Term, Term]:
-    """Return quotient and remainder, towards zero, as integers.
+    """Return integer quotient and remainder, rounded towards zero.
 
-    Signed ones of a width that holds both: a compiler knows that an unsigned one is not below 0.
+    They are computed in a signed type that holds both operands: a compiler assumes that an unsigned
+    number is not below 0.
     """
     element = x.kind.element_type
     a, b = (term.to(rewriter.integer) for term in (x, y))
@@ -200,10 +202,10 @@ def _divide(rewriter: Rewriter, x: Term, y: Term) -> tuple[Term, Term]:
 def _quotient(
     rewriter: Rewriter, a: Term, b: Term, bits: int, constant: int | None
 ) -> tuple[Term, Term]:
-    """Return the quotient of positive integers, and what remains of ``a``.
+    """Return the quotient of positive integers, and the remainder.
 
-    Each turn divides what is left as floats: in units of a power of two, where the quotient of
-    floats would not fit otherwise.
+    Each iteration divides the rest as floats, in units of a power of two if the quotient would not
+    fit otherwise.
     """
     single = ir.F32Type.get()
     total, rest, divisor = a.like(0), a, b.to(single)
@@ -218,7 +220,7 @@ def _quotient(
 
 
 def _power_of_two(rewriter: Rewriter, y: Term) -> int | None:
-    """Return the exponent of a constant divisor by which a product is exact."""
+    """Return the exponent of a power-of-two divisor, if the product by its reciprocal is exact."""
     number = splat_of(y.value)
     if number is None or not 0 < int(number) < 2 ** (rewriter.target.fxp // 2):
         return None
@@ -235,7 +237,7 @@ def _shifted(rewriter: Rewriter, a: Term, b: Term, power: int) -> tuple[Term, Te
 
 
 def _units(rewriter: Rewriter, bits: int) -> list[int]:
-    """Return the units of the turns, as powers of two, for quotients of so many bits."""
+    """Return the units of the iterations, as powers of two, for quotients of ``bits`` bits."""
     target = rewriter.target
     room, exact = int(math.log2(target.factors)) - 1, target.fxp - 2
     left, units = min(bits, int(math.log2(target.limit))), list[int]()

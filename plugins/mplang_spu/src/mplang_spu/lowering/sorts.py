@@ -13,7 +13,7 @@ __all__ = ["sort_bools", "sort_largest"]
 
 
 def sort_largest(rewriter: Rewriter) -> None:
-    """Sort what ``top_k`` gives: libspu finds the largest elements in no order."""
+    """Sort the results of ``top_k``: libspu returns the largest elements unordered."""
     for op in rewriter.ops("custom_call"):
         if target_of(op) != "mhlo.topk" or op.results[0].type.shape[-1] < 2:
             continue
@@ -41,9 +41,9 @@ def _by_size_then_index(op: hlo.SortOp, kinds: list[ir.RankedTensorType]) -> Non
 
 
 def sort_bools(rewriter: Rewriter) -> None:
-    """Sort bools as integers: libspu takes their one bit for a sign, so that true is below false.
+    """Sort bools as integers: libspu takes their one bit for a sign, so true sorts below false.
 
-    That one bit is shared as such, also where it is converted; a sum is shared as an integer.
+    A converted bool is still shared as one bit; a sum is shared as an integer.
     """
     wide = ir.IntegerType.get_unsigned(32, rewriter.module.context)
     for op in rewriter.ops("sort"):

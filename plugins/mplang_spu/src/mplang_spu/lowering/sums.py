@@ -1,4 +1,4 @@
-"""Passes over sums, scans and where reductions start. Imports JAX."""
+"""Passes over sums, scans and initial values of reductions. Imports JAX."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _REDUCTIONS = ("reduce", "reduce_window", "select_and_scatter")
 
 
 def clamp_starts(rewriter: Rewriter) -> None:
-    """Let maxima and minima of integers start at numbers that the ring can compare.
+    """Clamp initial values of integer maxima and minima to numbers that the ring can compare.
 
-    XLA starts a maximum of int64 at -2^63. The ring compares by the sign of a difference, so that
-    all are larger in 64 bits.
+    XLA starts a maximum of int64 at -2^63. The ring compares by the sign of a difference, which
+    overflows there.
     """
     limit = rewriter.target.integers
     for op in rewriter.ops(*_REDUCTIONS):
@@ -38,11 +38,11 @@ def clamp_starts(rewriter: Rewriter) -> None:
 
 
 def sum_by_products(rewriter: Rewriter) -> None:
-    """Sum by a product with ones on ABY3 and SEMI2K, by halves on CHEETAH.
+    """Rewrite sums to products with ones on ABY3 and SEMI2K, and to pairwise sums on CHEETAH.
 
-    libspu adds slices, one after the other. The product with a public integer is local and is
-    not truncated, so sums are as exact and as large as before. The ones are padded from one
-    operand: libspu's compiler would make a float of a constant, and truncate.
+    libspu adds slices, one after the other. The product with a public integer is local and is not
+    truncated, so sums are as exact and as large as before. The ones are padded from one operand:
+    libspu's compiler would make a float of a constant, and truncate.
     """
     for op in rewriter.ops("reduce"):
         if len(op.operands) != 2 or reducer_op(op) != "add" or splat_of(op.operands[1]) != 0:
@@ -58,7 +58,15 @@ def sum_by_products(rewriter: Rewriter) -> None:
 
 
 def sum_first_axis(rewriter: Rewriter, x: Term) -> Term:
-    """Return the sum over the first axis."""
+    """Return the sum over the first axis.
+
+    Args:
+        rewriter: the module.
+        x: a tensor with at least one dimension.
+
+    Returns:
+        A tensor without the first dimension.
+    """
     return _halves(x) if rewriter.target.protocol == "CHEETAH" else _product(rewriter, x, [0])
 
 
@@ -81,7 +89,7 @@ def _product(rewriter: Rewriter, x: Term, axes: Sequence[int]) -> Term:
 
 
 def _is_converted(value: ir.Value) -> bool:
-    """Tell whether a float was an integer: libspu would make floats of the ones instead."""
+    """Return whether a float was an integer: libspu would make floats of the ones instead."""
     op = value.owner
     while isinstance(op, ir.Operation) and op.name.removeprefix("stablehlo.") in MOVES:
         op = op.operands[0].owner
@@ -110,10 +118,10 @@ def _halves(x: Term) -> Term:
 
 
 def scan_in_steps(rewriter: Rewriter) -> None:
-    """Scan by steps of 1, 2, 4, …: ``cumsum``, ``cumprod``, ``cummax``, ``cummin``.
+    """Rewrite ``cumsum``, ``cumprod``, ``cummax``, ``cummin`` to scans by steps of 1, 2, 4, ….
 
-    JAX writes a window as long as the axis, and libspu makes all windows: the memory is the
-    square of the length.
+    JAX writes a window as long as the axis, and libspu materializes all windows, which takes memory
+    quadratic in the length.
     """
     for op in rewriter.ops("reduce_window"):
         found = _scanned(op)
@@ -123,7 +131,7 @@ def scan_in_steps(rewriter: Rewriter) -> None:
 
 
 def _scanned(op: ir.Operation) -> tuple[int, bool] | None:
-    """Return the axis of a scan, and whether it goes backwards; ``None`` if it is none."""
+    """Return the axis of a scan, and whether it goes backwards; ``None`` for other windows."""
     if len(op.operands) != 2 or reducer_op(op) not in _STARTS or not _is_start(op):
         return None
     shape = Term(op.operands[0]).shape
@@ -148,7 +156,7 @@ _STARTS = {"add": 0, "multiply": 1, "maximum": -math.inf, "minimum": math.inf}
 
 
 def _is_start(op: ir.Operation) -> bool:
-    """Tell whether a scan starts with what changes nothing."""
+    """Return whether the initial value of a scan is the identity of its op."""
     number, wanted = splat_of(op.operands[1]), _STARTS[reducer_op(op)]
     if number is None or not math.isinf(wanted) or number.dtype.kind == "f":
         return number is not None and number == wanted
@@ -177,7 +185,7 @@ def _body(op: ir.Operation) -> set[str]:
 
 
 def reducer_op(op: ir.Operation) -> str:
-    """Return the only op of a reducer, by which it joins its two operands; else nothing."""
+    """Return the op of a reducer that applies only it to both arguments; otherwise ""."""
     block = op.regions[0].blocks[0]
     inner = block.operations[0].operation
     if len(block.operations) != 2 or set(inner.operands) != set(block.arguments):

@@ -1,5 +1,5 @@
-"""Checked beside: in a simulator, each SPU function also runs in float64.
+"""Reference check of SPU's numbers: a simulator also runs each SPU function in float64.
 
-Where the results agree, that is all. Where they differ, the function runs once more on SPU with
-its inner values as results, and the op that gave the wrong number is found.
+If the results agree, nothing else happens. If they differ, the function runs again on SPU with its
+inner values as results, which locates the op that gave the wrong number.
 """

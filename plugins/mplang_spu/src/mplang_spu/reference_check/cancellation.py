@@ -1,4 +1,4 @@
-"""Results that are nothing but rounding, such as the sum of what was centred before."""
+"""Cancellation: results that are rounding error only, such as a sum of centered numbers."""
 
 from __future__ import annotations
 
@@ -17,15 +17,18 @@ __all__ = ["discard_cancellation"]
 def discard_cancellation(
     function: FlatFunction, operands: Sequence[Array], wrong: dict[int, Difference]
 ) -> dict[int, Difference]:
-    """Leave out results that have no digit in float32 either, where SPU's is as small as can be.
+    """Discard results without significant digits in float32, if SPU's error is of the terms' size.
 
-    Terms that cancel each other leave their rounding errors. NumPy's are smaller than SPU's, and
-    none of them means anything. What counts then is the size of the terms.
+    Terms that cancel leave their rounding errors. Those of NumPy are smaller than SPU's, but
+    neither is significant. The tolerance is then relative to the size of the terms.
 
     Args:
         function: what SPU ran.
         operands: the operands in plain.
-        wrong: the results that are wrong, by the number of the value.
+        wrong: the difference of each wrong result, by value number.
+
+    Returns:
+        The differences that remain wrong.
     """
     floats = [n for n in wrong if function.kinds[n].dtype.numpy.kind == "f"]
     if not floats:

@@ -1,4 +1,4 @@
-"""Check of what SPU gave against float64, in a simulator, where all shares are at hand."""
+"""Comparison of SPU's results with float64, in a simulator, where all shares are available."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class Job:
     """One run of an SPU function.
 
     Attributes:
-        code: its StableHLO, compressed.
-        line: of the user, where the function is called.
-        setting: how it ran.
-        public: the operands that all know, by index.
+        code: the compressed StableHLO.
+        line: the user's line that calls the function.
+        setting: the configuration of the run.
+        public: the operands that all members know, by index.
         given: libspu's share of each operand, per member.
         made: libspu's share of each result, per member.
     """
@@ -46,14 +46,15 @@ class Job:
 
 
 def check(job: Job, reported: set[Any]) -> Finding | None:
-    """Compare the results of a job with those of float64.
+    """Compare the results of a job with float64.
 
     Args:
-        job: what ran.
-        reported: which code was found wrong at which line before; it is not examined again.
+        job: the run.
+        reported: code and line of earlier findings, which are not examined again; updated.
 
     Returns:
-        The op that gave a wrong number, or what kept it from being checked.
+        The op that gave a wrong number, or the reason why the check failed; ``None`` if all is
+        correct.
     """
     key = hashlib.sha256(job.code).digest(), job.line
     if key in reported:
@@ -89,7 +90,7 @@ def _check(job: Job) -> Finding | None:
         return None
     try:
         fault = locate_fault(Run(function, job.given, operands, job.setting), found, wrong)
-    except Exception:  # libspu cannot return each inner value, say; the result is wrong anyhow
+    except Exception:  # e.g. libspu cannot return an inner value; the result is wrong anyway
         fault = worst_fault(function, wrong)
     return None if fault is None else _finding(job, function, fault, wrong)
 

@@ -1,9 +1,9 @@
-"""Decisions about numbers: comparisons, roundings, sorts, and which of them may go either way.
+"""Decisions: ops with discontinuities, such as comparisons, rounding and sorts.
 
-Where two numbers are nearly equal, SPU may decide otherwise than float64, and be right: what
-follows is judged by SPU's decision. A decision is wrong where no number near SPU's own operands
-supports it, or where an operand is a whole number but for rounding, or two are equal but for
-rounding, and SPU missed that.
+If two numbers are nearly equal, SPU may decide differently from float64 and be correct; later ops
+are judged by SPU's decision. A decision is wrong if no number near SPU's own operands supports it.
+It is also wrong if an operand is integral up to rounding, or two operands are equal up to rounding,
+and SPU decides as if not.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from mplang_spu.reference_check.tolerance import Difference, compare
 
 __all__ = ["NEAR", "OpTrace", "decision_differences", "is_decision"]
 
-NEAR = 8  # steps between numbers that count as equal
-WHOLE = 2.5e-7  # relative distance to a whole number that rounding to float32 gives, twice
-TIE = 1e-12  # relative distance of numbers that are equal but for rounding of float64
+NEAR = 8  # steps; numbers this close count as equal
+WHOLE = 2.5e-7  # relative distance to an integer after two roundings to float32
+TIE = 1e-12  # relative distance of numbers that are equal up to rounding in float64
 
 
 @dataclass(frozen=True, slots=True)
 class OpTrace:
-    """One op of a run.
+    """Operands and results of one op, on SPU and in float64.
 
     Attributes:
         op: the op.
-        exact_in: its operands in float64, where SPU's earlier decisions were followed.
-        exact: its results of those.
-        found_in: its operands in SPU.
-        found: its results in SPU.
-        local: its results in float64, of SPU's operands.
+        exact_in: its operands in float64, following SPU's earlier decisions.
+        exact: its results in float64 on ``exact_in``.
+        found_in: its operands on SPU.
+        found: its results on SPU.
+        local: its results in float64 on ``found_in``.
         step: the smallest step.
     """
 
@@ -49,14 +49,21 @@ class OpTrace:
 
     @property
     def band(self) -> float:
-        """How far apart numbers are that count as equal."""
+        """Distance up to which numbers count as equal."""
         return NEAR * self.step
 
 
 def is_decision(op: Op, kinds: Sequence[TensorType]) -> bool:
-    """Tell whether a small change of an op's operands may change its results at a jump.
+    """Return whether an op is discontinuous: a small change of its operands may change its results.
 
-    What is made of constants alone is the same on SPU.
+    Ops on constants only are not: SPU has the same constants.
+
+    Args:
+        op: an op of the flat function.
+        kinds: the types of all values.
+
+    Returns:
+        Whether it is a decision.
     """
     if op.label == "constant":
         return False
@@ -76,7 +83,7 @@ def is_decision(op: Op, kinds: Sequence[TensorType]) -> bool:
 
 
 def decision_differences(case: OpTrace) -> list[Difference]:
-    """Return per result of a decision how wrong it is."""
+    """Return the difference of each result of a decision."""
     agree = [compare(f, e, case.step) for f, e in zip(case.found, case.exact, strict=True)]
     if not any(each.is_wrong for each in agree):
         return agree
@@ -87,7 +94,7 @@ def decision_differences(case: OpTrace) -> list[Difference]:
     ]
 
 
-# -- each returns per result which elements are wrong
+# -- checks per op: each returns per result which elements are wrong
 
 
 def _compare(case: OpTrace) -> list[Array]:
@@ -113,7 +120,7 @@ def _round(case: OpTrace) -> list[Array]:
 
 
 def _jump(case: OpTrace) -> tuple[Array, Array]:
-    """Return the nearest point where the op jumps, and how far it is."""
+    """Return the nearest discontinuity of the op, and its distance."""
     x = case.exact_in[0]
     if case.op.name == "sign" or case.exact[0].dtype.kind == "b":
         jump = np.zeros_like(x)
@@ -134,7 +141,7 @@ def _remainder(case: OpTrace) -> list[Array]:
 
 
 def _sort(case: OpTrace) -> list[Array]:
-    """Check that rows are those of the operands, and that their first keys are in order."""
+    """Check that rows are permuted as a whole, and that their first keys are in order."""
     (along,) = case.op.dimensions
     given, found = _rows(case.found_in, along), _rows(case.found, along)
     same = np.all(given == found, axis=(0, 2))
@@ -146,7 +153,7 @@ def _sort(case: OpTrace) -> list[Array]:
 
 
 def _rows(values: Sequence[Array], along: int) -> Array:
-    """Return columns × lanes × elements, each lane in lexicographic order."""
+    """Return an array of columns × lanes × elements, each lane in lexicographic order."""
     columns = [_column(each, along).astype(np.float64) for each in values]
     table = np.stack([each.reshape(-1, each.shape[-1]) for each in columns])
     order = np.stack([np.lexsort(table[:, lane, :]) for lane in range(table.shape[1])])
@@ -158,7 +165,7 @@ def _column(value: Array, along: int) -> Array:
 
 
 def _arg_extreme(case: OpTrace) -> list[Array]:
-    """Check that an index is of an element that is as extreme as the best one."""
+    """Check that the element at an index is as extreme as the best one."""
     if len(case.found) != 2 or case.found[1].dtype.kind not in "iu":
         return _default(case)
     keys, places = (_lanes(each, case.op.dimensions) for each in case.found_in[:2])
@@ -174,7 +181,7 @@ def _lanes(value: Array, dimensions: Sequence[int]) -> Array:
 
 
 def _default(case: OpTrace) -> list[Array]:
-    """Check that float64 decides likewise about SPU's operands."""
+    """Check that float64 gives the same results on SPU's operands."""
     pairs = zip(case.found, case.local, strict=True)
     return [
         np.full(found.shape, compare(found, local, case.step).is_wrong) for found, local in pairs
@@ -193,7 +200,7 @@ def _first_difference(wrong: Array, found: Array, exact: Array) -> Difference:
 
 
 _OF_EQUALS = ("EQ", "GE", "LE")
-"""What is true of equal numbers."""
+"""Comparisons that are true of equal numbers."""
 
 _ROUND = ("ceil", "floor", "round_nearest_afz", "round_nearest_even", "sign")
 

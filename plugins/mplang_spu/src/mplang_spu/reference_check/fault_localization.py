@@ -1,8 +1,8 @@
-"""Blame: which op of a function gave the wrong number.
+"""Fault localization: the op of a function that gave a wrong number.
 
-The function runs again, on SPU and in float64, with all inner values as results. The float64
-run goes on with SPU's decisions. A wrong result is followed back to the first wrong value whose
-operands are right.
+The function runs again, on SPU and in float64, with all inner values as results. The float64 run
+follows SPU's decisions. A wrong result is traced back to the first wrong value with correct
+operands.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ __all__ = ["Fault", "locate_fault", "worst_fault"]
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A wrong number, and the op that gave it.
+    """Wrong number, and the op that gave it.
 
     Attributes:
-        op: its index among the ops of the flat function; ``None`` where an operand is returned.
+        op: index of the op in the flat function; ``None`` if an operand is returned unchanged.
         number: of the value.
         difference: its worst element.
     """
@@ -37,16 +37,16 @@ class Fault:
 def locate_fault(
     run: Run, found: Mapping[int, Array], wrong: Mapping[int, Difference]
 ) -> Fault | None:
-    """Find the op that a wrong result comes from.
+    """Locate the op that a wrong result comes from.
 
     Args:
         run: what SPU ran.
-        found: the results that SPU gave, by the number of the value.
-        wrong: how wrong some of them are.
+        found: the results that SPU gave, by value number.
+        wrong: the difference of each wrong result.
 
     Returns:
-        ``None`` where the results are right: numbers were nearly equal, and SPU decided
-        otherwise.
+        The fault; ``None`` if the results are correct for a different decision about nearly equal
+        numbers.
     """
     function, traced = run.function, trace(run)
     makers = _producers(function)
@@ -62,7 +62,15 @@ def locate_fault(
 
 
 def worst_fault(function: FlatFunction, wrong: Mapping[int, Difference]) -> Fault:
-    """Blame the op that gives the worst result."""
+    """Return the fault of the worst result.
+
+    Args:
+        function: what SPU ran.
+        wrong: the difference of each wrong result, by value number.
+
+    Returns:
+        The op that gives the worst result.
+    """
     number = _worst(wrong)
     return Fault(_producers(function).get(number), number, wrong[number])
 
@@ -72,7 +80,7 @@ def _worst(off: Mapping[int, Difference]) -> int:
 
 
 def _producers(function: FlatFunction) -> dict[int, int]:
-    """Return which op gives a value."""
+    """Return the index of the op that produces each value."""
     return {number: i for i, op in enumerate(function.ops) for number in op.results}
 
 
@@ -93,7 +101,7 @@ def _dependencies(
 def _trace_back(
     function: FlatFunction, makers: Mapping[int, int], off: Mapping[int, Difference], start: int
 ) -> Fault:
-    """Go back from a wrong value to the op that made it of right ones."""
+    """Follow a wrong value back to an op with correct operands."""
     number = start
     while number in makers:
         wrong = {n: off[n] for n in function.ops[makers[number]].operands if off[n].is_wrong}

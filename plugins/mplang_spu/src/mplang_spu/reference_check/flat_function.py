@@ -1,4 +1,4 @@
-"""FlatFunction form of code: one function without calls, its values numbered. Imports JAX."""
+"""Flat functions: StableHLO as one function without calls, its values numbered. Imports JAX."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ _LITERALS = ("stablehlo.constant", "stablehlo.iota")
 
 @dataclass(frozen=True, slots=True)
 class Op:
-    """An op of the flat function.
+    """Op of a flat function.
 
     Attributes:
-        name: without the dialect.
-        label: what a user calls it.
-        operands: the numbers of the values that it takes, those of its regions included.
-        results: the numbers of those that it gives.
-        arity: how many operands there are, without those of its regions; they stand first.
+        name: the op's name without the dialect.
+        label: its name in NumPy's terms, for messages.
+        operands: the numbers of the values that it uses, including those used in its regions.
+        results: the numbers of its results.
+        arity: the number of its own operands; they come first in ``operands``.
         direction: of a comparison: ``LT``, ``EQ``, ….
-        dimensions: along which it sorts or reduces.
-        region_compares: whether a region of it compares floats.
-        has_constant_operand: whether an operand is made of literals alone.
+        dimensions: the dimensions that it sorts or reduces.
+        region_compares: whether one of its regions compares floats.
+        has_constant_operand: whether an operand depends on literals only.
     """
 
     name: str
@@ -54,13 +54,13 @@ class Op:
 
     @property
     def is_literal(self) -> bool:
-        """Whether it takes nothing."""
+        """Whether it is a constant or an iota."""
         return f"stablehlo.{self.name}" in _LITERALS
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A module that was made of the flat one.
+    """StableHLO module derived from a flat function.
 
     Attributes:
         text: its StableHLO.
@@ -75,12 +75,12 @@ class Variant:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FlatFunction:
-    """A flat function.
+    """StableHLO function without calls.
 
     Attributes:
         text: its StableHLO.
-        inputs: how many operands it has; they are the first values.
-        ops: in their order.
+        inputs: the number of its operands, which are the first values.
+        ops: its ops in order.
         outputs: the numbers of the values that it returns.
         kinds: the types of all values.
     """
@@ -92,7 +92,7 @@ class FlatFunction:
     kinds: tuple[TensorType, ...]
 
     def with_float_width(self, width: int) -> Variant:
-        """Return it with floats of that many bits."""
+        """Return the function with all floats of ``width`` bits."""
         module = parse(self.text)
         retype(module, width)
         return _variant(module)
@@ -100,13 +100,16 @@ class FlatFunction:
     def with_outputs(
         self, shown: Collection[int], cut: Collection[int] = (), width: int | None = None
     ) -> Variant:
-        """Return it with inner values as results, and some of them given from outside.
+        """Return the function with inner values as results, and optionally as operands.
 
         Args:
             shown: the numbers of the values to return, in ascending order.
-            cut: the numbers of the values that are operands where they are used, in ascending
-                order; they stand after the others.
-            width: of all floats, if it is not that of the code.
+            cut: the numbers of the values that become operands after the existing ones, in
+                ascending order; their uses read the operands.
+            width: bits of all floats; unchanged by default.
+
+        Returns:
+            The variant.
         """
         module = parse(self.text)
         block = _block(module)
@@ -121,11 +124,14 @@ class FlatFunction:
         return _variant(module)
 
     def perturbed(self, places: Sequence[tuple[int, int]], shown: Collection[int]) -> Variant:
-        """Return it in float64, with offsets of some operands as further operands.
+        """Return the function in float64, with an offset per listed operand as a further operand.
 
         Args:
-            places: each the index of an op, and that of its operand.
+            places: index of an op, and of its operand.
             shown: the numbers of the values to return, in ascending order.
+
+        Returns:
+            The variant.
         """
         module = parse(self.text)
         block = _block(module)
@@ -143,7 +149,7 @@ class FlatFunction:
 
 @functools.lru_cache(maxsize=64)
 def flat_function(code: bytes) -> FlatFunction:
-    """Return the flat form of a code: compressed text that SPU admits."""
+    """Return the flat form of compressed StableHLO that SPU admits."""
     module = _flattened(code, None)
     block = _block(module)
     values = _values(block)
@@ -159,7 +165,15 @@ def flat_function(code: bytes) -> FlatFunction:
 
 
 def source_lines(code: bytes, place: Location | None) -> list[Location | None]:
-    """Return the user's line of each op of the flat form; ``place`` is where it was traced."""
+    """Return the user's line of each op of the flat function.
+
+    Args:
+        code: the compressed StableHLO.
+        place: the line where it was traced.
+
+    Returns:
+        A line per op; ``None`` if unknown.
+    """
     module = _flattened(code, lines_of(code, place))
     return [line_of(op.operation) for op in _block(module).operations]
 
@@ -173,7 +187,7 @@ def _flattened(code: bytes, lines: Lines | None) -> ir.Module:
 
 
 def _named(ops: Sequence[Op]) -> tuple[Op, ...]:
-    """Call what is made of literals alone a constant: JAX broadcasts each number of the code."""
+    """Label ops on literals only as constants: JAX broadcasts each literal of the code."""
     constants: set[int] = set()
     named = []
     for op in ops:
@@ -231,7 +245,7 @@ def _block(module: ir.Module) -> ir.Block:
 
 
 def _return(module: ir.Module, results: Sequence[ir.Value]) -> None:
-    """Have ``main`` return other values."""
+    """Replace the results of ``main``."""
     block = _block(module)
     (main,) = module.body.operations
     *_, end = block.operations

@@ -1,4 +1,4 @@
-"""What a user is told of a wrong number."""
+"""Warning text for a wrong number."""
 
 from __future__ import annotations
 
@@ -20,22 +20,25 @@ def message(
     setting: Setting,
     result: Difference | None = None,
 ) -> str:
-    """Return a text that names the op, both numbers, and the remedy.
+    """Format a warning that names the op, both numbers, and the remedy.
 
     Args:
-        label: the op.
+        label: the op's name in NumPy's terms.
         kind: the type of its result.
-        difference: the worst element.
-        setting: how SPU ran.
-        result: the worst result of the whole function, if it is of another op.
+        difference: its worst element.
+        setting: the configuration of the run.
+        result: the worst result of the whole function, if another op gives it.
+
+    Returns:
+        The text.
 
     Example:
         >>> wrong = Difference(9.0, (3,), 45.8, 50.0)
         >>> config = {"protocol": "ABY3", "field": "FM64", "fxp_fraction_bits": 18}
         >>> print(message("divide", TensorType("f32", (8,)), wrong, Setting(config, 3, (True,))))
         SPU's divide gives 45.8 where float64 gives 50 at [3] of f32[8] (ABY3, FM64, 18 fraction \
-bits). Take more bits (field: FM128, fxp_fraction_bits: 40), scale the data, or write it in \
-another way; check_numbers=False skips this check.
+    bits). Take more bits (field: FM128, fxp_fraction_bits: 40), scale the data, or write it in \
+    another way; check_numbers=False skips this check.
     """
     field, bits = setting.config["field"], setting.config["fxp_fraction_bits"]
     where = f" at {list(difference.index)} of {kind}" if kind.shape else ""

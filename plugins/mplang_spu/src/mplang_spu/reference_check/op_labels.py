@@ -1,4 +1,4 @@
-"""Names of ops as users of NumPy know them."""
+"""Labels of ops in NumPy's terms, for messages."""
 
 from __future__ import annotations
 
@@ -30,7 +30,15 @@ _REDUCERS |= {"and": "all", "or": "any"}
 
 
 def label_of(op: ir.Operation, inner: Sequence[ir.Operation]) -> str:
-    """Return what a user calls an op; ``inner`` are those of its regions."""
+    """Return the label of an op in NumPy's terms.
+
+    Args:
+        op: an op of StableHLO.
+        inner: the ops of its regions.
+
+    Returns:
+        A label such as ``sum`` or ``where``.
+    """
     target = target_of(op)
     if target is not None:
         return target.removeprefix("mhlo.")

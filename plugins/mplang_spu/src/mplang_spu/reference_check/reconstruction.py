@@ -1,4 +1,4 @@
-"""Shares of all members put together in float64, for checks in a simulator."""
+"""Reconstruction of tensors from the shares of all members, for checks in a simulator."""
 
 from __future__ import annotations
 
@@ -16,13 +16,16 @@ __all__ = ["reconstruct_tensor"]
 
 
 def reconstruct_tensor(pieces: Sequence[Any], kind: TensorType, config: Mapping[str, Any]) -> Array:
-    """Return the tensor that shares stand for.
+    """Reconstruct a tensor from its shares.
 
     Args:
-        pieces: the share of each member, with ``meta`` and data as libspu has them.
-        kind: the type of the tensor; floats are returned as float64, since a fixed-point number
-            may have more digits than its own type.
+        pieces: the share of each member: libspu's ``meta`` and ``share_chunks``.
+        kind: the type of the tensor.
         config: of the device.
+
+    Returns:
+        The tensor; floats as float64, since a fixed-point number may have more digits than its own
+        type.
     """
     io = engine.io(len(pieces), config["protocol"], config["field"], config["fxp_fraction_bits"])
     is_float = kind.dtype.numpy.kind == "f"

@@ -1,4 +1,4 @@
-"""Code in float64: what NumPy gives for the same operands. Imports JAX."""
+"""Reference execution of flat functions on XLA, with floats of 64 or 32 bits."""
 
 from __future__ import annotations
 
@@ -18,12 +18,29 @@ Array: TypeAlias = np.ndarray[Any, Any]
 
 
 def outputs_of(function: FlatFunction, operands: Sequence[Array], width: int = 64) -> list[Array]:
-    """Run a flat function with floats of that many bits."""
+    """Run a flat function with all floats of one width.
+
+    Args:
+        function: the function.
+        operands: its operands in plain.
+        width: 64 or 32 bits.
+
+    Returns:
+        Its results.
+    """
     return run(_at_width(function, width), operands)
 
 
 def run(variant: Variant, operands: Sequence[Array]) -> list[Array]:
-    """Run a variant of a flat function on XLA."""
+    """Run a variant of a flat function on XLA.
+
+    Args:
+        variant: the module.
+        operands: converted to the types that it takes.
+
+    Returns:
+        Its results.
+    """
     with jax.enable_x64(True):
         compiled = _compiled(variant)
         given = [

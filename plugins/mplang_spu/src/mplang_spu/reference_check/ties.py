@@ -1,8 +1,8 @@
-"""Ties: whether a result is right for numbers that are nearly those that were compared.
+"""Ties: results that are correct for slightly perturbed operands of decisions.
 
-SPU rounds at random, so a second run may decide otherwise than the first one, whose decisions
-are not known. What the first one gave has to lie between results of float64 where the operands
-of each decision are moved a little.
+SPU rounds at random, so a second run may decide differently from the first one, whose decisions are
+unknown. The first result has to lie between float64 results with the operands of each decision
+perturbed.
 """
 
 from __future__ import annotations
@@ -24,11 +24,14 @@ TRIES = 8
 
 
 def explained_by_ties(run: Run, found: Mapping[int, Array]) -> bool:
-    """Tell whether results are right for decisions about nearly equal numbers.
+    """Return whether results are correct for some decisions about nearly equal numbers.
 
     Args:
         run: what SPU ran.
-        found: the results that differ, by the number of the value.
+        found: the results that differ, by value number.
+
+    Returns:
+        Whether each element lies between results of perturbed runs.
     """
     function, step = run.function, run.setting.step
     moved = [
@@ -50,7 +53,7 @@ def explained_by_ties(run: Run, found: Mapping[int, Array]) -> bool:
 def _offsets(
     kinds: Sequence[TensorType], moved: Sequence[tuple[int, int]], step: float
 ) -> Iterator[list[Array]]:
-    """Yield how far to move each operand: none, all one way, then at random."""
+    """Yield the perturbation of each operand: none, both directions, then random ones."""
     rng, size = np.random.default_rng(0), NEAR * step
     yield [np.zeros(kind.shape) for kind in kinds]
     for sign in (1, -1):

@@ -1,4 +1,4 @@
-"""Traces: the inner values of a function, on SPU and in float64 along SPU's decisions."""
+"""Execution traces: inner values of a function, on SPU and in float64 along SPU's decisions."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ __all__ = ["Run", "Trace", "trace"]
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A function that SPU ran.
+    """One execution of a function on SPU.
 
     Attributes:
         function: its flat form.
         shares: libspu's share of each operand, per member.
         operands: the operands in plain.
-        setting: how it ran.
+        setting: the configuration of the run.
     """
 
     function: FlatFunction
@@ -34,21 +34,24 @@ class Run:
 
     @property
     def decisions(self) -> list[int]:
-        """The numbers of the values that decisions give."""
+        """Numbers of the values that decisions give."""
         kinds = self.function.kinds
         return [n for op in self.function.ops if is_decision(op, kinds) for n in op.results]
 
     def on_spu(self, shown: Sequence[int]) -> dict[int, Array]:
-        """Run it again on SPU; return some of its values by their numbers, in ascending order."""
+        """Run the function again on SPU; return the values with the given ascending numbers."""
         variant = self.function.with_outputs(shown)
         return dict(zip(shown, rerun(variant, self.shares, self.setting), strict=True))
 
     def in_float64(self, shown: Sequence[int], given: Mapping[int, Array]) -> dict[int, Array]:
-        """Run it in float64; return some of its values.
+        """Run the function in float64.
 
         Args:
             shown: the numbers of the values to return, in ascending order.
-            given: what is taken for values wherever they are used, in ascending order.
+            given: replacements of values wherever they are used, by ascending number.
+
+        Returns:
+            The values by number.
         """
         variant = self.function.with_outputs(shown, given, 64)
         values = reference.run(variant, [*self.operands, *given.values()])
@@ -57,10 +60,10 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What became of each value.
+    """Differences of all values of a run.
 
     Attributes:
-        differences: how far each value is from that of float64.
+        differences: the difference of each value from float64, by number.
         decisions: the decisions, by the index of the op.
     """
 
@@ -69,12 +72,12 @@ class Trace:
 
 
 def trace(run: Run) -> Trace:
-    """Run a function again, and compare each of its values."""
+    """Run a function again, and compare each of its values with float64."""
     function, step = run.function, run.setting.step
     inner = [n for op in function.ops for n in op.results]
     found = run.on_spu([n for op in function.ops if not op.is_literal for n in op.results])
     taken = {n: found[n] for n in run.decisions}
-    along = run.in_float64(inner, taken)  # what each op gives; decisions are given themselves
+    along = run.in_float64(inner, taken)  # results of all ops; uses of decisions read SPU's
     local = run.in_float64(inner, found)
     given = dict(enumerate(run.operands))
     followed, on_spu = given | along | taken, given | along | found
