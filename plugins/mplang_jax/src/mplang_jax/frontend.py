@@ -1,4 +1,4 @@
-"""``jax.compile``: from a Python function and a signature to a program."""
+"""Compiler ``jax.compile``: from a Python function and a signature to a program."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ __all__ = ["jax_compile", "jax_compile_from_data"]
 def jax_compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
     """Compile a function of arrays to StableHLO, without its data.
 
-    The same function and signature give the same bytes in every process. Arrays that the
-    function closes over, its jitted functions included, become operands (``consts``), so no
-    data is in the code. If an operand, such an array or a NumPy scalar has 64 bits, or a number
-    would be lost without, the whole function is compiled with 64-bit types; nothing is narrowed
-    but Python numbers, which take the type of what they meet.
+    The same function and signature give the same bytes in every process. Arrays that the function
+    captures, also in its jitted functions, become operands (``consts``), so the code holds no data.
+    If an operand, a captured array or a NumPy scalar has 64 bits, or a number would be lost
+    otherwise, the whole function is compiled with 64-bit types; only Python numbers are narrowed,
+    to the type of the other operand.
 
-    A jitted function is compiled once for a signature, and then reused.
+    A jitted function is compiled once per signature, and then reused.
 
     Args:
         fn: a function that JAX can trace.
@@ -123,16 +123,19 @@ def _tensors(types: tuple[BaseType, ...]) -> list[TensorType]:
 
 
 def jax_compile_from_data(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> FeProgram:
-    """Compile a function for arguments like these; a convenience around ``jax.compile``.
+    """Compile a function for arguments like the given ones; a convenience around ``jax.compile``.
 
-    A feop that is made of JAX functions is one line: it returns this of its operands, and
+    A feop made of JAX functions is one line: it returns the result of this for its operands, and
     names the dialect ``"stablehlo"``, so that it runs wherever that can be compiled.
 
     Args:
         fn: a function that JAX can trace.
-        *args: arrays, from which the signature is derived, nested in any way; multi-party
-            values, which become the program's inputs; other literals are compiled in.
+        *args: arrays, from which the signature is derived, in any nest; multi-party values, which
+            become the program's inputs; other literals are compiled in.
         **kwargs: literals.
+
+    Returns:
+        A program of the op ``jax.run``.
 
     Example:
         >>> import numpy as np

@@ -1,4 +1,4 @@
-"""The intervals of ``jax.run``. Imports JAX."""
+"""Range analysis of ``jax.run``. Imports JAX."""
 
 from __future__ import annotations
 
@@ -17,7 +17,15 @@ __all__ = ["ranges_of"]
 
 
 def ranges_of(op: Operation, ins: Sequence[Interval]) -> OpRanges:
-    """Return the intervals of what XLA gives, in floating point; of code that it refuses, none."""
+    """Interpret the code on intervals, in floating point.
+
+    Args:
+        op: a ``jax.run``.
+        ins: the interval of each operand.
+
+    Returns:
+        The intervals of the results; unknown if XLA refuses the code.
+    """
     try:
         module = _module(op.attrs["code"])
     except ValueError:
@@ -25,6 +33,6 @@ def ranges_of(op: Operation, ins: Sequence[Interval]) -> OpRanges:
     return OpRanges(intervals(module, ins).results)
 
 
-@functools.lru_cache(maxsize=32)  # a loop runs the same code again and again
+@functools.lru_cache(maxsize=32)  # loops repeat the same code
 def _module(code: bytes) -> ir.Module:
     return prepare(XLA.admit(read(code)))

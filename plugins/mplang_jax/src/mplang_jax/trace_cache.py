@@ -1,4 +1,4 @@
-"""When a program that was compiled before may be used again. Imports JAX."""
+"""Cache keys of compiled functions. Imports JAX."""
 
 from __future__ import annotations
 
@@ -21,11 +21,18 @@ _LITERALS = (bool, int, float, complex, str, bytes, type(None))
 
 
 def cache_key(fn: Callable[..., Any], signature: FeSignature) -> Hashable | None:
-    """Return what a program depends on, or ``None`` where that cannot be told.
+    """Return the cache key of a function and a signature.
 
-    A jitted function is taken for what it was when it was first called, as JAX itself does; a
-    function of JAX, or an operator, is always the same. Any other function may have changed
-    what it closes over, and is traced each time.
+    A jitted function is assumed not to change after its first call, as JAX itself does; functions
+    of JAX and operators never change. Any other function may have changed captured values, and is
+    traced each time.
+
+    Args:
+        fn: the function.
+        signature: its arguments.
+
+    Returns:
+        The key; ``None`` if the function must be traced again.
     """
     if not _is_immutable(fn):
         return None

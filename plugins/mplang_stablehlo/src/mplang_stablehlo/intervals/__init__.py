@@ -1,4 +1,4 @@
-"""Intervals through a StableHLO module. Imports JAX.
+"""Interval analysis of StableHLO modules. Imports JAX.
 
 Example:
     >>> from mplang_core.interval import Interval
@@ -44,12 +44,13 @@ NUMBER = "mplang.number"
 
 @dataclass(frozen=True, slots=True)
 class AnalysisResult:
-    """What is known of a module's values.
+    """Intervals of a module's values.
 
     Attributes:
         results: an interval per result of ``main``.
-        steps: the ops with their intervals; :func:`op_number` tells which op of the text it is.
-        module: where the ops stand; they exist as long as it does.
+        steps: the ops with their intervals; :func:`op_number` returns the position of an op in the
+            text.
+        module: the module of the ops, which keeps them alive.
     """
 
     results: Sequence[Interval]
@@ -58,10 +59,13 @@ class AnalysisResult:
 
 
 def prepare(module: ir.Module) -> ir.Module:
-    """Return a module whose calls are inlined and whose ops have numbers; it is changed for that.
+    """Inline and number the ops of a module, in place.
 
     Args:
-        module: admitted, so without circles among its functions, and of a bounded size.
+        module: admitted, so without recursion, and of a bounded size.
+
+    Returns:
+        The same module.
     """
     _number(module)
     inline(module)
@@ -74,9 +78,12 @@ def intervals(
     """Return the intervals of the values in a module.
 
     Args:
-        module: as :func:`prepare` gives it; any number of runs may share it.
+        module: as :func:`prepare` returns it; it may be analyzed any number of times.
         inputs: an interval per argument of ``main``.
-        precision: how far the results of the engine are from exact ones.
+        precision: the error of the engine's results.
+
+    Returns:
+        The intervals of all results and ops.
     """
     (main,) = module.body.operations
     run = Interpreter(precision)
@@ -87,7 +94,7 @@ def intervals(
 
 
 def _argument(kind: ElementType, given: Interval) -> Interval:
-    """Return the interval of an input: of integers in integers, which Python adds up exactly."""
+    """Return the interval of an input; bounds of integers become ints, which add exactly."""
     if given.open and kind.is_small:
         return kind.limits
     if kind.is_integer and given.known:
@@ -96,7 +103,7 @@ def _argument(kind: ElementType, given: Interval) -> Interval:
 
 
 def _number(module: ir.Module) -> None:
-    """Have each op carry its number in the text, also where it is inlined."""
+    """Attach to each op its position in the text, which inlining keeps."""
     with module.context:
         kind = ir.IntegerType.get_signless(64)
         for number, op in enumerate(walk(module.operation)):
@@ -104,5 +111,5 @@ def _number(module: ir.Module) -> None:
 
 
 def op_number(op: ir.Operation) -> int:
-    """Return which op of the canonical text it is, in the order of ``walk``."""
+    """Return the position of an op in the canonical text, in the order of ``walk``."""
     return int(ir.IntegerAttr(op.attributes[NUMBER]).value)

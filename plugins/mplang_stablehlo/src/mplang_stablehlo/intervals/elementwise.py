@@ -1,4 +1,4 @@
-"""Rules for ops that compute element by element: from intervals to the exact interval."""
+"""Exact interval rules for elementwise ops."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ UNARY: Mapping[str, Unary] = {
     "mhlo.erf": _increasing(math.erf),
     "mhlo.sinh": _increasing(math.sinh),
 }
-"""Ops of one operand."""
+"""Rules for ops with one operand."""
 
 
 # -- two operands
@@ -135,7 +135,14 @@ def _divide(kind: ElementType, x: Interval, y: Interval) -> Interval:
 
 
 def integer_divide(x: Interval, y: Interval) -> Interval:
-    """Return the quotients, cut off; of integers any size, exactly.
+    """Return the interval of integer quotients, rounded towards zero; exact for any size.
+
+    Args:
+        x: the dividend.
+        y: the divisor.
+
+    Returns:
+        The quotients; unknown if the divisor may be 0.
 
     Example:
         >>> integer_divide(Interval(-7, 7), Interval(2, 3))
@@ -153,7 +160,7 @@ def _remainder(kind: ElementType, x: Interval, y: Interval) -> Interval:
 
 def _power(kind: ElementType, x: Interval, y: Interval) -> Interval:
     found = exact.power(x, y)
-    exactly = kind.is_float or found.largest < 2**53  # it is computed in float64
+    exactly = kind.is_float or found.largest < 2**53  # computed in float64
     return found if exactly else UNKNOWN
 
 
@@ -179,7 +186,7 @@ def _xor(kind: ElementType, x: Interval, y: Interval) -> Interval:
 
 
 def _ones(x: Interval, y: Interval) -> int:
-    """Return the largest number with no more bits than either."""
+    """Return the largest number with no more bits than either operand."""
     return int((1 << int(max(x.high, y.high)).bit_length()) - 1)
 
 
@@ -216,27 +223,44 @@ BINARY: Mapping[str, Binary] = {
     "subtract": _both(exact.subtract),
     "xor": _xor,
 }
-"""Ops of two operands."""
+"""Rules for ops with two operands."""
 
 _EXACT = "abs ceil floor maximum minimum negate round_nearest_afz round_nearest_even sign"
 
 EXACT = frozenset(_EXACT.split())
-"""Ops whose result is exact in floating and in fixed point; infinities pass through them."""
+"""Ops whose result is exact in floating and fixed point; infinities pass through them."""
 
 
 # -- others
 
 
 def clamp(low: Interval, x: Interval, high: Interval) -> Interval:
-    """Return the numbers, moved between two bounds."""
+    """Return the interval of ``x`` clamped to bounds.
+
+    Args:
+        low: the lower bound.
+        x: the numbers.
+        high: the upper bound.
+
+    Returns:
+        The results.
+    """
     kind = ElementType("f64")  # maximum and minimum do not depend on it
     return _minimum(kind, _maximum(kind, x, low), high)
 
 
 def convert(source: ElementType, target: ElementType, x: Interval) -> Interval:
-    """Return the numbers in another element type.
+    """Return the interval of a conversion.
 
-    A float becomes an integer by cutting off, in XLA; SPU rounds some negative ones down.
+    XLA converts floats to integers by truncation; SPU rounds some negative ones down.
+
+    Args:
+        source: the element type of the operand.
+        target: the element type of the result.
+        x: the numbers.
+
+    Returns:
+        The results, before wrapping of integers.
 
     Example:
         >>> convert(ElementType("f32"), ElementType("i32"), Interval(-1.5, 1.5))

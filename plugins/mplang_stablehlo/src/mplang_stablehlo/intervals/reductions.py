@@ -1,4 +1,4 @@
-"""Rules for ops that combine many elements: sums, products, extremes, and what a region says."""
+"""Interval rules for reductions, windows, scatters and contractions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NEUTRAL = {"add": ZERO, "multiply": ONE}
 
 
 def _combined(region: ir.Region) -> str:
-    """Return the op that a region applies to its two arguments, if that is all it does."""
+    """Return the op that a region applies to its two arguments, if it is the only one."""
     block = region.blocks[0]
     op, *rest = [each.operation for each in block.operations]
     if len(rest) != 1 or len(block.arguments) != 2:
@@ -33,7 +33,7 @@ def _combined(region: ir.Region) -> str:
 
 
 def _fold(run: Interpreter, region: ir.Region, state: Sequence[Interval]) -> Sequence[Interval]:
-    """Return what comes of combining elements in any order, however many there are."""
+    """Return the interval of combining any number of elements in any order."""
     now = list(state)
     for turn in range(2 + 2 * len(now)):
         after = run.block(region.blocks[0], [*now, *now])
@@ -47,7 +47,7 @@ def _fold(run: Interpreter, region: ir.Region, state: Sequence[Interval]) -> Seq
 def _sum(
     run: Interpreter, kind: ElementType, x: Interval, init: Interval, least: int, most: int
 ) -> Interval:
-    """Return the sums of a start value and some elements."""
+    """Return the interval of an initial value plus ``least`` to ``most`` elements."""
     total = exact.add(init, exact.times(x, least) | exact.times(x, most))
     return run.precision.round(kind, total, "add", most)
 
@@ -55,7 +55,7 @@ def _sum(
 def _product(
     run: Interpreter, kind: ElementType, x: Interval, init: Interval, least: int, most: int
 ) -> Interval:
-    """Return the products of a start value and some elements."""
+    """Return the interval of an initial value times ``least`` to ``most`` elements."""
     counts = Interval(least, most)
     largest = exact.power(Interval(x.largest, x.largest), counts).high
     low = exact.power(Interval(x.low, x.low), counts).low if x.low >= 0 else -largest
@@ -72,7 +72,7 @@ def _reduce(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Sequ
 def _reduced(
     run: Interpreter, op: ir.Operation, ins: Sequence[Interval], least: int, most: int
 ) -> Sequence[Interval]:
-    """Return what an op gives that combines so many elements for each result."""
+    """Return the results of an op that combines ``least`` to ``most`` elements per result."""
     half = len(ins) // 2
     name, kind = _combined(op.regions[0]), element_type_of(op.results[0])
     x, init = ins[0], ins[half]
@@ -92,7 +92,7 @@ def _reduced(
 def _reduce_window(
     run: Interpreter, op: ir.Operation, ins: Sequence[Interval]
 ) -> Sequence[Interval]:
-    """Combine the elements of each window; over the edges it finds the start value again."""
+    """Combine the elements of each window; padding adds the initial value again."""
     most = math.prod(ir.DenseI64ArrayAttr(op.attributes["window_dimensions"]))
     least = int(_always_inside(op))
     if len(ins) == 2 and NEUTRAL.get(_combined(op.regions[0])) == ins[1]:
@@ -105,7 +105,7 @@ def _reduce_window(
 
 
 def _always_inside(op: ir.Operation) -> bool:
-    """Tell whether each window has an element of the operand: none is wholly on padding."""
+    """Return whether each window covers an element of the operand."""
     sizes = list(ir.DenseI64ArrayAttr(op.attributes["window_dimensions"]))
     padding = numbers_of(op, "padding") or [0] * (2 * len(sizes))
     spread = [*numbers_of(op, "base_dilations"), *numbers_of(op, "window_dilations")]
@@ -130,7 +130,7 @@ def _scatter(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Seq
 def _select_and_scatter(
     run: Interpreter, op: ir.Operation, ins: Sequence[Interval]
 ) -> Sequence[Interval]:
-    """Scatter each source to the element that its window selects."""
+    """Scatter each source element to the element that its window selects."""
     _, source, init = ins
     kind = element_type_of(op.results[0])
     if _combined(op.regions[1]) != "add" or source.open or init.open:
@@ -155,7 +155,7 @@ def _dot_general(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) ->
 
 
 def _convolution(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Sequence[Interval]:
-    """A window may reach over the edge, so each result adds up to so many products."""
+    """Sum the products of a window, which may extend over the edge."""
     numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
     kernel = shape_of(op.operands[1])
     count = math.prod(kernel) // max(1, kernel[numbers.kernel_output_feature_dimension])
@@ -173,4 +173,4 @@ REDUCING: Mapping[str, Rule] = {
     "scatter": _scatter,
     "select_and_scatter": _select_and_scatter,
 }
-"""Ops of StableHLO, by name."""
+"""Interval rules by StableHLO op."""

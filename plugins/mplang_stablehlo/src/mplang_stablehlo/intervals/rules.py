@@ -1,4 +1,4 @@
-"""All rules by op."""
+"""Interval rules of all ops."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["RULES"]
 
 
 def _elementwise(name: str) -> Rule:
-    """Round what exact arithmetic gives; what is no number stays that."""
+    """Return the rule of an elementwise op: the exact result, rounded."""
 
     def rule(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Sequence[Interval]:
         kind = element_type_of(op.results[0])
@@ -45,7 +45,7 @@ def _subtract(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Se
     if op.operands[0] == op.operands[1]:
         return [Interval(-slack, slack)]
     if found.high > slack and is_own_maximum(*op.operands):
-        return [Interval(found.low, slack)]  # XLA may round x twice: once, and in an FMA not
+        return [Interval(found.low, slack)]  # XLA may round x in one use but not in an FMA
     return [found]
 
 
@@ -73,7 +73,7 @@ def _divide(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Sequ
 def _divide_in_fixed_point(
     run: Interpreter, kind: ElementType, x: Interval, y: Interval
 ) -> Interval:
-    """SPU multiplies by the reciprocal, which is a few steps off: much, if it is small."""
+    """Multiply by the reciprocal, as SPU does, which is a few steps off."""
     over, step = exact.divide(Interval(1, 1), y), 4 * run.precision.step
     if not over.known or not x.known:
         return UNKNOWN
@@ -106,7 +106,7 @@ def _convert(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Seq
 def _reduce_precision(
     run: Interpreter, op: ir.Operation, ins: Sequence[Interval]
 ) -> Sequence[Interval]:
-    """Round to a float of fewer bits; what is too small for it becomes 0."""
+    """Round to a float of fewer bits; numbers below its range become 0."""
     exponent, mantissa = (
         ir.IntegerAttr(op.attributes[name]).value for name in ("exponent_bits", "mantissa_bits")
     )
@@ -135,4 +135,4 @@ RULES: Mapping[str, Rule] = {
     "reduce_precision": _reduce_precision,
     "subtract": _subtract,
 }
-"""Ops of StableHLO, without the prefix, and targets of custom calls. Of others nothing is known."""
+"""Interval rules by StableHLO op without prefix, or custom-call target; others give unknown."""

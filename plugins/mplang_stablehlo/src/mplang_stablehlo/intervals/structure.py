@@ -1,4 +1,4 @@
-"""Rules for ops that move and choose elements: results are among the operands' elements."""
+"""Interval rules for ops that move and select elements of their operands."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ __all__ = ["STRUCTURE"]
 
 
 def _same(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Sequence[Interval]:
-    """Give all operands as they are: a sort, a barrier."""
+    """Return all operands unchanged, as of a sort or a barrier."""
     return ins
 
 
 def _first(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Sequence[Interval]:
-    """Give elements of the first operand; the others say which. Indices out of range are moved."""
+    """Return the first operand; the others are indices, clamped if out of range."""
     return ins[:1]
 
 
 def _all(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Sequence[Interval]:
-    """Give elements of any operand."""
+    """Return the join of all operands."""
     return [reduce(or_, ins)]
 
 
 def _first_two(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Sequence[Interval]:
-    """Give elements of an operand and its update."""
+    """Return the join of an operand and its update."""
     return [ins[0] | ins[1]]
 
 
@@ -90,4 +90,4 @@ STRUCTURE: Mapping[str, Rule] = {
     "sort": _same,
     "transpose": _first,
 }
-"""Ops of StableHLO, by name."""
+"""Interval rules by StableHLO op."""
