@@ -56,7 +56,7 @@ test-slow: setup ## run all tests, slow ones, too (two hours)
 test-hostile: setup ## try all hostile code and shares on live workers (4 minutes)
 	@$(BIN)/python -m pytest $(TOGETHER) $(wildcard plugins/mplang_http/tests/test_hostile_*.py) $(ARGS)
 
-test-numbers: setup ## hold SPU's numbers against float64: all protocols, 3,000 functions (an hour)
+test-numbers: setup ## check SPU's numbers against float64: all protocols, 3,000 functions (an hour)
 	@$(BIN)/python -m pytest -n $(JOBS) $(foreach t,numbers dtypes passes battery property reference_check,\
 		plugins/mplang_spu/tests/test_$(t).py) $(ARGS)
 

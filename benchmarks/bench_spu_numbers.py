@@ -1,7 +1,7 @@
-"""What right numbers cost on SPU: lowered code against libspu alone, and FM128 against FM64.
+"""Benchmark of SPU's number formats: lowered code against libspu alone, and FM128 against FM64.
 
-Members are threads of this process, on libspu's links in memory. The ways take turns; times are
-medians. What it costs to read shares in and results out, the time of an identity, is left out.
+Members are threads of this process, on libspu's memory links. The variants alternate; times are
+medians. The time of an identity, for reading shares in and results out, is subtracted.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ WAYS = [(field, passes) for field in ("FM64", "FM128") for passes in ((), PASSES
 
 
 def measure(protocol: str, fn, args) -> list[float]:
-    """Return how many seconds each way takes, but for reading in and out."""
+    """Return the seconds of each variant, without reading in and out."""
     times: list[list[float]] = [[] for _ in WAYS]
     for _ in range(ROUNDS):
         for way, (field, passes) in enumerate(WAYS):

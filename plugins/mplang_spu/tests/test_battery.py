@@ -1,4 +1,4 @@
-"""What data scientists compute, for all numbers of rows, sizes of values, and protocols."""
+"""Battery of data-science functions, over numbers of rows, sizes of values, and protocols."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def regression_step(x, y, size):
 
 
 def means_step(x, y, size):
-    """A step of k-means: three centres, each the mean of those nearest to it."""
+    """One iteration of k-means: three centers, each the mean of its nearest points."""
     centres = jnp.array([0.2, 0.5, 0.8], x.dtype) * size
     near = jax.nn.one_hot(jnp.argmin(jnp.abs(x[:, None] - centres), axis=1), 3, dtype=x.dtype)
     return (near * x[:, None]).sum(0) / jnp.maximum(near.sum(0), 1)

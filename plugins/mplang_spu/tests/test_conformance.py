@@ -1,4 +1,4 @@
-"""``mplang_spu`` keeps what the kit promises for every frontend."""
+"""Conformance of ``mplang_spu`` with the kit for frontends."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def shares(array, config=SEMI2K):
 
 
 def close(expected):
-    """Compare what the shares of both parties stand for."""
+    """Compare the tensors that the shares of both parties reconstruct to."""
 
     def check(made):
         io = engine.io(2, "SEMI2K", SEMI2K.field, SEMI2K.fxp_fraction_bits)
@@ -103,7 +103,7 @@ class TestShare(TypeSuite):
     kinds = st.builds(ShareType.of, kit.tensor_types(ELEMENTS), CONFIGS)
 
     def values(self, kind):
-        """Shares that libspu makes: others are refused where they are decoded."""
+        """Return shares made by libspu: others are refused on decoding."""
         io = engine.io(len(kind.parties), kind.protocol, kind.field, kind.fxp)
         zeros = np.zeros(kind.plain.shape, kind.plain.dtype.numpy)
         pieces = io.make_shares(zeros, engine.visibility(True))

@@ -19,7 +19,7 @@ RNG = np.random.default_rng(3)
 
 
 def numbers(dtype: str, field: str) -> np.ndarray:
-    """Some numbers of a type, with the extremes that a field can hold."""
+    """Return numbers of a type, including the extremes that a field can hold."""
     if dtype == "bool":
         return np.array([True, False, True, True, False, False, True])
     if dtype.startswith("float"):

@@ -1,4 +1,4 @@
-"""SPU's numbers: what a data scientist writes gives what NumPy gives, on each protocol."""
+"""SPU's numbers: NumPy-style functions give NumPy's results, on each protocol."""
 
 from __future__ import annotations
 

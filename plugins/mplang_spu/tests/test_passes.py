@@ -1,4 +1,4 @@
-"""Each pass of the lowering: what it writes, and that without it the number is wrong."""
+"""Passes of the lowering: golden texts, and wrong numbers without each pass."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_a_pass_is_needed(name):
 
 
 def test_a_scan_takes_little_memory():
-    """libspu alone makes all windows: here 30 GB."""
+    """libspu alone materializes all windows: here 30 GB."""
     x = np.ones(50_000, np.float32)
     np.testing.assert_allclose(spu_runner.run(jnp.cumsum, x), np.arange(1, 50_001), rtol=1e-5)
 
@@ -187,7 +187,7 @@ def test_what_is_taken_from_secret_places_is_as_it_was(name, dtype):
 
 
 def test_secrets_of_a_long_chain_of_loop_values_are_found_in_time():
-    """What is carried takes the place of its neighbour: as many turns as there are values."""
+    """Each loop value moves to its neighbor: as many iterations as values."""
     names = [f"%a{i}" for i in range(200)]
     kinds, start = ", ".join(["tensor<i32>"] * 200), ", ".join(["%c"] * 199 + ["%arg0"])
     text = f"""module @main {{
@@ -226,7 +226,7 @@ def test_tables_of_each_type_are_read():
 
 
 def test_integers_are_not_made_floats_before_they_are_summed():
-    """libspu's compiler would, and cut off a product that does not fit."""
+    """libspu's compiler would, and truncate a product that does not fit."""
     x = np.full((20, 3), 5 * 10**13)
     for fn in (jnp.mean, lambda x: x.astype(jnp.float64).reshape(60).sum() / 60):
         exact = spu_runner.numpy_of(fn, x)

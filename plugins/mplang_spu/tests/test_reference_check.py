@@ -1,4 +1,4 @@
-"""SPU's numbers are held against float64 in a simulator: what is wrong is told, with its line."""
+"""Reference check: a simulator reports wrong numbers of SPU, with their lines."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FINE = {"protocol": "SEMI2K", "field": "FM128", "fxp_fraction_bits": 40}
 
 @pytest.fixture
 def bare(monkeypatch):
-    """SPU without the passes that mend what libspu gives."""
+    """Run SPU without the passes that correct libspu's results."""
     monkeypatch.setattr(lowering, "PASSES", ())
     engine.compile.cache_clear()
     yield
@@ -46,9 +46,9 @@ def cluster(parties, config):
 
 
 def secure(fn, *args, parties=2, config=COARSE, times=1, notes=False, **options):
-    """Run a function on SPU; return what the first party learns, and the warnings.
+    """Run a function on SPU; return the first party's result, and the warnings.
 
-    What is told of constants while tracing is left out, unless notes are wanted.
+    Warnings about constants while tracing are left out, unless ``notes`` is true.
     """
     with mp.Simulator(cluster(parties, config), timeout=60.0, **options) as sim:
 
@@ -109,7 +109,7 @@ def test_right_numbers_are_not_told(fn, args):
 
 
 def root(x):
-    """The helper that the wrong line stands in."""
+    """Helper that contains the wrong line."""
     x = jnp.abs(x)
     return jnp.sqrt(x)
 
@@ -252,7 +252,7 @@ def test_data_that_vanish_are_told():
 
 @pytest.mark.usefixtures("bare")
 def test_a_fault_that_no_second_run_shows_is_told_beside_a_tie():
-    """Products of this size are cut off wrongly now and then, by chance."""
+    """Products of this size are truncated wrongly at random."""
 
     def fn(x, y):
         bonus = jnp.where(x[0] >= 3, 1.0, 2.0)
@@ -265,7 +265,7 @@ def test_a_fault_that_no_second_run_shows_is_told_beside_a_tie():
 
 
 def test_a_fault_of_chance_is_told_whatever_constants_decide():
-    """Squares of this size overflow in a mean now and then; the median's place is a constant."""
+    """Squares of this size overflow in a mean at random; the median's index is a constant."""
     x = np.random.default_rng(5).integers(10**7, 2 * 10**7, 13) * 2
     fn = lambda x: jnp.median(x * x - (x * x).mean())  # noqa: E731
     exact = np.median(x * x - (x * x).mean())
@@ -299,7 +299,7 @@ def test_a_tie_that_is_missed_is_told():
 
 @pytest.mark.usefixtures("bare")
 def test_what_follows_a_tie_is_judged_by_the_decision():
-    """A fault behind a tie is still told, at its own line."""
+    """A fault after a tie is still reported, at its own line."""
 
     def fn(x):
         high = jnp.where(x * 0.1 * 10 >= x, 400_000.0, 300_000.0)
@@ -325,7 +325,7 @@ def test_what_follows_a_tie_is_judged_by_the_decision():
     ],
 )
 def test_a_planted_fault_is_told(monkeypatch, fn, x):
-    """The engine returns another number than it computed: once, so that no rerun shows it."""
+    """The engine returns another number than it computed, only once, so no rerun shows it."""
     original = engine.Engine.run
 
     def wrong(self, code, inputs, outputs):
@@ -397,7 +397,7 @@ def test_a_line_is_told_in_each_run():
 @pytest.mark.usefixtures("bare")
 @pytest.mark.parametrize("mode", ["standard", "launch"])
 def test_the_turns_of_a_loop_are_checked(mode):
-    """The third turn is the first that is wrong."""
+    """The third iteration is the first wrong one."""
 
     def turn(x):
         more = 1000 * jnp.sqrt(x)

@@ -1,4 +1,4 @@
-"""Parts of the check beside: tolerances, decisions, flat functions, floats of another width."""
+"""Parts of the reference check: tolerances, decisions, flat functions, float widths."""
 
 from __future__ import annotations
 

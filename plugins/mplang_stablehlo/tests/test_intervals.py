@@ -1,4 +1,4 @@
-"""Intervals through StableHLO: single ops, and that nothing observed is outside of them."""
+"""Interval analysis of StableHLO: single ops, and soundness against observed values."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def test_a_maximum_is_subtracted_from_its_own_elements_only(fn, own):
 
 
 def test_xla_may_round_a_product_twice():
-    """Softmax of 4e13 gives infinity there: once the product is rounded, and once it is not."""
+    """Softmax of 4e13 gives infinity: one use of the product is rounded, another is not."""
     (found,) = results(lambda x: x * x - (x * x).max(), (SQUARE, (-1e7, 1e7)))
     assert found.high > 4e6
 
@@ -255,7 +255,7 @@ def all_values(text: str) -> tuple[str, list[ir.Type]]:
 
 
 def observed(text: str, args) -> list[np.ndarray]:
-    """Run a module on XLA, in the place of a function with the same signature."""
+    """Run a module on XLA, in place of a function with the same signature."""
     everything, kinds = all_values(text)
     shapes = [jax.ShapeDtypeStruct(arg.shape, arg.dtype) for arg in args]
     tensors = [ir.RankedTensorType(kind) for kind in kinds]

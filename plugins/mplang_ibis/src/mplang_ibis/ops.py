@@ -155,8 +155,8 @@ def literal(*, rows: int, data: tuple[bytes, ...], type: TableType) -> TableType
         A table of that type; cells may be null.
 
     Raises:
-        TraceError: a column is of no type that both Arrow and DuckDB have.
-        AdmissionError: the data is no such table; raised at the party that reads it.
+        TraceError: Arrow and DuckDB do not share the type of a column.
+        AdmissionError: the data is not such a table; raised at the party that reads it.
 
     Example:
         >>> import mplang_core as mp

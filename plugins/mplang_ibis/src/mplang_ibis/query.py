@@ -131,14 +131,14 @@ def _admit(con: duckdb.DuckDBPyConnection, sql: str, names: Collection[str]) -> 
         raise AdmissionError("ibis.run: the SQL is nested too deep") from error
     ctes = {entry["key"] for node in nodes for entry in node.get("cte_map", {}).get("map", ())}
     for name in sorted(ctes):
-        if not _MADE_UP.fullmatch(name) and not NAME.fullmatch(name):
+        if not _GENERATED.fullmatch(name) and not NAME.fullmatch(name):
             _refuse(f"the name {name!r} in WITH")
     known = {name.lower() for name in (*names, *ctes)}
     for node in nodes:
         _check(node, known)
 
 
-_MADE_UP = re.compile(r"t\d+")  # what Ibis calls subqueries
+_GENERATED = re.compile(r"t\d+")  # Ibis's names of subqueries
 _OPERATOR = re.compile(r"\W+")
 
 

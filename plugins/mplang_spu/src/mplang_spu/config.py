@@ -78,12 +78,12 @@ def from_env() -> bool | None:
     Raises:
         ConfigError: the value is neither yes nor no.
     """
-    said = os.environ.get(ENV, "").strip().lower()
-    if said in ("", "1", "true", "yes", "on"):
-        return True if said else None
-    if said in ("0", "false", "no", "off"):
+    value = os.environ.get(ENV, "").strip().lower()
+    if value in ("", "1", "true", "yes", "on"):
+        return True if value else None
+    if value in ("0", "false", "no", "off"):
         return False
-    raise ConfigError(f"{ENV} is 1 or 0, got {said!r}")
+    raise ConfigError(f"{ENV} is 1 or 0, got {value!r}")
 
 
 def resolve_config(config: SpuConfig, members: Mask) -> SpuConfig:

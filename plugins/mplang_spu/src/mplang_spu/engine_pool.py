@@ -98,13 +98,13 @@ def _holds_same_link(
     """
     mine = json.dumps([name, settings]).encode()
     # receive from all before raising, so that all members fail for the same reason
-    said = _exchange(ctx, parties, "link", mine)
-    if all(isinstance(other, bytes) and other == mine for other in said.values()):
+    replies = _exchange(ctx, parties, "link", mine)
+    if all(isinstance(other, bytes) and other == mine for other in replies.values()):
         return name != ""
-    told = {rank: _parse_settings(other) for rank, other in said.items()} | {
+    by_rank = {rank: _parse_settings(other) for rank, other in replies.items()} | {
         ctx.interpreter.rank: settings
     }
-    table = differences({f"party {rank}": told[rank] for rank in sorted(told)})
+    table = differences({f"party {rank}": by_rank[rank] for rank in sorted(by_rank)})
     if table:
         raise RunError(
             f"the members of this SPU do not fit together; set {ENV} alike at all workers, and "
@@ -123,9 +123,9 @@ def _exchange(ctx: KernelContext, parties: Mask, topic: str, mine: bytes) -> dic
     return {rank: comm.recv(rank, key) for rank in others}
 
 
-def _parse_settings(said: Any) -> dict[str, str]:
+def _parse_settings(message: Any) -> dict[str, str]:
     try:
-        _, settings = json.loads(said)
+        _, settings = json.loads(message)
         return {str(key)[:100]: str(value)[:100] for key, value in settings.items()}
     except (TypeError, ValueError, AttributeError):
         return {"link": "nothing of use"}

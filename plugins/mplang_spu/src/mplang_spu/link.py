@@ -31,8 +31,8 @@ def choose(config: Mapping[str, Any]) -> Mode:
     wanted = from_env()
     if wanted is None:
         wanted = config.get("use_mplang_channel", True)
-    there = hasattr(libspu.link, "create_with_channels")
-    if wanted and there:
+    supported = hasattr(libspu.link, "create_with_channels")
+    if wanted and supported:
         return "channels"
     fallback: Mode = "brpc" if config.get("brpc_addresses") else "memory"
     if wanted and _not_yet_warned.acquire(blocking=False):

@@ -48,8 +48,8 @@ def mplang_devices() -> Sequence[DeviceKind]:
 @hookimpl
 def mplang_settings() -> Mapping[str, str]:
     """Return the link setting of the environment, which must be equal at all members."""
-    said = config.from_env()
-    return {config.ENV: "not set" if said is None else str(int(said))}
+    enabled = config.from_env()
+    return {config.ENV: "not set" if enabled is None else str(int(enabled))}
 
 
 @hookimpl
@@ -57,6 +57,6 @@ def mplang_doctor() -> Sequence[Check]:
     """Check that this build of libspu supports channels."""
     import spu
 
-    there = hasattr(spu.libspu.link, "create_with_channels")
-    advice = "" if there else "; pip install 'spu>=0.10.0.dev20251211'"
-    return [Check("libspu has channels", there, f"spu {spu.__version__}{advice}")]
+    supported = hasattr(spu.libspu.link, "create_with_channels")
+    advice = "" if supported else "; pip install 'spu>=0.10.0.dev20251211'"
+    return [Check("libspu has channels", supported, f"spu {spu.__version__}{advice}")]

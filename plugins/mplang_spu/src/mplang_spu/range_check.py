@@ -53,7 +53,7 @@ def check_step(step: Step, field: Field) -> NumberStatus:
     """
     kinds = [element_type_of(value) for value in step.op.results]
     known = all(x.known for x in step.operands)
-    if not known or step.name in _MOVES or _is_not_a_number(step):
+    if not known or step.name in _MOVES or _is_nonfinite_literal(step):
         return "fits"
     found = [
         field.holds(x, kind.is_float)
@@ -65,7 +65,7 @@ def check_step(step: Step, field: Field) -> NumberStatus:
     return max(found, key=_SEVERITY.index, default="fits")
 
 
-def _is_not_a_number(step: Step) -> bool:
+def _is_nonfinite_literal(step: Step) -> bool:
     """Return whether a step is a literal NaN or infinity."""
     return step.name == "constant" and not step.results[0].known
 

@@ -24,8 +24,7 @@ STEPS = 4
 
 
 def round_floats(rewriter: Rewriter) -> None:
-    """Rewrite ``floor``, ``ceil``, ``remainder`` and conversion to integers to be exact at
-    integers.
+    """Rewrite rounding, ``remainder`` and integer conversion to be exact at integers.
 
     The floor of a quotient is corrected by its remainder. From 32 fraction bits on, libspu converts
     negative numbers to the integer below, not towards zero.

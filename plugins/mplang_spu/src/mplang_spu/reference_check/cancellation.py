@@ -43,11 +43,11 @@ def discard_cancellation(
         for width in (64, 32)
     )
     wide |= dict(enumerate(operands))
-    makers = {n: op for op in function.ops for n in op.results}
+    producers = {n: op for op in function.ops for n in op.results}
     left = dict(wrong)
     for n in floats:
-        if n in makers and _cancels(wide[n], narrow[n]):
-            terms = [wide[i] for i in makers[n].operands if wide[i].dtype.kind == "f"]
+        if n in producers and _cancels(wide[n], narrow[n]):
+            terms = [wide[i] for i in producers[n].operands if wide[i].dtype.kind == "f"]
             scale = max((float(np.abs(each).max(initial=0)) for each in terms), default=0.0)
             if abs(wrong[n].found - wrong[n].exact) <= RELATIVE * scale:
                 del left[n]

@@ -49,13 +49,13 @@ def locate_fault(
         numbers.
     """
     function, traced = run.function, trace(run)
-    makers = _producers(function)
-    behind = _dependencies(function, makers, wrong)
-    decided = {n for i in behind if i in traced.decisions for n in function.ops[i].results}
+    producers = _producers(function)
+    dependencies = _dependencies(function, producers, wrong)
+    decided = {n for i in dependencies if i in traced.decisions for n in function.ops[i].results}
     for suspects in (set(wrong), decided):
         off = {n: traced.differences[n] for n in suspects if traced.differences[n].is_wrong}
         if off:
-            return _trace_back(function, makers, traced.differences, _worst(off))
+            return _trace_back(function, producers, traced.differences, _worst(off))
     if decided and explained_by_ties(run, {n: found[n] for n in wrong}):
         return None
     return worst_fault(function, wrong)
@@ -85,27 +85,27 @@ def _producers(function: FlatFunction) -> dict[int, int]:
 
 
 def _dependencies(
-    function: FlatFunction, makers: Mapping[int, int], wrong: Mapping[int, Difference]
+    function: FlatFunction, producers: Mapping[int, int], wrong: Mapping[int, Difference]
 ) -> list[int]:
     """Return the ops that results depend on."""
     found: set[int] = set()
-    todo = [makers[n] for n in wrong if n in makers]
+    todo = [producers[n] for n in wrong if n in producers]
     while todo:
         i = todo.pop()
         if i not in found:
             found.add(i)
-            todo.extend(makers[n] for n in function.ops[i].operands if n in makers)
+            todo.extend(producers[n] for n in function.ops[i].operands if n in producers)
     return sorted(found)
 
 
 def _trace_back(
-    function: FlatFunction, makers: Mapping[int, int], off: Mapping[int, Difference], start: int
+    function: FlatFunction, producers: Mapping[int, int], off: Mapping[int, Difference], start: int
 ) -> Fault:
     """Follow a wrong value back to an op with correct operands."""
     number = start
-    while number in makers:
-        wrong = {n: off[n] for n in function.ops[makers[number]].operands if off[n].is_wrong}
+    while number in producers:
+        wrong = {n: off[n] for n in function.ops[producers[number]].operands if off[n].is_wrong}
         if not wrong:
             break
         number = _worst(wrong)
-    return Fault(makers.get(number), number, off[number])
+    return Fault(producers.get(number), number, off[number])
