@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from mplang_spu import engine, lowering
 from mplang_spu.reference_check.flat_function import flat_function, source_lines
-from mplang_stablehlo import lines
+from mplang_stablehlo.source_lines import lines_of
 
 import mplang_core as mp
 from mplang_core.errors import (
@@ -454,4 +454,4 @@ def test_lines_are_beside_the_code_and_not_in_it():
     found = source_lines(code, None)
     assert found[names["add"]].line == line_after(fn, 1)
     assert found[names["sqrt"]].line == line_after(root, 3)
-    assert lines.lines_of(code + b" ") is None
+    assert lines_of(code + b" ") is None

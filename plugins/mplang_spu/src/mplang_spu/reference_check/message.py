@@ -37,8 +37,8 @@ def message(
         >>> config = {"protocol": "ABY3", "field": "FM64", "fxp_fraction_bits": 18}
         >>> print(message("divide", TensorType("f32", (8,)), wrong, Setting(config, 3, (True,))))
         SPU's divide gives 45.8 where float64 gives 50 at [3] of f32[8] (ABY3, FM64, 18 fraction \
-    bits). Take more bits (field: FM128, fxp_fraction_bits: 40), scale the data, or write it in \
-    another way; check_numbers=False skips this check.
+bits). Take more bits (field: FM128, fxp_fraction_bits: 40), scale the data, or write it in \
+another way; check_numbers=False skips this check.
     """
     field, bits = setting.config["field"], setting.config["fxp_fraction_bits"]
     where = f" at {list(difference.index)} of {kind}" if kind.shape else ""
