@@ -56,8 +56,9 @@ test-slow: setup ## run all tests, slow ones, too (two hours)
 test-hostile: setup ## try all hostile code and shares on live workers (4 minutes)
 	@$(BIN)/python -m pytest $(TOGETHER) $(wildcard plugins/mplang_http/tests/test_hostile_*.py) $(ARGS)
 
-test-numbers: setup ## hold SPU's numbers against float64: all protocols, 3,000 functions (two hours)
-	@$(BIN)/python -m pytest -n $(JOBS) -m "not million" $(foreach t,numbers dtypes passes battery property beside,\
+test-numbers: setup ## check SPU's numbers against float64: all protocols, 3,000 functions (two hours)
+	@$(BIN)/python -m pytest -n $(JOBS) -m "not million" $(foreach t,numbers dtypes passes battery property \
+		reference_check,\
 		plugins/mplang_spu/tests/test_$(t).py) $(ARGS)
 
 test-million: setup ## the statistics of a million numbers on ABY3 (half an hour, 16 GB)

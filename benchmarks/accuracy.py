@@ -1,8 +1,8 @@
-"""Measure how exact SPU's functions are, and write the table into the plugin's README.
+"""Measure the accuracy of SPU's functions, and write the table into the plugin's README.
 
-Each function gets operands of both signs where it takes them, 40 per power of ten. An error is
+Each function gets 40 operands per power of ten, of both signs where it takes them. Errors are
 relative to the largest result among the operands of the same power of ten; the table has the
-largest one of all.
+largest error.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def cluster(protocol: str, field: str) -> mp.ClusterSpec:
 
 
 def main() -> None:
-    """Measure, and write."""
+    """Measure the errors, and write the table."""
     warnings.simplefilter("ignore")
     measured: dict[tuple[str, str, str], float] = {}
     for protocol in MEMBERS:

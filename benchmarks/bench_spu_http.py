@@ -1,7 +1,7 @@
-"""Benchmark of SPU on HTTP workers: over their one port, and over BRPC.
+"""Benchmark of SPU on worker processes: channels over their one port, and BRPC.
 
-A job is timed from its submission to its answer, on values that are sealed already. BRPC has ports
-of its own, and no TLS. The ways take turns; times are medians, the figures are ratios to BRPC.
+A job is timed from submission to result, on values that are already sealed. BRPC uses ports of its
+own, without TLS. The modes alternate; times are medians, the figures are ratios to BRPC.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def cluster(workers: LocalCluster, protocol: str, parties: int, way: str) -> mp.
 
 
 def measure(hosts: dict[str, SimpHost], fn, args) -> dict[str, float]:
-    """Return the seconds of a job per transport."""
+    """Return the seconds per job, by mode."""
     times: dict[str, list[float]] = {way: [] for way in hosts}
     jobs = {}
     for way, host in hosts.items():

@@ -1,9 +1,9 @@
-"""What SPU costs over the workers' communicator, over links in memory, and over BRPC.
+"""Benchmark of SPU's links: over the workers' communicator, in memory, and over BRPC.
 
-All parties are threads of this process; BRPC goes over ports of the loopback interface. An op is
-run on values that are sealed already, so that sharing and revealing do not count. The ways take
-turns, and times are medians; the figures are ratios to memory links. The column "new link" has
-channels with a link made for each op.
+All parties are threads of this process; BRPC uses ports of the loopback interface. Ops run on
+values that are already sealed, so sharing and revealing do not count. The modes alternate, and
+times are medians; the figures are ratios to memory links. The column "new link" has channels with a
+new link per op.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def cluster(parties: int, protocol: str, way: str) -> mp.ClusterSpec:
 
 
 def measure(protocol: str, parties: int, fn, args) -> dict[str, float]:
-    """Return per way how many seconds the op takes."""
+    """Return the seconds per op, by mode."""
     times: dict[str, list[float]] = {way: [] for way in WAYS}
     with contextlib.ExitStack() as stack:
         runs = {}

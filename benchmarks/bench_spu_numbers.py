@@ -1,7 +1,7 @@
-"""What right numbers cost on SPU: lowered code against libspu alone, and FM128 against FM64.
+"""Benchmark of SPU's number formats: lowered code against libspu alone, and FM128 against FM64.
 
-Members are threads of this process, on libspu's links in memory. The ways take turns; times are
-medians. What it costs to read shares in and results out, the time of an identity, is left out.
+Members are threads of this process, on libspu's memory links. The variants alternate; times are
+medians. The time of an identity, for reading shares in and results out, is subtracted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rich.table import Table
 from spu_work import WORK, f32
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "plugins/mplang_spu/tests"))
-import alone  # runs a function on SPU alone
+import spu_runner  # runs a function on SPU alone
 
 ROUNDS = 5
 LARGE = (100_000, 20)
@@ -40,7 +40,7 @@ WAYS = [(field, passes) for field in ("FM64", "FM128") for passes in ((), PASSES
 
 
 def measure(protocol: str, fn, args) -> list[float]:
-    """Return how many seconds each way takes, but for reading in and out."""
+    """Return the seconds of each variant, without reading in and out."""
     times: list[list[float]] = [[] for _ in WAYS]
     for _ in range(ROUNDS):
         for way, (field, passes) in enumerate(WAYS):
@@ -51,7 +51,7 @@ def measure(protocol: str, fn, args) -> list[float]:
 
 
 def _took(fn, args, how) -> float:
-    job = alone.prepare(fn, *args, **how)
+    job = spu_runner.prepare(fn, *args, **how)
     begin = time.perf_counter()
     job()
     return time.perf_counter() - begin

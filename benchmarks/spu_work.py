@@ -1,4 +1,4 @@
-"""What the benchmarks have SPU compute."""
+"""Workloads of the SPU benchmarks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``mplang_crypto`` keeps what the kit promises for every frontend."""
+"""Conformance of ``mplang_crypto`` with the kit for frontends."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KEY_OF_BOTH = Of(SymmetricKeyType(), KEY, kernels.agree(None, OTHER_PRIVATE, PUB
 
 
 class Ctx:
-    """What the kernel of ``encrypt`` needs to know."""
+    """Context of the kernel of ``encrypt``."""
 
     checks = (CiphertextType(mp.TensorType.of(X)),)
     step = property(lambda self: self)

@@ -1,4 +1,4 @@
-"""Cryptography: published vectors, what goes in comes out, and no key leaves its party."""
+"""Cryptography: published vectors, round trips, and keys that cannot leave their party."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def at(party, op, *args, **attrs):
 
 
 def agreed(info0="test", info1="test"):
-    """Two parties exchange public keys; the key of each."""
+    """Exchange public keys between two parties; return the key of each."""
     sk0, pk0 = at("P0", keypair)
     sk1, pk1 = at("P1", keypair)
     return (
@@ -88,7 +88,7 @@ def trace(fn):
 
 
 class Ctx:
-    """What a kernel of ``encrypt`` needs to know."""
+    """Context of the kernel of ``encrypt``."""
 
     def __init__(self, kind):
         self.step = self
@@ -189,7 +189,7 @@ def test_hash_vectors(algorithm, expected):
 
 
 def test_agreed_keys_are_those_of_the_description():
-    """A second implementation gets the same key: HMAC by hand, from the RFC's shared secret."""
+    """A second implementation derives the same key: HMAC by hand, from the RFC's shared secret."""
     import hmac
 
     shared = bytes.fromhex("4a5d9d5ba4ce2de1728e3bf480350f25e07e21c947d19e3376f09b3c1e161742")
@@ -261,7 +261,7 @@ def test_a_share_can_be_encrypted(sim):
 
 
 def test_keys_go_through_control_flow(sim, mode):
-    """A loop may carry a key; it stays where it is."""
+    """A loop may carry a key, which stays at its party."""
 
     def program(n):
         key = mp.invoke(keygen)
@@ -498,7 +498,7 @@ def test_no_text_of_a_value_shows_its_bytes():
 
 
 def test_keys_are_not_in_a_program():
-    """Nothing random is compiled in: tracing twice gives the same."""
+    """No randomness is compiled in: tracing twice gives the same program."""
     assert trace(lambda: send(1)).program.digest == trace(lambda: send(1)).program.digest
 
 

@@ -1,4 +1,4 @@
-"""``mplang_ibis`` keeps what the kit promises for every frontend."""
+"""Conformance of ``mplang_ibis`` with the kit for frontends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SQL as a hostile coordinator would send it: refused, by name, and no process dies of it."""
+"""Hostile SQL: refused by name, and no process crashes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 from mplang_ibis import query, table
-from mplang_ibis.allowed import FUNCTIONS, PROCESS
+from mplang_ibis.allowlist import FUNCTIONS, PROCESS
 from mplang_ibis.ops import NAME, RUN
 
 import mplang_core as mp
@@ -55,7 +55,7 @@ def run(sim, sql, **options):
 
 
 def refused(sim, sql):
-    """Tell why SQL is refused, before it is run and by which rule of ours."""
+    """Return the reason why a rule of ours refuses SQL, before it runs."""
     with pytest.raises(PartyError) as error:
         run(sim, sql)
     assert isinstance(error.value.__cause__, AdmissionError)

@@ -532,7 +532,7 @@ def test_a_literal_of_another_type_than_it_says_is_refused(sim):
 
 
 def test_an_op_does_not_believe_that_an_operand_is_what_the_program_says(sim):
-    """A worker may be handed anything; here SQL is told of another table than there is."""
+    """A worker may get any value; here the table has another type than the SQL declares."""
     from mplang_ibis import kernels
 
     class Ctx:

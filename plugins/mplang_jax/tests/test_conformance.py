@@ -1,4 +1,4 @@
-"""``mplang_jax`` keeps what the kit promises for every frontend."""
+"""Conformance of ``mplang_jax`` with the kit for frontends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The JAX frontend: same bytes everywhere, no data in the code, nothing narrowed, hostile code."""
+"""JAX frontend: same bytes everywhere, no data in the code, nothing narrowed, hostile code."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def compiled(fn, *types, **kwargs):
 
 
 def run(fn, *args, mode="standard"):
-    """Run a function at one party, without its Python source: from the bytes of the program."""
+    """Run a function at one party, from the bytes of its program."""
     with mp.Simulator(mp.ClusterSpec.simple(2), timeout=20) as sim:
         traced = mp.trace(
             mp.TraceContext(sim.cluster_spec), lambda *a: mp.device("P1")(fn)(*a), *args

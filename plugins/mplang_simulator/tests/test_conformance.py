@@ -1,4 +1,4 @@
-"""``mplang_simulator`` keeps what the kit promises for every backend."""
+"""Conformance of ``mplang_simulator`` with the kit for backends."""
 
 from __future__ import annotations
 

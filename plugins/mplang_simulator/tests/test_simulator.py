@@ -1,4 +1,4 @@
-"""The simulator: threads, deadlines, several programs at once."""
+"""Simulator: threads, deadlines, concurrent programs."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_a_timeout_is_positive(timeout):
 
 
 def test_a_failing_thread_does_not_strand_the_others():
-    """Runs of other threads wait for a failure to be dealt with; none is lost, none hangs."""
+    """Runs of other threads wait until a failure is handled; none is lost, none hangs."""
     stop = threading.Event()
     with mp.Simulator(mp.ClusterSpec.simple(2), timeout=5.0) as sim:
 

@@ -1,14 +1,14 @@
-"""What data scientists compute, for all numbers of rows, sizes of values, and protocols."""
+"""Battery of data-science functions, over numbers of rows, sizes of values, and protocols."""
 
 from __future__ import annotations
 
 import warnings
 
-import alone
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import spu_runner
 
 import mplang_core as mp
 from mplang_core.errors import PrecisionWarning
@@ -29,7 +29,7 @@ def regression_step(x, y, size):
 
 
 def means_step(x, y, size):
-    """A step of k-means: three centres, each the mean of those nearest to it."""
+    """One iteration of k-means: three centers, each the mean of its nearest points."""
     centres = jnp.array([0.2, 0.5, 0.8], x.dtype) * size
     near = jax.nn.one_hot(jnp.argmin(jnp.abs(x[:, None] - centres), axis=1), 3, dtype=x.dtype)
     return (near * x[:, None]).sum(0) / jnp.maximum(near.sum(0), 1)
@@ -84,7 +84,7 @@ def simulators():
 
     def make(protocol):
         if protocol not in made:
-            members = alone.MEMBERS[protocol]
+            members = spu_runner.MEMBERS[protocol]
             devices = {f"P{i}": {"kind": "PPU", "members": [i]} for i in range(members)}
             config = {"protocol": protocol}
             devices["SP0"] = {"kind": "SPU", "members": list(range(members)), "config": config}
@@ -118,5 +118,5 @@ def test_a_statistic_is_right_for_small_and_large_values(simulators, name, rows,
         found = mp.fetch(sim, mp.evaluate(sim, program))
     told = [str(each.message) for each in shown if each.category is PrecisionWarning]
     if not told:
-        assert alone.off(found, alone.float64_of(fn, x, y)) < 1e-3
+        assert spu_runner.off(found, spu_runner.float64_of(fn, x, y)) < 1e-3
     assert not told or (name in LARGE_PRODUCTS and size == 1e7), told

@@ -1,4 +1,4 @@
-"""SPU's messages go through the workers' communicator, and what else they may go over."""
+"""SPU's messages over the workers' communicator, memory and BRPC."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import spu.libspu as libspu
 from mplang_simulator import ThreadCommunicator
-from mplang_spu import SpuConfig, lend, link
+from mplang_spu import SpuConfig, engine_pool, link
 from mplang_spu.channel import MPLangChannel
 from mplang_spu.link import ENV, LinkCommunicator, choose
 
@@ -49,7 +49,7 @@ def environment(monkeypatch):
 
 @pytest.fixture
 def no_channels(monkeypatch):
-    """Take an older build of libspu, of which nobody was warned yet."""
+    """Simulate an older build of libspu, before the first warning."""
     monkeypatch.delattr(libspu.link, "create_with_channels")
     monkeypatch.setattr(link, "_not_yet_warned", threading.Lock())
 
@@ -65,7 +65,7 @@ def device(members, protocol="SEMI2K"):
 
 
 def addresses(count):
-    """Free ports that no connection is given meanwhile: BRPC ends the process at a taken one."""
+    """Return free ports outside of the ephemeral range: BRPC ends the process at a taken one."""
     found = []
     for port in random.sample(range(15_000, 32_000), 1000):
         with contextlib.suppress(OSError), socket.socket() as sock:
@@ -90,7 +90,7 @@ def check(sim, mode="launch"):
 
 
 def links(sim):
-    """Return by party the names of the links that it keeps."""
+    """Return the names of the links that each party keeps."""
     return [[e.name for e in worker.resources.values()] for worker in sim._parties.workers]
 
 
@@ -147,7 +147,7 @@ def test_a_duplicate_and_a_late_message_are_dropped(comms):
 
 
 def test_what_was_not_sent_is_told_by_what_is_next_received(comms):
-    """CHEETAH's objects send what is left when they go, where an error would end the process."""
+    """CHEETAH also sends from destructors, where an error would end the process."""
     a, b = channels(comms)
     b.Send("1", b"one")
     comms[2].close("run")
@@ -341,7 +341,7 @@ def test_a_worker_makes_brpc_links_only_with_its_operators_consent(monkeypatch):
 
 
 class PerParty:
-    """Something that each party's thread sees in another way."""
+    """Value that differs by the party's thread."""
 
     def __init__(self, *values):
         self.values = values
@@ -356,26 +356,28 @@ class PerParty:
 def test_members_that_take_different_ways_are_told(monkeypatch):
     with mp.Simulator(cluster(3, protocol="ABY3"), timeout=10.0) as sim:
         with monkeypatch.context() as patch:
-            patch.setattr(lend, "choose", PerParty("channels", "memory", "channels"))
+            patch.setattr(engine_pool, "choose", PerParty("channels", "memory", "channels"))
             with pytest.raises(
                 PartyError, match=r"link +channels +memory of process \w+ +channels"
             ):
                 check(sim)
         with monkeypatch.context() as patch:
             patch.setenv(ENV, "0")
-            patch.setattr(lend, "PROCESS", PerParty("a", "b", "a"))
+            patch.setattr(engine_pool, "PROCESS", PerParty("a", "b", "a"))
             with pytest.raises(PartyError, match="link  memory of process a  memory of"):
                 check(sim)
         check(sim)
 
 
 def test_members_that_were_sent_different_settings_are_told(monkeypatch):
-    """Each member is sent a part of its own, so that they tell one another what stands in it."""
-    settings, bits = lend._settings, PerParty("18", "18", "20")
+    """Each member gets its own settings, which the members compare."""
+    settings, bits = engine_pool._settings, PerParty("18", "18", "20")
     with mp.Simulator(cluster(3, protocol="ABY3"), timeout=10.0) as sim:
         with monkeypatch.context() as patch:
             patch.setattr(
-                lend, "_settings", lambda *args: settings(*args) | {"fxp_fraction_bits": bits(None)}
+                engine_pool,
+                "_settings",
+                lambda *args: settings(*args) | {"fxp_fraction_bits": bits(None)},
             )
             with pytest.raises(PartyError) as error:
                 check(sim)
@@ -452,7 +454,7 @@ def test_devices_that_share_members_take_turns_in_two_programs():
 
 @pytest.mark.parametrize("protocol", ["ABY3", "SEMI2K"])
 def test_runs_at_the_same_time_have_links_of_their_own(protocol):
-    """Each party runs four programs at once, begun in another order than at the others."""
+    """Each party runs four programs at once, each party starting them in another order."""
     spec = cluster(3, protocol=protocol)
     traced = mp.trace(mp.TraceContext(spec), program).program
     comms = ThreadCommunicator.connected(3, timeout=20.0)
@@ -481,7 +483,7 @@ def test_runs_at_the_same_time_have_links_of_their_own(protocol):
 
 @mp.simple_op("outside.fails")
 def fails(x: mp.TensorType) -> mp.TensorType:
-    """Raises."""
+    """Raise."""
     return x
 
 
@@ -491,7 +493,7 @@ def _fails(ctx, x):
 
 
 class Trouble(MPLangChannel):
-    """Fails at one party, some messages after the job's begin, when the others wait already."""
+    """Channel that fails at one party, some messages after the start of a job."""
 
     at: int
     after: int
@@ -559,7 +561,7 @@ def test_a_party_that_fails_within_spu_ends_all_at_once(
 
 
 def test_messages_that_come_twice_and_in_another_order_do_no_harm(monkeypatch):
-    """What a transport that retries, or goes several ways, may do."""
+    """Transports that retry, or use several routes, may duplicate and reorder."""
     send = ThreadCommunicator.send
     threads = ThreadPoolExecutor(8)
 

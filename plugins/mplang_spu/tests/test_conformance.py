@@ -1,11 +1,11 @@
-"""``mplang_spu`` keeps what the kit promises for every frontend."""
+"""Conformance of ``mplang_spu`` with the kit for frontends."""
 
 from __future__ import annotations
 
 import numpy as np
 from hypothesis import strategies as st
 from mplang_spu import ShareType, SpuConfig, engine
-from mplang_spu.config import settle
+from mplang_spu.config import resolve_config
 from mplang_spu.shares import SpuShare
 
 import mplang_core as mp
@@ -14,7 +14,7 @@ from mplang_core.testing import strategies as kit
 
 X = np.float32([1, 2, 3])
 BOTH = mp.Mask.all(2)
-SEMI2K = settle(SpuConfig(protocol="SEMI2K"), BOTH)
+SEMI2K = resolve_config(SpuConfig(protocol="SEMI2K"), BOTH)
 
 
 def share_type(array, config=SEMI2K):
@@ -29,7 +29,7 @@ def shares(array, config=SEMI2K):
 
 
 def close(expected):
-    """Compare what the shares of both parties stand for."""
+    """Compare the tensors that the shares of both parties reconstruct to."""
 
     def check(made):
         io = engine.io(2, "SEMI2K", SEMI2K.field, SEMI2K.fxp_fraction_bits)
@@ -88,7 +88,7 @@ class TestKernels(KernelSuite):
 
 ELEMENTS = st.sampled_from([d for d in mp.DType if d.value not in ("c64", "c128", "bf16")])
 CONFIGS = st.builds(
-    lambda protocol, parties, field, fxp: settle(
+    lambda protocol, parties, field, fxp: resolve_config(
         SpuConfig(protocol=protocol, field=field, fxp_fraction_bits=fxp),
         mp.Mask.all({"ABY3": 3, "CHEETAH": 2}.get(protocol, parties)),
     ),
@@ -103,7 +103,7 @@ class TestShare(TypeSuite):
     kinds = st.builds(ShareType.of, kit.tensor_types(ELEMENTS), CONFIGS)
 
     def values(self, kind):
-        """Shares that libspu makes: others are refused where they are decoded."""
+        """Return shares made by libspu: others are refused on decoding."""
         io = engine.io(len(kind.parties), kind.protocol, kind.field, kind.fxp)
         zeros = np.zeros(kind.plain.shape, kind.plain.dtype.numpy)
         pieces = io.make_shares(zeros, engine.visibility(True))

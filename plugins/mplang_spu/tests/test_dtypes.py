@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 
-import alone
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import spu_runner
 
 INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 FLOATS = ["float32", "float64"]
@@ -19,7 +19,7 @@ RNG = np.random.default_rng(3)
 
 
 def numbers(dtype: str, field: str) -> np.ndarray:
-    """Some numbers of a type, with the extremes that a field can hold."""
+    """Return numbers of a type, including the extremes that a field can hold."""
     if dtype == "bool":
         return np.array([True, False, True, True, False, False, True])
     if dtype.startswith("float"):
@@ -66,8 +66,8 @@ def test_an_order_is_that_of_numpy(name, dtype, field):
     x = numbers(dtype, field)
     if name == "median" and dtype in INTEGERS:
         x = small(dtype)  # it is a mean of two, as a float
-    exact = alone.numpy_of(ORDERS[name], x)
-    assert alone.off(alone.run(ORDERS[name], x, field=field), exact) < 1e-3
+    exact = spu_runner.numpy_of(ORDERS[name], x)
+    assert spu_runner.off(spu_runner.run(ORDERS[name], x, field=field), exact) < 1e-3
 
 
 @pytest.mark.parametrize("field", BOTH)
@@ -75,15 +75,15 @@ def test_an_order_is_that_of_numpy(name, dtype, field):
 @pytest.mark.parametrize("name", TOTALS)
 def test_a_total_is_that_of_numpy(name, dtype, field):
     x = small(dtype)
-    exact = alone.numpy_of(TOTALS[name], x)
-    assert alone.off(alone.run(TOTALS[name], x, field=field), exact) < 1e-3
+    exact = spu_runner.numpy_of(TOTALS[name], x)
+    assert spu_runner.off(spu_runner.run(TOTALS[name], x, field=field), exact) < 1e-3
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_sums_and_products_of_integers_wrap_as_those_of_numpy(dtype):
     x = numbers(dtype, "FM64")
     for fn in (jnp.sum, lambda x: x + x[1], lambda x: x * x[1], lambda x: x - x[0]):
-        assert alone.off(alone.run(fn, x), alone.numpy_of(fn, x)) == 0
+        assert spu_runner.off(spu_runner.run(fn, x), spu_runner.numpy_of(fn, x)) == 0
 
 
 @pytest.mark.parametrize("field", BOTH)
@@ -98,13 +98,13 @@ def test_a_conversion_is_that_of_numpy(source, target, field):
     with jax.enable_x64(True):
         exact = np.asarray(jnp.asarray(x).astype(target))
     wide = lambda x, _: x.astype(target)  # noqa: E731
-    found = alone.run(wide, x, np.int64(0), field=field)  # the second one brings 64-bit types
+    found = spu_runner.run(wide, x, np.int64(0), field=field)  # the second one brings 64-bit types
     assert found.dtype == exact.dtype
-    assert alone.off(found, exact) < 1e-3
+    assert spu_runner.off(found, exact) < 1e-3
 
 
 @pytest.mark.parametrize("fn", [jnp.sum, jnp.median, lambda x: x.astype(jnp.float32) * 2 + x])
 def test_what_makes_float16_of_other_floats_is_refused(fn):
     fn = fn if fn is not jnp.median else lambda x: jnp.mean(x)
     with pytest.raises(ValueError, match="convert of f32 to f16: there is none; keep to float32"):
-        alone.run(lambda x: fn(x).astype(jnp.float16), np.array([1, 2], np.float16))
+        spu_runner.run(lambda x: fn(x).astype(jnp.float16), np.array([1, 2], np.float16))

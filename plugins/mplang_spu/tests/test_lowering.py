@@ -1,4 +1,4 @@
-"""Lowering: the text that libspu compiles, and what it computes."""
+"""Lowering: the text that libspu compiles, and its results."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def case_of(branches: int) -> str:
 
 
 def test_a_case_of_many_branches_is_refused():
-    """They nest, and libspu's compiler recurses over what nests."""
+    """They become nested cases, over which libspu's compiler recurses."""
     assert lower(case_of(90)).count("stablehlo.case") == 89
     for branches in (200, 3000):
         with pytest.raises(ValueError, match="nested deeper than 100, or as many branches"):

@@ -1,12 +1,12 @@
-"""SPU's numbers: what a data scientist writes gives what NumPy gives, on each protocol."""
+"""SPU's numbers: NumPy-style functions give NumPy's results, on each protocol."""
 
 from __future__ import annotations
 
-import alone
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import spu_runner
 
 TOLERANCE = 1e-3
 RNG = np.random.default_rng(7)
@@ -141,8 +141,8 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_a_result_is_that_of_numpy(name, protocol):
     fn, *args = CASES[name]
-    found = alone.run(fn, *args, protocol=protocol)
-    assert alone.off(found, alone.numpy_of(fn, *args)) < TOLERANCE
+    found = spu_runner.run(fn, *args, protocol=protocol)
+    assert spu_runner.off(found, spu_runner.numpy_of(fn, *args)) < TOLERANCE
 
 
 IN_FM64 = {
@@ -167,8 +167,8 @@ IN_FM64 |= {
 @pytest.mark.parametrize("name", IN_FM64)
 def test_the_smaller_field_is_right_for_what_it_holds(name):
     fn, *args = IN_FM64[name]
-    found = alone.run(fn, *args, field="FM64")
-    assert alone.off(found, alone.numpy_of(fn, *args)) < TOLERANCE
+    found = spu_runner.run(fn, *args, field="FM64")
+    assert spu_runner.off(found, spu_runner.numpy_of(fn, *args)) < TOLERANCE
 
 
 @pytest.mark.parametrize(("field", "fxp"), [("FM32", 8), ("FM64", 10), ("FM64", 26), ("FM128", 20)])
@@ -178,14 +178,14 @@ def test_other_fields_and_fraction_bits_are_as_right_as_they_can_be(field, fxp):
         return x / 3, x * 1.3, x * 0.3, x.mean(), jnp.floor(x / 2), *more
 
     args = f32(1, 2, 6, 9), np.int32([7, -7, 100, 0])
-    found = alone.run(fn, *args, field=field, fxp=fxp)
-    assert alone.off(found, alone.numpy_of(fn, *args)) < 8 * 2.0**-fxp + 1e-4
+    found = spu_runner.run(fn, *args, field=field, fxp=fxp)
+    assert spu_runner.off(found, spu_runner.numpy_of(fn, *args)) < 8 * 2.0**-fxp + 1e-4
 
 
 @pytest.mark.parametrize("fn", [jnp.sqrt, jnp.exp, jax.nn.sigmoid, lambda x: 1 / x, jnp.tanh])
 def test_what_a_ring_of_32_bits_has_not_is_refused(fn):
     with pytest.raises(ValueError, match="SPU cannot run stablehlo.* in FM32; take FM64"):
-        alone.run(fn, f32(1, 2), field="FM32")
+        spu_runner.run(fn, f32(1, 2), field="FM32")
 
 
 ATTACKED = {
@@ -237,7 +237,7 @@ def test_integers_are_divided_exactly(size, protocol):
     def fn(x, y):
         return [(x // by, x % by) for by in (*DIVISORS, y)]
 
-    found = alone.run(fn, x, secret, protocol=protocol)
+    found = spu_runner.run(fn, x, secret, protocol=protocol)
     for (quotient, rest), by in zip(found, (*DIVISORS, secret), strict=True):
         np.testing.assert_array_equal(quotient, x // by, str(by))
         np.testing.assert_array_equal(rest, x % by, str(by))
@@ -246,7 +246,7 @@ def test_integers_are_divided_exactly(size, protocol):
 def test_the_days_of_timestamps_are_right():
     x = np.random.default_rng(0).integers(0, 2 * 10**12, 300).astype(np.float64)
     day = 86_400_000
-    found = alone.run(lambda x: (x // day, jnp.floor(x / day), x % day, (x // day + 4) % 7), x)
+    found = spu_runner.run(lambda x: (x // day, jnp.floor(x / day), x % day, (x // day + 4) % 7), x)
     exact = x // day, np.floor(x / day), x % day, (x // day + 4) % 7
     for mine, numpy in zip(found, exact, strict=True):
         np.testing.assert_allclose(mine, numpy, rtol=1e-9, atol=1e-6)
@@ -255,4 +255,4 @@ def test_the_days_of_timestamps_are_right():
 @pytest.mark.parametrize("name", ATTACKED)
 def test_what_an_attack_found_is_right(name):
     fn, *args = ATTACKED[name]
-    assert alone.off(alone.run(fn, *args), alone.numpy_of(fn, *args)) < TOLERANCE
+    assert spu_runner.off(spu_runner.run(fn, *args), spu_runner.numpy_of(fn, *args)) < TOLERANCE

@@ -1,15 +1,15 @@
-"""Each pass of the lowering: what it writes, and that without it the number is wrong."""
+"""Passes of the lowering: golden texts, and wrong numbers without each pass."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-import alone
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import spu_runner
 from mplang_spu.lowering import PASSES, Target, lower
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -54,7 +54,7 @@ def test_every_pass_has_a_case():
 @pytest.mark.parametrize("name", CASES)
 def test_what_a_pass_writes(name):
     target, fn, *args = CASES[name]
-    lowered = lower(alone.stablehlo(fn, *args), target, [NAMES[name]])
+    lowered = lower(spu_runner.stablehlo(fn, *args), target, [NAMES[name]])
     lines = [f"// operand: {operand.dtype} {operand}\n" for operand in lowered.operands]
     made, file = lowered.text + "".join(lines), GOLDEN / f"{name}.mlir"
     if os.environ.get("MPLANG_WRITE_GOLDEN"):
@@ -87,15 +87,15 @@ def test_a_pass_is_needed(name):
     target, fn, *args = ORACLES[name]
     how = {"protocol": target.protocol, "field": target.field}
     others = [rewrite for rewrite in PASSES if rewrite is not NAMES[name]]
-    exact = alone.numpy_of(fn, *args)
-    assert alone.off(alone.run(fn, *args, **how), exact) < 1e-3
-    assert alone.off(alone.run(fn, *args, passes=others, **how), exact) > 1e-3
+    exact = spu_runner.numpy_of(fn, *args)
+    assert spu_runner.off(spu_runner.run(fn, *args, **how), exact) < 1e-3
+    assert spu_runner.off(spu_runner.run(fn, *args, passes=others, **how), exact) > 1e-3
 
 
 def test_a_scan_takes_little_memory():
-    """libspu alone makes all windows: here 30 GB."""
+    """libspu alone materializes all windows: here 30 GB."""
     x = np.ones(50_000, np.float32)
-    np.testing.assert_allclose(alone.run(jnp.cumsum, x), np.arange(1, 50_001), rtol=1e-5)
+    np.testing.assert_allclose(spu_runner.run(jnp.cumsum, x), np.arange(1, 50_001), rtol=1e-5)
 
 
 @pytest.mark.parametrize("protocol", ["ABY3", "SEMI2K", "CHEETAH"])
@@ -104,27 +104,27 @@ def test_a_scan_takes_little_memory():
 def test_a_sum_is_as_exact_as_before(protocol, shape, dtype):
     x = (np.arange(np.prod(shape)).reshape(shape) % 5).astype(dtype)
     for axis in (0, 1, tuple(range(len(shape)))):
-        found = alone.run(lambda x, axis=axis: x.sum(axis), x, protocol=protocol)
-        np.testing.assert_array_equal(found, alone.numpy_of(lambda x, a=axis: x.sum(a), x))
+        found = spu_runner.run(lambda x, axis=axis: x.sum(axis), x, protocol=protocol)
+        np.testing.assert_array_equal(found, spu_runner.numpy_of(lambda x, a=axis: x.sum(a), x))
 
 
 def test_a_sum_is_as_large_as_before():
     x = np.full(1000, 2.0**30, np.float32)
-    np.testing.assert_allclose(alone.run(jnp.sum, x, field="FM64"), 1000 * 2.0**30)
+    np.testing.assert_allclose(spu_runner.run(jnp.sum, x, field="FM64"), 1000 * 2.0**30)
 
 
 @pytest.mark.parametrize("protocol", ["ABY3", "CHEETAH"])
 def test_a_scatter_adds_what_is_in_range(protocol):
     fn = lambda x, i, y: (x.at[i].add(y), jnp.bincount(i, length=4))  # noqa: E731
     args = f32(1, 2, 3), np.int32([0, 2, 2, 7, -1]), f32(10, 20, 30, 40, 50)
-    found = alone.run(fn, *args, protocol=protocol)
-    assert alone.off(found, alone.numpy_of(fn, *args)) < 1e-6
+    found = spu_runner.run(fn, *args, protocol=protocol)
+    assert spu_runner.off(found, spu_runner.numpy_of(fn, *args)) < 1e-6
 
 
 def test_the_largest_are_sorted_and_keep_their_places():
     x = np.random.default_rng(0).normal(size=(3, 400)).astype(np.float32)
-    values, places = alone.run(lambda x: jax.lax.top_k(x, 20), x)
-    exact = alone.numpy_of(lambda x: jax.lax.top_k(x, 20), x)
+    values, places = spu_runner.run(lambda x: jax.lax.top_k(x, 20), x)
+    exact = spu_runner.numpy_of(lambda x: jax.lax.top_k(x, 20), x)
     np.testing.assert_allclose(values, exact[0], atol=1e-6)
     np.testing.assert_array_equal(places, exact[1])
 
@@ -132,7 +132,7 @@ def test_the_largest_are_sorted_and_keep_their_places():
 @pytest.mark.parametrize("name", ["erf", "tanh", "exp"])
 def test_lowering_twice_is_the_same_text(name):
     fn = {"erf": jax.scipy.special.erf, "tanh": jnp.tanh, "exp": jnp.exp}[name]
-    text = alone.stablehlo(fn, f32(1, 2))
+    text = spu_runner.stablehlo(fn, f32(1, 2))
     assert lower(text, FM128) == lower(text, FM128)
 
 
@@ -141,7 +141,9 @@ def test_ops_in_loops_are_lowered():
         return jax.lax.fori_loop(0, 4, lambda i, s: jnp.sqrt(s / 40_000) + s.sum() / 3, x)
 
     x = f32(4e6, 9e6)
-    assert alone.off(alone.run(loop, x, field="FM64"), alone.numpy_of(loop, x)) < 1e-3
+    assert (
+        spu_runner.off(spu_runner.run(loop, x, field="FM64"), spu_runner.numpy_of(loop, x)) < 1e-3
+    )
 
 
 def test_a_module_that_would_grow_out_of_bounds_is_refused():
@@ -180,12 +182,12 @@ def test_what_is_taken_from_secret_places_is_as_it_was(name, dtype):
     places = np.array([2, 0, 1, 2])
     if dtype is bool and name in ("in a loop", "between"):
         return
-    found, exact = (run(TAKES[name], x, places) for run in (alone.run, alone.numpy_of))
-    assert alone.off(found, exact) < 1e-9
+    found, exact = (run(TAKES[name], x, places) for run in (spu_runner.run, spu_runner.numpy_of))
+    assert spu_runner.off(found, exact) < 1e-9
 
 
 def test_secrets_of_a_long_chain_of_loop_values_are_found_in_time():
-    """What is carried takes the place of its neighbour: as many turns as there are values."""
+    """Each loop value moves to its neighbor: as many iterations as values."""
     names = [f"%a{i}" for i in range(200)]
     kinds, start = ", ".join(["tensor<i32>"] * 200), ", ".join(["%c"] * 199 + ["%arg0"])
     text = f"""module @main {{
@@ -218,14 +220,14 @@ def test_tables_of_each_type_are_read():
     ]
     fn = lambda x: [x * (table.astype(jnp.float32) * 2 + 1) for table in tables]  # noqa: E731
     x = f32(1, 2, 3)
-    assert alone.off(alone.run(fn, x), alone.numpy_of(fn, x)) < 1e-6
-    lowered = lower(alone.stablehlo(fn, x), FM128).text
+    assert spu_runner.off(spu_runner.run(fn, x), spu_runner.numpy_of(fn, x)) < 1e-6
+    lowered = lower(spu_runner.stablehlo(fn, x), FM128).text
     assert "convert" not in lowered
 
 
 def test_integers_are_not_made_floats_before_they_are_summed():
-    """libspu's compiler would, and cut off a product that does not fit."""
+    """libspu's compiler would, and truncate a product that does not fit."""
     x = np.full((20, 3), 5 * 10**13)
     for fn in (jnp.mean, lambda x: x.astype(jnp.float64).reshape(60).sum() / 60):
-        exact = alone.numpy_of(fn, x)
-        assert all(alone.off(alone.run(fn, x), exact) < 1e-3 for _ in range(10))
+        exact = spu_runner.numpy_of(fn, x)
+        assert all(spu_runner.off(spu_runner.run(fn, x), exact) < 1e-3 for _ in range(10))

@@ -1,13 +1,13 @@
-"""The property: what SPU gives is what float64 gives, or something was raised or warned."""
+"""Property: SPU's results equal those of float64, or an error or a warning appears."""
 
 from __future__ import annotations
 
 import warnings
 
-import alone
 import jax
 import numpy as np
 import pytest
+import spu_runner
 from functions import functions
 from hypothesis import HealthCheck, Phase, find, given, settings
 from mplang_spu.lowering import PASSES, rounding
@@ -31,7 +31,7 @@ def simulators():
 
 
 def is_near(found, exact) -> bool:
-    """Within a thousandth of the largest number, and what single precision keeps."""
+    """Return whether the error is within 1e-3 of the largest number, plus that of float32."""
     if exact.dtype.kind != "f":
         return bool(np.array_equal(found, exact))
     return off(found, exact) <= 1e-3 * np.abs(exact).max(initial=0) + SINGLE
@@ -42,12 +42,12 @@ def off(found, exact) -> float:
 
 
 def is_rounding(function, found) -> bool:
-    """No further off than float32, which keeps no digit: the sum of what was centred, say."""
+    """Return whether the error is at most that of float32, which may keep no digit."""
     singles = [0.0] * len(found)
     for seed in range(5):  # by chance, float32 is right for some
         args = [moved(x, seed) for x in function.args]
-        plain = jax.tree.leaves(alone.numpy_of(function.fn, *args))
-        exact = jax.tree.leaves(alone.float64_of(function.fn, *args))
+        plain = jax.tree.leaves(spu_runner.numpy_of(function.fn, *args))
+        exact = jax.tree.leaves(spu_runner.float64_of(function.fn, *args))
         singles = [max(s, off(x, y)) for s, x, y in zip(singles, plain, exact, strict=True)]
     return all(
         is_near(mine, exact) or (exact.dtype.kind == "f" and off(mine, exact) <= single)
@@ -61,7 +61,7 @@ def moved(x, seed):
 
 
 def run(sim, function):
-    """Give the results, or nothing where something was told."""
+    """Return the results, or ``None`` if there was a warning."""
 
     def program():
         args = [mp.put(f"P{i % 2}", x) for i, x in enumerate(function.args)]
@@ -107,7 +107,7 @@ def test_so_it_is_for_thousands(simulators, function):
 
 def is_wrong(function, passes) -> bool:
     try:
-        found = alone.run(function.fn, *function.args, protocol="SEMI2K", passes=passes)
+        found = spu_runner.run(function.fn, *function.args, protocol="SEMI2K", passes=passes)
     except (ValueError, RuntimeError):
         return True
     pairs = zip(jax.tree.leaves(found), function.reference, strict=True)
@@ -115,7 +115,7 @@ def is_wrong(function, passes) -> bool:
 
 
 def finds(passes) -> None:
-    """Fail unless one of some hundred functions is wrong, and is right with all passes."""
+    """Fail unless one of some hundred functions is wrong, and correct with all passes."""
     find(
         functions(lines=6),
         lambda function: is_wrong(function, passes) and not is_wrong(function, PASSES),
@@ -135,14 +135,14 @@ def test_a_pass_that_is_switched_off_is_found(name):
 
 
 def coarse_rounding(draft):
-    """A number counts as an integer that is an eighth below it."""
+    """Count a number as an integer if it is an eighth below it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rounding, "STEPS", 2**37)
         rounding.round_floats(draft)
 
 
 def short_tanh(draft):
-    """From 1 on it is the same."""
+    """Return a constant from 1 on."""
     with pytest.MonkeyPatch.context() as patch:
         tanh = approximations._FUNCTIONS["tanh"]
         short = lambda draft, x: tanh(draft, x.clamp(-1, 1))  # noqa: E731

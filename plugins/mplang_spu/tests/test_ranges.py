@@ -1,4 +1,4 @@
-"""What SPU computes is within the intervals that were told, where its field holds the numbers."""
+"""Range analysis: SPU's results lie within the intervals, if its field holds the numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A share is what its type says, or it is no share."""
+"""Validation of shares against their types."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ RESULTS = {
 @pytest.mark.parametrize("field", FIELDS)
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_shares_that_programs_give_pass(protocol, field, monkeypatch):
-    """Whatever storage libspu chooses for a result, the check knows it."""
+    """The check accepts every storage that libspu chooses for a result."""
     seen = []
     run_before = engine.Engine.run
 
@@ -108,7 +108,7 @@ def test_shares_that_programs_give_pass(protocol, field, monkeypatch):
 
 
 def test_shares_of_several_chunks_pass():
-    """libspu cuts data of more than 128 MiB."""
+    """libspu splits data of more than 128 MiB."""
     share = share_of(np.zeros(17_000_000, np.float32), "CHEETAH")
     assert len(share.chunks) == 2
     check_share(share)

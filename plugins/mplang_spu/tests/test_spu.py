@@ -1,4 +1,4 @@
-"""SPU: what is computed on shares is what NumPy computes, and nothing leaves by accident."""
+"""SPU: results on shares equal NumPy's, and nothing is disclosed by accident."""
 
 from __future__ import annotations
 
@@ -375,7 +375,7 @@ def test_after_a_failure_spu_works_again(simulate):
 
 @mp.simple_op("outside.fails_at", execution_model="multi_party", targets=("SPU",))
 def fails_at(share: mp.BaseType, *, party: int) -> mp.BaseType:
-    """Raises at one party."""
+    """Raise at one party."""
     return share
 
 
@@ -388,7 +388,7 @@ def fails_at_kernel(ctx, share, *, party):
 
 @pytest.mark.parametrize("mode", ["standard", "launch"])
 def test_a_party_that_fails_leaves_nobody_waiting_for_its_shares(simulate, mode):
-    """The others wait for it within a native call of SPU, which nobody can interrupt."""
+    """The others wait in a native call of SPU, which cannot be interrupted."""
     sim = simulate(3, protocol="ABY3")
 
     def program():
@@ -413,20 +413,20 @@ def test_a_party_that_fails_leaves_nobody_waiting_for_its_shares(simulate, mode)
     ],
 )
 def test_shares_that_protect_nothing_are_no_type(params, message):
-    """REF2K's shares are the data itself: such a type must not even be read."""
+    """REF2K's shares are the data itself: the type must not even be read."""
     text = f'program "p" on {{0, 1}} (%0: spu.share<i64[2], {{0, 1}}, {params}>@{{0}}) {{ return }}'
     with pytest.raises(ParseError, match=message):
         mp.parse(text)
 
 
 def test_plain_jax_is_compiled_as_ever_while_spu_compiles():
-    """SPU has sorts lowered in another way: in its own thread only."""
+    """SPU's lowering of sorts applies in its own thread only."""
     from mplang_jax import jax_compile
     from mplang_spu import engine
 
     signature = mp.FeSignature((mp.TensorType("f32", (5,)),))
     plain = jax_compile(jnp.sort, signature).pfunc.attrs["code"]
-    with engine.sortable():
+    with engine.spu_tracing():
         with ThreadPoolExecutor(1) as pool:
             other = pool.submit(jax_compile, jnp.sort, signature).result()
         mine = jax_compile(jnp.sort, signature).pfunc.attrs["code"]

@@ -1,4 +1,4 @@
-"""What JAX writes is admitted, what ends an engine is not."""
+"""Admission: code that JAX writes passes, code that crashes an engine does not."""
 
 from __future__ import annotations
 
@@ -256,7 +256,7 @@ def test_text_that_is_none():
 
 
 def test_the_module_stays_as_it_is_parsed():
-    """What is printed for an engine is what was checked."""
+    """The text printed for an engine is the one that was checked."""
     text = MAIN.format("%0 = stablehlo.abs %arg0 : tensor<8xf32>")
     assert text_of(ENGINE.admit(text)) == text_of(parse(text))
 
@@ -302,7 +302,7 @@ SCATTERED = """%z = stablehlo.constant dense<0.0> : tensor<f32>
 
 @pytest.mark.parametrize("body", [MIXED, SCATTERED])
 def test_regions_of_other_element_types(body):
-    """The engines make results of another type than the program says."""
+    """The engines return results of another type than the program declares."""
     with pytest.raises(ValueError, match="of different element types|no StableHLO"):
         ENGINE.admit(MAIN.format(body))
 

@@ -1,4 +1,4 @@
-"""The generator of random functions: what NumPy says of them is what JAX computes in float64."""
+"""Generator of random functions: its NumPy references equal JAX's results in float64."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Intervals through StableHLO: single ops, and that nothing observed is outside of them."""
+"""Interval analysis of StableHLO: single ops, and soundness against observed values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from jaxlib.mlir.dialects import func
 from mplang_stablehlo.admission import ARITHMETIC, STRUCTURE
 from mplang_stablehlo.custom_calls import CALLS
 from mplang_stablehlo.inline import inline
-from mplang_stablehlo.intervals import FLOATING, fixed_point, intervals, number_of, prepared
+from mplang_stablehlo.intervals import FLOATING, fixed_point, intervals, op_number, prepare
 from mplang_stablehlo.intervals.rules import RULES
 from mplang_stablehlo.module import artifact, canonical, parse, text_of, walk
 
@@ -32,7 +32,7 @@ def lowered(fn, *args) -> str:
 
 def results(fn, *given, precision=FLOATING):
     arrays, ranges = zip(*given, strict=True)
-    module = prepared(parse(lowered(fn, *arrays)))
+    module = prepare(parse(lowered(fn, *arrays)))
     return intervals(module, [Interval(*each) for each in ranges], precision).results
 
 
@@ -203,7 +203,7 @@ def test_a_maximum_is_subtracted_from_its_own_elements_only(fn, own):
 
 
 def test_xla_may_round_a_product_twice():
-    """Softmax of 4e13 gives infinity there: once the product is rounded, and once it is not."""
+    """Softmax of 4e13 gives infinity: one use of the product is rounded, another is not."""
     (found,) = results(lambda x: x * x - (x * x).max(), (SQUARE, (-1e7, 1e7)))
     assert found.high > 4e6
 
@@ -217,10 +217,10 @@ def test_fixed_point_is_wider_and_knows_small_reciprocals():
 
 def test_a_step_carries_the_number_of_its_op():
     text = lowered(lambda x: jnp.median(x) + jnp.var(x), X)
-    module, found = parse(text), intervals(prepared(parse(text)), [Interval(*UNIT)])
+    module, found = parse(text), intervals(prepare(parse(text)), [Interval(*UNIT)])
     names = [op.name for op in walk(module.operation)]
     for step in found.steps:
-        assert names[number_of(step.op)] == step.op.name
+        assert names[op_number(step.op)] == step.op.name
 
 
 def test_long_loops_end():
@@ -255,7 +255,7 @@ def all_values(text: str) -> tuple[str, list[ir.Type]]:
 
 
 def observed(text: str, args) -> list[np.ndarray]:
-    """Run a module on XLA, in the place of a function with the same signature."""
+    """Run a module on XLA, in place of a function with the same signature."""
     everything, kinds = all_values(text)
     shapes = [jax.ShapeDtypeStruct(arg.shape, arg.dtype) for arg in args]
     tensors = [ir.RankedTensorType(kind) for kind in kinds]
@@ -292,7 +292,7 @@ def test_no_value_is_outside_of_its_interval(function):
             for low, high in function.ranges.values()
         ]
         values = iter(observed(text, function.args))
-        found = intervals(prepared(parse(text)), ranges)
+        found = intervals(prepare(parse(text)), ranges)
         steps = {step.op: step for step in found.steps}
         for op in found.module.body.operations[0].regions[0].blocks[0].operations:
             for i, _ in enumerate(op.operation.results):

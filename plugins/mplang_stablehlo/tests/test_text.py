@@ -1,4 +1,4 @@
-"""Limits of text, and signatures: read in one pass, before any parser."""
+"""Limits of text, and signatures, before any parser."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_a_bomb_is_not_unpacked():
 
 
 def test_nesting_is_counted_as_a_parser_would():
-    """Against a plain loop, on random text of brackets, quotes and arrows."""
+    """Compare with a plain loop, on random text of brackets, quotes and arrows."""
     dice = random.Random(3)
     for _ in range(300):
         text = "".join(dice.choices(['"', "(", ")", "[", "]", "<", ">", "->", "{", "}", "x"], k=60))

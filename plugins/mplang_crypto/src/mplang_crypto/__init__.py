@@ -1,4 +1,4 @@
-"""The cryptography frontend: keys, authenticated encryption, key agreement, hashes."""
+"""Cryptography frontend: keys, authenticated encryption, key agreement, hashes."""
 
 from mplang_crypto.ops import agree, decrypt, encrypt, hash, keygen, keypair
 from mplang_crypto.types import CiphertextType, PrivateKeyType, PublicKeyType, SymmetricKeyType

@@ -1,4 +1,4 @@
-"""What the ops of ``crypto`` do at a party. Texts of errors are public: no value is in them."""
+"""Kernels of the dialect ``crypto``. Error messages are public, and contain no values."""
 
 from __future__ import annotations
 
@@ -29,29 +29,54 @@ PURPOSE = b"mplang crypto.agree 1"
 
 
 def keygen(ctx: KernelContext) -> SymmetricKey:
-    """Make a key of AES-256."""
+    """Generate an AES-256 key."""
     return SymmetricKey(primitives.random_bytes(KEY_BYTES))
 
 
 def keypair(ctx: KernelContext) -> tuple[PrivateKey, PublicKey]:
-    """Make a pair of keys of X25519."""
+    """Generate an X25519 key pair."""
     private, public = primitives.x25519_keypair()
     return PrivateKey(private), PublicKey(public)
 
 
 def agree(ctx: KernelContext, private: PrivateKey, public: PublicKey, *, info: str) -> SymmetricKey:
-    """Derive a key of the shared secret, both public keys and the info."""
+    """Derive a key from the shared secret, both public keys and the info.
+
+    Args:
+        ctx: of the op.
+        private: this party's private key.
+        public: the other party's public key.
+        info: the purpose of the key.
+
+    Returns:
+        An AES-256 key.
+
+    Raises:
+        KernelError: the public key is a point of low order.
+    """
     try:
         shared = primitives.x25519(private.secret, public.raw)
     except ValueError as error:
         raise KernelError("the other's public key is a point of low order; refused") from error
     own = primitives.x25519_public(private.secret)
-    context = [PURPOSE, *sorted([own, public.raw]), info.encode()]  # only the last varies in size
+    context = [PURPOSE, *sorted([own, public.raw]), info.encode()]  # only the last varies in length
     return SymmetricKey(primitives.hkdf(shared, b"".join(context)))
 
 
 def encrypt(ctx: KernelContext, x: Any, key: SymmetricKey) -> Ciphertext:
-    """Encrypt a value's header and buffers; its type is authenticated as well."""
+    """Encrypt a value's header and buffers, authenticating its type as well.
+
+    Args:
+        ctx: of the op.
+        x: the value.
+        key: an AES-256 key.
+
+    Returns:
+        The ciphertext, with a fresh random nonce.
+
+    Raises:
+        KernelError: the value has 2 GiB or more.
+    """
     (kind,) = ctx.step.checks
     assert isinstance(kind, CiphertextType)
     header, buffers = encode(kind.inner, x)
@@ -65,7 +90,19 @@ def encrypt(ctx: KernelContext, x: Any, key: SymmetricKey) -> Ciphertext:
 
 
 def decrypt(ctx: KernelContext, ct: Ciphertext, key: SymmetricKey) -> Any:
-    """Decrypt a header and buffers, and read the value."""
+    """Decrypt a header and buffers, and decode the value.
+
+    Args:
+        ctx: of the op.
+        ct: the ciphertext.
+        key: the key that encrypted it.
+
+    Returns:
+        The value.
+
+    Raises:
+        KernelError: the ciphertext is not authentic, or its content is not of its type.
+    """
     kind = ct.type
     try:
         plain = primitives.open_sealed(key.secret, ct.nonce, ct.data, _associated(kind))
@@ -85,7 +122,16 @@ def _associated(kind: BaseType) -> bytes:
 
 
 def hash(ctx: KernelContext, x: Array, *, algorithm: str) -> Array:
-    """Hash a tensor's type and elements."""
+    """Hash a tensor's type and elements.
+
+    Args:
+        ctx: of the op.
+        x: the tensor.
+        algorithm: one of :data:`mplang_crypto.primitives.DIGEST_BYTES`.
+
+    Returns:
+        The digest, an array of bytes.
+    """
     kind = TensorType.of(x)
     elements = np.ascontiguousarray(x, kind.dtype.numpy.newbyteorder("<"))
     found = primitives.digest(

@@ -1,4 +1,4 @@
-"""The ops of ``crypto``. Imports no cryptographic library."""
+"""Ops of the dialect ``crypto``. Imports no cryptographic library."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _TENSOR = {"kind": "Tensor", "visibility": ("PUBLIC", "PRIVATE")}
     outputs=(_SYMMETRIC,),
 )
 def keygen() -> SymmetricKeyType:
-    """Make a key of AES-256 (FIPS 197) from the operating system's entropy.
+    """Generate an AES-256 key (FIPS 197) from the operating system's entropy.
 
-    Each party that runs it gets a key of its own, which cannot leave that party. Two parties
-    get the same key by :func:`agree`.
+    Each party that runs it gets a different key, which cannot leave that party. Two parties get the
+    same key by :func:`agree`.
 
     Returns:
         A ``crypto.symmetric_key<>``.
@@ -58,10 +58,10 @@ def keygen() -> SymmetricKeyType:
     outputs=(_PRIVATE, _PUBLIC),
 )
 def keypair() -> tuple[PrivateKeyType, PublicKeyType]:
-    """Make a pair of keys of X25519 (RFC 7748) from the operating system's entropy.
+    """Generate an X25519 key pair (RFC 7748) from the operating system's entropy.
 
-    Each party that runs it gets a pair of its own. The public key may be put anywhere; it
-    says nothing about whose it is.
+    Each party that runs it gets a different pair. The public key may be put anywhere; it does not
+    authenticate its owner.
 
     Returns:
         A ``crypto.private_key<>``, which cannot leave its party, and its
@@ -89,22 +89,22 @@ def keypair() -> tuple[PrivateKeyType, PublicKeyType]:
     outputs=(_SYMMETRIC,),
 )
 def agree(private: PrivateKeyType, public: PublicKeyType, *, info: str) -> SymmetricKeyType:
-    """Agree on a key of AES-256 with the one who has the other private key.
+    """Agree on an AES-256 key with the holder of the other private key.
 
-    X25519 (RFC 7748) gives a shared secret; HKDF-SHA256 (RFC 5869) makes the key of it, bound
-    to both public keys and to ``info``. Nobody is authenticated: who could exchange a public
-    key on its way can be in the middle.
+    X25519 (RFC 7748) gives a shared secret; HKDF-SHA256 (RFC 5869) derives the key from it, bound
+    to both public keys and to ``info``. Nobody is authenticated: whoever can replace a public key
+    in transit can be in the middle.
 
     Args:
-        private: the own ``crypto.private_key<>``.
-        public: the other's ``crypto.public_key<>``.
-        info: what the key is for; the same pair and another purpose give another key.
+        private: this party's ``crypto.private_key<>``.
+        public: the other party's ``crypto.public_key<>``.
+        info: the purpose of the key; another purpose gives another key.
 
     Returns:
-        A ``crypto.symmetric_key<>``, the same at both.
+        A ``crypto.symmetric_key<>``, the same at both parties.
 
     Raises:
-        TraceError: an operand is no such key, or the info is no Unicode text.
+        TraceError: an operand is not such a key, or the info is not Unicode text.
         KernelError: the public key is a point of low order, so that the secret would be zero.
 
     Example:
@@ -136,7 +136,7 @@ def agree(private: PrivateKeyType, public: PublicKeyType, *, info: str) -> Symme
 def encrypt(x: BaseType, key: SymmetricKeyType) -> CiphertextType:
     """Encrypt and authenticate a value by AES-256-GCM (SP 800-38D).
 
-    The nonce is 96 fresh random bits, so one key is good for 2**32 values (SP 800-38D, section
+    The nonce is 96 fresh random bits, so one key may encrypt 2**32 values (SP 800-38D, section
     8.3). The type is authenticated with the value, but not hidden; neither is the size.
 
     Args:
@@ -149,7 +149,7 @@ def encrypt(x: BaseType, key: SymmetricKeyType) -> CiphertextType:
     Raises:
         TraceError: the value is a key.
         WireError: its type has no codec.
-        KernelError: it is too large.
+        KernelError: it has 2 GiB or more.
 
     Example:
         >>> import mplang_core as mp
@@ -172,18 +172,18 @@ def encrypt(x: BaseType, key: SymmetricKeyType) -> CiphertextType:
     outputs=(_VALUE,),
 )
 def decrypt(ct: CiphertextType, key: SymmetricKeyType) -> BaseType:
-    """Decrypt what :func:`encrypt` gave, and check that it is authentic (SP 800-38D).
+    """Decrypt and authenticate a result of :func:`encrypt` (SP 800-38D).
 
     Args:
         ct: a ``crypto.ciphertext<…>``.
-        key: the ``crypto.symmetric_key<>`` that it was encrypted with, at the same party.
+        key: the ``crypto.symmetric_key<>`` that encrypted it, at the same party.
 
     Returns:
-        The value, of the type within the ``<>``. It is in plain at this party.
+        The value, of the type within the ``<>``, in plain at this party.
 
     Raises:
-        TraceError: an operand is no ciphertext, or no key.
-        KernelError: the key is another one, or the ciphertext was changed.
+        TraceError: an operand is not a ciphertext, or not a key.
+        KernelError: the key is a different one, or the ciphertext was changed.
 
     Example:
         >>> import mplang_core as mp
@@ -211,9 +211,9 @@ def decrypt(ct: CiphertextType, key: SymmetricKeyType) -> BaseType:
 def hash(x: TensorType, *, algorithm: str = "sha256") -> TensorType:
     r"""Hash a tensor: its type, a line feed, and its elements in row-major, little-endian order.
 
-    So the same data in another shape or of another element type has another digest. Floats
-    are hashed by their bits: 0.0 and -0.0 differ. The digest of a value that can be guessed
-    tells who has it what the value is.
+    So the same data with another shape or element type has another digest. Floats are hashed by
+    their bits: 0.0 and -0.0 differ. The digest of a guessable value reveals it to everyone who has
+    the digest.
 
     Args:
         x: any tensor.
@@ -224,7 +224,7 @@ def hash(x: TensorType, *, algorithm: str = "sha256") -> TensorType:
         The digest, ``u8[32]`` or ``u8[64]``.
 
     Raises:
-        TraceError: the operand is no tensor, or the algorithm is none of these.
+        TraceError: the operand is not a tensor, or the algorithm is not one of these.
 
     Example:
         >>> import hashlib

@@ -1,4 +1,4 @@
-"""What the core is told of this package. Imports no cryptographic library."""
+"""Plugin hooks of `mplang_crypto`. Imports no cryptographic library."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from mplang_crypto import kernels, ops, types
 
 @hookimpl
 def mplang_feops() -> Sequence[Feop]:
-    """Provide keys, encryption and hashes."""
+    """Return the feops for keys, encryption and hashes."""
     return [ops.keygen, ops.keypair, ops.agree, ops.encrypt, ops.decrypt, ops.hash]
 
 
 @hookimpl
 def mplang_dialects() -> Sequence[Dialect]:
-    """Provide the types. What has no codec stays at its party."""
+    """Return the dialect ``crypto``; types without a codec cannot leave their party."""
     return [
         Dialect(
             "crypto",
@@ -37,7 +37,7 @@ def mplang_dialects() -> Sequence[Dialect]:
 
 @hookimpl
 def mplang_kernels() -> Sequence[KernelSpec]:
-    """Provide what the ops do at a party."""
+    """Return the kernels of the dialect."""
     return [
         KernelSpec(["crypto.keygen"], kernels.keygen),
         KernelSpec(["crypto.keypair"], kernels.keypair),
@@ -50,7 +50,7 @@ def mplang_kernels() -> Sequence[KernelSpec]:
 
 @hookimpl
 def mplang_doctor() -> Sequence[Check]:
-    """Encrypt and decrypt."""
+    """Check that AES-256-GCM encrypts and decrypts."""
     from cryptography import __version__
     from cryptography.hazmat.backends.openssl.backend import backend
 

@@ -1,4 +1,4 @@
-"""The types of keys and ciphertexts, their values, and how those that may leave are written."""
+"""Types and values of keys and ciphertexts, and the codecs of those that may leave a party."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
     "SymmetricKeyType",
 ]
 
-KEY_BYTES = 32  # of AES-256, and of either half of an X25519 pair
+KEY_BYTES = 32  # of an AES-256 key, and of both X25519 keys
 NONCE_BYTES = 12
 TAG_BYTES = 16
 
@@ -39,20 +39,20 @@ class _Secret:
 
 
 class SymmetricKey(_Secret):
-    """A key of AES-256."""
+    """AES-256 key."""
 
     __slots__ = ()
 
 
 class PrivateKey(_Secret):
-    """The private half of an X25519 pair."""
+    """X25519 private key."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class PublicKey:
-    """The public half of an X25519 pair.
+    """X25519 public key.
 
     Attributes:
         raw: its 32 bytes (RFC 7748, section 5).
@@ -63,12 +63,12 @@ class PublicKey:
 
 @dataclass(frozen=True, slots=True)
 class Ciphertext:
-    """An encrypted value.
+    """Encrypted value.
 
     Attributes:
-        type: what is encrypted, and that it is.
+        type: the ciphertext type, which contains that of the value.
         nonce: 96 bits, never used twice with one key.
-        data: the ciphertext, and its tag behind it.
+        data: the ciphertext, followed by its tag.
     """
 
     type: CiphertextType
@@ -79,34 +79,34 @@ class Ciphertext:
 # -- types
 
 
-class _OneType(BaseType):
-    """A type without parameters: all of its values are of one class."""
+class _SingletonType(BaseType):
+    """Type without parameters, whose values are of one class."""
 
     __slots__ = ()
 
     value: ClassVar[type]
 
     def params(self) -> tuple[Any, ...]:
-        """Return nothing."""
+        """Return no parameters."""
         return ()
 
     @classmethod
     def from_params(cls, params: Sequence[Any]) -> Self:
-        """Make the type."""
+        """Construct the type."""
         if params:
             raise ValueError(f"{cls.name} takes no parameters")
         return cls()
 
     def mismatch(self, value: Any) -> str | None:
-        """Compare the class."""
+        """Compare the class of a value."""
         if isinstance(value, self.value):
             return None
         return f"expected {self}, got {type(value).__name__}"
 
 
 @dataclass(frozen=True, slots=True)
-class SymmetricKeyType(_OneType):
-    """A key of AES-256. It stays at its party."""
+class SymmetricKeyType(_SingletonType):
+    """Type of AES-256 keys. They cannot leave their party."""
 
     name: ClassVar[str] = "crypto.symmetric_key"
     form: ClassVar[Form] = Form.KEY
@@ -114,8 +114,8 @@ class SymmetricKeyType(_OneType):
 
 
 @dataclass(frozen=True, slots=True)
-class PrivateKeyType(_OneType):
-    """The private half of an X25519 pair. It stays at its party."""
+class PrivateKeyType(_SingletonType):
+    """Type of X25519 private keys. They cannot leave their party."""
 
     name: ClassVar[str] = "crypto.private_key"
     form: ClassVar[Form] = Form.KEY
@@ -123,8 +123,8 @@ class PrivateKeyType(_OneType):
 
 
 @dataclass(frozen=True, slots=True)
-class PublicKeyType(_OneType):
-    """The public half of an X25519 pair. Anyone may have it."""
+class PublicKeyType(_SingletonType):
+    """Type of X25519 public keys. Any party may have them."""
 
     name: ClassVar[str] = "crypto.public_key"
     value: ClassVar[type] = PublicKey
@@ -132,10 +132,10 @@ class PublicKeyType(_OneType):
 
 @dataclass(frozen=True, slots=True)
 class CiphertextType(BaseType):
-    """A value that is encrypted.
+    """Type of encrypted values.
 
     Attributes:
-        inner: what it is once it is decrypted; no key.
+        inner: the type of the decrypted value, which must not be a key.
 
     Example:
         >>> from mplang_core import TensorType
@@ -158,13 +158,13 @@ class CiphertextType(BaseType):
 
     @classmethod
     def from_params(cls, params: Sequence[Any]) -> CiphertextType:
-        """Make the type of what :meth:`params` gives."""
+        """Construct the type from the result of :meth:`params`."""
         if len(params) != 1 or not isinstance(params[0], BaseType):
             raise ValueError("a ciphertext has the type of what is encrypted")
         return cls(params[0])
 
     def mismatch(self, value: Any) -> str | None:
-        """Compare the type that the value was made for."""
+        """Compare the type that a value was made with."""
         if isinstance(value, Ciphertext):
             return None if value.type == self else f"expected {self}, got {value.type}"
         return f"expected {self}, got {type(value).__name__}"

@@ -1,4 +1,4 @@
-"""The Ibis frontend: Python functions of tables become SQL, and run on DuckDB."""
+"""Ibis frontend: Python functions of tables compiled to SQL, and run on DuckDB."""
 
 from mplang_ibis.frontend import ibis_compile, table
 from mplang_ibis.ops import from_tensor, literal, to_tensor

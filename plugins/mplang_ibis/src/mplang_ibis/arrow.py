@@ -1,4 +1,4 @@
-"""Tables as Arrow has them, and as bytes. Imports Arrow."""
+"""Conversion of tables to and from Arrow, its schemas and its buffers. Imports Arrow."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from mplang_core import TableType
 from mplang_ibis.ops import check_table
 
-__all__ = ["cast", "normal", "read", "schema", "type_of", "write"]
+__all__ = ["cast", "normalize", "read", "schema", "type_of", "write"]
 
 _PLAIN = {
     pa.large_string(): pa.string(),
@@ -22,10 +22,11 @@ _PLAIN = {
 
 
 def schema(kind: TableType) -> Any:
-    """Return the Arrow schema of a type: every column may have nulls, and no metadata.
+    """Return the Arrow schema of a table type: all columns nullable, without metadata.
 
     Raises:
-        TypeError or ValueError: a column is of no type that is known here.
+        TypeError: the type of a column is not supported.
+        ValueError: there are no or too many columns, or their names are not unique.
 
     Example:
         >>> schema(TableType((("price", "decimal128(10, 2)"),)))
@@ -54,18 +55,22 @@ def type_of(arrow: Any) -> TableType:
     return TableType(tuple((field.name, str(field.type)) for field in found))
 
 
-def normal(data: Mapping[str, Sequence[Any]] | Any) -> Any:
-    """Make an Arrow table in the one form that each type has here.
+def normalize(data: Mapping[str, Sequence[Any]] | Any) -> Any:
+    """Convert data to an Arrow table with one canonical layout per type.
 
     Args:
-        data: columns by name, or an Arrow table. Dictionaries are written out, strings and
-            bytes in any layout become plain ones.
+        data: columns by name, or an Arrow table. Dictionaries are expanded; strings and bytes in
+            any layout become plain ones.
+
+    Returns:
+        A ``pyarrow.Table``.
 
     Raises:
-        TypeError or ValueError: it is no table, or one with columns of other types.
+        TypeError: it is not a table, or the type of a column is not supported.
+        ValueError: there are no or too many columns, or their names are not unique.
 
     Example:
-        >>> normal({"a": pa.array(["x", "x"]).dictionary_encode()}).schema
+        >>> normalize({"a": pa.array(["x", "x"]).dictionary_encode()}).schema
         a: string
     """
     try:
@@ -83,7 +88,14 @@ def _plain(type: Any) -> Any:
 
 
 def cast(found: Any, kind: TableType) -> Any:
-    """Cast a result to its declared type; nothing is rounded or cut.
+    """Cast a result to its declared type, without rounding or truncation.
+
+    Args:
+        found: a ``pyarrow.Table``.
+        kind: the declared type.
+
+    Returns:
+        A table of the declared type.
 
     Raises:
         ValueError: it has other columns, or a value does not fit; names the column.
@@ -107,14 +119,16 @@ def cast(found: Any, kind: TableType) -> Any:
 
 
 def write(value: Any) -> tuple[int, list[Any]]:
-    """Write a table as Arrow lays it out in memory; a copy, without what was cut off a slice.
+    """Return a table as Arrow's memory layout; a copy, without data outside of a slice.
 
     Returns:
-        The number of rows, and per column its validity (empty where it has no nulls), for
-        strings and bytes the offsets, and the data. Without rows, all of them are empty.
+        The number of rows, and per column its validity bitmap (empty without nulls), for strings
+        and bytes the offsets, and the data. Without rows, all of them are empty.
 
     Raises:
-        TypeError or ValueError: it is no table, or one with columns of other types.
+        TypeError: it is not a table, or the type of a column is not supported.
+        ValueError: there are no or too many columns, their names are not unique, or a column is too
+            large.
 
     Example:
         >>> rows, buffers = write(pa.table({"a": [1, 2]}))
@@ -137,12 +151,22 @@ def write(value: Any) -> tuple[int, list[Any]]:
 
 
 def read(kind: TableType, rows: int, buffers: Sequence[bytes | memoryview]) -> Any:
-    """Read what :func:`write` gave; the table uses the buffers' memory where nobody can write.
+    """Construct a table from the result of :func:`write`.
 
-    Arrow's own formats are not used: their readers end the process on damaged input.
+    It shares the buffers' memory if that is read-only. Arrow's own formats are not used: their
+    readers crash on damaged input.
+
+    Args:
+        kind: the type of the table.
+        rows: the number of rows.
+        buffers: as :func:`write` returns them.
+
+    Returns:
+        A ``pyarrow.Table``.
 
     Raises:
-        TypeError or ValueError: it is no such table.
+        TypeError: the type of a column is not supported.
+        ValueError: rows and buffers do not form such a table.
 
     Example:
         >>> kind = TableType((("a", "string"),))
@@ -176,7 +200,7 @@ def _column(type: Any, rows: int, buffers: list[bytes | memoryview]) -> Any:
 
 
 def _sizes(type: Any, rows: int) -> list[int | None]:
-    """Return the sizes of a column's buffers, ``None`` where the data tells."""
+    """Return the sizes of a column's buffers in bytes; ``None`` for a size that depends on data."""
     validity = (rows + 7) // 8
     if type in (pa.string(), pa.binary()):
         return [validity, 4 * (rows + 1), None]
@@ -184,7 +208,7 @@ def _sizes(type: Any, rows: int) -> list[int | None]:
 
 
 def _frozen(data: bytes | memoryview) -> Any:
-    """Return memory that nobody writes to, aligned for any element."""
+    """Return an immutable buffer, aligned for any element type."""
     with memoryview(data) as view:
         kept = data if view.readonly and view.c_contiguous else bytes(view)
     buffer = pa.py_buffer(kept)

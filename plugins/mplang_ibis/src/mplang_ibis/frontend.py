@@ -1,4 +1,4 @@
-"""``ibis.compile``: from a Python function of tables and a signature to a program."""
+"""Compiler ``ibis.compile``: from a Python function of tables and a signature to a program."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ def ibis_compile(
 
     Args:
         fn: takes Ibis tables without data, returns one Ibis table.
-        signature: its arguments; a :class:`TableType` stands for a table, whose columns may
-            all have nulls.
-        names: what the SQL calls the tables; ``table0``, ``table1``, … by default.
+        signature: its arguments; a :class:`TableType` stands for a table, whose columns are all
+            nullable.
+        names: the names of the tables in the SQL; ``table0``, ``table1``, … by default.
 
     Returns:
-        A program of the op ``ibis.run``. Its one result is a table with the columns and
-        types that Ibis infers.
+        A program of the op ``ibis.run``. Its result is a table with the columns and types that Ibis
+        infers.
 
     Raises:
-        TraceError: Ibis refuses the function, or its SQL has what may not run at a party
-            (random numbers, the time, a table or a Python function of its own, …).
+        TraceError: Ibis refuses the function, or its SQL is not allowed at a party (random numbers,
+            the time, other tables, Python functions, …).
 
     Example:
         >>> from mplang_core import FeSignature, TableType
@@ -136,10 +136,10 @@ def _type_of(expr: Any) -> TableType:
 
 
 def table(data: Mapping[str, Sequence[Any]] | Any) -> Feop:
-    """Make a feop that gives a table, to be run where the table is to be.
+    """Make a feop that gives a table at the party that runs it.
 
-    The data stands in the program, and all who get the program can read it: this is for
-    examples and tests.
+    The program contains the data, so all who get the program can read it: this is for examples and
+    tests.
 
     Args:
         data: columns by name, or a ``pyarrow.Table``. ``None`` is a null.
@@ -148,7 +148,7 @@ def table(data: Mapping[str, Sequence[Any]] | Any) -> Feop:
         A feop without operands, whose result is a table of the data's columns and types.
 
     Raises:
-        TraceError: it is no table, or one with columns of other types.
+        TraceError: it is not a table, or the type of a column is not supported.
 
     Example:
         >>> import mplang_core as mp
@@ -162,7 +162,7 @@ def table(data: Mapping[str, Sequence[Any]] | Any) -> Feop:
     from mplang_ibis import arrow
 
     try:
-        found = arrow.normal(data)
+        found = arrow.normalize(data)
     except (TypeError, ValueError) as error:
         raise TraceError(f"{at()}{error}") from error
     rows, buffers = arrow.write(found)

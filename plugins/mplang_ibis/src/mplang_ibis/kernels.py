@@ -1,6 +1,6 @@
-"""What the ops of tables do at a party. Imports Arrow and DuckDB when they run.
+"""Kernels of the dialect ``ibis``. Imports Arrow and DuckDB when they run.
 
-Texts of errors are public: columns may be in them, values are not.
+Error messages are public: they may contain columns, never values.
 """
 
 from __future__ import annotations
@@ -30,7 +30,24 @@ def run(
     gives: TableType,
     ibis: str,
 ) -> Any:
-    """Run one SELECT on tables."""
+    """Run one SELECT on tables.
+
+    Args:
+        ctx: of the op.
+        *tables: Arrow tables.
+        code: the compressed SQL.
+        names: the names of the tables in the SQL.
+        gives: the type of the result.
+        ibis: the version of Ibis that made the code; unused.
+
+    Returns:
+        An Arrow table of the declared type.
+
+    Raises:
+        AdmissionError: the SQL is not allowed.
+        KernelError: a table is not of its type, the query took too long, or the result does not fit
+            in its type.
+    """
     from mplang_ibis import query
 
     for value, name, table in zip(ctx.op.inputs, names, tables, strict=True):
@@ -43,7 +60,20 @@ def run(
 
 
 def literal(ctx: KernelContext, *, rows: int, data: Sequence[bytes], type: TableType) -> Any:
-    """Read the table that stands in the program."""
+    """Read the table that the program contains.
+
+    Args:
+        ctx: of the op.
+        rows: the number of rows.
+        data: the buffers of the columns.
+        type: the type of the table.
+
+    Returns:
+        An Arrow table.
+
+    Raises:
+        AdmissionError: the data is not such a table.
+    """
     from mplang_ibis import arrow
 
     try:
@@ -53,7 +83,19 @@ def literal(ctx: KernelContext, *, rows: int, data: Sequence[bytes], type: Table
 
 
 def to_tensor(ctx: KernelContext, x: Any, *, rows: int) -> Array:
-    """Put the columns side by side."""
+    """Stack the columns of a table.
+
+    Args:
+        ctx: of the op.
+        x: an Arrow table without nulls.
+        rows: the declared number of rows.
+
+    Returns:
+        An array of shape ``[rows, columns]``.
+
+    Raises:
+        KernelError: the table has another number of rows, or a column has nulls.
+    """
     _check(cast(TableType, ctx.op.inputs[0].type), x, "the operand")
     if x.num_rows != rows:
         raise KernelError(f"ibis.to_tensor: the table does not have the {rows} rows declared")
@@ -68,7 +110,16 @@ def to_tensor(ctx: KernelContext, x: Any, *, rows: int) -> Array:
 
 
 def from_tensor(ctx: KernelContext, x: Array, *, columns: Sequence[str]) -> Any:
-    """Take the columns apart."""
+    """Split an array into columns.
+
+    Args:
+        ctx: of the op.
+        x: an array of shape ``[rows, columns]``.
+        columns: the names of the columns.
+
+    Returns:
+        An Arrow table.
+    """
     import pyarrow as pa  # type: ignore[import-untyped]
 
     return pa.table([pa.array(np.ascontiguousarray(c)) for c in np.asarray(x).T], list(columns))
@@ -81,7 +132,7 @@ def _check(kind: TableType, table: Any, name: str) -> None:
         raise KernelError(f"{name} is not the {kind} that the program says")
 
 
-# -- as bytes
+# -- codec
 
 
 def _encode(value: Any) -> Encoded:

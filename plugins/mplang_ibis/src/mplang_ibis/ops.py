@@ -1,4 +1,4 @@
-"""The ops of tables. Imports no Ibis, DuckDB or Arrow."""
+"""Ops of the dialect ``ibis``. Imports no Ibis, DuckDB or Arrow."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAX_SQL = 256 << 10  # bytes; DuckDB takes quadratic time for long conditions, h
 MAX_COLUMNS = 4096
 
 NAME = re.compile(r"(?!(t\d|pg_|duckdb_|sqlite_|pragma_|information_schema))[a-z][a-z0-9_]{0,62}")
-"""What a table may be called: nothing that Ibis makes up, and nothing of DuckDB's catalogue."""
+"""Pattern of table names, which excludes names that Ibis generates, and DuckDB's catalog."""
 
 _TYPES = {
     *("bool", "float", "double", "string", "binary", "date32[day]", "time64[us]", "time64[ns]"),
@@ -42,11 +42,11 @@ _ARROW = {dtype: arrow for arrow, dtype in _DTYPES.items()}
 
 
 def check_table(kind: TableType) -> None:
-    """Refuse columns that SQL would not keep as they are.
+    """Refuse table types that SQL would not preserve.
 
     Raises:
-        TypeError: a column's type is none that both Arrow and DuckDB have.
-        ValueError: there are none or too many columns, or their names do not differ.
+        TypeError: Arrow and DuckDB do not share the type of a column.
+        ValueError: there are no or too many columns, or their names are not unique.
 
     Example:
         >>> check_table(TableType((("a", "float64"),)))  # doctest: +ELLIPSIS
@@ -75,10 +75,10 @@ def _encodes(text: str) -> bool:
 
 
 def read_sql(code: bytes) -> str:
-    """Return the SQL in an attribute. Whether it may run, the party's DuckDB tells.
+    """Decompress the SQL of an op; the party's DuckDB decides whether it may run.
 
     Raises:
-        ValueError: it is no compressed text, or too long.
+        ValueError: it is not compressed text, or too long.
     """
     sql = unpack(code, MAX_SQL)
     if "\0" in sql:
@@ -105,10 +105,10 @@ def _infer_run(op: Operation, world: Mask) -> Sequence[AnyType]:
 
 
 def check_names(names: Sequence[object]) -> None:
-    """Refuse names of tables that SQL could take for something else.
+    """Refuse ambiguous table names.
 
     Raises:
-        ValueError: one is no such name, or there are two of it, or none.
+        ValueError: a name does not match :data:`NAME`, names are not unique, or there are none.
     """
     for name in names:
         if not isinstance(name, str) or NAME.fullmatch(name) is None:
@@ -142,7 +142,7 @@ _TARGETS = ("PPU", "TEE")
 
 @simple_op("ibis.literal", inputs=(), outputs=(_TABLE,), targets=_TARGETS)
 def literal(*, rows: int, data: tuple[bytes, ...], type: TableType) -> TableType:
-    """A table that stands in the program itself, so all who get the program can read it.
+    """Return a table that the program itself contains, so all who get the program can read it.
 
     For examples and tests; :func:`mplang_ibis.table` makes one.
 
@@ -155,15 +155,15 @@ def literal(*, rows: int, data: tuple[bytes, ...], type: TableType) -> TableType
         A table of that type; cells may be null.
 
     Raises:
-        TraceError: a column is of no type that both Arrow and DuckDB have.
-        AdmissionError: the data is no such table; raised at the party that reads it.
+        TraceError: Arrow and DuckDB do not share the type of a column.
+        AdmissionError: the data is not such a table; raised at the party that reads it.
 
     Example:
         >>> import mplang_core as mp
         >>> from mplang_core import TableType
         >>> from mplang_ibis import arrow, literal
         >>> kind = TableType((("age", "int64"),))
-        >>> rows, buffers = arrow.write(arrow.normal({"age": [17, None]}))
+        >>> rows, buffers = arrow.write(arrow.normalize({"age": [17, None]}))
         >>> data = tuple(buffer.to_pybytes() for buffer in buffers)
         >>> def program():
         ...     return mp.device("P0")(literal)(rows=rows, data=data, type=kind)
@@ -177,7 +177,7 @@ def literal(*, rows: int, data: tuple[bytes, ...], type: TableType) -> TableType
 
 @simple_op("ibis.to_tensor", inputs=(_TABLE,), outputs=(_TENSOR,), targets=_TARGETS)
 def to_tensor(x: TableType, *, rows: int) -> TensorType:
-    """Make a tensor of a table of numbers; a row of it is a row of the table.
+    """Convert a numeric table to a tensor, row by row.
 
     Args:
         x: a table; all columns are of one type, bool, an integer or a float, without nulls.
@@ -213,7 +213,7 @@ def to_tensor(x: TableType, *, rows: int) -> TensorType:
 
 @simple_op("ibis.from_tensor", inputs=(_TENSOR,), outputs=(_TABLE,), targets=_TARGETS)
 def from_tensor(x: TensorType, *, columns: tuple[str, ...]) -> TableType:
-    """Make a table of a tensor; a row of it is a row of the tensor.
+    """Convert a tensor to a table, row by row.
 
     Args:
         x: a tensor of shape ``[rows, columns]`` of bools, integers, or floats of 32 or 64 bits.

@@ -1,4 +1,4 @@
-"""What the core is told of this package. Imports no Ibis, DuckDB or Arrow."""
+"""Plugin hooks of `mplang_ibis`. Imports no Ibis, DuckDB or Arrow."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from mplang_ibis import frontend, kernels, ops
 
 @hookimpl
 def mplang_feops() -> Sequence[Feop]:
-    """Provide the compiler, and the ways between tables, tensors and literals."""
+    """Return the compiler, and the ops between tables, tensors and literals."""
     return [frontend.ibis_compile, ops.literal, ops.to_tensor, ops.from_tensor]
 
 
 @hookimpl
 def mplang_dialects() -> Sequence[Dialect]:
-    """Provide ``ibis.run``, and how tables are written."""
+    """Return the dialect ``ibis``: the op ``ibis.run`` and the codec of tables."""
     return [Dialect("ibis", ops=[ops.RUN], codecs={"table": kernels.CODEC})]
 
 
 @hookimpl
 def mplang_kernels() -> Sequence[KernelSpec]:
-    """Provide what the ops do at a party."""
+    """Return the kernels of the dialect."""
     return [
         KernelSpec(["ibis.run"], kernels.run),
         KernelSpec(["ibis.literal"], kernels.literal),

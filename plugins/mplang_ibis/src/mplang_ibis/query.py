@@ -1,4 +1,4 @@
-"""SQL: which may run here, and its run. Imports DuckDB and Arrow."""
+"""Admission and execution of SQL. Imports DuckDB and Arrow."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import duckdb
 from mplang_core import TableType
 from mplang_core.errors import AdmissionError, KernelError
 from mplang_ibis import arrow
-from mplang_ibis.allowed import FUNCTIONS, KINDS, PROCESS
+from mplang_ibis.allowlist import FUNCTIONS, KINDS, PROCESS
 from mplang_ibis.ops import NAME
 
 __all__ = ["admit", "run"]
 
-SECONDS = 600.0  # a query may run
+SECONDS = 600.0  # time limit of a query
 
 _LOCKED: dict[str, str | bool | int | float | list[str]] = {
     "enable_external_access": False,
@@ -28,13 +28,13 @@ _LOCKED: dict[str, str | bool | int | float | list[str]] = {
     "allow_community_extensions": False,
     "python_enable_replacements": False,
     "temp_directory": "",
-    "threads": 1,  # the same rows in the same order in each run
+    "threads": 1,  # makes the order of rows deterministic
     "memory_limit": "4GB",
 }
 
 
 def run(sql: str, tables: Mapping[str, Any], gives: TableType) -> Any:
-    """Run one SELECT on tables, on a connection of its own that reaches nothing else.
+    """Run one SELECT on tables, on a new connection without other access.
 
     Args:
         sql: in the dialect of DuckDB.
@@ -91,7 +91,7 @@ def _limited(con: duckdb.DuckDBPyConnection) -> Iterator[None]:
 
 
 def _bind(con: duckdb.DuckDBPyConnection, sql: str) -> duckdb.DuckDBPyRelation:
-    """Hold the SQL against the tables. No data is read yet, so the reason may be told."""
+    """Bind the SQL to the tables; no data is read yet, so the error message is safe to show."""
     try:
         return con.sql(sql)
     except (duckdb.ProgrammingError, duckdb.NotSupportedError, duckdb.PermissionException) as error:
@@ -102,17 +102,17 @@ def _bind(con: duckdb.DuckDBPyConnection, sql: str) -> duckdb.DuckDBPyRelation:
 
 
 def admit(sql: str, names: Collection[str]) -> None:
-    """Refuse SQL that is not one SELECT on the named tables.
+    """Refuse SQL other than one SELECT on the named tables.
 
-    It is read by the parser of DuckDB itself, which later runs it: no two parsers can differ.
-    Whatever is not known to be harmless is refused.
+    DuckDB's own parser reads it, which later runs it, so no two parsers can differ. Whatever is not
+    known to be harmless is refused.
 
     Args:
         sql: in the dialect of DuckDB.
-        names: what it may call tables.
+        names: the names of the tables.
 
     Raises:
-        AdmissionError: it is something else; names what.
+        AdmissionError: it is anything else; names what.
 
     Example:
         >>> admit('SELECT "a" FROM "x"', ["x"])
@@ -131,14 +131,14 @@ def _admit(con: duckdb.DuckDBPyConnection, sql: str, names: Collection[str]) -> 
         raise AdmissionError("ibis.run: the SQL is nested too deep") from error
     ctes = {entry["key"] for node in nodes for entry in node.get("cte_map", {}).get("map", ())}
     for name in sorted(ctes):
-        if not _MADE_UP.fullmatch(name) and not NAME.fullmatch(name):
+        if not _GENERATED.fullmatch(name) and not NAME.fullmatch(name):
             _refuse(f"the name {name!r} in WITH")
     known = {name.lower() for name in (*names, *ctes)}
     for node in nodes:
         _check(node, known)
 
 
-_MADE_UP = re.compile(r"t\d+")  # what Ibis calls subqueries
+_GENERATED = re.compile(r"t\d+")  # Ibis's names of subqueries
 _OPERATOR = re.compile(r"\W+")
 
 

@@ -1,4 +1,4 @@
-"""The JAX frontend: Python functions of arrays become StableHLO, and run on XLA."""
+"""JAX frontend: Python functions of arrays compiled to StableHLO, and run on XLA."""
 
 from mplang_jax.frontend import jax_compile, jax_compile_from_data
 

@@ -1,4 +1,4 @@
-"""Which StableHLO runs on XLA at a party. Imports JAX."""
+"""Admission list of StableHLO on XLA at a party. Imports JAX."""
 
 from __future__ import annotations
 
@@ -22,4 +22,4 @@ XLA = Admission(
     frozenset(_ELEMENTS.split()),
     {**custom_calls.CALLS, **lapack.CALLS},
 )
-"""What runs there. No Python callback, nothing that talks to a host or to other devices."""
+"""Ops that run there: no Python callbacks, nothing that talks to a host or to other devices."""

@@ -1,4 +1,4 @@
-"""``jax.compile``: from a Python function and a signature to a program."""
+"""Compiler ``jax.compile``: from a Python function and a signature to a program."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ __all__ = ["jax_compile", "jax_compile_from_data"]
 def jax_compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
     """Compile a function of arrays to StableHLO, without its data.
 
-    The same function and signature give the same bytes in every process. Arrays that the
-    function closes over, its jitted functions included, become operands (``consts``), so no
-    data is in the code. If an operand, such an array or a NumPy scalar has 64 bits, or a number
-    would be lost without, the whole function is compiled with 64-bit types; nothing is narrowed
-    but Python numbers, which take the type of what they meet.
+    The same function and signature give the same bytes in every process. Arrays that the function
+    captures, also in its jitted functions, become operands (``consts``), so the code holds no data.
+    If an operand, a captured array or a NumPy scalar has 64 bits, or a number would be lost
+    otherwise, the whole function is compiled with 64-bit types; only Python numbers are narrowed,
+    to the type of the other operand.
 
-    A jitted function is compiled once for a signature, and then reused.
+    A jitted function is compiled once per signature, and then reused.
 
     Args:
         fn: a function that JAX can trace.
@@ -54,9 +54,9 @@ def jax_compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
         >>> print(program.pfunc.fn_type, *program.pfunc.outs_info)
         jax.run f32[]
     """
-    from mplang_jax.reuse import key_of
+    from mplang_jax.trace_cache import cache_key
 
-    key = key_of(fn, signature)
+    key = cache_key(fn, signature)
     if key is None:
         return _compile(fn, signature)
     state = jax_compile.__get_state__()
@@ -66,17 +66,17 @@ def jax_compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
 
 def _compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
     import jax
-    from mplang_stablehlo import lines, module, read, signature_of
+    from mplang_stablehlo import module, read, signature_of, source_lines
 
-    from mplang_jax import admission, closures
+    from mplang_jax import admission, tracing
 
     operands = _tensors(signature.operands)
     try:
-        traced = closures.Traced(fn, signature, operands)
+        traced = tracing.TracedFunction(fn, signature, operands)
         located = module.artifact(traced.lower())
         code = pack(module.canonical_of(located))
         admission.XLA.admit(read(code))
-        lines.remember(code, located, tracer=closures.__file__)
+        source_lines.record(code, located, tracer=tracing.__file__)
     except MPLangError:
         raise
     except Exception as error:
@@ -123,16 +123,19 @@ def _tensors(types: tuple[BaseType, ...]) -> list[TensorType]:
 
 
 def jax_compile_from_data(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> FeProgram:
-    """Compile a function for arguments like these; a convenience around ``jax.compile``.
+    """Compile a function for arguments like the given ones; a convenience around ``jax.compile``.
 
-    A feop that is made of JAX functions is one line: it returns this of its operands, and
+    A feop made of JAX functions is one line: it returns the result of this for its operands, and
     names the dialect ``"stablehlo"``, so that it runs wherever that can be compiled.
 
     Args:
         fn: a function that JAX can trace.
-        *args: arrays, from which the signature is derived, nested in any way; multi-party
-            values, which become the program's inputs; other literals are compiled in.
+        *args: arrays, from which the signature is derived, in any nest; multi-party values, which
+            become the program's inputs; other literals are compiled in.
         **kwargs: literals.
+
+    Returns:
+        A program of the op ``jax.run``.
 
     Example:
         >>> import numpy as np

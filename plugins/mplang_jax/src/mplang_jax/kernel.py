@@ -1,4 +1,4 @@
-"""What ``jax.run`` does at a party."""
+"""Kernel of ``jax.run``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,22 @@ __all__ = ["run"]
 
 
 def run(ctx: KernelContext, *args: Any, code: bytes, x64: bool, jax: str, stablehlo: str) -> Any:
-    """Run StableHLO on arrays; the executable is compiled once per process."""
+    """Run StableHLO on arrays; the executable is compiled once per process.
+
+    Args:
+        ctx: of the op.
+        *args: the operands.
+        code: the compressed StableHLO.
+        x64: whether 64-bit types are enabled.
+        jax: the version of JAX that made the code; unused.
+        stablehlo: the version of StableHLO; unused.
+
+    Returns:
+        The results; a tuple unless there is exactly one.
+
+    Raises:
+        AdmissionError: the code has an op that is not allowed.
+    """
     import numpy as np
     from jax import enable_x64
 
@@ -26,7 +41,16 @@ def run(ctx: KernelContext, *args: Any, code: bytes, x64: bool, jax: str, stable
 
 
 def executable(code: bytes, x64: bool) -> Callable[..., Any]:
-    """Return the executable of a code, compiling it at the first use; parties take turns.
+    """Return the executable of a code, compiling it at the first use.
+
+    Concurrent callers wait for the one that compiles.
+
+    Args:
+        code: the compressed StableHLO.
+        x64: whether 64-bit types are enabled.
+
+    Returns:
+        A function of arrays that returns a list of arrays.
 
     Raises:
         AdmissionError: the code has an op that is not allowed.

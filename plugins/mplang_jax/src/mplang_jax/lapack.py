@@ -1,14 +1,14 @@
-"""Rules for custom calls of LAPACK: what each routine reads and writes, by its shapes.
+"""Admission rules for custom calls of LAPACK: shapes and options of each routine.
 
-jaxlib takes sizes from one operand, and believes that every other buffer fits; a result that is
-declared smaller is written past its end. So operands, results, options, layouts and aliases of a
-call have to be exactly those of the routine's rule.
+jaxlib reads sizes from one operand, and trusts that every other buffer fits; a result declared
+smaller is written past its end. So operands, results, options, layouts and aliases of a call must
+match the routine's rule exactly.
 
-A rule is written like ``T[m,n] -> T[m,n] R[k]``: ``T`` is the type of the routine's letter (``s``:
-f32, ``d``: f64, ``c``: c64, ``z``: c128), ``R`` the real type beside it, ``C`` the complex one,
-``i`` an i32. Letters are sizes: those of the operands are bound in their order, ``k`` is
-min(m, n), ``e`` is n - 1. Batches come before, the same in all. Source of the shapes: LAPACK
-Users' Guide, and ``jax._src.lax.linalg``.
+A rule reads ``T[m,n] -> T[m,n] R[k]``: ``T`` is the type of the routine's letter (``s``: f32,
+``d``: f64, ``c``: c64, ``z``: c128), ``R`` the corresponding real type, ``C`` the complex one,
+``i`` an i32. Letters in brackets are sizes: operands bind them in order, ``k`` is min(m, n), ``e``
+is n - 1. Batch dimensions come first, equal in all. Source of the shapes: LAPACK Users' Guide, and
+``jax._src.lax.linalg``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mplang_stablehlo.custom_calls import check_attributes, check_types, shape_o
 __all__ = ["CALLS"]
 
 MAX_ELEMENTS = (1 << 31) - 1  # of a matrix: LAPACK's integers have 32 bits
-MAX_ORDER = 16_000  # of a matrix, min(rows, columns): work spaces grow with its square
+MAX_ORDER = 16_000  # min(rows, columns) of a matrix: workspaces grow with its square
 
 _ELEMENTS = {
     "s": {"T": "f32", "R": "f32", "C": "complex<f32>", "i": "i32"},
@@ -42,14 +42,14 @@ def _always(sizes: Sizes, options: Options) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Routine:
-    """A routine of LAPACK.
+    """LAPACK routine.
 
     Attributes:
         rule: operands and results.
-        letters: the types that it exists for.
+        letters: the element types that it exists for.
         aliases: per result that reuses the memory of an operand, that operand.
-        options: per option the characters that it may be; where there are none, an i32.
-        holds: what must hold of sizes and options beyond that.
+        options: allowed characters per option; an empty string means any i32.
+        holds: further condition on sizes and options.
     """
 
     rule: str
@@ -68,7 +68,7 @@ def _orgqr(sizes: Sizes, options: Options) -> bool:
 
 
 def _svd(sizes: Sizes, options: Options) -> bool:
-    """All of U and V, or the first k vectors; where none is asked for, space for either."""
+    """Return whether U and V are complete, or have k vectors; either if none is requested."""
     full = {"u": sizes["m"], "v": sizes["n"]}
     thin = {"u": sizes["k"], "v": sizes["k"]}
     found = {"u": sizes["u"], "v": sizes["v"]}
@@ -83,7 +83,7 @@ def _gehrd(sizes: Sizes, options: Options) -> bool:
 _SVD = _Routine("T[m,n] -> T[m,n] R[k] T[m,u] T[v,n] i[]", options={"mode": "ASN"}, holds=_svd)
 _EIGH = {"mode": "VN", "uplo": "LU"}
 _EIG = {"compute_left": "VN", "compute_right": "VN"}
-_SCHUR = {"mode": "VN", "sort": "N"}  # sorting takes a function, and there is none
+_SCHUR = {"mode": "VN", "sort": "N"}  # sorting would take a callback
 
 _ROUTINES: Mapping[str, Sequence[_Routine]] = {
     "trsm": [
@@ -125,7 +125,7 @@ _ROUTINES: Mapping[str, Sequence[_Routine]] = {
 
 
 def _check(routine: _Routine, letter: str, op: ir.Operation) -> None:
-    """Check a call of a routine.
+    """Check a call of a routine against its rule.
 
     Raises:
         ValueError: it differs from the routine's rule.
@@ -180,7 +180,7 @@ def _dims(pattern: str) -> list[str]:
 
 
 def _bind(sizes: Sizes, patterns: Sequence[str], shapes: Sequence[Sequence[int]]) -> None:
-    """Give letters that have no size yet that of their first occurrence."""
+    """Bind letters without a size to the size at their first occurrence."""
     for pattern, shape in zip(patterns, shapes, strict=True):
         dims = _dims(pattern)
         if len(shape) < len(dims):
@@ -228,4 +228,4 @@ CALLS = {
     for routine in routines
     for letter in routine.letters
 }
-"""The targets, each with its rule."""
+"""Call targets, each with its rule."""

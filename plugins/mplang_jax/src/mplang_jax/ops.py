@@ -1,4 +1,4 @@
-"""The op ``jax.run``. Its types come from the code itself, which is why it can be verified."""
+"""Op ``jax.run``, whose types are inferred from the code itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the core is told of this package. Imports no JAX."""
+"""Plugin hooks of `mplang_jax`. Imports no JAX."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from mplang_jax import frontend, kernel, ops
 
 @hookimpl
 def mplang_feops() -> Sequence[Feop]:
-    """Provide ``jax.compile``."""
+    """Return the compiler ``jax.compile``."""
     return [frontend.jax_compile]
 
 
 @hookimpl
 def mplang_dialects() -> Sequence[Dialect]:
-    """Provide ``jax.run``."""
+    """Return the dialect ``jax`` with the op ``jax.run``."""
     return [Dialect("jax", ops=[ops.RUN])]
 
 
 @hookimpl
 def mplang_kernels() -> Sequence[KernelSpec]:
-    """Provide what ``jax.run`` does at a party."""
+    """Return the kernel of ``jax.run``."""
     return [KernelSpec(["jax.run"], kernel.run)]
 
 
 @hookimpl
 def mplang_doctor() -> Sequence[Check]:
-    """Compile and run one function."""
+    """Check that a function compiles and runs."""
     import jax
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""The intervals of ``jax.run``. Imports JAX."""
+"""Range analysis of ``jax.run``. Imports JAX."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from jaxlib.mlir import ir
 from mplang_stablehlo import read
-from mplang_stablehlo.intervals import intervals, prepared
+from mplang_stablehlo.intervals import intervals, prepare
 
 from mplang_core.interval import UNKNOWN, Interval
 from mplang_core.ir import Operation, OpRanges
@@ -17,7 +17,15 @@ __all__ = ["ranges_of"]
 
 
 def ranges_of(op: Operation, ins: Sequence[Interval]) -> OpRanges:
-    """Return the intervals of what XLA gives, in floating point; of code that it refuses, none."""
+    """Interpret the code on intervals, in floating point.
+
+    Args:
+        op: a ``jax.run``.
+        ins: the interval of each operand.
+
+    Returns:
+        The intervals of the results; unknown if XLA refuses the code.
+    """
     try:
         module = _module(op.attrs["code"])
     except ValueError:
@@ -25,6 +33,6 @@ def ranges_of(op: Operation, ins: Sequence[Interval]) -> OpRanges:
     return OpRanges(intervals(module, ins).results)
 
 
-@functools.lru_cache(maxsize=32)  # a loop runs the same code again and again
+@functools.lru_cache(maxsize=32)  # loops repeat the same code
 def _module(code: bytes) -> ir.Module:
-    return prepared(XLA.admit(read(code)))
+    return prepare(XLA.admit(read(code)))

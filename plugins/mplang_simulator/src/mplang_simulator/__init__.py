@@ -1,4 +1,4 @@
-"""The simulator backend: all parties in this process, one thread each."""
+"""Simulator backend: all parties in this process, one thread each."""
 
 from mplang_simulator.host import Simulator
 from mplang_simulator.threads import PartyThread, ThreadCommunicator

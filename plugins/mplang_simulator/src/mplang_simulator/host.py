@@ -1,4 +1,4 @@
-"""The simulator's host."""
+"""Host of the simulator."""
 
 from __future__ import annotations
 
@@ -30,23 +30,22 @@ __all__ = ["Check", "Simulator"]
 
 Check: TypeAlias = Literal["warn", "raise"] | bool
 
-GRACE = 2.0  # seconds that parties get to end once one of them has failed
+GRACE = 2.0  # seconds for the other parties to end after one has failed
 
 
 class Simulator(SimpHost):
-    """Runs all parties in this process, for development and tests.
+    """Host that runs all parties in this process, for development and tests.
 
-    There is no protection between the parties here: they share memory. Protocols that are
-    for debugging only are allowed.
+    The parties are not protected from each other: they share memory. Protocols for debugging are
+    allowed.
 
     Args:
         cluster_spec: the parties and devices.
-        timeout: how many seconds a party waits for a message of another.
+        timeout: seconds that a party waits for a message.
         mode: see :class:`mplang_core.simp.SimpHost`.
-        check_numbers: whether numbers that an engine approximates, as SPU's, are also computed
-            in float64. ``"warn"`` or ``True`` shows a :class:`mplang_core.errors.PrecisionWarning`
-            at the line that gives a wrong one, ``"raise"`` ends the run, ``False`` saves the
-            time.
+        check_numbers: whether approximate engines, such as SPU, are checked against float64.
+            ``"warn"`` or ``True`` shows a :class:`mplang_core.errors.PrecisionWarning` at the line
+            that gives a wrong number, ``"raise"`` ends the run, ``False`` saves the time.
 
     Example:
         >>> import mplang_core as mp
@@ -71,25 +70,44 @@ class Simulator(SimpHost):
         self._checks = _checks(check_numbers)
         self._generation = 0
         self._closed = False
-        self._one_run = threading.Lock()
+        self._run_lock = threading.Lock()
         self._parties = self._start()
 
     def _start(self) -> _Parties:
         self._generation += 1
         session = f"{self.session}.{self._generation}"
         parties = _Parties(self.world_size, self.timeout, session, self._checks)
-        weakref.finalize(self, parties.stop)  # a simulator that is dropped leaves no threads
+        weakref.finalize(self, parties.stop)  # a dropped simulator leaves no threads
         return parties
 
     def evaluate(self, program: Program, inputs: Sequence[Any]) -> list[Any]:
-        """Run a program; a number that is wrong in it is told, also if it was in an earlier one."""
+        """Run a program; its wrong numbers are reported even if an earlier program had them.
+
+        Args:
+            program: the program.
+            inputs: its inputs.
+
+        Returns:
+            Its results.
+        """
         if self._checks is not None:
             self._checks.begin()
         return super().evaluate(program, inputs)
 
     def submit(self, program: Program, args: Sequence[HostVar]) -> list[HostVar]:
-        """Run a program; runs of other threads wait, so that none begins amid a failure."""
-        with self._one_run:
+        """Run a program after the runs of other threads, so that none starts during a failure.
+
+        Args:
+            program: the program.
+            args: its inputs, at the parties.
+
+        Returns:
+            Its results, at the parties.
+
+        Raises:
+            RunError: the simulator is closed.
+        """
+        with self._run_lock:
             if self._closed:
                 raise RunError("this simulator is closed")
             return super().submit(program, args)
@@ -121,27 +139,28 @@ class Simulator(SimpHost):
         return [outcome_of(future) for future in futures]
 
     def _abandon(self, run: str, reason: str) -> None:
-        """Leave the threads of a failed run to end by themselves, and go on with new ones.
+        """Abandon the threads of a failed run, and start new ones.
 
-        What kernels share among parties (SPU's links, say) is out of step after a failure.
+        State that kernels share among parties (SPU's links, for example) is inconsistent after a
+        failure.
         """
         self._parties.abort(run, reason)
         self._parties.stop()
         self._parties = self._start()
 
     def progress(self) -> list[PartyState]:
-        """Return what each party does now; its links since the last failure."""
+        """Return the current state of each party; link statistics start at the last failure."""
         return [worker.state() for worker in self._parties.workers]
 
     def _fetch(self, rank: int, value: Any) -> Any:
         if isinstance(value, np.ndarray):
             value = value.view()
-            value.flags.writeable = False  # it is the party's own
+            value.flags.writeable = False  # the array belongs to the party
         return value
 
     def close(self) -> None:
-        """End the threads. A second call does nothing."""
-        with self._one_run:
+        """Stop the threads. A second call does nothing."""
+        with self._run_lock:
             self._closed = True
             self._parties.stop()
 
@@ -155,7 +174,7 @@ def _checks(wanted: Check) -> NumberChecks | None:
 
 
 class _Parties:
-    """The workers of one generation: from one failure to the next."""
+    """Workers of one generation: from one failure to the next."""
 
     def __init__(
         self, world_size: int, timeout: float, session: str, checks: NumberChecks | None

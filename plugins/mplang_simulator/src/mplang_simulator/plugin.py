@@ -1,4 +1,4 @@
-"""What the core is told of this package."""
+"""Plugin hooks of `mplang_simulator`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ from mplang_simulator.host import Simulator
 
 @hookimpl
 def mplang_backends() -> Sequence[BackendSpec]:
-    """Provide the backend, also under the name that seed 003 uses."""
+    """Return the backend, also under the alias ``simulation``."""
     doc = "All parties in this process, one thread each."
     return [BackendSpec("simulator", Simulator, doc), BackendSpec("simulation", Simulator, doc)]

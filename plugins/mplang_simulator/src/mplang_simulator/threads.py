@@ -1,4 +1,4 @@
-"""A party's thread, and how the threads talk."""
+"""Threads of the parties, and the communicator between them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["PartyThread", "ThreadCommunicator"]
 
 
 class ThreadCommunicator(CommunicatorBase):
-    """Hands values to the mailboxes of the other threads. Values are not copied."""
+    """Communicator between threads: it delivers values without copying them."""
 
     def __init__(self, rank: int, world_size: int, timeout: float) -> None:
         super().__init__(rank, world_size, timeout)
@@ -22,7 +22,15 @@ class ThreadCommunicator(CommunicatorBase):
 
     @classmethod
     def connected(cls, world_size: int, timeout: float) -> list[ThreadCommunicator]:
-        """Return one communicator per party, all connected."""
+        """Return one communicator per party, all connected.
+
+        Args:
+            world_size: the number of parties.
+            timeout: seconds that a receiver waits.
+
+        Returns:
+            The communicators, in the order of ranks.
+        """
         comms = [cls(rank, world_size, timeout) for rank in range(world_size)]
         for comm in comms:
             comm._peers = comms
@@ -33,13 +41,18 @@ class ThreadCommunicator(CommunicatorBase):
         return size_of(data)
 
     def abort(self, run: str, reason: str) -> None:
-        """End all waiting in a run, at all parties."""
+        """End all waiting in a run, at all parties.
+
+        Args:
+            run: the name of the run.
+            reason: for the error message.
+        """
         for peer in self._peers:
             peer.stop(run, reason)
 
 
 class PartyThread:
-    """Runs one party's jobs, one after the other. It never keeps the process alive."""
+    """Daemon thread that runs one party's jobs in order."""
 
     def __init__(self, name: str) -> None:
         self._jobs: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None]
@@ -48,17 +61,17 @@ class PartyThread:
         self._thread.start()
 
     def submit(self, job: Callable[[], Any]) -> Future[Any]:
-        """Have a job run after those before it."""
+        """Queue a job; return its future."""
         future: Future[Any] = Future()
         self._jobs.put((job, future))
         return future
 
     def stop(self) -> None:
-        """End the thread after the jobs that it has."""
+        """Stop the thread after the queued jobs."""
         self._jobs.put(None)
 
     def join(self, timeout: float) -> bool:
-        """Wait for the thread's end; tell whether it came."""
+        """Wait for the thread to end; return whether it did."""
         self._thread.join(timeout)
         return not self._thread.is_alive()
 
@@ -69,4 +82,4 @@ class PartyThread:
                 future.set_result(job())
             except BaseException as error:
                 future.set_exception(error)
-            del item, job, future  # what the job held is free while the thread waits
+            del item, job, future  # release the job's values while the thread waits

@@ -1,4 +1,4 @@
-"""The SPU frontend: secure multi-party computation on secret shares."""
+"""SPU frontend: secure multi-party computation on secret shares."""
 
 from mplang_spu.config import SpuConfig
 from mplang_spu.ops import ShareType, make_shares, reconstruct, run_jax

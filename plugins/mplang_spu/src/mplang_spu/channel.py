@@ -1,5 +1,5 @@
 # ruff: noqa: N802 (libspu calls these names)
-"""SPU's messages on the communicator of a worker."""
+"""Channel of libspu over the communicator of a worker."""
 
 from __future__ import annotations
 
@@ -12,18 +12,17 @@ __all__ = ["MPLangChannel"]
 
 
 class MPLangChannel(libspu.link.IChannel):  # type: ignore[misc]
-    """The way from one party to one other, as libspu sees it.
+    """Channel from one party to another, with libspu's interface ``IChannel``.
 
-    libspu calls the methods with names of C++, from the thread that runs the job and, with
-    CHEETAH, also from threads of its own. What they raise ends the job, here only.
+    libspu calls these methods from the thread that runs the job; CHEETAH also calls them from its
+    worker threads. An exception ends the job at this party only.
 
     Args:
-        comm: of this party; a waiting ``Recv`` ends when it is aborted.
+        comm: this party's communicator; aborting it ends a waiting ``Recv``.
         local_rank: this party.
         peer_rank: the other party.
-        tag_prefix: ``run/place`` of the job, which no other job has. It may be changed
-            between jobs.
-        unsent: where errors of sending are kept; all channels of a link have one.
+        tag_prefix: the job's unique key prefix, ``run/place``. It may change between jobs.
+        unsent: the list that collects errors of sending, shared by all channels of a link.
     """
 
     def __init__(
@@ -43,10 +42,14 @@ class MPLangChannel(libspu.link.IChannel):  # type: ignore[misc]
         self._timeout_ms = 0
 
     def Send(self, tag: str, data: bytes) -> None:
-        """Send; the communicator does not wait for the receiver.
+        """Send a message without waiting for the receiver.
 
-        It never raises: CHEETAH also sends what is left when its objects go, amid another
-        error, say, where an exception would end the process. ``Recv`` raises it instead.
+        It never raises, since CHEETAH also sends from destructors, where an exception would end the
+        process. The next ``Recv`` raises the error instead.
+
+        Args:
+            tag: libspu's tag of the message.
+            data: the message.
         """
         try:
             self._comm.send(self._peer_rank, f"{self.tag_prefix}|{tag}", data)
@@ -57,43 +60,44 @@ class MPLangChannel(libspu.link.IChannel):  # type: ignore[misc]
     SendAsyncThrottled = Send
 
     def Recv(self, tag: str) -> bytes:
-        """Wait for the message of that tag.
+        """Wait for the message with a tag.
 
         Raises:
-            CommError: what came is no bytes, or nothing will come; or something was not sent.
+            CommError: the message is empty or not bytes, none will come, or an earlier one was not
+                sent.
         """
         if self._unsent:
             raise self._unsent[0]
         data = self._comm.recv(self._peer_rank, f"{self.tag_prefix}|{tag}")
         if not isinstance(data, bytes | bytearray | memoryview) or not len(data):
-            raise CommError(  # libspu sends no empty message, and dies of one
+            raise CommError(  # libspu sends no empty message, and crashes on receiving one
                 f"party {self._local_rank} expected bytes of SPU from party {self._peer_rank}, "
                 f"got {type(data).__name__} of no use"
             )
         return data if isinstance(data, bytes) else bytes(data)
 
     def TestSend(self, timeout_ms: int) -> None:
-        """Greet the other party: not needed, since its communicator is there."""
+        """Do nothing: the peer's communicator is known to be up."""
 
     def TestRecv(self) -> None:
-        """Wait for the other's greeting: not needed."""
+        """Do nothing: there is no greeting to wait for."""
 
     def WaitLinkTaskFinish(self) -> None:
-        """Wait until all is sent: it is."""
+        """Do nothing: sending is complete when ``Send`` returns."""
 
     def Abort(self) -> None:
-        """End all waiting: the communicator's abort does."""
+        """Do nothing: the communicator's abort ends all waiting."""
 
     def SetThrottleWindowSize(self, size: int) -> None:
-        """Nothing is throttled."""
+        """Do nothing: sending is not throttled."""
 
     def SetChunkParallelSendSize(self, size: int) -> None:
-        """Messages are not cut."""
+        """Do nothing: messages are not split."""
 
     def SetRecvTimeout(self, timeout_ms: int) -> None:
-        """Take note; the communicator's own timeout holds."""
+        """Store the timeout; the communicator's own applies."""
         self._timeout_ms = timeout_ms
 
     def GetRecvTimeout(self) -> int:
-        """Return what was set."""
+        """Return the stored timeout in milliseconds."""
         return self._timeout_ms

@@ -1,4 +1,4 @@
-"""The configuration of an SPU device."""
+"""Configuration of an SPU device."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mplang_core.errors import ConfigError
 from mplang_core.mask import Mask
 from mplang_core.strict import StrictModel
 
-__all__ = ["BITS", "ENV", "Protocol", "SpuConfig", "from_env", "settle"]
+__all__ = ["BITS", "ENV", "Protocol", "SpuConfig", "from_env", "resolve_config"]
 
 Protocol: TypeAlias = Literal["SEMI2K", "ABY3", "CHEETAH"]
 
@@ -21,34 +21,34 @@ ENV = "MPLANG_SPU_USE_CHANNELS"
 
 BITS = {"FM32": 32, "FM64": 64, "FM128": 128}
 FRACTION_BITS = {"FM32": 8, "FM64": 18, "FM128": 40}
-"""Those that a field has by default."""
+"""Default fraction bits of each field."""
 
 
 class SpuConfig(StrictModel):
-    """How an SPU computes.
+    """Configuration of an SPU: protocol, fixed-point representation, approximations and links.
 
     Attributes:
-        protocol: ``SEMI2K`` (two parties or more; its first party deals the randomness and
-            is trusted with it, so it is for debugging), ``ABY3`` (three parties, honest
-            majority), ``CHEETAH`` (two parties). By default CHEETAH for two, ABY3 for
-            three, SEMI2K for more.
-        field: the ring of the shares: ``FM128``, or for speed, where it is known that numbers
-            stay small, ``FM64`` or ``FM32``.
-        fxp_fraction_bits: how many bits f of a fixed-point number stand after the point; by
-            default 40 of 128, 18 of 64, 8 of 32. Numbers are below 2^(bits - 2 - f), products
-            below 2^(bits - 2 - 2f): 7.7e25 and 7.0e13 in FM128, 1.8e13 and 6.7e7 in FM64.
-        sigmoid_mode: how the logistic function is approximated: ``real`` is exact to the
-            fixed point, ``seg3`` and ``mm1`` are coarse and fast.
-        exp_mode: likewise for the exponential function: ``pade`` is exact to about 1e-4,
-            ``taylor``, which is libspu's ``default``, 3 % off at 2 and 24 % at 12.
-        use_mplang_channel: whether SPU's messages go through the workers' communicator, so
-            that no port but theirs is needed; so by default. What the environment of a worker
-            says, ``MPLANG_SPU_USE_CHANNELS``, goes before this.
-        brpc_addresses: where not: ``host:port`` of each member, in the order of ranks, for
-            SPU's own BRPC links. They are unencrypted and ask nobody's name, so a worker
-            makes them only if it is ``insecure``, or its environment turns channels off.
-            Without addresses the links are in memory, which serves within one process.
-        parties: the members' ranks; the device fills it in.
+        protocol: ``SEMI2K`` (two parties or more; its first party deals the randomness and is
+            trusted with it, so it is for debugging), ``ABY3`` (three parties, honest majority),
+            ``CHEETAH`` (two parties). The default is CHEETAH for two, ABY3 for three, SEMI2K for
+            more.
+        field: the ring of the shares: ``FM128``, or for speed, if numbers are known to stay small,
+            ``FM64`` or ``FM32``.
+        fxp_fraction_bits: fraction bits f of a fixed-point number; the default is 40 of 128, 18 of
+            64, 8 of 32. Numbers are below 2^(bits - 2 - f), products below 2^(bits - 2 - 2f):
+            7.7e25 and 7.0e13 in FM128, 1.8e13 and 6.7e7 in FM64.
+        sigmoid_mode: approximation of the logistic function: ``real`` is exact to the fixed point,
+            ``seg3`` and ``mm1`` are coarse and fast.
+        exp_mode: approximation of the exponential function: ``pade`` has a relative error of about
+            1e-4; ``taylor``, libspu's ``default``, 0.8 % at 2, 3.0 % at 4, 23.9 % at 12.
+        use_mplang_channel: whether SPU's messages go through the workers' communicator, which needs
+            no further port; the default. ``MPLANG_SPU_USE_CHANNELS`` in a worker's environment
+            takes precedence.
+        brpc_addresses: ``host:port`` of each member in the order of ranks, for SPU's own BRPC
+            links. These are unencrypted and unauthenticated, so a worker makes them only if it is
+            ``insecure``, or its environment turns channels off. Without addresses the links are in
+            memory, which works within one process.
+        parties: the members' ranks; set by the device.
     """
 
     protocol: Protocol | None = None
@@ -63,7 +63,7 @@ class SpuConfig(StrictModel):
     parties: tuple[int, ...] = ()
 
     def attrs(self) -> dict[str, Any]:
-        """Return what is said here, but for the parties, as an attribute of an op."""
+        """Return the configuration without the parties, as an attribute of an op."""
         return self.model_dump(exclude={"parties"}, exclude_none=True)
 
     @property
@@ -73,24 +73,32 @@ class SpuConfig(StrictModel):
 
 
 def from_env() -> bool | None:
-    """Return what this worker's environment says of channels, ``None`` if nothing.
+    """Return the channel setting of this worker's environment, ``None`` if unset.
 
     Raises:
-        ConfigError: it is neither yes nor no.
+        ConfigError: the value is neither yes nor no.
     """
-    said = os.environ.get(ENV, "").strip().lower()
-    if said in ("", "1", "true", "yes", "on"):
-        return True if said else None
-    if said in ("0", "false", "no", "off"):
+    value = os.environ.get(ENV, "").strip().lower()
+    if value in ("", "1", "true", "yes", "on"):
+        return True if value else None
+    if value in ("0", "false", "no", "off"):
         return False
-    raise ConfigError(f"{ENV} is 1 or 0, got {said!r}")
+    raise ConfigError(f"{ENV} is 1 or 0, got {value!r}")
 
 
-def settle(config: SpuConfig, members: Mask) -> SpuConfig:
+def resolve_config(config: SpuConfig, members: Mask) -> SpuConfig:
     """Complete a configuration for its members.
 
+    Args:
+        config: as the user wrote it.
+        members: the parties of the device.
+
+    Returns:
+        A copy with protocol and parties.
+
     Raises:
-        ValueError: the protocol does not suit their number, or the field the precision.
+        ValueError: the protocol does not support this number of members, the fraction bits do not
+            fit in the field, or the addresses do not match the members.
     """
     n = len(members)
     if n < 2:

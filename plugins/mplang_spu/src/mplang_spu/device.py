@@ -1,4 +1,4 @@
-"""The device kind ``SPU``, and the ways to and from it."""
+"""Device kind ``SPU``, and its transfers to and from parties."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mplang_core.errors import TraceError
 from mplang_core.ir.source import at
 from mplang_core.mask import Mask
 from mplang_core.types import TensorType
-from mplang_spu.config import SpuConfig, settle
+from mplang_spu.config import SpuConfig, resolve_config
 from mplang_spu.ops import ShareType, lower, make_shares, reconstruct
 
 __all__ = ["SPU"]
@@ -23,7 +23,7 @@ SPU = DeviceKind(
     Form.SHARE,
     config=SpuConfig,
     members=(2, None),
-    settle=settle,
+    settle=resolve_config,
     lowering=Lowering(("stablehlo",), lower),
     doc="Secure multi-party computation on secret shares.",
 )
@@ -32,7 +32,19 @@ SPU = DeviceKind(
 @add_transfer("PPU", "SPU", "auto", provider=PROVIDER)
 @add_transfer(PARTY, "SPU", "auto", provider=PROVIDER)
 def share_out(value: MPObject, src: Device | None, dst: Device) -> MPObject:
-    """Split a tensor at one that holds it, and hand each member its share."""
+    """Share a tensor at one of its holders, and send each member its share.
+
+    Args:
+        value: a tensor at parties that are known when it is traced.
+        src: unused.
+        dst: the SPU.
+
+    Returns:
+        The shares, at the members.
+
+    Raises:
+        TraceError: it is no tensor, or its holders are known only at run time.
+    """
     if not isinstance(value.base_type, TensorType):
         raise TraceError(f"{at()}an SPU takes tensors, got {value!r}")
     if value.pmask is None:
@@ -57,7 +69,16 @@ def share_out(value: MPObject, src: Device | None, dst: Device) -> MPObject:
 @add_transfer("SPU", "PPU", "reveal", provider=PROVIDER)
 @add_transfer("SPU", PARTY, "reveal", provider=PROVIDER)
 def disclose(value: MPObject, src: Device, dst: Device | None) -> MPObject:
-    """Hand the shares of all members to those who may know, and put them together there."""
+    """Send all shares to the readers, and reconstruct the tensor there.
+
+    Args:
+        value: shares at the members.
+        src: the SPU.
+        dst: the device of the readers; all parties if ``None``.
+
+    Returns:
+        The tensor, at the readers.
+    """
     readers = value.ctx.mask if dst is None else dst.mask
     pieces = [pshfl_s(value, readers, [member] * len(readers)) for member in src.mask]
     result: Any = run_program(reconstruct(*pieces), readers)

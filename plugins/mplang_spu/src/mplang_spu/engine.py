@@ -1,4 +1,4 @@
-"""libspu: its compiler and its runtimes. Links are made in ``link``; no other imports it."""
+"""Compiler and runtimes of libspu."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ import spu.libspu as libspu
 from spu.api import Io
 
 from mplang_spu.link import LinkCommunicator
-from mplang_spu.lowering import Lowered, Note, Target, lower
+from mplang_spu.lowering import Diagnostic, Lowered, Target, lower
 from mplang_spu.lowering.lookups import MAX_COMPARED
 
-__all__ = ["Compiled", "Engine", "build", "compile", "io", "runtime_config", "sortable"]
+__all__ = ["Compiled", "Engine", "build", "compile", "io", "runtime_config", "spu_tracing"]
 
-CACHED = 256  # compiled programs of this process
+CACHED = 256  # compiled programs kept by this process
 
 
 def _quiet() -> None:
@@ -34,18 +34,19 @@ def _quiet() -> None:
 _quiet()
 
 
-_for_spu = jax.make_user_context(False)  # JAX's caches, and those of jax.compile, tell it apart
+_for_spu = jax.make_user_context(False)  # part of the keys of JAX's and jax.compile's caches
 
 
-def _let_sorts_be_plain() -> None:
+def _patch_sort() -> None:
+    """Skip JAX's normalization of NaN and -0.0 before sorts: SPU has neither."""
     from jax._src.lax import lax
 
     original: Any = lax._canonicalize_float_for_sort
     lax._canonicalize_float_for_sort = lambda x: x if _for_spu.value else original(x)
 
 
-def _let_searches_be_flat() -> None:
-    """Have ``searchsorted`` compare each number with all at once, not in turns."""
+def _patch_searchsorted() -> None:
+    """Use the comparison method of ``searchsorted`` instead of a loop, for small tables."""
     from jax._src.numpy import lax_numpy
 
     by_turns, at_once = (
@@ -60,15 +61,15 @@ def _let_searches_be_flat() -> None:
     lax_numpy._searchsorted_via_scan = search
 
 
-_let_sorts_be_plain()
-_let_searches_be_flat()
+_patch_sort()
+_patch_searchsorted()
 
 
 @contextlib.contextmanager
-def sortable() -> Iterator[None]:
-    """Have JAX lower sorts and searches, in this thread, as SPU can run them.
+def spu_tracing() -> Iterator[None]:
+    """Trace with SPU's implementations of sorts and searches, in this thread.
 
-    It has no NaN and no -0.0, and a turn of a loop costs as much as a large comparison.
+    SPU has no NaN and no -0.0, and one iteration of a loop costs as much as a large comparison.
     """
     with _for_spu(True):
         yield
@@ -76,37 +77,47 @@ def sortable() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A program of libspu.
+    """Program compiled for libspu's runtime.
 
     Attributes:
-        code: in its own language.
-        operands: public scalars that it takes after its operands.
-        notes: constants that the fixed point cannot hold.
+        code: in libspu's own language, PPHLO.
+        operands: public scalars that it takes after its own operands.
+        diagnostics: constants that the fixed point cannot represent.
     """
 
     code: bytes
     operands: tuple[np.ndarray[Any, Any], ...]
-    notes: tuple[Note, ...]
+    diagnostics: tuple[Diagnostic, ...]
 
 
 @functools.lru_cache(maxsize=CACHED)
 def compile(text: str, secret: tuple[bool, ...], target: Target) -> Compiled:
-    """Lower StableHLO, and compile it for SPU.
+    """Lower StableHLO and compile it for SPU.
 
     Args:
         text: the StableHLO, within the limits of :func:`mplang_stablehlo.read`.
         secret: per operand whether it is a share; otherwise it is public.
         target: protocol, field and fixed point.
 
+    Returns:
+        The program.
+
     Raises:
-        ValueError: it is refused before libspu sees it.
+        ValueError: admission or lowering refuses it.
         RuntimeError: libspu cannot compile it.
     """
     return build(lower(text, target), secret)
 
 
 def build(lowered: Lowered, secret: Sequence[bool]) -> Compiled:
-    """Compile what was lowered.
+    """Compile a lowered module.
+
+    Args:
+        lowered: the module.
+        secret: per operand whether it is a share.
+
+    Returns:
+        The program.
 
     Raises:
         RuntimeError: libspu cannot compile it.
@@ -115,7 +126,7 @@ def build(lowered: Lowered, secret: Sequence[bool]) -> Compiled:
     visible += [visibility(False)] * len(lowered.operands)
     source = libspu.CompilationSource(libspu.SourceIRType.STABLEHLO, lowered.text, visible)
     code: bytes = libspu.compile(source, libspu.CompilerOptions())
-    return Compiled(code, lowered.operands, lowered.notes)
+    return Compiled(code, lowered.operands, lowered.diagnostics)
 
 
 def runtime_config(config: Mapping[str, Any]) -> Any:
@@ -134,17 +145,27 @@ def runtime_config(config: Mapping[str, Any]) -> Any:
 
 
 def io(parties: int, protocol: str, field: str, fxp: int) -> Io:
-    """Return what makes and joins shares."""
+    """Return libspu's object for sharing and reconstruction.
+
+    Args:
+        parties: the number of members.
+        protocol: ``ABY3``, ``CHEETAH`` or ``SEMI2K``.
+        field: ``FM32``, ``FM64`` or ``FM128``.
+        fxp: the fraction bits.
+
+    Returns:
+        An object with ``make_shares`` and ``reconstruct``.
+    """
     config = {"protocol": protocol, "field": field, "fxp_fraction_bits": fxp}
     return Io(parties, runtime_config(config))
 
 
 class Engine:
-    """Runs compiled programs with the other members, on a link; one job at a time.
+    """SPU runtime of one member on a link, for one job at a time.
 
     Args:
-        link: to the others.
-        config: protocol, field, precision.
+        link: to the other members.
+        config: protocol, field and precision.
 
     Attributes:
         name: of its link.
@@ -153,46 +174,75 @@ class Engine:
     def __init__(self, link: LinkCommunicator, config: Mapping[str, Any]) -> None:
         self.name = link.name
         self._link: LinkCommunicator | None = link
-        self._machine = libspu.RuntimeWrapper(link.lctx, runtime_config(config))
+        self._runtime = libspu.RuntimeWrapper(link.lctx, runtime_config(config))
         self._busy = threading.Lock()
 
-    def take(self, place: str, timeout: float = 0) -> bool:
-        """Begin a job, whose messages go by keys ``place|tag``; tell whether it is possible."""
+    def acquire(self, tag_prefix: str, timeout: float = 0) -> bool:
+        """Begin a job, if the engine is free and not closed.
+
+        Args:
+            tag_prefix: the key prefix of the job's messages, which have keys ``tag_prefix|tag``.
+            timeout: seconds to wait for the current job.
+
+        Returns:
+            Whether the job may run.
+        """
         if not self._busy.acquire(timeout=timeout):
             return False
         if self._link is not None:
-            self._link.enter(place)
+            self._link.set_tag_prefix(tag_prefix)
         return self._link is not None
 
-    def leave(self) -> None:
+    def release(self) -> None:
         """End the job."""
         self._busy.release()
 
     def run(self, code: bytes, inputs: Sequence[Any], outputs: int) -> list[Any]:
-        """Run a program on shares; its results are shares."""
+        """Run a compiled program on shares.
+
+        Args:
+            code: as :func:`compile` gives it.
+            inputs: libspu's share of each operand.
+            outputs: the number of results.
+
+        Returns:
+            libspu's share of each result.
+
+        Raises:
+            RuntimeError: libspu fails.
+            CommError: a message was not sent.
+        """
         ins = [f"in{i}" for i in range(len(inputs))]
         outs = [f"out{i}" for i in range(outputs)]
         for name, value in zip(ins, inputs, strict=True):
-            self._machine.SetVar(name, value)
-        self._machine.Run(
+            self._runtime.SetVar(name, value)
+        self._runtime.Run(
             libspu.Executable(name="mplang", input_names=ins, output_names=outs, code=code)
         )
         assert self._link is not None
         self._link.check()
-        made = [self._machine.GetVar(name) for name in outs]
+        made = [self._runtime.GetVar(name) for name in outs]
         for name in (*ins, *outs):
-            self._machine.DelVar(name)
+            self._runtime.DelVar(name)
         return made
 
     def close(self) -> None:
-        """Let go of the link, also where a traceback still holds this object."""
+        """Close the link and drop the runtime, even if a traceback still holds this object."""
         if self._link is not None:
             self._link.close()
-        self._machine = self._link = None
+        self._runtime = self._link = None
 
 
 def share(meta: bytes, chunks: Sequence[bytes]) -> Any:
-    """Return libspu's form of a share."""
+    """Return libspu's form of a share.
+
+    Args:
+        meta: a serialized ``ValueMetaProto``.
+        chunks: its data, each a serialized ``ValueChunkProto``.
+
+    Returns:
+        A ``libspu.Share``.
+    """
     made = libspu.Share()
     made.meta = meta
     made.share_chunks = list(chunks)
@@ -200,5 +250,5 @@ def share(meta: bytes, chunks: Sequence[bytes]) -> Any:
 
 
 def visibility(secret: bool) -> Any:
-    """Return libspu's word for secret or public."""
+    """Return libspu's visibility, secret or public."""
     return libspu.Visibility.VIS_SECRET if secret else libspu.Visibility.VIS_PUBLIC

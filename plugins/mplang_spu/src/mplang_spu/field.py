@@ -1,4 +1,4 @@
-"""Which numbers SPU's fields hold, and from where its functions are wrong."""
+"""Range limits of fixed-point numbers in SPU's rings."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from mplang_spu.target import Target
 
 __all__ = ["Field"]
 
-FEW = 16  # steps; the rounding of a product alone takes up to four
-LARGEST_POWER = 2.0**32  # what libspu's exp gives for anything larger
+MIN_STEPS = 16  # below this, rounding dominates: that of one product is up to four steps
+LARGEST_POWER = 2.0**32  # libspu's exp saturates here
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """Fixed-point numbers in a ring.
+    """Range limits of a fixed-point representation in a ring.
 
-    A number is an integer of the ring, in steps of 2^-fraction. libspu's comparisons take two bits
-    of the ring. A product has twice the fraction bits before they are cut off.
+    A number is a ring integer that counts steps of 2^-fraction. libspu's comparisons reserve two
+    bits of the ring. A product has twice the fraction bits before truncation.
 
     Args:
         target: the ring and its fixed point.
@@ -35,28 +35,39 @@ class Field:
     target: Target
 
     def holds(self, x: Interval, is_float: bool = True) -> NumberStatus:
-        """Tell whether shares hold a value."""
+        """Classify an interval by whether shares can represent its numbers.
+
+        Args:
+            x: the interval of the value.
+            is_float: whether the value is fixed point; otherwise it is an integer.
+
+        Returns:
+            ``fits``, ``overflows``, ``vanishes`` (below ``MIN_STEPS`` steps) or ``not known``.
+        """
         if not x.known:
             return "not known"
         if x.largest >= (self.target.limit if is_float else self.target.integers):
             return "overflows"
-        if is_float and 0 < x.largest < FEW * self.target.step:
+        if is_float and 0 < x.largest < MIN_STEPS * self.target.step:
             return "vanishes"
         return "fits"
 
     def product(self, x: Interval) -> NumberStatus:
-        """Tell whether a product, or a sum of products, fits before it is cut off."""
+        """Classify a product, or a sum of products, before truncation."""
         return _below(x, self.target.factors)
 
     def divisor(self, x: Interval) -> NumberStatus:
-        """Tell whether division, ``sqrt``, ``rsqrt`` and ``log`` take an operand.
+        """Classify an operand of division, ``sqrt``, ``rsqrt`` or ``log``.
 
-        The lowering scales what is large by one power of two.
+        The lowering scales large operands down by one power of two.
         """
         return _below(x, 2.0 ** (2 * self.target.fxp - 4))
 
     def power(self, x: Interval) -> NumberStatus:
-        """Tell whether ``exp`` gives a result: libspu's to 2^32, and its square in a product."""
+        """Classify a result of ``exp``.
+
+        libspu's ``exp`` reaches 2^32; the lowering squares a root to cover the range of products.
+        """
         return _below(x, max(LARGEST_POWER, self.target.factors))
 
 

@@ -1,4 +1,4 @@
-"""What the ops of SPU do at a party."""
+"""Kernels of the dialect ``spu``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,20 @@ Array = np.ndarray[Any, Any]
 
 
 def make_shares(ctx: KernelContext, x: Array, *, share: ShareType) -> tuple[SpuShare, ...]:
-    """Split a tensor into one share per party."""
+    """Split a tensor into one share per party.
+
+    Args:
+        ctx: of the op.
+        x: a tensor of bools, integers or floats.
+        share: the type of the shares.
+
+    Returns:
+        One share per member, in the order of ranks.
+
+    Raises:
+        RunError: a number exceeds the range of the ring, or is NaN.
+        AdmissionError: the protocol is for debugging, and this worker is not ``insecure``.
+    """
     from mplang_spu import engine
 
     _admit(ctx, share.protocol)
@@ -36,7 +49,7 @@ def make_shares(ctx: KernelContext, x: Array, *, share: ShareType) -> tuple[SpuS
 
 
 def _check_range(x: Array, share: ShareType) -> None:
-    """Fixed-point numbers saturate in silence; here is the last place where one can see it."""
+    """Refuse numbers out of range: libspu saturates them without an error."""
     if not x.size or x.dtype.kind == "b":
         return
     target = share.target
@@ -57,7 +70,7 @@ def _check_range(x: Array, share: ShareType) -> None:
 
 
 def _check_size(ctx: KernelContext, x: Array, share: ShareType) -> None:
-    """Tell of a tensor that is all below the smallest step; only a simulator does."""
+    """Report a tensor whose numbers are all below the smallest step; in simulators only."""
     largest = float(np.abs(x).max(initial=0)) if x.dtype.kind == "f" else 0.0
     if 0 < largest < 2.0**-share.fxp:
         text = (
@@ -69,7 +82,15 @@ def _check_size(ctx: KernelContext, x: Array, share: ShareType) -> None:
 
 
 def reconstruct(ctx: KernelContext, *shares: SpuShare) -> Array:
-    """Put the shares of all parties together."""
+    """Reconstruct a tensor from the shares of all parties.
+
+    Args:
+        ctx: of the op.
+        *shares: one share per member, in the order of ranks.
+
+    Returns:
+        The tensor, with the shape and element type of the plain type.
+    """
     from mplang_spu import engine
 
     kind = shares[0].type
@@ -86,9 +107,25 @@ def run_jax(
     parties: Mask,
     config: Mapping[str, Any],
 ) -> Any:
-    """Run StableHLO with the other parties."""
+    """Run a StableHLO program jointly with the other members.
+
+    Args:
+        ctx: of the op.
+        *args: shares of secret operands, and arrays that all members know.
+        program: the attributes of ``jax.run``; ``code`` is the compressed StableHLO.
+        parties: the members.
+        config: protocol, field and precision of the device.
+
+    Returns:
+        This member's share of each result; a tuple unless there is exactly one.
+
+    Raises:
+        RunError: other parties run it than the members, the members' settings differ, or the
+            condition of a loop is secret.
+        AdmissionError: the code, the protocol or the link is not allowed.
+    """
     from mplang_spu import engine
-    from mplang_spu.lend import lent
+    from mplang_spu.engine_pool import acquire_engine
 
     if ctx.parties != parties:
         raise RunError(f"the program is for the parties {parties}, but {ctx.parties} run it")
@@ -103,11 +140,11 @@ def run_jax(
     for arg in args:
         storages.update(repr(arg.meta if isinstance(arg, SpuShare) else None).encode())
     job = {"program": hashlib.sha256(program["code"]).hexdigest(), "storages": storages.hexdigest()}
-    with lent(ctx, parties, config, job) as machine:
+    with acquire_engine(ctx, parties, config, job) as runtime:
         given = [_load(ctx, arg, parties, config) for arg in args]
         lifted = [_load(ctx, number, parties, config) for number in compiled.operands]
         try:
-            pieces = machine.run(compiled.code, [*given, *lifted], len(ctx.step.outs))
+            pieces = runtime.run(compiled.code, [*given, *lifted], len(ctx.step.outs))
         except RuntimeError as error:
             if "secret condition" not in str(error):
                 raise
@@ -132,9 +169,12 @@ def _check(
     code: bytes,
     config: Mapping[str, Any],
 ) -> None:
-    """Compare the results with those of float64; the members meet for it in a simulator."""
-    from mplang_spu.beside.check import Job, check
-    from mplang_spu.beside.rerun import Setting
+    """Compare the results with float64 in a simulator.
+
+    All members contribute their operands and results; one of them runs the comparison.
+    """
+    from mplang_spu.reference_check.check import Job, check
+    from mplang_spu.reference_check.rerun import Setting
 
     checks, members = ctx.interpreter.checks, list(ctx.parties)
     public = {i: arg for i, arg in enumerate(args) if not isinstance(arg, SpuShare)}

@@ -1,4 +1,4 @@
-"""What SPU's messages go over, and which of the ways is taken."""
+"""Links of libspu over the communicator, memory or BRPC."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ __all__ = ["ENV", "LinkCommunicator", "Mode", "choose", "from_env"]
 
 Mode: TypeAlias = Literal["channels", "memory", "brpc"]
 
-MAX_PAYLOAD = 32 << 20  # bytes of one BRPC message; larger ones are cut
+MAX_PAYLOAD = 32 << 20  # bytes of one BRPC message; larger ones are split
 
-_not_yet_warned = threading.Lock()  # taken by the one that warns, for good
+_not_yet_warned = threading.Lock()  # never released: the holder has warned
 
 
 def choose(config: Mapping[str, Any]) -> Mode:
-    """Choose a way: by the environment, then the device's configuration, then channels.
+    """Choose the link mode: by the environment, then the device's configuration, then channels.
 
-    A build of libspu without channels leaves BRPC, or memory where no addresses are given;
-    it is warned of that, once.
+    Without channels in this build of libspu, the mode is BRPC if addresses are given, otherwise
+    memory; the first such call warns.
     """
     wanted = from_env()
     if wanted is None:
         wanted = config.get("use_mplang_channel", True)
-    there = hasattr(libspu.link, "create_with_channels")
-    if wanted and there:
+    supported = hasattr(libspu.link, "create_with_channels")
+    if wanted and supported:
         return "channels"
     fallback: Mode = "brpc" if config.get("brpc_addresses") else "memory"
     if wanted and _not_yet_warned.acquire(blocking=False):
@@ -46,29 +46,27 @@ def choose(config: Mapping[str, Any]) -> Mode:
 
 
 class LinkCommunicator:
-    """A link of libspu, in one of three modes.
+    """Link of libspu among the members of one SPU, for one job at a time.
 
-    - channels, where ``comm`` is given: the messages go through it;
-    - memory, where ``mem_link`` is true: among threads of this process;
+    - channels, if ``comm`` is given: messages go through the communicator;
+    - memory, if ``mem_link`` is true: among threads of this process;
     - BRPC otherwise: each party listens at its address.
 
-    For one job at a time.
-
     Args:
-        rank: this party: in the cluster with ``comm``, otherwise its index in ``addrs``.
-        addrs: of all members, for BRPC; any names, for memory.
+        rank: this party's rank in the cluster with ``comm``, otherwise its index in ``addrs``.
+        addrs: the addresses of all members, for BRPC; any unique names, for memory.
         mem_link: whether the link is in memory.
-        comm: what to send through.
+        comm: the communicator to send through.
         spu_mask: the members, with ``comm``.
-        name: of the link, used once; the same at all members.
-        timeout: how many seconds BRPC and memory links wait; a communicator knows its own.
+        name: the link's name, used once and equal at all members.
+        timeout: seconds that BRPC and memory links wait; a communicator has its own timeout.
 
     Attributes:
-        lctx: libspu's context.
-        mode: which of the three.
-        name: of the link.
+        lctx: libspu's link context.
+        mode: the link mode.
+        name: the link's name.
         rank: this party's index among the members.
-        world_size: how many members there are.
+        world_size: the number of members.
     """
 
     def __init__(
@@ -109,11 +107,11 @@ class LinkCommunicator:
         else:
             self.lctx = libspu.link.create_brpc(desc, rank)
 
-    def enter(self, place: str) -> None:
-        """Have the messages of the next job go by keys ``place|tag``."""
+    def set_tag_prefix(self, tag_prefix: str) -> None:
+        """Set the key prefix of the next job: its messages have keys ``tag_prefix|tag``."""
         for channel in self._channels:
             if channel is not None:
-                channel.tag_prefix = place
+                channel.tag_prefix = tag_prefix
 
     def check(self) -> None:
         """Raise the first error of sending, if there was one."""
@@ -121,15 +119,17 @@ class LinkCommunicator:
             raise self._unsent[0]
 
     def close(self) -> None:
-        """Let go of the context; what BRPC listens at is free with the last runtime on it."""
+        """Release the context; a BRPC address is free once the last runtime on it is gone."""
         self.lctx = None  # stop_link would wait for the other members
 
 
-def _channels(comm: Communicator, members: Mask, place: str, unsent: list[Exception]) -> list[Any]:
+def _channels(
+    comm: Communicator, members: Mask, tag_prefix: str, unsent: list[Exception]
+) -> list[Any]:
     """Return a channel per member, ``None`` for this party."""
-    from mplang_spu.channel import MPLangChannel  # not there in an old libspu
+    from mplang_spu.channel import MPLangChannel  # an old libspu has no channels
 
     return [
-        None if peer == comm.rank else MPLangChannel(comm, comm.rank, peer, place, unsent)
+        None if peer == comm.rank else MPLangChannel(comm, comm.rank, peer, tag_prefix, unsent)
         for peer in members
     ]

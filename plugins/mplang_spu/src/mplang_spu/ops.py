@@ -1,4 +1,4 @@
-"""The ops and the type of SPU. Imports neither SPU nor JAX."""
+"""Ops and types of the dialect ``spu``. Imports neither libspu nor JAX."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from mplang_core.errors import FeCapabilityError, FeConfigError, PrecisionWarnin
 from mplang_core.feop import Caching, Capabilities, DeviceRequirement, flatten, unflatten
 from mplang_core.ir import AnyType, Attr, Effects, Location, OpDef, Operation, Value, op_defs
 from mplang_core.ir.source import at, caller
-from mplang_spu.config import BITS, SpuConfig, settle
+from mplang_spu.config import BITS, SpuConfig, resolve_config
 from mplang_spu.ranges import ranges_of_reconstruct, ranges_of_run, ranges_of_shares
 from mplang_spu.target import Target
 
 if TYPE_CHECKING:
-    from mplang_spu.lowering import Note
+    from mplang_spu.lowering import Diagnostic
 
 __all__ = [
     "MAX_CODE",
@@ -46,14 +46,14 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class ShareType(BaseType):
-    """One party's share of a tensor.
+    """Type of one party's share of a tensor.
 
     Attributes:
-        plain: what is shared.
-        parties: who holds the shares.
-        protocol: how they are made.
-        field: the ring that they are in.
-        fxp: the fraction bits of its fixed-point numbers.
+        plain: the type of the shared tensor.
+        parties: the holders of the shares.
+        protocol: the sharing protocol.
+        field: the ring of the shares.
+        fxp: the fraction bits of fixed-point numbers.
     """
 
     name: ClassVar[str] = "spu.share"
@@ -71,31 +71,39 @@ class ShareType(BaseType):
         if self.field == "FM32" and self.plain.dtype.is_64bit:
             raise ValueError(f"{self.plain} does not fit in FM32; use FM64 or FM128")
         how: dict[str, Any] = {"protocol": self.protocol, "field": self.field}
-        settle(SpuConfig(**how, fxp_fraction_bits=self.fxp), self.parties)
+        resolve_config(SpuConfig(**how, fxp_fraction_bits=self.fxp), self.parties)
 
     @classmethod
     def of(cls, plain: TensorType, config: SpuConfig) -> ShareType:
-        """Return the type of shares on a device of that configuration."""
+        """Return the type of the shares on a device.
+
+        Args:
+            plain: the type of the shared tensor.
+            config: of the device, with its parties.
+
+        Returns:
+            The share type.
+        """
         return cls(plain, config.mask, str(config.protocol), config.field, config.fxp_fraction_bits)
 
     @property
     def target(self) -> Target:
-        """What computes on such shares."""
+        """Lowering target of code on such shares."""
         return Target(self.protocol, self.field, self.fxp)
 
     @property
     def nbytes(self) -> int:
-        """How many bytes one party's share has; of ABY3, each party has two of three pieces."""
+        """Size of one party's share in bytes; in ABY3 each party has two of three pieces."""
         pieces = 2 if self.protocol == "ABY3" else 1
         return pieces * self.plain.size * BITS[self.field] // 8
 
     def params(self) -> tuple[Any, ...]:
-        """Return the plain type, the parties, and how they share."""
+        """Return the plain type, the parties, protocol, field and fraction bits."""
         return (self.plain, self.parties, self.protocol, self.field, self.fxp)
 
     @classmethod
     def from_params(cls, params: Sequence[Any]) -> ShareType:
-        """Make the type of what :meth:`params` gives."""
+        """Construct the type from the result of :meth:`params`."""
         plain, parties, protocol, field, fxp = params
         if not (
             isinstance(plain, TensorType)
@@ -108,7 +116,7 @@ class ShareType(BaseType):
         return cls(plain, parties, protocol, field, fxp)
 
     def mismatch(self, value: Any) -> str | None:
-        """Compare the shape and the parties that the value was made for."""
+        """Compare the share type that a value was made with."""
         found = getattr(value, "type", None)
         return None if found == self else f"expected {self}, got {found or type(value).__name__}"
 
@@ -129,6 +137,9 @@ def make_shares(x: TensorType, *, share: ShareType) -> tuple[ShareType, ...]:
     Args:
         x: any tensor of bools, integers or floats.
         share: the type of the shares.
+
+    Returns:
+        A share per party, in the order of ranks.
 
     Example:
         >>> from mplang_core.feop import Operand
@@ -169,7 +180,7 @@ RECONSTRUCT = OpDef(
     outputs=({"kind": "Tensor", "visibility": ("PRIVATE",)},),
 )
 def reconstruct(*shares: Any) -> FeProgram:
-    """Put the shares of all parties together, at the party that is to learn the tensor.
+    """Reconstruct a tensor from all shares, at the party that is to learn it.
 
     Args:
         *shares: one share per party, in the order of ranks.
@@ -191,11 +202,11 @@ def reconstruct(*shares: Any) -> FeProgram:
 # -- computing
 
 MAX_CODE = 4 << 20
-"""Bytes of StableHLO; libspu compiles a megabyte in some seconds, and holds the GIL meanwhile."""
+"""Maximum StableHLO size in bytes: libspu takes seconds per megabyte, holding the GIL."""
 
 
 def _infer_run_jax(op: Operation, world: Mask) -> Sequence[AnyType]:
-    config = settle(SpuConfig(**op.attrs["config"]), op.attrs["parties"])
+    config = resolve_config(SpuConfig(**op.attrs["config"]), op.attrs["parties"])
     like = ShareType.of(TensorType("f32"), config)
     plain = [_plain(value.type, like, i) for i, value in enumerate(op.inputs)]
     return [_share(kind, like) for kind in _plain_outputs(plain, op.attrs["program"])]
@@ -217,7 +228,7 @@ def _share(plain: AnyType, like: ShareType) -> ShareType:
 
 
 def _plain_outputs(plain: Sequence[TensorType], program: Mapping[str, Any]) -> Sequence[AnyType]:
-    """What the StableHLO gives is known to the definition of ``jax.run``."""
+    """Return the result types of the StableHLO, as ``jax.run`` infers them."""
     jax_run = op_defs.get("jax.run")
     if jax_run is None:
         raise TypeError("the code is StableHLO, which needs: pip install mplang-jax")
@@ -260,14 +271,14 @@ def run_jax(
 ) -> FeProgram:
     """Compile a function of arrays for secret shares.
 
-    ``jax.compile`` of the registry makes StableHLO of it. SPU's own compiler is tried on that
-    at once, so that what it cannot do is refused here.
+    ``jax.compile`` of the registry translates it to StableHLO. SPU's own compiler is tried on the
+    result at once, so unsupported ops are refused here.
 
     Args:
-        fn: a function that JAX can trace, of ops that SPU has.
+        fn: a function that JAX can trace, using ops that SPU supports.
         signature: its arguments; a :class:`ShareType` stands for a secret array, a
             :class:`TensorType` for one that all parties know.
-        config: of the device, with its parties; the device gives it.
+        config: of the device, with its parties; the device passes it.
 
     Returns:
         A program of the op ``spu.run_jax``; its results are shares.
@@ -301,20 +312,23 @@ def run_jax(
 def lower(
     make: Callable[[Sequence[BaseType]], FeProgram], types: Sequence[BaseType], config: SpuConfig
 ) -> FeProgram:
-    """Compile what is StableHLO for plain operands to a program for shares of them.
+    """Compile a StableHLO program on plain operands to one on shares.
 
     Args:
-        make: gives the program for operands of other types.
+        make: returns the plain program for operand types.
         types: of the operands; a :class:`ShareType` is secret.
         config: of the device, with its parties.
 
+    Returns:
+        A program of the op ``spu.run_jax``.
+
     Raises:
-        FeCapabilityError: what it makes is no StableHLO.
+        FeCapabilityError: ``make`` returns another op than ``jax.run``.
         TraceError: SPU cannot compile it.
     """
     from mplang_spu import engine
 
-    with engine.sortable():
+    with engine.spu_tracing():
         made = make([kind.plain if isinstance(kind, ShareType) else kind for kind in types])
     if made.pfunc.fn_type != "jax.run":
         raise FeCapabilityError(
@@ -347,18 +361,18 @@ def _try(made: FeProgram, secret: tuple[bool, ...], config: SpuConfig) -> None:
         reason = str(error).strip().split("\n", 1)[0].removesuffix("what:").strip()
         reason = reason or "it has an op that SPU lacks; its compiler does not say which"
         raise TraceError(f"{at()}SPU cannot compile this: {reason}") from error
-    for note in compiled.notes:
-        _tell(note, made.pfunc.attrs["code"])
+    for diagnostic in compiled.diagnostics:
+        _tell(diagnostic, made.pfunc.attrs["code"])
 
 
-def _tell(note: Note, code: bytes) -> None:
-    from mplang_spu.beside.flat import lines_in
+def _tell(diagnostic: Diagnostic, code: bytes) -> None:
+    from mplang_spu.reference_check.flat_function import source_lines
 
     place = caller()
-    line = lines_in(code, place)[note.place] or place or Location("<mplang>", 1)
-    if note.fatal:
-        raise TraceError(f"{line}: {note.text}")
-    warnings.warn_explicit(note.text, PrecisionWarning, line.file, line.line)
+    line = source_lines(code, place)[diagnostic.op_index] or place or Location("<mplang>", 1)
+    if diagnostic.fatal:
+        raise TraceError(f"{line}: {diagnostic.text}")
+    warnings.warn_explicit(diagnostic.text, PrecisionWarning, line.file, line.line)
 
 
 def _list(types: Sequence[object]) -> str:

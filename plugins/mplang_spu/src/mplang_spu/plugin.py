@@ -1,4 +1,4 @@
-"""What the core is told of this package. Imports neither SPU nor JAX."""
+"""Plugin hooks of `mplang_spu`. Imports neither libspu nor JAX."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from mplang_spu import config, device, kernels, ops, shares
 
 @hookimpl
 def mplang_feops() -> Sequence[Feop]:
-    """Provide sharing, reconstruction, and the compiler."""
+    """Return the feops for sharing, reconstruction and compilation."""
     return [ops.make_shares, ops.reconstruct, ops.run_jax]
 
 
 @hookimpl
 def mplang_dialects() -> Sequence[Dialect]:
-    """Provide the ops and the type of shares."""
+    """Return the dialect ``spu``: its ops, its type and its codec."""
     return [
         Dialect(
             "spu",
@@ -31,7 +31,7 @@ def mplang_dialects() -> Sequence[Dialect]:
 
 @hookimpl
 def mplang_kernels() -> Sequence[KernelSpec]:
-    """Provide what the ops do at a party."""
+    """Return the kernels of the dialect."""
     return [
         KernelSpec(["spu.make_shares"], kernels.make_shares),
         KernelSpec(["spu.reconstruct"], kernels.reconstruct),
@@ -41,22 +41,22 @@ def mplang_kernels() -> Sequence[KernelSpec]:
 
 @hookimpl
 def mplang_devices() -> Sequence[DeviceKind]:
-    """Provide the device kind ``SPU``."""
+    """Return the device kind ``SPU``."""
     return [device.SPU]
 
 
 @hookimpl
 def mplang_settings() -> Mapping[str, str]:
-    """Tell which links the environment wants: all members take the same."""
-    said = config.from_env()
-    return {config.ENV: "not set" if said is None else str(int(said))}
+    """Return the link setting of the environment, which must be equal at all members."""
+    enabled = config.from_env()
+    return {config.ENV: "not set" if enabled is None else str(int(enabled))}
 
 
 @hookimpl
 def mplang_doctor() -> Sequence[Check]:
-    """Look at the build of libspu."""
+    """Check that this build of libspu supports channels."""
     import spu
 
-    there = hasattr(spu.libspu.link, "create_with_channels")
-    advice = "" if there else "; pip install 'spu>=0.10.0.dev20251211'"
-    return [Check("libspu has channels", there, f"spu {spu.__version__}{advice}")]
+    supported = hasattr(spu.libspu.link, "create_with_channels")
+    advice = "" if supported else "; pip install 'spu>=0.10.0.dev20251211'"
+    return [Check("libspu has channels", supported, f"spu {spu.__version__}{advice}")]

@@ -1,4 +1,4 @@
-"""The intervals of SPU's ops, and whether its field holds them. Imports JAX where it is needed."""
+"""Range analysis of the dialect ``spu``: intervals, and whether the field holds them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mplang_spu.field import Field
 
 if TYPE_CHECKING:
     from jaxlib.mlir import ir
-    from mplang_stablehlo.intervals import Found
+    from mplang_stablehlo.intervals import AnalysisResult
 
     from mplang_spu.ops import ShareType
 
@@ -23,7 +23,15 @@ __all__ = ["ranges_of_reconstruct", "ranges_of_run", "ranges_of_shares"]
 
 
 def ranges_of_shares(op: Operation, ins: Sequence[Interval]) -> OpRanges:
-    """Return the interval of what is shared, and whether the field holds it."""
+    """Return the interval of the shared tensor, and whether the field holds it.
+
+    Args:
+        op: an ``spu.make_shares``.
+        ins: the interval of the tensor.
+
+    Returns:
+        Per share the tensor's interval and status.
+    """
     share: ShareType = op.attrs["share"]
     count = len(op.outputs)
     field = Field(share.target)
@@ -31,12 +39,28 @@ def ranges_of_shares(op: Operation, ins: Sequence[Interval]) -> OpRanges:
 
 
 def ranges_of_reconstruct(op: Operation, ins: Sequence[Interval]) -> OpRanges:
-    """Return the interval of what the shares stand for."""
+    """Return the interval of the reconstructed tensor.
+
+    Args:
+        op: an ``spu.reconstruct``.
+        ins: the interval of each share.
+
+    Returns:
+        The interval of the tensor.
+    """
     return OpRanges([ins[0]])
 
 
 def ranges_of_run(op: Operation, ins: Sequence[Interval]) -> OpRanges:
-    """Run the code on intervals, in fixed point; list the steps that the field does not hold."""
+    """Interpret the code on intervals, in fixed point.
+
+    Args:
+        op: an ``spu.run_jax``.
+        ins: the interval of each operand.
+
+    Returns:
+        Intervals and statuses of the results, and the steps that the field does not hold.
+    """
     from mplang_stablehlo.intervals import fixed_point, intervals
 
     outs = [cast("ShareType", value.type) for value in op.outputs]
@@ -54,30 +78,30 @@ def ranges_of_run(op: Operation, ins: Sequence[Interval]) -> OpRanges:
     return OpRanges(found.results, statuses, list(_steps(op, found, field)))
 
 
-@functools.lru_cache(maxsize=32)  # a loop runs the same code again and again
+@functools.lru_cache(maxsize=32)  # loops repeat the same code
 def _module(code: bytes) -> ir.Module:
-    from mplang_stablehlo.intervals import prepared
+    from mplang_stablehlo.intervals import prepare
 
     from mplang_spu.lowering import SPU
     from mplang_spu.ops import MAX_CODE
 
-    return prepared(SPU.admit(read(code, MAX_CODE)))
+    return prepare(SPU.admit(read(code, MAX_CODE)))
 
 
-def _steps(op: Operation, found: Found, field: Field) -> Iterator[StepRange]:
-    from mplang_stablehlo.intervals import number_of
+def _steps(op: Operation, found: AnalysisResult, field: Field) -> Iterator[StepRange]:
+    from mplang_stablehlo.intervals import op_number
 
-    from mplang_spu.judging import judge
+    from mplang_spu.range_check import check_step
 
     for step in found.steps:
-        status = judge(step, field)
+        status = check_step(step, field)
         if status != "fits":
-            yield StepRange(step.name, step.results[0], status, _line(op, number_of(step.op)))
+            yield StepRange(step.name, step.results[0], status, _line(op, op_number(step.op)))
 
 
 def _line(op: Operation, number: int) -> Location | None:
-    """Return the user's line of an op of the code, where this process traced it."""
-    from mplang_stablehlo.lines import lines_of
+    """Return the user's line of an op, if this process traced the code."""
+    from mplang_stablehlo.source_lines import lines_of
 
     lines = lines_of(op.attrs["program"]["code"], op.location)
     return lines[number] if lines else None

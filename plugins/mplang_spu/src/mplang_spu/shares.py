@@ -1,4 +1,4 @@
-"""Shares as values: libspu's description and data, on their way between parties."""
+"""Share values: libspu's metadata and data chunks, and their codec."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from mplang_spu.ops import ShareType
 
 __all__ = ["CODEC", "SpuShare", "check_share"]
 
-CHUNK = 128 << 20  # bytes of data in a chunk, as libspu writes it
+CHUNK = 128 << 20  # bytes of data per chunk, as libspu splits it
 _DATA_TYPES = {"bool": "DT_I1", "f16": "DT_F16", "f32": "DT_F32", "f64": "DT_F64"}
 _DATA_TYPES |= {f"{sign}{n}": f"DT_{sign.upper()}{n}" for sign in "iu" for n in (8, 16, 32, 64)}
 
 
 @dataclass(frozen=True, slots=True)
 class SpuShare:
-    """One party's share of a tensor, as libspu wrote it.
+    """One party's share of a tensor, in libspu's serialized form.
 
     Attributes:
-        type: what it is a share of, and how.
+        type: the share type.
         meta: libspu's description of it, a ``ValueMetaProto``.
         chunks: its data, each a ``ValueChunkProto``.
     """
@@ -38,14 +38,13 @@ class SpuShare:
 
 
 def check_share(share: SpuShare) -> None:
-    """Check a share of another party against its type, before libspu sees it.
+    """Validate a share from another party against its type, before libspu reads it.
 
-    libspu believes what a share says of itself, and reads past the end of its data where that
-    is wrong. So shape, element type, visibility, storage and the number of bytes have to be
-    those that the type says.
+    libspu trusts a share's metadata, and reads past the end of its data if they are inconsistent.
+    So shape, element type, visibility, storage and size in bytes must be those of the type.
 
     Raises:
-        ValueError: one is another; names it.
+        ValueError: one differs; names it.
     """
     import spu.libspu as libspu
 
@@ -65,14 +64,14 @@ def check_share(share: SpuShare) -> None:
 
 
 def _storage(text: str, kind: ShareType) -> tuple[bool, int]:
-    """Read the name of a storage; return whether it is public, and its bytes per element.
+    """Parse a storage name; return whether it is public, and its bytes per element.
 
-    A share is arithmetic, ``aby3.AShr<FM64>``, or boolean of some bits, ``aby3.BShr<PT_U8,3>``,
-    or public, ``Pub2k<FM64>``, where a result does not depend on a secret. In ABY3 each party
-    has two of three pieces.
+    A share is arithmetic, ``aby3.AShr<FM64>``, boolean with a number of bits,
+    ``aby3.BShr<PT_U8,3>``, or public, ``Pub2k<FM64>``, if a result does not depend on a secret. In
+    ABY3 each party has two of three pieces.
 
     Raises:
-        ValueError: it is no storage of the protocol and the field.
+        ValueError: the protocol and the field have no such storage.
     """
     ring, name = BITS[kind.field], kind.protocol.lower()
     pieces = 2 if kind.protocol == "ABY3" else 1
@@ -92,7 +91,7 @@ def _storage(text: str, kind: ShareType) -> tuple[bool, int]:
 
 
 def _check_chunks(chunks: Sequence[bytes], total: int) -> None:
-    """Check that chunks are those of so many bytes, one after the other, as libspu cuts them."""
+    """Check that chunks hold ``total`` bytes in order, split as libspu does."""
     expected = [_header(total, at) for at in range(0, total, CHUNK)]
     sizes = [min(CHUNK, total - at) for at in range(0, total, CHUNK)]
     if len(chunks) != len(expected) or any(
@@ -106,9 +105,9 @@ def _check_chunks(chunks: Sequence[bytes], total: int) -> None:
 
 
 def _header(total: int, at: int) -> bytes:
-    """Return what stands before the data of a chunk: total, offset, and the data's own length.
+    """Return the header of a chunk: total size, offset, and the length of its data.
 
-    It is Protocol Buffers' encoding of a message: per field a tag, and a number as a varint.
+    The encoding is that of Protocol Buffers: per field a tag, and a number as a varint.
     """
     import spu.libspu as libspu
 

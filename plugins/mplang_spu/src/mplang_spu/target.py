@@ -1,4 +1,4 @@
-"""For what a module is lowered: protocol, field and fixed point."""
+"""Lowering target: protocol, field and fixed point."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Target"]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a lowering has to know of an SPU.
+    """Lowering target: protocol, ring and fixed-point representation.
 
     Attributes:
         protocol: ``ABY3``, ``CHEETAH`` or ``SEMI2K``.
@@ -32,30 +32,30 @@ class Target:
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> Target:
-        """Return the target that a device's configuration means."""
+        """Return the target of a device's configuration."""
         return cls(config["protocol"], config["field"], config["fxp_fraction_bits"])
 
     @property
     def bits(self) -> int:
-        """The bits of the ring."""
+        """Size of the ring in bits."""
         return BITS[self.field]
 
     @property
     def step(self) -> float:
-        """The smallest difference of two floats."""
+        """Distance of neighboring fixed-point numbers."""
         return 2.0**-self.fxp
 
     @property
     def limit(self) -> float:
-        """What a float is below in size: two bits are kept, since comparisons subtract."""
+        """Exclusive bound on the size of a float: comparisons subtract, which takes two bits."""
         return 2.0 ** (self.bits - 2 - self.fxp)
 
     @property
     def factors(self) -> float:
-        """What a product is below in size: it has the fraction bits of both factors at first."""
+        """Exclusive bound on the size of a product, which has twice the fraction bits at first."""
         return 2.0 ** (self.bits - 2 - 2 * self.fxp)
 
     @property
     def integers(self) -> int:
-        """What an integer is below in size, so that the ring can compare it with another."""
+        """Exclusive bound on the size of an integer that the ring can compare."""
         return 1 << (self.bits - 2)

@@ -1,6 +1,6 @@
-"""StableHLO for mplang's plugins: canonical text, signatures, and admission of untrusted code.
+"""StableHLO library: canonical text, signatures, and admission of untrusted code.
 
-A library, no plugin: ``mplang-jax`` and ``mplang-spu`` both take StableHLO from a coordinator.
+It is no plugin: ``mplang-jax`` and ``mplang-spu`` both receive StableHLO from a coordinator.
 :mod:`mplang_stablehlo.text` needs no JAX; :mod:`mplang_stablehlo.module` and
 :mod:`mplang_stablehlo.admission` do.
 """

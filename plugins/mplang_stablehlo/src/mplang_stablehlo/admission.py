@@ -1,9 +1,9 @@
 """Admission of untrusted StableHLO: the ops, types and attributes that an engine may run.
 
-MLIR's verifiers hold a module against the specification of StableHLO. That is not enough: the
-engines trust much that the specification leaves open, and end the process, or write past the end
-of a buffer, where it is wrong. So an engine lists what it runs, and every op, type and attribute
-that is not listed is refused.
+MLIR's verifiers check a module against the specification of StableHLO. That is not enough: the
+engines trust much that the specification leaves open, and crash, or write past the end of a buffer,
+where it is violated. So an engine lists what it runs, and refuses every other op, type and
+attribute.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
-from mplang_stablehlo.calls import MAX_OPS, check_calls
+from mplang_stablehlo.call_graph import MAX_OPS, check_call_graph
 from mplang_stablehlo.custom_calls import target_of
 from mplang_stablehlo.module import parse, walk
 from mplang_stablehlo.rules import RULES
@@ -27,10 +27,10 @@ from mplang_stablehlo.rules import RULES
 __all__ = ["ARITHMETIC", "STRUCTURE", "Admission", "Rule"]
 
 Rule: TypeAlias = Callable[[ir.Operation], None]
-"""Raises ``ValueError`` with the reason where an op may not run."""
+"""Raises ``ValueError`` with the reason if an op may not run."""
 
 MAX_RANK = 32
-MAX_REASON = 1000  # characters; a module may have names without end
+MAX_REASON = 1000  # characters; names in a module may be arbitrarily long
 
 _STRUCTURE = """
 bitcast_convert broadcast_in_dim case clamp compare concatenate constant convert convolution
@@ -46,10 +46,10 @@ shift_right_arithmetic shift_right_logical sign sine sqrt subtract tan tanh xor
 """
 
 STRUCTURE = frozenset(_STRUCTURE.split())
-"""Ops of StableHLO that move, choose and reduce, as JAX writes them."""
+"""StableHLO ops that move, select and reduce elements, as JAX writes them."""
 
 ARITHMETIC = frozenset(_ARITHMETIC.split())
-"""Ops of StableHLO that compute element by element, on real numbers."""
+"""Elementwise StableHLO ops on real numbers."""
 
 _CALLS_OUT = (
     "it is not among the custom calls allowed there: a Python callback cannot run there, nor what "
@@ -66,17 +66,16 @@ _ATTRIBUTES: Mapping[str, frozenset[str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """What an engine runs.
+    """Admission list of an engine.
 
     Args:
         engine: its name, for messages.
         ops: the ops of StableHLO, without the prefix.
         elements: the element types of tensors, as MLIR writes them.
-        calls: the targets of custom calls, each with its rule. The rule checks operands, results
-            and every attribute.
-        rules: rules for ops beyond those of :mod:`mplang_stablehlo.rules`.
-        advice: what to say of an op or a custom call that is refused, by the beginning of its
-            name.
+        calls: the targets of custom calls, each with a rule that checks operands, results and every
+            attribute.
+        rules: rules for ops in addition to those of :mod:`mplang_stablehlo.rules`.
+        advice: remedies for a refused op or custom call, by prefix of its name.
         largest: the maximum size of a tensor in bytes.
     """
 
@@ -91,14 +90,17 @@ class Admission:
     def admit(self, text: str) -> ir.Module:
         """Parse and check a module.
 
-        An engine gets what is printed of the module, not the text: what is checked is what runs.
+        An engine gets the printed module, not the text: what is checked is what runs.
 
         Args:
             text: within the limits of :func:`mplang_stablehlo.read`.
 
+        Returns:
+            The module.
+
         Raises:
-            ValueError: it is no StableHLO, or it has something that is not listed; names op and
-                reason.
+            ValueError: it is not valid StableHLO, or has an op, type or attribute that is not
+                listed; names op and reason.
         """
         try:
             module = parse(text)
@@ -113,7 +115,7 @@ class Admission:
         ops = [module.operation, *itertools.islice(walk(module.operation), MAX_OPS)]
         if len(ops) > MAX_OPS:
             raise ValueError(f"the code has over {MAX_OPS} ops")
-        ops.sort(key=lambda op: target_of(op) is None)  # custom calls say best what was meant
+        ops.sort(key=lambda op: target_of(op) is None)  # custom calls have the most telling names
         for check in (self._check_name, lambda op: self._check_types(op, types), self._check_rule):
             for op in ops:
                 try:
@@ -121,7 +123,7 @@ class Admission:
                 except ValueError as error:
                     reason = str(error)[:MAX_REASON]
                     raise ValueError(f"{self.engine} cannot run {_name(op)}: {reason}") from None
-        check_calls(module)
+        check_call_graph(module)
 
     def _check_name(self, op: ir.Operation) -> None:
         target, name = target_of(op), op.name.removeprefix("stablehlo.")
@@ -169,7 +171,7 @@ class Admission:
 
 
 def _bits(element: str) -> int:
-    """Return the size of an element type, as ``bf16`` or ``complex<f64>``."""
+    """Return the size of an element type in bits, such as ``bf16`` or ``complex<f64>``."""
     number = element.removeprefix("complex<").removesuffix(">").strip("uibf")
     return int(number) * (1 if number in element.partition("<")[0] else 2)
 
@@ -189,7 +191,7 @@ def _check_attributes(op: ir.Operation, allowed: frozenset[str]) -> None:
 
 @functools.cache
 def _inherent(name: str) -> frozenset[str]:
-    """Return the names of the attributes, and of the operands, that an op's definition has."""
+    """Return the names of the attributes and operands in an op's definition."""
     return frozenset(
         member for member, value in vars(_classes()[name]).items() if isinstance(value, property)
     )

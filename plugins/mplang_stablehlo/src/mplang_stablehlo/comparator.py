@@ -1,7 +1,7 @@
-"""Comparators of sorts: a strict order of the keys, as JAX writes it.
+"""Check of sort comparators: a strict weak order of the keys, as JAX writes it.
 
-The engines sort with C++'s ``std::sort``, which runs past the ends of its buffer where the
-comparator is no strict order (ISO C++, [alg.sorting]): "less or equal" is enough.
+The engines sort with C++'s ``std::sort``, which runs past the ends of its buffer if the comparator
+is not a strict weak order (ISO C++, [alg.sorting]); "less or equal" suffices.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _OF_ONE_KEY = ("stablehlo.select", "stablehlo.compare", "stablehlo.real", "stabl
 def check_comparator(block: ir.Block) -> None:
     """Check that a comparator orders its keys strictly.
 
-    It is ``x < y`` or ``x > y`` of one key, or of several in lexicographic order:
-    ``x0 < y0 or (x0 == y0 and …)``. Both sides compute their key in the same way.
+    It must be ``x < y`` or ``x > y`` of one key, or of several in lexicographic order:
+    ``x0 < y0 or (x0 == y0 and …)``. Both sides must compute their key in the same way.
 
     Raises:
-        ValueError: it is something else.
+        ValueError: it is anything else.
     """
     ops = list(block.operations)
     if len(ops) > MAX_OPS or len(block.arguments) % 2:
@@ -33,7 +33,7 @@ def check_comparator(block: ir.Block) -> None:
 
 
 class _Comparator:
-    """The comparator of one sort."""
+    """Comparator of one sort."""
 
     def __init__(self, block: ir.Block) -> None:
         self._block = block
@@ -41,7 +41,7 @@ class _Comparator:
         self._same: set[tuple[ir.Value, ir.Value]] = set()
 
     def check(self, value: ir.Value) -> None:
-        """Check that a value is true where the left keys are strictly before the right ones."""
+        """Check that a value is true iff the left keys are strictly before the right ones."""
         op = self._op(value)
         if op is not None and op.name == "stablehlo.compare":
             self._compare(op, "LT", "GT")
@@ -58,7 +58,7 @@ class _Comparator:
             self._fail()
 
     def _compare(self, op: ir.Operation, *directions: str) -> tuple[Any, ...]:
-        """Check one comparison of keys; return the keys, and how they are compared."""
+        """Check one comparison of keys; return the keys and the order of numbers."""
         if op.name != "stablehlo.compare":
             self._fail()
         direction, order = _kind(op)
@@ -68,7 +68,7 @@ class _Comparator:
         return left, right, order
 
     def _mirrored(self, left: ir.Value, right: ir.Value) -> bool:
-        """Tell whether two values are the same function of the left and of the right key."""
+        """Return whether two values are the same function of the left and the right key."""
         if (left, right) in self._same:
             return True
         x, y = self._op(left), self._op(right)
@@ -89,14 +89,14 @@ class _Comparator:
         return same
 
     def _is_pair(self, left: ir.Value, right: ir.Value) -> bool:
-        """Tell whether two values from outside are one, or both sides of a pair of arguments."""
+        """Return whether two outer values are equal, or both sides of a pair of arguments."""
         i, j = self._arguments.get(left), self._arguments.get(right)
         if i is None or j is None:
             return bool(left == right)
         return i % 2 == 0 and j == i + 1
 
     def _op(self, value: ir.Value) -> ir.Operation | None:
-        """Return the op of the comparator that gives a value."""
+        """Return the op of the comparator that defines a value."""
         if isinstance(value.owner, ir.Block) or value.owner.operation.block != self._block:
             return None
         found: ir.Operation = value.owner.operation
@@ -107,7 +107,7 @@ class _Comparator:
 
 
 def _kind(op: ir.Operation) -> tuple[str, str]:
-    """Return the direction of a comparison, and which order of numbers it means."""
+    """Return the direction of a comparison, and its order of numbers."""
     if op.name != "stablehlo.compare":
         return "", ""
     direction = stablehlo.ComparisonDirectionAttr(op.attributes["comparison_direction"]).value

@@ -1,4 +1,4 @@
-"""Rules for custom calls: operands, results and every attribute have to be those of the target."""
+"""Admission rules for custom calls: operands, results and every attribute."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["CALLS", "check_attributes", "check_types", "shape_of", "target_of", 
 
 
 def target_of(op: ir.Operation) -> str | None:
-    """Return the target of a custom call; ``None`` for every other op."""
+    """Return the target of a custom call; ``None`` for any other op."""
     if op.name != "stablehlo.custom_call":
         return None
     target: str = ir.StringAttr(op.attributes["call_target_name"]).value
@@ -20,7 +20,14 @@ def target_of(op: ir.Operation) -> str | None:
 
 
 def tensor(shape: Sequence[int], element: str) -> str:
-    """Return a tensor type as MLIR writes it.
+    """Return a tensor type in MLIR's notation.
+
+    Args:
+        shape: the dimensions.
+        element: the element type.
+
+    Returns:
+        The text.
 
     Example:
         >>> tensor([2, 3], "f32")
@@ -33,7 +40,7 @@ def shape_of(value: ir.Value) -> list[int]:
     """Return the shape of a value.
 
     Raises:
-        ValueError: it is no tensor of a static shape.
+        ValueError: it is not a tensor of static shape.
     """
     kind = value.type
     if not isinstance(kind, ir.RankedTensorType) or not kind.has_static_shape:
@@ -42,7 +49,12 @@ def shape_of(value: ir.Value) -> list[int]:
 
 
 def check_types(op: ir.Operation, operands: Sequence[str], results: Sequence[str]) -> None:
-    """Check the types of an op against those of its rule.
+    """Check the types of an op.
+
+    Args:
+        op: the op.
+        operands: the expected types, in MLIR's notation.
+        results: likewise.
 
     Raises:
         ValueError: one differs.
@@ -59,11 +71,11 @@ def check_types(op: ir.Operation, operands: Sequence[str], results: Sequence[str
 
 
 def check_attributes(op: ir.Operation, wanted: Mapping[str, str]) -> None:
-    """Check that an op has these attributes, and no others beside the name of its target.
+    """Check that an op has exactly these attributes, apart from the name of its target.
 
     Args:
         op: the custom call.
-        wanted: the attributes, as MLIR writes them.
+        wanted: the attributes, in MLIR's notation.
 
     Raises:
         ValueError: one differs, is missing, or is unknown.
@@ -102,4 +114,4 @@ def _topk(op: ir.Operation) -> None:
 _NAMES = ("acos", "acosh", "asin", "asinh", "atanh", "cosh", "erf", "sinh")
 
 CALLS = {f"mhlo.{name}": _elementwise for name in _NAMES} | {"mhlo.topk": _topk}
-"""Targets that stand for ops, which XLA writes out, each with its rule."""
+"""Targets that XLA expands to ops, each with its rule."""

@@ -1,4 +1,4 @@
-"""Executables of XLA: StableHLO text, compiled without the Python function it came from."""
+"""XLA executables compiled from StableHLO text, without the original Python function."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ def compile(
 ) -> Callable[..., Any]:
     """Compile StableHLO for XLA; arrays of 64 bits need ``jax.enable_x64``.
 
-    JAX loads code only as part of an export, so the code takes the place of that of an export
-    with the same signature.
+    JAX loads code only as part of an export, so the code replaces that of an export with the same
+    signature.
 
     Args:
-        text: StableHLO that was admitted.
+        text: admitted StableHLO.
         takes: the types of its operands.
         gives: the types of its results.
 
     Returns:
-        A function of arrays that gives a list of arrays.
+        A function of arrays that returns a list of arrays.
 
     Example:
         >>> double = compile('''module @main {

@@ -1,4 +1,4 @@
-"""One function of a module: all calls inlined. Imports JAX."""
+"""Inlining of all calls in a module. Imports JAX."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ __all__ = ["inline"]
 
 
 def inline(module: ir.Module) -> None:
-    """Replace all calls in ``main`` by the bodies of what they call, and drop what is called.
+    """Replace all calls in ``main`` by the bodies of the callees, and erase the callees.
 
     JAX writes the functions of ``jax.numpy`` as private functions. MLIR's own inliner is not in
     jaxlib.
 
     Args:
-        module: without circles among its functions, and of a bounded size once it is inlined, as
-            :func:`mplang_stablehlo.calls.check_calls` sees to.
+        module: without recursion, and of a bounded size once inlined, as
+            :func:`mplang_stablehlo.call_graph.check_call_graph` checks.
 
     Example:
         >>> from mplang_stablehlo.module import parse, text_of
@@ -52,7 +52,7 @@ def inline(module: ir.Module) -> None:
 
 
 def _replace(call: ir.Operation, function: ir.Operation) -> list[ir.Operation]:
-    """Put a copy of the function's body in place of a call; return the calls that it has."""
+    """Replace a call by a copy of the function's body; return the calls in it."""
     with call.location:
         copy = function.clone(ip=ir.InsertionPoint(function))
     body = copy.regions[0].blocks[0]
@@ -70,7 +70,10 @@ def _replace(call: ir.Operation, function: ir.Operation) -> list[ir.Operation]:
 
 
 def _inherit(op: ir.Operation, line: ir.Location) -> None:
-    """Give a copied op the call's line, unless it has one; see :mod:`mplang_stablehlo.lines`."""
+    """Set the location of a copied op to the call's, unless it has its own.
+
+    See :mod:`mplang_stablehlo.source_lines`.
+    """
     unknown = ir.Location.unknown(op.context)
     for each in (op, *walk(op)):
         if each.location == unknown:

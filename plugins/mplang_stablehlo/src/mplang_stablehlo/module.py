@@ -1,4 +1,4 @@
-"""StableHLO modules: parsed, in canonical text, as portable artifacts. Imports JAX."""
+"""StableHLO modules: parsing, canonical text and portable artifacts. Imports JAX."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ __all__ = [
 ]
 
 VERSION = "1.9.0"
-"""The version of StableHLO that code is written in: both XLA and SPU read it."""
+"""Version of StableHLO that code is written in: both XLA and SPU read it."""
 
 _HINTS = ("mhlo.frontend_attributes", "sdy.sharding_rule")
 """Attributes of custom calls that only partitioning over several devices reads."""
 
 
 def parse(text: str | bytes) -> ir.Module:
-    """Parse StableHLO, in a context of its own.
+    """Parse StableHLO in a new MLIR context.
 
     Raises:
-        ir.MLIRError: it is no module that MLIR's verifiers accept.
+        ir.MLIRError: MLIR's verifiers refuse it.
     """
     with jax_mlir.make_ir_context():
         return ir.Module.parse(text)
@@ -45,8 +45,8 @@ def artifact(text: str) -> bytes:
 def canonical(text: str) -> str:
     """Return the same program without names, source lines, donations or later dialects.
 
-    The way through the portable artifact writes ``chlo`` ops out and fixes the version; then
-    the module is named ``main``, and attributes go that no engine here reads.
+    The portable artifact expands ``chlo`` ops and fixes the version; then the module is named
+    ``main``, and attributes that no engine here reads are removed.
     """
     return canonical_of(artifact(text))
 
@@ -71,7 +71,10 @@ def text_of(module: ir.Module) -> str:
 
 
 def walk(op: ir.Operation) -> Iterator[ir.Operation]:
-    """Yield the ops inside of an op: those of a region in order, outer ones before inner ones."""
+    """Yield the ops inside of an op.
+
+    Ops of a region come in order, outer ones before inner ones.
+    """
     todo = [op]
     while todo:
         for region in todo.pop().regions:
@@ -82,7 +85,15 @@ def walk(op: ir.Operation) -> Iterator[ir.Operation]:
 
 
 def numbers_of(op: ir.Operation, name: str) -> list[int]:
-    """Return the integers of an attribute, none where it is not there."""
+    """Return the integers of an attribute.
+
+    Args:
+        op: the op.
+        name: of the attribute.
+
+    Returns:
+        The integers; empty if the op has no such attribute.
+    """
     if name not in op.attributes:
         return []
     found = op.attributes[name]

@@ -1,4 +1,4 @@
-"""Rules for single ops, beyond what MLIR's verifiers check: what ends XLA's or SPU's process."""
+"""Admission rules for single ops, beyond MLIR's verifiers: inputs that crash XLA or SPU."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _gather(op: ir.Operation) -> None:
 
 
 def _fft(op: ir.Operation) -> None:
-    """Check lengths: MLIR does not, and XLA reads and writes by them."""
+    """Check lengths: MLIR does not, but XLA indexes memory with them."""
     lengths = list(ir.DenseI64ArrayAttr(op.attributes["fft_length"]))
     inverse = "IRFFT" in str(op.attributes["fft_type"])
     shape = _shape(op.results[0] if inverse else op.operands[0])
@@ -40,7 +40,7 @@ def _fft(op: ir.Operation) -> None:
 
 
 def _reducer(op: ir.Operation) -> None:
-    """Check that regions combine elements of the operands' own types; MLIR lets them differ."""
+    """Check that regions take elements of the operands' own types; MLIR allows others."""
     kinds = [_element(value) for value in op.results]
     given = [_element(value) for value in list(op.operands)[: len(kinds)]]
     for region in op.regions:
@@ -69,13 +69,13 @@ def _convolution(op: ir.Operation) -> None:
 def _check_windows(
     op: ir.Operation, shape: Sequence[int], spread: str = "", apart: str = ""
 ) -> None:
-    """Refuse windows over less than nothing, and numbers that no memory can hold.
+    """Refuse padding below zero width, and window numbers of excessive size.
 
     Args:
-        op: moves windows over an operand.
+        op: an op that moves windows over an operand.
         shape: the dimensions of the operand that they move over.
-        spread: the attribute that says how far apart the operand's elements are.
-        apart: likewise for the elements of a window.
+        spread: the attribute with the dilation of the operand.
+        apart: the attribute with the dilation of the window.
     """
     sizes = [
         numbers_of(op, name) for name in ("window_dimensions", "window_strides", spread, apart)

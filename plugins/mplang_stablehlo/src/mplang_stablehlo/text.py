@@ -1,8 +1,8 @@
 """Canonical StableHLO text: its limits, and the signature of its ``main``. Imports no JAX.
 
-Text comes from a coordinator. It is scanned in linear time, without regular expressions, before
-any parser reads it. MLIR's parser recurses over brackets, and ends the process where those nest
-deeply; it keeps numbers on the stack, and takes quadratic time for long ones.
+The text is untrusted. It is scanned in linear time, without regular expressions, before any parser
+reads it. MLIR's parser recurses over brackets, and crashes on deep nesting; it keeps numbers on the
+stack, and takes quadratic time for long ones.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mplang_core.ir.code import MAX_CODE, check_nesting, unpack
 
 __all__ = ["Signature", "read", "signature_of"]
 
-MAX_DEPTH = 200  # of brackets; code that JAX writes has some dozens
+MAX_DEPTH = 200  # nested brackets; code that JAX writes has some dozens
 MAX_WORD = 1000  # characters of a name or a number outside of strings
 MAX_VALUES = 4096  # operands and results
 MAX_FUNCTIONS = 5000
@@ -28,7 +28,7 @@ MAX_RANK = 64
 MAX_KNOWN = 1024
 
 Signature: TypeAlias = tuple[tuple[TensorType, ...], tuple[TensorType, ...]]
-"""The types of the operands of a code, and those of its results."""
+"""Types of the operands and of the results of a code."""
 
 _MODULE = ("module @main attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {",
            "module @main {")  # fmt: skip
@@ -42,7 +42,7 @@ _FORBIDDEN = {
     "loc(": "source lines",
     "affine_": "affine maps",
 }
-_DIALECTS = (b"stablehlo.", b"sdy.")  # a name with a dot is none of an alias
+_DIALECTS = (b"stablehlo.", b"sdy.")  # names of aliases have no dot
 _WORD, _DIGIT = np.zeros(256, bool), np.zeros(256, bool)
 _DIGIT[list(string.digits.encode())] = True
 _WORD[list(string.ascii_letters.encode() + string.digits.encode() + b"_.$")] = True
@@ -52,20 +52,23 @@ _ELEMENTS |= {"complex<f32>": "c64", "complex<f64>": "c128"}
 Bytes: TypeAlias = np.ndarray[tuple[int], np.dtype[np.uint8]]
 Flags: TypeAlias = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
-_known: OrderedDict[bytes, Signature] = OrderedDict()  # by digest: the code itself may be large
+_known: OrderedDict[bytes, Signature] = OrderedDict()  # by digest, since code may be large
 _lock = threading.Lock()
 
 
 def read(code: bytes, largest: int = MAX_CODE) -> str:
-    """Return the text of a code, within the limits that a parser needs.
+    """Decompress a code, and check the limits that a parser needs.
 
     Args:
         code: compressed text.
         largest: the maximum size of the text in bytes.
 
+    Returns:
+        The text.
+
     Raises:
         ValueError: the text is too large, nests too deeply, has words that are too long, or
-            has what canonical text never has: escapes, comments, resources, source lines, ….
+            something that canonical text never has: escapes, comments, resources, source lines, ….
     """
     text = unpack(code, largest)
     for mark, what in _FORBIDDEN.items():
@@ -89,9 +92,9 @@ def _check_words(data: Bytes, quoted: Flags) -> None:
 
 
 def _check_aliases(data: Bytes, quoted: Flags) -> None:
-    """Refuse names for attributes: a few of them stand for more than any memory can hold.
+    """Refuse attribute aliases: a few of them may expand beyond any memory.
 
-    A hash begins an attribute of a dialect, or numbers one of several results, as in ``%0#1``.
+    A hash begins an attribute of a dialect, or selects one of several results, as in ``%0#1``.
     """
     hashes = np.flatnonzero((data == ord("#")) & ~quoted)
     known = _WORD[data[hashes - 1]] & _DIGIT[data[hashes + 1]]
@@ -102,11 +105,11 @@ def _check_aliases(data: Bytes, quoted: Flags) -> None:
 
 
 def signature_of(code: bytes) -> Signature:
-    r"""Return the types of the operands and the results of a code's ``main``.
+    r"""Return the operand and result types of a code's ``main``.
 
     Raises:
-        ValueError: the text breaks a limit of :func:`read`, or does not begin with a ``main``
-            on static tensors, as ``jax.compile`` writes it.
+        ValueError: the text exceeds a limit of :func:`read`, or does not begin with a ``main`` on
+            static tensors, as ``jax.compile`` writes it.
 
     Example:
         >>> from mplang_core.ir.code import pack
@@ -150,7 +153,7 @@ def _listed(text: str) -> list[str]:
 
 
 def _tensor(text: str) -> TensorType:
-    """Read ``tensor<2x3xf32>``."""
+    """Parse a type such as ``tensor<2x3xf32>``."""
     inner = text.removeprefix("tensor<").removesuffix(">")
     if len(inner) + len("tensor<>") != len(text):
         raise ValueError(f"{text[:100]!r} is no static tensor")

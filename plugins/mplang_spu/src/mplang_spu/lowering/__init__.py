@@ -1,7 +1,7 @@
-"""Lowering of StableHLO for libspu: from the code that a frontend gives to what is right on SPU.
+"""Lowering of StableHLO for libspu.
 
-A module is checked against a list, inlined, and rewritten by passes. Each has a name, and says
-why it is there. All of them know protocol and field. Imports JAX, whose MLIR bindings parse and
+A module is admitted, inlined, and rewritten by named passes; the docstring of each says what libspu
+would do without it. All passes know protocol and field. Imports JAX, whose MLIR bindings parse and
 rewrite the module; libspu reads the lowered text.
 """
 
@@ -26,17 +26,17 @@ from mplang_spu.lowering import (
     ties,
 )
 from mplang_spu.lowering.admission import SPU
-from mplang_spu.lowering.constants import Note
-from mplang_spu.lowering.draft import Draft
+from mplang_spu.lowering.constants import Diagnostic
+from mplang_spu.lowering.rewriter import Rewriter
 from mplang_spu.lowering.splats import drop_unused, fold_splats
 from mplang_spu.lowering.structure import check_depth, check_field, erase_barriers, nest_cases
-from mplang_spu.lowering.tables import fold_tables, forget_tables
+from mplang_spu.lowering.tables import erase_exact_values, fold_tables
 from mplang_spu.target import Target
 
-__all__ = ["PASSES", "SPU", "Lowered", "Note", "Pass", "Target", "lower"]
+__all__ = ["PASSES", "SPU", "Diagnostic", "Lowered", "Pass", "Target", "lower"]
 
-Pass: TypeAlias = Callable[[Draft], None]
-"""Writes a module anew."""
+Pass: TypeAlias = Callable[[Rewriter], None]
+"""Rewrites a module in place."""
 
 PASSES: Sequence[Pass] = (
     ties.compare_floats,
@@ -57,34 +57,37 @@ PASSES: Sequence[Pass] = (
     functions.write_roots,
     arithmetic.multiply_by_small,
 )
-"""In their order: what an earlier one writes, a later one may write anew."""
+"""Passes in order: a later one may rewrite what an earlier one wrote."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """A module for libspu.
+    """Lowered module for libspu.
 
     Attributes:
         text: StableHLO.
         operands: public scalars that ``main`` takes after its own operands.
-        notes: constants that cannot be held.
+        diagnostics: constants that the fixed point cannot represent.
     """
 
     text: str
     operands: tuple[np.ndarray[Any, Any], ...] = ()
-    notes: tuple[Note, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
 
 
 def lower(text: str, target: Target, passes: Sequence[Pass] | None = None) -> Lowered:
-    """Return the StableHLO that libspu compiles in place of another.
+    """Lower StableHLO for libspu's compiler.
 
     Args:
         text: within the limits of :func:`mplang_stablehlo.read`.
-        target: what it is for.
-        passes: those that are run; all of :data:`PASSES` by default.
+        target: protocol, field and fixed point.
+        passes: the passes to run; all of :data:`PASSES` by default.
+
+    Returns:
+        The lowered module.
 
     Raises:
-        ValueError: it is no StableHLO, or SPU cannot run it; names the op.
+        ValueError: it is not valid StableHLO, or SPU cannot run it; names the op.
 
     Example:
         >>> lowered = lower('''module @main {
@@ -112,21 +115,21 @@ def lower(text: str, target: Target, passes: Sequence[Pass] | None = None) -> Lo
     """
     module = SPU.admit(text)
     inline(module)
-    draft = Draft(module, target)
+    rewriter = Rewriter(module, target)
     erase_barriers(module)
-    constants.number_places(draft)
-    fold_splats(draft)
-    forget_tables(draft)  # those that a program brings
-    fold_tables(draft)
-    drop_unused(draft)
-    notes = constants.unfit_constants(draft)
-    constants.forget_places(draft)
+    constants.index_ops(rewriter)
+    fold_splats(rewriter)
+    erase_exact_values(rewriter)  # untrusted code may bring such attributes
+    fold_tables(rewriter)
+    drop_unused(rewriter)
+    diagnostics = constants.unrepresentable_constants(rewriter)
+    constants.erase_op_indices(rewriter)
     nest_cases(module)
     check_depth(module)
     for rewrite in PASSES if passes is None else passes:
-        rewrite(draft)
-    forget_tables(draft)
-    drop_unused(draft)
+        rewrite(rewriter)
+    erase_exact_values(rewriter)
+    drop_unused(rewriter)
     check_field(module, target.field)
-    draft.finish()
-    return Lowered(text_of(module), tuple(draft.operands), tuple(notes))
+    rewriter.update_signature()
+    return Lowered(text_of(module), tuple(rewriter.operands), tuple(diagnostics))

@@ -1,4 +1,4 @@
-"""Which StableHLO runs on SPU. Imports JAX."""
+"""Admission list of StableHLO on SPU. Imports JAX."""
 
 from __future__ import annotations
 
@@ -51,4 +51,4 @@ SPU = Admission(
     },
     largest=4 << 30,
 )
-"""What libspu compiles and runs. It knows more custom calls: one of them prints secrets."""
+"""Ops that libspu compiles and runs. Its other custom calls are refused: one prints secrets."""

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from jaxlib.mlir import ir
 
-from mplang_spu.lowering.draft import Draft
+from mplang_spu.lowering.rewriter import Rewriter
 from mplang_spu.lowering.signs import never_negative
 from mplang_spu.lowering.splats import splat_of
 from mplang_spu.lowering.tables import Table, table_of
@@ -16,29 +16,29 @@ from mplang_spu.lowering.term import Term, constant, is_float, numpy_type, repla
 __all__ = ["divide_by_constants", "divide_widely", "interpolate", "multiply_by_small", "times"]
 
 PRECISE = 2.0**-24
-"""How far a factor may be from what was written, relative to it: as far as in float32."""
+"""Maximum relative error of a factor that is used as written: that of float32."""
 
 
-def interpolate(draft: Draft) -> None:
-    """Write ``a*(1-s) + b*s``, as in ``linspace``, as ``a + (b-a)*s``, with all bits of ``s``.
+def interpolate(rewriter: Rewriter) -> None:
+    """Rewrite ``a*(1-s) + b*s``, as in ``linspace``, to ``a + (b-a)*s``, with all bits of ``s``.
 
-    A tenth is half a step off at most, and a hundred tenths are 50: the integers that lie at an
-    edge of a histogram would fall on either side. The rest of ``s`` takes part in a product of
-    its own.
+    Rounded to the fixed point, a tenth is up to half a step off, and a hundred tenths 50 steps:
+    integers at the edge of a histogram bin would fall on either side. A second product adds the
+    remaining bits of ``s``.
     """
-    for op in draft.ops("add"):
+    for op in rewriter.ops("add"):
         left, right = map(_weighted, op.operands)
         if left is None or right is None or not is_float(op.results[0]):
             continue
         (a, of_a), (b, of_b) = left, right
         if max(np.ndim(of_a), np.ndim(of_b)) == 0 or np.abs(of_a + of_b - 1).max() > 1e-4:
             continue
-        with draft.before(op):
-            replace(op, _between(draft, a, b, of_b))
+        with rewriter.before(op):
+            replace(op, _between(rewriter, a, b, of_b))
 
 
 def _weighted(value: ir.Value) -> tuple[Term, Table] | None:
-    """Return what is multiplied with which small table of constants."""
+    """Return the factors of a product with a small constant table, the table last."""
     op = value.owner
     if not isinstance(op, ir.Operation) or op.name != "stablehlo.multiply":
         return None
@@ -48,89 +48,92 @@ def _weighted(value: ir.Value) -> tuple[Term, Table] | None:
     return None
 
 
-def _between(draft: Draft, a: Term, b: Term, weights: Table) -> Term:
-    step, single = draft.target.step, numpy_type(a.kind.element_type)
+def _between(rewriter: Rewriter, a: Term, b: Term, weights: Table) -> Term:
+    step, single = rewriter.target.step, numpy_type(a.kind.element_type)
     high = (np.rint(weights / step) * step).astype(single).astype(np.float64)
     low = weights - high
-    whole = draft.apart(b - a)
+    whole = rewriter.barrier(b - a)
     found = a + whole * constant(a.kind, high)
     if not low.any():
         return found
-    power = min(draft.target.fxp - 2, int(-np.log2(np.abs(low).max())))
+    power = min(rewriter.target.fxp - 2, int(-np.log2(np.abs(low).max())))
     rest = whole * constant(a.kind, low * 2.0**power)
-    return found + draft.scaled(rest, 2.0**-power)
+    return found + rewriter.scaled(rest, 2.0**-power)
 
 
-def divide_by_constants(draft: Draft) -> None:
-    """Multiply by the reciprocal of a constant divisor, by public operands.
+def divide_by_constants(rewriter: Rewriter) -> None:
+    """Rewrite division by a constant to multiplication by its reciprocal, as a public operand.
 
-    libspu's compiler makes a constant of ``1/c``, and moves it: ``x/n * y/n`` becomes
-    ``x*y * 1/n²``, of which 18 fraction bits keep nothing, and ``x*y`` overflows. It leaves
-    operands where they are.
+    libspu's compiler folds ``1/c`` to a constant and moves it: ``x/n * y/n`` becomes
+    ``x*y * 1/n²``, which 18 fraction bits round to 0, and ``x*y`` overflows. It does not move
+    operands.
     """
-    for op in draft.ops("divide"):
+    for op in rewriter.ops("divide"):
         number = splat_of(op.operands[1])
         if number is None or not is_float(op.results[0]) or splat_of(op.operands[0]) is not None:
             continue
-        if math.isfinite(number) and abs(float(number)) * draft.target.factors > 1:
-            with draft.before(op):
-                replace(op, times(draft, Term(op.operands[0]), 1 / float(number)))
+        if math.isfinite(number) and abs(float(number)) * rewriter.target.factors > 1:
+            with rewriter.before(op):
+                replace(op, times(rewriter, Term(op.operands[0]), 1 / float(number)))
 
 
-def multiply_by_small(draft: Draft) -> None:
-    """Multiply by a constant that has few bits in the fixed point in two steps.
+def multiply_by_small(rewriter: Rewriter) -> None:
+    """Split multiplication by a constant with few significant bits in the fixed point in two.
 
-    1e-5 is 2.6 steps of 18 bits: a factor of 3 steps is 14 % off.
+    1e-5 is 2.6 steps with 18 fraction bits: rounded to 3 steps it is 14 % off.
     """
-    for op in draft.ops("multiply"):
+    for op in rewriter.ops("multiply"):
         for number, other in zip(map(splat_of, op.operands), reversed(op.operands), strict=True):
             if number is None or splat_of(other) is not None or not is_float(other):
                 continue
-            if number and not _is_precise(draft, float(number)):
-                with draft.before(op):
-                    replace(op, times(draft, Term(other), float(number)))
+            if number and not _is_precise(rewriter, float(number)):
+                with rewriter.before(op):
+                    replace(op, times(rewriter, Term(other), float(number)))
                 break
 
 
-def times(draft: Draft, x: Term, factor: float, precise: float | None = None) -> Term:
-    """Return ``x * factor``; what is small is ``m * 2^-e``, first the power, exact each.
+def times(rewriter: Rewriter, x: Term, factor: float, precise: float | None = None) -> Term:
+    """Multiply by a factor; a small one is split into ``m * 2^-e``, each exact.
 
     Args:
-        draft: where it is written.
+        rewriter: the module.
         x: a float.
-        factor: a number.
-        precise: how far the factor may be off, relative to it.
+        factor: a finite number.
+        precise: maximum relative error of a factor that is not split.
+
+    Returns:
+        The product.
     """
     mantissa, exponent = math.frexp(factor)
-    if exponent >= 0 or _is_precise(draft, factor, precise):
-        return draft.scaled(x, factor)
+    if exponent >= 0 or _is_precise(rewriter, factor, precise):
+        return rewriter.scaled(x, factor)
     powers = []
     while exponent < 0:
-        powers.append(max(exponent, -draft.target.fxp))
+        powers.append(max(exponent, -rewriter.target.fxp))
         exponent -= powers[-1]
-    return draft.scaled(x, *(2.0**power for power in powers), mantissa)
+    return rewriter.scaled(x, *(2.0**power for power in powers), mantissa)
 
 
-def _is_precise(draft: Draft, factor: float, precise: float | None = None) -> bool:
-    """Return whether a factor is held as it is, or nearly: its mantissa has ``fxp`` bits."""
+def _is_precise(rewriter: Rewriter, factor: float, precise: float | None = None) -> bool:
+    """Return whether the fixed point holds a factor within :data:`PRECISE`, or nearly."""
     if precise is None:
-        precise = max(PRECISE, 16 * draft.target.step)
-    steps = factor / draft.target.step
+        precise = max(PRECISE, 16 * rewriter.target.step)  # a split factor is a step off, too
+    steps = factor / rewriter.target.step
     return not math.isfinite(factor) or abs(round(steps) - steps) <= precise * abs(steps)
 
 
-def divide_widely(draft: Draft) -> None:
-    """Divide by large numbers: scale both by a power of two where the divisor is large.
+def divide_widely(rewriter: Rewriter) -> None:
+    """Scale dividend and divisor down by a power of two, if the divisor is large.
 
-    libspu's reciprocal is 0 from ``2^f`` on, f being the fraction bits.
+    libspu's reciprocal is 0 from ``2^f`` on, for f fraction bits.
     """
-    power = max(draft.target.fxp - 2, 1)
-    for op in draft.ops("divide"):
+    power = max(rewriter.target.fxp - 2, 1)
+    for op in rewriter.ops("divide"):
         if not is_float(op.results[0]) or splat_of(op.operands[1]) is not None:
             continue
-        with draft.before(op):
+        with rewriter.before(op):
             x, y = map(Term, op.operands)
             size = y if never_negative(op.operands[1]) else y.magnitude()
             large = size > 2.0**power
-            a, b = (where(large, draft.scaled(term, 2.0**-power), term) for term in (x, y))
+            a, b = (where(large, rewriter.scaled(term, 2.0**-power), term) for term in (x, y))
             replace(op, a / b)

@@ -1,4 +1,4 @@
-"""Constants that the fixed point cannot hold, where they can reach a result. Imports JAX."""
+"""Diagnostics of constants that the fixed point cannot represent. Imports JAX."""
 
 from __future__ import annotations
 
@@ -10,49 +10,49 @@ import numpy as np
 from jaxlib.mlir import ir
 from mplang_stablehlo.module import walk
 
-from mplang_spu.lowering.draft import Draft
+from mplang_spu.lowering.rewriter import Rewriter
 from mplang_spu.lowering.splats import dtype_of, splat_of
 from mplang_spu.target import Target
 
-__all__ = ["Note", "forget_places", "number_places", "unfit_constants"]
+__all__ = ["Diagnostic", "erase_op_indices", "index_ops", "unrepresentable_constants"]
 
-_PLACE = "mplang.place"
+_OP_INDEX = "mplang.place"
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
-    """What is wrong with a constant.
+class Diagnostic:
+    """Diagnostic of a constant.
 
     Attributes:
-        place: of the op that uses it, or of the loop around that, among the ops of the inlined
+        op_index: index of the op that uses it, or of the loop around that op, in the inlined
             ``main``.
-        text: what is wrong, and what to do.
-        fatal: whether what it is used for cannot be right.
+        text: the problem and its remedy.
+        fatal: whether the op's result is certainly wrong.
     """
 
-    place: int
+    op_index: int
     text: str
     fatal: bool = False
 
 
-def number_places(draft: Draft) -> None:
-    """Note at each op its place, or that of the op around it, among those of ``main``."""
-    with draft.module.context:
+def index_ops(rewriter: Rewriter) -> None:
+    """Attach to each op its index in ``main``, or that of the op around it."""
+    with rewriter.module.context:
         kind = ir.IntegerType.get_signless(32)
-        for i, outer in enumerate(draft.main.regions[0].blocks[0].operations):
+        for i, outer in enumerate(rewriter.main.regions[0].blocks[0].operations):
             for op in (outer.operation, *walk(outer.operation)):
-                op.attributes[_PLACE] = ir.IntegerAttr.get(kind, i)
+                op.attributes[_OP_INDEX] = ir.IntegerAttr.get(kind, i)
 
 
-def forget_places(draft: Draft) -> None:
-    """Take the notes of :func:`number_places` away."""
-    for op in walk(draft.main):
-        if _PLACE in op.attributes:
-            del op.attributes[_PLACE]
+def erase_op_indices(rewriter: Rewriter) -> None:
+    """Erase the attributes of :func:`index_ops`."""
+    for op in walk(rewriter.main):
+        if _OP_INDEX in op.attributes:
+            del op.attributes[_OP_INDEX]
 
 
 _Use: TypeAlias = tuple[ir.Operation, int, bool]
-"""An op, the operand of it, and whether a select stands between the constant and it."""
+"""Op, index of its operand, and whether a select lies between the constant and the op."""
 
 _MOVES = {"broadcast_in_dim", "reshape", "transpose", "slice", "reverse", "concatenate", "pad",
           "gather", "dynamic_slice", "dynamic_update_slice", "convert"}  # fmt: skip
@@ -61,20 +61,24 @@ _REDUCTIONS = {"reduce", "reduce_window", "select_and_scatter"}
 _SATURATES = {"exponential", "logistic", "tanh", "erf"}
 
 
-def unfit_constants(draft: Draft) -> list[Note]:
-    """Find constants that vanish, do not fit, are NaN or infinite, and can reach a result.
+def unrepresentable_constants(rewriter: Rewriter) -> list[Diagnostic]:
+    """Diagnose constants that vanish, overflow, are NaN or infinite, and can reach a result.
 
-    Many stand harmlessly: infinity where a maximum starts, or where a softmax is masked; the NaN
-    of a median is gone once it is known that nothing is NaN.
+    Many are harmless: infinity as the initial value of a maximum, or as the mask of a softmax; the
+    NaN of a median is gone once comparisons with NaN are folded.
     """
-    notes: list[Note] = []
-    for op in draft.ops("constant"):
+    diagnostics: list[Diagnostic] = []
+    for op in rewriter.ops("constant"):
         kind = dtype_of(op.results[0])
         if kind.kind != "b":
             numbers = _numbers(op)
             check = _check_floats if kind.kind == "f" else _check_integers
-            notes += [note] if (note := check(draft.target, op.results[0], numbers)) else []
-    return notes
+            diagnostics += (
+                [diagnostic]
+                if (diagnostic := check(rewriter.target, op.results[0], numbers))
+                else []
+            )
+    return diagnostics
 
 
 def _numbers(op: ir.Operation) -> np.ndarray[Any, Any]:
@@ -83,47 +87,57 @@ def _numbers(op: ir.Operation) -> np.ndarray[Any, Any]:
     return np.atleast_1d(np.asarray(data).astype(dtype_of(op.results[0]), copy=False))
 
 
-def _check_floats(target: Target, value: ir.Value, numbers: np.ndarray[Any, Any]) -> Note | None:
+def _check_floats(
+    target: Target, value: ir.Value, numbers: np.ndarray[Any, Any]
+) -> Diagnostic | None:
     sizes = np.abs(numbers.astype(np.float64))
     if np.isnan(sizes).any():
-        return _note(_of_nan(value), "the constant NaN", "there is none on SPU, and it becomes 0")
+        return _diagnose(
+            _of_nan(value), "the constant NaN", "there is none on SPU, and it becomes 0"
+        )
     if np.isinf(sizes).any():
         why = f"SPU has none: it becomes {target.limit:.1e}"
-        return _note(_of_large(value), "the constant infinity", why)
+        return _diagnose(_of_large(value), "the constant infinity", why)
     if (sizes >= target.limit).any():
         number = numbers[sizes >= target.limit][0]
         why = f"{_how(target)} hold numbers below {target.limit:.1e}; scale the data down"
-        return _note(_of_large(value), f"the constant {number:g}", why, fatal=True)
+        return _diagnose(_of_large(value), f"the constant {number:g}", why, fatal=True)
     small = (sizes > 1e-3 * sizes.max(initial=0)) & (sizes < target.step)
     if small.any():
         why = (
             f"the smallest step of {_how(target)} is {target.step:.1e}, so it vanishes; scale the "
             "data, or take more fxp_fraction_bits"
         )
-        return _note(_of_small(target, value, numbers), f"the constant {numbers[small][0]:g}", why)
+        return _diagnose(
+            _of_small(target, value, numbers), f"the constant {numbers[small][0]:g}", why
+        )
     return None
 
 
-def _check_integers(target: Target, value: ir.Value, numbers: np.ndarray[Any, Any]) -> Note | None:
+def _check_integers(
+    target: Target, value: ir.Value, numbers: np.ndarray[Any, Any]
+) -> Diagnostic | None:
     large = [int(number) for number in (numbers.min(), numbers.max())]
     large = [number for number in large if not -target.integers <= number < target.integers]
     if not large:
         return None
     why = f"{target.field} compares integers below {target.integers:.1e}; take a larger field"
     uses = ((op, i, False) for op, i, _ in _of_order(value))
-    return _note(uses, f"the constant {large[0]}", why, fatal=True)
+    return _diagnose(uses, f"the constant {large[0]}", why, fatal=True)
 
 
 def _how(target: Target) -> str:
     return f"{target.field} with {target.fxp} fraction bits"
 
 
-def _note(uses: Iterator[_Use], what: str, why: str, *, fatal: bool = False) -> Note | None:
-    """Note the first use; it is not fatal where a select may leave the constant out."""
+def _diagnose(
+    uses: Iterator[_Use], what: str, why: str, *, fatal: bool = False
+) -> Diagnostic | None:
+    """Diagnose the first use; it is not fatal if a select may discard the constant."""
     for op, i, chosen in uses:
         ends = _name(op) in ("func.return", "return")
         name, place = ("the result", op.operands[i].owner) if ends else (_name(op), op)
-        return Note(_place(place), f"{what} reaches {name}: {why}", fatal and not chosen)
+        return Diagnostic(_op_index(place), f"{what} reaches {name}: {why}", fatal and not chosen)
     return None
 
 
@@ -132,7 +146,7 @@ def _of_nan(value: ir.Value) -> Iterator[_Use]:
 
 
 def _of_order(value: ir.Value) -> Iterator[_Use]:
-    """Yield the uses that compare it; where a reduction starts is clamped."""
+    """Yield the uses that compare it; initial values of reductions are clamped."""
     for op, i, chosen in _uses(value):
         name = _name(op)
         starts = name in _REDUCTIONS and i >= (len(op.operands) + 1) // 2
@@ -141,7 +155,7 @@ def _of_order(value: ir.Value) -> Iterator[_Use]:
 
 
 def _of_large(value: ir.Value) -> Iterator[_Use]:
-    """Yield the uses that compute with it; that it is larger than all others may be its sense."""
+    """Yield the uses that compute with it; a bound larger than all numbers may be intended."""
     for op, i, chosen in _uses(value):
         name = _name(op)
         if name in ("add", "subtract", "negate"):
@@ -152,7 +166,7 @@ def _of_large(value: ir.Value) -> Iterator[_Use]:
 
 
 def _of_small(target: Target, value: ir.Value, numbers: np.ndarray[Any, Any]) -> Iterator[_Use]:
-    """Yield the uses but for comparisons, and divisions, which multiply by the reciprocal."""
+    """Yield the uses except comparisons, and divisions, which multiply by the reciprocal."""
     inverts = numbers.min() == numbers.max() and abs(1 / numbers.flat[0]) < target.factors
     for op, i, chosen in _uses(value):
         if _name(op) != "compare" and not (_name(op) == "divide" and i == 1 and inverts):
@@ -160,13 +174,13 @@ def _of_small(target: Target, value: ir.Value, numbers: np.ndarray[Any, Any]) ->
 
 
 def _uses(value: ir.Value, chosen: bool = False) -> Iterator[_Use]:
-    """Yield who uses a value, through what only moves and chooses elements."""
+    """Yield the uses of a value, through ops that only move and select elements."""
     for use in value.uses:
         op, i = use.owner.operation, use.operand_number
         if _name(op) in _MOVES:
             yield from _uses(op.results[0], chosen)
         elif _name(op) == "select" and i > 0:
-            if not _is_gathered(op.operands[3 - i]):  # what JAX gives for places out of range
+            if not _is_gathered(op.operands[3 - i]):  # JAX's fill value for indices out of range
                 yield from _uses(op.results[0], True)
         else:
             yield op, i, chosen
@@ -180,7 +194,7 @@ def _is_gathered(value: ir.Value) -> bool:
 
 
 def _orders(op: ir.Operation) -> bool:
-    """Tell whether a reduction chooses among its operands."""
+    """Return whether a reduction selects one of its elements."""
     names = {_name(inner.operation) for region in op.regions for inner in region.blocks[0]}
     return bool(names & {"maximum", "minimum", "compare"})
 
@@ -190,5 +204,5 @@ def _name(op: ir.Operation) -> str:
     return name
 
 
-def _place(op: ir.Operation) -> int:
-    return ir.IntegerAttr(op.attributes[_PLACE]).value if _PLACE in op.attributes else 0
+def _op_index(op: ir.Operation) -> int:
+    return ir.IntegerAttr(op.attributes[_OP_INDEX]).value if _OP_INDEX in op.attributes else 0

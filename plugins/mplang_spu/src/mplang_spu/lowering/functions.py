@@ -1,4 +1,4 @@
-"""Passes over functions of floats: right over a wide range, and near zero. Imports JAX.
+"""Passes that extend the range and accuracy of elementary functions. Imports JAX.
 
 Formulas: Abramowitz and Stegun, Handbook of Mathematical Functions (1964), chapters 4 and 7.
 """
@@ -12,7 +12,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 from mplang_stablehlo.custom_calls import target_of
 
-from mplang_spu.lowering.draft import Draft
+from mplang_spu.lowering.rewriter import Rewriter
 from mplang_spu.lowering.signs import never_positive
 from mplang_spu.lowering.splats import splat_of
 from mplang_spu.lowering.term import Term, is_float, replace, where
@@ -20,15 +20,15 @@ from mplang_spu.lowering.term import Term, is_float, replace, where
 __all__ = ["find_logistic", "write_functions", "write_roots"]
 
 MAX_POWER = 1024
-"""Larger integers are exponents like others."""
+"""Largest integer exponent that is expanded to products."""
 
 
-def find_logistic(draft: Draft) -> None:
-    """Write ``1 / (1 + exp(-x))``, as JAX writes it, as the logistic function.
+def find_logistic(rewriter: Rewriter) -> None:
+    """Rewrite ``1 / (1 + exp(-x))``, as JAX writes it, to the logistic function.
 
-    It is right where ``exp`` overflows, so that it needs none of what other quotients need.
+    The logistic function is correct where ``exp`` overflows, and needs no scaling as quotients do.
     """
-    for op in draft.ops("divide"):
+    for op in rewriter.ops("divide"):
         total = op.operands[1].owner
         if splat_of(op.operands[0]) != 1 or not _is(total, "add"):
             continue
@@ -36,7 +36,7 @@ def find_logistic(draft: Draft) -> None:
             if splat_of(one) == 1 and _is(power.owner, "exponential"):
                 negated = power.owner.operands[0].owner
                 if _is(negated, "negate"):
-                    with draft.before(op):
+                    with rewriter.before(op):
                         replace(op, Term(hlo.logistic(negated.operands[0])))
                     break
 
@@ -45,37 +45,37 @@ def _is(owner: ir.Operation | ir.Block, name: str) -> bool:
     return isinstance(owner, ir.Operation) and owner.name == f"stablehlo.{name}"
 
 
-def write_functions(draft: Draft) -> None:
-    """Write functions that libspu approximates coarsely, or lacks, by those that it has.
+def write_functions(rewriter: Rewriter) -> None:
+    """Rewrite functions that libspu approximates coarsely, or lacks, to others.
 
-    Its ``tanh`` is 4e-3 off, ``erf`` 5e-4, both in all fields; ``exp`` ends at 2^32 where the
-    field does not; near zero ``expm1`` keeps nothing of small numbers.
+    The error of its ``tanh`` is 4e-3, of ``erf`` 5e-4, both in all fields; ``exp`` saturates at
+    2^32 even in larger fields; near zero ``expm1`` loses all digits of small numbers.
     """
-    for op in draft.ops("power"):
+    for op in rewriter.ops("power"):
         exponent = splat_of(op.operands[1])
         if exponent is not None and is_float(op.results[0]):
-            with draft.before(op):
-                replace(op, _power(draft, Term(op.operands[0]), float(exponent)))
-    for op in draft.ops(*_FUNCTIONS, "custom_call"):
+            with rewriter.before(op):
+                replace(op, _power(rewriter, Term(op.operands[0]), float(exponent)))
+    for op in rewriter.ops(*_FUNCTIONS, "custom_call"):
         target = target_of(op)
         write = _CALLS.get(target) if target else _FUNCTIONS[op.name.removeprefix("stablehlo.")]
         if write is not None:
-            with draft.before(op):
-                replace(op, write(draft, Term(op.operands[0])))
+            with rewriter.before(op):
+                replace(op, write(rewriter, Term(op.operands[0])))
 
 
-def write_roots(draft: Draft) -> None:
-    """Extend ``sqrt``, ``rsqrt`` and ``log`` to large numbers: scale these by a power of two.
+def write_roots(rewriter: Rewriter) -> None:
+    """Scale large operands of ``sqrt``, ``rsqrt`` and ``log`` down by a power of two.
 
-    libspu's are 0, or stay where they are, from about ``2^f`` on, f being the fraction bits.
+    libspu's functions are 0 or constant from about ``2^f`` on, for f fraction bits.
     """
-    power = max((draft.target.fxp - 2) // 2 * 2, 2)
+    power = max((rewriter.target.fxp - 2) // 2 * 2, 2)
     half = 2.0 ** (power // 2)
-    for op in draft.ops("sqrt", "rsqrt", "log"):
-        with draft.before(op):
+    for op in rewriter.ops("sqrt", "rsqrt", "log"):
+        with rewriter.before(op):
             x = Term(op.operands[0])
             large = x > 2.0**power
-            y = where(large, draft.scaled(x, 2.0**-power), x)
+            y = where(large, rewriter.scaled(x, 2.0**-power), x)
             if op.name == "stablehlo.log":
                 found = Term(hlo.log(y.value))
                 replace(op, found + where(large, power * math.log(2), x.like(0)))
@@ -84,7 +84,7 @@ def write_roots(draft: Draft) -> None:
                 replace(op, where(large, found * half, found))
             else:
                 found = Term(hlo.rsqrt(y.value))
-                replace(op, where(large, draft.scaled(found, 1 / half), found))
+                replace(op, where(large, rewriter.scaled(found, 1 / half), found))
 
 
 def _exp(x: Term) -> Term:
@@ -99,18 +99,18 @@ def _sqrt(x: Term) -> Term:
     return Term(hlo.sqrt(x.value))
 
 
-def _exponential(draft: Draft, x: Term) -> Term:
-    """``exp(x/2)²``: libspu's ends at 2^32, where the larger fields hold more."""
-    if draft.target.factors <= 2.0**32 or never_positive(x.value):
+def _exponential(rewriter: Rewriter, x: Term) -> Term:
+    """Return ``exp(x/2)²``: libspu's ``exp`` ends at 2^32, but larger fields hold more."""
+    if rewriter.target.factors <= 2.0**32 or never_positive(x.value):
         return _exp(x)
-    root = draft.apart(_exp(draft.scaled(x.at_least(-64), 0.5)))
+    root = rewriter.barrier(_exp(rewriter.scaled(x.at_least(-64), 0.5)))
     return root * root
 
 
-def _power(draft: Draft, x: Term, exponent: float) -> Term:
-    """A product for a small integer; else ``exp(y log x)``, which is for positive numbers."""
+def _power(rewriter: Rewriter, x: Term, exponent: float) -> Term:
+    """Return products for a small integer exponent; else ``exp(y log x)``, for positive numbers."""
     if not exponent.is_integer() or abs(exponent) > MAX_POWER:
-        return _exponential(draft, draft.scaled(_log(x), exponent))
+        return _exponential(rewriter, rewriter.scaled(_log(x), exponent))
     found, square = x.like(1), x
     for bit in f"{int(abs(exponent)):b}"[::-1]:
         found = found * square if bit == "1" else found
@@ -118,19 +118,19 @@ def _power(draft: Draft, x: Term, exponent: float) -> Term:
     return 1 / found if exponent < 0 else found
 
 
-def _expm1(draft: Draft, x: Term) -> Term:
-    """Near zero the first terms of the series."""
+def _expm1(rewriter: Rewriter, x: Term) -> Term:
+    """Return the first terms of the series near zero, ``exp(x) - 1`` elsewhere."""
     series = _polynomial(x, [1 / math.factorial(i) for i in range(1, 8)]) * x
-    return where(x.magnitude() < 0.25, series, _exponential(draft, x) - 1)
+    return where(x.magnitude() < 0.25, series, _exponential(rewriter, x) - 1)
 
 
-def _log1p(draft: Draft, x: Term) -> Term:
+def _log1p(rewriter: Rewriter, x: Term) -> Term:
     return _log(x + 1)
 
 
-def _tanh(draft: Draft, x: Term) -> Term:
-    """``(e-1)/(e+1)`` with ``e = exp(2|x|)``; from 9 on it is 1, or where ``e`` is too large."""
-    largest = min(9.0, (draft.target.fxp - 3) * math.log(2) / 2)
+def _tanh(rewriter: Rewriter, x: Term) -> Term:
+    """Return ``(e-1)/(e+1)`` with ``e = exp(2|x|)``; 1 from 9 on, or where ``e`` overflows."""
+    largest = min(9.0, (rewriter.target.fxp - 3) * math.log(2) / 2)
 
     def positive(size: Term) -> Term:
         e = _exp(size.clamp(0, largest) * 2.0)
@@ -139,59 +139,59 @@ def _tanh(draft: Draft, x: Term) -> Term:
     return _odd(x, positive)
 
 
-def _erf(draft: Draft, x: Term) -> Term:
-    """Formula 7.1.26, off by at most 1.5e-7; beyond 4 it is 1."""
+def _erf(rewriter: Rewriter, x: Term) -> Term:
+    """Return formula 7.1.26, with an error of at most 1.5e-7; it is 1 beyond 4."""
     factors = [0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.061405429]
 
     def positive(size: Term) -> Term:
         size = size.clamp(0, 4)
         t = 1 / (1 + size * 0.3275911)
-        return 1 - _polynomial(t, factors) * t / draft.apart(_exp(size * size))
+        return 1 - _polynomial(t, factors) * t / rewriter.barrier(_exp(size * size))
 
     return _odd(x, positive)
 
 
-def _tan(draft: Draft, x: Term) -> Term:
+def _tan(rewriter: Rewriter, x: Term) -> Term:
     return Term(hlo.sine(x.value)) / Term(hlo.cosine(x.value))
 
 
-def _sinh(draft: Draft, x: Term) -> Term:
-    """``(u + u/(u+1))/2`` with ``u = expm1(x)``."""
+def _sinh(rewriter: Rewriter, x: Term) -> Term:
+    """Return ``(u + u/(u+1))/2`` with ``u = expm1(x)``."""
 
     def positive(size: Term) -> Term:
-        u = _expm1(draft, size)
+        u = _expm1(rewriter, size)
         return (u + u / (u + 1)) * 0.5
 
     return _odd(x, positive)
 
 
-def _cosh(draft: Draft, x: Term) -> Term:
-    e = _exponential(draft, x.magnitude())
+def _cosh(rewriter: Rewriter, x: Term) -> Term:
+    e = _exponential(rewriter, x.magnitude())
     return (e + 1 / e) * 0.5
 
 
-def _asinh(draft: Draft, x: Term) -> Term:
+def _asinh(rewriter: Rewriter, x: Term) -> Term:
     return _odd(x, lambda size: _log(size + _sqrt(size * size + 1)))
 
 
-def _acosh(draft: Draft, x: Term) -> Term:
+def _acosh(rewriter: Rewriter, x: Term) -> Term:
     return _log(x + _sqrt(x * x - 1))
 
 
-def _atanh(draft: Draft, x: Term) -> Term:
+def _atanh(rewriter: Rewriter, x: Term) -> Term:
     return _log((1 + x) / (1 - x)) * 0.5
 
 
-def _asin(draft: Draft, x: Term) -> Term:
+def _asin(rewriter: Rewriter, x: Term) -> Term:
     return Term(hlo.atan2(x.value, _sqrt(1 - x * x).value))
 
 
-def _acos(draft: Draft, x: Term) -> Term:
+def _acos(rewriter: Rewriter, x: Term) -> Term:
     return Term(hlo.atan2(_sqrt(1 - x * x).value, x.value))
 
 
 def _odd(x: Term, positive: Callable[[Term], Term]) -> Term:
-    """Return a function of the size of ``x``, with the sign of ``x``."""
+    """Return an odd function: that of ``|x|``, with the sign of ``x``."""
     negative = x < 0.0
     found = positive(where(negative, -x, x))
     return where(negative, -found, found)
@@ -205,7 +205,7 @@ def _polynomial(x: Term, factors: Sequence[float]) -> Term:
     return made
 
 
-Writer = Callable[[Draft, Term], Term]
+Writer = Callable[[Rewriter, Term], Term]
 
 _FUNCTIONS: Mapping[str, Writer] = {
     "exponential": _exponential,

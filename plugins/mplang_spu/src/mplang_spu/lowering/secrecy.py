@@ -1,20 +1,20 @@
-"""What may be secret: what depends on the operands of ``main``. Imports JAX."""
+"""Taint analysis of secrets: values that depend on the operands of ``main``. Imports JAX."""
 
 from __future__ import annotations
 
 from jaxlib.mlir import ir
 from mplang_stablehlo.module import walk
 
-__all__ = ["secrets_of"]
+__all__ = ["secret_values"]
 
 MAX_TURNS = 32
-"""Times that loops are followed; where that is not enough, all is said to be secret."""
+"""Maximum number of iterations to a fixed point; beyond it, all values count as secret."""
 
 
-def secrets_of(main: ir.Operation) -> set[ir.Value]:
-    """Return the values that depend on an operand; the others are the same for all data.
+def secret_values(main: ir.Operation) -> set[ir.Value]:
+    """Return the values that depend on an operand of ``main``.
 
-    The counter of a loop is none of them, unless its start or its step is.
+    The counter of a loop is not among them, unless its start or step is secret.
     """
     found = set(main.regions[0].blocks[0].arguments)
     for _ in range(MAX_TURNS):
@@ -40,7 +40,7 @@ def _takes_any(op: ir.Operation, found: set[ir.Value]) -> bool:
 
 
 def _follow_loop(op: ir.Operation, found: set[ir.Value]) -> None:
-    """Follow each value that is carried; a loop whose length is secret has secret results."""
+    """Propagate secrecy through a loop's state; a secret trip count makes all results secret."""
     condition, body = (region.blocks[0] for region in op.regions)
     ends, gives = (
         block.operations[len(block.operations) - 1].operands for block in (condition, body)

@@ -1,4 +1,4 @@
-"""What is known of signs without knowing data. Imports JAX."""
+"""Sign analysis: values that are never negative or never positive. Imports JAX."""
 
 from __future__ import annotations
 
@@ -16,7 +16,15 @@ _DEPTH = 20
 
 
 def never_negative(value: ir.Value, depth: int = _DEPTH) -> bool:
-    """Tell whether a value is zero or more for all data; ``False`` where it is not seen."""
+    """Return whether a value is provably zero or more.
+
+    Args:
+        value: a tensor.
+        depth: how many ops to look back.
+
+    Returns:
+        ``True`` if it is; ``False`` if unknown.
+    """
     number = splat_of(value)
     if number is not None:
         return bool(number >= 0)
@@ -40,7 +48,7 @@ def never_negative(value: ir.Value, depth: int = _DEPTH) -> bool:
 
 
 def never_positive(value: ir.Value) -> bool:
-    """Tell whether a value is zero or less for all data, as ``x - max(x)`` of a softmax is."""
+    """Return whether a value is provably zero or less, as ``x - max(x)`` of a softmax."""
     op = value.owner
     if not isinstance(op, ir.Operation):
         return False
@@ -56,8 +64,8 @@ def never_positive(value: ir.Value) -> bool:
 
 
 def _is_largest_of(value: ir.Value, x: ir.Value) -> bool:
-    """Tell whether a value is the maximum of another over some axes, spread over these."""
-    axes = list(range(ir.RankedTensorType(value.type).rank))  # of x, for each one of the value
+    """Return whether a value is the broadcast maximum of another over some axes."""
+    axes = list(range(ir.RankedTensorType(value.type).rank))  # axis of x for each axis of the value
     for _ in range(_DEPTH):
         op = value.owner
         if not isinstance(op, ir.Operation):
@@ -65,7 +73,7 @@ def _is_largest_of(value: ir.Value, x: ir.Value) -> bool:
         if op.name == "stablehlo.broadcast_in_dim":
             axes = [axes[i] for i in numbers_of(op, "broadcast_dimensions")]
             value = op.operands[0]
-        elif op.name == "stablehlo.maximum":  # with where the reduction starts
+        elif op.name == "stablehlo.maximum":  # with the initial value
             rest = [each for each in op.operands if splat_of(each) is None]
             if len(rest) != 1:
                 return False

@@ -6,15 +6,15 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 from mplang_stablehlo.custom_calls import target_of
 
-from mplang_spu.lowering.draft import Draft
+from mplang_spu.lowering.rewriter import Rewriter
 from mplang_spu.lowering.term import Term
 
 __all__ = ["sort_bools", "sort_largest"]
 
 
-def sort_largest(draft: Draft) -> None:
-    """Sort what ``top_k`` gives: libspu finds the largest elements in no order."""
-    for op in draft.ops("custom_call"):
+def sort_largest(rewriter: Rewriter) -> None:
+    """Sort the results of ``top_k``: libspu returns the largest elements unordered."""
+    for op in rewriter.ops("custom_call"):
         if target_of(op) != "mhlo.topk" or op.results[0].type.shape[-1] < 2:
             continue
         kinds = [result.type for result in op.results]
@@ -40,19 +40,19 @@ def _by_size_then_index(op: hlo.SortOp, kinds: list[ir.RankedTensorType]) -> Non
         hlo.return_([hlo.or_(larger, hlo.and_(same, earlier))])
 
 
-def sort_bools(draft: Draft) -> None:
-    """Sort bools as integers: libspu takes their one bit for a sign, so that true is below false.
+def sort_bools(rewriter: Rewriter) -> None:
+    """Sort bools as integers: libspu takes their one bit for a sign, so true sorts below false.
 
-    That one bit is shared as such, also where it is converted; a sum is shared as an integer.
+    A converted bool is still shared as one bit; a sum is shared as an integer.
     """
-    wide = ir.IntegerType.get_unsigned(32, draft.module.context)
-    for op in draft.ops("sort"):
+    wide = ir.IntegerType.get_unsigned(32, rewriter.module.context)
+    for op in rewriter.ops("sort"):
         for i, operand in enumerate(op.operands):
             kind = ir.RankedTensorType(operand.type)
             if kind.element_type.width != 1:
                 continue
-            with draft.before(op):
-                op.operands[i] = (Term(operand).to(wide) + draft.public(0, wide)).value
+            with rewriter.before(op):
+                op.operands[i] = (Term(operand).to(wide) + rewriter.public(0, wide)).value
                 scalar = ir.RankedTensorType.get([], wide)
             result = op.results[i]
             users = _users(result)

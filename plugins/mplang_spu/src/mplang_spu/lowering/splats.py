@@ -1,4 +1,4 @@
-"""Constants that are the same in all elements: what follows from them alone. Imports JAX."""
+"""Constant folding of splats: constants with one number in all elements. Imports JAX."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import numpy as np
 from jaxlib.mlir import ir
 from mplang_stablehlo.module import numbers_of, walk
 
-from mplang_spu.lowering.draft import Draft
+from mplang_spu.lowering.rewriter import Rewriter
 from mplang_spu.lowering.term import before, is_float, numpy_type, splat
 
 __all__ = ["MOVES", "direction_of", "drop_unused", "dtype_of", "fold_splats", "splat_of"]
 
 Splat: TypeAlias = Any
-"""A NumPy scalar."""
+"""NumPy scalar."""
 
 _COMPARE = {"EQ": operator.eq, "NE": operator.ne, "LT": operator.lt, "LE": operator.le,
             "GT": operator.gt, "GE": operator.ge}  # fmt: skip
@@ -34,7 +34,7 @@ MOVES = {"broadcast_in_dim", "reshape", "reverse", "slice", "transpose"}
 
 
 def splat_of(value: ir.Value) -> Splat | None:
-    """Return the number that a constant has in all elements; ``None`` for all else."""
+    """Return the number of a splat constant; ``None`` for any other value."""
     op = value.owner
     if not isinstance(op, ir.Operation) or op.name != "stablehlo.constant":
         return None
@@ -46,23 +46,22 @@ def splat_of(value: ir.Value) -> Splat | None:
 
 
 def direction_of(op: ir.Operation) -> str:
-    """Return how a comparison compares: ``LT``, ``EQ``, …."""
+    """Return the direction of a comparison: ``LT``, ``EQ``, …."""
     return str(op.attributes["comparison_direction"]).split()[-1].rstrip(">")
 
 
 def dtype_of(value: ir.Value) -> np.dtype[Any]:
-    """Return NumPy's type for the elements of a tensor."""
+    """Return NumPy's type of the elements of a tensor."""
     return numpy_type(ir.RankedTensorType(value.type).element_type)
 
 
-def fold_splats(draft: Draft) -> None:
-    """Compute what depends on constants only, and decide what asks for NaN and infinity.
+def fold_splats(rewriter: Rewriter) -> None:
+    """Fold ops on constants, and tests for NaN and infinity.
 
-    There is no NaN and no infinity on SPU: ``x != x`` is false, and so the NaN that ``median``
-    keeps for it stands in no result. Divisors such as the ``n - ddof`` of a variance become
-    constants.
+    SPU has no NaN and no infinity: ``x != x`` is false, which removes the NaN of ``median``.
+    Divisors such as the ``n - ddof`` of a variance become constants.
     """
-    for op in list(walk(draft.main)):
+    for op in list(walk(rewriter.main)):
         if op.name == "stablehlo.constant" or not op.name.startswith("stablehlo."):
             continue
         if len(op.results) != 1:
@@ -77,9 +76,9 @@ def fold_splats(draft: Draft) -> None:
         op.results[0].replace_all_uses_with(found)
 
 
-def drop_unused(draft: Draft) -> None:
-    """Erase what no result depends on."""
-    blocks = [draft.main.regions[0].blocks[0]]
+def drop_unused(rewriter: Rewriter) -> None:
+    """Erase ops that no result depends on (dead-code elimination)."""
+    blocks = [rewriter.main.regions[0].blocks[0]]
     while blocks:
         for op in reversed([op.operation for op in blocks.pop().operations]):
             if op.results and not any(True for value in op.results for _ in value.uses):
@@ -89,7 +88,7 @@ def drop_unused(draft: Draft) -> None:
 
 
 def _chosen(op: ir.Operation) -> ir.Value | None:
-    """Return the operand that a select gives, where its condition is known."""
+    """Return the operand that a select gives, if its condition is constant."""
     if op.name != "stablehlo.select":
         return None
     condition = splat_of(op.operands[0])
@@ -138,7 +137,7 @@ def _converted(number: Splat, result: ir.Value) -> Splat | None:
 
 
 def _reduced(op: ir.Operation, number: Splat, start: Splat) -> Splat | None:
-    """Return the result of a reduction of equal numbers by one op."""
+    """Return the result of reducing equal numbers by one op."""
     body = [inner.operation for inner in op.regions[0].blocks[0].operations]
     name = body[0].name.removeprefix("stablehlo.")
     shape, axes = ir.RankedTensorType(op.operands[0].type).shape, numbers_of(op, "dimensions")

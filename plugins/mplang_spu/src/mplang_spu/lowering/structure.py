@@ -1,4 +1,4 @@
-"""Passes over what libspu's compiler cannot take: barriers, and cases of many branches."""
+"""Passes over control structure that libspu's compiler cannot take: barriers and wide cases."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ MAX_DEPTH = 100
 def erase_barriers(module: ir.Module) -> None:
     """Replace optimization barriers by their operands.
 
-    A barrier keeps a compiler from merging what stands on its sides, so it changes no result. JAX
-    writes one for ``jax.checkpoint``. libspu's compiler ends the process at one of two operands.
+    A barrier only limits optimizations, so it changes no result. JAX writes one for
+    ``jax.checkpoint``. libspu's compiler ends the process at one with two operands.
     """
     for op in _ops(module, "stablehlo.optimization_barrier"):
         for result, operand in zip(op.results, op.operands, strict=True):
@@ -26,10 +26,10 @@ def erase_barriers(module: ir.Module) -> None:
 
 
 def nest_cases(module: ir.Module) -> None:
-    """Replace a case of three branches or more by nested ones of two.
+    """Replace cases of three or more branches by nested ones of two.
 
-    libspu's compiler ends the process at such a case whose index is public. What is out of range
-    takes the last branch, as the specification of StableHLO says.
+    libspu's compiler ends the process at such a case with a public index. An index out of range
+    selects the last branch, as StableHLO specifies.
     """
     for op in _ops(module, "stablehlo.case"):
         if len(op.regions) > 2:
@@ -56,7 +56,7 @@ def _nest(case: ir.Operation) -> None:
 
 
 def _choice(index: ir.Value, number: int, kinds: Sequence[ir.Type]) -> stablehlo.CaseOp:
-    """Write a case of two empty branches: the first one where the index is the number."""
+    """Write a case of two empty branches; the index ``number`` selects the first."""
     number = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), number)
     wanted = stablehlo.constant(ir.DenseElementsAttr.get_splat(index.type, number))
     other = stablehlo.compare(index, wanted, stablehlo.ComparisonDirectionAttr.get("NE"))
@@ -64,7 +64,7 @@ def _choice(index: ir.Value, number: int, kinds: Sequence[ir.Type]) -> stablehlo
 
 
 def check_depth(module: ir.Module) -> None:
-    """Refuse regions that nest deeply: libspu's compiler recurses over them."""
+    """Refuse deeply nested regions: libspu's compiler recurses over them."""
     level = [module.operation]
     for _ in range(MAX_DEPTH):
         level = [
@@ -87,7 +87,15 @@ _NOT_IN_FM32 = frozenset(
 
 
 def check_field(module: ir.Module, field: str) -> None:
-    """Refuse what libspu has not in a ring of 32 bits: it sums, multiplies and compares."""
+    """Refuse ops that libspu lacks in a 32-bit ring, which only sums, multiplies and compares.
+
+    Args:
+        module: a lowered module.
+        field: ``FM32``, ``FM64`` or ``FM128``.
+
+    Raises:
+        ValueError: names the op.
+    """
     if field == "FM32":
         for op in walk(module.operation):
             if op.name in _NOT_IN_FM32:

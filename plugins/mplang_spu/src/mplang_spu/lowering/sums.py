@@ -1,4 +1,4 @@
-"""Passes over sums, scans and where reductions start. Imports JAX."""
+"""Passes over sums, scans and initial values of reductions. Imports JAX."""
 
 from __future__ import annotations
 
@@ -10,59 +10,67 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 from mplang_stablehlo.module import numbers_of
 
-from mplang_spu.lowering.draft import Draft
+from mplang_spu.lowering.rewriter import Rewriter
 from mplang_spu.lowering.splats import MOVES, splat_of
 from mplang_spu.lowering.term import Term, is_float, replace, splat
 
-__all__ = ["clamp_starts", "scan_in_steps", "sole", "sum_by_products", "total"]
+__all__ = ["clamp_starts", "reducer_op", "scan_in_steps", "sum_by_products", "sum_first_axis"]
 
 _REDUCTIONS = ("reduce", "reduce_window", "select_and_scatter")
 
 
-def clamp_starts(draft: Draft) -> None:
-    """Let maxima and minima of integers start at numbers that the ring can compare.
+def clamp_starts(rewriter: Rewriter) -> None:
+    """Clamp initial values of integer maxima and minima to numbers that the ring can compare.
 
-    XLA starts a maximum of int64 at -2^63. The ring compares by the sign of a difference, so that
-    all are larger in 64 bits.
+    XLA starts a maximum of int64 at -2^63. The ring compares by the sign of a difference, which
+    overflows there.
     """
-    limit = draft.target.integers
-    for op in draft.ops(*_REDUCTIONS):
+    limit = rewriter.target.integers
+    for op in rewriter.ops(*_REDUCTIONS):
         if not _body(op) & {"compare", "maximum", "minimum"}:
             continue
         for i, operand in enumerate(op.operands):
             number = splat_of(operand)
             if number is None or number.dtype.kind not in "iu" or -limit <= int(number) < limit:
                 continue
-            with draft.before(op):
+            with rewriter.before(op):
                 op.operands[i] = splat(operand.type, max(-limit, min(int(number), limit - 1))).value
 
 
-def sum_by_products(draft: Draft) -> None:
-    """Sum by a product with ones on ABY3 and SEMI2K, by halves on CHEETAH.
+def sum_by_products(rewriter: Rewriter) -> None:
+    """Rewrite sums to products with ones on ABY3 and SEMI2K, and to pairwise sums on CHEETAH.
 
-    libspu adds slices, one after the other. The product with a public integer is local and is
-    not truncated, so sums are as exact and as large as before. The ones are padded from one
-    operand: libspu's compiler would make a float of a constant, and truncate.
+    libspu adds slices, one after the other. The product with a public integer is local and is not
+    truncated, so sums are as exact and as large as before. The ones are padded from one operand:
+    libspu's compiler would make a float of a constant, and truncate.
     """
-    for op in draft.ops("reduce"):
-        if len(op.operands) != 2 or sole(op) != "add" or splat_of(op.operands[1]) != 0:
+    for op in rewriter.ops("reduce"):
+        if len(op.operands) != 2 or reducer_op(op) != "add" or splat_of(op.operands[1]) != 0:
             continue
         x, axes = Term(op.operands[0]), numbers_of(op, "dimensions")
         if math.prod(x.shape) == 0 or x.kind.element_type.width == 1:
             continue
-        with draft.before(op):
+        with rewriter.before(op):
             if axes == [0] and len(x.shape) > 1:
-                replace(op, total(draft, x))
-            elif draft.target.protocol != "CHEETAH":
-                replace(op, _product(draft, x, axes))
+                replace(op, sum_first_axis(rewriter, x))
+            elif rewriter.target.protocol != "CHEETAH":
+                replace(op, _product(rewriter, x, axes))
 
 
-def total(draft: Draft, x: Term) -> Term:
-    """Return the sum over the first axis."""
-    return _halves(x) if draft.target.protocol == "CHEETAH" else _product(draft, x, [0])
+def sum_first_axis(rewriter: Rewriter, x: Term) -> Term:
+    """Return the sum over the first axis.
+
+    Args:
+        rewriter: the module.
+        x: a tensor with at least one dimension.
+
+    Returns:
+        A tensor without the first dimension.
+    """
+    return _halves(x) if rewriter.target.protocol == "CHEETAH" else _product(rewriter, x, [0])
 
 
-def _product(draft: Draft, x: Term, axes: Sequence[int]) -> Term:
+def _product(rewriter: Rewriter, x: Term, axes: Sequence[int]) -> Term:
     kept = [axis for axis in range(len(x.shape)) if axis not in axes]
     first = kept == list(range(len(axes), len(x.shape)))
     order = [*axes, *kept] if first else [*kept, *axes]
@@ -74,22 +82,22 @@ def _product(draft: Draft, x: Term, axes: Sequence[int]) -> Term:
         return x.reshape(result)
     shape = [count, rest] if first else [rest, count]
     if is_float(x.value) and _is_converted(x.value):
-        x = draft.apart(x)
-    ones = _ones(draft, count, x.kind.element_type).reshape([1, count] if first else [count, 1])
+        x = rewriter.barrier(x)
+    ones = _ones(rewriter, count, x.kind.element_type).reshape([1, count] if first else [count, 1])
     flat = x.reshape(shape)
     return (_dot(ones, flat) if first else _dot(flat, ones)).reshape(result)
 
 
 def _is_converted(value: ir.Value) -> bool:
-    """Tell whether a float was an integer: libspu would make floats of the ones instead."""
+    """Return whether a float was an integer: libspu would make floats of the ones instead."""
     op = value.owner
     while isinstance(op, ir.Operation) and op.name.removeprefix("stablehlo.") in MOVES:
         op = op.operands[0].owner
     return isinstance(op, ir.Operation) and op.name == "stablehlo.convert"
 
 
-def _ones(draft: Draft, count: int, element: ir.Type) -> Term:
-    one = draft.public(1, ir.IntegerType.get_signless(32))
+def _ones(rewriter: Rewriter, count: int, element: ir.Type) -> Term:
+    one = rewriter.public(1, ir.IntegerType.get_signless(32))
     padded = hlo.pad(one.reshape([1]).value, one.value, [count - 1], [0], [0])
     return Term(padded).to(element)
 
@@ -109,22 +117,22 @@ def _halves(x: Term) -> Term:
     return x.reshape(x.shape[1:])
 
 
-def scan_in_steps(draft: Draft) -> None:
-    """Scan by steps of 1, 2, 4, …: ``cumsum``, ``cumprod``, ``cummax``, ``cummin``.
+def scan_in_steps(rewriter: Rewriter) -> None:
+    """Rewrite ``cumsum``, ``cumprod``, ``cummax``, ``cummin`` to scans by steps of 1, 2, 4, ….
 
-    JAX writes a window as long as the axis, and libspu makes all windows: the memory is the
-    square of the length.
+    JAX writes a window as long as the axis, and libspu materializes all windows, which takes memory
+    quadratic in the length.
     """
-    for op in draft.ops("reduce_window"):
+    for op in rewriter.ops("reduce_window"):
         found = _scanned(op)
         if found is not None:
-            with draft.before(op):
-                replace(op, _scan(Term(op.operands[0]), *found, sole(op)))
+            with rewriter.before(op):
+                replace(op, _scan(Term(op.operands[0]), *found, reducer_op(op)))
 
 
 def _scanned(op: ir.Operation) -> tuple[int, bool] | None:
-    """Return the axis of a scan, and whether it goes backwards; ``None`` if it is none."""
-    if len(op.operands) != 2 or sole(op) not in _STARTS or not _is_start(op):
+    """Return the axis of a scan, and whether it goes backwards; ``None`` for other windows."""
+    if len(op.operands) != 2 or reducer_op(op) not in _STARTS or not _is_start(op):
         return None
     shape = Term(op.operands[0]).shape
     window = numbers_of(op, "window_dimensions")
@@ -148,8 +156,8 @@ _STARTS = {"add": 0, "multiply": 1, "maximum": -math.inf, "minimum": math.inf}
 
 
 def _is_start(op: ir.Operation) -> bool:
-    """Tell whether a scan starts with what changes nothing."""
-    number, wanted = splat_of(op.operands[1]), _STARTS[sole(op)]
+    """Return whether the initial value of a scan is the identity of its op."""
+    number, wanted = splat_of(op.operands[1]), _STARTS[reducer_op(op)]
     if number is None or not math.isinf(wanted) or number.dtype.kind == "f":
         return number is not None and number == wanted
     limits = np.iinfo(number.dtype)
@@ -176,8 +184,8 @@ def _body(op: ir.Operation) -> set[str]:
             for region in op.regions for inner in region.blocks[0].operations}  # fmt: skip
 
 
-def sole(op: ir.Operation) -> str:
-    """Return the only op of a reducer, by which it joins its two operands; else nothing."""
+def reducer_op(op: ir.Operation) -> str:
+    """Return the op of a reducer that applies only it to both arguments; otherwise ""."""
     block = op.regions[0].blocks[0]
     inner = block.operations[0].operation
     if len(block.operations) != 2 or set(inner.operands) != set(block.arguments):

@@ -1,7 +1,4 @@
-"""Small tables of floats that follow from constants alone, such as the steps of ``linspace``.
-
-Imports JAX.
-"""
+"""Constant folding of small float tables, such as the steps of ``linspace``. Imports JAX."""
 
 from __future__ import annotations
 
@@ -13,16 +10,16 @@ import numpy as np
 from jaxlib.mlir import ir
 from mplang_stablehlo.module import numbers_of, walk
 
-from mplang_spu.lowering.draft import Draft
+from mplang_spu.lowering.rewriter import Rewriter
 from mplang_spu.lowering.splats import splat_of
 from mplang_spu.lowering.term import before, constant, is_float
 
-__all__ = ["Table", "fold_tables", "forget_tables", "table_of"]
+__all__ = ["Table", "erase_exact_values", "fold_tables", "table_of"]
 
 _EXACT = "mplang.exact"
 
 MAX_SIZE = 4096
-"""Elements of a table; larger ones are computed on SPU."""
+"""Maximum number of elements of a folded table; larger ones are computed on SPU."""
 
 Table: TypeAlias = np.ndarray[Any, Any]
 
@@ -35,14 +32,14 @@ _ELEMENTWISE: Mapping[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
-def fold_tables(draft: Draft) -> None:
-    """Compute tables of floats in float64, and round them once, to what the fixed point holds.
+def fold_tables(rewriter: Rewriter) -> None:
+    """Fold tables of floats in float64, and round them once, to the fixed point.
 
-    Step by step on SPU each number is some steps off, and what lies at an edge of a histogram
-    falls on either side of it.
+    Computed op by op on SPU each number is some steps off, so numbers at the edge of a histogram
+    bin fall on either side.
     """
     known: dict[ir.Value, Table] = {}
-    for op in list(walk(draft.main)):
+    for op in list(walk(rewriter.main)):
         if len(op.results) != 1 or op.regions or not is_float(op.results[0]):
             continue
         with np.errstate(all="ignore"):
@@ -53,22 +50,22 @@ def fold_tables(draft: Draft) -> None:
         op = value.owner
         if op.operands and not all(_is_folded(use.owner, known) for use in value.uses):
             with before(op):
-                value.replace_all_uses_with(_constant(draft, value, table))
+                value.replace_all_uses_with(_constant(rewriter, value, table))
 
 
 def _is_folded(op: ir.Operation, known: Mapping[ir.Value, Table]) -> bool:
     return any(value in known for value in op.operation.results)
 
 
-def forget_tables(draft: Draft) -> None:
-    """Take the numbers in float64 away, which :func:`fold_tables` left beside the constants."""
-    for op in walk(draft.main):
+def erase_exact_values(rewriter: Rewriter) -> None:
+    """Erase the float64 values that :func:`fold_tables` attached to constants."""
+    for op in walk(rewriter.main):
         if _EXACT in op.attributes:
             del op.attributes[_EXACT]
 
 
 def table_of(value: ir.Value) -> Table | None:
-    """Return the numbers of a small constant, in float64; ``None`` for all else."""
+    """Return a small constant in float64; ``None`` for any other value."""
     number = splat_of(value)
     if number is not None:
         return np.asarray(number, np.float64)
@@ -120,10 +117,10 @@ def _moved(op: ir.Operation, name: str, table: Table) -> Table | None:
     return None
 
 
-def _constant(draft: Draft, value: ir.Value, table: Table) -> ir.Value:
-    step = draft.target.step
+def _constant(rewriter: Rewriter, value: ir.Value, table: Table) -> ir.Value:
+    step = rewriter.target.step
     steps = np.abs(table) / step
-    held = (steps > 2.0**10) & (steps < 2.0**52)  # exactly in float64, and nearly in fixed point
+    held = (steps > 2.0**10) & (steps < 2.0**52)  # exact in float64, nearly exact in fixed point
     rounded = np.where(held, np.rint(table / step) * step, table)
     made = constant(value.type, rounded).value
     whole = np.broadcast_to(table, _shape(value)).astype(np.float64)

@@ -1,4 +1,4 @@
-"""Writing ops as formulas: a value with the operators of Python. Imports JAX."""
+"""Expression builder: MLIR values with Python's operators. Imports JAX."""
 
 from __future__ import annotations
 
@@ -27,37 +27,50 @@ Number: TypeAlias = "Term | float | int | bool"
 
 @contextlib.contextmanager
 def before(op: ir.Operation) -> Iterator[None]:
-    """Write ops before another, at its source line."""
+    """Insert ops before another, at its source line."""
     with op.location, ir.InsertionPoint(op):
         yield
 
 
 def replace(op: ir.Operation, *values: Term) -> None:
-    """Put values in the place of an op's results, and drop the op."""
+    """Replace the results of an op, and erase the op.
+
+    Args:
+        op: the op.
+        *values: one per result.
+    """
     for result, value in zip(op.results, values, strict=True):
         result.replace_all_uses_with(value.value)
     op.erase()
 
 
 def is_float(value: ir.Value) -> bool:
-    """Tell whether a value is a tensor of floats."""
+    """Return whether a value is a tensor of floats."""
     return isinstance(ir.RankedTensorType(value.type).element_type, ir.FloatType)
 
 
 def splat(kind: ir.Type, number: float | int | bool) -> Term:
-    """Write a constant, the same in all elements."""
+    """Insert a constant with one number in all elements.
+
+    Args:
+        kind: a ranked tensor type.
+        number: the number.
+
+    Returns:
+        The constant.
+    """
     element = ir.RankedTensorType(kind).element_type
     if isinstance(element, ir.FloatType):
         made: Any = ir.DenseElementsAttr.get_splat(kind, ir.FloatAttr.get(element, float(number)))
     elif element.width == 1:
         made = ir.DenseElementsAttr.get_splat(kind, ir.IntegerAttr.get(element, int(number)))
-    else:  # an IntegerAttr of Python takes no more than int64 does
+    else:  # Python's IntegerAttr is limited to int64
         made = ir.Attribute.parse(f"dense<{int(number)}> : {kind}")
     return Term(hlo.constant(made))
 
 
 def numpy_type(element: ir.Type) -> np.dtype[Any]:
-    """Return NumPy's type for the elements of a tensor."""
+    """Return NumPy's type of an element type."""
     if element.width == 1:
         return np.dtype(bool)
     unsigned = isinstance(element, ir.IntegerType) and element.is_unsigned
@@ -66,17 +79,25 @@ def numpy_type(element: ir.Type) -> np.dtype[Any]:
 
 
 def constant(kind: ir.Type, numbers: np.ndarray[Any, Any]) -> Term:
-    """Write a constant of floats."""
+    """Insert a constant from an array.
+
+    Args:
+        kind: a ranked tensor type.
+        numbers: an array that broadcasts to its shape.
+
+    Returns:
+        The constant.
+    """
     tensor = ir.RankedTensorType(kind)
     whole = np.broadcast_to(numbers, list(tensor.shape)).astype(numpy_type(tensor.element_type))
     return Term(hlo.constant(ir.DenseElementsAttr.get(np.ascontiguousarray(whole))))
 
 
 class Term:
-    """A value; its operators write ops of StableHLO, element by element.
+    """MLIR value whose Python operators insert elementwise ops of StableHLO.
 
     Args:
-        value: a tensor, or a scalar to be spread over the shape of another.
+        value: a tensor; a scalar is broadcast to the shape of the other operand.
     """
 
     def __init__(self, value: ir.Value) -> None:
@@ -85,17 +106,25 @@ class Term:
 
     @property
     def shape(self) -> list[int]:
-        """The dimensions."""
+        """Dimensions of the tensor."""
         return list(self.kind.shape)
 
     def like(self, number: Number) -> Term:
-        """Return a number, or a scalar, in the shape of this term."""
+        """Return a number or a scalar, broadcast to the shape of this term."""
         if not isinstance(number, Term):
             return splat(self.kind, number)
         return number if number.shape == self.shape else number.spread(self.shape)
 
     def spread(self, shape: Sequence[int], dims: Sequence[int] = ()) -> Term:
-        """Broadcast to a shape; the dimensions of this term become those that are named."""
+        """Broadcast to a shape.
+
+        Args:
+            shape: of the result.
+            dims: per dimension of this term, that of the result.
+
+        Returns:
+            The result.
+        """
         kind = ir.RankedTensorType.get(list(shape), self.kind.element_type)
         return Term(hlo.broadcast_in_dim(kind, self.value, list(dims)))
 
@@ -112,7 +141,16 @@ class Term:
         return Term(hlo.convert(kind, self.value))
 
     def part(self, axis: int, start: int, stop: int) -> Term:
-        """Return a slice along one axis."""
+        """Return a slice along one axis.
+
+        Args:
+            axis: the axis.
+            start: first index.
+            stop: index after the last one.
+
+        Returns:
+            The slice.
+        """
         starts, stops = [0] * len(self.shape), list(self.shape)
         starts[axis], stops[axis] = start, stop
         return Term(hlo.slice(self.value, starts, stops, [1] * len(self.shape)))
@@ -170,18 +208,35 @@ class Term:
         return Term(hlo.compare(self.value, self.like(other).value, how))
 
     def magnitude(self) -> Term:
-        """Return the size, without the sign."""
+        """Return the absolute value."""
         return Term(hlo.abs(self.value))
 
     def at_least(self, low: float) -> Term:
-        """Return what is not below a number, and that number elsewhere."""
+        """Return the maximum of this term and a number."""
         return Term(hlo.maximum(self.value, self.like(low).value))
 
     def clamp(self, low: float, high: float) -> Term:
-        """Return what lies between two numbers."""
+        """Return this term clamped to a range.
+
+        Args:
+            low: smallest number.
+            high: largest number.
+
+        Returns:
+            The result.
+        """
         return Term(hlo.clamp(self.like(low).value, self.value, self.like(high).value))
 
 
 def where(condition: Term, yes: Number, no: Term) -> Term:
-    """Choose element by element."""
+    """Select element by element.
+
+    Args:
+        condition: bools.
+        yes: where it is true.
+        no: where it is false.
+
+    Returns:
+        A tensor like ``no``.
+    """
     return Term(hlo.select(condition.value, no.like(yes).value, no.value))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxlib.mlir import ir
 
-from mplang_spu.lowering.draft import Draft
+from mplang_spu.lowering.rewriter import Rewriter
 from mplang_spu.lowering.splats import direction_of
 from mplang_spu.lowering.tables import table_of
 from mplang_spu.lowering.term import Term, constant, is_float, numpy_type, replace
@@ -15,10 +15,10 @@ __all__ = ["compare_floats"]
 DEPTH = 64
 
 STEPS = 4
-"""How many steps apart computed numbers still count as equal."""
+"""Distance in steps within which computed numbers count as equal."""
 
 SINGLE = 2.0**-22
-"""How far apart they are, relative to a constant, that are one in float32 after a step or two."""
+"""Relative distance from a constant that an op or two in float32 introduce."""
 
 _MOVES = {
     "abs", "broadcast_in_dim", "ceil", "clamp", "concatenate", "constant", "convert",
@@ -26,24 +26,24 @@ _MOVES = {
     "negate", "pad", "reshape", "reverse", "round_nearest_afz", "round_nearest_even", "select",
     "sign", "slice", "sort", "transpose",
 }  # fmt: skip
-"""Ops whose results are among the numbers that they take, or whole."""
+"""Ops whose results are elements of their operands, or integers."""
 
 
-def compare_floats(draft: Draft) -> None:
-    """Let computed numbers that are nearly equal count as equal.
+def compare_floats(rewriter: Rewriter) -> None:
+    """Compare computed numbers with a tolerance.
 
-    A median is some steps beside the number that it is, and so is ``(x - low) / (high - low)``
-    beside 1: ``x >= jnp.median(x)`` would leave the median out. Operands, and what is chosen
-    among them, are compared as they are.
+    A computed median is some steps off the element that it equals, and so is
+    ``(x - low) / (high - low)`` off 1: ``x >= jnp.median(x)`` would exclude the median. Operands,
+    and elements selected from them, are compared exactly.
     """
     known: dict[ir.Value, bool] = {}
-    for op in draft.ops("compare"):
+    for op in rewriter.ops("compare"):
         if not is_float(op.operands[0]):
             continue
         if not all(_is_exact(value, known) for value in op.operands):
-            with draft.before(op):
+            with rewriter.before(op):
                 x, y = map(Term, op.operands)
-                replace(op, _compared(direction_of(op), x, y, _band(draft, op)))
+                replace(op, _compared(direction_of(op), x, y, _band(rewriter, op)))
 
 
 def _compared(direction: str, x: Term, y: Term, band: Term) -> Term:
@@ -61,7 +61,7 @@ def _compared(direction: str, x: Term, y: Term, band: Term) -> Term:
 
 
 def _is_exact(value: ir.Value, known: dict[ir.Value, bool], depth: int = DEPTH) -> bool:
-    """Tell whether a float is an operand, a constant or whole, or chosen among such ones."""
+    """Return whether a float is an operand, a constant, integral, or selected from such ones."""
     if value not in known:
         known[value] = depth > 0 and _has_exact_operands(value, known, depth - 1)
     return known[value]
@@ -80,19 +80,21 @@ def _has_exact_operands(value: ir.Value, known: dict[ir.Value, bool], depth: int
 
 
 def _chooses(op: ir.Operation) -> bool:
-    """Tell whether an op reduces by a maximum or a minimum."""
+    """Return whether an op reduces by maximum or minimum."""
     if op.name not in ("stablehlo.reduce", "stablehlo.reduce_window"):
         return False
     first = op.regions[0].blocks[0].operations[0].operation
     return first.name in ("stablehlo.maximum", "stablehlo.minimum")
 
 
-def _band(draft: Draft, op: ir.Operation) -> Term:
-    """Return how far apart numbers are that count as equal: relative where one is a constant."""
-    x, step = Term(op.operands[0]), draft.target.step
+def _band(rewriter: Rewriter, op: ir.Operation) -> Term:
+    """Return the tolerance: absolute in steps, plus relative to a constant operand."""
+    x, step = Term(op.operands[0]), rewriter.target.step
     relative = 8 * step if numpy_type(x.kind.element_type).itemsize == 8 else max(8 * step, SINGLE)
     tables = [table for table in map(table_of, op.operands) if table is not None]
     band = STEPS * step + relative * np.abs(tables[0] if tables else 0.0)
     return (
-        draft.public(float(band), x.kind.element_type) if band.ndim == 0 else constant(x.kind, band)
+        rewriter.public(float(band), x.kind.element_type)
+        if band.ndim == 0
+        else constant(x.kind, band)
     )

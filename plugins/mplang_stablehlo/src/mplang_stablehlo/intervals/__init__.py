@@ -1,4 +1,4 @@
-"""Intervals through a StableHLO module. Imports JAX.
+"""Interval analysis of StableHLO modules. Imports JAX.
 
 Example:
     >>> from mplang_core.interval import Interval
@@ -9,7 +9,7 @@ Example:
     ...     return %0 : tensor<3xf32>
     ...   }
     ... }''')
-    >>> print(*intervals(prepared(module), [Interval(-2, 3)]).results)
+    >>> print(*intervals(prepare(module), [Interval(-2, 3)]).results)
     [0, 9]
 """
 
@@ -23,33 +23,34 @@ from jaxlib.mlir import ir
 
 from mplang_core.interval import Interval
 from mplang_stablehlo.inline import inline
+from mplang_stablehlo.intervals.element_types import ElementType, element_type_of
 from mplang_stablehlo.intervals.interpreter import Interpreter, Step
-from mplang_stablehlo.intervals.kinds import Kind, kind_of
 from mplang_stablehlo.intervals.precision import FLOATING, Precision, fixed_point
 from mplang_stablehlo.module import walk
 
 __all__ = [
     "FLOATING",
-    "Found",
+    "AnalysisResult",
     "Precision",
     "Step",
     "fixed_point",
     "intervals",
-    "number_of",
-    "prepared",
+    "op_number",
+    "prepare",
 ]
 
 NUMBER = "mplang.number"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What is known of a module's values.
+class AnalysisResult:
+    """Intervals of a module's values.
 
     Attributes:
         results: an interval per result of ``main``.
-        steps: the ops with their intervals; :func:`number_of` tells which op of the text it is.
-        module: where the ops stand; they exist as long as it does.
+        steps: the ops with their intervals; :func:`op_number` returns the position of an op in the
+            text.
+        module: the module of the ops, which keeps them alive.
     """
 
     results: Sequence[Interval]
@@ -57,11 +58,14 @@ class Found:
     module: ir.Module
 
 
-def prepared(module: ir.Module) -> ir.Module:
-    """Return a module whose calls are inlined and whose ops have numbers; it is changed for that.
+def prepare(module: ir.Module) -> ir.Module:
+    """Inline and number the ops of a module, in place.
 
     Args:
-        module: admitted, so without circles among its functions, and of a bounded size.
+        module: admitted, so without recursion, and of a bounded size.
+
+    Returns:
+        The same module.
     """
     _number(module)
     inline(module)
@@ -70,24 +74,27 @@ def prepared(module: ir.Module) -> ir.Module:
 
 def intervals(
     module: ir.Module, inputs: Sequence[Interval], precision: Precision = FLOATING
-) -> Found:
+) -> AnalysisResult:
     """Return the intervals of the values in a module.
 
     Args:
-        module: as :func:`prepared` gives it; any number of runs may share it.
+        module: as :func:`prepare` returns it; it may be analyzed any number of times.
         inputs: an interval per argument of ``main``.
-        precision: how far the results of the engine are from exact ones.
+        precision: the error of the engine's results.
+
+    Returns:
+        The intervals of all results and ops.
     """
     (main,) = module.body.operations
     run = Interpreter(precision)
     block = main.operation.regions[0].blocks[0]
-    kinds = [kind_of(value) for value in block.arguments]
+    kinds = [element_type_of(value) for value in block.arguments]
     arguments = [_argument(kind, given) for kind, given in zip(kinds, inputs, strict=True)]
-    return Found(run.block(block, arguments), list(run.steps.values()), module)
+    return AnalysisResult(run.block(block, arguments), list(run.steps.values()), module)
 
 
-def _argument(kind: Kind, given: Interval) -> Interval:
-    """Return the interval of an input: of integers in integers, which Python adds up exactly."""
+def _argument(kind: ElementType, given: Interval) -> Interval:
+    """Return the interval of an input; bounds of integers become ints, which add exactly."""
     if given.open and kind.is_small:
         return kind.limits
     if kind.is_integer and given.known:
@@ -96,13 +103,13 @@ def _argument(kind: Kind, given: Interval) -> Interval:
 
 
 def _number(module: ir.Module) -> None:
-    """Have each op carry its number in the text, also where it is inlined."""
+    """Attach to each op its position in the text, which inlining keeps."""
     with module.context:
         kind = ir.IntegerType.get_signless(64)
         for number, op in enumerate(walk(module.operation)):
             op.attributes[NUMBER] = ir.IntegerAttr.get(kind, number)
 
 
-def number_of(op: ir.Operation) -> int:
-    """Return which op of the canonical text it is, in the order of ``walk``."""
+def op_number(op: ir.Operation) -> int:
+    """Return the position of an op in the canonical text, in the order of ``walk``."""
     return int(ir.IntegerAttr(op.attributes[NUMBER]).value)

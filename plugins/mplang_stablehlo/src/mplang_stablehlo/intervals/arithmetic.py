@@ -1,4 +1,4 @@
-"""Interval arithmetic: the exact operations on real numbers, with no rounding."""
+"""Interval arithmetic: exact operations on real numbers, without rounding."""
 
 from __future__ import annotations
 
@@ -22,17 +22,40 @@ __all__ = [
 
 
 def add(x: Interval, y: Interval) -> Interval:
-    """Return the sums."""
+    """Return the interval of ``x + y``.
+
+    Args:
+        x: the first summand.
+        y: the second summand.
+
+    Returns:
+        The sums.
+    """
     return _ends(x.low + y.low, x.high + y.high)
 
 
 def subtract(x: Interval, y: Interval) -> Interval:
-    """Return the differences."""
+    """Return the interval of ``x - y``.
+
+    Args:
+        x: the minuend.
+        y: the subtrahend.
+
+    Returns:
+        The differences.
+    """
     return _ends(x.low - y.high, x.high - y.low)
 
 
 def multiply(x: Interval, y: Interval) -> Interval:
-    """Return the products.
+    """Return the interval of ``x * y``.
+
+    Args:
+        x: the first factor.
+        y: the second factor.
+
+    Returns:
+        The products.
 
     Example:
         >>> multiply(Interval(-1, 2), Interval(3, 4))
@@ -42,7 +65,7 @@ def multiply(x: Interval, y: Interval) -> Interval:
 
 
 def square(x: Interval) -> Interval:
-    """Return the products of each number with itself.
+    """Return the interval of ``x * x``, of one number with itself.
 
     Example:
         >>> square(Interval(-3, 2))
@@ -52,12 +75,27 @@ def square(x: Interval) -> Interval:
 
 
 def times(x: Interval, n: int) -> Interval:
-    """Return the sums of n numbers."""
+    """Return the interval of the sum of ``n`` numbers.
+
+    Args:
+        x: the interval of each number.
+        n: the number of summands.
+
+    Returns:
+        The sums.
+    """
     return multiply(x, Interval(n, n)) if n else Interval(0, 0)
 
 
 def divide(x: Interval, y: Interval) -> Interval:
-    """Return the quotients; unknown where the divisor may be 0.
+    """Return the interval of ``x / y``.
+
+    Args:
+        x: the dividend.
+        y: the divisor.
+
+    Returns:
+        The quotients; unknown if the divisor may be 0.
 
     Example:
         >>> divide(Interval(1, 2), Interval(-4, -2)), divide(Interval(1, 2), Interval(0, 1)).open
@@ -76,7 +114,14 @@ def _over(a: float, b: float) -> float:
 
 
 def remainder(x: Interval, y: Interval) -> Interval:
-    """Return the remainders, with the sign of the dividend; unknown where the divisor may be 0.
+    """Return the interval of the remainder of ``x / y``, with the sign of the dividend.
+
+    Args:
+        x: the dividend.
+        y: the divisor.
+
+    Returns:
+        The remainders; unknown if the divisor may be 0.
 
     Example:
         >>> remainder(Interval(-10, 3), Interval(4, 4))
@@ -89,7 +134,15 @@ def remainder(x: Interval, y: Interval) -> Interval:
 
 
 def power(x: Interval, y: Interval) -> Interval:
-    """Return the powers; unknown where a root of a negative number may be taken."""
+    """Return the interval of ``x ** y``.
+
+    Args:
+        x: the base.
+        y: the exponent.
+
+    Returns:
+        The powers; unknown if a root of a negative number may be taken.
+    """
     if x.low > 0 or (x.low == 0 and y.low >= 0):
         return hull(_pow(a, b) for a, b in itertools.product((x.low, x.high), (y.low, y.high)))
     if y.low != y.high or y.low != math.floor(y.low) or not y.known:
@@ -115,7 +168,7 @@ def _pow(a: float, b: float) -> float:
 
 
 def monotone(fn: Callable[[float], float]) -> Callable[[Interval], Interval]:
-    """Return what an increasing function makes of an interval; unknown outside of its domain.
+    """Lift an increasing function to intervals; unknown outside of its domain.
 
     Example:
         >>> monotone(math.sqrt)(Interval(4, 9)), monotone(math.log)(Interval(0, 1)).open

@@ -1,4 +1,4 @@
-"""Literals of a module."""
+"""Intervals of literals."""
 
 from __future__ import annotations
 
@@ -6,20 +6,28 @@ import numpy as np
 from jaxlib.mlir import ir
 
 from mplang_core.interval import UNKNOWN, Interval, hull
-from mplang_stablehlo.intervals.kinds import Kind
+from mplang_stablehlo.intervals.element_types import ElementType
 
 __all__ = ["interval_of"]
 
 _READABLE = ("i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64", "f16", "f32", "f64")
-"""Types that MLIR gives to NumPy; at others its bindings end the process."""
+"""Types that MLIR converts to NumPy; its bindings crash on others."""
 
 
-def interval_of(value: ir.Attribute, kind: Kind) -> Interval:
-    """Return the smallest and largest element of a literal."""
+def interval_of(value: ir.Attribute, kind: ElementType) -> Interval:
+    """Return the smallest and largest element of a literal.
+
+    Args:
+        value: the attribute of a constant.
+        kind: its element type.
+
+    Returns:
+        The interval; unknown if it is not readable.
+    """
     if not isinstance(value, ir.DenseElementsAttr):
         return UNKNOWN
     if kind.name == "i1" and not value.is_splat:
-        return Interval(0, 1)  # its bits are packed; it is no splat, so both values are there
+        return Interval(0, 1)  # bits are packed; not a splat, so both values occur
     if value.is_splat and (kind.is_float or kind.is_integer):
         return hull([_splat(value, kind)])
     if kind.name not in _READABLE:
@@ -28,12 +36,12 @@ def interval_of(value: ir.Attribute, kind: Kind) -> Interval:
     return hull([array.min().item(), array.max().item()]) if array.size else Interval(0, 0)
 
 
-def _splat(value: ir.DenseElementsAttr, kind: Kind) -> float:
+def _splat(value: ir.DenseElementsAttr, kind: ElementType) -> float:
     element = value.get_splat_value()
     number = element if isinstance(element, int | float) else element.value
     if not kind.is_integer:
         return float(number)
     if kind.name == "i1":
         return int(bool(number))
-    below = number < kind.limits.low  # a number without sign is given as if it had one
+    below = number < kind.limits.low  # MLIR returns unsigned numbers as signed
     return int(number) + (1 << kind.bits if below else 0)

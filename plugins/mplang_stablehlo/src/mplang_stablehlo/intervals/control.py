@@ -1,4 +1,4 @@
-"""Rules for branches and loops."""
+"""Interval rules for branches and loops."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Mapping, Sequence
 from jaxlib.mlir import ir
 
 from mplang_core.interval import UNKNOWN, Interval
+from mplang_stablehlo.intervals.element_types import element_type_of
 from mplang_stablehlo.intervals.interpreter import Interpreter, Rule
-from mplang_stablehlo.intervals.kinds import kind_of
 
 __all__ = ["CONTROL"]
 
 MAX_TURNS = 500
-MAX_OPS = 100_000  # run abstractly in one module, some seconds
-PATIENCE = 20  # turns before what still grows is not known
+MAX_OPS = 100_000  # interpreted in one module; some seconds
+WIDENING_DELAY = 20  # iterations before intervals that still grow are widened to unknown
 
 
 def _case(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Sequence[Interval]:
-    """Take the branch of the index, the last one where it is out of range; or join them."""
+    """Run the branch of a known index, the last one if out of range; else join all branches."""
     (index,), last = ins, len(op.regions) - 1
     chosen = range(last + 1)
     if index.low == index.high:
@@ -43,14 +43,14 @@ def _join(branches: Sequence[Sequence[Interval]]) -> Sequence[Interval]:
 
 
 def _while(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Sequence[Interval]:
-    """Go round as long as the condition is certain; then widen until nothing grows."""
+    """Iterate as long as the condition is certainly true; then widen to a fixed point."""
     condition, body = (region.blocks[0] for region in op.regions)
     state = list(ins)
     for _ in range(MAX_TURNS):
         (goes_on,) = run.block(condition, state)
         if goes_on.high == 0:
             return state
-        if goes_on.low == 0 or run.spent > MAX_OPS:
+        if goes_on.low == 0 or run.op_count > MAX_OPS:
             break
         state = run.block(body, state)
     return _widen(run, op, condition, body, state)
@@ -63,15 +63,15 @@ def _widen(
     body: ir.Block,
     state: Sequence[Interval],
 ) -> Sequence[Interval]:
-    """Return intervals that hold after any number of turns."""
-    kinds, turn, now = [kind_of(value) for value in op.results], 0, list(state)
+    """Return intervals that hold after any number of iterations."""
+    kinds, turn, now = [element_type_of(value) for value in op.results], 0, list(state)
     while True:
         run.block(condition, now)
         wider = [a | b for a, b in zip(now, run.block(body, now), strict=True)]
         if wider == now:
             return now
         turn += 1
-        if turn > PATIENCE:
+        if turn > WIDENING_DELAY:
             wider = [
                 a if a == b else kind.limits if kind.is_small else UNKNOWN
                 for kind, a, b in zip(kinds, now, wider, strict=True)
@@ -80,4 +80,4 @@ def _widen(
 
 
 CONTROL: Mapping[str, Rule] = {"case": _case, "if": _if, "while": _while}
-"""Ops of StableHLO, by name."""
+"""Interval rules by StableHLO op."""

@@ -1,4 +1,4 @@
-"""Rules for ops that compute element by element: from intervals to the exact interval."""
+"""Exact interval rules for elementwise ops."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import TypeAlias
 
 from mplang_core.interval import UNKNOWN, Interval, hull
 from mplang_stablehlo.intervals import arithmetic as exact
-from mplang_stablehlo.intervals.kinds import Kind
+from mplang_stablehlo.intervals.element_types import ElementType
 
 __all__ = ["BINARY", "EXACT", "UNARY", "clamp", "convert", "integer_divide"]
 
-Unary: TypeAlias = Callable[[Kind, Interval], Interval]
-Binary: TypeAlias = Callable[[Kind, Interval, Interval], Interval]
+Unary: TypeAlias = Callable[[ElementType, Interval], Interval]
+Binary: TypeAlias = Callable[[ElementType, Interval, Interval], Interval]
 
 BOOL = Interval(0, 1)
 
@@ -30,23 +30,23 @@ def _increasing(fn: Callable[[float], float]) -> Unary:
     return _of(exact.monotone(fn))
 
 
-def _abs(kind: Kind, x: Interval) -> Interval:
+def _abs(kind: ElementType, x: Interval) -> Interval:
     return Interval(x.smallest, x.largest)
 
 
-def _negate(kind: Kind, x: Interval) -> Interval:
+def _negate(kind: ElementType, x: Interval) -> Interval:
     return Interval(-x.high, -x.low)
 
 
-def _sign(kind: Kind, x: Interval) -> Interval:
+def _sign(kind: ElementType, x: Interval) -> Interval:
     return Interval((x.low > 0) - (x.low < 0), (x.high > 0) - (x.high < 0))
 
 
-def _rsqrt(kind: Kind, x: Interval) -> Interval:
+def _rsqrt(kind: ElementType, x: Interval) -> Interval:
     return exact.divide(Interval(1, 1), exact.monotone(math.sqrt)(x)) if x.low > 0 else UNKNOWN
 
 
-def _tan(kind: Kind, x: Interval) -> Interval:
+def _tan(kind: ElementType, x: Interval) -> Interval:
     return exact.monotone(math.tan)(x) if x.largest < math.pi / 2 else UNKNOWN
 
 
@@ -54,15 +54,15 @@ def _logistic(x: float) -> float:
     return 0.5 * (1 + math.tanh(x / 2))
 
 
-def _cosh(kind: Kind, x: Interval) -> Interval:
+def _cosh(kind: ElementType, x: Interval) -> Interval:
     return exact.monotone(math.cosh)(Interval(x.smallest, x.largest))
 
 
-def _acos(kind: Kind, x: Interval) -> Interval:
+def _acos(kind: ElementType, x: Interval) -> Interval:
     return _negate(kind, exact.monotone(lambda at: -math.acos(at))(x))
 
 
-def _not(kind: Kind, x: Interval) -> Interval:
+def _not(kind: ElementType, x: Interval) -> Interval:
     if kind.limits.low == 0:
         return Interval(kind.limits.high - x.high, kind.limits.high - x.low)
     return Interval(-1 - x.high, -1 - x.low)
@@ -112,7 +112,7 @@ UNARY: Mapping[str, Unary] = {
     "mhlo.erf": _increasing(math.erf),
     "mhlo.sinh": _increasing(math.sinh),
 }
-"""Ops of one operand."""
+"""Rules for ops with one operand."""
 
 
 # -- two operands
@@ -122,20 +122,27 @@ def _both(fn: Callable[[Interval, Interval], Interval]) -> Binary:
     return lambda kind, x, y: fn(x, y)
 
 
-def _maximum(kind: Kind, x: Interval, y: Interval) -> Interval:
+def _maximum(kind: ElementType, x: Interval, y: Interval) -> Interval:
     return Interval(max(x.low, y.low), max(x.high, y.high))
 
 
-def _minimum(kind: Kind, x: Interval, y: Interval) -> Interval:
+def _minimum(kind: ElementType, x: Interval, y: Interval) -> Interval:
     return Interval(min(x.low, y.low), min(x.high, y.high))
 
 
-def _divide(kind: Kind, x: Interval, y: Interval) -> Interval:
+def _divide(kind: ElementType, x: Interval, y: Interval) -> Interval:
     return exact.divide(x, y) if kind.is_float else integer_divide(x, y)
 
 
 def integer_divide(x: Interval, y: Interval) -> Interval:
-    """Return the quotients, cut off; of integers any size, exactly.
+    """Return the interval of integer quotients, rounded towards zero; exact for any size.
+
+    Args:
+        x: the dividend.
+        y: the divisor.
+
+    Returns:
+        The quotients; unknown if the divisor may be 0.
 
     Example:
         >>> integer_divide(Interval(-7, 7), Interval(2, 3))
@@ -147,30 +154,30 @@ def integer_divide(x: Interval, y: Interval) -> Interval:
     return hull((abs(a) // abs(b)) * (1 if (a < 0) == (b < 0) else -1) for a, b in corners)
 
 
-def _remainder(kind: Kind, x: Interval, y: Interval) -> Interval:
+def _remainder(kind: ElementType, x: Interval, y: Interval) -> Interval:
     return exact.remainder(x, y)
 
 
-def _power(kind: Kind, x: Interval, y: Interval) -> Interval:
+def _power(kind: ElementType, x: Interval, y: Interval) -> Interval:
     found = exact.power(x, y)
-    exactly = kind.is_float or found.largest < 2**53  # it is computed in float64
+    exactly = kind.is_float or found.largest < 2**53  # computed in float64
     return found if exactly else UNKNOWN
 
 
-def _and(kind: Kind, x: Interval, y: Interval) -> Interval:
+def _and(kind: ElementType, x: Interval, y: Interval) -> Interval:
     bounds = [side.high for side in (x, y) if side.low >= 0]
     return (
         Interval(min(x.low, y.low) if kind.name == "i1" else 0, min(bounds)) if bounds else UNKNOWN
     )
 
 
-def _or(kind: Kind, x: Interval, y: Interval) -> Interval:
+def _or(kind: ElementType, x: Interval, y: Interval) -> Interval:
     if x.low < 0 or y.low < 0 or not (x.known and y.known):
         return UNKNOWN
     return Interval(max(x.low, y.low), _ones(x, y))
 
 
-def _xor(kind: Kind, x: Interval, y: Interval) -> Interval:
+def _xor(kind: ElementType, x: Interval, y: Interval) -> Interval:
     if x.low < 0 or y.low < 0 or not (x.known and y.known):
         return UNKNOWN
     if kind.name == "i1" and x.low == x.high and y.low == y.high:
@@ -179,23 +186,23 @@ def _xor(kind: Kind, x: Interval, y: Interval) -> Interval:
 
 
 def _ones(x: Interval, y: Interval) -> int:
-    """Return the largest number with no more bits than either."""
+    """Return the largest number with no more bits than either operand."""
     return int((1 << int(max(x.high, y.high)).bit_length()) - 1)
 
 
-def _shift_left(kind: Kind, x: Interval, y: Interval) -> Interval:
+def _shift_left(kind: ElementType, x: Interval, y: Interval) -> Interval:
     if y.low < 0 or y.high >= kind.bits:
         return UNKNOWN
     return exact.multiply(x, Interval(1 << int(y.low), 1 << int(y.high)))
 
 
-def _shift_right(kind: Kind, x: Interval, y: Interval) -> Interval:
+def _shift_right(kind: ElementType, x: Interval, y: Interval) -> Interval:
     if y.low < 0 or y.high >= kind.bits or not x.known:
         return UNKNOWN
     return hull(int(a) >> int(b) for a in (x.low, x.high) for b in (y.low, y.high))
 
 
-def _shift_right_logical(kind: Kind, x: Interval, y: Interval) -> Interval:
+def _shift_right_logical(kind: ElementType, x: Interval, y: Interval) -> Interval:
     return _shift_right(kind, x, y) if x.low >= 0 else UNKNOWN
 
 
@@ -216,32 +223,49 @@ BINARY: Mapping[str, Binary] = {
     "subtract": _both(exact.subtract),
     "xor": _xor,
 }
-"""Ops of two operands."""
+"""Rules for ops with two operands."""
 
 _EXACT = "abs ceil floor maximum minimum negate round_nearest_afz round_nearest_even sign"
 
 EXACT = frozenset(_EXACT.split())
-"""Ops whose result is exact in floating and in fixed point; infinities pass through them."""
+"""Ops whose result is exact in floating and fixed point; infinities pass through them."""
 
 
 # -- others
 
 
 def clamp(low: Interval, x: Interval, high: Interval) -> Interval:
-    """Return the numbers, moved between two bounds."""
-    kind = Kind("f64")  # maximum and minimum do not depend on it
+    """Return the interval of ``x`` clamped to bounds.
+
+    Args:
+        low: the lower bound.
+        x: the numbers.
+        high: the upper bound.
+
+    Returns:
+        The results.
+    """
+    kind = ElementType("f64")  # maximum and minimum do not depend on it
     return _minimum(kind, _maximum(kind, x, low), high)
 
 
-def convert(source: Kind, target: Kind, x: Interval) -> Interval:
-    """Return the numbers in another element type.
+def convert(source: ElementType, target: ElementType, x: Interval) -> Interval:
+    """Return the interval of a conversion.
 
-    A float becomes an integer by cutting off, in XLA; SPU rounds some negative ones down.
+    XLA converts floats to integers by truncation; SPU rounds some negative ones down.
+
+    Args:
+        source: the element type of the operand.
+        target: the element type of the result.
+        x: the numbers.
+
+    Returns:
+        The results, before wrapping of integers.
 
     Example:
-        >>> convert(Kind("f32"), Kind("i32"), Interval(-1.5, 1.5))
+        >>> convert(ElementType("f32"), ElementType("i32"), Interval(-1.5, 1.5))
         Interval(low=-2, high=1)
-        >>> convert(Kind("i32"), Kind("i1"), Interval(1, 7))
+        >>> convert(ElementType("i32"), ElementType("i1"), Interval(1, 7))
         Interval(low=1, high=1)
     """
     if target.name == "i1":

@@ -1,4 +1,4 @@
-"""Abstract interpretation of StableHLO: an interval per value instead of its elements."""
+"""Abstract interpreter of StableHLO over intervals."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jaxlib.mlir import ir
 
 from mplang_core.interval import UNKNOWN, Interval
 from mplang_stablehlo.custom_calls import target_of
-from mplang_stablehlo.intervals.kinds import kind_of
+from mplang_stablehlo.intervals.element_types import element_type_of
 from mplang_stablehlo.intervals.precision import Precision
 
 __all__ = ["Interpreter", "Rule", "Step"]
@@ -18,14 +18,14 @@ __all__ = ["Interpreter", "Rule", "Step"]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """An op of the module, and the intervals of all times that it ran.
+    """Op of the module, with the join of its intervals over all executions.
 
     Attributes:
-        name: of the op, without a prefix, or of the custom call; of several ops that are one
-            function, the function's: ``logistic``.
+        name: of the op, without a prefix, or of the custom call; of the function, ``logistic``, if
+            several ops were merged.
         op: the op.
-        operands: the intervals that it took.
-        results: those that it gave.
+        operands: the intervals of its operands.
+        results: the intervals of its results.
     """
 
     name: str
@@ -43,25 +43,33 @@ class Step:
 
 
 class Interpreter:
-    """Runs blocks on intervals.
+    """Abstract interpreter that runs blocks on intervals.
 
     Args:
         precision: of the engine.
 
     Attributes:
-        steps: what ran, in the order of first runs.
-        spent: how many ops ran.
+        steps: the executed ops, in the order of their first execution.
+        op_count: the number of executions.
     """
 
     def __init__(self, precision: Precision) -> None:
         self.precision = precision
         self.steps: dict[ir.Operation, Step] = {}
-        self.spent = 0
+        self.op_count = 0
         self._values: dict[ir.Value, Interval] = {}
         self._merged: dict[ir.Operation, tuple[str, Interval]] = {}
 
     def block(self, block: ir.Block, arguments: Sequence[Interval]) -> list[Interval]:
-        """Run a block; return what its last op gives back."""
+        """Run a block.
+
+        Args:
+            block: the block.
+            arguments: the interval of each argument.
+
+        Returns:
+            The interval of each operand of its terminator.
+        """
         self._values.update(zip(block.arguments, arguments, strict=True))
         *ops, end = block.operations
         for op in ops:
@@ -69,19 +77,26 @@ class Interpreter:
         return [self[value] for value in end.operation.operands]
 
     def __getitem__(self, value: ir.Value) -> Interval:
-        """Return the interval of a value that was computed."""
+        """Return the interval of a computed value."""
         return self._values[value]
 
     def merge(
         self, op: ir.Operation, name: str, operand: Interval, parts: Sequence[ir.Operation]
     ) -> None:
-        """Have the step of an op be one of a function, and leave out those of its parts."""
+        """Merge the steps of several ops into one function.
+
+        Args:
+            op: the last op.
+            name: of the function.
+            operand: the interval of its operand.
+            parts: the other ops, whose steps are dropped.
+        """
         self._merged[op] = name, operand
         for part in parts:
             self.steps.pop(part, None)
 
     def _run(self, op: ir.Operation) -> None:
-        self.spent += 1
+        self.op_count += 1
         operands = [self[value] for value in op.operands]
         results = self._results(op, operands)
         self._values.update(zip(op.results, results, strict=True))
@@ -95,7 +110,7 @@ class Interpreter:
     def _results(self, op: ir.Operation, operands: Sequence[Interval]) -> Sequence[Interval]:
         from mplang_stablehlo.intervals.rules import RULES
 
-        kinds = [kind_of(value) for value in op.results]
+        kinds = [element_type_of(value) for value in op.results]
         rule = RULES.get(target_of(op) or op.name.removeprefix("stablehlo."))
         real = all(kind.is_float or kind.is_integer for kind in kinds)
         found = rule(self, op, operands) if rule is not None and real else [UNKNOWN] * len(kinds)
@@ -106,6 +121,6 @@ class Interpreter:
 
 
 Rule: TypeAlias = Callable[[Interpreter, ir.Operation, Sequence[Interval]], Sequence[Interval]]
-"""Gives the intervals of the results for those of the operands."""
+"""Maps intervals of the operands to those of the results."""
 
 Rules: TypeAlias = Mapping[str, Rule]

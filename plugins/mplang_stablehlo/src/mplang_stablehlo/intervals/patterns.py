@@ -1,4 +1,4 @@
-"""Several ops that together are one function, whose interval is narrower than step by step."""
+"""Patterns of ops that form one function, whose interval is tighter than op by op."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
 from mplang_core.interval import Interval
-from mplang_stablehlo.intervals.kinds import shape_of
+from mplang_stablehlo.intervals.element_types import shape_of
 
 __all__ = ["comparison", "is_own_maximum", "logistic_of"]
 
@@ -16,7 +16,15 @@ ONE = Interval(1, 1)
 
 
 def definition(value: ir.Value, name: str) -> ir.Operation | None:
-    """Return the op that gives a value, if it is one of that name."""
+    """Return the op that defines a value, if it has a given name.
+
+    Args:
+        value: the value.
+        name: of a StableHLO op, without the prefix.
+
+    Returns:
+        The op or ``None``.
+    """
     if isinstance(value.owner, ir.Block):
         return None
     op: ir.Operation = value.owner.operation
@@ -26,10 +34,17 @@ def definition(value: ir.Value, name: str) -> ir.Operation | None:
 def logistic_of(
     divide: ir.Operation, interval_of: Callable[[ir.Value], Interval]
 ) -> tuple[ir.Value, list[ir.Operation]] | None:
-    """Return x where a division is ``1 / (1 + exp(-x))``, and the ops that are parts of it only.
+    """Match a division ``1 / (1 + exp(-x))``.
 
-    Step by step the exponential of a large number would pass every limit. Engines merge the four
-    ops into one, as JAX means it.
+    Op by op the exponential of a large number would exceed every limit. Engines merge the four ops,
+    as JAX intends.
+
+    Args:
+        divide: the division.
+        interval_of: returns the interval of a value.
+
+    Returns:
+        ``x``, and the other ops of the pattern if they have no other use; ``None`` without a match.
     """
     one, sum = divide.operands
     added = definition(sum, "add")
@@ -46,11 +61,18 @@ def logistic_of(
 
 
 def is_own_maximum(x: ir.Value, value: ir.Value) -> bool:
-    """Tell whether a value is the maximum of x over some dimensions, each beside its elements.
+    """Return whether a value is the maximum of x over some dimensions, broadcast back.
 
-    Softmax and its relatives subtract it, so that nothing is above 0.
+    Softmax and similar functions subtract it, so that no result is above 0.
+
+    Args:
+        x: the operand.
+        value: the candidate.
+
+    Returns:
+        Whether it matches.
     """
-    at = list(range(len(shape_of(value))))  # per dimension the one of x
+    at = list(range(len(shape_of(value))))  # dimension of x per dimension of the value
     while not isinstance(value.owner, ir.Block):
         op: ir.Operation = value.owner.operation
         if op.name == "stablehlo.broadcast_in_dim":

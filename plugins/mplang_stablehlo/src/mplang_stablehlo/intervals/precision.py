@@ -1,4 +1,4 @@
-"""How far the results of an engine are from those of exact arithmetic."""
+"""Precision of engines: errors relative to exact arithmetic."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from mplang_core.interval import UNKNOWN, Interval
-from mplang_stablehlo.intervals.kinds import Kind
+from mplang_stablehlo.intervals.element_types import ElementType
 
 __all__ = ["FLOATING", "Precision", "fixed_point"]
 
@@ -17,13 +17,13 @@ _KEEP_ZERO = frozenset(["", "add", "divide", "multiply", "subtract"])
 
 @dataclass(frozen=True, slots=True)
 class Precision:
-    """The error of one op.
+    """Error bounds of single ops on an engine.
 
     Attributes:
-        relative: to the magnitude of the result; ``None`` for that of its element type.
-        step: the distance of two numbers in fixed point; 0 in floating point.
-        errors: per op an absolute error beyond that.
-        wraps: whether integers wrap as their type says.
+        relative: relative to the magnitude of the result; that of its element type if ``None``.
+        step: the distance of neighboring fixed-point numbers; 0 in floating point.
+        errors: additional absolute error by op.
+        wraps: whether integers wrap around at the limits of their type.
     """
 
     relative: float | None = None
@@ -31,14 +31,17 @@ class Precision:
     errors: Mapping[str, float] = field(default_factory=dict)
     wraps: bool = True
 
-    def round(self, kind: Kind, x: Interval, op: str = "", terms: int = 1) -> Interval:
-        """Return a result as the engine may give it: wider, but for its sign.
+    def round(self, kind: ElementType, x: Interval, op: str = "", terms: int = 1) -> Interval:
+        """Widen an exact result by the engine's error, keeping its sign.
 
         Args:
             kind: the element type of the result.
             x: the exact result.
             op: the op's name.
-            terms: how many numbers were added up.
+            terms: the number of summands.
+
+        Returns:
+            The interval; unknown if it exceeds the limits of the type.
         """
         if kind.is_integer:
             return self.wrap(kind, x)
@@ -56,15 +59,31 @@ class Precision:
         )
         return wider if wider.largest <= kind.limits.largest else UNKNOWN
 
-    def wrap(self, kind: Kind, x: Interval) -> Interval:
-        """Return an integer result: any number of its type where it does not hold the result."""
+    def wrap(self, kind: ElementType, x: Interval) -> Interval:
+        """Return an integer result after wrapping.
+
+        Args:
+            kind: the element type of the result.
+            x: the exact result.
+
+        Returns:
+            ``x`` if its type holds it; otherwise all numbers of the type, or unknown.
+        """
         limits = kind.limits
         if limits.low <= x.low and x.high <= limits.high:
             return x
         return limits if self.wraps or kind.name == "i1" else UNKNOWN
 
-    def constant(self, kind: Kind, x: Interval) -> Interval:
-        """Return a literal as the engine has it."""
+    def constant(self, kind: ElementType, x: Interval) -> Interval:
+        """Return a literal as the engine represents it.
+
+        Args:
+            kind: its element type.
+            x: the literal's elements.
+
+        Returns:
+            The interval.
+        """
         if not self.step or not kind.is_float or x.low == x.high == round_or_nan(x.low):
             return x
         low, high = x.low - self.step, x.high + self.step
@@ -74,20 +93,19 @@ class Precision:
 
 
 def round_or_nan(x: float) -> float:
-    """Return the nearest integer; integers are exact in fixed point."""
+    """Return the nearest integer; NaN for infinities."""
     return float(round(x)) if math.isfinite(x) else math.nan
 
 
 FLOATING = Precision()
-"""IEEE 754, as XLA has it: a few units in the last place."""
+"""IEEE 754 as XLA implements it: errors of a few units in the last place."""
 
 
 def fixed_point(fraction_bits: int) -> Precision:
     """Return the precision of SPU, which approximates most functions.
 
-    Its results are within 1e-3 of the exact ones, and a few steps of 2^-f; some functions are
-    coarser. A positive number that is near 0 may come out a few steps below 0, which the intervals
-    leave out.
+    Its results are within 1e-3 of the exact ones plus a few steps of 2^-f; some functions are
+    coarser. A positive number near 0 may come out a few steps below 0, which the intervals ignore.
     """
     coarse = {"tanh": 5e-3, "logistic": 1e-2, "mhlo.erf": 1e-3}
     return Precision(1e-3, 2.0**-fraction_bits, coarse, wraps=False)

@@ -1,4 +1,4 @@
-"""All rules by op."""
+"""Interval rules of all ops."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from jaxlib.mlir import ir
 
 from mplang_core.interval import UNKNOWN, Interval
 from mplang_stablehlo.intervals import arithmetic as exact
-from mplang_stablehlo.intervals.comparing import compare
+from mplang_stablehlo.intervals.comparisons import compare
 from mplang_stablehlo.intervals.control import CONTROL
+from mplang_stablehlo.intervals.element_types import ElementType, element_type_of
 from mplang_stablehlo.intervals.elementwise import BINARY, EXACT, UNARY, convert
 from mplang_stablehlo.intervals.interpreter import Interpreter, Rule
-from mplang_stablehlo.intervals.kinds import Kind, kind_of
 from mplang_stablehlo.intervals.patterns import comparison, is_own_maximum, logistic_of
-from mplang_stablehlo.intervals.reducing import REDUCING
+from mplang_stablehlo.intervals.reductions import REDUCING
 from mplang_stablehlo.intervals.structure import STRUCTURE
 
 __all__ = ["RULES"]
 
 
 def _elementwise(name: str) -> Rule:
-    """Round what exact arithmetic gives; what is no number stays that."""
+    """Return the rule of an elementwise op: the exact result, rounded."""
 
     def rule(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Sequence[Interval]:
-        kind = kind_of(op.results[0])
+        kind = element_type_of(op.results[0])
         if kind.is_float and any(x.open for x in ins):
             return [UNKNOWN]
         found = UNARY[name](kind, *ins) if name in UNARY else BINARY[name](kind, *ins)
@@ -37,7 +37,7 @@ def _elementwise(name: str) -> Rule:
 
 
 def _subtract(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Sequence[Interval]:
-    x, kind = ins[0], kind_of(op.results[0])
+    x, kind = ins[0], element_type_of(op.results[0])
     (found,) = _elementwise("subtract")(run, op, ins)
     if not x.known:
         return [found]
@@ -45,19 +45,19 @@ def _subtract(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Se
     if op.operands[0] == op.operands[1]:
         return [Interval(-slack, slack)]
     if found.high > slack and is_own_maximum(*op.operands):
-        return [Interval(found.low, slack)]  # XLA may round x twice: once, and in an FMA not
+        return [Interval(found.low, slack)]  # XLA may round x in one use but not in an FMA
     return [found]
 
 
 def _multiply(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Sequence[Interval]:
-    kind = kind_of(op.results[0])
+    kind = element_type_of(op.results[0])
     if op.operands[0] == op.operands[1] and ins[0].known:
         return [run.precision.round(kind, exact.square(ins[0]), "multiply")]
     return _elementwise("multiply")(run, op, ins)
 
 
 def _divide(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Sequence[Interval]:
-    kind = kind_of(op.results[0])
+    kind = element_type_of(op.results[0])
     merged = logistic_of(op, run.__getitem__) if kind.is_float else None
     if merged is not None:
         x, parts = run[merged[0]], merged[1]
@@ -70,8 +70,10 @@ def _divide(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Sequ
     return _elementwise("divide")(run, op, ins)
 
 
-def _divide_in_fixed_point(run: Interpreter, kind: Kind, x: Interval, y: Interval) -> Interval:
-    """SPU multiplies by the reciprocal, which is a few steps off: much, if it is small."""
+def _divide_in_fixed_point(
+    run: Interpreter, kind: ElementType, x: Interval, y: Interval
+) -> Interval:
+    """Multiply by the reciprocal, as SPU does, which is a few steps off."""
     over, step = exact.divide(Interval(1, 1), y), 4 * run.precision.step
     if not over.known or not x.known:
         return UNKNOWN
@@ -93,7 +95,7 @@ def _is_finite(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> S
 
 
 def _convert(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Sequence[Interval]:
-    source, target = kind_of(op.operands[0]), kind_of(op.results[0])
+    source, target = element_type_of(op.operands[0]), element_type_of(op.results[0])
     if not (source.is_float or source.is_integer):
         return [UNKNOWN]
     if source == target:
@@ -104,7 +106,7 @@ def _convert(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Seq
 def _reduce_precision(
     run: Interpreter, op: ir.Operation, ins: Sequence[Interval]
 ) -> Sequence[Interval]:
-    """Round to a float of fewer bits; what is too small for it becomes 0."""
+    """Round to a float of fewer bits; numbers below its range become 0."""
     exponent, mantissa = (
         ir.IntegerAttr(op.attributes[name]).value for name in ("exponent_bits", "mantissa_bits")
     )
@@ -133,4 +135,4 @@ RULES: Mapping[str, Rule] = {
     "reduce_precision": _reduce_precision,
     "subtract": _subtract,
 }
-"""Ops of StableHLO, without the prefix, and targets of custom calls. Of others nothing is known."""
+"""Interval rules by StableHLO op without prefix, or custom-call target; others give unknown."""

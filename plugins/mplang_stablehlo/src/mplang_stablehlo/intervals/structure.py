@@ -1,4 +1,4 @@
-"""Rules for ops that move and choose elements: results are among the operands' elements."""
+"""Interval rules for ops that move and select elements of their operands."""
 
 from __future__ import annotations
 
@@ -10,42 +10,42 @@ from jaxlib.mlir import ir
 
 from mplang_core.interval import UNKNOWN, Interval
 from mplang_stablehlo.intervals.constants import interval_of
+from mplang_stablehlo.intervals.element_types import element_type_of, shape_of
 from mplang_stablehlo.intervals.elementwise import clamp
 from mplang_stablehlo.intervals.interpreter import Interpreter, Rule
-from mplang_stablehlo.intervals.kinds import kind_of, shape_of
 
 __all__ = ["STRUCTURE"]
 
 
 def _same(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Sequence[Interval]:
-    """Give all operands as they are: a sort, a barrier."""
+    """Return all operands unchanged, as of a sort or a barrier."""
     return ins
 
 
 def _first(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Sequence[Interval]:
-    """Give elements of the first operand; the others say which. Indices out of range are moved."""
+    """Return the first operand; the others are indices, clamped if out of range."""
     return ins[:1]
 
 
 def _all(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Sequence[Interval]:
-    """Give elements of any operand."""
+    """Return the join of all operands."""
     return [reduce(or_, ins)]
 
 
 def _first_two(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Sequence[Interval]:
-    """Give elements of an operand and its update."""
+    """Return the join of an operand and its update."""
     return [ins[0] | ins[1]]
 
 
 def _constant(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Sequence[Interval]:
-    kind = kind_of(op.results[0])
+    kind = element_type_of(op.results[0])
     return [run.precision.constant(kind, interval_of(op.attributes["value"], kind))]
 
 
 def _iota(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Sequence[Interval]:
     dimension = ir.IntegerAttr(op.attributes["iota_dimension"]).value
     last = max(0, shape_of(op.results[0])[dimension] - 1)
-    return [run.precision.wrap(kind_of(op.results[0]), Interval(0, last))]
+    return [run.precision.wrap(element_type_of(op.results[0]), Interval(0, last))]
 
 
 def _select(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Sequence[Interval]:
@@ -56,7 +56,7 @@ def _select(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Sequ
 
 
 def _clamp(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Sequence[Interval]:
-    if kind_of(op.results[0]).is_float and any(each.open for each in ins):
+    if element_type_of(op.results[0]).is_float and any(each.open for each in ins):
         return [UNKNOWN]
     return [clamp(*ins)]
 
@@ -90,4 +90,4 @@ STRUCTURE: Mapping[str, Rule] = {
     "sort": _same,
     "transpose": _first,
 }
-"""Ops of StableHLO, by name."""
+"""Interval rules by StableHLO op."""

@@ -1,4 +1,4 @@
-"""Lends an engine to each job, on a link that all members have kept in step."""
+"""Pool of SPU engines, one per job, over links that all members open in the same order."""
 
 from __future__ import annotations
 
@@ -16,49 +16,51 @@ from mplang_core.runtime import KernelContext
 from mplang_spu.engine import Engine
 from mplang_spu.link import ENV, LinkCommunicator, Mode, choose, from_env
 
-__all__ = ["lent"]
+__all__ = ["acquire_engine"]
 
-PROCESS = uuid.uuid4().hex  # links in memory join threads of one process
+PROCESS = uuid.uuid4().hex  # memory links connect threads of one process only
 
 _listening: weakref.WeakValueDictionary[str, Engine] = weakref.WeakValueDictionary()
 
 
 @contextlib.contextmanager
-def lent(
+def acquire_engine(
     ctx: KernelContext, parties: Mask, config: Mapping[str, Any], job: Mapping[str, str]
 ) -> Iterator[Engine]:
-    """Lend this party's engine for one job.
+    """Acquire this party's engine for one job.
 
-    A link costs little, but protocols begin on it with work of their own (CHEETAH: about a
-    second), so engines are kept. One that a job failed on is out of step: maybe at some
-    members only, while others got what they needed. So before each job the members tell one
-    another which link they have, and take a new one unless all have the same. It is in the
-    hands of one job until that has ended well; jobs at the same time have two.
+    A link is cheap, but protocols set up state on it (CHEETAH: about a second), so engines are
+    reused. After a failed job an engine is discarded, maybe at some members only. So before each
+    job the members exchange the names of their links, and open a new one unless all names are
+    equal. Concurrent jobs use separate engines.
 
     Args:
         ctx: of the op.
         parties: the members.
         config: of the device.
-        job: what else has to be the same at all members, by name: libspu ends the process where
-            members compute another program, or on shares in another storage.
+        job: further settings that must be equal at all members, by name: libspu ends the process
+            if members run different programs, or shares in different storages.
+
+    Yields:
+        The engine. It returns to the pool if the job succeeds.
 
     Raises:
-        RunError: the members' settings or jobs do not fit together.
+        RunError: the members' settings or jobs differ.
         AdmissionError: this worker does not allow such links.
     """
     worker, mode = ctx.interpreter, choose(config)
     _admit(mode, worker.insecure)
     key = "spu", parties, mode, json.dumps(dict(config), sort_keys=True)
     engine: Engine | None = worker.resources.pop(key, None)
-    if engine is not None and not engine.take(ctx.key):
+    if engine is not None and not engine.acquire(ctx.key):
         engine = None
     try:
-        if not _agreed(
+        if not _holds_same_link(
             ctx, parties, {**_settings(mode, config), **job}, engine.name if engine else ""
         ):
             if engine is not None:
                 engine.close()
-            engine = _new(ctx, parties, mode, config)
+            engine = _create_engine(ctx, parties, mode, config)
         assert engine is not None
         yield engine
     except BaseException:
@@ -67,7 +69,7 @@ def lent(
         raise
     finally:
         if engine is not None:
-            engine.leave()
+            engine.release()
     worker.communicator.forget(ctx.key)
     worker.resources[key] = engine
 
@@ -81,24 +83,28 @@ def _admit(mode: Mode, insecure: bool) -> None:
 
 
 def _settings(mode: Mode, config: Mapping[str, Any]) -> dict[str, str]:
-    """Return what has to be the same at all members."""
+    """Return the settings that must be equal at all members."""
     way = f"memory of process {PROCESS}" if mode == "memory" else mode
     return {"link": way, **{key: str(value) for key, value in sorted(config.items())}}
 
 
-def _agreed(ctx: KernelContext, parties: Mask, settings: Mapping[str, str], name: str) -> bool:
-    """Tell whether all members have kept the same link, by its name.
+def _holds_same_link(
+    ctx: KernelContext, parties: Mask, settings: Mapping[str, str], name: str
+) -> bool:
+    """Return whether all members hold the link of this name.
 
     Raises:
-        RunError: their settings are not the same.
+        RunError: the members' settings differ.
     """
     mine = json.dumps([name, settings]).encode()
-    # everyone hears everyone before anyone raises, so all fail for the same reason
-    said = _said(ctx, parties, "link", mine)
-    if all(isinstance(other, bytes) and other == mine for other in said.values()):
+    # receive from all before raising, so that all members fail for the same reason
+    replies = _exchange(ctx, parties, "link", mine)
+    if all(isinstance(other, bytes) and other == mine for other in replies.values()):
         return name != ""
-    told = {rank: _read(other) for rank, other in said.items()} | {ctx.interpreter.rank: settings}
-    table = differences({f"party {rank}": told[rank] for rank in sorted(told)})
+    by_rank = {rank: _parse_settings(other) for rank, other in replies.items()} | {
+        ctx.interpreter.rank: settings
+    }
+    table = differences({f"party {rank}": by_rank[rank] for rank in sorted(by_rank)})
     if table:
         raise RunError(
             f"the members of this SPU do not fit together; set {ENV} alike at all workers, and "
@@ -108,8 +114,8 @@ def _agreed(ctx: KernelContext, parties: Mask, settings: Mapping[str, str], name
     return False
 
 
-def _said(ctx: KernelContext, parties: Mask, topic: str, mine: bytes) -> dict[int, Any]:
-    """Tell the other members something, and return what each of them tells."""
+def _exchange(ctx: KernelContext, parties: Mask, topic: str, mine: bytes) -> dict[int, Any]:
+    """Send a message to the other members, and return theirs by rank."""
     comm, key = ctx.interpreter.communicator, f"{ctx.key}?{topic}"
     others = [rank for rank in parties if rank != comm.rank]
     for rank in others:
@@ -117,16 +123,18 @@ def _said(ctx: KernelContext, parties: Mask, topic: str, mine: bytes) -> dict[in
     return {rank: comm.recv(rank, key) for rank in others}
 
 
-def _read(said: Any) -> dict[str, str]:
+def _parse_settings(message: Any) -> dict[str, str]:
     try:
-        _, settings = json.loads(said)
+        _, settings = json.loads(message)
         return {str(key)[:100]: str(value)[:100] for key, value in settings.items()}
     except (TypeError, ValueError, AttributeError):
         return {"link": "nothing of use"}
 
 
-def _new(ctx: KernelContext, parties: Mask, mode: Mode, config: Mapping[str, Any]) -> Engine:
-    """Return an engine for this job, on a link that is named by it."""
+def _create_engine(
+    ctx: KernelContext, parties: Mask, mode: Mode, config: Mapping[str, Any]
+) -> Engine:
+    """Create an engine for this job, on a new link named by the job's key."""
     worker = ctx.interpreter
     options: dict[str, Any] = {"name": ctx.key, "timeout": worker.timeout}
     if mode == "channels":
@@ -136,18 +144,18 @@ def _new(ctx: KernelContext, parties: Mask, mode: Mode, config: Mapping[str, Any
         addresses = config.get("brpc_addresses") or [f"P{rank}" for rank in parties]
         mine = parties.global_to_relative_rank(worker.rank)
         if mode == "brpc":
-            _free(addresses[mine], worker.timeout)
-            _said(ctx, parties, "free", b"!")  # who connects before would reach the old link
+            _release_address(addresses[mine], worker.timeout)
+            _exchange(ctx, parties, "free", b"!")  # connecting earlier would reach the old link
         link = LinkCommunicator(mine, addresses, mem_link=mode == "memory", **options)
         engine = Engine(link, config)
         if mode == "brpc":
             _listening[addresses[mine]] = engine
-    engine.take(ctx.key)
+    engine.acquire(ctx.key)
     return engine
 
 
-def _free(address: str, timeout: float) -> None:
-    """Close the engine of this process that listens at an address, once its job has ended."""
+def _release_address(address: str, timeout: float) -> None:
+    """Close the engine of this process that listens at an address, after its job."""
     engine = _listening.pop(address, None)
-    if engine is not None and engine.take("", timeout):
+    if engine is not None and engine.acquire("", timeout):
         engine.close()

@@ -1,4 +1,4 @@
-"""What of a function has 64 bits, and what it would lose without them. Imports JAX."""
+"""Need for 64-bit types: values of 64 bits, and numbers changed by narrowing. Imports JAX."""
 
 from __future__ import annotations
 
@@ -17,18 +17,21 @@ from mplang_core.edsl.reuse import around_of
 from mplang_core.feop import flatten
 from mplang_core.types import BaseType
 
-__all__ = ["has_64_bits", "inner_jaxprs", "loses"]
+__all__ = ["has_64_bits", "inner_jaxprs", "loses_precision"]
 
 _JAX = os.path.dirname(jax.__file__) + os.sep
 
 
 def has_64_bits(fn: Callable[..., Any], signature: FeSignature, consts: Sequence[Any]) -> bool:
-    """Tell whether an array or a NumPy scalar has, that a function is given or closes over.
+    """Return whether an array or NumPy scalar of 64 bits is an argument or captured.
 
     Args:
         fn: the function.
         signature: its arguments; the literals among them count.
-        consts: the arrays that it closes over, as JAX found them.
+        consts: the arrays that it captures, as JAX found them.
+
+    Returns:
+        Whether one has 64 bits and at least one element.
     """
     literals, _ = flatten((signature.args, dict(signature.kwargs)))
     given = [leaf for leaf in literals if not isinstance(leaf, BaseType)]
@@ -45,15 +48,18 @@ def _is_wide(value: Any) -> bool:
     return dtype.kind in "iufc" and dtype.itemsize == (16 if dtype.kind == "c" else 8)
 
 
-def loses(wide: Any, narrow: Any) -> bool:
-    """Tell whether a number of the user's is another without 64-bit types.
+def loses_precision(wide: Any, narrow: Any) -> bool:
+    """Return whether a number in the user's code differs without 64-bit types.
 
-    Rounding a Python float is no loss: it takes the type of what it meets. JAX's own functions
-    are left out, as their numbers follow the type.
+    Rounding a Python float is no loss: it takes the type of the other operand. JAX's own functions
+    are excluded, since their numbers follow the type.
 
     Args:
         wide: the jaxpr with 64-bit types.
         narrow: the jaxpr without.
+
+    Returns:
+        Whether a literal differs.
     """
     before, after = list(_literals(wide)), list(_literals(narrow))
     if len(before) != len(after):
@@ -79,7 +85,7 @@ def _fits(literal: Any) -> bool:
 
 
 def _literals(jaxpr: Any) -> Iterator[Any]:
-    """Yield the numbers in a function, and in those inside that are not JAX's own."""
+    """Yield the numeric literals of a jaxpr, and of its inner functions that are not JAX's own."""
     for eqn in jaxpr.eqns:
         yield from (var for var in eqn.invars if _is_number(var))
         for inner in inner_jaxprs(eqn):
@@ -99,7 +105,7 @@ def _is_of_jax(jaxpr: Any) -> bool:
 
 
 def inner_jaxprs(eqn: Any) -> list[Any]:
-    """Return the functions, branches and bodies of loops in an equation of a jaxpr."""
+    """Return the functions, branches and loop bodies in an equation of a jaxpr."""
     found = []
     for value in eqn.params.values():
         several = value if isinstance(value, tuple | list) else (value,)

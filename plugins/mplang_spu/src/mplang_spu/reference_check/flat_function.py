@@ -1,4 +1,4 @@
-"""Flat form of code: one function without calls, its values numbered. Imports JAX."""
+"""Flat functions: StableHLO as one function without calls, its values numbered. Imports JAX."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 from mplang_stablehlo import read
 from mplang_stablehlo.inline import inline
-from mplang_stablehlo.lines import Lines, annotate, line_of, lines_of
 from mplang_stablehlo.module import parse, text_of, walk
+from mplang_stablehlo.source_lines import Lines, annotate, line_of, lines_of
 
 from mplang_core import DType, TensorType
 from mplang_core.ir import Location
-from mplang_spu.beside.retype import retype
-from mplang_spu.beside.words import word_of
 from mplang_spu.lowering.splats import direction_of
 from mplang_spu.lowering.structure import erase_barriers
 from mplang_spu.ops import MAX_CODE
+from mplang_spu.reference_check.op_labels import label_of
+from mplang_spu.reference_check.retype import retype
 
-__all__ = ["Flat", "Op", "Variant", "flat", "lines_in", "sums_of"]
+__all__ = ["FlatFunction", "Op", "Variant", "flat_function", "source_lines", "sums_of"]
 
 _LITERALS = ("stablehlo.constant", "stablehlo.iota")
 _MOVES = ("reshape", "broadcast_in_dim", "transpose", "slice")
@@ -29,39 +29,39 @@ _MOVES = ("reshape", "broadcast_in_dim", "transpose", "slice")
 
 @dataclass(frozen=True, slots=True)
 class Op:
-    """An op of the flat function.
+    """Op of a flat function.
 
     Attributes:
-        name: without the dialect.
-        word: what a user calls it.
-        operands: the numbers of the values that it takes, those of its regions included.
-        results: the numbers of those that it gives.
-        arity: how many operands there are, without those of its regions; they stand first.
+        name: the op's name without the dialect.
+        label: its name in NumPy's terms, for messages.
+        operands: the numbers of the values that it uses, including those used in its regions.
+        results: the numbers of its results.
+        arity: the number of its own operands; they come first in ``operands``.
         direction: of a comparison: ``LT``, ``EQ``, ….
-        dimensions: along which it sorts or reduces.
-        decides: whether a region of it compares floats.
-        beside_constant: whether an operand is made of literals alone.
+        dimensions: the dimensions that it sorts or reduces.
+        region_compares: whether one of its regions compares floats.
+        has_constant_operand: whether an operand depends on literals only.
     """
 
     name: str
-    word: str
+    label: str
     operands: tuple[int, ...]
     results: tuple[int, ...]
     arity: int
     direction: str = ""
     dimensions: tuple[int, ...] = ()
-    decides: bool = False
-    beside_constant: bool = False
+    region_compares: bool = False
+    has_constant_operand: bool = False
 
     @property
     def is_literal(self) -> bool:
-        """Whether it takes nothing."""
+        """Whether it is a constant or an iota."""
         return f"stablehlo.{self.name}" in _LITERALS
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A module that was made of the flat one.
+    """StableHLO module derived from a flat function.
 
     Attributes:
         text: its StableHLO.
@@ -75,13 +75,13 @@ class Variant:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Flat:
-    """A flat function.
+class FlatFunction:
+    """StableHLO function without calls.
 
     Attributes:
         text: its StableHLO.
-        inputs: how many operands it has; they are the first values.
-        ops: in their order.
+        inputs: the number of its operands, which are the first values.
+        ops: its ops in order.
         outputs: the numbers of the values that it returns.
         kinds: the types of all values.
     """
@@ -92,22 +92,25 @@ class Flat:
     outputs: tuple[int, ...]
     kinds: tuple[TensorType, ...]
 
-    def plain(self, width: int) -> Variant:
-        """Return it with floats of that many bits."""
+    def with_float_width(self, width: int) -> Variant:
+        """Return the function with all floats of ``width`` bits."""
         module = parse(self.text)
         retype(module, width)
         return _variant(module)
 
-    def exposed(
+    def with_outputs(
         self, shown: Collection[int], cut: Collection[int] = (), width: int | None = None
     ) -> Variant:
-        """Return it with inner values as results, and some of them given from outside.
+        """Return the function with inner values as results, and optionally as operands.
 
         Args:
             shown: the numbers of the values to return, in ascending order.
-            cut: the numbers of the values that are operands where they are used, in ascending
-                order; they stand after the others.
-            width: of all floats, if it is not that of the code.
+            cut: the numbers of the values that become operands after the existing ones, in
+                ascending order; their uses read the operands.
+            width: bits of all floats; unchanged by default.
+
+        Returns:
+            The variant.
         """
         module = parse(self.text)
         block = _block(module)
@@ -121,12 +124,15 @@ class Flat:
             retype(module, width)
         return _variant(module)
 
-    def moved(self, places: Sequence[tuple[int, int]], shown: Collection[int]) -> Variant:
-        """Return it in float64, with offsets of some operands as further operands.
+    def perturbed(self, places: Sequence[tuple[int, int]], shown: Collection[int]) -> Variant:
+        """Return the function in float64, with an offset per listed operand as a further operand.
 
         Args:
-            places: each the index of an op, and that of its operand.
+            places: index of an op, and of its operand.
             shown: the numbers of the values to return, in ascending order.
+
+        Returns:
+            The variant.
         """
         module = parse(self.text)
         block = _block(module)
@@ -143,14 +149,14 @@ class Flat:
 
 
 @functools.lru_cache(maxsize=64)
-def flat(code: bytes) -> Flat:
-    """Return the flat form of a code: compressed text that SPU admits."""
+def flat_function(code: bytes) -> FlatFunction:
+    """Return the flat form of compressed StableHLO that SPU admits."""
     module = _flattened(code, None)
     block = _block(module)
     values = _values(block)
     numbers = {value: i for i, value in enumerate(values)}
     *ops, end = [op.operation for op in block.operations]
-    return Flat(
+    return FlatFunction(
         text_of(module),
         len(block.arguments),
         _named([_op(op, numbers) for op in ops]),
@@ -159,13 +165,21 @@ def flat(code: bytes) -> Flat:
     )
 
 
-def lines_in(code: bytes, place: Location | None) -> list[Location | None]:
-    """Return the user's line of each op of the flat form; ``place`` is where it was traced."""
+def source_lines(code: bytes, place: Location | None) -> list[Location | None]:
+    """Return the user's line of each op of the flat function.
+
+    Args:
+        code: the compressed StableHLO.
+        place: the line where it was traced.
+
+    Returns:
+        A line per op; ``None`` if unknown.
+    """
     module = _flattened(code, lines_of(code, place))
     return [line_of(op.operation) for op in _block(module).operations]
 
 
-def sums_of(function: Flat) -> list[int | None]:
+def sums_of(function: FlatFunction) -> list[int | None]:
     """Return per result the index of the op that sums it in integers of less than 64 bits."""
     makers = {number: i for i, op in enumerate(function.ops) for number in op.results}
     found: list[int | None] = []
@@ -175,7 +189,7 @@ def sums_of(function: Flat) -> list[int | None]:
             maker = makers.get(function.ops[maker].operands[0])
         is_narrow = function.kinds[number].dtype.numpy.kind in "iu"
         is_narrow &= function.kinds[number].dtype.numpy.itemsize < 8
-        is_sum = maker is not None and function.ops[maker].word in ("sum", "prod")
+        is_sum = maker is not None and function.ops[maker].label in ("sum", "prod")
         found.append(maker if is_narrow and is_sum else None)
     return found
 
@@ -189,15 +203,15 @@ def _flattened(code: bytes, lines: Lines | None) -> ir.Module:
 
 
 def _named(ops: Sequence[Op]) -> tuple[Op, ...]:
-    """Call what is made of literals alone a constant: JAX broadcasts each number of the code."""
+    """Label ops on literals only as constants: JAX broadcasts each literal of the code."""
     constants: set[int] = set()
     named = []
     for op in ops:
         if constants.issuperset(op.operands):
             constants.update(op.results)
-            named.append(replace(op, word="constant"))
+            named.append(replace(op, label="constant"))
         else:
-            named.append(replace(op, beside_constant=not constants.isdisjoint(op.operands)))
+            named.append(replace(op, has_constant_operand=not constants.isdisjoint(op.operands)))
     return tuple(named)
 
 
@@ -210,7 +224,7 @@ def _op(op: ir.Operation, numbers: Mapping[ir.Value, int]) -> Op:
     taken = [value for each in (op, *inner) for value in each.operands if value in numbers]
     return Op(
         op.name.removeprefix("stablehlo."),
-        word_of(op, inner),
+        label_of(op, inner),
         tuple(numbers[value] for value in taken),
         tuple(numbers[value] for value in op.results),
         len(op.operands),
@@ -247,7 +261,7 @@ def _block(module: ir.Module) -> ir.Block:
 
 
 def _return(module: ir.Module, results: Sequence[ir.Value]) -> None:
-    """Have ``main`` return other values."""
+    """Replace the results of ``main``."""
     block = _block(module)
     (main,) = module.body.operations
     *_, end = block.operations

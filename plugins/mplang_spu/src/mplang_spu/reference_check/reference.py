@@ -1,4 +1,4 @@
-"""Code in float64: what NumPy gives for the same operands. Imports JAX."""
+"""Reference execution of flat functions on XLA, with floats of 64 or 32 bits."""
 
 from __future__ import annotations
 
@@ -10,20 +10,37 @@ import jax
 import numpy as np
 from mplang_stablehlo.executable import compile
 
-from mplang_spu.beside.flat import Flat, Variant
+from mplang_spu.reference_check.flat_function import FlatFunction, Variant
 
 __all__ = ["Array", "outputs_of", "run"]
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
 
-def outputs_of(function: Flat, operands: Sequence[Array], width: int = 64) -> list[Array]:
-    """Run a flat function with floats of that many bits."""
-    return run(_plain(function, width), operands)
+def outputs_of(function: FlatFunction, operands: Sequence[Array], width: int = 64) -> list[Array]:
+    """Run a flat function with all floats of one width.
+
+    Args:
+        function: the function.
+        operands: its operands in plain.
+        width: 64 or 32 bits.
+
+    Returns:
+        Its results.
+    """
+    return run(_at_width(function, width), operands)
 
 
 def run(variant: Variant, operands: Sequence[Array]) -> list[Array]:
-    """Run a variant of a flat function on XLA."""
+    """Run a variant of a flat function on XLA.
+
+    Args:
+        variant: the module.
+        operands: converted to the types that it takes.
+
+    Returns:
+        Its results.
+    """
     with jax.enable_x64(True):
         compiled = _compiled(variant)
         given = [
@@ -34,8 +51,8 @@ def run(variant: Variant, operands: Sequence[Array]) -> list[Array]:
 
 
 @functools.lru_cache(maxsize=64)
-def _plain(function: Flat, width: int) -> Variant:
-    return function.plain(width)
+def _at_width(function: FlatFunction, width: int) -> Variant:
+    return function.with_float_width(width)
 
 
 @functools.lru_cache(maxsize=64)

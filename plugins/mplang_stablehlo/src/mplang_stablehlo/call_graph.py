@@ -1,4 +1,4 @@
-"""Calls among the functions of a module: no recursion, and a bounded size once inlined."""
+"""Call graph of a module: no recursion, and a bounded size once inlined."""
 
 from __future__ import annotations
 
@@ -9,20 +9,22 @@ from jaxlib.mlir import ir
 
 from mplang_stablehlo.module import walk
 
-__all__ = ["MAX_OPS", "check_calls"]
+__all__ = ["MAX_OPS", "check_call_graph"]
 
 MAX_OPS = 100_000
-"""Ops of a module once all calls are inlined, as the engines do; a few calls of calls may
-stand for billions."""
-MAX_DEPTH = 100  # calls within calls; a thousand end the process of either engine
+"""Maximum number of ops once all calls are inlined, as the engines do.
+
+Nested calls multiply: a few of them may stand for billions of ops.
+"""
+MAX_DEPTH = 100  # nested calls; either engine crashes at a thousand
 
 
-def check_calls(module: ir.Module) -> None:
-    """Check the functions of a module.
+def check_call_graph(module: ir.Module) -> None:
+    """Check the call graph of a module.
 
     Raises:
-        ValueError: something else than functions with bodies stands in it, functions call each
-            other in circles, or the module is too large once they are inlined.
+        ValueError: the module has something other than functions with bodies, functions are
+            recursive, or the module is too large once they are inlined.
     """
     calls, sizes = {}, {}
     for op in module.body.operations:

@@ -1,12 +1,12 @@
-"""What a user is told of a wrong number."""
+"""Warning text for a wrong number."""
 
 from __future__ import annotations
 
 import math
 
 from mplang_core import TensorType
-from mplang_spu.beside.rerun import Setting
-from mplang_spu.beside.tolerance import Difference
+from mplang_spu.reference_check.rerun import Setting
+from mplang_spu.reference_check.tolerance import Difference
 
 __all__ = ["message", "wrapped"]
 
@@ -14,20 +14,23 @@ ENOUGH = "field: FM128, fxp_fraction_bits: 40"
 
 
 def message(
-    word: str,
+    label: str,
     kind: TensorType,
     difference: Difference,
     setting: Setting,
     result: Difference | None = None,
 ) -> str:
-    """Return a text that names the op, both numbers, and the remedy.
+    """Format a warning that names the op, both numbers, and the remedy.
 
     Args:
-        word: the op.
+        label: the op's name in NumPy's terms.
         kind: the type of its result.
-        difference: the worst element.
-        setting: how SPU ran.
-        result: the worst result of the whole function, if it is of another op.
+        difference: its worst element.
+        setting: the configuration of the run.
+        result: the worst result of the whole function, if another op gives it.
+
+    Returns:
+        The text.
 
     Example:
         >>> wrong = Difference(9.0, (3,), 45.8, 50.0)
@@ -44,7 +47,7 @@ another way: center before you square, say; check_numbers=False skips this check
     if result is not None:
         so = f", so a result is {_number(result.found)} instead of {_number(result.exact)}"
     return (
-        f"SPU's {word} gives {found} where float64 gives {exact}{where}{so} "
+        f"SPU's {label} gives {found} where float64 gives {exact}{where}{so} "
         f"({setting.config['protocol']}, {field}, {bits} fraction bits). "
         f"{_remedy(difference, field, bits)}; check_numbers=False skips this check."
     )

@@ -1,4 +1,4 @@
-"""Parts of the check beside: tolerances, decisions, flat functions, floats of another width."""
+"""Parts of the reference check: tolerances, decisions, flat functions, float widths."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from mplang_spu.beside import exact
-from mplang_spu.beside.decisions import Case, judge
-from mplang_spu.beside.flat import Op, flat
-from mplang_spu.beside.tolerance import compare
+from mplang_spu.reference_check import reference
+from mplang_spu.reference_check.decisions import OpTrace, decision_differences
+from mplang_spu.reference_check.flat_function import Op, flat_function
+from mplang_spu.reference_check.tolerance import compare
 from mplang_stablehlo.module import canonical
 
 from mplang_core.ir.code import pack
@@ -19,7 +19,7 @@ STEP = 2.0**-18
 
 def flat_of(fn, *args):
     with jax.enable_x64(True):
-        return flat(pack(canonical(jax.jit(fn, keep_unused=True).lower(*args).as_text())))
+        return flat_function(pack(canonical(jax.jit(fn, keep_unused=True).lower(*args).as_text())))
 
 
 # -- tolerances
@@ -54,7 +54,7 @@ def test_integers_and_bools_are_exact():
 def decided(name, operands, exact_, found_in, found, local, direction="", dimensions=(0,)):
     op = Op(name, name, (), (), len(operands), direction, dimensions)
     arrays = [[np.asarray(x) for x in each] for each in (operands, exact_, found_in, found, local)]
-    return any(each.is_wrong for each in judge(Case(op, *arrays, STEP)))
+    return any(each.is_wrong for each in decision_differences(OpTrace(op, *arrays, STEP)))
 
 
 def test_a_comparison_is_wrong_where_nothing_near_supports_it():
@@ -119,7 +119,7 @@ def test_an_op_in_a_loop_uses_what_stands_outside():
     )
     (loop,) = (op for op in function.ops if op.name == "while")
     assert {0, 1} <= set(loop.operands)
-    assert loop.word == "loop"
+    assert loop.label == "loop"
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_an_op_in_a_loop_uses_what_stands_outside():
 )
 def test_a_function_in_float64_is_that_of_numpy(fn):
     x = np.float32([0.5, -1.25, 2])
-    (found,) = exact.outputs_of(flat_of(fn, x), [x])
+    (found,) = reference.outputs_of(flat_of(fn, x), [x])
     assert found.dtype == np.float64
     np.testing.assert_allclose(found, np.asarray(fn(jnp.asarray(x))), rtol=1e-2)
 
@@ -147,6 +147,6 @@ def test_values_are_given_from_outside():
     add, sqrt = (
         next(op.results[0] for op in function.ops if op.name == name) for name in ("add", "sqrt")
     )
-    variant = function.exposed([add, sqrt], [add], 64)
-    found = exact.run(variant, [np.array([3.0]), np.array([25.0])])
+    variant = function.with_outputs([add, sqrt], [add], 64)
+    found = reference.run(variant, [np.array([3.0]), np.array([25.0])])
     np.testing.assert_allclose(found, [[4.0], [5.0]])

@@ -1,4 +1,4 @@
-"""Whether a field holds the steps of StableHLO, given their intervals. Imports JAX."""
+"""Range check of StableHLO steps against a field, given their intervals. Imports JAX."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import TypeAlias
 
 from jaxlib.mlir import ir
 from mplang_stablehlo.intervals import Step
-from mplang_stablehlo.intervals.kinds import kind_of
+from mplang_stablehlo.intervals.element_types import element_type_of
 
 from mplang_core.interval import Interval
 from mplang_core.ir.ranges import NumberStatus
 from mplang_spu.field import Field
 
-__all__ = ["judge"]
+__all__ = ["check_step"]
 
 _Check: TypeAlias = Callable[[Field, Step], NumberStatus]
 
@@ -34,19 +34,26 @@ _MOVES = frozenset(
         "transpose",
     ]
 )
-"""Ops that give what was listed already where it was computed."""
+"""Ops that only move elements; their ranges were checked where they were computed."""
 
 _SEVERITY: tuple[NumberStatus, ...] = ("fits", "vanishes", "overflows", "not known")
 
 
-def judge(step: Step, field: Field) -> NumberStatus:
-    """Return whether a field holds what a step gives, and what it computes with on the way.
+def check_step(step: Step, field: Field) -> NumberStatus:
+    """Classify a step by whether a field holds its results and intermediate numbers.
 
-    A step whose operands are not known is not listed again for that: it ``fits``.
+    A step with unknown operands ``fits``: the op that made them unknown is already listed.
+
+    Args:
+        step: an op with the intervals of its operands and results.
+        field: the range limits.
+
+    Returns:
+        The worst status among results and intermediate numbers.
     """
-    kinds = [kind_of(value) for value in step.op.results]
+    kinds = [element_type_of(value) for value in step.op.results]
     known = all(x.known for x in step.operands)
-    if not known or step.name in _MOVES or _is_mark(step):
+    if not known or step.name in _MOVES or _is_nonfinite_literal(step):
         return "fits"
     found = [
         field.holds(x, kind.is_float)
@@ -58,13 +65,13 @@ def judge(step: Step, field: Field) -> NumberStatus:
     return max(found, key=_SEVERITY.index, default="fits")
 
 
-def _is_mark(step: Step) -> bool:
-    """Tell whether it is a literal that stands for no number: NaN, or an infinity."""
+def _is_nonfinite_literal(step: Step) -> bool:
+    """Return whether a step is a literal NaN or infinity."""
     return step.name == "constant" and not step.results[0].known
 
 
 def _is_literal(value: ir.Value) -> bool:
-    """Tell whether a value is a literal, spread over a shape or not."""
+    """Return whether a value is a literal, possibly broadcast."""
     while not isinstance(value.owner, ir.Block):
         op = value.owner.operation
         if op.name == "stablehlo.constant":
@@ -76,7 +83,7 @@ def _is_literal(value: ir.Value) -> bool:
 
 
 def _divide(field: Field, step: Step) -> NumberStatus:
-    literal = _is_literal(step.op.operands[1])  # multiplied with its reciprocal
+    literal = _is_literal(step.op.operands[1])  # the lowering multiplies by its reciprocal
     divisor: NumberStatus = "fits" if literal else field.divisor(step.operands[1])
     return max(field.product(step.results[0]), divisor, key=_SEVERITY.index)
 

@@ -18,17 +18,20 @@ def compare(
 
     Args:
         direction: ``LT``, ``GE``, …
-        x: on the left.
-        y: on the right.
-        same: whether both are one value.
-        total: whether -0 is less than 0, and NaN more than all.
+        x: the left operand.
+        y: the right operand.
+        same: whether both are the same value.
+        total: whether -0 is less than 0, and NaN greater than all numbers.
+
+    Returns:
+        An interval of bools: ``TRUE``, ``FALSE`` or ``EITHER``.
 
     Example:
         >>> compare("LT", Interval(0, 1), Interval(2, 3)), compare("EQ", EITHER, EITHER)
         (Interval(low=1, high=1), Interval(low=0, high=1))
     """
     if x.open or y.open or total:
-        return EITHER  # NaN may be there, or the sign of 0 decide
+        return EITHER  # there may be a NaN, or zeros of both signs
     if same:
         return TRUE if direction in ("EQ", "LE", "GE") else FALSE
     return _RULES[direction](x, y)

@@ -1,4 +1,4 @@
-"""Rules for ops that combine many elements: sums, products, extremes, and what a region says."""
+"""Interval rules for reductions, windows, scatters and contractions."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from jaxlib.mlir.dialects import stablehlo
 
 from mplang_core.interval import UNKNOWN, Interval
 from mplang_stablehlo.intervals import arithmetic as exact
+from mplang_stablehlo.intervals.element_types import ElementType, element_type_of, shape_of
 from mplang_stablehlo.intervals.elementwise import BINARY
 from mplang_stablehlo.intervals.interpreter import Interpreter, Rule
-from mplang_stablehlo.intervals.kinds import Kind, kind_of, shape_of
 from mplang_stablehlo.module import numbers_of
 
 __all__ = ["REDUCING"]
@@ -22,7 +22,7 @@ NEUTRAL = {"add": ZERO, "multiply": ONE}
 
 
 def _combined(region: ir.Region) -> str:
-    """Return the op that a region applies to its two arguments, if that is all it does."""
+    """Return the op that a region applies to its two arguments, if it is the only one."""
     block = region.blocks[0]
     op, *rest = [each.operation for each in block.operations]
     if len(rest) != 1 or len(block.arguments) != 2:
@@ -33,7 +33,7 @@ def _combined(region: ir.Region) -> str:
 
 
 def _fold(run: Interpreter, region: ir.Region, state: Sequence[Interval]) -> Sequence[Interval]:
-    """Return what comes of combining elements in any order, however many there are."""
+    """Return the interval of combining any number of elements in any order."""
     now = list(state)
     for turn in range(2 + 2 * len(now)):
         after = run.block(region.blocks[0], [*now, *now])
@@ -45,17 +45,17 @@ def _fold(run: Interpreter, region: ir.Region, state: Sequence[Interval]) -> Seq
 
 
 def _sum(
-    run: Interpreter, kind: Kind, x: Interval, init: Interval, least: int, most: int
+    run: Interpreter, kind: ElementType, x: Interval, init: Interval, least: int, most: int
 ) -> Interval:
-    """Return the sums of a start value and some elements."""
+    """Return the interval of an initial value plus ``least`` to ``most`` elements."""
     total = exact.add(init, exact.times(x, least) | exact.times(x, most))
     return run.precision.round(kind, total, "add", most)
 
 
 def _product(
-    run: Interpreter, kind: Kind, x: Interval, init: Interval, least: int, most: int
+    run: Interpreter, kind: ElementType, x: Interval, init: Interval, least: int, most: int
 ) -> Interval:
-    """Return the products of a start value and some elements."""
+    """Return the interval of an initial value times ``least`` to ``most`` elements."""
     counts = Interval(least, most)
     largest = exact.power(Interval(x.largest, x.largest), counts).high
     low = exact.power(Interval(x.low, x.low), counts).low if x.low >= 0 else -largest
@@ -72,9 +72,9 @@ def _reduce(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Sequ
 def _reduced(
     run: Interpreter, op: ir.Operation, ins: Sequence[Interval], least: int, most: int
 ) -> Sequence[Interval]:
-    """Return what an op gives that combines so many elements for each result."""
+    """Return the results of an op that combines ``least`` to ``most`` elements per result."""
     half = len(ins) // 2
-    name, kind = _combined(op.regions[0]), kind_of(op.results[0])
+    name, kind = _combined(op.regions[0]), element_type_of(op.results[0])
     x, init = ins[0], ins[half]
     if most == 0:
         return ins[half:]
@@ -92,7 +92,7 @@ def _reduced(
 def _reduce_window(
     run: Interpreter, op: ir.Operation, ins: Sequence[Interval]
 ) -> Sequence[Interval]:
-    """Combine the elements of each window; over the edges it finds the start value again."""
+    """Combine the elements of each window; padding adds the initial value again."""
     most = math.prod(ir.DenseI64ArrayAttr(op.attributes["window_dimensions"]))
     least = int(_always_inside(op))
     if len(ins) == 2 and NEUTRAL.get(_combined(op.regions[0])) == ins[1]:
@@ -105,7 +105,7 @@ def _reduce_window(
 
 
 def _always_inside(op: ir.Operation) -> bool:
-    """Tell whether each window has an element of the operand: none is wholly on padding."""
+    """Return whether each window covers an element of the operand."""
     sizes = list(ir.DenseI64ArrayAttr(op.attributes["window_dimensions"]))
     padding = numbers_of(op, "padding") or [0] * (2 * len(sizes))
     spread = [*numbers_of(op, "base_dilations"), *numbers_of(op, "window_dilations")]
@@ -119,7 +119,7 @@ def _scatter(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Seq
     if len(ins) != 3:
         return [UNKNOWN] * len(op.results)
     x, _, update = ins
-    kind = kind_of(op.results[0])
+    kind = element_type_of(op.results[0])
     if kind.is_float and (x.open or update.open):
         return [UNKNOWN]
     if _combined(op.regions[0]) == "add" and kind.name != "i1":
@@ -130,9 +130,9 @@ def _scatter(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Seq
 def _select_and_scatter(
     run: Interpreter, op: ir.Operation, ins: Sequence[Interval]
 ) -> Sequence[Interval]:
-    """Scatter each source to the element that its window selects."""
+    """Scatter each source element to the element that its window selects."""
     _, source, init = ins
-    kind = kind_of(op.results[0])
+    kind = element_type_of(op.results[0])
     if _combined(op.regions[1]) != "add" or source.open or init.open:
         return [UNKNOWN]
     return [_sum(run, kind, source, init, 0, math.prod(shape_of(op.operands[1])))]
@@ -148,21 +148,21 @@ def _dot_general(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) ->
     count = math.prod(shape_of(left)[i] for i in mine)
     norm = left == right and mine == other and len(mine) == len(shape_of(left))
     product = exact.square(ins[0]) if norm else exact.multiply(*ins)
-    kind = kind_of(op.results[0])
+    kind = element_type_of(op.results[0])
     if kind.is_float and not (ins[0].known and ins[1].known):
         return [UNKNOWN]
     return [run.precision.round(kind, exact.times(product, count), terms=count)]
 
 
 def _convolution(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Sequence[Interval]:
-    """A window may reach over the edge, so each result adds up to so many products."""
+    """Sum the products of a window, which may extend over the edge."""
     numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
     kernel = shape_of(op.operands[1])
     count = math.prod(kernel) // max(1, kernel[numbers.kernel_output_feature_dimension])
     if not (ins[0].known and ins[1].known):
         return [UNKNOWN]
     total = exact.times(exact.multiply(*ins), count) | ZERO
-    return [run.precision.round(kind_of(op.results[0]), total, terms=count)]
+    return [run.precision.round(element_type_of(op.results[0]), total, terms=count)]
 
 
 REDUCING: Mapping[str, Rule] = {
@@ -173,4 +173,4 @@ REDUCING: Mapping[str, Rule] = {
     "scatter": _scatter,
     "select_and_scatter": _select_and_scatter,
 }
-"""Ops of StableHLO, by name."""
+"""Interval rules by StableHLO op."""

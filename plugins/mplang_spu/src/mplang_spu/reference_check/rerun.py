@@ -1,4 +1,4 @@
-"""SPU in this process: a function run again with its inner values as results."""
+"""Re-execution of functions on SPU in this process."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from mplang_spu import engine
-from mplang_spu.beside.exact import Array
-from mplang_spu.beside.flat import Variant
-from mplang_spu.beside.plain import plain
 from mplang_spu.link import LinkCommunicator
 from mplang_spu.lowering import Target
+from mplang_spu.reference_check.flat_function import Variant
+from mplang_spu.reference_check.reconstruction import reconstruct_tensor
+from mplang_spu.reference_check.reference import Array
 
 __all__ = ["Setting", "rerun"]
 
-TIMEOUT = 600.0  # seconds that members wait for each other
+TIMEOUT = 600.0  # seconds that a member waits for a message
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """How an SPU ran.
+    """Configuration of an SPU run.
 
     Attributes:
         config: of the device.
-        members: how many there are.
+        members: the number of members.
         secret: per operand whether it is a share.
     """
 
@@ -36,17 +36,20 @@ class Setting:
 
     @property
     def step(self) -> float:
-        """The difference between neighbouring fixed-point numbers."""
+        """Distance of neighboring fixed-point numbers."""
         return float(2.0 ** -self.config["fxp_fraction_bits"])
 
 
 def rerun(variant: Variant, operands: Sequence[Sequence[Any]], setting: Setting) -> list[Array]:
-    """Run a variant of a function with members that are threads of this process.
+    """Run a variant of a function on SPU, with one thread of this process per member.
 
     Args:
         variant: of the code that SPU ran.
-        operands: libspu's share of each, per member.
-        setting: how it ran.
+        operands: libspu's share of each operand, per member.
+        setting: the configuration of the run.
+
+    Returns:
+        The reconstructed results.
     """
     compiled = engine.compile(variant.text, setting.secret, Target.of(setting.config))
     lifted = [_public(number, setting) for number in compiled.operands]
@@ -55,23 +58,23 @@ def rerun(variant: Variant, operands: Sequence[Sequence[Any]], setting: Setting)
 
     def member(rank: int) -> list[Any]:
         link = LinkCommunicator(rank, addresses, mem_link=True, name=name, timeout=TIMEOUT)
-        machine = engine.Engine(link, setting.config)
+        runtime = engine.Engine(link, setting.config)
         try:
             given = [*operands[rank], *(shares[rank] for shares in lifted)]
-            return machine.run(compiled.code, given, len(variant.gives))
+            return runtime.run(compiled.code, given, len(variant.gives))
         finally:
-            machine.close()
+            runtime.close()
 
     with ThreadPoolExecutor(setting.members) as pool:
         results = list(pool.map(member, range(setting.members)))
     return [
-        plain(pieces, kind, setting.config)
+        reconstruct_tensor(pieces, kind, setting.config)
         for pieces, kind in zip(zip(*results, strict=True), variant.gives, strict=True)
     ]
 
 
 def _public(number: Array, setting: Setting) -> list[Any]:
-    """Return what each member has of a public number."""
+    """Return each member's form of a public number."""
     target = Target.of(setting.config)
     io = engine.io(setting.members, target.protocol, target.field, target.fxp)
     made: list[Any] = io.make_shares(number, engine.visibility(False))

@@ -1,4 +1,4 @@
-"""SPU alone: functions on shares, run by threads of this process, without programs of mplang."""
+"""SPU runner for tests and benchmarks: functions on shares, without mplang programs."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ MEMBERS = {"ABY3": 3, "CHEETAH": 2, "SEMI2K": 2}
 
 
 def stablehlo(fn, *args) -> str:
-    """The code of a function, as JAX gives it for SPU."""
-    with jax.enable_x64(_is_wide(args)), engine.sortable():
+    """Return the StableHLO of a function, as JAX lowers it for SPU."""
+    with jax.enable_x64(_is_wide(args)), engine.spu_tracing():
         return canonical(jax.jit(fn, keep_unused=True).lower(*args).as_text())
 
 
 def numpy_of(fn, *args):
-    """What XLA gives, in the types of the arguments."""
+    """Return XLA's results, in the types of the arguments."""
     with jax.enable_x64(_is_wide(args)):
         return jax.tree.map(np.asarray, jax.jit(fn)(*args))
 
 
 def float64_of(fn, *args):
-    """What XLA gives where all floats have 64 bits."""
+    """Return XLA's results with all floats of 64 bits."""
     args = [arg.astype(np.float64) if arg.dtype.kind == "f" else arg for arg in args]
     with jax.enable_x64(True):
         return jax.tree.map(np.asarray, jax.jit(fn)(*args))
 
 
 def run(fn, *args, **how):
-    """Run a function on secret arguments; give its results, nested as it nests them."""
+    """Run a function on secret arguments; return its results in the same nest."""
     return prepare(fn, *args, **how)()
 
 
 def prepare(fn, *args, protocol="ABY3", field="FM128", fxp=None, passes=PASSES):
-    """Compile a function, and share its arguments; give what runs it."""
+    """Compile a function and share its arguments; return a callable that runs it."""
     fxp = fxp or FRACTION_BITS[field]
     text = stablehlo(fn, *args)
     code = engine.build(lower(text, Target(protocol, field, fxp), passes), [True] * len(args))
@@ -86,7 +86,7 @@ def _is_wide(args) -> bool:
 
 
 def off(found, exact) -> float:
-    """How far a result is off, relative to its largest number."""
+    """Return the largest error of a result, relative to its largest number."""
     pairs = zip(jax.tree.leaves(found), jax.tree.leaves(exact), strict=True)
     return max((_off(np.asarray(a), np.asarray(b)) for a, b in pairs), default=0.0)
 

@@ -1,4 +1,4 @@
-"""When a program that was compiled before may be used again. Imports JAX."""
+"""Cache keys of compiled functions. Imports JAX."""
 
 from __future__ import annotations
 
@@ -14,20 +14,27 @@ from mplang_core import FeSignature
 from mplang_core.feop import flatten
 from mplang_core.types import BaseType
 
-__all__ = ["key_of"]
+__all__ = ["cache_key"]
 
 _JITTED: type = type(jax.jit(lambda: None))
 _LITERALS = (bool, int, float, complex, str, bytes, type(None))
 
 
-def key_of(fn: Callable[..., Any], signature: FeSignature) -> Hashable | None:
-    """Return what a program depends on, or ``None`` where that cannot be told.
+def cache_key(fn: Callable[..., Any], signature: FeSignature) -> Hashable | None:
+    """Return the cache key of a function and a signature.
 
-    A jitted function is taken for what it was when it was first called, as JAX itself does; a
-    function of JAX, or an operator, is always the same. Any other function may have changed
-    what it closes over, and is traced each time.
+    A jitted function is assumed not to change after its first call, as JAX itself does; functions
+    of JAX and operators never change. Any other function may have changed captured values, and is
+    traced each time.
+
+    Args:
+        fn: the function.
+        signature: its arguments.
+
+    Returns:
+        The key; ``None`` if the function must be traced again.
     """
-    if not _is_fixed(fn):
+    if not _is_immutable(fn):
         return None
     leaves, spec = flatten((signature.args, dict(signature.kwargs)))
     if not all(isinstance(leaf, BaseType) or type(leaf) in _LITERALS for leaf in leaves):
@@ -38,7 +45,7 @@ def key_of(fn: Callable[..., Any], signature: FeSignature) -> Hashable | None:
     return (weakref.ref(fn), spec, shown, trace_context())
 
 
-def _is_fixed(fn: Any) -> bool:
+def _is_immutable(fn: Any) -> bool:
     if isinstance(fn, _JITTED):
         return True
     if isinstance(fn, BuiltinFunctionType):

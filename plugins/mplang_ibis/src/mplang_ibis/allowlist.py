@@ -1,4 +1,4 @@
-"""What a SELECT may have. Whatever does not stand here is refused."""
+"""Allowlist of SQL syntax and functions; all else is refused."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ SUBQUERY WINDOW
 """
 
 KINDS = frozenset([*_QUERIES.split(), *_TABLES.split(), *_EXPRESSIONS.split()])
-"""Kinds of nodes of DuckDB's syntax tree.
+"""Allowed node kinds of DuckDB's syntax tree.
 
-``LAMBDA`` is none of them: to bind nested ones takes exponential time, and cannot be stopped.
+``LAMBDA`` is not among them: binding nested ones takes exponential time, and cannot be stopped.
 """
 
 _NUMBERS = """
@@ -59,7 +59,7 @@ cume_dist dense_rank first_value lag last_value lead nth_value ntile percent_ran
 _ALL = (_NUMBERS, _STRINGS, _LISTS, _TIMES, _AGGREGATES, _WINDOWS)
 
 FUNCTIONS = frozenset(name for names in _ALL for name in names.split())
-"""Functions that depend on their operands alone."""
+"""Allowed functions: deterministic ones of their operands alone."""
 
 _PROCESS = """
 current_catalog current_date current_role current_schema current_time current_timestamp current_user
@@ -67,4 +67,4 @@ localtime localtimestamp session_user user
 """
 
 PROCESS = frozenset(_PROCESS.split())
-"""Names that DuckDB takes for functions of the process, where no column is called so."""
+"""Refused names: DuckDB reads them as functions of the process, if no column has the name."""

@@ -1,4 +1,4 @@
-"""SPU's numbers are held against float64 in a simulator: what is wrong is told, with its line."""
+"""Reference check: a simulator reports wrong numbers of SPU, with their lines."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from mplang_spu import engine, lowering
-from mplang_spu.beside.flat import flat, lines_in
-from mplang_stablehlo import lines
+from mplang_spu.reference_check.flat_function import flat_function, source_lines
+from mplang_stablehlo.source_lines import lines_of
 
 import mplang_core as mp
 from mplang_core.errors import (
@@ -29,7 +29,7 @@ FINE = {"protocol": "SEMI2K", "field": "FM128", "fxp_fraction_bits": 40}
 
 @pytest.fixture
 def bare(monkeypatch):
-    """SPU without the passes that mend what libspu gives."""
+    """Run SPU without the passes that correct libspu's results."""
     monkeypatch.setattr(lowering, "PASSES", ())
     engine.compile.cache_clear()
     yield
@@ -46,9 +46,9 @@ def cluster(parties, config):
 
 
 def secure(fn, *args, parties=2, config=COARSE, times=1, notes=False, **options):
-    """Run a function on SPU; return what the first party learns, and the warnings.
+    """Run a function on SPU; return the first party's result, and the warnings.
 
-    What is told of constants while tracing is left out, unless notes are wanted.
+    Warnings about constants while tracing are left out, unless ``notes`` is true.
     """
     with mp.Simulator(cluster(parties, config), timeout=60.0, **options) as sim:
 
@@ -109,7 +109,7 @@ def test_right_numbers_are_not_told(fn, args):
 
 
 def root(x):
-    """The helper that the wrong line stands in."""
+    """Helper that contains the wrong line."""
     x = jnp.abs(x)
     return jnp.sqrt(x)
 
@@ -215,7 +215,9 @@ def test_a_constant_that_cannot_be_held_is_told_at_its_line(fn, text):
 def test_a_constant_that_cannot_be_right_is_refused_at_its_line(fn):
     with mp.Simulator(cluster(2, COARSE)) as sim:
         program = lambda: mp.device("SP0")(fn)(mp.put("P0", np.float64([3, 1])))  # noqa: E731
-        with pytest.raises(TraceError, match=rf"test_beside.py:{line_after(fn, 0)}: the constant"):
+        with pytest.raises(
+            TraceError, match=rf"test_reference_check.py:{line_after(fn, 0)}: the constant"
+        ):
             mp.evaluate(sim, program)
 
 
@@ -273,7 +275,7 @@ def test_a_wrap_that_numpy_has_too_is_not_told():
 
 
 def test_complex_numbers_are_refused_at_the_line_of_the_user():
-    with pytest.raises(TraceError, match=r"test_beside.py:\d+.*SPU computes on .* got c128"):
+    with pytest.raises(TraceError, match=r"test_reference_check.py:\d+.*SPU computes on .* got c128"):
         secure(lambda x: x, np.array([1 + 2j]))
 
 
@@ -302,7 +304,7 @@ def test_sums_of_what_was_centred_are_not_told(size):
 
 @pytest.mark.usefixtures("bare")
 def test_a_fault_that_no_second_run_shows_is_told_beside_a_tie():
-    """Products of this size are cut off wrongly now and then, by chance."""
+    """Products of this size are truncated wrongly at random."""
 
     def fn(x, y):
         bonus = jnp.where(x[0] >= 3, 1.0, 2.0)
@@ -315,7 +317,7 @@ def test_a_fault_that_no_second_run_shows_is_told_beside_a_tie():
 
 
 def test_a_fault_of_chance_is_told_whatever_constants_decide():
-    """Squares of this size overflow in a mean now and then; the median's place is a constant."""
+    """Squares of this size overflow in a mean at random; the median's index is a constant."""
     x = np.random.default_rng(5).integers(10**7, 2 * 10**7, 13) * 2
     fn = lambda x: jnp.median(x * x - (x * x).mean())  # noqa: E731
     exact = np.median(x * x - (x * x).mean())
@@ -349,7 +351,7 @@ def test_a_tie_that_is_missed_is_told():
 
 @pytest.mark.usefixtures("bare")
 def test_what_follows_a_tie_is_judged_by_the_decision():
-    """A fault behind a tie is still told, at its own line."""
+    """A fault after a tie is still reported, at its own line."""
 
     def fn(x):
         high = jnp.where(x * 0.1 * 10 >= x, 400_000.0, 300_000.0)
@@ -375,7 +377,7 @@ def test_what_follows_a_tie_is_judged_by_the_decision():
     ],
 )
 def test_a_planted_fault_is_told(monkeypatch, fn, x):
-    """The engine returns another number than it computed: once, so that no rerun shows it."""
+    """The engine returns another number than it computed, only once, so no rerun shows it."""
     original = engine.Engine.run
 
     def wrong(self, code, inputs, outputs):
@@ -395,7 +397,7 @@ def test_what_cannot_be_checked_is_told(monkeypatch):
     def broken(*args):
         raise KeyError("planted")
 
-    monkeypatch.setattr("mplang_spu.beside.check.exact.outputs_of", broken)
+    monkeypatch.setattr("mplang_spu.reference_check.check.reference.outputs_of", broken)
     (told,) = secure(lambda x: x + 1, f32(3))[1]
     assert "could not be checked: KeyError" in str(told.message)
 
@@ -407,7 +409,7 @@ def test_what_cannot_be_checked_is_told(monkeypatch):
 def test_raise_ends_the_run_at_all_parties():
     with pytest.raises(PartyError, match="sqrt gives 0 where float64 gives 547.7") as caught:
         secure(lambda x: root(x), np.float32(300_000), check_numbers="raise")
-    assert "test_beside.py" in str(caught.value)
+    assert "test_reference_check.py" in str(caught.value)
     assert isinstance(caught.value.__cause__, PrecisionError)
 
 
@@ -428,7 +430,7 @@ def test_a_simulator_goes_on_after_it_raised(mode):
 
 @pytest.mark.usefixtures("bare")
 def test_false_checks_nothing(monkeypatch):
-    monkeypatch.setattr("mplang_spu.beside.check.check", None)
+    monkeypatch.setattr("mplang_spu.reference_check.check.check", None)
     result, shown = secure(lambda x: root(x), np.float32(300_000), check_numbers=False)
     assert result == 0
     assert not shown
@@ -447,7 +449,7 @@ def test_a_line_is_told_in_each_run():
 @pytest.mark.usefixtures("bare")
 @pytest.mark.parametrize("mode", ["standard", "launch"])
 def test_the_turns_of_a_loop_are_checked(mode):
-    """The third turn is the first that is wrong."""
+    """The third iteration is the first wrong one."""
 
     def turn(x):
         more = 1000 * jnp.sqrt(x)
@@ -499,9 +501,9 @@ def test_lines_are_beside_the_code_and_not_in_it():
         return root(y)
 
     code = jax_compile(fn, FeSignature((TensorType("f32", (3,)),))).pfunc.attrs["code"]
-    assert "test_beside" not in unpack(code)
-    names = {op.name: i for i, op in enumerate(flat(code).ops)}
-    found = lines_in(code, None)
+    assert "test_reference_check" not in unpack(code)
+    names = {op.name: i for i, op in enumerate(flat_function(code).ops)}
+    found = source_lines(code, None)
     assert found[names["add"]].line == line_after(fn, 1)
     assert found[names["sqrt"]].line == line_after(root, 3)
-    assert lines.lines_of(code + b" ") is None
+    assert lines_of(code + b" ") is None

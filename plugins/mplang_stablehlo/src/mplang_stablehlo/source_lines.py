@@ -1,8 +1,7 @@
-"""Source lines of code that this process traced, kept beside the code. Imports JAX.
+"""Source lines of the code that this process traced. Imports JAX.
 
-Code is the same bytes on every machine, so it has no source lines. The process that traced it
-keeps the portable artifact that it was made of, with JAX's tracebacks. They are read only where
-a line is asked for.
+Code is the same bytes on every machine, so it has no source lines. The process that traced it keeps
+the portable artifact that it was made from, with JAX's tracebacks. They are parsed on demand.
 """
 
 from __future__ import annotations
@@ -23,72 +22,76 @@ from mplang_core.ir import Location
 from mplang_core.ir.source import caller, is_framework
 from mplang_stablehlo.module import parse, walk
 
-__all__ = ["annotate", "line_of", "lines_of", "remember"]
+__all__ = ["annotate", "line_of", "lines_of", "record"]
 
 MAX_CODES = 256
-MAX_PLACES = 4  # where the same code was traced
-MAX_SIZE = 1 << 20  # bytes of an artifact; a larger one holds data
+MAX_CALL_SITES = 4  # per code, if traced at several lines
+MAX_SIZE = 1 << 20  # bytes of an artifact; larger ones hold data
 
 _TRANSPARENT = ("closed_call", "checkpoint")
-"""Functions that JAX makes of the bodies of loops; their ops are those of who calls them."""
+"""Functions that JAX makes of loop bodies; their ops belong to the caller."""
 
 Lines: TypeAlias = Sequence[Location | None]
 
 
 @dataclass(frozen=True, slots=True)
 class _Traced:
-    """One tracing: the artifact, the file that called the user's function, and where it began."""
+    """One tracing: the artifact, the file that called the user's function, and the call site."""
 
     artifact: bytes
     tracer: str
-    place: Location | None
+    call_site: Location | None
 
 
 _known: OrderedDict[bytes, list[_Traced]] = OrderedDict()  # by digest of the code
 _lock = threading.Lock()
 
 
-def remember(code: bytes, artifact: bytes, tracer: str) -> None:
-    """Keep the source lines of a code in this process.
+def record(code: bytes, artifact: bytes, tracer: str) -> None:
+    """Store the source lines of a code in this process.
 
     Args:
         code: the compressed text.
-        artifact: what it was made of, with JAX's locations.
-        tracer: the file that calls the user's function; frames outside of it are none of the
-            function's.
+        artifact: the portable artifact with JAX's locations.
+        tracer: the file that calls the user's function; outer frames are ignored.
     """
     if len(artifact) > MAX_SIZE:
         return
     key, made = hashlib.sha256(code).digest(), _Traced(artifact, tracer, caller())
     with _lock:
-        others = [each for each in _known.pop(key, []) if each.place != made.place]
-        _known[key] = [*others, made][-MAX_PLACES:]
+        others = [each for each in _known.pop(key, []) if each.call_site != made.call_site]
+        _known[key] = [*others, made][-MAX_CALL_SITES:]
         if len(_known) > MAX_CODES:
             _known.popitem(last=False)
 
 
-def lines_of(code: bytes, place: Location | None = None) -> Lines | None:
+def lines_of(code: bytes, call_site: Location | None = None) -> Lines | None:
     """Return the user's line of each op of a code, in the order of a walk over its module.
 
     Args:
         code: the compressed text.
-        place: where it was traced, if the same code was traced at several lines.
+        call_site: where it was traced, if at several lines.
 
     Returns:
-        ``None`` where this process did not trace it. An op without a line of its own has that
-        of the call around it.
+        A line per op; an op without one has the line of the call around it. ``None`` if this
+        process did not trace the code.
     """
     with _lock:
         found = list(_known.get(hashlib.sha256(code).digest(), ()))
     if not found:
         return None
-    traced = next((each for each in found if each.place == place), found[-1])
+    traced = next((each for each in found if each.call_site == call_site), found[-1])
     module = parse(_jax.mlir.deserialize_portable_artifact(traced.artifact))
     return _Reader(module, traced.tracer).lines()
 
 
 def annotate(module: ir.Module, lines: Lines | None) -> None:
-    """Write lines into a parsed module as the locations of its ops."""
+    """Write lines into a parsed module as the locations of its ops.
+
+    Args:
+        module: changed in place.
+        lines: a line per op in the order of ``walk``; unknown if ``None`` or of another length.
+    """
     ops = list(walk(module.operation))
     known = lines if lines is not None and len(lines) == len(ops) else [None] * len(ops)
     with module.context:
@@ -100,7 +103,7 @@ def annotate(module: ir.Module, lines: Lines | None) -> None:
 
 
 def line_of(op: ir.Operation) -> Location | None:
-    """Return the line that :func:`annotate` wrote."""
+    """Return the line of an op that :func:`annotate` wrote."""
     found = op.location
     return Location(found.filename, found.start_line) if found.is_a_file() else None
 
@@ -112,7 +115,7 @@ class _Frame:
 
 
 class _Reader:
-    """Finds the user's lines in JAX's locations."""
+    """Reader of the user's lines in JAX's locations."""
 
     def __init__(self, module: ir.Module, tracer: str) -> None:
         self._tracer = os.path.realpath(tracer)
@@ -124,7 +127,7 @@ class _Reader:
         }
 
     def lines(self) -> list[Location | None]:
-        """Return a line per op; a function has none."""
+        """Return a line per op; functions have none."""
         return [self._line(op, _function(op)) for op in walk(self._module.operation)]
 
     def _line(self, op: ir.Operation, function: str) -> Location | None:
@@ -132,7 +135,7 @@ class _Reader:
         while function.startswith(_TRANSPARENT) and function in self._owners:
             function = self._owners[function]
         if function != "main" and not any(_is_named(function, frame) for frame in frames):
-            return None  # a library's, traced for whoever called it first
+            return None  # a library function, traced at its first caller
         own = (frame.line for frame in frames if not is_framework(frame.line.file))
         return next(own, None)
 
@@ -149,26 +152,26 @@ def _frames(location: ir.Location) -> Iterator[_Frame]:
         yield from _frames(location.callee)
         yield from _frames(location.caller)
     elif location.is_a_name() and location.child_loc.is_a_file():
-        yield _Frame(location.name_str, _place(location.child_loc))
+        yield _Frame(location.name_str, _location(location.child_loc))
     elif location.is_a_name():
         yield from _frames(location.child_loc)
     elif location.is_a_file():
-        yield _Frame("", _place(location))
+        yield _Frame("", _location(location))
 
 
-def _place(location: ir.Location) -> Location:
+def _location(location: ir.Location) -> Location:
     return Location(sys.intern(location.filename), location.start_line)
 
 
 def _is_named(symbol: str, frame: _Frame) -> bool:
-    """Tell whether a function of the module, ``helper`` or ``helper_3``, is that of a frame."""
+    """Return whether a function of the module, ``helper`` or ``helper_3``, is that of a frame."""
     name = frame.function.rpartition(".")[2].translate({ord("<"): "_", ord(">"): "_"})
     rest = symbol.removeprefix(name)
     return bool(name) and (rest == "" or rest.lstrip("_").isdigit()) and symbol.startswith(name)
 
 
 def _function(op: ir.Operation) -> str:
-    """Return the name of the function that an op stands in, or that it is."""
+    """Return the name of the function that contains an op, or that it is."""
     while op.name != "func.func":
         op = op.parent.operation
     name: str = ir.StringAttr(op.attributes["sym_name"]).value

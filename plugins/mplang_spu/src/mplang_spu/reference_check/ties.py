@@ -1,8 +1,8 @@
-"""Ties: whether a result is right for numbers that are nearly those that were compared.
+"""Ties: results that are correct for slightly perturbed operands of decisions.
 
-SPU rounds at random, so a second run may decide otherwise than the first one, whose decisions
-are not known. What the first one gave has to lie between results of float64 where the operands
-of each decision are moved a little.
+SPU rounds at random, so a second run may decide differently from the first one, whose decisions are
+unknown. The first result has to lie between float64 results with the operands of each decision
+perturbed.
 """
 
 from __future__ import annotations
@@ -12,23 +12,26 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from mplang_core import TensorType
-from mplang_spu.beside import exact
-from mplang_spu.beside.decisions import NEAR, is_decision
-from mplang_spu.beside.exact import Array
-from mplang_spu.beside.tolerance import RELATIVE, STEPS
-from mplang_spu.beside.trace import Run
+from mplang_spu.reference_check import reference
+from mplang_spu.reference_check.decisions import NEAR, is_decision
+from mplang_spu.reference_check.reference import Array
+from mplang_spu.reference_check.tolerance import RELATIVE, STEPS
+from mplang_spu.reference_check.trace import Run
 
-__all__ = ["explained"]
+__all__ = ["explained_by_ties"]
 
 TRIES = 8
 
 
-def explained(run: Run, found: Mapping[int, Array]) -> bool:
-    """Tell whether results are right for decisions about nearly equal numbers.
+def explained_by_ties(run: Run, found: Mapping[int, Array]) -> bool:
+    """Return whether results are correct for some decisions about nearly equal numbers.
 
     Args:
         run: what SPU ran.
-        found: the results that differ, by the number of the value.
+        found: the results that differ, by value number.
+
+    Returns:
+        Whether each element lies between results of perturbed runs.
     """
     function, step = run.function, run.setting.step
     moved = [
@@ -39,9 +42,9 @@ def explained(run: Run, found: Mapping[int, Array]) -> bool:
         if function.kinds[number].dtype.numpy.kind == "f"
     ]
     shown = sorted(found)
-    variant = function.moved(moved, shown)
+    variant = function.perturbed(moved, shown)
     kinds = variant.takes[function.inputs :]
-    tries = [exact.run(variant, [*run.operands, *by]) for by in _offsets(kinds, moved, step)]
+    tries = [reference.run(variant, [*run.operands, *by]) for by in _offsets(kinds, moved, step)]
     return all(
         _is_between(found[n], [values[i] for values in tries], step) for i, n in enumerate(shown)
     )
@@ -50,7 +53,7 @@ def explained(run: Run, found: Mapping[int, Array]) -> bool:
 def _offsets(
     kinds: Sequence[TensorType], moved: Sequence[tuple[int, int]], step: float
 ) -> Iterator[list[Array]]:
-    """Yield how far to move each operand: none, all one way, then at random."""
+    """Yield the perturbation of each operand: none, both directions, then random ones."""
     rng, size = np.random.default_rng(0), NEAR * step
     yield [np.zeros(kind.shape) for kind in kinds]
     for sign in (1, -1):

@@ -1,4 +1,4 @@
-"""Names of ops as users of NumPy know them."""
+"""Labels of ops in NumPy's terms, for messages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from jaxlib.mlir import ir
 from mplang_stablehlo.custom_calls import target_of
 
-__all__ = ["word_of"]
+__all__ = ["label_of"]
 
 _WORDS = {
     "dot_general": "matmul",
@@ -29,8 +29,16 @@ _REDUCERS = {"add": "sum", "maximum": "max", "minimum": "min", "multiply": "prod
 _REDUCERS |= {"and": "all", "or": "any"}
 
 
-def word_of(op: ir.Operation, inner: Sequence[ir.Operation]) -> str:
-    """Return what a user calls an op; ``inner`` are those of its regions."""
+def label_of(op: ir.Operation, inner: Sequence[ir.Operation]) -> str:
+    """Return the label of an op in NumPy's terms.
+
+    Args:
+        op: an op of StableHLO.
+        inner: the ops of its regions.
+
+    Returns:
+        A label such as ``sum`` or ``where``.
+    """
     target = target_of(op)
     if target is not None:
         return target.removeprefix("mhlo.")

@@ -1,4 +1,4 @@
-"""StableHLO modules with all floats of one width. Imports JAX."""
+"""Conversion of StableHLO modules to one float width. Imports JAX."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ __all__ = ["retype"]
 
 
 def retype(module: ir.Module, width: int) -> None:
-    """Change every float of a flat module to one of that many bits; a literal keeps its value.
+    """Change every float of a flat module to one width, in place; literals keep their values.
 
     Args:
-        module: with nothing but ``main``, see :func:`mplang_stablehlo.inline.inline`.
-        width: 32 or 64.
+        module: with ``main`` only, see :func:`mplang_stablehlo.inline.inline`.
+        width: 32 or 64 bits.
 
     Example:
         >>> from mplang_stablehlo.module import parse, text_of
@@ -51,7 +51,7 @@ def _retype(op: ir.Operation, kind: ir.Type) -> None:
         return
     if op.name == "stablehlo.constant" and _is_float(op.results[0]):
         op.attributes["value"] = _literal(op.attributes["value"], kind)
-    if "algorithm" in op.attributes:  # of dot_general: in which type to multiply
+    if "algorithm" in op.attributes:  # of dot_general: the type of its products
         del op.attributes["algorithm"]
     arguments = [
         value for region in op.regions for block in region.blocks for value in block.arguments

@@ -1,4 +1,4 @@
-"""A module while it is lowered: its ops, and the public operands that passes add. Imports JAX."""
+"""Rewriter of a module: finds its ops, replaces them, and adds public operands. Imports JAX."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from mplang_stablehlo.module import walk
 from mplang_spu.lowering.term import Term, before, numpy_type
 from mplang_spu.target import Target
 
-__all__ = ["Draft"]
+__all__ = ["Rewriter"]
 
 MAX_REWRITTEN = 20_000
-"""Ops that are written anew; each becomes some dozens."""
+"""Maximum number of replaced ops; each becomes some dozens."""
 
 _PER_PAIR = {
     f"stablehlo.{name}"
     for name in ("reduce", "reduce_window", "scatter", "select_and_scatter", "sort")
 }
-"""Ops whose regions libspu evaluates for pairs of elements; nothing from outside stands there."""
+"""Ops whose regions libspu evaluates on pairs of elements; no outer values may be used there."""
 
 
-class Draft:
-    """A module of one function, ``main``, and what it is lowered for.
+class Rewriter:
+    """Rewriter of a module with one function, ``main``.
 
     Args:
-        module: parsed, checked, and inlined.
+        module: parsed, admitted, and inlined.
         target: protocol, field and fixed point.
 
     Attributes:
-        operands: the public operands that ``main`` takes beyond its own: libspu's compiler folds
-            and reassociates constants, which is right for reals only, but no operands.
+        operands: public operands that ``main`` takes after its own. libspu's compiler folds and
+            reassociates constants, which is exact for reals only, but not operands.
     """
 
     def __init__(self, module: ir.Module, target: Target) -> None:
@@ -45,7 +45,7 @@ class Draft:
         self._rewritten = 0
 
     def ops(self, *names: str) -> list[ir.Operation]:
-        """Return the ops of these names, without those that stand in reducers and comparators."""
+        """Return the ops with these names, except those in reducers and comparators."""
         wanted = {f"stablehlo.{name}" for name in names}
         return [op for op in self._flat() if op.name in wanted]
 
@@ -61,10 +61,10 @@ class Draft:
             yield op
 
     def before(self, op: ir.Operation) -> AbstractContextManager[None]:
-        """Write ops before another that they replace.
+        """Insert ops before an op that they replace.
 
         Raises:
-            ValueError: that many ops are replaced that the module would grow out of bounds.
+            ValueError: more than :data:`MAX_REWRITTEN` ops are replaced.
         """
         self._rewritten += 1
         if self._rewritten > MAX_REWRITTEN:
@@ -73,14 +73,21 @@ class Draft:
 
     @property
     def integer(self) -> ir.Type:
-        """The largest integer of the field."""
+        """Largest integer type of the field."""
         width = min(64, self.target.bits)
         return ir.IntegerType.get_signless(width, self.module.context)
 
     def public(self, number: float, element: ir.Type) -> Term:
-        """Return a number as a public operand, a scalar.
+        """Return a number as a public scalar operand.
 
-        A float is the sum of two where the type of the code has fewer bits than the fixed point.
+        A float becomes the sum of two operands if its type has fewer bits than the fixed point.
+
+        Args:
+            number: the number.
+            element: the element type of the operand.
+
+        Returns:
+            The scalar.
         """
         kind = numpy_type(element)
         rest = float(number) - float(kind.type(number)) if kind.kind == "f" else 0.0
@@ -98,24 +105,32 @@ class Draft:
         return self._lifted[key]
 
     def scaled(self, x: Term, *factors: float) -> Term:
-        """Return a float times public factors, one after the other.
+        """Multiply a float by public factors, one after the other.
 
-        libspu's compiler makes ``x*(a*b)`` of ``(x*a)*b``, also of operands; not through a sum.
+        libspu's compiler reassociates ``(x*a)*b`` to ``x*(a*b)``, also for operands, but not
+        through a sum.
+
+        Args:
+            x: a float.
+            *factors: numbers.
+
+        Returns:
+            The product.
         """
-        x = self.apart(x)
+        x = self.barrier(x)
         for factor in factors:
-            x = self.apart(x * self.public(factor, x.kind.element_type))
+            x = self.barrier(x * self.public(factor, x.kind.element_type))
         return x
 
-    def apart(self, x: Term) -> Term:
-        """Return a float plus a public zero: a compiler merges nothing of both sides of it.
+    def barrier(self, x: Term) -> Term:
+        """Return a float plus a public zero, an optimization barrier for libspu's compiler.
 
-        libspu's makes ``exp(x+x)`` of ``exp(x)²``, and ``x*exp(-y)`` of ``x/exp(y)``.
+        The compiler rewrites ``exp(x)²`` to ``exp(x+x)``, and ``x/exp(y)`` to ``x*exp(-y)``.
         """
         return x + self.public(0.0, x.kind.element_type)
 
-    def finish(self) -> None:
-        """Write the types of ``main`` anew."""
+    def update_signature(self) -> None:
+        """Update the function type of ``main``."""
         block = self.main.regions[0].blocks[0]
         takes = [argument.type for argument in block.arguments]
         gives = [value.type for value in block.operations[len(block.operations) - 1].operands]

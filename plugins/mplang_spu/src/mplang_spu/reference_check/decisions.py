@@ -1,9 +1,9 @@
-"""Decisions about numbers: comparisons, roundings, sorts, and which of them may go either way.
+"""Decisions: ops with discontinuities, such as comparisons, rounding and sorts.
 
-Where two numbers are nearly equal, SPU may decide otherwise than float64, and be right: what
-follows is judged by SPU's decision. A decision is wrong where no number near SPU's own operands
-supports it, or where an operand is a whole number but for rounding, or two are equal but for
-rounding, and SPU missed that.
+If two numbers are nearly equal, SPU may decide differently from float64 and be correct; later ops
+are judged by SPU's decision. A decision is wrong if no number near SPU's own operands supports it.
+It is also wrong if an operand is integral up to rounding, or two operands are equal up to rounding,
+and SPU decides as if not.
 """
 
 from __future__ import annotations
@@ -14,28 +14,28 @@ from dataclasses import dataclass
 import numpy as np
 
 from mplang_core import TensorType
-from mplang_spu.beside.exact import Array
-from mplang_spu.beside.flat import Op
-from mplang_spu.beside.tolerance import Difference, compare
+from mplang_spu.reference_check.flat_function import Op
+from mplang_spu.reference_check.reference import Array
+from mplang_spu.reference_check.tolerance import Difference, compare
 
-__all__ = ["NEAR", "Case", "is_decision", "judge"]
+__all__ = ["NEAR", "OpTrace", "decision_differences", "is_decision"]
 
-NEAR = 8  # steps between numbers that count as equal
-WHOLE = 2.5e-7  # relative distance to a whole number that rounding to float32 gives, twice
-TIE = 1e-12  # relative distance of numbers that are equal but for rounding of float64
+NEAR = 8  # steps; numbers this close count as equal
+WHOLE = 2.5e-7  # relative distance to an integer after two roundings to float32
+TIE = 1e-12  # relative distance of numbers that are equal up to rounding in float64
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    """One op of a run.
+class OpTrace:
+    """Operands and results of one op, on SPU and in float64.
 
     Attributes:
         op: the op.
-        exact_in: its operands in float64, where SPU's earlier decisions were followed.
-        exact: its results of those.
-        found_in: its operands in SPU.
-        found: its results in SPU.
-        local: its results in float64, of SPU's operands.
+        exact_in: its operands in float64, following SPU's earlier decisions.
+        exact: its results in float64 on ``exact_in``.
+        found_in: its operands on SPU.
+        found: its results on SPU.
+        local: its results in float64 on ``found_in``.
         step: the smallest step.
     """
 
@@ -49,16 +49,23 @@ class Case:
 
     @property
     def band(self) -> float:
-        """How far apart numbers are that count as equal."""
+        """Distance up to which numbers count as equal."""
         return NEAR * self.step
 
 
 def is_decision(op: Op, kinds: Sequence[TensorType]) -> bool:
-    """Tell whether a small change of an op's operands may change its results at a jump.
+    """Return whether an op is discontinuous: a small change of its operands may change its results.
 
-    What is made of constants alone is the same on SPU.
+    Ops on constants only are not: SPU has the same constants.
+
+    Args:
+        op: an op of the flat function.
+        kinds: the types of all values.
+
+    Returns:
+        Whether it is a decision.
     """
-    if op.word == "constant":
+    if op.label == "constant":
         return False
     takes_floats = any(kinds[number].dtype.numpy.kind == "f" for number in op.operands)
     gives_floats = any(kinds[number].dtype.numpy.kind == "f" for number in op.results)
@@ -70,38 +77,38 @@ def is_decision(op: Op, kinds: Sequence[TensorType]) -> bool:
         case "sort" | "reduce":
             return takes_floats and len(op.results) > 1
         case "custom_call":
-            return op.word == "topk"
+            return op.label == "topk"
         case name:
-            return takes_floats and (name in _ROUND or op.decides)
+            return takes_floats and (name in _ROUND or op.region_compares)
 
 
-def judge(case: Case) -> list[Difference]:
-    """Return per result of a decision how wrong it is."""
+def decision_differences(case: OpTrace) -> list[Difference]:
+    """Return the difference of each result of a decision."""
     agree = [compare(f, e, case.step) for f, e in zip(case.found, case.exact, strict=True)]
     if not any(each.is_wrong for each in agree):
         return agree
-    with np.errstate(invalid="ignore", over="ignore"):  # NaN and infinity are told by compare
-        wrong = _WRONG.get(case.op.name, _elsewhere)(case)
+    with np.errstate(invalid="ignore", over="ignore"):  # compare reports NaN and infinity
+        wrong = _WRONG.get(case.op.name, _default)(case)
     return [
-        _first(bad, found, exact)
+        _first_difference(bad, found, exact)
         for bad, found, exact in zip(wrong, case.found, case.exact, strict=True)
     ]
 
 
-# -- each returns per result which elements are wrong
+# -- checks per op: each returns per result which elements are wrong
 
 
-def _compare(case: Case) -> list[Array]:
+def _compare(case: OpTrace) -> list[Array]:
     left, right = case.exact_in
     (found,), (local,), (exact,) = case.found, case.local, case.exact
     apart, size = np.abs(left - right), np.maximum(np.abs(left), np.abs(right))
-    near = apart <= case.band + case.op.beside_constant * max(WHOLE, 16 * case.step) * size
+    near = apart <= case.band + case.op.has_constant_operand * max(WHOLE, 16 * case.step) * size
     wrong = (found != exact) & ~(near | (found == local))
     tied = apart <= TIE * size
     return [wrong | ((found != exact) & tied & (found != (case.op.direction in _OF_EQUALS)))]
 
 
-def _round(case: Case) -> list[Array]:
+def _round(case: OpTrace) -> list[Array]:
     (found,), (local,), (exact,) = case.found, case.local, case.exact
     jump, distance = _jump(case)
     whole = distance <= WHOLE * np.maximum(1.0, np.abs(case.exact_in[0]))
@@ -113,8 +120,8 @@ def _round(case: Case) -> list[Array]:
     return [differs & (~right | (whole & (not tie)))]
 
 
-def _jump(case: Case) -> tuple[Array, Array]:
-    """Return the nearest point where the op jumps, and how far it is."""
+def _jump(case: OpTrace) -> tuple[Array, Array]:
+    """Return the nearest discontinuity of the op, and its distance."""
     x = case.exact_in[0]
     if case.op.name == "sign" or case.exact[0].dtype.kind == "b":
         jump = np.zeros_like(x)
@@ -125,7 +132,7 @@ def _jump(case: Case) -> tuple[Array, Array]:
     return jump, np.abs(x - jump)
 
 
-def _remainder(case: Case) -> list[Array]:
+def _remainder(case: OpTrace) -> list[Array]:
     divisor = np.abs(case.exact_in[1])
     (found,), (local,), (exact,) = case.found, case.local, case.exact
     whole = np.minimum(np.abs(exact), divisor - np.abs(exact)) <= WHOLE * divisor
@@ -134,8 +141,8 @@ def _remainder(case: Case) -> list[Array]:
     return [differs & (whole | ~right)]
 
 
-def _sort(case: Case) -> list[Array]:
-    """Check that rows are those of the operands, and that their first keys are in order."""
+def _sort(case: OpTrace) -> list[Array]:
+    """Check that rows are permuted as a whole, and that their first keys are in order."""
     (along,) = case.op.dimensions
     given, found = _rows(case.found_in, along), _rows(case.found, along)
     same = np.all(given == found, axis=(0, 2))
@@ -147,7 +154,7 @@ def _sort(case: Case) -> list[Array]:
 
 
 def _rows(values: Sequence[Array], along: int) -> Array:
-    """Return columns × lanes × elements, each lane in lexicographic order."""
+    """Return an array of columns × lanes × elements, each lane in lexicographic order."""
     columns = [_column(each, along).astype(np.float64) for each in values]
     table = np.stack([each.reshape(-1, each.shape[-1]) for each in columns])
     order = np.stack([np.lexsort(table[:, lane, :]) for lane in range(table.shape[1])])
@@ -158,10 +165,10 @@ def _column(value: Array, along: int) -> Array:
     return np.moveaxis(value, along, -1)
 
 
-def _extreme(case: Case) -> list[Array]:
-    """Check that an index is of an element that is as extreme as the best one."""
+def _arg_extreme(case: OpTrace) -> list[Array]:
+    """Check that the element at an index is as extreme as the best one."""
     if len(case.found) != 2 or case.found[1].dtype.kind not in "iu":
-        return _elsewhere(case)
+        return _default(case)
     keys, places = (_lanes(each, case.op.dimensions) for each in case.found_in[:2])
     best, at = case.local[0].reshape(-1, 1), case.found[1].reshape(-1, 1)
     right = np.any((places == at) & (np.abs(keys - best) <= case.band), axis=1)
@@ -174,15 +181,15 @@ def _lanes(value: Array, dimensions: Sequence[int]) -> Array:
     return moved.reshape(int(np.prod(moved.shape[:kept])), -1)
 
 
-def _elsewhere(case: Case) -> list[Array]:
-    """Check that float64 decides likewise about SPU's operands."""
+def _default(case: OpTrace) -> list[Array]:
+    """Check that float64 gives the same results on SPU's operands."""
     pairs = zip(case.found, case.local, strict=True)
     return [
         np.full(found.shape, compare(found, local, case.step).is_wrong) for found, local in pairs
     ]
 
 
-def _first(wrong: Array, found: Array, exact: Array) -> Difference:
+def _first_difference(wrong: Array, found: Array, exact: Array) -> Difference:
     """Return the first wrong element."""
     if not np.any(wrong):
         return Difference(0)
@@ -194,14 +201,14 @@ def _first(wrong: Array, found: Array, exact: Array) -> Difference:
 
 
 _OF_EQUALS = ("EQ", "GE", "LE")
-"""What is true of equal numbers."""
+"""Comparisons that are true of equal numbers."""
 
 _ROUND = ("ceil", "floor", "round_nearest_afz", "round_nearest_even", "sign")
 
-_WRONG: Mapping[str, Callable[[Case], list[Array]]] = {
+_WRONG: Mapping[str, Callable[[OpTrace], list[Array]]] = {
     **dict.fromkeys((*_ROUND, "convert"), _round),
     "compare": _compare,
     "remainder": _remainder,
     "sort": _sort,
-    "reduce": _extreme,
+    "reduce": _arg_extreme,
 }

@@ -1,4 +1,4 @@
-"""Shares of all members put together in float64, for checks in a simulator."""
+"""Reconstruction of tensors from the shares of all members, for checks in a simulator."""
 
 from __future__ import annotations
 
@@ -10,22 +10,25 @@ import spu.libspu as libspu
 
 from mplang_core import TensorType
 from mplang_spu import engine
-from mplang_spu.beside.exact import Array
+from mplang_spu.reference_check.reference import Array
 
-__all__ = ["plain"]
+__all__ = ["reconstruct_tensor"]
 
 
-def plain(
+def reconstruct_tensor(
     pieces: Sequence[Any], kind: TensorType, config: Mapping[str, Any], *, wide: bool = False
 ) -> Array:
-    """Return the tensor that shares stand for.
+    """Reconstruct a tensor from its shares.
 
     Args:
-        pieces: the share of each member, with ``meta`` and data as libspu has them.
-        kind: the type of the tensor; floats are returned as float64, since a fixed-point number
-            may have more digits than its own type.
+        pieces: the share of each member: libspu's ``meta`` and ``share_chunks``.
+        kind: the type of the tensor.
         config: of the device.
-        wide: whether integers are returned as int64, which holds what their own type does not.
+        wide: whether to return integers as int64, which holds what their own type does not.
+
+    Returns:
+        The tensor; floats as float64, since a fixed-point number may have more digits than its own
+        type.
     """
     io = engine.io(len(pieces), config["protocol"], config["field"], config["fxp_fraction_bits"])
     is_float = kind.dtype.numpy.kind == "f"

@@ -1,4 +1,4 @@
-"""Element types of tensors: their limits, and how exact they are."""
+"""Element types of tensors: their limits and precision."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from jaxlib.mlir import ir
 
 from mplang_core.interval import UNKNOWN, Interval
 
-__all__ = ["Kind", "kind_of", "shape_of"]
+__all__ = ["ElementType", "element_type_of", "shape_of"]
 
 _FLOATS = {"f16": (5, 11), "bf16": (8, 8), "f32": (8, 24), "f64": (11, 53)}
-"""Bits of the exponent, and of the significand."""
+"""Bits of the exponent and of the significand."""
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    """An element type.
+class ElementType:
+    """Element type of a tensor.
 
     Args:
-        name: as MLIR writes it, ``f32``.
+        name: in MLIR's notation, ``f32``.
 
     Example:
-        >>> Kind("i8").limits, Kind("ui8").limits, Kind("i1").limits
+        >>> ElementType("i8").limits, ElementType("ui8").limits, ElementType("i1").limits
         (Interval(low=-128, high=127), Interval(low=0, high=255), Interval(low=0, high=1))
-        >>> Kind("f32").limits.high
+        >>> ElementType("f32").limits.high
         3.4028234663852886e+38
     """
 
@@ -33,27 +33,27 @@ class Kind:
 
     @property
     def is_float(self) -> bool:
-        """Whether it is a type of real numbers."""
+        """Whether it is a real floating-point type."""
         return self.name in _FLOATS
 
     @property
     def is_integer(self) -> bool:
-        """Whether it is a type of integers; bools are among them."""
+        """Whether it is an integer type; bool is one."""
         return self.name.startswith(("i", "ui")) and self.name.strip("ui").isdigit()
 
     @property
     def bits(self) -> int:
-        """The size of an integer."""
+        """Size of an integer in bits."""
         return int(self.name.strip("ui"))
 
     @property
     def is_small(self) -> bool:
-        """Whether the limits of the type say something: bools, and integers up to 16 bits."""
+        """Whether the limits are informative: bools, and integers up to 16 bits."""
         return self.is_integer and self.bits <= 16
 
     @property
     def limits(self) -> Interval:
-        """The smallest and largest number; of a complex type, nothing is known."""
+        """Smallest and largest number; unknown for complex types."""
         if self.is_float:
             exponent, significand = _FLOATS[self.name]
             largest = math.ldexp(2 - math.ldexp(1, 1 - significand), 2 ** (exponent - 1) - 1)
@@ -66,18 +66,18 @@ class Kind:
 
     @property
     def epsilon(self) -> float:
-        """The distance from 1 to the next number."""
+        """Distance from 1 to the next number."""
         return math.ldexp(1, 1 - _FLOATS[self.name][1])
 
     @property
     def tiny(self) -> float:
-        """The smallest normal number; what is smaller may be taken as 0."""
+        """Smallest normal number; smaller ones may be flushed to 0."""
         return math.ldexp(1, 2 - 2 ** (_FLOATS[self.name][0] - 1))
 
 
-def kind_of(value: ir.Value) -> Kind:
+def element_type_of(value: ir.Value) -> ElementType:
     """Return the element type of a tensor."""
-    return Kind(str(ir.RankedTensorType(value.type).element_type))
+    return ElementType(str(ir.RankedTensorType(value.type).element_type))
 
 
 def shape_of(value: ir.Value) -> list[int]:

@@ -1,4 +1,4 @@
-"""How far a result of fixed-point numbers may be from that of float64."""
+"""Tolerance of fixed-point results against float64."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mplang_spu.beside.exact import Array
+from mplang_spu.reference_check.reference import Array
 
 __all__ = ["RELATIVE", "STEPS", "Difference", "compare"]
 
 RELATIVE = 1e-3
-"""Of the largest number of a tensor, what each of its numbers may be off."""
+"""Relative tolerance, as a fraction of the largest number of the tensor."""
 STEPS = 4
-"""Of the smallest steps, 2^-fxp_fraction_bits, what a number may be off in any case."""
+"""Absolute tolerance in smallest steps, 2^-fxp_fraction_bits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The worst element of a tensor.
+    """Worst element of a tensor compared with its reference.
 
     Attributes:
-        severity: by how many tolerances it is off; above 1 it is wrong.
+        severity: its error in tolerances; above 1 it is wrong.
         index: of the element.
-        found: what SPU gave.
-        exact: what float64 gives.
+        found: SPU's number.
+        exact: the number in float64.
         vanishes: whether the whole tensor is below the smallest step.
     """
 
@@ -36,23 +36,25 @@ class Difference:
 
     @property
     def is_wrong(self) -> bool:
-        """Whether it is out of tolerance."""
+        """Whether the error exceeds the tolerance."""
         return self.severity > 1
 
 
 def compare(found: Array, exact: Array, step: float, scale: float = 0) -> Difference:
-    """Return the worst difference of a result to that of float64.
+    """Return the worst difference between a result and its reference in float64.
 
-    Integers and bools are equal or wrong. A float is wrong where it is off by more than
-    ``RELATIVE`` of the tensor's largest number and ``STEPS`` of the smallest steps; where
-    float64 gives NaN or infinity, of which SPU has none; and where all of the tensor is below
-    the smallest step.
+    Integers and bools must be equal. A float is wrong if its error exceeds ``RELATIVE`` of the
+    tensor's largest number plus ``STEPS`` steps; if float64 gives NaN or infinity, which SPU lacks;
+    or if the whole tensor is below the smallest step.
 
     Args:
-        found: what SPU gave.
-        exact: what float64 gives.
+        found: SPU's result.
+        exact: the reference.
         step: the smallest step.
-        scale: a magnitude to take instead of the tensor's own, where that is larger.
+        scale: a magnitude that replaces the tensor's largest number, if larger.
+
+    Returns:
+        The worst element.
 
     Example:
         >>> compare(np.array([1.0, 2.1]), np.array([1.0, 2.0]), 2**-18).index

@@ -1,4 +1,4 @@
-"""Tracing a function with JAX so that the arrays it closes over are operands. Imports JAX."""
+"""Tracing of functions with JAX, with captured arrays as operands. Imports JAX."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from jax.extend.core import Literal
 
 from mplang_core import FeSignature, TensorType
 from mplang_core.feop import flatten
-from mplang_jax.narrowing import has_64_bits, inner_jaxprs, loses
+from mplang_jax.x64 import has_64_bits, inner_jaxprs, loses_precision
 
-__all__ = ["Traced"]
+__all__ = ["TracedFunction"]
 
 
-class Traced:
-    """A function as JAX traced it.
+class TracedFunction:
+    """Function traced by JAX.
 
-    Without 64-bit types JAX narrows what has 64 bits without a word, so it is traced with them,
-    too. They stay on where the function has use for them: an operand, a literal or something
-    that it closes over has 64 bits, it asks for a type that has, or a number would be lost.
+    Without 64-bit types JAX narrows 64-bit values silently, so the function is also traced with
+    them. They stay enabled if the function needs them: if an operand, a literal or a captured value
+    has 64 bits, if the function asks for such a type, or if a number would be lost.
 
     Args:
         fn: the function.
         signature: its arguments.
-        operands: the types of those that are arrays.
+        operands: the types of the arrays among them.
 
     Attributes:
-        x64: whether it was traced with 64-bit types.
-        consts: the arrays that it closes over.
-        out_tree: how its results are nested.
+        x64: whether 64-bit types are enabled.
+        consts: the arrays that it captures.
+        out_tree: the structure of its results.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Traced:
         with_64_bits = self._attempt()
         if with_64_bits is None:
             with enable_x64(False):
-                return self._trace(), False  # what is wrong is told without them, too
+                return self._trace(), False  # raises the same error without 64-bit types
         if has_64_bits(self._fn, self._signature, with_64_bits.consts):
             return with_64_bits, True
         refuse = config.explicit_x64_dtypes(config.ExplicitX64Mode.ERROR)
@@ -60,10 +60,10 @@ class Traced:
             with enable_x64(False), refuse:
                 without = self._trace()
         except OverflowError:
-            raise  # with 64-bit types, JAX cuts off what is too large for its neighbour
+            raise  # with 64-bit types, JAX truncates a number too large for the other operand
         except ValueError:
             return with_64_bits, True
-        lost = loses(with_64_bits.jaxpr, without.jaxpr)
+        lost = loses_precision(with_64_bits.jaxpr, without.jaxpr)
         return (with_64_bits, True) if lost else (without, False)
 
     def _attempt(self) -> Any:
@@ -87,7 +87,7 @@ class Traced:
         return jax.make_jaxpr(inlined)(*avals)
 
     def lower(self) -> str:
-        """Return the StableHLO of a function of the operands, then the consts, with its lines."""
+        """Return StableHLO with source lines; it takes the operands, then the consts."""
         split = len(self._operands)
 
         def with_consts(*args: Any) -> Any:
@@ -102,7 +102,7 @@ class Traced:
 
 
 def _hides_consts(jaxpr: Any) -> bool:
-    """Tell whether a function that is called in it, or a loop's body, closes over arrays."""
+    """Return whether an inner function or loop body of a jaxpr captures arrays."""
     return any(_hides(inner) for eqn in jaxpr.eqns for inner in inner_jaxprs(eqn))
 
 
@@ -111,7 +111,7 @@ def _hides(inner: Any) -> bool:
 
 
 def _run(jaxpr: Any, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
-    """Evaluate a jaxpr such that the arrays that inner functions close over surface."""
+    """Evaluate a jaxpr such that arrays captured by inner functions become its constants."""
     env: dict[Any, Any] = dict(zip(jaxpr.constvars, map(jax.numpy.asarray, consts), strict=True))
     env.update(zip(jaxpr.invars, args, strict=True))
 
