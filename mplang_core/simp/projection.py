@@ -18,6 +18,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from mplang_core.errors import VerifyError
 from mplang_core.ir import AnyType, Graph, Level, Operation, Program, Value, interface_of, op_defs
+from mplang_core.ir.origin import is_projected
 from mplang_core.ir.verifier import infer_outputs
 from mplang_core.mask import Mask
 from mplang_core.types import BaseType, MPType
@@ -43,7 +44,7 @@ def project(program: Program, rank: int) -> Program:
     """Return the part of a program that one party runs.
 
     Its inputs and outputs are those of the program that the party may hold; :func:`held` says
-    which ones. The program of one party is its own projection.
+    which ones. A projection is its own projection.
 
     Args:
         program: verified; optimize it before, for all parties alike.
@@ -68,9 +69,10 @@ def project(program: Program, rank: int) -> Program:
     """
     if rank not in program.mask:
         raise ValueError(f"party {rank} does not take part; the program is for {program.mask}")
-    if program.mask == Mask.of(rank):
+    if any(map(is_projected, program.graph.walk())):
         return program
-    return Program(program.name, Mask.of(rank), project_graph(program.graph, rank))
+    graph = project_graph(program.graph, rank, program.mask)
+    return Program(program.name, Mask.of(rank), graph)
 
 
 def held(values: Sequence[Value], rank: int) -> list[int]:
@@ -89,9 +91,9 @@ def _may_hold(kind: AnyType, rank: int) -> bool:
     return isinstance(kind, MPType) and (kind.pmask is None or rank in kind.pmask)
 
 
-def project_graph(graph: Graph, rank: int) -> Graph:
-    """Return the part of a graph among parties that one party runs."""
-    part = PartyGraph(rank)
+def project_graph(graph: Graph, rank: int, world: Mask) -> Graph:
+    """Return the part of a graph among the parties of a world that one of them runs."""
+    part = PartyGraph(rank, world)
     for value in part.held(graph.inputs):
         part.env[value] = Value(part.type_of(value))
         part.graph.inputs.append(part.env[value])
@@ -102,6 +104,8 @@ def project_graph(graph: Graph, rank: int) -> Graph:
                 rule.project(op, index, part)
             else:
                 part.whole(op, index)
+        except VerifyError:  # of a region
+            raise
         except (TypeError, ValueError) as error:
             raise VerifyError(
                 f"{op.opcode} at {op.location} does not tell the part of party {rank} in it, and "
@@ -117,12 +121,14 @@ class PartyGraph:
 
     Attributes:
         rank: the party.
+        world: all parties of the program.
         graph: its part.
         env: per value of the whole that the party may have, its value here.
         missing: likewise for what only its type says that the party may have.
     """
 
     rank: int
+    world: Mask
     graph: Graph = field(default_factory=Graph)
     env: dict[Value, Value] = field(default_factory=dict)
     missing: dict[Value, Value] = field(default_factory=dict)
@@ -147,6 +153,10 @@ class PartyGraph:
     def forward(self, value: Value, result: Value) -> None:
         """Let a result of the whole be another value, which the party has."""
         self.env[result] = self.env[value]
+
+    def region(self, graph: Graph) -> Graph:
+        """Return the party's part of a region among the parties."""
+        return project_graph(graph, self.rank, self.world)
 
     def emit(
         self,
@@ -188,7 +198,7 @@ class PartyGraph:
         op_def = op_defs.get(op.opcode)
         levels = op_def.regions if op_def is not None else {}
         regions = {
-            name: project_graph(region, self.rank) if levels.get(name) is Level.PARTY else region
+            name: self.region(region) if levels.get(name) is Level.PARTY else region
             for name, region in op.regions.items()
         }
         self.emit(op, op.opcode, op.inputs, op.outputs, regions, **{**op.attrs, "place": index})

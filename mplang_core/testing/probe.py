@@ -17,6 +17,7 @@ from mplang_core.ir import op_defs
 from mplang_core.plugins import PluginRecord, plugin_manager
 from mplang_core.plugins.manager import _namespaces
 from mplang_core.runtime import host_kernels, worker_kernels
+from mplang_core.simp.projection import Projects
 from mplang_core.testing.sample import text_of
 
 __all__ = ["ask", "plugin", "rolled_back", "texts"]
@@ -150,6 +151,10 @@ def _unmarked(modules: set[str]) -> list[str]:
 
 
 def _has_kernel(op: str) -> bool:
+    """Return whether an op has a kernel, or projects into others."""
+    op_def = op_defs.get(op)
+    if op_def is not None and any(isinstance(each, Projects) for each in op_def.interfaces):
+        return True
     return any(table.get(op) is not None for table in (host_kernels, worker_kernels))
 
 

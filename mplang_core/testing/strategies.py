@@ -71,8 +71,9 @@ def tensors_of(kind: TensorType) -> st.SearchStrategy[Any]:
     """Arrays of one type.
 
     Example:
-        >>> from hypothesis import given
-        >>> @given(tensors_of(TensorType("f32", (2, 3))))
+        >>> from hypothesis import HealthCheck, given, settings
+        >>> @settings(suppress_health_check=[HealthCheck.too_slow])
+        ... @given(tensors_of(TensorType("f32", (2, 3))))
         ... def check(array):
         ...     assert array.shape == (2, 3)
         >>> check()

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+import mplang_core
+from mplang_core.ir import Level, op_defs
 
 HEAVY = ("jax", "ibis", "spu", "duckdb", "pyarrow", "sqlglot", "pandas", "httpx", "fastapi")
 
@@ -61,3 +66,34 @@ def test_the_public_names_are_those_that_are_written_down():
         _ = mp.no_such_name
     with pytest.raises(AttributeError, match="NoSuchBackend"):
         _ = mp.NoSuchBackend
+
+
+NEUTRAL = ("mplang_core/ir", "mplang_core/analysis", "mplang_core/simp/passes")
+"""Parts that know ops by their interfaces."""
+
+
+def test_no_opcode_is_named_where_ops_are_known_by_their_interfaces():
+    root = Path(mplang_core.__file__).parents[1]
+    opcodes = {name for name, op_def in op_defs if op_def.level is Level.PARTY}
+    assert "simp.shuffle_static" in opcodes
+    named = []
+    for file in (file for part in NEUTRAL for file in sorted((root / part).rglob("*.py"))):
+        tree = ast.parse(file.read_text())
+        texts = {
+            node.value
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        }
+        texts -= {
+            ast.get_docstring(node, clean=False) for node in ast.walk(tree) if _documents(node)
+        }
+        named += [
+            (file.name, text)
+            for text in texts
+            if text in opcodes or text in ("simp", "func") or text.startswith(("simp.", "func."))
+        ]
+    assert not named
+
+
+def _documents(node):
+    return isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from mplang_core.plugins import plugin_manager
 
-from mplang_hello import Half, backend, pick, standardize, summarize, types
+from mplang_hello import Half, backend, broadcast, pick, standardize, summarize, types
 
 README = pathlib.Path(__file__).parents[1] / "README.md"
 CLUSTER = mp.ClusterSpec.from_dict(
@@ -35,6 +35,74 @@ def host(request):
 @pytest.fixture(params=["standard", "launch"])
 def mode(request):
     return request.param
+
+
+# -- the op among parties
+
+
+def shout(x):
+    return broadcast(x + 1, root=1)
+
+
+@pytest.fixture(params=["simulator", "inline", "http"])
+def everywhere(request):
+    if request.param != "http":
+        with mp.connect(request.param, mp.ClusterSpec.simple(3)) as made:
+            yield made
+        return
+    http = pytest.importorskip("mplang_http")
+    with http.LocalCluster(3) as workers, mp.connect("http", workers.spec) as made:
+        yield made
+
+
+def test_a_broadcast_reaches_all_parties(everywhere, mode):
+    def program():
+        return shout(mp.put("P1", np.arange(3)))
+
+    found = mp.fetch(everywhere, mp.evaluate(everywhere, program, mode=mode))
+    np.testing.assert_array_equal(found, [[1, 2, 3]] * 3)
+
+
+def test_a_broadcast_runs_within_loops_and_with_one_party(mode):
+    def program(turns):
+        def turn(state):
+            i, x = state
+            return i + 1, mp.put("P0", broadcast(x, root=0) * 2)
+
+        return mp.while_loop(lambda s: s[0] < turns, turn, (0, mp.put("P0", 1)))[1]
+
+    for parties in (1, 3):
+        with mp.Simulator(mp.ClusterSpec.simple(parties)) as sim:
+            assert mp.fetch(sim, mp.evaluate(sim, program, 3, mode=mode)) == 8
+
+
+def traced():
+    context = mp.TraceContext(mp.ClusterSpec.simple(3))
+    x = mp.MPType(mp.TensorType("i64", (3,)), mp.Mask.of(1))
+    return mp.trace(context, lambda x: broadcast(x, root=1), x)
+
+
+def test_a_broadcast_stands_in_disclosure_costs_and_drawings():
+    moves = [row for row in mp.analysis.disclosure(traced()).rows if row.what == "move"]
+    assert [(row.sender, row.receiver, row.discloses) for row in moves] == [
+        (1, 0, (1,)),
+        (1, 2, (1,)),
+    ]
+    costs = mp.analysis.costs(traced())
+    links = [(link.sender, link.receiver, link.messages, link.bytes) for link in costs.links]
+    assert links == [(1, 0, 1, 24), (1, 2, 1, 24)]
+    assert (costs.rounds, costs.unknown) == (1, ())
+    assert "1->0, 1->2 hello.broadcast" in str(mp.analysis.graph(traced()))
+
+
+def test_what_a_broadcast_cannot_send_is_refused():
+    def program():
+        return broadcast(mp.put("P1", 7), root=0)
+
+    with pytest.raises(
+        mp.errors.TraceError, match=r"hello.broadcast at test_program.py:\d+: the root 0"
+    ):
+        mp.trace(mp.TraceContext(mp.ClusterSpec.simple(2)), program)
 
 
 # -- the feops

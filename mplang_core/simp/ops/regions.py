@@ -14,7 +14,7 @@ from mplang_core.ir import AnyType, Attr, Graph, Operation, Value
 from mplang_core.ir.source import at
 from mplang_core.mask import Mask
 from mplang_core.runtime import KernelContext
-from mplang_core.simp.projection import PartyGraph, Projects, project_graph
+from mplang_core.simp.projection import PartyGraph, Projects
 from mplang_core.types import DType, Form, MPType, TensorType
 
 __all__ = [
@@ -37,7 +37,7 @@ class ProjectsTogether(Projects):
 
     def project(self, op: Operation, index: int, part: PartyGraph) -> None:
         """Append the op with its regions projected."""
-        regions = {name: project_graph(region, part.rank) for name, region in op.regions.items()}
+        regions = {name: part.region(region) for name, region in op.regions.items()}
         operands, results = part.held(op.inputs), part.held(op.outputs)
         attrs = {**op.attrs, "place": index}
         if self.takes_part(results, regions):

@@ -1,5 +1,6 @@
 """The frontend ``hello``: summaries, a vault, and a backend that can be watched."""
 
+from mplang_hello.broadcast import broadcast
 from mplang_hello.ops import join, pick, split, standardize, summarize
 from mplang_hello.types import Half, HalfType, Summary, SummaryType
 
@@ -8,6 +9,7 @@ __all__ = [
     "HalfType",
     "Summary",
     "SummaryType",
+    "broadcast",
     "join",
     "pick",
     "split",

@@ -12,6 +12,7 @@ from mplang_core.plugins import Check, Dialect, KernelSpec, hookimpl
 from mplang_core.simp import BackendSpec
 
 from mplang_hello import backend, device, kernels, ops, types
+from mplang_hello.broadcast import BROADCAST
 
 
 @hookimpl
@@ -22,10 +23,11 @@ def mplang_feops() -> Sequence[Feop]:
 
 @hookimpl
 def mplang_dialects() -> Sequence[Dialect]:
-    """Provide the types; a type without a codec would stay at its party."""
+    """Provide an op among parties, and types; a type without a codec would stay at its party."""
     return [
         Dialect(
             "hello",
+            ops=[BROADCAST],
             types=[types.SummaryType, types.HalfType],
             codecs={
                 types.SummaryType.name: types.SUMMARY_CODEC,

@@ -1,0 +1,99 @@
+"""``hello.broadcast``: an op among parties, which sends a value from one party to all others.
+
+The whole op is in this file: its declaration, what it sends, what each party does of it, and the
+user's function. It needs no kernel, since each party's part of it consists of ops of the core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mplang_core import Mask, MPObject, MPType
+from mplang_core.ext import (
+    Attr,
+    Communicates,
+    Effects,
+    Forwards,
+    Level,
+    Message,
+    OpDef,
+    Operation,
+    PartyGraph,
+    Projects,
+    check_sendable,
+    context_of,
+    operand_types,
+)
+
+__all__ = ["BROADCAST", "broadcast"]
+
+
+def broadcast(x: MPObject, root: int) -> MPObject:
+    """Send one party's value to all parties.
+
+    Args:
+        x: a value that ``root`` holds; any others that hold it receive the root's.
+        root: rank of the sender.
+
+    Returns:
+        The value, held by all parties, the same at each.
+
+    Raises:
+        TraceError: the root does not hold it, or it is a key.
+
+    Example:
+        >>> import mplang_core as mp
+        >>> from mplang_hello import broadcast
+        >>> def program():
+        ...     return broadcast(mp.put("P1", 7), root=1)
+        >>> with mp.Simulator(mp.ClusterSpec.simple(3)) as sim:
+        ...     mp.fetch(sim, mp.evaluate(sim, program))
+        [array(7), array(7), array(7)]
+    """
+    ctx = context_of(x)
+    (sent,) = ctx.emit("hello.broadcast", [x], {"root": root})
+    return ctx.place(sent, None, uniform=True)
+
+
+def _infer(op: Operation, world: Mask) -> Sequence[MPType]:
+    """Return the type of the result: held by the whole world."""
+    (x,), root = operand_types(op), op.attrs["root"]
+    if x.pmask is None:
+        raise ValueError(f"who holds {x} is known only when it runs")
+    if root not in x.pmask:
+        raise ValueError(f"the root {root} does not hold {x}")
+    check_sendable(x)
+    return [MPType(x.base, world)]
+
+
+class _Broadcast(Communicates, Forwards, Projects):
+    def messages(self, op: Operation, world: Mask) -> Sequence[Message]:
+        """One message from the root to each other party: disclosure and costs count them."""
+        root = op.attrs["root"]
+        return [Message(root, rank, operand=0) for rank in world - Mask.of(root)]
+
+    def sources(self, op: Operation, output: int) -> Sequence[int]:
+        """The result is a copy of the operand."""
+        return (0,)
+
+    def project(self, op: Operation, index: int, part: PartyGraph) -> None:
+        """The root sends, the others receive."""
+        (x,), (result,), root = op.inputs, op.outputs, op.attrs["root"]
+        if part.rank != root:
+            part.receive(op, index, root, part.type_of(result).base, result)
+            return
+        part.forward(x, result)
+        others = part.world - Mask.of(root)
+        if others:
+            part.send(op, index, x, others)
+
+
+BROADCAST = OpDef(
+    "hello.broadcast",
+    _infer,
+    Level.PARTY,
+    {"root": Attr(int, doc="rank of the sender")},
+    doc="Sends a value from one party to all others.",
+    effects=Effects.NONE,
+    interfaces=[_Broadcast()],
+)
