@@ -68,6 +68,38 @@ def test_the_public_names_are_those_that_are_written_down():
         _ = mp.NoSuchBackend
 
 
+OPEN = ("mplang_core", "mplang_core.ext", "mplang_core.testing")
+"""What plugins may import of the core."""
+
+
+def test_plugins_import_the_package_and_its_extension_interface_only():
+    root = Path(mplang_core.__file__).parents[1]
+    files = [*root.glob("plugins/*/src/**/*.py"), *root.glob("examples/*/src/**/*.py")]
+    assert files
+    deep = [
+        (file.name, node.lineno, module)
+        for file in files
+        for node in ast.walk(ast.parse(file.read_text()))
+        for module in _imported(node)
+        if module.partition(".")[0] == "mplang_core" and module not in OPEN
+    ]
+    assert not deep
+
+
+def test_the_extension_interface_lists_what_it_has():
+    from mplang_core import ext
+
+    given = {name for name in vars(ext) if not name.startswith("_")}
+    assert given == {*ext.__all__}
+    assert len(ext.__all__) == len(given)
+
+
+def _imported(node):
+    if isinstance(node, ast.ImportFrom):
+        return [node.module or ""]
+    return [each.name for each in node.names] if isinstance(node, ast.Import) else []
+
+
 NEUTRAL = ("mplang_core/ir", "mplang_core/analysis", "mplang_core/simp/passes")
 """Parts that know ops by their interfaces."""
 

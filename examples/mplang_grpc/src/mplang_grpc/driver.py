@@ -10,11 +10,17 @@ from concurrent.futures import Future, wait
 from typing import Any
 
 from mplang_core import ClusterSpec, Program
-from mplang_core.errors import ConfigError, RunError
-from mplang_core.ir.wire import to_bytes
-from mplang_core.runtime import now
-from mplang_core.simp import HostVar, PartyState, SimpHost, outcome_of
-from mplang_core.simp.host import Mode
+from mplang_core.ext import (
+    ConfigError,
+    HostVar,
+    Mode,
+    PartyState,
+    RunError,
+    SimpHost,
+    now,
+    outcome_of,
+    to_bytes,
+)
 
 from mplang_grpc import wire
 from mplang_grpc.comm import introduce

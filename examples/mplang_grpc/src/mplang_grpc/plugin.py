@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mplang_core import ClusterSpec
-from mplang_core.plugins import hookimpl
-from mplang_core.simp import BackendSpec, SimpHost
-from mplang_core.simp.host import Mode
+from mplang_core.ext import BackendSpec, Mode, SimpHost, hookimpl
 
 
 def _connect(cluster: ClusterSpec, *, timeout: float = 60.0, mode: Mode = "launch") -> SimpHost:

@@ -9,8 +9,7 @@ from typing import Any, TypeAlias
 
 import grpc
 import msgspec
-from mplang_core.errors import CommError, ConfigError
-from mplang_core.simp import Failure
+from mplang_core.ext import CommError, ConfigError, Failure
 
 from mplang_grpc import wire
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar, TypeAlias
 
 import msgspec
-from mplang_core.errors import MPLangError, WireError
-from mplang_core.ir.parser import parse_base_type
-from mplang_core.runtime import Span, codec, type_of
-from mplang_core.simp import Failure, PartyState
+from mplang_core import MPLangError, Span
+from mplang_core.ext import Failure, PartyState, WireError, codec, parse_base_type, type_of
 
 
 class Packed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

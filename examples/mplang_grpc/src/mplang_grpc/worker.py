@@ -7,12 +7,16 @@ import functools
 import importlib
 from typing import Any
 
-from mplang_core import Program, verify
-from mplang_core.errors import RunError
-from mplang_core.ir.wire import from_bytes
-from mplang_core.runtime import Recorder, now, type_of
-from mplang_core.simp import PartyState, WorkerInterpreter
-from mplang_core.types import Form
+from mplang_core import Form, Program, verify
+from mplang_core.ext import (
+    PartyState,
+    Recorder,
+    RunError,
+    WorkerInterpreter,
+    from_bytes,
+    now,
+    type_of,
+)
 
 from mplang_grpc import wire
 from mplang_grpc.comm import GrpcCommunicator

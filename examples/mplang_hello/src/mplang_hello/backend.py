@@ -14,17 +14,17 @@ from typing import Any
 
 import numpy as np
 from mplang_core import ClusterSpec, Program, TensorType
-from mplang_core.errors import RunError
-from mplang_core.simp import (
+from mplang_core.ext import (
     CommunicatorBase,
     HostVar,
+    Mode,
     PartyState,
+    RunError,
     SimpHost,
     WorkerInterpreter,
     outcome_of,
     size_of,
 )
-from mplang_core.simp.host import Mode
 
 __all__ = ["Inline", "InlineCommunicator", "Message"]
 

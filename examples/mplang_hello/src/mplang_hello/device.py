@@ -11,10 +11,16 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from mplang_core import Form, Mask, MPObject, TensorType, pconv, pshfl_s
-from mplang_core.device import PARTY, Device, DeviceKind, add_transfer, the_holder
-from mplang_core.edsl.peval import run_program
-from mplang_core.errors import TraceError
-from mplang_core.feop import FeMeta
+from mplang_core.ext import (
+    PARTY,
+    Device,
+    DeviceKind,
+    FeMeta,
+    TraceError,
+    add_transfer,
+    run_program,
+    the_holder,
+)
 
 from mplang_hello.ops import join, split
 

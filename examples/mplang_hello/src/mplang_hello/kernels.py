@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from mplang_core import TensorType
-from mplang_core.runtime import KernelContext
+from mplang_core.ext import KernelContext
 
 from mplang_hello.types import Half, HalfType, Summary, SummaryType
 

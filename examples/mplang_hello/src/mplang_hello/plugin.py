@@ -6,10 +6,7 @@ import os
 from collections.abc import Sequence
 
 from mplang_core import introspect
-from mplang_core.device import DeviceKind
-from mplang_core.feop import Feop
-from mplang_core.plugins import Check, Dialect, KernelSpec, hookimpl
-from mplang_core.simp import BackendSpec
+from mplang_core.ext import BackendSpec, Check, DeviceKind, Dialect, Feop, KernelSpec, hookimpl
 
 from mplang_hello import backend, device, kernels, ops, types
 from mplang_hello.broadcast import BROADCAST

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, cast
 
 from mplang_core import BaseType, Form, TensorType
-from mplang_core.runtime import Codec
+from mplang_core.ext import Codec
 
 __all__ = ["HALF_CODEC", "SUMMARY_CODEC", "Half", "HalfType", "Summary", "SummaryType"]
 

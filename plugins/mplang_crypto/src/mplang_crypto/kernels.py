@@ -7,9 +7,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from mplang_core.errors import KernelError, WireError
-from mplang_core.runtime import KernelContext, decode, encode
-from mplang_core.types import BaseType, TensorType
+from mplang_core import BaseType, TensorType
+from mplang_core.ext import KernelContext, KernelError, WireError, decode, encode
 from mplang_crypto import primitives
 from mplang_crypto.types import (
     KEY_BYTES,

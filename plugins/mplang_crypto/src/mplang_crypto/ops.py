@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mplang_core import BaseType, TensorType, simple_op
-from mplang_core.ir import Effects
+from mplang_core.ext import Effects
 from mplang_crypto.primitives import DIGEST_BYTES
 from mplang_crypto.types import CiphertextType, PrivateKeyType, PublicKeyType, SymmetricKeyType
 

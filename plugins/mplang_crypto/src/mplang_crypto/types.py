@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NoReturn, Self, cast
 
-from mplang_core.runtime import Codec
-from mplang_core.runtime.codec import Encoded
-from mplang_core.types import BaseType, Form
+from mplang_core import BaseType, Form
+from mplang_core.ext import Codec, Encoded
 
 __all__ = [
     "CIPHERTEXT_CODEC",

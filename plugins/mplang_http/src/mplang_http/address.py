@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from mplang_core.errors import ConfigError
+from mplang_core.ext import ConfigError
 
 __all__ = ["split_address"]
 

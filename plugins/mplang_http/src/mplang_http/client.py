@@ -15,8 +15,7 @@ from urllib.parse import quote, urlencode
 
 import numpy as np
 
-from mplang_core.errors import AdmissionError, CommError, ConfigError, RunError
-from mplang_core.printable import printable
+from mplang_core.ext import AdmissionError, CommError, ConfigError, RunError, printable
 from mplang_http.address import split_address
 from mplang_http.values import Buffer
 

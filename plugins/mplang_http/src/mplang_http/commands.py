@@ -13,8 +13,8 @@ from typing import Annotated
 import typer
 import yaml
 
-from mplang_core.device import ClusterSpec
-from mplang_core.errors import ConfigError
+from mplang_core import ClusterSpec
+from mplang_core.ext import ConfigError
 from mplang_http.config import TlsFiles, WorkerConfig
 
 __all__ = ["keygen", "status", "up", "worker"]

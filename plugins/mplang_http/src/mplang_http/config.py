@@ -11,8 +11,7 @@ from typing import Any, Literal
 import yaml
 from pydantic import Field, model_validator
 
-from mplang_core.errors import ConfigError
-from mplang_core.strict import StrictModel
+from mplang_core.ext import ConfigError, StrictModel
 
 __all__ = ["Limits", "Timeouts", "TlsFiles", "WorkerConfig"]
 

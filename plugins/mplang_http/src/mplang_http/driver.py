@@ -17,24 +17,27 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 
-from mplang_core.alike import differences
-from mplang_core.device import ClusterSpec
-from mplang_core.errors import (
+from mplang_core import BaseType, ClusterSpec, Mask, MPLangError, MPType, Program, TensorType
+from mplang_core.ext import (
     AbortedError,
     CommError,
     ConfigError,
-    MPLangError,
+    Failure,
+    HostVar,
+    Mode,
     PartyError,
+    PartyState,
+    Recorder,
     RunError,
+    SimpHost,
     WireError,
+    array_of,
+    differences,
+    frozen,
+    now,
+    outcome_of,
+    to_bytes,
 )
-from mplang_core.ir import Program
-from mplang_core.ir.wire import to_bytes
-from mplang_core.mask import Mask
-from mplang_core.runtime import Recorder, now
-from mplang_core.simp import Failure, HostVar, PartyState, SimpHost, outcome_of
-from mplang_core.simp.host import Mode
-from mplang_core.types import BaseType, MPType, TensorType, array_of, frozen
 from mplang_http.client import LostWorkerError, RefusedError, WorkerClient
 from mplang_http.config import TlsFiles
 from mplang_http.failure_report import abort_reason, party_locations, wait_for_cause

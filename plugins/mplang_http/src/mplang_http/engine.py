@@ -22,9 +22,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import mplang_core  # noqa: F401  (so that plugins are found by name)
-from mplang_core.errors import CommError
-from mplang_core.runtime import type_of
-from mplang_core.types import Form
+from mplang_core import Form
+from mplang_core.ext import CommError, type_of
 from mplang_http import ipc
 from mplang_http.comm import HttpCommunicator
 from mplang_http.config import WorkerConfig

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from mplang_core import errors
-from mplang_core.errors import MPLangError
+from mplang_core import MPLangError, errors
 
 __all__ = ["RequestError"]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from mplang_core.errors import AbortedError
+from mplang_core.ext import AbortedError
 from mplang_http.client import LostWorkerError
 
 __all__ = ["abort_reason", "party_locations", "wait_for_cause"]

@@ -14,7 +14,7 @@ from __future__ import annotations
 import enum
 import struct
 
-from mplang_core.errors import WireError
+from mplang_core.ext import WireError
 from mplang_http.connection import Connection
 from mplang_http.values import MAX_HEAD
 

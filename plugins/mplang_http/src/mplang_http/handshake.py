@@ -9,7 +9,7 @@ import socket
 import ssl
 import time
 
-from mplang_core.errors import CommError
+from mplang_core.ext import CommError
 from mplang_http.address import split_address
 from mplang_http.config import WorkerConfig
 from mplang_http.connection import Connection, TlsConnection

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from mplang_core.runtime import Recorder, now
-from mplang_core.simp import Traffic, WorkerInterpreter
-from mplang_core.simp.failure import MAX_PLACE, Failure
+from mplang_core.ext import MAX_PLACE, Failure, Recorder, Traffic, WorkerInterpreter, now
 
 __all__ = ["Job"]
 

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from mplang_core.errors import ConfigError
+from mplang_core.ext import ConfigError
 from mplang_http.config import NAME, TlsFiles
 
 __all__ = ["make_certificates"]

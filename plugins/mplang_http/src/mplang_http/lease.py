@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from mplang_core.errors import RunError
+from mplang_core.ext import RunError
 from mplang_http.client import LostWorkerError, WorkerClient
 
 __all__ = ["LeaseRenewer", "drain"]

@@ -11,7 +11,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from mplang_core.errors import MPLangError, WireError
+from mplang_core import MPLangError
+from mplang_core.ext import WireError
 from mplang_http.connection import Connection
 from mplang_http.frames import CHUNK, MAX_KEY, PREFIX, BufferedReader, Kind, frame
 from mplang_http.values import MAX_HEAD, Buffer, Packed, read_head

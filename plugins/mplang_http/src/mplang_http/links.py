@@ -10,7 +10,7 @@ from typing import Any
 
 import tenacity
 
-from mplang_core.errors import CommError
+from mplang_core.ext import CommError
 from mplang_http.connection import Connection
 from mplang_http.frames import Kind
 from mplang_http.link import Link

@@ -17,8 +17,8 @@ from typing import Any
 
 import yaml
 
-from mplang_core.device import ClusterSpec
-from mplang_core.errors import RunError
+from mplang_core import ClusterSpec
+from mplang_core.ext import RunError
 from mplang_http.config import TlsFiles, WorkerConfig
 
 __all__ = ["LocalCluster"]

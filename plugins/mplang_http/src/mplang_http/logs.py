@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from datetime import UTC, datetime
 
-from mplang_core.printable import printable
+from mplang_core.ext import printable
 from mplang_http.config import WorkerConfig
 from mplang_http.job import Job
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mplang_core.errors import WireError
+from mplang_core.ext import WireError
 from mplang_http.values import Buffer
 
 __all__ = ["count_items"]

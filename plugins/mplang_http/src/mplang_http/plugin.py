@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mplang_core.plugins import hookimpl
-from mplang_core.simp import BackendSpec, SimpHost
-from mplang_core.simp.backend import make_host
+from mplang_core.ext import BackendSpec, SimpHost, hookimpl, make_host
 
 
 def _connect(cluster: Any, **options: Any) -> SimpHost:

@@ -6,10 +6,8 @@ import hashlib
 import threading
 from collections import OrderedDict
 
-from mplang_core.errors import AdmissionError
-from mplang_core.ir import Operation, Program, Value, verify
-from mplang_core.ir.wire import from_bytes
-from mplang_core.types import MPType, TensorType
+from mplang_core import MPType, Program, TensorType, verify
+from mplang_core.ext import AdmissionError, Operation, Value, from_bytes
 from mplang_http.config import WorkerConfig
 from mplang_http.errors import RequestError
 from mplang_http.msgpack_limits import count_items

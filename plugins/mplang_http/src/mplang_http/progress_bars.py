@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from mplang_core.live import terminal
+from mplang_core.ext import terminal
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -12,12 +12,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
-from mplang_core.errors import AbortedError, CommError, RunError
-from mplang_core.ir import Program
-from mplang_core.mask import Mask
-from mplang_core.runtime import Recorder, now
-from mplang_core.simp import Failure, WorkerInterpreter
-from mplang_core.types import BaseType, MPType
+from mplang_core import BaseType, Mask, MPType, Program
+from mplang_core.ext import (
+    AbortedError,
+    CommError,
+    Failure,
+    Recorder,
+    RunError,
+    WorkerInterpreter,
+    now,
+)
 from mplang_http.comm import HttpCommunicator
 from mplang_http.config import Limits
 from mplang_http.errors import RequestError

@@ -6,8 +6,8 @@ import math
 
 import msgspec
 
-from mplang_core.errors import WireError
-from mplang_core.runtime import Recorder, Span
+from mplang_core import Span
+from mplang_core.ext import Recorder, WireError
 from mplang_http.values import Buffer
 
 __all__ = ["MAX_SPANS", "Spans", "read_spans", "write_spans"]

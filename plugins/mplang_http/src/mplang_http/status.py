@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from mplang_core.device import ClusterSpec
-from mplang_core.errors import RunError
-from mplang_core.introspect import Rows
+from mplang_core import ClusterSpec
+from mplang_core.ext import Rows, RunError
 from mplang_http.client import WorkerClient
 from mplang_http.config import TlsFiles
 from mplang_http.tls import client_context

@@ -15,7 +15,7 @@ from collections import deque
 from dataclasses import asdict
 from typing import Any
 
-from mplang_core.simp import Failure
+from mplang_core.ext import Failure
 from mplang_http import ipc
 from mplang_http.config import WorkerConfig
 from mplang_http.errors import RequestError

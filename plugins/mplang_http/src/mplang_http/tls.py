@@ -6,7 +6,7 @@ import ssl
 from collections.abc import Mapping
 from typing import Any
 
-from mplang_core.errors import ConfigError
+from mplang_core.ext import ConfigError
 from mplang_http.config import TlsFiles
 
 __all__ = [

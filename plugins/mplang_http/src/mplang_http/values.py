@@ -11,10 +11,8 @@ from typing import Any, TypeAlias
 import msgspec
 import numpy as np
 
-from mplang_core.errors import MPLangError, WireError
-from mplang_core.ir.parser import parse_base_type
-from mplang_core.runtime import codec, type_of
-from mplang_core.types import BaseType, Form, TensorType, array_from
+from mplang_core import BaseType, Form, MPLangError, TensorType
+from mplang_core.ext import WireError, array_from, codec, parse_base_type, type_of
 
 __all__ = [
     "MAX_HEAD",

@@ -13,7 +13,7 @@ import sys
 import threading
 from collections.abc import Callable
 
-from mplang_core.errors import ConfigError
+from mplang_core.ext import ConfigError
 from mplang_http.acceptor import Acceptor
 from mplang_http.app import create_worker_app
 from mplang_http.config import WorkerConfig

@@ -7,8 +7,7 @@ from typing import Any
 
 from importlib_metadata import PackageNotFoundError, version
 
-from mplang_core.ir.wire import WIRE_VERSION
-from mplang_core.plugins import plugin_manager
+from mplang_core.ext import WIRE_VERSION, plugin_manager
 from mplang_http.config import WorkerConfig
 from mplang_http.handshake import UPGRADE
 

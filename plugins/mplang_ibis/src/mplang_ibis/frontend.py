@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
-from mplang_core import FeProgram, FeSignature, PFunction, TableType, feop
-from mplang_core.errors import AdmissionError, MPLangError, TraceError
-from mplang_core.feop import Caching, Capabilities, Feop, flatten
-from mplang_core.feop.decorator import meta_of
-from mplang_core.ir.code import pack
-from mplang_core.ir.source import at, raised, skip_package
-from mplang_core.types import BaseType
+from mplang_core import BaseType, FeProgram, FeSignature, MPLangError, PFunction, TableType, feop
+from mplang_core.ext import (
+    AdmissionError,
+    Caching,
+    Capabilities,
+    Feop,
+    TraceError,
+    at,
+    flatten,
+    meta_of,
+    pack,
+    raised,
+    skip_package,
+)
 from mplang_ibis.ops import check_names, check_table, literal
 
 __all__ = ["ibis_compile", "table"]

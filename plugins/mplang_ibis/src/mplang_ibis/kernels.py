@@ -10,11 +10,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from mplang_core import TableType
-from mplang_core.errors import AdmissionError, KernelError, WireError
-from mplang_core.runtime import Codec, KernelContext
-from mplang_core.runtime.codec import Encoded
-from mplang_core.types import BaseType
+from mplang_core import BaseType, TableType
+from mplang_core.ext import AdmissionError, Codec, Encoded, KernelContext, KernelError, WireError
 from mplang_ibis.ops import read_sql
 
 __all__ = ["CODEC", "from_tensor", "literal", "run", "to_tensor"]

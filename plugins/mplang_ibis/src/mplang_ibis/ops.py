@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from mplang_core import Mask, TableType, TensorType, simple_op
-from mplang_core.ir import AnyType, Attr, OpDef, Operation
-from mplang_core.ir.code import unpack
+from mplang_core.ext import AnyType, Attr, OpDef, Operation, unpack
 
 __all__ = [
     "NAME",

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mplang_core.feop import Feop
-from mplang_core.plugins import Dialect, KernelSpec, hookimpl
+from mplang_core.ext import Dialect, Feop, KernelSpec, hookimpl
 from mplang_ibis import frontend, kernels, ops
 
 

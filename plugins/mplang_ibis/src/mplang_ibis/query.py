@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import duckdb
 
 from mplang_core import TableType
-from mplang_core.errors import AdmissionError, KernelError
+from mplang_core.ext import AdmissionError, KernelError
 from mplang_ibis import arrow
 from mplang_ibis.allowlist import FUNCTIONS, KINDS, PROCESS
 from mplang_ibis.ops import NAME

@@ -6,12 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from mplang_core import FeProgram, FeSignature, PFunction, TensorType, feop
-from mplang_core.errors import MPLangError, TraceError
-from mplang_core.feop import Caching, Capabilities, flatten, unflatten
-from mplang_core.ir.code import pack
-from mplang_core.ir.source import at, raised
-from mplang_core.types import BaseType
+from mplang_core import BaseType, FeProgram, FeSignature, MPLangError, PFunction, TensorType, feop
+from mplang_core.ext import Caching, Capabilities, TraceError, at, flatten, pack, raised, unflatten
 
 __all__ = ["jax_compile", "jax_compile_from_data"]
 

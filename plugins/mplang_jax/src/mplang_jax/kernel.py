@@ -7,8 +7,7 @@ from typing import Any
 
 from mplang_stablehlo import read, signature_of
 
-from mplang_core.errors import AdmissionError
-from mplang_core.runtime import KernelContext
+from mplang_core.ext import AdmissionError, KernelContext
 from mplang_jax.frontend import jax_compile
 
 __all__ = ["run"]

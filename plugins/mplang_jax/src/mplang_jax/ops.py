@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from mplang_stablehlo import signature_of
 
 from mplang_core import Mask
-from mplang_core.interval import Interval
-from mplang_core.ir import AnyType, Attr, Effects, OpDef, Operation, OpRanges
+from mplang_core.ext import AnyType, Attr, Effects, Interval, OpDef, Operation, OpRanges
 
 __all__ = ["RUN"]
 

@@ -9,8 +9,7 @@ from jaxlib.mlir import ir
 from mplang_stablehlo import read
 from mplang_stablehlo.intervals import intervals, prepare
 
-from mplang_core.interval import UNKNOWN, Interval
-from mplang_core.ir import Operation, OpRanges
+from mplang_core.ext import UNKNOWN, Interval, Operation, OpRanges
 from mplang_jax.admission import XLA
 
 __all__ = ["ranges_of"]

@@ -10,9 +10,8 @@ from typing import Any
 import jax
 from jax._src.config import trace_context
 
-from mplang_core import FeSignature
-from mplang_core.feop import flatten
-from mplang_core.types import BaseType
+from mplang_core import BaseType, FeSignature
+from mplang_core.ext import flatten
 
 __all__ = ["cache_key"]
 

@@ -12,7 +12,7 @@ from jax._src import config
 from jax.extend.core import Literal
 
 from mplang_core import FeSignature, TensorType
-from mplang_core.feop import flatten
+from mplang_core.ext import flatten
 from mplang_jax.x64 import has_64_bits, inner_jaxprs, loses_precision
 
 __all__ = ["TracedFunction"]

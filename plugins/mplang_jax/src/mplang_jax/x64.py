@@ -12,10 +12,8 @@ import jax
 import numpy as np
 from jax.extend.core import Literal
 
-from mplang_core import FeSignature
-from mplang_core.edsl.reuse import around_of
-from mplang_core.feop import flatten
-from mplang_core.types import BaseType
+from mplang_core import BaseType, FeSignature
+from mplang_core.ext import around_of, flatten
 
 __all__ = ["has_64_bits", "inner_jaxprs", "loses_precision"]
 

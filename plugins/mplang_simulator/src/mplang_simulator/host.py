@@ -11,19 +11,19 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from mplang_core.device import ClusterSpec
-from mplang_core.errors import ConfigError, RunError
-from mplang_core.ir import Program
-from mplang_core.runtime import Recorder
-from mplang_core.simp import (
+from mplang_core import ClusterSpec, Program
+from mplang_core.ext import (
+    ConfigError,
     HostVar,
+    Mode,
     NumberChecks,
     PartyState,
+    Recorder,
+    RunError,
     SimpHost,
     WorkerInterpreter,
     outcome_of,
 )
-from mplang_core.simp.host import Mode
 from mplang_simulator.threads import PartyThread, ThreadCommunicator
 
 __all__ = ["Check", "Simulator"]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mplang_core.plugins import hookimpl
-from mplang_core.simp import BackendSpec
+from mplang_core.ext import BackendSpec, hookimpl
 from mplang_simulator.host import Simulator
 
 

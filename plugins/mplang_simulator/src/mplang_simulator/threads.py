@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from mplang_core.simp import CommunicatorBase, size_of
+from mplang_core.ext import CommunicatorBase, size_of
 
 __all__ = ["PartyThread", "ThreadCommunicator"]
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import spu.libspu as libspu
 
-from mplang_core.errors import CommError
-from mplang_core.simp import Communicator
+from mplang_core.ext import CommError, Communicator
 
 __all__ = ["MPLangChannel"]
 

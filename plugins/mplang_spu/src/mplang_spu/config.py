@@ -7,9 +7,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field
 
-from mplang_core.errors import ConfigError
-from mplang_core.mask import Mask
-from mplang_core.strict import StrictModel
+from mplang_core import Mask
+from mplang_core.ext import ConfigError, StrictModel
 
 __all__ = ["BITS", "ENV", "Protocol", "SpuConfig", "from_env", "resolve_config"]
 

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from mplang_core import Form, MPObject, pconv, pshfl_s
-from mplang_core.device import PARTY, Device, DeviceKind, Lowering, add_transfer, the_holder
-from mplang_core.edsl.peval import run_program
-from mplang_core.errors import TraceError
-from mplang_core.ir.source import at
-from mplang_core.mask import Mask
-from mplang_core.types import TensorType
+from mplang_core import Form, Mask, MPObject, TensorType, pconv, pshfl_s
+from mplang_core.ext import (
+    PARTY,
+    Device,
+    DeviceKind,
+    Lowering,
+    TraceError,
+    add_transfer,
+    at,
+    run_program,
+    the_holder,
+)
 from mplang_spu.config import SpuConfig, resolve_config
 from mplang_spu.ops import ShareType, lower, make_shares, reconstruct
 

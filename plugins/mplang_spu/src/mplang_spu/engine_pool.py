@@ -9,10 +9,8 @@ import weakref
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mplang_core.alike import differences
-from mplang_core.errors import AdmissionError, RunError
-from mplang_core.mask import Mask
-from mplang_core.runtime import KernelContext
+from mplang_core import Mask
+from mplang_core.ext import AdmissionError, KernelContext, RunError, differences
 from mplang_spu.engine import Engine
 from mplang_spu.link import ENV, LinkCommunicator, Mode, choose, from_env
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mplang_core.interval import Interval
-from mplang_core.ir.ranges import NumberStatus
+from mplang_core.ext import Interval, NumberStatus
 from mplang_spu.target import Target
 
 __all__ = ["Field"]

@@ -10,9 +10,7 @@ import numpy as np
 from mplang_stablehlo import read
 
 from mplang_core import Mask
-from mplang_core.errors import AdmissionError, RunError
-from mplang_core.runtime import KernelContext
-from mplang_core.simp import Finding
+from mplang_core.ext import AdmissionError, Finding, KernelContext, RunError
 from mplang_spu.ops import MAX_CODE, ShareType
 from mplang_spu.shares import SpuShare
 from mplang_spu.target import Target

@@ -9,8 +9,8 @@ from typing import Any, Literal, TypeAlias
 
 import spu.libspu as libspu
 
-from mplang_core.mask import Mask
-from mplang_core.simp import Communicator
+from mplang_core import Mask
+from mplang_core.ext import Communicator
 from mplang_spu.config import ENV, from_env
 
 __all__ = ["ENV", "LinkCommunicator", "Mode", "choose", "from_env"]

@@ -21,10 +21,27 @@ from mplang_core import (
     registry,
     simple_op,
 )
-from mplang_core.errors import FeCapabilityError, FeConfigError, PrecisionWarning, TraceError
-from mplang_core.feop import Caching, Capabilities, DeviceRequirement, flatten, unflatten
-from mplang_core.ir import AnyType, Attr, Effects, Location, OpDef, Operation, Value, op_defs
-from mplang_core.ir.source import at, caller
+from mplang_core.ext import (
+    AnyType,
+    Attr,
+    Caching,
+    Capabilities,
+    DeviceRequirement,
+    Effects,
+    FeCapabilityError,
+    FeConfigError,
+    Location,
+    OpDef,
+    Operation,
+    PrecisionWarning,
+    TraceError,
+    Value,
+    at,
+    caller,
+    flatten,
+    op_defs,
+    unflatten,
+)
 from mplang_spu.config import BITS, SpuConfig, resolve_config
 from mplang_spu.ranges import ranges_of_reconstruct, ranges_of_run, ranges_of_shares
 from mplang_spu.target import Target
@@ -142,7 +159,7 @@ def make_shares(x: TensorType, *, share: ShareType) -> tuple[ShareType, ...]:
         A share per party, in the order of ranks.
 
     Example:
-        >>> from mplang_core.feop import Operand
+        >>> from mplang_core.ext import Operand
         >>> x = TensorType("f32", (3,))
         >>> share = ShareType.of(x, SpuConfig(protocol="CHEETAH", parties=(0, 1)))
         >>> program = make_shares(Operand(x), share=share)  # mp.seal does it on a device

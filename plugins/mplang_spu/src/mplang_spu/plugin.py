@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mplang_core.device import DeviceKind
-from mplang_core.feop import Feop
-from mplang_core.plugins import Check, Dialect, KernelSpec, hookimpl
+from mplang_core.ext import Check, DeviceKind, Dialect, Feop, KernelSpec, hookimpl
 from mplang_spu import config, device, kernels, ops, shares
 
 

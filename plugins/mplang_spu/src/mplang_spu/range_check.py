@@ -9,8 +9,7 @@ from jaxlib.mlir import ir
 from mplang_stablehlo.intervals import Step
 from mplang_stablehlo.intervals.element_types import element_type_of
 
-from mplang_core.interval import Interval
-from mplang_core.ir.ranges import NumberStatus
+from mplang_core.ext import Interval, NumberStatus
 from mplang_spu.field import Field
 
 __all__ = ["check_step"]

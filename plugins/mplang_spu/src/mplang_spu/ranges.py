@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, cast
 
 from mplang_stablehlo import read
 
-from mplang_core.interval import UNKNOWN, Interval
-from mplang_core.ir import Location, Operation, OpRanges, StepRange
-from mplang_core.types import TensorType
+from mplang_core import TensorType
+from mplang_core.ext import UNKNOWN, Interval, Location, Operation, OpRanges, StepRange
 from mplang_spu.field import Field
 
 if TYPE_CHECKING:

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from mplang_core.runtime import Codec
-from mplang_core.runtime.codec import Encoded
-from mplang_core.types import BaseType
+from mplang_core import BaseType
+from mplang_core.ext import Codec, Encoded
 from mplang_spu.config import BITS
 from mplang_spu.ops import ShareType
 

@@ -18,8 +18,7 @@ from typing import TypeAlias
 from jaxlib import _jax
 from jaxlib.mlir import ir
 
-from mplang_core.ir import Location
-from mplang_core.ir.source import caller, is_framework
+from mplang_core.ext import Location, caller, is_framework
 from mplang_stablehlo.module import parse, walk
 
 __all__ = ["annotate", "line_of", "lines_of", "record"]

@@ -16,7 +16,7 @@ from typing import TypeAlias
 import numpy as np
 
 from mplang_core import DType, TensorType
-from mplang_core.ir.code import MAX_CODE, check_nesting, unpack
+from mplang_core.ext import MAX_CODE, check_nesting, unpack
 
 __all__ = ["Signature", "read", "signature_of"]
 
@@ -112,7 +112,7 @@ def signature_of(code: bytes) -> Signature:
             static tensors, as ``jax.compile`` writes it.
 
     Example:
-        >>> from mplang_core.ir.code import pack
+        >>> from mplang_core.ext import pack
         >>> text = "module @main {\n  func.func public @main(%arg0: tensor<2xf32>) {\n"
         >>> operands, results = signature_of(pack(text))
         >>> print(*operands, results)

@@ -14,7 +14,7 @@ from mplang_stablehlo.module import parse, text_of, walk
 from mplang_stablehlo.source_lines import Lines, annotate, line_of, lines_of
 
 from mplang_core import DType, TensorType
-from mplang_core.ir import Location
+from mplang_core.ext import Location
 from mplang_spu.lowering.splats import direction_of
 from mplang_spu.lowering.structure import erase_barriers
 from mplang_spu.ops import MAX_CODE

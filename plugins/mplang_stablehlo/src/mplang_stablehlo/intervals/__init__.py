@@ -1,7 +1,7 @@
 """Interval analysis of StableHLO modules. Imports JAX.
 
 Example:
-    >>> from mplang_core.interval import Interval
+    >>> from mplang_core.ext import Interval
     >>> from mplang_stablehlo.module import parse
     >>> module = parse('''module @main {
     ...   func.func public @main(%arg0: tensor<3xf32>) -> tensor<3xf32> {
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from jaxlib.mlir import ir
 
-from mplang_core.interval import Interval
+from mplang_core.ext import Interval
 from mplang_stablehlo.inline import inline
 from mplang_stablehlo.intervals.element_types import ElementType, element_type_of
 from mplang_stablehlo.intervals.interpreter import Interpreter, Step

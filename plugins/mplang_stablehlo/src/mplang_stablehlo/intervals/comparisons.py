@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from mplang_core.interval import Interval
+from mplang_core.ext import Interval
 
 __all__ = ["compare"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxlib.mlir import ir
 
-from mplang_core.interval import UNKNOWN, Interval, hull
+from mplang_core.ext import UNKNOWN, Interval, hull
 from mplang_stablehlo.intervals.element_types import ElementType
 
 __all__ = ["interval_of"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from jaxlib.mlir import ir
 
-from mplang_core.interval import UNKNOWN, Interval
+from mplang_core.ext import UNKNOWN, Interval
 from mplang_stablehlo.intervals.element_types import element_type_of
 from mplang_stablehlo.intervals.interpreter import Interpreter, Rule
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from jaxlib.mlir import ir
 
-from mplang_core.interval import UNKNOWN, Interval
+from mplang_core.ext import UNKNOWN, Interval
 
 __all__ = ["ElementType", "element_type_of", "shape_of"]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
-from mplang_core.interval import Interval
+from mplang_core.ext import Interval
 from mplang_stablehlo.intervals.element_types import shape_of
 
 __all__ = ["comparison", "is_own_maximum", "logistic_of"]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from mplang_core.interval import UNKNOWN, Interval
+from mplang_core.ext import UNKNOWN, Interval
 from mplang_stablehlo.intervals.element_types import ElementType
 
 __all__ = ["FLOATING", "Precision", "fixed_point"]

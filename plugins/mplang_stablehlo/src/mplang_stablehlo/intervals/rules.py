@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from jaxlib.mlir import ir
 
-from mplang_core.interval import UNKNOWN, Interval
+from mplang_core.ext import UNKNOWN, Interval
 from mplang_stablehlo.intervals import arithmetic as exact
 from mplang_stablehlo.intervals.comparisons import compare
 from mplang_stablehlo.intervals.control import CONTROL
