@@ -1,4 +1,4 @@
-"""What a program discloses, costs, computes with and looks like, before anything runs.
+"""Static analysis of programs: disclosure, costs, number ranges and drawings.
 
 Example:
     >>> import mplang_core as mp
@@ -13,12 +13,11 @@ Example:
     move 0 1 plain (0,) demo.py:7
 """
 
-from mplang_core.analysis.costing import Costs, LinkCost, LoopRounds, OpCount, costs
-from mplang_core.analysis.disclosing import Disclosure, DisclosureRow, disclosure
-from mplang_core.analysis.drawing import graph
-from mplang_core.analysis.ranging import RangeRow, Ranges, ranges
-from mplang_core.analysis.shapes import Edge, Group, Node
-from mplang_core.analysis.view import GraphView
+from mplang_core.analysis.cost_model import Costs, LinkCost, LoopRounds, OpCount, UnknownCost, costs
+from mplang_core.analysis.disclosure_table import Disclosure, DisclosureRow, disclosure
+from mplang_core.analysis.graph_builder import graph
+from mplang_core.analysis.graph_view import Edge, GraphView, Node, Region
+from mplang_core.analysis.range_table import RangeRow, Ranges, ranges
 
 __all__ = [
     "Costs",
@@ -26,13 +25,14 @@ __all__ = [
     "DisclosureRow",
     "Edge",
     "GraphView",
-    "Group",
     "LinkCost",
     "LoopRounds",
     "Node",
     "OpCount",
     "RangeRow",
     "Ranges",
+    "Region",
+    "UnknownCost",
     "costs",
     "disclosure",
     "graph",

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from mplang_core.analysis import traits
-from mplang_core.analysis.source import line_of
+from mplang_core.analysis import op_traits
+from mplang_core.analysis.subject import line_of
 from mplang_core.ir import Graph, Location, Operation, Value, interface_of
 from mplang_core.mask import Mask
 from mplang_core.simp.interfaces import (
@@ -84,7 +84,7 @@ class Rounds:
     def _party_call(self, op: Operation, call: PartyCall, ins: Sequence[Depth]) -> list[Depth]:
         parties = self.world if call.parties is None else call.parties
         found = {rank: max([0, *(depth.get(rank, 0) for depth in ins)]) for rank in parties}
-        if any(map(traits.acts_together, op.regions[call.region].ops)):
+        if any(map(op_traits.acts_together, op.regions[call.region].ops)):
             found = dict.fromkeys(parties, max(found.values()))
         return [found] * len(op.outputs)
 

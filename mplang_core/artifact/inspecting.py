@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mplang_core.analysis import Disclosure, disclosure
-from mplang_core.analysis.table import Report, TextTable
+from mplang_core.analysis.report import Report, TextTable
 from mplang_core.artifact.container import ARTIFACT_VERSION, Source, read
 from mplang_core.artifact.core import load
 from mplang_core.artifact.manifest import Manifest, unpack_payload

@@ -11,7 +11,7 @@ import toy
 
 import mplang_core as mp
 from mplang_core import analysis
-from mplang_core.analysis.sizes import bytes_of
+from mplang_core.analysis.type_size import bytes_of
 
 SCALAR = mp.TensorType("i64")
 

@@ -346,7 +346,7 @@ def test_regions_of_an_op_of_which_nothing_is_known():
         ("reveal", None, 1, "plain", (0,), (0,), "once"),
         ("result", 1, "host", "plain", (0,), (0,), "once"),
     ]
-    assert analysis.graph(program).groups
+    assert analysis.graph(program).regions
 
 
 @pytest.mark.needs("spu", "jax")

@@ -1,4 +1,4 @@
-"""How much a value of a type takes, as far as the type tells."""
+"""Sizes of types: payload and bytes of a value."""
 
 from __future__ import annotations
 

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mplang_core.analysis.flow import Event, Flow
+from mplang_core.analysis.report import Report, TextTable
 from mplang_core.analysis.rounds import Rounds
-from mplang_core.analysis.sizes import bytes_of
-from mplang_core.analysis.source import line_of, program_of
-from mplang_core.analysis.table import Report, TextTable
+from mplang_core.analysis.subject import line_of, program_of
+from mplang_core.analysis.taint import Event, Flow
+from mplang_core.analysis.type_size import bytes_of
 from mplang_core.ir import Graph, Level, Location, op_defs
 from mplang_core.mask import Mask
 from mplang_core.simp.interfaces import Loop, control_of, messages_of

@@ -1,4 +1,4 @@
-"""Intervals of a program's inputs: declared by the user, of a sample, or of their types."""
+"""Intervals of inputs: declared by the user, taken from a sample, or given by the type."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import optree
 
-from mplang_core.analysis.source import program_of
-from mplang_core.analysis.traits import base_of
+from mplang_core.analysis.op_traits import base_of
+from mplang_core.analysis.subject import program_of
 from mplang_core.edsl import TracedFunction
 from mplang_core.edsl.bounds import read_range
 from mplang_core.edsl.parameters import parameter_names

@@ -1,4 +1,4 @@
-"""Range analysis: abstract interpretation of a program over intervals."""
+"""Interval analysis: abstract interpretation of a program over intervals."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from mplang_core.analysis.inputs import Basis, Given, of_type
-from mplang_core.analysis.source import line_of
+from mplang_core.analysis.range_inputs import Basis, Given, of_type
+from mplang_core.analysis.subject import line_of
 from mplang_core.interval import UNKNOWN, Interval, hull
 from mplang_core.ir import (
     Graph,

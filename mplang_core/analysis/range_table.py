@@ -1,4 +1,4 @@
-"""Which numbers a program computes with, and whether its engines hold them."""
+"""Range table: the numbers of each line, and whether its engine can represent them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mplang_core.analysis.inputs import Basis, Given, Key, given
-from mplang_core.analysis.numbers import Finding, Numbers
-from mplang_core.analysis.source import program_of
-from mplang_core.analysis.table import Report, TextTable
+from mplang_core.analysis.interval_analysis import Finding, Numbers
+from mplang_core.analysis.range_inputs import Basis, Given, Key, given
+from mplang_core.analysis.report import Report, TextTable
+from mplang_core.analysis.subject import program_of
 from mplang_core.interval import Interval
 from mplang_core.ir.ranges import NumberStatus
 

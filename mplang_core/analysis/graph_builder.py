@@ -1,15 +1,16 @@
-"""Layout of a drawing: a lane per party, each op below what it depends on."""
+"""Graph builder: nodes and edges of a program, regions included."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
-from mplang_core.analysis.shapes import Edge, Group, Node
-from mplang_core.analysis.sizes import payload
-from mplang_core.analysis.source import line_of, program_of
-from mplang_core.analysis.traits import base_of
-from mplang_core.analysis.view import GraphView
+from mplang_core.analysis.graph_view import Edge, GraphView, Node, Region
+from mplang_core.analysis.op_traits import base_of
+from mplang_core.analysis.subject import line_of, program_of
+from mplang_core.analysis.type_size import payload
 from mplang_core.ir import (
     AnyType,
     Graph,
@@ -27,6 +28,7 @@ from mplang_core.simp.interfaces import (
     Message,
     PartyCall,
     control_of,
+    holders_of,
     messages_of,
 )
 from mplang_core.types import Form, MPType
@@ -37,7 +39,7 @@ Kind = Literal["input", "run", "move", "join", "region", "output"]
 
 
 def graph(program: Any) -> GraphView:
-    """Draw a program: as text, as Mermaid, as a page; whole, or as one party sees it.
+    """Return a view of a program as text and as Mermaid; whole, or as one party sees it.
 
     Args:
         program: a program, or a function that was traced or compiled.
@@ -64,138 +66,107 @@ def graph(program: Any) -> GraphView:
            2 {1}        output 0(1)
     """
     found = program_of(program)
-    return _Layout(found).view()
+    return _Builder(found).view()
 
 
-class _Layout:
-    """Places nodes as it walks.
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """Position of the walk: regions around it, and the line of the innermost op."""
 
-    Attributes:
-        free: per lane the first row that has room.
-    """
+    depth: int = 0
+    region: int | None = None
+    line: Location | None = None
+
+
+class _Builder:
+    """Builds the view of a program in one walk."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
         self.nodes: list[Node] = []
         self.edges: list[Edge] = []
-        self.groups: list[Group] = []
-        self.free = dict.fromkeys(program.mask, 0)
+        self.regions: list[Region] = []
 
     def view(self) -> GraphView:
-        made = self.program.graph
+        graph, top = self.program.graph, _Scope()
         env: dict[Value, tuple[int, ...]] = {}
-        for i, value in enumerate(made.inputs):
-            env[value] = (self._place("input", f"input {i}", self._holders(value), [value]),)
-        given = self._walk(made, env, 0, None)
-        for i, (value, sources) in enumerate(zip(made.outputs, given, strict=True)):
-            parties = self._holders(value)
-            node = self._place("output", f"output {i}", parties, [], after=sources)
-            self._connect(sources, node, value, parties)
+        for i, value in enumerate(graph.inputs):
+            holders = holders_of(value.type, self.program.mask)
+            env[value] = (self._add("input", f"input {i}", holders, [value], top),)
+        given = self._walk(graph, env, top)
+        for i, (value, sources) in enumerate(zip(graph.outputs, given, strict=True)):
+            holders = holders_of(value.type, self.program.mask)
+            self._connect(
+                sources, self._add("output", f"output {i}", holders, [], top), value, holders
+            )
         return GraphView(
             f"{self.program.name} on {self.program.mask}",
             tuple(self.program.mask),
             tuple(self.nodes),
             tuple(self.edges),
-            tuple(self.groups),
+            tuple(self.regions),
         )
 
     def _walk(
-        self,
-        body: Graph,
-        env: dict[Value, tuple[int, ...]],
-        depth: int,
-        around: Location | None,
+        self, body: Graph, env: dict[Value, tuple[int, ...]], scope: _Scope
     ) -> list[tuple[int, ...]]:
-        """Place the ops of a graph; return per output the nodes that it may come from."""
+        """Add the ops of a graph; return per output the nodes that it may come from."""
         for op in body.ops:
-            line, taken = line_of(op, around), [env[value] for value in op.inputs]
-            node = self._op(op, [id for nodes in taken for id in nodes], line, depth)
+            here = dataclasses.replace(scope, line=line_of(op, scope.line))
+            taken = [env[value] for value in op.inputs]
+            routing = tuple((m.receiver, m.sender) for m in self._moves(op))
+            node = self._add(
+                self._kind(op), _label(op), self._takers(op), op.outputs, here, routing
+            )
             for value, nodes in zip(op.inputs, taken, strict=True):
                 self._connect(nodes, node, value, self._sources(op))
             env.update(dict.fromkeys(op.outputs, (node,)))
             if self._kind(op) == "region":
-                env.update(self._regions(op, node, taken, depth, line))
+                env.update(self._regions(op, node, taken, here))
         return [env[value] for value in body.outputs]
 
-    def _op(self, op: Operation, after: Sequence[int], line: Location | None, depth: int) -> int:
-        kind = self._kind(op)
-        if kind == "region":
-            self._barrier()
-        return self._place(
-            kind,
-            _label(op),
-            self._takers(op),
-            op.outputs,
-            after=after,
-            line=line,
-            depth=depth,
-            routing=tuple((m.receiver, m.sender) for m in self._moves(op)),
-        )
-
     def _regions(
-        self,
-        op: Operation,
-        node: int,
-        taken: Sequence[tuple[int, ...]],
-        depth: int,
-        line: Location | None,
+        self, op: Operation, node: int, taken: Sequence[tuple[int, ...]], scope: _Scope
     ) -> dict[Value, tuple[int, ...]]:
-        """Place the regions one below the other; return where the op's results come from."""
+        """Add the regions of an op; return where its results come from."""
         found: dict[Value, tuple[int, ...]] = dict.fromkeys(op.outputs, (node,))
+        control = control_of(op)
         for name, region in op.regions.items():
-            self._barrier()
-            first = max(self.free.values())
             size = len(region.inputs)  # the last operands; a predicate stands before them
             given = taken[-size:] if 0 < size <= len(taken) else [(node,)] * size
-            inner = dict(zip(region.inputs, given, strict=True))
-            outs = self._walk(region, inner, depth + 1, line)
-            self._barrier()
-            last = max(self.free.values()) - 1
-            if last >= first:
-                self.groups.append(Group(f"{op.opcode} {name}", first, last, depth))
-            control = control_of(op)
+            made = Region(len(self.regions), f"{op.opcode} {name}", scope.region)
+            self.regions.append(made)
+            inner = dataclasses.replace(scope, depth=scope.depth + 1, region=made.id)
+            outs = self._walk(region, dict(zip(region.inputs, given, strict=True)), inner)
             is_condition = isinstance(control, Loop) and name == control.condition
             if len(outs) == len(op.outputs) and not is_condition:
                 for value, nodes in zip(op.outputs, outs, strict=True):
                     found[value] = tuple(dict.fromkeys((*found[value], *nodes)))
         return found
 
-    def _place(
+    def _add(
         self,
         kind: Kind,
         label: str,
         parties: Mask,
         gives: Sequence[Value],
-        *,
-        after: Sequence[int] = (),
-        line: Location | None = None,
-        depth: int = 0,
+        scope: _Scope,
         routing: tuple[tuple[int, int], ...] = (),
     ) -> int:
-        lanes = [rank for rank in self.free if parties.first <= rank <= max(parties)]
-        row = max(
-            [self.free[rank] for rank in lanes] + [self.nodes[node].row + 1 for node in after]
-        )
-        self.free.update(dict.fromkeys(lanes, row + 1))
         types = ", ".join(_short(value.type) for value in gives)
-        id, where, ranks = len(self.nodes), str(line or ""), tuple(parties)
-        self.nodes.append(Node(id, kind, label, types, where, ranks, routing, row, depth))
+        id, line = len(self.nodes), str(scope.line or "")
+        self.nodes.append(
+            Node(id, kind, label, types, line, tuple(parties), routing, scope.depth, scope.region)
+        )
         return id
 
     def _connect(self, sources: Sequence[int], node: int, value: Value, parties: Mask) -> None:
-        at = tuple(self._holders(value) & parties)
-        kind = base_of(value.type)
+        at = tuple(holders_of(value.type, self.program.mask) & parties)
+        form = base_of(value.type).form.value
         for source in dict.fromkeys(sources):
-            self.edges.append(Edge(source, node, _short(value.type), kind.form.value, at))
-
-    def _barrier(self) -> None:
-        self.free = dict.fromkeys(self.free, max(self.free.values()))
+            self.edges.append(Edge(source, node, _short(value.type), form, at))
 
     # -- who takes part
-
-    def _holders(self, value: Value) -> Mask:
-        pmask = value.type.pmask if isinstance(value.type, MPType) else None
-        return self.program.mask if pmask is None else pmask
 
     def _takers(self, op: Operation) -> Mask:
         """Return who takes part in an op."""
@@ -206,7 +177,7 @@ class _Layout:
         if moves:
             return Mask.from_ranks(rank for m in moves for rank in (m.sender, m.receiver))
         if _is_silent(op, self.program.mask) and len(op.outputs) == 1:
-            return self._holders(op.outputs[0])
+            return holders_of(op.outputs[0].type, self.program.mask)
         return self.program.mask
 
     def _sources(self, op: Operation) -> Mask:

@@ -1,6 +1,6 @@
-"""What is known of an op that a plugin brings, beyond its types.
+"""Traits of ops that the taint analysis asks for, beyond types and interfaces.
 
-Where a plugin says nothing, the answer is the one that hides nothing.
+If a plugin declares nothing, the answer is the one that hides nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What can be analysed, and where its lines are."""
+"""Subject of an analysis: a verified program, and the source lines of its ops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of texts: in a terminal, in a notebook, as a page."""
+"""Reports: tables for a terminal, a notebook, or a page of HTML."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a program discloses to whom."""
+"""Disclosure table: what each party and the host learn of whose data."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from mplang_core.analysis.flow import Event, Flow, What
-from mplang_core.analysis.sizes import bytes_of, payload
-from mplang_core.analysis.source import program_of
-from mplang_core.analysis.table import Report, TextTable
+from mplang_core.analysis.report import Report, TextTable
+from mplang_core.analysis.subject import program_of
+from mplang_core.analysis.taint import Event, Flow, What
+from mplang_core.analysis.type_size import bytes_of, payload
 from mplang_core.errors import TraceError
 from mplang_core.ir import Program
 from mplang_core.ir.origin import is_projected

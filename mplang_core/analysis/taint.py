@@ -10,8 +10,8 @@ from functools import reduce
 from operator import or_
 from typing import Literal, TypeAlias
 
-from mplang_core.analysis import traits
-from mplang_core.analysis.source import line_of
+from mplang_core.analysis import op_traits
+from mplang_core.analysis.subject import line_of
 from mplang_core.ir import Graph, Location, Operation, Program, Value, interface_of
 from mplang_core.mask import Mask
 from mplang_core.simp.interfaces import (
@@ -157,7 +157,7 @@ class Flow:
         for value, fact in zip(graph.outputs, outs, strict=True):
             here = dataclasses.replace(scope, location=lines.get(value))
             for rank, taint in sorted(fact.items()):
-                self._record("result", rank, None, traits.base_of(value.type), taint, here)
+                self._record("result", rank, None, op_traits.base_of(value.type), taint, here)
 
     def opened_by(self, event: Event) -> bool:
         """Tell whether a share comes to a party that has another share of the same secret."""
@@ -176,7 +176,7 @@ class Flow:
         assert isinstance(value.type, MPType)
         world, base, pmask = self.program.mask, value.type.base, value.type.pmask
         holders = world if pmask is None else pmask
-        if base.form in traits.PROTECTED:  # of an earlier program; it may be anyone's
+        if base.form in op_traits.PROTECTED:  # of an earlier program; it may be anyone's
             anyone = frozenset(map(Mask.of, world))
             secret = (id(value), 0)
             return {rank: Taint(anyone, frozenset([(secret, rank)])) for rank in holders}
@@ -221,7 +221,7 @@ class Flow:
     def _hold(self, facts: Mapping[Value, Fact]) -> None:
         """Note which shares are at whom."""
         for value, fact in facts.items():
-            if traits.base_of(value.type).form is Form.SHARE:
+            if op_traits.base_of(value.type).form is Form.SHARE:
                 for rank, taint in fact.items():
                     self._held[rank] |= taint.pieces
 
@@ -245,7 +245,7 @@ class Flow:
     def _apply(self, op: Operation, ins: Sequence[Fact], scope: _Scope) -> list[Fact]:
         """Have each output depend on all operands at the same party; if they mix, of all."""
         seen = {rank: _union([fact.get(rank, NOTHING) for fact in ins]) for rank in scope.parties}
-        together = len(scope.parties) > 1 and traits.acts_together(op)
+        together = len(scope.parties) > 1 and op_traits.acts_together(op)
         if together:
             self._inform_all(op, scope, seen)
         if together or op.regions:
@@ -256,8 +256,8 @@ class Flow:
     def _outputs(self, op: Operation, seen: Fact, scope: _Scope, together: bool) -> list[Fact]:
         outs = [self._output(op, i, seen) for i in range(len(op.outputs))]
         for value, out in zip(op.outputs, outs, strict=True):
-            kind = traits.base_of(value.type)
-            if traits.opens(op, kind) or (together and kind.form is Form.PLAIN):
+            kind = op_traits.base_of(value.type)
+            if op_traits.opens(op, kind) or (together and kind.form is Form.PLAIN):
                 for rank, taint in out.items():
                     self._record("reveal", None, rank, kind, taint, scope, sent=False)
         return outs
@@ -290,9 +290,9 @@ class Flow:
         kind = op.outputs[i].type
         holders = kind.pmask if isinstance(kind, MPType) else None
         out = {rank: taint for rank, taint in seen.items() if holders is None or rank in holders}
-        if traits.reads_own_data(op, i):
+        if op_traits.reads_own_data(op, i):
             out = {rank: taint | _own(rank) for rank, taint in out.items()}
-        match traits.base_of(kind).form:
+        match op_traits.base_of(kind).form:
             case Form.PLAIN | Form.KEY:
                 return {rank: taint.made_of() for rank, taint in out.items()}
             case Form.SHARE:
@@ -309,7 +309,7 @@ class Flow:
             found = _carried(each, ins, arrived[each.sender])
             if found is None:
                 continue  # a party that does not hold it is asked in vain
-            kind = traits.base_of(op.inputs[each.operand].type) if each.type is None else each.type  # type: ignore[index]
+            kind = each.type or op_traits.base_of(op.inputs[each.operand or 0].type)
             often = [each.when] if each.when else []
             self._record(each.what, each.sender, each.receiver, kind, found, scope, *often)
             arrived[each.receiver].append((each, found))
@@ -426,7 +426,7 @@ def _own(rank: int) -> Taint:
 
 def _as_share(op: Operation, output: int, rank: int, taint: Taint) -> Taint:
     """Name a share. Of what is computed on shares, each party has one; else one party all."""
-    if any(traits.base_of(value.type).form is Form.SHARE for value in op.inputs):
+    if any(op_traits.base_of(value.type).form is Form.SHARE for value in op.inputs):
         return Taint(taint.sources, frozenset([((id(op), output), rank)]))
     if taint.pieces:
         return taint  # it was encrypted, and is the same share again
