@@ -63,7 +63,8 @@ def _check_range(x: Array, share: ShareType) -> None:
         power = target.bits - 2 - target.fxp
         raise RunError(
             f"a number is NaN, or not below 2^{power} in size, which is what {share.field} with "
-            f"{share.fxp} fraction bits can hold; scale the data down, or take a larger field"
+            f"{share.fxp} fraction bits can hold; replace NaNs, scale the data down, or take a larger "
+            "field"
         )
 
 
