@@ -368,8 +368,8 @@ def test_shares_are_followed_through_a_joint_computation():
 
 @pytest.mark.needs("spu")
 def test_all_shares_to_one_party_disclose_without_a_reveal():
+    from mplang_spu import ShareType, make_shares
     from mplang_spu.config import SpuConfig
-    from mplang_spu.ops import ShareType, make_shares
 
     config = SpuConfig(parties=(0, 1), protocol="CHEETAH")
 

@@ -17,7 +17,8 @@ from mplang_core.ext import (
     the_holder,
 )
 from mplang_spu.config import SpuConfig, resolve_config
-from mplang_spu.ops import ShareType, lower, make_shares, reconstruct
+from mplang_spu.ops import lower, make_shares, reconstruct
+from mplang_spu.share_type import ShareType
 
 __all__ = ["SPU"]
 

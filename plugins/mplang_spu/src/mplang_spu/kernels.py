@@ -11,7 +11,7 @@ from mplang_stablehlo import read
 
 from mplang_core import Mask
 from mplang_core.ext import AdmissionError, Finding, KernelContext, RunError
-from mplang_spu.ops import MAX_CODE, ShareType
+from mplang_spu.share_type import MAX_CODE, ShareType
 from mplang_spu.shares import SpuShare
 from mplang_spu.target import Target
 
@@ -63,8 +63,8 @@ def _check_range(x: Array, share: ShareType) -> None:
         power = target.bits - 2 - target.fxp
         raise RunError(
             f"a number is NaN, or not below 2^{power} in size, which is what {share.field} with "
-            f"{share.fxp} fraction bits can hold; replace NaNs, scale the data down, or take a larger "
-            "field"
+            f"{share.fxp} fraction bits can hold; replace NaNs, scale the data down, or take a "
+            "larger field"
         )
 
 

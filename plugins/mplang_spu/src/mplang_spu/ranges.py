@@ -11,12 +11,12 @@ from mplang_stablehlo import read
 from mplang_core import TensorType
 from mplang_core.ext import UNKNOWN, Interval, Location, Operation, OpRanges, StepRange
 from mplang_spu.field import Field
+from mplang_spu.share_type import MAX_CODE, ShareType
 
 if TYPE_CHECKING:
     from jaxlib.mlir import ir
     from mplang_stablehlo.intervals import AnalysisResult
 
-    from mplang_spu.ops import ShareType
 
 __all__ = ["ranges_of_reconstruct", "ranges_of_run", "ranges_of_shares"]
 
@@ -82,7 +82,6 @@ def _module(code: bytes) -> ir.Module:
     from mplang_stablehlo.intervals import prepare
 
     from mplang_spu.lowering import SPU
-    from mplang_spu.ops import MAX_CODE
 
     return prepare(SPU.admit(read(code, MAX_CODE)))
 

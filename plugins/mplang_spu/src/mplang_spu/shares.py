@@ -9,7 +9,7 @@ from typing import Any, cast
 from mplang_core import BaseType
 from mplang_core.ext import Codec, Encoded
 from mplang_spu.config import BITS
-from mplang_spu.ops import ShareType
+from mplang_spu.share_type import ShareType
 
 __all__ = ["CODEC", "SpuShare", "check_share"]
 

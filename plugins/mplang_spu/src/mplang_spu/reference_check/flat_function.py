@@ -17,9 +17,9 @@ from mplang_core import DType, TensorType
 from mplang_core.ext import Location
 from mplang_spu.lowering.splats import direction_of
 from mplang_spu.lowering.structure import erase_barriers
-from mplang_spu.ops import MAX_CODE
 from mplang_spu.reference_check.op_labels import label_of
 from mplang_spu.reference_check.retype import retype
+from mplang_spu.share_type import MAX_CODE
 
 __all__ = ["FlatFunction", "Op", "Variant", "flat_function", "source_lines", "sums_of"]
 

@@ -47,14 +47,16 @@ class Interpreter:
 
     Args:
         precision: of the engine.
+        rules: the rule of each op and custom call, by name.
 
     Attributes:
         steps: the executed ops, in the order of their first execution.
         op_count: the number of executions.
     """
 
-    def __init__(self, precision: Precision) -> None:
+    def __init__(self, precision: Precision, rules: Rules) -> None:
         self.precision = precision
+        self._rules = rules
         self.steps: dict[ir.Operation, Step] = {}
         self.op_count = 0
         self._values: dict[ir.Value, Interval] = {}
@@ -108,10 +110,8 @@ class Interpreter:
         self.steps[op] = self.steps[op] | step if op in self.steps else step
 
     def _results(self, op: ir.Operation, operands: Sequence[Interval]) -> Sequence[Interval]:
-        from mplang_stablehlo.intervals.rules import RULES
-
         kinds = [element_type_of(value) for value in op.results]
-        rule = RULES.get(target_of(op) or op.name.removeprefix("stablehlo."))
+        rule = self._rules.get(target_of(op) or op.name.removeprefix("stablehlo."))
         real = all(kind.is_float or kind.is_integer for kind in kinds)
         found = rule(self, op, operands) if rule is not None and real else [UNKNOWN] * len(kinds)
         return [

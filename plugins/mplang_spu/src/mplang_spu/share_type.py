@@ -1,0 +1,93 @@
+"""Share type of SPU: one party's share of a tensor. Imports neither libspu nor JAX."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from mplang_core import BaseType, Form, Mask, TensorType
+from mplang_spu.config import BITS, SpuConfig, resolve_config
+from mplang_spu.target import Target
+
+__all__ = ["MAX_CODE", "ShareType"]
+
+MAX_CODE = 4 << 20
+"""Maximum StableHLO size in bytes: libspu takes seconds per megabyte, holding the GIL."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShareType(BaseType):
+    """Type of one party's share of a tensor.
+
+    Attributes:
+        plain: the type of the shared tensor.
+        parties: the holders of the shares.
+        protocol: the sharing protocol.
+        field: the ring of the shares.
+        fxp: the fraction bits of fixed-point numbers.
+    """
+
+    name: ClassVar[str] = "spu.share"
+    form: ClassVar[Form] = Form.SHARE
+
+    plain: TensorType
+    parties: Mask
+    protocol: str
+    field: str
+    fxp: int
+
+    def __post_init__(self) -> None:
+        if self.plain.dtype.value in ("c64", "c128", "bf16"):
+            raise ValueError(f"SPU computes on bools, integers and floats, got {self.plain}")
+        if self.field == "FM32" and self.plain.dtype.is_64bit:
+            raise ValueError(f"{self.plain} does not fit in FM32; use FM64 or FM128")
+        how: dict[str, Any] = {"protocol": self.protocol, "field": self.field}
+        resolve_config(SpuConfig(**how, fxp_fraction_bits=self.fxp), self.parties)
+
+    @classmethod
+    def of(cls, plain: TensorType, config: SpuConfig) -> ShareType:
+        """Return the type of the shares on a device.
+
+        Args:
+            plain: the type of the shared tensor.
+            config: of the device, with its parties.
+
+        Returns:
+            The share type.
+        """
+        return cls(plain, config.mask, str(config.protocol), config.field, config.fxp_fraction_bits)
+
+    @property
+    def target(self) -> Target:
+        """Lowering target of code on such shares."""
+        return Target(self.protocol, self.field, self.fxp)
+
+    @property
+    def nbytes(self) -> int:
+        """Size of one party's share in bytes; in ABY3 each party has two of three pieces."""
+        pieces = 2 if self.protocol == "ABY3" else 1
+        return pieces * self.plain.size * BITS[self.field] // 8
+
+    def params(self) -> tuple[Any, ...]:
+        """Return the plain type, the parties, protocol, field and fraction bits."""
+        return (self.plain, self.parties, self.protocol, self.field, self.fxp)
+
+    @classmethod
+    def from_params(cls, params: Sequence[Any]) -> ShareType:
+        """Construct the type from the result of :meth:`params`."""
+        plain, parties, protocol, field, fxp = params
+        if not (
+            isinstance(plain, TensorType)
+            and isinstance(parties, Mask)
+            and isinstance(protocol, str)
+            and isinstance(field, str)
+            and type(fxp) is int
+        ):
+            raise ValueError("a share has a tensor, parties, protocol, field and fraction bits")
+        return cls(plain, parties, protocol, field, fxp)
+
+    def mismatch(self, value: Any) -> str | None:
+        """Compare the share type that a value was made with."""
+        found = getattr(value, "type", None)
+        return None if found == self else f"expected {self}, got {found or type(value).__name__}"
