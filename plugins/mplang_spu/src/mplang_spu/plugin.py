@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from mplang_core.ext import Check, DeviceKind, Dialect, Feop, KernelSpec, hookimpl
 from mplang_spu import config, device, kernels, ops, shares
+from mplang_spu.share_type import ShareType
 
 
 @hookimpl
@@ -21,7 +22,7 @@ def mplang_dialects() -> Sequence[Dialect]:
         Dialect(
             "spu",
             ops=[ops.RECONSTRUCT, ops.RUN_JAX],
-            types=[ops.ShareType],
+            types=[ShareType],
             codecs={"spu.share": shares.CODEC},
         )
     ]
