@@ -8,15 +8,9 @@ from typing import Any, ParamSpec, TypeVar
 
 from mplang_core.edsl.context import MPContext, MPObject, find_ctx
 from mplang_core.edsl.interp import InterpContext, InterpVar
+from mplang_core.edsl.literals import constant, is_literal, literal_type, read_args
 from mplang_core.edsl.reuse import trace_once
-from mplang_core.edsl.tracer import (
-    TraceContext,
-    TracedFunction,
-    is_literal,
-    literal_type,
-    read_args,
-    trace,
-)
+from mplang_core.edsl.tracer import TraceContext, TracedFunction, trace
 from mplang_core.errors import TraceError
 from mplang_core.feop.program import flatten, unflatten
 from mplang_core.ir.source import at
@@ -90,8 +84,6 @@ def _trace_anew(
 
 
 def _call(ctx: TraceContext, opcode: str, tfn: TracedFunction, args: Any, kwargs: Any) -> Any:
-    from mplang_core.edsl.peval import constant
-
     leaves, _ = read_args(args, kwargs)
     operands = [
         constant(leaf) if is_literal(leaf) else leaf
