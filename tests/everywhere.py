@@ -25,7 +25,7 @@ import numpy as np
 import pytest
 
 import mplang_core as mp
-from mplang_core.edsl.tracer import read_args
+from mplang_core.edsl.literals import read_args
 from mplang_core.errors import DisclosureError, MPLangError
 from mplang_core.feop import flatten
 from mplang_core.ir import op_defs

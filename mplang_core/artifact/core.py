@@ -13,7 +13,7 @@ from mplang_core.artifact.signature import Signature
 from mplang_core.artifact.tree import Tree
 from mplang_core.driver import evaluate
 from mplang_core.edsl import TracedFunction
-from mplang_core.edsl.tracer import read_args
+from mplang_core.edsl.literals import read_args
 from mplang_core.errors import ConfigError, TraceError, VerifyError, WireError
 from mplang_core.feop import flatten
 from mplang_core.ir import Program, from_bytes, to_bytes, verify

@@ -1,11 +1,12 @@
 """Devices: logical places, what runs on them, and how values move between them."""
 
 from mplang_core.device.api import device, put, reveal, seal
-from mplang_core.device.cluster import ClusterSpec, DeviceSpec, Node
+from mplang_core.device.cluster import ClusterSpec, Node
 from mplang_core.device.kinds import (
     PARTY,
     Device,
     DeviceKind,
+    DeviceSpec,
     Lowering,
     Transfer,
     add_transfer,

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
-from mplang_core.device.cluster import ClusterSpec
-from mplang_core.device.kinds import PARTY, Device, Lowering, Spelling, device_kinds, transfers
+from mplang_core.device.kinds import (
+    PARTY,
+    Device,
+    DeviceSpec,
+    Lowering,
+    Spelling,
+    device_kinds,
+    transfers,
+)
 from mplang_core.device.routing import Route, route
 from mplang_core.edsl import MPContext, MPObject, constant, find_ctx, with_ctx
 from mplang_core.edsl.bounds import read_range
+from mplang_core.edsl.literals import is_literal, read_args
 from mplang_core.edsl.peval import is_function, run_program
-from mplang_core.edsl.tracer import is_literal, read_args
 from mplang_core.errors import DisclosureError, FeCapabilityError, TraceError
 from mplang_core.feop import (
     FeProgram,
@@ -31,6 +38,17 @@ from mplang_core.simp.ops.bounded import bounded
 from mplang_core.types import BaseType, Form, TensorType
 
 __all__ = ["device", "put", "reveal", "seal"]
+
+
+class Devices(Protocol):
+    """The devices of a cluster, by name."""
+
+    @property
+    def devices(self) -> Mapping[str, DeviceSpec]:
+        """Their descriptions."""
+
+    def device(self, name: str) -> Device:
+        """Return a device whose kind is installed."""
 
 
 def device(name: str | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -347,8 +365,8 @@ def _device(ctx: MPContext, name: str) -> Device:
     return _cluster(ctx).device(name)
 
 
-def _cluster(ctx: MPContext) -> ClusterSpec:
-    return cast(ClusterSpec, ctx.cluster_spec)
+def _cluster(ctx: MPContext) -> Devices:
+    return cast(Devices, ctx.cluster_spec)
 
 
 def _kind(dev: Device | None) -> str:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import yaml
 from pydantic import AliasChoices, Field
 
-from mplang_core.device.kinds import Device, DeviceKind, device_kinds
+from mplang_core.device import api
+from mplang_core.device.kinds import Device, DeviceKind, DeviceSpec, device_kinds
 from mplang_core.errors import ConfigError
 from mplang_core.hints import get_it
 from mplang_core.ir.source import at
 from mplang_core.mask import Mask
 from mplang_core.strict import StrictModel
 
-__all__ = ["ClusterSpec", "DeviceSpec", "Node"]
+__all__ = ["ClusterSpec", "Node"]
 
 
 class Node(StrictModel):
@@ -31,20 +32,6 @@ class Node(StrictModel):
     rank: int | None = Field(default=None, ge=0)
     name: str = ""
     address: str = Field(default="", validation_alias=AliasChoices("address", "endpoint"))
-
-
-class DeviceSpec(StrictModel):
-    """One logical device.
-
-    Attributes:
-        kind: ``PPU``, ``SPU``, or a plugin's.
-        members: names or ranks of nodes.
-        config: what the kind takes.
-    """
-
-    kind: str
-    members: tuple[int | str, ...] = Field(min_length=1)
-    config: dict[str, Any] = Field(default_factory=dict)
 
 
 class ClusterSpec(StrictModel):
@@ -156,6 +143,10 @@ class ClusterSpec(StrictModel):
             )
         mask = self._members(name, spec)
         return Device(name, kind, mask, _configured(where, kind, spec.config, mask))
+
+    def apply(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Run a function on the device of its arguments; an operator on a value comes here."""
+        return api.device()(fn)(*args, **kwargs)
 
     def _members(self, name: str, spec: DeviceSpec) -> Mask:
         by_name = {node.name: node.rank for node in self.nodes}

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from pydantic import Field
+
 from mplang_core.edsl import MPObject
 from mplang_core.feop import FeMeta, FeProgram, misfit
 from mplang_core.mask import Mask
@@ -17,6 +19,7 @@ __all__ = [
     "PARTY",
     "Device",
     "DeviceKind",
+    "DeviceSpec",
     "Lowering",
     "Spelling",
     "Transfer",
@@ -86,6 +89,20 @@ class DeviceKind:
         return None
 
 
+class DeviceSpec(StrictModel):
+    """One logical device.
+
+    Attributes:
+        kind: ``PPU``, ``SPU``, or a plugin's.
+        members: names or ranks of nodes.
+        config: what the kind takes.
+    """
+
+    kind: str
+    members: tuple[int | str, ...] = Field(min_length=1)
+    config: dict[str, Any] = Field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True)
 class Device:
     """A device of a cluster.
@@ -101,12 +118,6 @@ class Device:
     kind: DeviceKind
     mask: Mask
     config: Any = field(default=None)
-
-    def apply(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Run a function where its arguments are; an operator on a value comes here."""
-        from mplang_core.device.api import device
-
-        return device()(fn)(*args, **kwargs)
 
     def __str__(self) -> str:
         return f"{self.name} ({self.kind.name} of {self.mask})"

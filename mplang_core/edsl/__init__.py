@@ -3,7 +3,9 @@
 from mplang_core.edsl.context import MPContext, MPObject, cur_ctx, find_ctx, with_ctx
 from mplang_core.edsl.function import apply, builtin_function, function, launch
 from mplang_core.edsl.interp import InterpContext, InterpVar
-from mplang_core.edsl.peval import constant, invoke, peval
+from mplang_core.edsl.literals import constant
+from mplang_core.edsl.operators import define_operators
+from mplang_core.edsl.peval import invoke, peval
 from mplang_core.edsl.tracer import TraceContext, TracedFunction, TraceVar, trace
 
 __all__ = [
@@ -26,3 +28,5 @@ __all__ = [
     "trace",
     "with_ctx",
 ]
+
+define_operators()

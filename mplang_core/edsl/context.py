@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
@@ -13,12 +12,11 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from mplang_core.errors import TraceError
-from mplang_core.feop.program import flatten, unflatten
 from mplang_core.feop.state import ContextBound, FeState
 from mplang_core.ir import AnyType, Graph
 from mplang_core.ir.source import at
 from mplang_core.mask import Mask
-from mplang_core.types import BaseType, MPType, TensorType
+from mplang_core.types import BaseType, MPType
 
 __all__ = ["Cluster", "MPContext", "MPObject", "Placement", "cur_ctx", "find_ctx", "with_ctx"]
 
@@ -30,6 +28,9 @@ class Cluster(Protocol):
     def mask(self) -> Mask:
         """All its parties."""
 
+    def apply(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Run a function on the device of its arguments."""
+
 
 class Placement(Protocol):
     """The device that a value is on, as far as the language needs to know it."""
@@ -37,9 +38,6 @@ class Placement(Protocol):
     @property
     def name(self) -> str:
         """The device's name."""
-
-    def apply(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Run a function where its arguments are."""
 
 
 class MPContext(ContextBound, ABC):
@@ -166,6 +164,8 @@ def with_ctx(ctx: MPContext) -> Iterator[MPContext]:
 class MPObject(ContextBound, ABC):
     """A value of several parties: in a graph (``TraceVar``) or at the parties (``InterpVar``).
 
+    Its operators are in :mod:`mplang_core.edsl.operators`.
+
     Attributes:
         ctx: the context that it belongs to.
         device: the device that it is on, if it is on one.
@@ -272,79 +272,4 @@ class MPObject(ContextBound, ABC):
             raise TraceError(f"{at()}{self!r} is a scalar, and has no length")
         return self.shape[0]
 
-    def __iter__(self) -> Iterator[Any]:
-        return (self[i] for i in range(len(self)))
-
     __hash__ = object.__hash__
-
-    # -- operators: run where the operands are
-
-    def _operate(self, fn: Callable[..., Any], *args: Any) -> Any:
-        from mplang_core.edsl.peval import invoke
-
-        return invoke(fn, *args)
-
-    def _combine(self, fn: Callable[..., Any], *args: Any) -> Any:
-        for arg in args:
-            if "Tracer" in type(arg).__name__:
-                raise TraceError(
-                    f"{at()}{self!r} is used inside of a function that runs on plain values; "
-                    "pass it to that function as an argument"
-                )
-        return self._operate(fn, *args)
-
-    def __getitem__(self, index: Any) -> Any:
-        leaves, spec = flatten(index, lambda part: isinstance(part, list))
-        leaves = [np.asarray(leaf) if isinstance(leaf, list) else leaf for leaf in leaves]
-        self._check_index(leaves, unflatten(spec, leaves))
-
-        def getitem(x: Any, *values: Any) -> Any:
-            given = iter(values)
-            here = [next(given) if isinstance(leaf, MPObject) else leaf for leaf in leaves]
-            return x[unflatten(spec, here)]
-
-        return self._operate(getitem, self, *(x for x in leaves if isinstance(x, MPObject)))
-
-    def _check_index(self, leaves: list[Any], index: Any) -> None:
-        """An engine may take the last element for one that is not there; NumPy does not."""
-        for leaf in leaves:
-            ends = (leaf.start, leaf.stop, leaf.step) if isinstance(leaf, slice) else ()
-            if any(isinstance(end, MPObject) for end in ends):
-                raise TraceError(
-                    f"{at()}a slice has ends that are known while tracing; inside of a function "
-                    "for a device, jax.lax.dynamic_slice takes others"
-                )
-        if isinstance(self.base_type, TensorType) and not any(
-            isinstance(leaf, MPObject) for leaf in leaves
-        ):
-            try:
-                np.broadcast_to(np.False_, self.shape)[index]
-            except (IndexError, TypeError) as error:
-                raise TraceError(f"{at()}an index of {self!r}: {error}") from None
-
-
-def _binary(fn: Callable[[Any, Any], Any]) -> Callable[[MPObject, Any], Any]:
-    return lambda self, other: self._combine(fn, self, other)
-
-
-def _reflected(fn: Callable[[Any, Any], Any]) -> Callable[[MPObject, Any], Any]:
-    return lambda self, other: self._combine(fn, other, self)
-
-
-def _unary(fn: Callable[[Any], Any]) -> Callable[[MPObject], Any]:
-    return lambda self: self._operate(fn, self)
-
-
-def _define_operators() -> None:
-    both = "add sub mul truediv floordiv mod divmod pow matmul and_ or_ xor lshift rshift"
-    for name in both.split():
-        fn = divmod if name == "divmod" else getattr(operator, name)
-        setattr(MPObject, f"__{name.rstrip('_')}__", _binary(fn))
-        setattr(MPObject, f"__r{name.rstrip('_')}__", _reflected(fn))
-    for name in ["lt", "le", "gt", "ge", "eq", "ne"]:
-        setattr(MPObject, f"__{name}__", _binary(getattr(operator, name)))
-    for name in ["neg", "pos", "abs", "invert"]:
-        setattr(MPObject, f"__{name}__", _unary(getattr(operator, name)))
-
-
-_define_operators()

@@ -8,15 +8,9 @@ from typing import Any, ParamSpec, TypeVar
 
 from mplang_core.edsl.context import MPContext, MPObject, find_ctx
 from mplang_core.edsl.interp import InterpContext, InterpVar
+from mplang_core.edsl.literals import constant, is_literal, literal_type, read_args
 from mplang_core.edsl.reuse import trace_once
-from mplang_core.edsl.tracer import (
-    TraceContext,
-    TracedFunction,
-    is_literal,
-    literal_type,
-    read_args,
-    trace,
-)
+from mplang_core.edsl.tracer import TraceContext, TracedFunction, trace
 from mplang_core.errors import TraceError
 from mplang_core.feop.program import flatten, unflatten
 from mplang_core.ir.source import at
@@ -90,8 +84,6 @@ def _trace_anew(
 
 
 def _call(ctx: TraceContext, opcode: str, tfn: TracedFunction, args: Any, kwargs: Any) -> Any:
-    from mplang_core.edsl.peval import constant
-
     leaves, _ = read_args(args, kwargs)
     operands = [
         constant(leaf) if is_literal(leaf) else leaf
@@ -133,7 +125,7 @@ def apply(ctx: InterpContext, tfn: TracedFunction, *args: Any, **kwargs: Any) ->
     for i, (leaf, expected) in enumerate(zip(leaves, tfn.in_leaves, strict=True)):
         if isinstance(expected, MPType):
             inputs.append(_argument(ctx, tfn, i, leaf, expected))
-        elif leaf is not expected and leaf != expected:
+        elif not _is_same(leaf, expected):
             raise TraceError(
                 f"{at()}argument {i} of {tfn.name} is compiled in as {expected!r}, got {leaf!r}"
             )
@@ -161,6 +153,16 @@ def _argument(ctx: InterpContext, tfn: TracedFunction, i: int, leaf: Any, expect
             "compile it again for other types"
         )
     return _value(ctx, leaf) if isinstance(leaf, MPObject) else ctx.lift(leaf)
+
+
+def _is_same(leaf: Any, expected: Any) -> bool:
+    """Return whether an argument is the one that was compiled in."""
+    if isinstance(leaf, MPObject):  # comparing it would run an op
+        return False
+    try:
+        return leaf is expected or bool(leaf == expected)
+    except (TypeError, ValueError):  # of an array, which has no truth
+        return False
 
 
 def _value(ctx: InterpContext, obj: MPObject) -> Any:

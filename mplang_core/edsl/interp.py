@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from mplang_core.edsl.build import make_op
 from mplang_core.edsl.context import MPContext, MPObject, Placement
-from mplang_core.errors import MPLangError, TraceError
-from mplang_core.ir import Graph, Level, Operation, Program, Value, op_defs
-from mplang_core.ir.source import at, caller
-from mplang_core.ir.verifier import infer_outputs
+from mplang_core.errors import TraceError
+from mplang_core.ir import Graph, Program, Value
+from mplang_core.ir.source import at
 from mplang_core.mask import Mask
 from mplang_core.types import MPType
 
@@ -91,34 +91,6 @@ class InterpContext(MPContext):
         """Return the same value, marked as being on a device, and as uniform or not."""
         same = obj.uniform if uniform is None else uniform
         return InterpVar(self, obj.mptype, _data(obj), device, same)
-
-
-def make_op(
-    opcode: str,
-    inputs: Sequence[Value],
-    attrs: Mapping[str, Any] | None,
-    regions: Mapping[str, Graph] | None,
-    ctx: MPContext,
-) -> Operation:
-    """Make an op with inferred outputs, at the user's line.
-
-    Raises:
-        TraceError: its definition does not allow it.
-    """
-    location = caller()
-    op_def = op_defs.get(opcode)
-    try:
-        complete = op_def.complete(attrs or {}) if op_def is not None else dict(attrs or {})
-        op = Operation(opcode, tuple(inputs), (), complete, dict(regions or {}), location)
-        level = Level.LOCAL if ctx.is_local else Level.PARTY
-        if op_def is not None and op_def.level is not level:
-            raise TypeError(f"it stands at {op_def.level.value} level, not at {level.value} level")
-        op.outputs = tuple(map(Value, infer_outputs(op, ctx.mask)))
-    except MPLangError:
-        raise
-    except (TypeError, ValueError) as error:
-        raise TraceError(f"{opcode} at {location}: {error}") from error
-    return op
 
 
 def _data(obj: MPObject) -> Any:

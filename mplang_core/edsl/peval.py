@@ -8,7 +8,8 @@ from operator import and_
 from typing import Any
 
 from mplang_core.edsl.context import MPContext, MPObject, find_ctx, with_ctx
-from mplang_core.edsl.tracer import TraceContext, is_literal, read_args
+from mplang_core.edsl.literals import constant, lift_literals, read_mask
+from mplang_core.edsl.tracer import TraceContext
 from mplang_core.errors import TraceError
 from mplang_core.feop.decorator import is_feop
 from mplang_core.feop.program import FeProgram, PFunction, flatten, unflatten
@@ -16,64 +17,15 @@ from mplang_core.feop.routing import fe_materialize
 from mplang_core.ir import Graph
 from mplang_core.ir.source import at
 from mplang_core.mask import Mask
-from mplang_core.types import array_of
 
 __all__ = [
-    "constant",
     "emit_at",
     "invoke",
     "is_function",
-    "lift_literals",
     "mark_uniform",
     "peval",
-    "read_mask",
     "run_program",
 ]
-
-
-def constant(*args: Any, parties: Mask | int | Sequence[int] | None = None) -> MPObject:
-    """Make a value of a literal.
-
-    Args:
-        *args: the literal, a number, array or list of numbers; a context may stand before it.
-        parties: who holds it; all by default.
-
-    Returns:
-        A value of the literal's shape and dtype (Python floats are f64, ints i64), held by
-        the parties.
-
-    Raises:
-        TraceError: the literal is no tensor.
-    """
-    ctx = args[0] if args and isinstance(args[0], MPContext) else None
-    if len(args) != 1 + (ctx is not None):
-        raise TraceError(f"{at()}constant takes one literal, got {len(args)} arguments")
-    literal = args[-1]
-    if isinstance(literal, MPObject):
-        return literal
-    target = find_ctx() if ctx is None else ctx
-    while target.is_local and target.parent is not None:
-        target = target.parent  # the body of a pcall captures it
-    try:
-        value = array_of(literal)
-    except TypeError as error:
-        raise TraceError(f"{at()}a constant is a number or an array: {error}") from None
-    mask = target.mask if parties is None else read_mask(parties)
-    return target.place(target.literal(value, mask), None, uniform=True)
-
-
-def read_mask(parties: Any) -> Mask:
-    """Return the mask for what a user wrote.
-
-    Raises:
-        TraceError: it is no mask, rank, or list of ranks.
-    """
-    try:
-        return Mask.of(parties)
-    except (TypeError, ValueError) as error:
-        raise TraceError(
-            f"{at()}parties are a Mask, a rank or several ranks, got {parties!r}: {error}"
-        ) from None
 
 
 def peval(
@@ -162,10 +114,10 @@ def invoke(
     """
     leaves = flatten(args)[0]
     ctx = find_ctx(leaves)
-    placed = [leaf for leaf in leaves if isinstance(leaf, MPObject) and leaf.device is not None]
+    placed = any(isinstance(leaf, MPObject) and leaf.device is not None for leaf in leaves)
     if rmask is None and placed:
         with with_ctx(ctx):
-            return placed[0].device.apply(fn, *args, **kwargs)  # type: ignore[union-attr]
+            return ctx.cluster_spec.apply(fn, *args, **kwargs)
     mask = None if rmask is None else read_mask(rmask)
     args = lift_literals(ctx, args, mask)
     with with_ctx(ctx):
@@ -187,17 +139,6 @@ def run_program(program: FeProgram, rmask: Mask | None = None) -> Any:
     consts = [constant(array, parties=rmask) for array in program.consts]
     outs = peval(program.pfunc, [*program.inputs, *consts], rmask)
     return unflatten(program.out_tree, outs)
-
-
-def lift_literals(ctx: MPContext, tree: Any, parties: Mask | None) -> Any:
-    """Make constants of the arrays in a nest. Numbers stay, and are compiled in."""
-    leaves, spec = read_args(tree, {})
-    with with_ctx(ctx):
-        lifted = [
-            constant(leaf, parties=parties) if is_literal(leaf) and hasattr(leaf, "shape") else leaf
-            for leaf in leaves
-        ]
-    return unflatten(spec, lifted)[0]
 
 
 def is_function(fn: object) -> bool:

@@ -13,14 +13,8 @@ from types import CodeType, FunctionType
 from typing import Any, cast
 
 from mplang_core.edsl.context import MPContext, MPObject
-from mplang_core.edsl.tracer import (
-    TraceContext,
-    TracedFunction,
-    is_literal,
-    literal_type,
-    read_args,
-    trace,
-)
+from mplang_core.edsl.literals import is_literal, literal_type, read_args
+from mplang_core.edsl.tracer import TraceContext, TracedFunction, trace
 from mplang_core.errors import TraceError
 from mplang_core.ir.source import at
 from mplang_core.mask import Mask

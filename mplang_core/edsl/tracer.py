@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from mplang_core.edsl.build import make_op
 from mplang_core.edsl.context import Cluster, MPContext, MPObject, Placement, with_ctx
-from mplang_core.edsl.interp import make_op
+from mplang_core.edsl.literals import constant, is_literal, literal_type, read_args
 from mplang_core.errors import TraceError
 from mplang_core.feop.program import PyTreeDef, flatten, unflatten
 from mplang_core.feop.state import ContextBound
@@ -15,15 +16,12 @@ from mplang_core.ir import AnyType, Graph, Program, Value
 from mplang_core.ir.printer import print_program
 from mplang_core.ir.source import at
 from mplang_core.mask import Mask
-from mplang_core.types import BaseType, MPType, TensorType, array_of
+from mplang_core.types import BaseType, MPType
 
 __all__ = [
     "TraceContext",
     "TraceVar",
     "TracedFunction",
-    "is_literal",
-    "literal_type",
-    "read_args",
     "trace",
 ]
 
@@ -294,50 +292,6 @@ def type_name(fn: object) -> str:
     return type(fn).__name__
 
 
-def read_args(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], PyTreeDef]:
-    """Flatten arguments; a list of plain numbers is one leaf, an array."""
-    leaves, spec = flatten((tuple(args), dict(kwargs)), _is_number_list)
-    return [_array(leaf) if isinstance(leaf, list) else leaf for leaf in leaves], spec
-
-
-def _array(numbers: list[Any]) -> Any:
-    try:
-        return array_of(numbers)
-    except TypeError as error:
-        raise TraceError(
-            f"{at()}a list of numbers is an array, but this is none: {error}"
-        ) from None
-
-
-def _is_number_list(x: Any) -> bool:
-    return (
-        isinstance(x, list)
-        and bool(x)
-        and all(
-            isinstance(item, bool | int | float | complex) or _is_number_list(item) for item in x
-        )
-    )
-
-
-def is_literal(leaf: Any) -> bool:
-    """Tell whether a leaf is a number or an array that is known to all."""
-    return isinstance(leaf, bool | int | float | complex) or (
-        hasattr(leaf, "__array__") and hasattr(leaf, "dtype") and not isinstance(leaf, MPObject)
-    )
-
-
-def literal_type(leaf: Any) -> TensorType:
-    """Return the type of a literal.
-
-    Raises:
-        TraceError: it is no tensor.
-    """
-    try:
-        return TensorType.of(leaf)
-    except TypeError as error:
-        raise TraceError(f"{at()}a literal is no tensor: {error}") from error
-
-
 def _abstract(leaf: Any, ctx: TraceContext) -> AnyType | None:
     if isinstance(leaf, MPObject):
         return leaf.base_type if ctx.is_local else leaf.type
@@ -354,8 +308,6 @@ def _result(ctx: TraceContext, out: Any, fn: Callable[..., Any]) -> TraceVar:
         return cast(TraceVar, ctx.adopt(out))
     name = getattr(fn, "__name__", type_name(fn))
     if is_literal(out):
-        from mplang_core.edsl.peval import constant
-
         return cast(TraceVar, ctx.adopt(constant(out)))
     what = "a function" if callable(out) else f"a {type_name(out)}"
     raise TraceError(

@@ -1,11 +1,12 @@
 """Frontend operations (feops): what they are, and where they are found."""
 
-from mplang_core.feop.decorator import Feop, feop, is_feop, meta_of, simple_op
+from mplang_core.feop.decorator import feop, is_feop, meta_of, simple_op
 from mplang_core.feop.meta import (
     Caching,
     Capabilities,
     DeviceRequirement,
     FeMeta,
+    Feop,
     IOSpec,
     Stability,
 )

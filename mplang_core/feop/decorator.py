@@ -7,13 +7,13 @@ import inspect
 import types
 import typing
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from mplang_core.errors import FeConfigError, MPLangError, TraceError
-from mplang_core.feop.meta import FeMeta
+from mplang_core.feop.meta import FeMeta, Feop
 from mplang_core.feop.program import FeProgram, PFunction, flatten
 from mplang_core.feop.registry import registry
-from mplang_core.feop.state import FeState, state_of
+from mplang_core.feop.state import state_of
 from mplang_core.ir import Attr, Effects, OpDef, Operation, op_defs
 from mplang_core.ir.graph import AnyType
 from mplang_core.ir.opdef import REQUIRED
@@ -22,18 +22,7 @@ from mplang_core.ir.source import at
 from mplang_core.mask import Mask
 from mplang_core.types import BaseType, MPType
 
-__all__ = ["Feop", "feop", "is_feop", "meta_of", "simple_op"]
-
-
-class Feop(Protocol):
-    """A callable that gives a :class:`FeProgram`, and says what it is."""
-
-    __feop__: bool
-    __feop_meta__: FeMeta
-    __get_state__: Callable[..., FeState]
-
-    def __call__(self, *args: Any, **kwargs: Any) -> FeProgram:
-        """Make the program."""
+__all__ = ["feop", "is_feop", "meta_of", "simple_op"]
 
 
 def feop(**fields: Any) -> Callable[[Callable[..., Any]], Feop]:

@@ -1,15 +1,18 @@
-"""What a feop says of itself, checked."""
+"""Metadata of a feop, validated, and the protocol of a feop."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from collections.abc import Callable
+from typing import Annotated, Any, ClassVar, Literal, Protocol
 
 from pydantic import BeforeValidator, Field, model_validator
 
 from mplang_core.errors import FeConfigError, MPLangError
+from mplang_core.feop.program import FeProgram
+from mplang_core.feop.state import FeState
 from mplang_core.strict import StrictModel
 
-__all__ = ["Caching", "Capabilities", "DeviceRequirement", "FeMeta", "IOSpec", "Stability"]
+__all__ = ["Caching", "Capabilities", "DeviceRequirement", "FeMeta", "Feop", "IOSpec", "Stability"]
 
 
 class _FeModel(StrictModel):
@@ -114,3 +117,14 @@ class FeMeta(_FeModel):
         if self.name.partition(".")[0] != self.family:
             raise ValueError(f"the name starts with the family, as in {self.family}.…")
         return self
+
+
+class Feop(Protocol):
+    """A callable that gives a :class:`FeProgram`, and says what it is."""
+
+    __feop__: bool
+    __feop_meta__: FeMeta
+    __get_state__: Callable[..., FeState]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> FeProgram:
+        """Make the program."""

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mplang_core.errors import FeConfigError, PluginLoadError
-from mplang_core.feop.meta import FeMeta
+from mplang_core.feop.meta import FeMeta, Feop
 from mplang_core.hints import get_it
 from mplang_core.namespace import Namespace
-
-if TYPE_CHECKING:
-    from mplang_core.feop.decorator import Feop
 
 __all__ = ["Registry", "registry"]
 

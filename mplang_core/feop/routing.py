@@ -10,8 +10,8 @@ from operator import eq, ge, le
 from typing import Any, cast
 
 from mplang_core.errors import FeCapabilityError, FeConfigError, FeDeterminismError
-from mplang_core.feop.decorator import Feop, is_feop, meta_of
-from mplang_core.feop.meta import FeMeta
+from mplang_core.feop.decorator import is_feop, meta_of
+from mplang_core.feop.meta import FeMeta, Feop
 from mplang_core.feop.program import FeBuilder, FeProgram, flatten
 from mplang_core.feop.registry import registry
 from mplang_core.ir.attrs import normalize

@@ -6,16 +6,38 @@ import html
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import singledispatch
 from typing import TypeAlias
 
 from mplang_core.ir.attrs import AttrValue
 from mplang_core.mask import Mask
 from mplang_core.types import BaseType, MPType
 
-__all__ = ["AnyType", "Graph", "Location", "Operation", "Program", "Value"]
+__all__ = [
+    "AnyType",
+    "Graph",
+    "Location",
+    "Operation",
+    "Program",
+    "Value",
+    "digest_of",
+    "text_of",
+]
 
 AnyType: TypeAlias = MPType | BaseType
 """The type of a value: multi-party at party level, a base type inside of a ``pcall``."""
+
+
+@singledispatch
+def text_of(node: object) -> str:
+    """Return the text of a graph or a program; :mod:`mplang_core.ir.printer` registers both."""
+    raise NotImplementedError(f"no printer for a {type(node).__name__}")
+
+
+@singledispatch
+def digest_of(program: object) -> str:
+    """Return the digest of a program; :mod:`mplang_core.ir.wire` registers it."""
+    raise NotImplementedError(f"no digest for a {type(program).__name__}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +106,7 @@ class Graph:
                 yield from region.walk()
 
     def __str__(self) -> str:
-        from mplang_core.ir.printer import print_graph
-
-        return print_graph(self)
+        return text_of(self)
 
 
 @dataclass(slots=True, eq=False, repr=False, weakref_slot=True)
@@ -109,9 +129,7 @@ class Program:
     def digest(self) -> str:
         """SHA-256 over the canonical bytes, source locations and name left out, in hex."""
         if self._digest is None:
-            from mplang_core.ir.wire import digest
-
-            self._digest = digest(self)
+            self._digest = digest_of(self)
         return self._digest
 
     @property
@@ -136,9 +154,7 @@ class Program:
         return f"<Program {self.name!r} on {self.mask}, {len(self.graph.ops)} ops>"
 
     def __str__(self) -> str:
-        from mplang_core.ir.printer import print_program
-
-        return print_program(self)
+        return text_of(self)
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(str(self))}</pre>"

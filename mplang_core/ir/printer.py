@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mplang_core.ir.attrs import AttrValue
-from mplang_core.ir.graph import Graph, Operation, Program, Value
+from mplang_core.ir.graph import Graph, Operation, Program, Value, text_of
 from mplang_core.mask import Mask
 from mplang_core.types import BaseType, TensorType
 
@@ -133,3 +133,7 @@ class _Printer:
         name = hashlib.sha256(data).hexdigest()[:BUFFER_NAME]
         self.buffers[name] = data
         return f"@{name}"
+
+
+text_of.register(Graph, print_graph)
+text_of.register(Program, print_program)

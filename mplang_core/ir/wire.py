@@ -23,7 +23,7 @@ import numpy as np
 
 from mplang_core.errors import MPLangError, WireError
 from mplang_core.ir.attrs import AttrValue, normalize
-from mplang_core.ir.graph import AnyType, Graph, Location, Operation, Program, Value
+from mplang_core.ir.graph import AnyType, Graph, Location, Operation, Program, Value, digest_of
 from mplang_core.ir.parser import MAX_DEPTH, constant_from, parse_base_type, parse_type
 from mplang_core.mask import Mask
 from mplang_core.types import BaseType, TensorType
@@ -289,3 +289,6 @@ def _mask(data: bytes) -> Mask:
     if len(data) > MAX_MASK_BYTES or data[-1:] == b"\0":
         raise WireError("no canonical mask")
     return Mask(int.from_bytes(data, "little"))
+
+
+digest_of.register(Program, digest)

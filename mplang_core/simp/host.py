@@ -131,6 +131,7 @@ class SimpHost(Interpreter, InterpContext):
         self._callers: weakref.WeakKeyDictionary[Program, Program] = weakref.WeakKeyDictionary()
         self._parts: weakref.WeakKeyDictionary[Program, list[Part]] = weakref.WeakKeyDictionary()
         self._count = itertools.count()
+        self._evaluations = itertools.count()
         self._order = threading.Lock()
         self._recordings: tuple[Recording, ...] = ()
 
@@ -212,7 +213,7 @@ class SimpHost(Interpreter, InterpContext):
         """
         mode, listener = _options.get()
         interpreter = self._launch if (mode or self.mode) == "launch" else self
-        run = f"{self.session}-host"
+        run = f"{self.session}-host-{next(self._evaluations)}"
         caller, recorder = self._caller(program), self._recorder(None, run)
         if recorder is None:
             return interpreter.run(caller, inputs, run=run, listener=listener, inside=True)
@@ -224,9 +225,12 @@ class SimpHost(Interpreter, InterpContext):
                 recorder.end()
 
     def at(self) -> Operation | None:
-        """Return the op that this host has the parties run, if it evaluates something now."""
-        run = f"{self.session}-host"
-        return self.where(run) or self._launch.where(run)
+        """Return the op that this host has the parties run, if it evaluates something now.
+
+        Of several evaluations in one mode, the one that began first counts.
+        """
+        ops = (each.where(run) for each in (self, self._launch) for run in each.runs())
+        return next((op for op in ops if op is not None), None)
 
     def _caller(self, program: Program) -> Program:
         """Return a program that calls this one, so that a kernel decides how it is run."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import threading
@@ -184,6 +185,36 @@ def test_the_host_knows_where_parties_are(simulate):
     thread.join()
     assert {(state.state, state.op) for state in sim.progress()} == {("idle", None)}
     assert sim.progress()[1].links[2].sent == X.nbytes
+    assert sim.at() is None
+
+
+class Pause:
+    """A listener that stops an evaluation at its first op until it is told to go on."""
+
+    def __init__(self):
+        self.op, self.reached, self.go = None, threading.Event(), threading.Event()
+
+    def op_started(self, op, index, total):
+        self.op = op
+        self.reached.set()
+        assert self.go.wait(20)
+
+    def op_finished(self, op, index, total):
+        pass
+
+
+def test_evaluations_of_several_threads_are_told_apart(simulate):
+    sim, pauses, threads = simulate(2), [Pause(), Pause()], []
+    for value, pause in enumerate(pauses):
+        program = mp.compile(lambda value=value: mp.constant(value))
+        run = functools.partial(mp.evaluate, sim, program, listener=pause)
+        threads.append(threading.Thread(target=run))
+        threads[-1].start()
+        assert pause.reached.wait(20)
+    for pause, thread in zip(pauses, threads, strict=True):
+        assert sim.at() is pause.op, "of the evaluation that began first"
+        pause.go.set()
+        thread.join()
     assert sim.at() is None
 
 

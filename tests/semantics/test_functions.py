@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import re
 import threading
 
 import numpy as np
@@ -215,6 +216,34 @@ def test_an_argument_that_can_change_is_not_compiled_in(simulate):
 
     with pytest.raises(TraceError, match="can change after it was compiled in"):
         mp.evaluate(simulate(2), lambda x, config: x, 1, Config())
+
+
+class Incomparable:
+    def __eq__(self, other):
+        raise TypeError("incomparable")
+
+    def __repr__(self):
+        return "<incomparable>"
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        (lambda sim: np.arange(2), "array([0, 1])"),
+        (lambda sim: np.array([], np.int64), "array([], dtype=int64)"),
+        (lambda sim: mp.evaluate(sim, lambda: mp.put("P0", 7)), "InterpVar(i64[]@{0} on P0)"),
+        (lambda sim: Incomparable(), "<incomparable>"),
+    ],
+)
+def test_data_for_a_text_that_was_compiled_in_is_refused(simulate, given, shown):
+    sim = simulate(2)
+    tfn = mp.trace(mp.TraceContext(sim.cluster_spec), lambda x, how: x, 1, "sum")
+    data = given(sim)
+    with mp.record(sim) as recording, pytest.raises(TraceError) as error:
+        mp.apply(sim, tfn, 1, data)
+    expected = f"argument 1 of <lambda> is compiled in as 'sum', got {shown}"
+    assert re.fullmatch(rf"test_functions\.py:\d+: {re.escape(expected)}", str(error.value))
+    assert not recording.spans, "nothing ran to compare them"
 
 
 def test_an_error_names_the_line_that_failed_not_one_that_looks_the_same(simulate):

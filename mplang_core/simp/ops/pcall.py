@@ -7,11 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mplang_core.edsl.context import MPObject, find_ctx
+from mplang_core.edsl.literals import lift_literals, read_mask
 from mplang_core.edsl.peval import (
     is_function,
-    lift_literals,
     mark_uniform,
-    read_mask,
     run_program,
 )
 from mplang_core.edsl.tracer import TraceContext, trace_into

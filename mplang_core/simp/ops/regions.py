@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mplang_core.edsl.context import MPContext, MPObject
-from mplang_core.edsl.peval import constant
-from mplang_core.edsl.tracer import TraceContext, TracedFunction, is_literal, read_args
+from mplang_core.edsl.literals import constant, is_literal, read_args
+from mplang_core.edsl.tracer import TraceContext, TracedFunction
 from mplang_core.errors import RunError, TraceError
 from mplang_core.feop.program import unflatten
 from mplang_core.ir import AnyType, Attr, Graph, Operation, Value

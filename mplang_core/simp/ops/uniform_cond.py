@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 import optree
 
 from mplang_core.edsl.context import MPObject, find_ctx
-from mplang_core.edsl.peval import constant
+from mplang_core.edsl.literals import constant
 from mplang_core.edsl.tracer import TracedFunction, trace
 from mplang_core.errors import TraceError
 from mplang_core.feop.program import flatten

@@ -1,0 +1,42 @@
+"""Op construction: completed attributes, inferred outputs, the user's line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mplang_core.edsl.context import MPContext
+from mplang_core.errors import MPLangError, TraceError
+from mplang_core.ir import Graph, Level, Operation, Value, op_defs
+from mplang_core.ir.source import caller
+from mplang_core.ir.verifier import infer_outputs
+
+__all__ = ["make_op"]
+
+
+def make_op(
+    opcode: str,
+    inputs: Sequence[Value],
+    attrs: Mapping[str, Any] | None,
+    regions: Mapping[str, Graph] | None,
+    ctx: MPContext,
+) -> Operation:
+    """Make an op with inferred outputs, at the user's line.
+
+    Raises:
+        TraceError: its definition does not allow it.
+    """
+    location = caller()
+    op_def = op_defs.get(opcode)
+    try:
+        complete = op_def.complete(attrs or {}) if op_def is not None else dict(attrs or {})
+        op = Operation(opcode, tuple(inputs), (), complete, dict(regions or {}), location)
+        level = Level.LOCAL if ctx.is_local else Level.PARTY
+        if op_def is not None and op_def.level is not level:
+            raise TypeError(f"it stands at {op_def.level.value} level, not at {level.value} level")
+        op.outputs = tuple(map(Value, infer_outputs(op, ctx.mask)))
+    except MPLangError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise TraceError(f"{opcode} at {location}: {error}") from error
+    return op
