@@ -127,6 +127,9 @@ __all__ = [
 
 _plugin_manager.connect()
 
+for _function in (put, seal, reveal):  # seed 003 names them here too; they are of a higher layer
+    setattr(simp, _function.__name__, _function)
+
 
 def __dir__() -> list[str]:
     """List what is here, the hosts of the backends that are installed among it."""

@@ -36,7 +36,7 @@ def test_the_answers_are_plain_data_and_complete():
     assert {"PPU", "SPU"} <= names(introspect.list_devices(), "kind")
     assert {"simulator"} <= names(introspect.list_backends())
     assert {"jax.run", "spu.run_jax"} <= names(introspect.list_kernels("worker"), "op")
-    assert {"simp.pcall_static", "func.call"} <= names(introspect.list_kernels("host"), "op")
+    assert {"func.call", "func.launch"} <= names(introspect.list_kernels("host"), "op")
     assert set(OURS) <= names(introspect.list_plugins(), "distribution")
     everything = [
         introspect.list_ops(),
