@@ -9,13 +9,14 @@ for tensors, which are written as ``f32[2, 3]``.
 from __future__ import annotations
 
 import enum
+import json
 import math
 import operator
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 
@@ -36,8 +37,8 @@ __all__ = [
     "type_classes",
 ]
 
-TypeParam = Any
-"""A parameter of a type: str, int, bool, None, another base type, or a tuple of these."""
+TypeParam: TypeAlias = "bool | int | str | Mask | BaseType | tuple[TypeParam, ...] | None"
+"""A parameter of a type, written between ``<`` and ``>``."""
 
 MAX_RANK = 64
 
@@ -153,8 +154,11 @@ class BaseType(ABC):
 
     @classmethod
     @abstractmethod
-    def from_params(cls, params: Sequence[TypeParam]) -> Self:
+    def from_params(cls, params: Sequence[object]) -> Self:
         """Make the type of its parameters.
+
+        Args:
+            params: as a peer wrote them, so of any number and kind.
 
         Raises:
             ValueError or TypeError: the parameters do not fit.
@@ -168,12 +172,10 @@ class BaseType(ABC):
         return f"{self.name}<{', '.join(map(_param_text, self.params()))}>"
 
 
-def _param_text(param: TypeParam) -> str:
+def _param_text(param: object) -> str:
     if isinstance(param, tuple):
         return f"[{', '.join(map(_param_text, param))}]"
     if isinstance(param, str):
-        import json
-
         return json.dumps(param)
     if param is None or isinstance(param, bool):
         return {None: "none", True: "true", False: "false"}[param]
@@ -222,11 +224,12 @@ class TensorType(BaseType):
         return (self.dtype.value, *self.shape)
 
     @classmethod
-    def from_params(cls, params: Sequence[TypeParam]) -> TensorType:
+    def from_params(cls, params: Sequence[object]) -> TensorType:
         """Make the type of what :meth:`params` gives."""
-        if not params or not all(type(size) is int for size in params[1:]):
+        sizes = [size for size in params[1:] if type(size) is int]
+        if not params or len(sizes) != len(params) - 1:
             raise ValueError("a tensor has an element type and sizes")
-        return cls(DType(params[0]), params[1:])
+        return cls(DType(params[0]), sizes)
 
     def mismatch(self, value: Any) -> str | None:
         """Compare element type and shape."""
@@ -267,8 +270,9 @@ class TableType(BaseType):
         return self.columns
 
     @classmethod
-    def from_params(cls, params: Sequence[TypeParam]) -> TableType:
+    def from_params(cls, params: Sequence[object]) -> TableType:
         """Make the type of its columns."""
+        columns: list[tuple[str, str]] = []
         for column in params:
             if not (
                 isinstance(column, tuple)
@@ -276,7 +280,8 @@ class TableType(BaseType):
                 and all(isinstance(part, str) for part in column)
             ):
                 raise ValueError(f"a column is [name, type], got {_param_text(column)}")
-        return cls(tuple(params))
+            columns.append(column)
+        return cls(tuple(columns))
 
     def mismatch(self, value: Any) -> str | None:
         """Compare the columns, as the schema of an Arrow table tells them."""

@@ -1,6 +1,6 @@
 """Programs as data: a flat SSA graph with regions, its rules, its text and its bytes."""
 
-from mplang_core.ir.attrs import AttrValue, normalize
+from mplang_core.ir.attrs import AttrValue, AttrVisitor, normalize
 from mplang_core.ir.graph import AnyType, Graph, Location, Operation, Program, Value
 from mplang_core.ir.opdef import Attr, Effects, Level, OpDef, interface_of, op_defs
 from mplang_core.ir.parser import parse
@@ -14,6 +14,7 @@ __all__ = [
     "AnyType",
     "Attr",
     "AttrValue",
+    "AttrVisitor",
     "Effects",
     "Graph",
     "Level",

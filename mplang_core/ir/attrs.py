@@ -1,29 +1,137 @@
-"""Attributes of ops: plain, immutable data, the same in memory, text and bytes."""
+"""Attribute values of ops: a closed union of immutable data, and its visitor.
+
+``docs/wire.md`` says how a kind is added.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Mapping
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, Generic, Never, TypeAlias, TypeVar
 
 import numpy as np
 
 from mplang_core.mask import Mask
 from mplang_core.types import BaseType, DType, frozen
 
-__all__ = ["AttrValue", "normalize", "same"]
+__all__ = ["AttrValue", "AttrVisitor", "key", "normalize", "same"]
 
-AttrValue: TypeAlias = Any
-"""None, bool, int, float, str, bytes, Mask, BaseType, NumPy array, tuple or mapping of these."""
+AttrValue: TypeAlias = (
+    bool
+    | int
+    | float
+    | str
+    | bytes
+    | tuple["AttrValue", ...]
+    | Mapping[str, "AttrValue"]
+    | np.ndarray[Any, Any]
+    | Mask
+    | BaseType
+    | None
+)
+"""A normalized attribute value. :class:`AttrVisitor` has one method for each kind."""
 
 INT_LIMIT = 1 << 63
+
+T = TypeVar("T")
+
+
+class AttrVisitor(ABC, Generic[T]):
+    """Visitor of attribute values, with one method per kind.
+
+    All code that treats kinds differently is a subclass, so mypy reports each place where the
+    case of a new kind is missing.
+    """
+
+    def visit(self, value: AttrValue) -> T:
+        """Call the method of a value's kind.
+
+        Raises:
+            TypeError: the value is of no kind that an attribute may have.
+        """
+        match value:
+            case Mask():
+                return self.visit_mask(value)
+            case None:
+                return self.visit_none()
+            case bool():  # before int, which it is a subclass of
+                return self.visit_bool(value)
+            case int():
+                return self.visit_int(value)
+            case float():
+                return self.visit_float(value)
+            case str():
+                return self.visit_str(value)
+            case bytes():
+                return self.visit_bytes(value)
+            case tuple():
+                return self.visit_tuple(value)
+            case np.ndarray():
+                return self.visit_array(value)
+            case BaseType():
+                return self.visit_type(value)
+            case Mapping():
+                return self.visit_mapping(value)
+            case _:
+                raise _refused(value)
+
+    @abstractmethod
+    def visit_none(self) -> T:
+        """Visit ``None``."""
+
+    @abstractmethod
+    def visit_bool(self, value: bool) -> T:
+        """Visit a bool."""
+
+    @abstractmethod
+    def visit_int(self, value: int) -> T:
+        """Visit an integer of at most 64 bits."""
+
+    @abstractmethod
+    def visit_float(self, value: float) -> T:
+        """Visit a float."""
+
+    @abstractmethod
+    def visit_str(self, value: str) -> T:
+        """Visit a string."""
+
+    @abstractmethod
+    def visit_bytes(self, value: bytes) -> T:
+        """Visit bytes."""
+
+    @abstractmethod
+    def visit_tuple(self, value: tuple[AttrValue, ...]) -> T:
+        """Visit a tuple."""
+
+    @abstractmethod
+    def visit_array(self, value: np.ndarray[Any, Any]) -> T:
+        """Visit a constant."""
+
+    @abstractmethod
+    def visit_mask(self, value: Mask) -> T:
+        """Visit a mask."""
+
+    @abstractmethod
+    def visit_type(self, value: BaseType) -> T:
+        """Visit a base type."""
+
+    @abstractmethod
+    def visit_mapping(self, value: Mapping[str, AttrValue]) -> T:
+        """Visit a mapping; a normalized one has sorted keys."""
 
 
 def normalize(value: Any) -> AttrValue:
     """Return the one immutable form of a value.
 
     Lists become tuples, NumPy scalars Python numbers, arrays read-only and contiguous.
+
+    Args:
+        value: an attribute value, or what becomes one.
+
+    Returns:
+        The attribute value.
 
     Raises:
         TypeError: the value is no data (a function, an object, a set, …).
@@ -35,38 +143,86 @@ def normalize(value: Any) -> AttrValue:
     """
     if isinstance(value, np.generic):
         plain = value.item()
-        if isinstance(plain, np.generic):
+        if isinstance(plain, np.generic):  # np.longdouble, say
             raise TypeError(f"{type(value).__name__} is no attribute value")
         return normalize(plain)
-    if isinstance(value, float) and math.isnan(value):
-        return math.nan  # all NaNs are one
-    if value is None or isinstance(value, bool | float | str | bytes | Mask | BaseType):
-        return value
-    if isinstance(value, int):
-        if not -INT_LIMIT <= value < 2 * INT_LIMIT:
-            raise ValueError(f"an attribute holds integers of 64 bits, got {value}")
-        return value
-    if isinstance(value, DType):
-        return value.value
-    if isinstance(value, np.ndarray):
-        return frozen(value)
-    if isinstance(value, list | tuple):
-        return tuple(normalize(item) for item in value)
-    if isinstance(value, Mapping):
-        if not all(isinstance(key, str) for key in value):
-            raise TypeError("a mapping in an attribute has str keys only")
-        return MappingProxyType({key: normalize(value[key]) for key in sorted(value)})
-    raise TypeError(f"{type(value).__name__} is no attribute value")
+    if isinstance(value, list):
+        value = tuple(value)
+    elif isinstance(value, DType):
+        value = value.value
+    return _normalizer.visit(value)
 
 
 def same(a: AttrValue, b: AttrValue) -> bool:
-    """Tell whether two normalized values are the same data, ``1`` and ``1.0`` apart."""
-    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
-        return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
-    if isinstance(a, tuple) and isinstance(b, tuple):
-        return len(a) == len(b) and all(map(same, a, b))
-    if isinstance(a, Mapping) and isinstance(b, Mapping):
-        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
-    if isinstance(a, float) and isinstance(b, float):
-        return a.hex() == b.hex()
-    return type(a) is type(b) and bool(a == b)
+    """Return whether two normalized values are the same data.
+
+    Example:
+        >>> same(1, 1.0), same(0.0, -0.0), same((1, "x"), (1, "x"))
+        (False, False, True)
+    """
+    return key(a) == key(b)
+
+
+def key(value: AttrValue) -> Hashable:
+    """Return a dictionary key for a normalized value; the same data have equal keys."""
+    return _keys.visit(value)
+
+
+def _refused(value: Never) -> TypeError:
+    """Return the error for a value of no kind; mypy reports a kind that comes here."""
+    return TypeError(f"{type(value).__name__} is no attribute value")
+
+
+class _Normalizer(AttrVisitor[AttrValue]):
+    def _unchanged(self, value: T) -> T:
+        return value
+
+    visit_bool = visit_str = visit_bytes = visit_mask = visit_type = _unchanged
+
+    def visit_none(self) -> AttrValue:
+        return None
+
+    def visit_int(self, value: int) -> AttrValue:
+        if not -INT_LIMIT <= value < 2 * INT_LIMIT:
+            raise ValueError(f"an attribute holds integers of 64 bits, got {value}")
+        return value
+
+    def visit_float(self, value: float) -> AttrValue:
+        return math.nan if math.isnan(value) else value  # all NaNs are one
+
+    def visit_tuple(self, value: tuple[Any, ...]) -> AttrValue:
+        return tuple(normalize(item) for item in value)
+
+    def visit_array(self, value: np.ndarray[Any, Any]) -> AttrValue:
+        return frozen(value)
+
+    def visit_mapping(self, value: Mapping[str, Any]) -> AttrValue:
+        if not all(isinstance(name, str) for name in value):
+            raise TypeError("a mapping in an attribute has str keys only")
+        return MappingProxyType({name: normalize(value[name]) for name in sorted(value)})
+
+
+class _Keys(AttrVisitor[Hashable]):
+    def _typed(self, value: Hashable) -> Hashable:
+        return type(value), value
+
+    visit_bool = visit_int = visit_str = visit_bytes = visit_mask = visit_type = _typed
+
+    def visit_none(self) -> Hashable:
+        return None
+
+    def visit_float(self, value: float) -> Hashable:
+        return float, value.hex()
+
+    def visit_tuple(self, value: tuple[AttrValue, ...]) -> Hashable:
+        return tuple, tuple(map(self.visit, value))
+
+    def visit_array(self, value: np.ndarray[Any, Any]) -> Hashable:
+        return np.ndarray, value.dtype, value.shape, value.tobytes()
+
+    def visit_mapping(self, value: Mapping[str, AttrValue]) -> Hashable:
+        return dict, frozenset((name, self.visit(value[name])) for name in value)
+
+
+_normalizer = _Normalizer()
+_keys = _Keys()

@@ -7,9 +7,8 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import singledispatch
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from mplang_core.ir.attrs import AttrValue
 from mplang_core.mask import Mask
 from mplang_core.types import BaseType, MPType
 
@@ -66,7 +65,8 @@ class Operation:
         opcode: the op's name, ``dialect.op``.
         inputs: the operands, defined earlier in the same graph.
         outputs: what it defines.
-        attrs: normalized attribute values.
+        attrs: attribute values (:data:`~mplang_core.ir.AttrValue`), typed ``Any``, since their
+            kinds are those that the op's definition declares.
         regions: graphs that it runs, by name. They are closed: they see their inputs only.
         location: the user's source line that made it.
     """
@@ -74,7 +74,7 @@ class Operation:
     opcode: str
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...] = ()
-    attrs: Mapping[str, AttrValue] = field(default_factory=dict)
+    attrs: Mapping[str, Any] = field(default_factory=dict)
     regions: Mapping[str, Graph] = field(default_factory=dict)
     location: Location | None = None
 

@@ -80,11 +80,11 @@ class Attr:
 
     def normalize(self, value: Any) -> AttrValue:
         """Return the normalized value; an int where a float is due becomes one."""
-        value = normalize(value)
+        normal = normalize(value)
         kinds = self.kind if isinstance(self.kind, tuple) else (self.kind,)
-        if float in kinds and int not in kinds and object not in kinds and type(value) is int:
-            return float(value)
-        return value
+        if float in kinds and int not in kinds and object not in kinds and type(normal) is int:
+            return float(normal)
+        return normal
 
 
 ORIGIN = Attr(int, OPTIONAL, "in a projection: the op's position in the graph it came from")

@@ -366,7 +366,9 @@ class _Parser:
     def number(self) -> int | float:
         word = self.expect("number")
         if re.fullmatch(r"-?\d+", word):
-            return int(normalize(int(word)))
+            value = int(word)
+            normalize(value)  # refuses more than 64 bits
+            return value
         return float(word)
 
     def integer(self) -> int:

@@ -6,12 +6,12 @@ import base64
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from mplang_core.ir.attrs import AttrValue
+from mplang_core.ir.attrs import AttrValue, AttrVisitor
 from mplang_core.ir.graph import Graph, Operation, Program, Value, text_of
 from mplang_core.mask import Mask
 from mplang_core.types import BaseType, TensorType
@@ -59,7 +59,7 @@ def print_neighbourhood(graph: Graph, op: Operation, around: int = 2) -> str:
     return "\n".join(f"{'  > ' if i == at else '    '}{lines[i]}" for i in range(first, last))
 
 
-class _Printer:
+class _Printer(AttrVisitor[str]):
     def __init__(self, locations: bool) -> None:
         self.locations = locations
         self.names: dict[Value, str] = {}
@@ -84,9 +84,8 @@ class _Printer:
         operands = ", ".join(map(self.use, op.inputs))
         text = f"{op.opcode}({operands})"
         if op.attrs:
-            text += (
-                " {" + ", ".join(f"{k} = {self.attr(v)}" for k, v in sorted(op.attrs.items())) + "}"
-            )
+            attrs = (f"{name} = {self.visit(op.attrs[name])}" for name in sorted(op.attrs))
+            text += " {" + ", ".join(attrs) + "}"
         for name, graph in op.regions.items():
             text += f" {name} " + ("{ … }" if brief else self.region(graph, indent))
         if op.outputs:
@@ -96,38 +95,46 @@ class _Printer:
             text += f" at {json.dumps(str(op.location))}"
         return text
 
-    def attr(self, value: AttrValue) -> str:
-        match value:
-            case None:
-                return "none"
-            case bool():
-                return "true" if value else "false"
-            case int():
-                return str(value)
-            case float():
-                return repr(value)
-            case str():
-                return json.dumps(value)
-            case bytes():
-                return self.buffer(value)
-            case Mask() | BaseType():
-                return str(value)
-            case np.ndarray():
-                return self.dense(value)
-            case Mapping():
-                items = (f"{json.dumps(k)} = {self.attr(v)}" for k, v in value.items())
-                return "dict{" + ", ".join(items) + "}"
-            case Sequence():
-                return "[" + ", ".join(map(self.attr, value)) + "]"
-        raise TypeError(f"{type(value).__name__} is no attribute value")
+    # -- attributes
 
-    def dense(self, array: np.ndarray[Any, Any]) -> str:
-        head = f"dense<{TensorType.of(array)}>"
-        if array.size <= INLINE_ELEMENTS and array.dtype.kind in "biuf":
-            elements = array.reshape(-1).astype(array.dtype).tolist()
+    def visit_none(self) -> str:
+        return "none"
+
+    def visit_bool(self, value: bool) -> str:
+        return "true" if value else "false"
+
+    def visit_int(self, value: int) -> str:
+        return str(value)
+
+    def visit_float(self, value: float) -> str:
+        return repr(value)
+
+    def visit_str(self, value: str) -> str:
+        return json.dumps(value)
+
+    def visit_bytes(self, value: bytes) -> str:
+        return self.buffer(value)
+
+    def visit_tuple(self, value: tuple[AttrValue, ...]) -> str:
+        return "[" + ", ".join(map(self.visit, value)) + "]"
+
+    def visit_array(self, value: np.ndarray[Any, Any]) -> str:
+        head = f"dense<{TensorType.of(value)}>"
+        if value.size <= INLINE_ELEMENTS and value.dtype.kind in "biuf":
+            elements = tuple(value.reshape(-1).astype(value.dtype).tolist())
             if not any(isinstance(e, float) and not math.isfinite(e) for e in elements):
-                return head + self.attr(elements)
-        return head + self.buffer(array.tobytes())
+                return head + self.visit_tuple(elements)
+        return head + self.buffer(value.tobytes())
+
+    def visit_mask(self, value: Mask) -> str:
+        return str(value)
+
+    def visit_type(self, value: BaseType) -> str:
+        return str(value)
+
+    def visit_mapping(self, value: Mapping[str, AttrValue]) -> str:
+        items = (f"{json.dumps(name)} = {self.visit(value[name])}" for name in value)
+        return "dict{" + ", ".join(items) + "}"
 
     def buffer(self, data: bytes) -> str:
         name = hashlib.sha256(data).hexdigest()[:BUFFER_NAME]

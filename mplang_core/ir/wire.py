@@ -1,4 +1,6 @@
-"""Programs as bytes: MessagePack, canonical, with a version.
+"""Wire format of programs: canonical MessagePack with a version.
+
+``docs/wire.md`` says how it is extended.
 
 History
 -------
@@ -8,21 +10,22 @@ History
     Values are numbered per graph, inputs first. Extension 1 is a base type (its text), 2 a
     mask (little-endian bits), 3 a tensor (type and buffer), 4 bytes (buffer).
 
-The digest is SHA-256 over the same envelope without name, with no locations, and with the
-SHA-256 of each buffer in its place.
+The digest is SHA-256 over the same envelope with an empty name and ``DIGEST_VERSION``, without
+locations, and with the SHA-256 of each buffer in its place.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, Literal, TypeAlias, TypeVar, assert_never, get_args
 
 import msgspec
 import numpy as np
+from msgspec.msgpack import Ext
 
 from mplang_core.errors import MPLangError, WireError
-from mplang_core.ir.attrs import AttrValue, normalize
+from mplang_core.ir.attrs import AttrValue, AttrVisitor, normalize
 from mplang_core.ir.graph import AnyType, Graph, Location, Operation, Program, Value, digest_of
 from mplang_core.ir.parser import MAX_DEPTH, constant_from, parse_base_type, parse_type
 from mplang_core.mask import Mask
@@ -32,11 +35,21 @@ __all__ = ["WIRE_VERSION", "digest", "from_bytes", "to_bytes"]
 
 MAGIC = "mplang"
 WIRE_VERSION = 1
+OLDEST_VERSION = 1
+DIGEST_VERSION = 1  # not WIRE_VERSION: old programs keep their digests in a new version
 MAX_BYTES = 1 << 31
 MAX_MASK_BYTES = 1 << 13
 
-_TYPE, _MASK, _TENSOR, _BYTES = 1, 2, 3, 4
 _T = TypeVar("_T")
+
+ExtensionCode: TypeAlias = Literal[1, 2, 3, 4]
+"""Codes of the MessagePack extensions; the history says what each holds."""
+
+_TYPE: Final = 1
+_MASK: Final = 2
+_TENSOR: Final = 3
+_BYTES: Final = 4
+_CODES: Mapping[int, ExtensionCode] = {code: code for code in get_args(ExtensionCode)}
 
 
 class _Op(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
@@ -85,7 +98,7 @@ def to_bytes(program: Program, *, locations: bool = True) -> bytes:
 def digest(program: Program) -> str:
     """Return the SHA-256 of the canonical bytes in hex; see the module's text."""
     envelope = _Writer(locations=False).envelope(program)
-    envelope.name = ""
+    envelope.name, envelope.version = "", DIGEST_VERSION
     envelope.buffers = [hashlib.sha256(data).digest() for data in envelope.buffers]
     return hashlib.sha256(_encoder.encode(envelope)).hexdigest()
 
@@ -102,11 +115,8 @@ def from_bytes(data: bytes | memoryview) -> Program:
         head = _head_decoder.decode(data)
         if head.magic != MAGIC:
             raise WireError(f"expected a program of mplang, got one of {head.magic[:20]!r}")
-        if head.version != WIRE_VERSION:
-            raise WireError(
-                f"the program has wire version {head.version}, this mplang-core reads "
-                f"version {WIRE_VERSION}; use the same mplang-core on both sides"
-            )
+        if not OLDEST_VERSION <= head.version <= WIRE_VERSION:
+            raise _other_version(head.version)
         return _Reader(_decoder.decode(data)).program()
     except MPLangError as error:
         if isinstance(error, WireError):
@@ -116,7 +126,7 @@ def from_bytes(data: bytes | memoryview) -> Program:
         raise WireError(f"damaged program: {error}") from error
 
 
-class _Writer:
+class _Writer(AttrVisitor[object]):
     def __init__(self, locations: bool) -> None:
         self.locations = locations
         self.types: dict[str, int] = {}
@@ -153,7 +163,7 @@ class _Writer:
             op.opcode,
             inputs,
             [self.type(value) for value in op.outputs],
-            {name: self.attr(op.attrs[name]) for name in sorted(op.attrs)},
+            {name: self.visit(op.attrs[name]) for name in sorted(op.attrs)},
             [(name, self.graph(region)) for name, region in op.regions.items()],
             location,
         )
@@ -168,25 +178,38 @@ class _Writer:
     def buffer(self, data: bytes) -> int:
         return self.buffers.setdefault(data, len(self.buffers))
 
-    def attr(self, value: AttrValue) -> Any:
-        match value:
-            case bytes():
-                return _ext(_BYTES, self.buffer(value))
-            case Mask():
-                return msgspec.msgpack.Ext(_MASK, _mask_bytes(value))
-            case BaseType():
-                return msgspec.msgpack.Ext(_TYPE, str(value).encode())
-            case np.ndarray():
-                return _ext(_TENSOR, str(TensorType.of(value)), self.buffer(value.tobytes()))
-            case Mapping():
-                return {key: self.attr(value[key]) for key in value}
-            case tuple():
-                return [self.attr(item) for item in value]
+    # -- attributes
+
+    def _plain(self, value: object) -> object:
         return value
 
+    visit_bool = visit_int = visit_float = visit_str = _plain
 
-class _Extension:
-    """An extension as decoded; the reader resolves it once it has the buffers."""
+    def visit_none(self) -> object:
+        return None
+
+    def visit_bytes(self, value: bytes) -> object:
+        return Ext(_BYTES, _encoder.encode((self.buffer(value),)))
+
+    def visit_tuple(self, value: tuple[AttrValue, ...]) -> object:
+        return [self.visit(item) for item in value]
+
+    def visit_array(self, value: np.ndarray[Any, Any]) -> object:
+        payload = (str(TensorType.of(value)), self.buffer(value.tobytes()))
+        return Ext(_TENSOR, _encoder.encode(payload))
+
+    def visit_mask(self, value: Mask) -> object:
+        return Ext(_MASK, _mask_bytes(value))
+
+    def visit_type(self, value: BaseType) -> object:
+        return Ext(_TYPE, str(value).encode())
+
+    def visit_mapping(self, value: Mapping[str, AttrValue]) -> object:
+        return {name: self.visit(value[name]) for name in value}
+
+
+class _Extended:
+    """A decoded extension; the reader resolves it once it has the buffers."""
 
     def __init__(self, code: int, data: memoryview) -> None:
         self.code, self.data = code, bytes(data)
@@ -194,7 +217,7 @@ class _Extension:
 
 # made at import: msgspec crashes where two threads are the first to read a type
 _head_decoder = msgspec.msgpack.Decoder(_Head)
-_decoder = msgspec.msgpack.Decoder(_Envelope, ext_hook=_Extension)
+_decoder = msgspec.msgpack.Decoder(_Envelope, ext_hook=_Extended)
 
 
 class _Reader:
@@ -244,7 +267,7 @@ class _Reader:
     def attr(self, value: Any, depth: int = 0) -> AttrValue:
         if self.depth + depth > MAX_DEPTH:
             raise WireError(f"nested deeper than {MAX_DEPTH}")
-        if isinstance(value, _Extension):
+        if isinstance(value, _Extended):
             return self.extension(value)
         if isinstance(value, list):
             return tuple(self.attr(item, depth + 1) for item in value)
@@ -254,31 +277,52 @@ class _Reader:
             raise WireError("bytes stand in a buffer, not in place")
         return normalize(value)
 
-    def extension(self, ext: _Extension) -> AttrValue:
-        if ext.code == _TYPE:
+    def extension(self, ext: _Extended) -> AttrValue:
+        code = _CODES.get(ext.code)
+        if code is None:
+            raise _unknown(ext.code)
+        if code == _TYPE:
             return parse_base_type(ext.data.decode())
-        if ext.code == _MASK:
+        if code == _MASK:
             return _mask(ext.data)
-        if ext.code == _BYTES:
+        if code == _BYTES:
             (index,) = msgspec.msgpack.decode(ext.data, type=tuple[int])
             return _pick(self.envelope.buffers, index)
-        if ext.code == _TENSOR:
+        if code == _TENSOR:
             text, index = msgspec.msgpack.decode(ext.data, type=tuple[str, int])
             kind = parse_base_type(text)
             if not isinstance(kind, TensorType):
                 raise WireError(f"a constant is a tensor, not {kind}")
             return constant_from(_pick(self.envelope.buffers, index), kind)
-        raise WireError(f"unknown extension {ext.code}")
+        assert_never(code)
+
+
+def _other_version(version: int) -> WireError:
+    newer = "its writer is newer: upgrade mplang-core here, or " if version > WIRE_VERSION else ""
+    return WireError(
+        f"the program has wire version {version}, this mplang-core reads {_versions()}; "
+        f"{newer}use the same mplang-core on both sides"
+    )
+
+
+def _unknown(code: int) -> WireError:
+    return WireError(
+        f"unknown extension {code}; this mplang-core reads {_versions()} with the extensions "
+        f"{', '.join(map(str, _CODES))}. The program is damaged, or its "
+        "writer is newer: use the same mplang-core on both sides"
+    )
+
+
+def _versions() -> str:
+    if OLDEST_VERSION == WIRE_VERSION:
+        return f"version {WIRE_VERSION}"
+    return f"versions {OLDEST_VERSION} to {WIRE_VERSION}"
 
 
 def _pick(items: Sequence[_T], index: int) -> _T:
     if not 0 <= index < len(items):
         raise WireError(f"index {index} of {len(items)}")
     return items[index]
-
-
-def _ext(code: int, *payload: Any) -> msgspec.msgpack.Ext:
-    return msgspec.msgpack.Ext(code, _encoder.encode(payload))
 
 
 def _mask_bytes(mask: Mask) -> bytes:

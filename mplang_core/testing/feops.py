@@ -10,7 +10,7 @@ import io
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import unified_diff
 from typing import Any, ClassVar
 
@@ -26,7 +26,7 @@ from mplang_core.errors import (
     VerifyError,
 )
 from mplang_core.feop import FeMeta, fe_materialize, is_feop, meta_of, registry
-from mplang_core.ir import Operation, Program, normalize, verify
+from mplang_core.ir import AttrValue, AttrVisitor, Operation, Program, normalize, verify
 from mplang_core.mask import Mask
 from mplang_core.testing import fakes, probe
 from mplang_core.testing.sample import Sample, text_of
@@ -401,30 +401,48 @@ def _damaged_attrs(op: Operation) -> Iterator[tuple[str, dict[str, Any]]]:
             yield f"{name} = {worse!r:.60}", {**op.attrs, name: normalize(worse)}
 
 
-def _damaged(value: Any) -> Iterator[Any]:
+def _damaged(value: AttrValue) -> Iterator[Any]:
     """Yield values of other kinds, and broken ones of the same."""
     yield from (None, -1, "", "no such thing", b"", (), {}, Mask(), 2**62, 0.5)
     yield from (TensorType("bf16", (7,)), TableType((("a", "no_such_type"),)))
-    match value:
-        case bytes():
-            yield from (value[: len(value) // 2], value[::-1], value + value, b"\xff" * 9)
-        case str():
-            yield from (value[:-1], value * 2, "\x00")
-        case Mask():
-            yield from (Mask(value.bits << 70), Mask(1))
-        case tuple():
-            yield from (value[:-1], value * 2, (value,))
-            for i, item in enumerate(value[:4]):
-                for worse in _damaged(item):
-                    yield (*value[:i], worse, *value[i + 1 :])
-        case Mapping():
-            yield {**value, "no_such_key": 1}
-            for key in value:
-                yield {other: value[other] for other in value if other != key}
-                for worse in _damaged(value[key]):
-                    yield {**value, key: worse}
-        case BaseType():
-            yield value.name
+    yield from _broken.visit(value)
+
+
+class _Broken(AttrVisitor[Iterable[Any]]):
+    """Broken values of the same kind."""
+
+    def _none(self, value: object = None) -> Iterable[Any]:
+        return ()
+
+    visit_none = visit_bool = visit_int = visit_float = visit_array = _none
+
+    def visit_str(self, value: str) -> Iterable[Any]:
+        return value[:-1], value * 2, "\x00"
+
+    def visit_bytes(self, value: bytes) -> Iterable[Any]:
+        return value[: len(value) // 2], value[::-1], value + value, b"\xff" * 9
+
+    def visit_tuple(self, value: tuple[AttrValue, ...]) -> Iterable[Any]:
+        yield from (value[:-1], value * 2, (value,))
+        for i, item in enumerate(value[:4]):
+            for worse in _damaged(item):
+                yield (*value[:i], worse, *value[i + 1 :])
+
+    def visit_mask(self, value: Mask) -> Iterable[Any]:
+        return Mask(value.bits << 70), Mask(1)
+
+    def visit_type(self, value: BaseType) -> Iterable[Any]:
+        return (value.name,)
+
+    def visit_mapping(self, value: Mapping[str, AttrValue]) -> Iterable[Any]:
+        yield {**value, "no_such_key": 1}
+        for key in value:
+            yield {other: value[other] for other in value if other != key}
+            for worse in _damaged(value[key]):
+                yield {**value, key: worse}
+
+
+_broken = _Broken()
 
 
 def _refuses_program(program: Program, op: Operation, what: str, attrs: dict[str, Any]) -> None:

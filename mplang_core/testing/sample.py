@@ -180,7 +180,8 @@ def local_program(made: FeProgram) -> tuple[Operation, Program]:
     """Return the op of a feop's program, and a program of one party around it."""
     inputs = tuple(Value(kind) for kind in made.pfunc.ins_info)
     outputs = tuple(Value(kind) for kind in made.pfunc.outs_info)
-    op = Operation(made.pfunc.fn_type, inputs, outputs, normalize(made.pfunc.attrs))
+    attrs = {name: normalize(value) for name, value in made.pfunc.attrs.items()}
+    op = Operation(made.pfunc.fn_type, inputs, outputs, attrs)
     return op, Program("sample", Mask(1), Graph(list(inputs), [op], list(outputs)))
 
 
@@ -190,7 +191,7 @@ def text_of(made: FeProgram) -> str:
     lines = [
         f"{pfunc.fn_type}: {_list(pfunc.ins_info)} -> {_list(pfunc.outs_info)}",
         f"nests: {made.in_tree} -> {made.out_tree}",
-        f"meta: {normalize(dict(made.meta))}",
+        f"meta: {normalize(dict(made.meta))!s}",
         *(f"closed over: {TensorType.of(x)} {_hash(x.tobytes())}" for x in made.consts),
         *_lines("", normalize(pfunc.attrs)),
     ]

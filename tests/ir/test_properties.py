@@ -6,13 +6,16 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
+from ir.wire_samples import KINDS
 
 from mplang_core import BaseType, DType, Mask, MPType, TableType, TensorType
 from mplang_core.errors import ParseError, WireError
 from mplang_core.ir import (
+    AttrVisitor,
     Graph,
     Location,
     Operation,
@@ -24,7 +27,7 @@ from mplang_core.ir import (
     print_program,
     to_bytes,
 )
-from mplang_core.ir.attrs import same
+from mplang_core.ir.attrs import key, same
 from mplang_core.ir.parser import parse_base_type, parse_type
 
 many = settings(deadline=None, max_examples=300)
@@ -46,8 +49,18 @@ arrays = arrays_of.arrays(element_types, arrays_of.array_shapes(min_dims=0, min_
 bf16 = st.lists(st.floats(width=16)).map(lambda items: np.array(items, DType.BF16.numpy))
 
 integers = st.integers(-(2**63), 2**64 - 1)
-plain = st.none() | st.booleans() | integers | st.floats() | text | st.binary()
-leaves = plain | masks | types | arrays
+leaves_by_kind: dict[str, st.SearchStrategy[object]] = {
+    "none": st.none(),
+    "bool": st.booleans(),
+    "int": integers,
+    "float": st.floats(),
+    "str": text,
+    "bytes": st.binary(),
+    "mask": masks,
+    "type": types,
+    "array": arrays,
+}
+leaves = st.one_of(*leaves_by_kind.values())
 attrs = st.recursive(
     leaves,
     lambda inner: (
@@ -57,6 +70,16 @@ attrs = st.recursive(
     ),
     max_leaves=12,
 )
+attrs_by_kind = {
+    **leaves_by_kind,
+    "tuple": st.lists(attrs, max_size=4),
+    "mapping": st.dictionaries(text, attrs, max_size=4),
+}
+kind_of = type(  # a visitor that tells the kind: each of its methods gives its own name
+    "KindOf",
+    (AttrVisitor,),
+    {f"visit_{kind}": lambda self, value=None, kind=kind: kind for kind in KINDS},
+)().visit
 
 
 def holding(value: object) -> Program:
@@ -94,6 +117,27 @@ small_attrs = st.dictionaries(names, leaves, max_size=3)
 files = st.text(min_size=1).filter(lambda file: "/" not in file)
 locations = st.none() | st.builds(Location, files, st.integers(0, 10**6))
 programs = st.builds(Program, text, masks, graphs())
+
+# -- kinds
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_stays_what_it_is_in_normal_form_text_and_bytes(kind):
+    """A kind without a strategy here is a KeyError: add one, and the tests below have it, too."""
+
+    @settings(deadline=None, max_examples=40)
+    @given(attrs_by_kind[kind])
+    def check(data):
+        value = normalize(data)
+        program = holding(value)
+        in_text, in_bytes = parse(print_program(program)), from_bytes(to_bytes(program))
+        for again in (normalize(value), held_by(in_text), held_by(in_bytes)):
+            assert kind_of(again) == kind
+            assert same(again, value)
+            assert hash(key(again)) == hash(key(value))
+
+    check()
+
 
 # -- normal form
 

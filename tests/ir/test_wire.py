@@ -532,7 +532,7 @@ def test_another_magic_is_refused(magic):
 @pytest.mark.parametrize("version", [0, WIRE_VERSION + 1, -1, 2**60])
 def test_another_version_is_refused_with_both_versions(version):
     with pytest.raises(
-        WireError, match=rf"wire version {version}, .* reads version {WIRE_VERSION}"
+        WireError, match=rf"wire version {version}, .* reads version(s \d+ to)? {WIRE_VERSION};"
     ):
         from_bytes(envelope(version=version))
 
