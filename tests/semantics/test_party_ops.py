@@ -190,7 +190,8 @@ def test_dead_code_elimination_and_fusion_know_it():
     assert [op.opcode for op in after.graph.ops] == ["simp.constant"]
 
 
-def test_what_fails_in_it_is_told_at_its_line(simulate):
+@pytest.mark.needs("jax")
+def test_what_is_not_allowed_is_told_at_its_line(simulate):
     def program():
         x = mp.simp.pcall_dynamic(lambda x: x, mp.constant(1))
         return broadcast(x, 0, (0, 1))
