@@ -15,7 +15,7 @@ JOBS ?= 2
 TOGETHER := -n $(JOBS) --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help setup environments demo demo-http test test-core test-slow test-hostile test-numbers test-million test-failures test-everywhere lint accuracy bench clean
+.PHONY: help setup environments demo demo-http test test-core test-engines test-slow test-hostile test-numbers test-million test-failures test-everywhere lint accuracy bench clean
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,8 +38,10 @@ demo: setup ## two hospitals train one model on shared secrets
 demo-http: setup ## the same on three worker processes, with mutual TLS on one port each
 	@$(BIN)/python examples/vertical_lr.py --parties 3 --backend http $(ARGS)
 
-test: setup ## run the tests, two files at a time; JOBS=0 runs one after the other
-	@$(BIN)/python -m pytest $(TOGETHER) -m "not slow and not kit" $(ARGS)
+test: test-core test-engines ## run the tests, two files at a time; JOBS=0 runs one after the other
+
+test-engines: setup ## run the tests of the plugins, and those of the core that need one
+	@$(BIN)/python -m pytest $(TOGETHER) -m "not slow and not core" $(ARGS)
 
 test-core: $(CORE)/.installed ## run those of core and test kit, with core and simulator only
 	@$(CORE)/bin/python -m pytest $(TOGETHER) tests -m "not slow" $(ARGS)

@@ -4,18 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
 import mplang_core as mp
 
+HERE = Path(__file__).parent
+
+ENGINES = ("architecture", "artifact", "docs", "integration")
+"""Folders whose tests depend on the plugins that are installed, each in a way of its own."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that need no engine: they run once, by ``make test-core``."""
+    for item in items:
+        folder = item.path.relative_to(HERE).parts[0] if HERE in item.path.parents else ENGINES[0]
+        if folder not in ENGINES and item.get_closest_marker("needs") is None:
+            item.add_marker("core")
+
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip what needs a plugin that is not in this environment; see ``make test-core``."""
+    """Skip what needs a plugin or a tool that is not in this environment."""
     for mark in item.iter_markers("needs"):
-        missing = [name for name in mark.args if find_spec(f"mplang_{name}") is None]
+        missing = [f"mplang-{name}" for name in mark.args if find_spec(f"mplang_{name}") is None]
+        missing += [tool for tool in mark.kwargs.get("tools", ()) if find_spec(tool) is None]
         if missing:
-            pytest.skip(f"needs mplang-{', mplang-'.join(missing)}")
+            pytest.skip(f"needs {', '.join(missing)}")
 
 
 @pytest.fixture

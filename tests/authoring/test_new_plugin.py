@@ -8,7 +8,6 @@ import pathlib
 import re
 import subprocess
 import sys
-from importlib.util import find_spec
 
 import pytest
 from typer.testing import CliRunner
@@ -133,14 +132,13 @@ def test_the_command_tells_errors_in_a_line(tmp_path):
 
 
 def tool(name, *args, cwd):
-    if find_spec(name) is None:
-        pytest.skip(f"needs {name}")
     done = subprocess.run(
         [sys.executable, "-m", name, *args], capture_output=True, text=True, cwd=cwd
     )
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.needs(tools=["ruff"])
 @pytest.mark.parametrize("name", ["w", "weather", LONGEST])
 def test_it_is_clean_to_ruff(tmp_path, name):
     made = new_plugin(name, tmp_path)
@@ -148,6 +146,7 @@ def test_it_is_clean_to_ruff(tmp_path, name):
     tool("ruff", "format", "--no-cache", "--check", ".", cwd=made.path)
 
 
+@pytest.mark.needs(tools=["mypy"])
 def test_it_is_clean_to_mypy(tmp_path):
     made = new_plugin("weather", tmp_path)
     tool("mypy", cwd=made.path)

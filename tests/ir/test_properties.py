@@ -30,7 +30,7 @@ from mplang_core.ir import (
 from mplang_core.ir.attrs import key, same
 from mplang_core.ir.parser import parse_base_type, parse_type
 
-many = settings(deadline=None, max_examples=300)
+many = settings(deadline=None, max_examples=100)
 
 # -- data
 

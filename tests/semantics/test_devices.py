@@ -11,6 +11,7 @@ from mplang_core.errors import TraceError
 
 pytest.importorskip("mplang_jax")
 pytest.importorskip("mplang_spu")
+pytestmark = pytest.mark.needs("jax", "spu")
 
 SPU = {"kind": "SPU", "members": [0, 1], "config": {"protocol": "SEMI2K"}}
 CLUSTER = mp.ClusterSpec.from_dict(

@@ -7,7 +7,6 @@ import pytest
 from mplang_core.testing import FeopSuite
 
 pytest_plugins = ["pytester"]
-pytestmark = pytest.mark.kit
 
 GOOD = """
 from mplang_core import TensorType

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 pytest_plugins = ["pytester"]
-pytestmark = pytest.mark.kit
 
 HEAD = """
 import itertools

@@ -6,7 +6,6 @@ import pytest
 from wheels import install, make_wheel
 
 pytest_plugins = ["pytester"]
-pytestmark = pytest.mark.kit
 
 SUITE = """
 from mplang_core.testing import PluginSuite
