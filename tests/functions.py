@@ -102,8 +102,8 @@ nn.sigmoid({f}); 1 / (1 + jnp.exp(-{a})); nn.relu({a}); nn.softmax({f})
 jnp.sort({a}); jnp.cumsum({a}); jnp.diff({a}); jnp.roll({a}, 1); jnp.concatenate([{a}, {b}])
 {a} @ {b}; {a}.T @ {b}; jnp.dot({a}, {b})
 {a}.reshape(-1); {a}.T; {a}[::-1]; {a}[1:]; {a}[..., 0]; {a}[:, None]
-lax.fori_loop(0, {n}, lambda i, s: s * {c} + {f}, {g})
-lax.fori_loop(0, {n}, lambda i, s: s + i * {f}, {g})
+lax.fori_loop(0, {n}, lambda i, s: (s * {c} + {f}).astype(s.dtype), {g})
+lax.fori_loop(0, {n}, lambda i, s: (s + i * {f}).astype(s.dtype), {g})
 {p}.sum(); {p}.astype(jnp.float32); {i}.astype(jnp.float32)
 """
 STEPS = """
