@@ -305,14 +305,16 @@ class Flow:
         self, op: Operation, messages: Sequence[Message], ins: Sequence[Fact], scope: _Scope
     ) -> list[Fact]:
         arrived: dict[int, list[tuple[Message, Taint]]] = defaultdict(list)
-        for each in messages:
+        carried: dict[Message, Taint] = {}
+        for each in sorted(messages, key=lambda message: message.stage):
             found = _carried(each, ins, arrived[each.sender])
-            if found is None:
-                continue  # a party that does not hold it is asked in vain
+            if found is not None:  # a party that does not hold it is asked in vain
+                carried[each] = found
+                arrived[each.receiver].append((each, found))
+        for each in (message for message in messages if message in carried):
             kind = each.type or op_traits.base_of(op.inputs[each.operand or 0].type)
             often = [each.when] if each.when else []
-            self._record(each.what, each.sender, each.receiver, kind, found, scope, *often)
-            arrived[each.receiver].append((each, found))
+            self._record(each.what, each.sender, each.receiver, kind, carried[each], scope, *often)
         forwards = interface_of(op, Forwards)
         if forwards is None:
             return self._computed(op, ins, arrived, scope)
@@ -394,13 +396,17 @@ def _carried(
     message: Message, ins: Sequence[Fact], before: Sequence[tuple[Message, Taint]]
 ) -> Taint | None:
     """Return what flows into a message; ``None`` if it is sent only by those who hold more."""
+    earlier = [(m, taint) for m, taint in before if m.stage < message.stage]
     if message.operand is None:
         held = [fact.get(message.sender, NOTHING) for fact in ins]
-        return _union([*held, *(taint for _, taint in before)]).made_of()
-    found = ins[message.operand].get(message.sender)
-    if found is None:
-        return None if message.when else NOTHING
-    return found if message.type is None else found.made_of()
+        return _union([*held, *(taint for _, taint in earlier)]).made_of()
+    found = [taint for m, taint in earlier if m.operand in (message.operand, None)]
+    fact = ins[message.operand]
+    if message.sender in fact:
+        found.append(fact[message.sender])
+    if message.when and not found:
+        return None
+    return _union(found) if message.type is None else _union(found).made_of()
 
 
 def _forwarded(

@@ -117,7 +117,11 @@ class Message:
         type: what it carries; ``None`` for the operand itself.
         what: ``move`` for data, ``index`` for a question to another party.
         when: as ``"if asked for"``; empty if it is always sent.
-        stage: the messages of a stage wait at their senders for those of lower stages.
+        stage: the messages of a stage wait at their senders for those of lower stages, and may
+            hand on what came by them.
+
+    Raises:
+        ValueError: it has neither an operand nor a type.
     """
 
     sender: int
@@ -127,6 +131,10 @@ class Message:
     what: Literal["move", "index"] = "move"
     when: str = ""
     stage: int = 0
+
+    def __post_init__(self) -> None:
+        if self.operand is None and self.type is None:
+            raise ValueError("a message has neither an operand nor a type: what does it carry?")
 
 
 @runtime_checkable

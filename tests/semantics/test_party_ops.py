@@ -170,6 +170,46 @@ def test_disclosure_costs_and_drawing_know_what_it_tells():
     assert "1->0, 1->2" in str(mp.analysis.graph(program))
 
 
+class Relay(Communicates, Forwards):
+    """Party 0 sends to party 1, which hands it on to party 2."""
+
+    def messages(self, op, world):
+        return [Message(1, 2, 0, stage=1), Message(0, 1, 0)]
+
+    def sources(self, op, output):
+        return (0,)
+
+
+def test_what_is_handed_on_is_the_data_of_the_one_who_sent_it_first():
+    op_defs.add(
+        "demo.relay",
+        OpDef(
+            "demo.relay",
+            lambda op, world: [mp.MPType(operand_types(op)[0].base, world)],
+            Level.PARTY,
+            interfaces=[Relay()],
+        ),
+        provider="tests",
+        override=True,
+    )
+    program = parse("""
+    program "p" on {0, 1, 2} (%0: f32[3]@{0}) {
+      %1 = demo.relay(%0) : f32[3]@{0, 1, 2}
+      return %1
+    }""")
+    rows = [row for row in mp.analysis.disclosure(program).rows if row.what == "move"]
+    assert [(row.sender, row.receiver, row.discloses) for row in rows] == [
+        (1, 2, (0,)),
+        (0, 1, (0,)),
+    ]
+    assert mp.analysis.costs(program).rounds == 2
+
+
+def test_a_message_says_what_it_carries():
+    with pytest.raises(ValueError, match="neither an operand nor a type"):
+        Message(0, 1, None)
+
+
 def test_without_interfaces_all_are_informed_and_costs_are_unknown():
     program = program_of("demo.opaque")
     rows = [row for row in mp.analysis.disclosure(program).rows if row.what == "reveal"]

@@ -14,6 +14,7 @@ from mplang_core.ir import AnyType, Attr, Graph, Operation, Value
 from mplang_core.ir.source import at
 from mplang_core.mask import Mask
 from mplang_core.runtime import KernelContext
+from mplang_core.simp.ops.common import list_types
 from mplang_core.simp.projection import PartyGraph, Projects
 from mplang_core.types import DType, Form, MPType, TensorType
 
@@ -22,6 +23,7 @@ __all__ = [
     "ProjectsTogether",
     "agreed",
     "check_predicate",
+    "check_taken",
     "describe",
     "lift",
     "on_devices",
@@ -113,6 +115,20 @@ def check_predicate(pred: AnyType, world: Mask) -> None:
             f"the predicate is held by {pred.pmask}, but {world} take the branch together; "
             "reveal it to all of them first"
         )
+
+
+def check_taken(op: Operation, operands: Sequence[AnyType], what: str = "region") -> None:
+    """Check that each region of an op, which messages call ``what``, takes certain operands.
+
+    Raises:
+        TypeError: one takes others.
+    """
+    for name, region in op.regions.items():
+        taken = [value.type for value in region.inputs]
+        if taken != operands:
+            raise TypeError(
+                f"{what} {name!r} takes ({list_types(taken)}), got ({list_types(operands)})"
+            )
 
 
 # -- kernels

@@ -241,8 +241,7 @@ def ask_and_move(ctx: KernelContext, src: Any, index: Any, *, askers: Mask | Non
     me, comm = ctx.interpreter.rank, ctx.interpreter.communicator
     everyone = Mask.all(ctx.interpreter.world_size)
     others = everyone - Mask.of(me)
-    holders = askers if askers is not None else _pmask(ctx.op.inputs[1].type)
-    asking = everyone if holders is None else holders
+    asking = holders_of(ctx.op.inputs[1].type, everyone) if askers is None else askers
     wanted = None if index is None else int(index)
     if wanted is not None and not 0 <= wanted < ctx.interpreter.world_size:
         raise RunError(
@@ -260,10 +259,6 @@ def ask_and_move(ctx: KernelContext, src: Any, index: Any, *, askers: Mask | Non
     if wanted == me:
         return present(src, me)
     return _received(ctx, comm.recv(wanted, ctx.key), wanted)
-
-
-def _pmask(kind: AnyType) -> Mask | None:
-    return kind.pmask if isinstance(kind, MPType) else None
 
 
 def _received(ctx: KernelContext, value: Any, source: int) -> Any:

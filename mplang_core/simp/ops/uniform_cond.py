@@ -23,6 +23,7 @@ from mplang_core.simp.ops.regions import (
     ProjectsTogether,
     agreed,
     check_predicate,
+    check_taken,
     describe,
     lift,
     on_devices,
@@ -104,15 +105,8 @@ def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
         raise TypeError("uniform_cond takes a predicate")
     check_predicate(op.inputs[0].type, world)
     args = [value.type for value in op.inputs[1:]]
-    results = []
-    for name in ("then", "else"):
-        branch = op.regions[name]
-        taken = [value.type for value in branch.inputs]
-        if taken != args:
-            raise TypeError(
-                f"branch {name!r} takes ({list_types(taken)}), got ({list_types(args)})"
-            )
-        results.append([value.type for value in branch.outputs])
+    check_taken(op, args, "branch")
+    results = [[value.type for value in op.regions[name].outputs] for name in ("then", "else")]
     if results[0] != results[1]:
         raise TypeError(
             f"the branches differ: then gives ({list_types(results[0])}), "

@@ -22,6 +22,7 @@ from mplang_core.simp.ops.regions import (
     ProjectsTogether,
     agreed,
     check_predicate,
+    check_taken,
     describe,
     lift,
     on_devices,
@@ -122,12 +123,7 @@ def _check_state(leaves: list[MPObject], struct: PyTreeDef, body: TracedFunction
 
 def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
     args = [value.type for value in op.inputs]
-    for name in ("cond", "body"):
-        taken = [value.type for value in op.regions[name].inputs]
-        if taken != args:
-            raise TypeError(
-                f"region {name!r} takes ({list_types(taken)}), got ({list_types(args)})"
-            )
+    check_taken(op, args)
     preds = [value.type for value in op.regions["cond"].outputs]
     if len(preds) != 1:
         raise TypeError(f"a condition gives one value, got ({list_types(preds)})")
