@@ -2,7 +2,8 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
-PLUGINS := mplang_simulator mplang_stablehlo mplang_jax mplang_spu mplang_crypto mplang_ibis mplang_http
+TOOLS := mplang_simulator mplang_analysis mplang_passes mplang_trace mplang_cli mplang_testing
+PLUGINS := $(TOOLS) mplang_stablehlo mplang_jax mplang_spu mplang_crypto mplang_ibis mplang_http
 EXAMPLES := mplang_hello mplang_grpc
 PACKAGES := -e ".[dev,examples]" $(foreach p,$(PLUGINS),-e plugins/$(p)) \
 	$(foreach e,$(EXAMPLES),-e examples/$(e))
@@ -46,10 +47,10 @@ test-engines: setup ## run the tests of the plugins, and those of the core that 
 test-core: $(CORE)/.installed ## run those of core and test kit, with core and simulator only
 	@$(CORE)/bin/python -m pytest $(TOGETHER) tests -m "not slow" $(ARGS)
 
-$(CORE)/.installed: pyproject.toml constraints.txt plugins/mplang_simulator/pyproject.toml
-	@echo "==> setting up $(CORE): the core and the simulator, no engine"
+$(CORE)/.installed: pyproject.toml constraints.txt $(foreach t,$(TOOLS),plugins/$(t)/pyproject.toml)
+	@echo "==> setting up $(CORE): the core, its tools and the simulator, no engine"
 	@test -x $(CORE)/bin/python || $(PYTHON) -m venv $(CORE)
-	@$(CORE)/bin/python -m pip install $(PIP) -e ".[test-core]" -e plugins/mplang_simulator
+	@$(CORE)/bin/python -m pip install $(PIP) -e ".[test-core]" $(foreach t,$(TOOLS),-e plugins/$(t))
 	@touch $@
 
 test-slow: setup ## run all tests, slow ones, too (two hours)

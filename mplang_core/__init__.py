@@ -13,117 +13,81 @@ A backend is reached as ``mp.connect("simulator", cluster)``, and by its name wi
 letter: ``mp.Simulator(cluster)``.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mplang_core import analysis, artifact, errors, introspect, ir, simp
-from mplang_core.device import ClusterSpec, DeviceSpec, Node, device, put, reveal, seal
-from mplang_core.driver import CompiledFunction, compile, evaluate, fetch, record
+from mplang_core import _extensions, errors as errors, ir as ir, simp as simp
+from mplang_core.device import (
+    ClusterSpec as ClusterSpec,
+    DeviceSpec as DeviceSpec,
+    Node as Node,
+    device as device,
+    put as put,
+    reveal as reveal,
+    seal as seal,
+)
+from mplang_core.driver import (
+    CompiledFunction as CompiledFunction,
+    compile as compile,
+    evaluate as evaluate,
+    fetch as fetch,
+)
 from mplang_core.edsl import (
-    InterpContext,
-    InterpVar,
-    MPObject,
-    TraceContext,
-    TracedFunction,
-    TraceVar,
-    apply,
-    builtin_function,
-    constant,
-    cur_ctx,
-    function,
-    invoke,
-    launch,
-    peval,
-    trace,
-    with_ctx,
+    InterpContext as InterpContext,
+    InterpVar as InterpVar,
+    MPObject as MPObject,
+    TraceContext as TraceContext,
+    TracedFunction as TracedFunction,
+    TraceVar as TraceVar,
+    apply as apply,
+    builtin_function as builtin_function,
+    constant as constant,
+    cur_ctx as cur_ctx,
+    function as function,
+    invoke as invoke,
+    launch as launch,
+    peval as peval,
+    trace as trace,
+    with_ctx as with_ctx,
 )
-from mplang_core.errors import MPLangError
+from mplang_core.errors import MPLangError as MPLangError
 from mplang_core.feop import (
-    FeBuilder,
-    FeProgram,
-    FeSignature,
-    PFunction,
-    fe_materialize,
-    feop,
-    is_feop,
-    registry,
-    simple_op,
+    FeBuilder as FeBuilder,
+    FeProgram as FeProgram,
+    FeSignature as FeSignature,
+    PFunction as PFunction,
+    fe_materialize as fe_materialize,
+    feop as feop,
+    is_feop as is_feop,
+    registry as registry,
+    simple_op as simple_op,
 )
-from mplang_core.ir import Program, parse, verify
-from mplang_core.live import watch
-from mplang_core.mask import Mask
+from mplang_core.ir import Program as Program, parse as parse, verify as verify
+from mplang_core.mask import Mask as Mask
 from mplang_core.plugins import plugin_manager as _plugin_manager
-from mplang_core.runtime import Recording, Span, kernel
-from mplang_core.simp import connect, pconv, pshfl, pshfl_s, uniform_cond, while_loop
-from mplang_core.types import BaseType, DType, Form, MPType, TableType, TensorType
+from mplang_core.runtime import kernel as kernel
+from mplang_core.simp import (
+    connect as connect,
+    pconv as pconv,
+    pshfl as pshfl,
+    pshfl_s as pshfl_s,
+    uniform_cond as uniform_cond,
+    while_loop as while_loop,
+)
+from mplang_core.types import (
+    BaseType as BaseType,
+    DType as DType,
+    Form as Form,
+    MPType as MPType,
+    TableType as TableType,
+    TensorType as TensorType,
+)
+
+if TYPE_CHECKING:  # found by __getattr__, where their packages are installed
+    import mplang_analysis as analysis  # noqa: F401
+    from mplang_cli import artifact as artifact, introspect as introspect
+    from mplang_trace import Recording as Recording, Span as Span, record as record, watch as watch
 
 __version__ = "0.1.0"
-
-__all__ = [
-    "BaseType",
-    "ClusterSpec",
-    "CompiledFunction",
-    "DType",
-    "DeviceSpec",
-    "FeBuilder",
-    "FeProgram",
-    "FeSignature",
-    "Form",
-    "InterpContext",
-    "InterpVar",
-    "MPLangError",
-    "MPObject",
-    "MPType",
-    "Mask",
-    "Node",
-    "PFunction",
-    "Program",
-    "Recording",
-    "Span",
-    "TableType",
-    "TensorType",
-    "TraceContext",
-    "TraceVar",
-    "TracedFunction",
-    "analysis",
-    "apply",
-    "artifact",
-    "builtin_function",
-    "compile",
-    "connect",
-    "constant",
-    "cur_ctx",
-    "device",
-    "errors",
-    "evaluate",
-    "fe_materialize",
-    "feop",
-    "fetch",
-    "function",
-    "introspect",
-    "invoke",
-    "ir",
-    "is_feop",
-    "kernel",
-    "launch",
-    "parse",
-    "pconv",
-    "peval",
-    "pshfl",
-    "pshfl_s",
-    "put",
-    "record",
-    "registry",
-    "reveal",
-    "seal",
-    "simp",
-    "simple_op",
-    "trace",
-    "uniform_cond",
-    "verify",
-    "watch",
-    "while_loop",
-    "with_ctx",
-]
 
 _plugin_manager.connect()
 
@@ -132,17 +96,13 @@ for _function in (put, seal, reveal):  # seed 003 names them here too; they are 
 
 
 def __dir__() -> list[str]:
-    """List what is here, the hosts of the backends that are installed among it."""
-    from mplang_core.simp.backend import backends
-
-    return sorted({*globals(), *(name.capitalize() for name in backends.known())})
+    """List what is here, with what packages that are installed add: backends, analysis, …."""
+    return sorted({*globals(), *_extensions.names()})
 
 
 def __getattr__(name: str) -> Any:
-    """Find a backend's host by its name with a capital letter, ``mp.Simulator``."""
-    if name[:1].isupper():
-        from mplang_core.simp.backend import backends, get_backend
-
-        if name.lower() in backends or name == "Simulator":
-            return get_backend(name.lower()).host
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    """Find what another package adds: ``mp.Simulator``, a backend's host, or ``mp.analysis``."""
+    found = _extensions.find(name)
+    if found is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return found

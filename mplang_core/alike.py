@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["differences"]
-
 
 def differences(told: Mapping[str, Mapping[str, str]]) -> str:
     """Return a table of what parties have in common by name, but not by value; empty if nothing.

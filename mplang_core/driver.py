@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import Any, cast
 
 from mplang_core.device import ClusterSpec
@@ -22,12 +21,10 @@ from mplang_core.errors import ConfigError, DisclosureError, TraceError
 from mplang_core.feop import flatten, unflatten
 from mplang_core.ir import Program
 from mplang_core.ir.source import at
-from mplang_core.runtime import Listener, Recording
+from mplang_core.runtime import Listener
 from mplang_core.simp.backend import get_backend
 from mplang_core.simp.host import Mode, SimpHost
 from mplang_core.types import Form
-
-__all__ = ["CompiledFunction", "compile", "evaluate", "fetch", "record"]
 
 
 class CompiledFunction:
@@ -191,24 +188,6 @@ def fetch(host: SimpHost, x: Any) -> Any:
     """
     leaves, spec = flatten(x)
     return unflatten(spec, [_fetch(host, leaf) for leaf in leaves])
-
-
-def record(host: SimpHost) -> AbstractContextManager[Recording]:
-    """Record what a host and its parties do inside of ``with``: ops, messages, bytes.
-
-    Args:
-        host: of any backend.
-
-    Example:
-        >>> import os
-        >>> import mplang_core as mp
-        >>> with mp.Simulator(mp.ClusterSpec.simple(2)) as sim, mp.record(sim) as recording:
-        ...     x = mp.evaluate(sim, lambda: mp.put("P1", mp.put("P0", [1, 2])))
-        >>> recording.links()
-        {(0, 1): LinkUse(messages=1, bytes=16)}
-        >>> recording.save(os.devnull)  # a trace for Perfetto: "out.json", say
-    """
-    return host.record()
 
 
 def _fetch(host: SimpHost, leaf: Any) -> Any:

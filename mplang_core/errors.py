@@ -11,6 +11,7 @@
     │   └── FeStateError          (RuntimeError)     state kept where it must not be
     ├── PluginError
     │   ├── PluginLoadError       (ImportError)      a plugin is missing or did not load
+    │   ├── MissingPackageError   (AttributeError)   a part of ``mp`` that is not installed
     │   ├── PluginConflictError   (ValueError)       two providers of one name
     │   └── PluginVersionError    (ImportError)      a plugin wants another core
     ├── TraceError                (TypeError)        the program, while it is traced
@@ -34,35 +35,6 @@ A leaf is also the natural builtin, so ``except TypeError`` works as a reader ex
 """
 
 from __future__ import annotations
-
-__all__ = [
-    "AbortedError",
-    "AdmissionError",
-    "CommError",
-    "ConfigError",
-    "DisclosureError",
-    "FeCapabilityError",
-    "FeConfigError",
-    "FeDeterminismError",
-    "FeError",
-    "FeStateError",
-    "IRError",
-    "KernelError",
-    "MPLangError",
-    "ParseError",
-    "PartyError",
-    "PluginConflictError",
-    "PluginError",
-    "PluginLoadError",
-    "PluginVersionError",
-    "PrecisionError",
-    "PrecisionWarning",
-    "RecvTimeoutError",
-    "RunError",
-    "TraceError",
-    "VerifyError",
-    "WireError",
-]
 
 
 class MPLangError(Exception):
@@ -99,6 +71,10 @@ class PluginError(MPLangError):
 
 class PluginLoadError(PluginError, ImportError):
     """A plugin is missing or did not load; says how to get it."""
+
+
+class MissingPackageError(PluginError, AttributeError):
+    """A part of ``mp`` comes with a package that is not installed; says which."""
 
 
 class PluginConflictError(PluginError, ValueError):

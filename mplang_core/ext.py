@@ -4,215 +4,175 @@ Everything here is stable within a minor version, and listed by subject. ``docs/
 most of it in use; each name is documented where it is defined.
 """
 
-from mplang_core.alike import differences
-from mplang_core.device import PARTY, Device, DeviceKind, Lowering, add_transfer, the_holder
-from mplang_core.edsl.peval import run_program
-from mplang_core.edsl.reuse import around_of
+from mplang_core.alike import differences as differences
+from mplang_core.device import (
+    PARTY as PARTY,
+    Device as Device,
+    DeviceKind as DeviceKind,
+    Lowering as Lowering,
+    Transfer as Transfer,
+    device_kinds as device_kinds,
+    some_device as some_device,
+    the_holder as the_holder,
+)
+from mplang_core.edsl.bounds import read_range as read_range
+from mplang_core.edsl.context import Cluster as Cluster
+from mplang_core.edsl.literals import read_args as read_args
+from mplang_core.edsl.parameters import parameter_names as parameter_names
+from mplang_core.edsl.peval import run_program as run_program
+from mplang_core.edsl.reuse import around_of as around_of
 from mplang_core.errors import (
-    AbortedError,
-    AdmissionError,
-    CommError,
-    ConfigError,
-    FeCapabilityError,
-    FeConfigError,
-    KernelError,
-    PartyError,
-    PrecisionWarning,
-    RunError,
-    TraceError,
-    WireError,
+    AbortedError as AbortedError,
+    AdmissionError as AdmissionError,
+    CommError as CommError,
+    ConfigError as ConfigError,
+    FeCapabilityError as FeCapabilityError,
+    FeConfigError as FeConfigError,
+    FeStateError as FeStateError,
+    KernelError as KernelError,
+    ParseError as ParseError,
+    PartyError as PartyError,
+    PluginError as PluginError,
+    PluginLoadError as PluginLoadError,
+    PrecisionWarning as PrecisionWarning,
+    RecvTimeoutError as RecvTimeoutError,
+    RunError as RunError,
+    TraceError as TraceError,
+    VerifyError as VerifyError,
+    WireError as WireError,
 )
 from mplang_core.feop import (
-    Caching,
-    Capabilities,
-    DeviceRequirement,
-    FeMeta,
-    Feop,
-    Operand,
-    flatten,
-    unflatten,
+    Caching as Caching,
+    Capabilities as Capabilities,
+    DeviceRequirement as DeviceRequirement,
+    FeMeta as FeMeta,
+    Feop as Feop,
+    Operand as Operand,
+    flatten as flatten,
+    unflatten as unflatten,
 )
-from mplang_core.feop.decorator import meta_of
-from mplang_core.interval import UNKNOWN, Interval, hull
-from mplang_core.introspect import Rows
+from mplang_core.feop.decorator import meta_of as meta_of
+from mplang_core.feop.program import PyTreeDef as PyTreeDef
+from mplang_core.hints import CORE as CORE, KNOWN as KNOWN, known_requirement as known_requirement
+from mplang_core.interval import UNKNOWN as UNKNOWN, Interval as Interval, hull as hull
 from mplang_core.ir import (
-    AnyType,
-    Attr,
-    Effects,
-    Level,
-    Location,
-    OpDef,
-    Operation,
-    OpRanges,
-    StepRange,
-    Value,
-    op_defs,
+    AnyType as AnyType,
+    Attr as Attr,
+    AttrValue as AttrValue,
+    AttrVisitor as AttrVisitor,
+    Effects as Effects,
+    Graph as Graph,
+    Level as Level,
+    Location as Location,
+    OpDef as OpDef,
+    Operation as Operation,
+    OpRanges as OpRanges,
+    StepRange as StepRange,
+    Value as Value,
+    interface_of as interface_of,
+    normalize as normalize,
+    op_defs as op_defs,
+    print_program as print_program,
 )
-from mplang_core.ir.code import MAX_CODE, check_nesting, pack, unpack
-from mplang_core.ir.parser import parse_base_type
-from mplang_core.ir.ranges import NumberStatus
-from mplang_core.ir.source import at, caller, is_framework, raised, skip_package
-from mplang_core.ir.wire import WIRE_VERSION, from_bytes, to_bytes
-from mplang_core.live import terminal
-from mplang_core.plugins import Check, Dialect, KernelSpec, hookimpl, plugin_manager
-from mplang_core.printable import printable
-from mplang_core.runtime import Codec, KernelContext, Recorder, codec, decode, encode, now, type_of
-from mplang_core.runtime.codec import Encoded
+from mplang_core.ir.code import (
+    MAX_CODE as MAX_CODE,
+    check_nesting as check_nesting,
+    pack as pack,
+    unpack as unpack,
+)
+from mplang_core.ir.opdef import OPTIONAL as OPTIONAL, REQUIRED as REQUIRED
+from mplang_core.ir.origin import is_projected as is_projected, origin_of as origin_of
+from mplang_core.ir.parser import parse_base_type as parse_base_type, parse_type as parse_type
+from mplang_core.ir.ranges import NumberStatus as NumberStatus
+from mplang_core.ir.source import (
+    at as at,
+    caller as caller,
+    is_framework as is_framework,
+    raised as raised,
+    skip_package as skip_package,
+)
+from mplang_core.ir.wire import (
+    WIRE_VERSION as WIRE_VERSION,
+    from_bytes as from_bytes,
+    to_bytes as to_bytes,
+)
+from mplang_core.plugins import (
+    Check as Check,
+    Dialect as Dialect,
+    KernelSpec as KernelSpec,
+    PluginRecord as PluginRecord,
+    hookimpl as hookimpl,
+    plugin_manager as plugin_manager,
+)
+from mplang_core.plugins.manager import (
+    BACKENDS as BACKENDS,
+    COMMANDS as COMMANDS,
+    NAMESPACES as NAMESPACES,
+)
+from mplang_core.printable import printable as printable
+from mplang_core.rows import Rows as Rows
+from mplang_core.runtime import (
+    Codec as Codec,
+    KernelContext as KernelContext,
+    Listener as Listener,
+    Recorder as Recorder,
+    codec as codec,
+    codecs as codecs,
+    decode as decode,
+    encode as encode,
+    host_kernels as host_kernels,
+    type_of as type_of,
+    worker_kernels as worker_kernels,
+)
+from mplang_core.runtime.codec import Encoded as Encoded
 from mplang_core.simp import (
-    BackendSpec,
-    Communicator,
-    CommunicatorBase,
-    Failure,
-    Finding,
-    HostVar,
-    NumberChecks,
-    PartyState,
-    SimpHost,
-    Traffic,
-    WorkerInterpreter,
-    outcome_of,
-    size_of,
+    BackendSpec as BackendSpec,
+    Communicator as Communicator,
+    CommunicatorBase as CommunicatorBase,
+    Failure as Failure,
+    Finding as Finding,
+    HostVar as HostVar,
+    NumberChecks as NumberChecks,
+    PartyState as PartyState,
+    SimpHost as SimpHost,
+    Traffic as Traffic,
+    WorkerInterpreter as WorkerInterpreter,
+    backends as backends,
+    outcome_of as outcome_of,
+    pcall_dynamic as pcall_dynamic,
+    pcall_static as pcall_static,
+    size_of as size_of,
 )
-from mplang_core.simp.backend import make_host
-from mplang_core.simp.failure import MAX_PLACE
-from mplang_core.simp.host import Mode
+from mplang_core.simp.backend import make_host as make_host
+from mplang_core.simp.failure import MAX_PLACE as MAX_PLACE
+from mplang_core.simp.host import Mode as Mode
 from mplang_core.simp.interfaces import (
-    Branch,
-    Call,
-    Communicates,
-    ControlFlow,
-    Forwards,
-    Labels,
-    Loop,
-    Message,
-    PartyCall,
-    PublicLiteral,
+    Branch as Branch,
+    Call as Call,
+    Communicates as Communicates,
+    ControlFlow as ControlFlow,
+    Forwards as Forwards,
+    Labels as Labels,
+    Loop as Loop,
+    Message as Message,
+    PartyCall as PartyCall,
+    PublicLiteral as PublicLiteral,
+    control_of as control_of,
+    holders_of as holders_of,
+    messages_of as messages_of,
 )
-from mplang_core.simp.ops.common import check_parties, check_sendable, context_of, operand_types
-from mplang_core.simp.projection import PartyGraph, Projects
-from mplang_core.strict import StrictModel
-from mplang_core.types import array_from, array_of, frozen
-
-__all__ = [  # noqa: RUF022 (by subject)
-    # plugins
-    "Check",
-    "Dialect",
-    "KernelSpec",
-    "Rows",
-    "hookimpl",
-    "plugin_manager",
-    # ops
-    "AnyType",
-    "Attr",
-    "Effects",
-    "Level",
-    "OpDef",
-    "Operation",
-    "Value",
-    "op_defs",
-    "parse_base_type",
-    # ops among parties
-    "Branch",
-    "Call",
-    "Communicates",
-    "ControlFlow",
-    "Forwards",
-    "Labels",
-    "Loop",
-    "Message",
-    "PartyCall",
-    "PartyGraph",
-    "Projects",
-    "PublicLiteral",
-    "check_parties",
-    "check_sendable",
-    "context_of",
-    "operand_types",
-    # feops and frontends
-    "Caching",
-    "Capabilities",
-    "DeviceRequirement",
-    "FeMeta",
-    "Feop",
-    "Operand",
-    "around_of",
-    "flatten",
-    "meta_of",
-    "run_program",
-    "unflatten",
-    # devices
-    "Device",
-    "DeviceKind",
-    "Lowering",
-    "PARTY",
-    "StrictModel",
-    "add_transfer",
-    "the_holder",
-    # kernels and codecs
-    "Codec",
-    "Encoded",
-    "KernelContext",
-    "array_from",
-    "array_of",
-    "codec",
-    "decode",
-    "encode",
-    "frozen",
-    "type_of",
-    # ranges of numbers
-    "Interval",
-    "NumberStatus",
-    "OpRanges",
-    "StepRange",
-    "UNKNOWN",
-    "hull",
-    # backends
-    "BackendSpec",
-    "Communicator",
-    "CommunicatorBase",
-    "Failure",
-    "Finding",
-    "HostVar",
-    "MAX_PLACE",
-    "Mode",
-    "NumberChecks",
-    "PartyState",
-    "Recorder",
-    "SimpHost",
-    "Traffic",
-    "WIRE_VERSION",
-    "WorkerInterpreter",
-    "differences",
-    "from_bytes",
-    "make_host",
-    "now",
-    "outcome_of",
-    "size_of",
-    "terminal",
-    "to_bytes",
-    # code and source lines
-    "Location",
-    "MAX_CODE",
-    "at",
-    "caller",
-    "check_nesting",
-    "is_framework",
-    "pack",
-    "printable",
-    "raised",
-    "skip_package",
-    "unpack",
-    # errors
-    "AbortedError",
-    "AdmissionError",
-    "CommError",
-    "ConfigError",
-    "FeCapabilityError",
-    "FeConfigError",
-    "KernelError",
-    "PartyError",
-    "PrecisionWarning",
-    "RunError",
-    "TraceError",
-    "WireError",
-]
+from mplang_core.simp.ops.common import (
+    check_parties as check_parties,
+    check_sendable as check_sendable,
+    context_of as context_of,
+    operand_types as operand_types,
+)
+from mplang_core.simp.passes import Pass as Pass
+from mplang_core.simp.projection import PartyGraph as PartyGraph, Projects as Projects
+from mplang_core.strict import StrictModel as StrictModel
+from mplang_core.types import (
+    array_from as array_from,
+    array_of as array_of,
+    frozen as frozen,
+    type_classes as type_classes,
+)

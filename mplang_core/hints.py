@@ -7,8 +7,6 @@ from collections.abc import Iterable
 
 from packaging.version import InvalidVersion, Version
 
-__all__ = ["CORE", "get_it", "known_requirement"]
-
 CORE = "mplang-core"
 
 KNOWN = {
@@ -19,6 +17,11 @@ KNOWN = {
     "spu": "mplang-spu",
     "ibis": "mplang-ibis",
     "crypto": "mplang-crypto",
+    "passes": "mplang-passes",
+    "testing": "mplang-testing",
+    "analysis": "mplang-analysis",
+    **dict.fromkeys(("cli", "artifact", "introspect"), "mplang-cli"),
+    **dict.fromkeys(("trace", "record", "watch", "Recording", "Span"), "mplang-trace"),
 }
 """Distributions of our own, by what they bring. Of others nothing is guessed."""
 

@@ -6,8 +6,6 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-__all__ = ["UNKNOWN", "Interval", "hull"]
-
 
 @dataclass(frozen=True, slots=True)
 class Interval:

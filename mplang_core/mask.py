@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-__all__ = ["Mask"]
-
 
 @dataclass(frozen=True, slots=True)
 class Mask:

@@ -12,8 +12,6 @@ from typing import Generic, TypeVar
 
 from mplang_core.errors import PluginConflictError
 
-__all__ = ["Namespace"]
-
 T = TypeVar("T")
 
 

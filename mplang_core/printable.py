@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["printable"]
-
 
 def printable(text: str, keep: str = "") -> str:
     r"""Return text with its control characters escaped: they could rewrite what stands before.

@@ -9,9 +9,6 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mplang_core.errors import ConfigError, MPLangError
 
-__all__ = ["StrictModel"]
-
-
 _nested: ContextVar[bool] = ContextVar("mplang_nested_model", default=False)
 
 

@@ -23,20 +23,6 @@ import numpy as np
 from mplang_core.mask import Mask
 from mplang_core.namespace import Namespace
 
-__all__ = [
-    "BaseType",
-    "DType",
-    "Form",
-    "MPType",
-    "TableType",
-    "TensorType",
-    "TypeParam",
-    "array_from",
-    "array_of",
-    "frozen",
-    "type_classes",
-]
-
 TypeParam: TypeAlias = "bool | int | str | Mask | BaseType | tuple[TypeParam, ...] | None"
 """A parameter of a type, written between ``<`` and ``>``."""
 

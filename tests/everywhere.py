@@ -149,7 +149,7 @@ class Hosts:
 
         names = tuple(node.name for node in cluster.nodes)
         if names not in self._workers:
-            options = {"insecure": True, "imports": ("toy", "mplang_core.testing.dialect")}
+            options = {"insecure": True, "imports": ("toy", "mplang_testing.dialect")}
             local = self._stack.enter_context(LocalCluster(names, **options))
             self._workers[names] = [node.address for node in local.spec.nodes]
         return self._workers[names]
@@ -213,8 +213,6 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 if __name__ == "__main__":
     import toy  # noqa: F401  (the ops of the tests)
-
-    import mplang_core.testing.dialect
 
     with contextlib.ExitStack() as stack:
         run_all(pathlib.Path(sys.argv[1]), Hosts(sys.argv[2], stack))

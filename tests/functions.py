@@ -17,8 +17,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from hypothesis import assume
-from hypothesis import strategies as st
+from hypothesis import assume, strategies as st
 
 __all__ = ["Argument", "Function", "functions"]
 

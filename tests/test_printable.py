@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from mplang_analysis.report import TextTable
 
-from mplang_core.analysis.report import TextTable
 from mplang_core.errors import KernelError
 from mplang_core.hints import KNOWN, known_requirement
 from mplang_core.printable import printable

@@ -1,40 +1,17 @@
 """Devices: logical places, what runs on them, and how values move between them."""
 
-from mplang_core.device.api import device, put, reveal, seal
-from mplang_core.device.cluster import ClusterSpec, Node
+from mplang_core.device.api import device as device, put as put, reveal as reveal, seal as seal
+from mplang_core.device.cluster import ClusterSpec as ClusterSpec, Node as Node
 from mplang_core.device.kinds import (
-    PARTY,
-    Device,
-    DeviceKind,
-    DeviceSpec,
-    Lowering,
-    Transfer,
-    add_transfer,
-    device_kinds,
-    transfers,
+    PARTY as PARTY,
+    Device as Device,
+    DeviceKind as DeviceKind,
+    DeviceSpec as DeviceSpec,
+    Lowering as Lowering,
+    Transfer as Transfer,
+    add_kind as add_kind,
+    device_kinds as device_kinds,
+    transfers as transfers,
 )
-from mplang_core.device.ppu import PPU, the_holder
-from mplang_core.device.routing import Route, route, some_device
-
-__all__ = [
-    "PARTY",
-    "PPU",
-    "ClusterSpec",
-    "Device",
-    "DeviceKind",
-    "DeviceSpec",
-    "Lowering",
-    "Node",
-    "Route",
-    "Transfer",
-    "add_transfer",
-    "device",
-    "device_kinds",
-    "put",
-    "reveal",
-    "route",
-    "seal",
-    "some_device",
-    "the_holder",
-    "transfers",
-]
+from mplang_core.device.ppu import PPU as PPU, the_holder as the_holder
+from mplang_core.device.routing import Route as Route, route as route, some_device as some_device

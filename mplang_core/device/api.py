@@ -9,10 +9,10 @@ from typing import Any, Protocol, cast
 
 from mplang_core.device.kinds import (
     PARTY,
+    Consent,
     Device,
     DeviceSpec,
     Lowering,
-    Spelling,
     device_kinds,
     transfers,
 )
@@ -36,8 +36,6 @@ from mplang_core.ir.source import at
 from mplang_core.simp.ops import pcall_static
 from mplang_core.simp.ops.bounded import bounded
 from mplang_core.types import BaseType, Form, TensorType
-
-__all__ = ["device", "put", "reveal", "seal"]
 
 
 class Devices(Protocol):
@@ -109,7 +107,7 @@ def put(target: str, x: Any, *, range: Any = None) -> Any:
         x: a nest of values and literals.
         range: ``(low, high)`` in which all elements are. Who has a value checks that before it
             moves; where it is not so, that party fails, and does not say which value it has.
-            :func:`mplang_core.analysis.ranges` goes by it.
+            :func:`mplang_analysis.ranges` goes by it.
 
     Returns:
         The same nest, on the device.
@@ -201,7 +199,7 @@ def _checked(ctx: MPContext, value: MPObject, dst: Device, bounds: Interval) -> 
     return ctx.place(run_program(program, mask), value.device, uniform=value.uniform)
 
 
-def _move(ctx: MPContext, leaf: Any, dst: Device | None, said: Spelling) -> MPObject:
+def _move(ctx: MPContext, leaf: Any, dst: Device | None, said: Consent) -> MPObject:
     """Move one value, if what the program says suffices for it."""
     if not isinstance(leaf, MPObject):
         parties = None
@@ -215,18 +213,18 @@ def _move(ctx: MPContext, leaf: Any, dst: Device | None, said: Spelling) -> MPOb
     way = transfers.get(f"{_kind(src)}->{_kind(dst)}")
     if way is None:
         raise TraceError(f"{at()}there is no way from {_name(src)} to {_name(dst)}")
-    needed = way.needs(value, src, dst)
+    needed = way.required(value, src, dst)
     if not _suffices(said, needed):
         raise DisclosureError(_refusal(value, src, dst, needed))
     return ctx.place(way.move(value, src, dst), dst, uniform=dst is None or None)
 
 
-def _suffices(said: Spelling, needed: Spelling) -> bool:
-    order: tuple[Spelling, ...] = ("auto", "put", "reveal")
+def _suffices(said: Consent, needed: Consent) -> bool:
+    order: tuple[Consent, ...] = ("auto", "put", "reveal")
     return order.index(needed) <= order.index(said)
 
 
-def _refusal(leaf: MPObject, src: Device | None, dst: Device | None, needed: Spelling) -> str:
+def _refusal(leaf: MPObject, src: Device | None, dst: Device | None, needed: Consent) -> str:
     name = dst.name if dst is not None else "all parties"
     if needed == "reveal":
         how = f"mp.reveal(x, to={name!r})" if dst is not None else "mp.reveal(x)"
@@ -342,7 +340,7 @@ def _moves_freely(value: MPObject, dst: Device) -> bool:
     if value.device is None or value.device == dst:
         return True
     way = transfers.get(f"{_kind(cast(Device, value.device))}->{dst.kind.name}")
-    return way is not None and way.needs(value, value.device, dst) == "auto"
+    return way is not None and way.required(value, value.device, dst) == "auto"
 
 
 def _protected(ctx: MPContext) -> Device:

@@ -17,8 +17,6 @@ from mplang_core.ir.source import at
 from mplang_core.mask import Mask
 from mplang_core.strict import StrictModel
 
-__all__ = ["ClusterSpec", "Node"]
-
 
 class Node(StrictModel):
     """One party's machine.

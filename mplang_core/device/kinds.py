@@ -15,23 +15,10 @@ from mplang_core.namespace import Namespace
 from mplang_core.strict import StrictModel
 from mplang_core.types import BaseType, Form
 
-__all__ = [
-    "PARTY",
-    "Device",
-    "DeviceKind",
-    "DeviceSpec",
-    "Lowering",
-    "Spelling",
-    "Transfer",
-    "add_transfer",
-    "device_kinds",
-    "transfers",
-]
-
 PARTY = "party"
 """Stands in a transfer for values that are on no device: held by parties, in plain."""
 
-Spelling: TypeAlias = Literal["auto", "put", "reveal"]
+Consent: TypeAlias = Literal["auto", "put", "reveal"]
 """What the program must say for a value to move: nothing, ``put``, or ``reveal``."""
 
 
@@ -55,6 +42,28 @@ class Lowering:
 
 
 @dataclass(frozen=True, slots=True)
+class Transfer:
+    """A way for values from one kind of device to another.
+
+    Attributes:
+        src: a kind's name; ``PARTY`` for values that are on no device.
+        dst: likewise.
+        move: ``move(value, src, dst)`` emits the ops and returns the value there; a device is
+            ``None`` for ``PARTY``.
+        needs: what the program must say for it, or ``needs(value, src, dst)`` that returns it.
+    """
+
+    src: str
+    dst: str
+    move: Callable[[MPObject, Any, Any], MPObject]
+    needs: Consent | Callable[[MPObject, Any, Any], Consent]
+
+    def required(self, value: MPObject, src: Any, dst: Any) -> Consent:
+        """Return what the program must say for this value to move."""
+        return self.needs(value, src, dst) if callable(self.needs) else self.needs
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceKind:
     """A kind of device.
 
@@ -68,6 +77,7 @@ class DeviceKind:
         takes: returns why it does not take a feop on so many members; none means it does.
             By default an op of one party runs at one, an op of several at several.
         lowering: how it runs a feop of a dialect that it can compile, if it can.
+        transfers: the ways from it and to it.
         doc: one line.
     """
 
@@ -78,6 +88,7 @@ class DeviceKind:
     settle: Callable[[Any, Mask], Any] = lambda config, members: config
     takes: Callable[[FeMeta, int], Sequence[str]] = misfit
     lowering: Lowering | None = None
+    transfers: Sequence[Transfer] = ()
     doc: str = ""
 
     def refuses(self, members: int) -> str | None:
@@ -123,19 +134,6 @@ class Device:
         return f"{self.name} ({self.kind.name} of {self.mask})"
 
 
-@dataclass(frozen=True, slots=True)
-class Transfer:
-    """A way for values from one kind of device to another.
-
-    Attributes:
-        move: ``move(value, src, dst)`` emits the ops; a device is ``None`` for ``PARTY``.
-        needs: ``needs(value, src, dst)`` is what the program must say for it.
-    """
-
-    move: Callable[[MPObject, Any, Any], MPObject]
-    needs: Callable[[MPObject, Any, Any], Spelling]
-
-
 device_kinds: Namespace[DeviceKind] = Namespace("device kind")
 """All kinds of devices by name."""
 
@@ -143,20 +141,8 @@ transfers: Namespace[Transfer] = Namespace("transfer")
 """All ways, by ``"SRC->DST"``."""
 
 
-def add_transfer(
-    src: str,
-    dst: str,
-    needs: Spelling | Callable[[MPObject, Any, Any], Spelling],
-    *,
-    provider: str,
-) -> Callable[[Callable[[MPObject, Any, Any], MPObject]], Callable[[MPObject, Any, Any], MPObject]]:
-    """Add a way from one kind to another; decorates its ``move``."""
-
-    def add(
-        move: Callable[[MPObject, Any, Any], MPObject],
-    ) -> Callable[[MPObject, Any, Any], MPObject]:
-        rule = needs if callable(needs) else lambda value, src, dst: needs
-        transfers.add(f"{src}->{dst}", Transfer(move, rule), provider=provider)
-        return move
-
-    return add
+def add_kind(kind: DeviceKind, provider: str) -> None:
+    """Add a kind of device and its transfers."""
+    device_kinds.add(kind.name, kind, provider=provider)
+    for way in kind.transfers:
+        transfers.add(f"{way.src}->{way.dst}", way, provider=provider)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from mplang_core.device.kinds import (
     PARTY,
+    Consent,
     Device,
     DeviceKind,
-    Spelling,
-    add_transfer,
-    device_kinds,
+    Transfer,
+    add_kind,
 )
 from mplang_core.edsl import MPObject
 from mplang_core.errors import TraceError
@@ -16,20 +16,11 @@ from mplang_core.ir.source import at
 from mplang_core.simp.ops import pshfl_s
 from mplang_core.types import Form
 
-__all__ = ["PPU", "the_holder"]
 
-PROVIDER = "mplang-core"
-
-PPU = DeviceKind("PPU", Form.PLAIN, doc="Plain processing at one party.")
-device_kinds.add("PPU", PPU, provider=PROVIDER)
-
-
-def _held(value: MPObject, src: Device | None, dst: Device) -> Spelling:
+def _held(value: MPObject, src: Device | None, dst: Device) -> Consent:
     return "auto" if value.pmask is not None and dst.mask <= value.pmask else "put"
 
 
-@add_transfer("PPU", "PPU", _held, provider=PROVIDER)
-@add_transfer(PARTY, "PPU", _held, provider=PROVIDER)
 def to_ppu(value: MPObject, src: Device | None, dst: Device) -> MPObject:
     """Send a plain value to another party, where it is not there yet."""
     if value.pmask == dst.mask:
@@ -62,11 +53,23 @@ def the_holder(value: MPObject) -> int:
     return value.pmask.first
 
 
-@add_transfer("PPU", PARTY, "reveal", provider=PROVIDER)
-@add_transfer(PARTY, PARTY, "reveal", provider=PROVIDER)
 def to_all(value: MPObject, src: Device | None, dst: None) -> MPObject:
     """Send a plain value to all parties."""
     if value.pmask is None:
         raise _unknown_holder(value)
     everyone = value.ctx.mask
     return pshfl_s(value, everyone, [the_holder(value)] * len(everyone))
+
+
+PPU = DeviceKind(
+    "PPU",
+    Form.PLAIN,
+    transfers=[
+        Transfer("PPU", "PPU", to_ppu, _held),
+        Transfer(PARTY, "PPU", to_ppu, _held),
+        Transfer("PPU", PARTY, to_all, "reveal"),
+        Transfer(PARTY, PARTY, to_all, "reveal"),
+    ],
+    doc="Plain processing at one party.",
+)
+add_kind(PPU, provider="mplang-core")

@@ -9,8 +9,6 @@ from mplang_core.feop import FeMeta, unmet
 from mplang_core.mask import Mask
 from mplang_core.types import Form
 
-__all__ = ["Route", "route", "some_device"]
-
 
 @dataclass(frozen=True, slots=True)
 class Route:

@@ -1,32 +1,27 @@
 """The language: contexts, tracing, functions, control flow."""
 
-from mplang_core.edsl.context import MPContext, MPObject, cur_ctx, find_ctx, with_ctx
-from mplang_core.edsl.function import apply, builtin_function, function, launch
-from mplang_core.edsl.interp import InterpContext, InterpVar
-from mplang_core.edsl.literals import constant
+from mplang_core.edsl.context import (
+    MPContext as MPContext,
+    MPObject as MPObject,
+    cur_ctx as cur_ctx,
+    find_ctx as find_ctx,
+    with_ctx as with_ctx,
+)
+from mplang_core.edsl.function import (
+    apply as apply,
+    builtin_function as builtin_function,
+    function as function,
+    launch as launch,
+)
+from mplang_core.edsl.interp import InterpContext as InterpContext, InterpVar as InterpVar
+from mplang_core.edsl.literals import constant as constant
 from mplang_core.edsl.operators import define_operators
-from mplang_core.edsl.peval import invoke, peval
-from mplang_core.edsl.tracer import TraceContext, TracedFunction, TraceVar, trace
-
-__all__ = [
-    "InterpContext",
-    "InterpVar",
-    "MPContext",
-    "MPObject",
-    "TraceContext",
-    "TraceVar",
-    "TracedFunction",
-    "apply",
-    "builtin_function",
-    "constant",
-    "cur_ctx",
-    "find_ctx",
-    "function",
-    "invoke",
-    "launch",
-    "peval",
-    "trace",
-    "with_ctx",
-]
+from mplang_core.edsl.peval import invoke as invoke, peval as peval
+from mplang_core.edsl.tracer import (
+    TraceContext as TraceContext,
+    TracedFunction as TracedFunction,
+    TraceVar as TraceVar,
+    trace as trace,
+)
 
 define_operators()

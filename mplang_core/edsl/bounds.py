@@ -11,8 +11,6 @@ from mplang_core.errors import TraceError
 from mplang_core.interval import Interval
 from mplang_core.ir.source import at
 
-__all__ = ["read_range"]
-
 
 def read_range(found: Any, what: str = "a range") -> Interval:
     """Return the interval that a user declares.

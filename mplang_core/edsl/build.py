@@ -11,8 +11,6 @@ from mplang_core.ir import Graph, Level, Operation, Value, op_defs
 from mplang_core.ir.source import caller
 from mplang_core.ir.verifier import infer_outputs
 
-__all__ = ["make_op"]
-
 
 def make_op(
     opcode: str,

@@ -18,8 +18,6 @@ from mplang_core.ir.source import at
 from mplang_core.mask import Mask
 from mplang_core.types import BaseType, MPType
 
-__all__ = ["Cluster", "MPContext", "MPObject", "Placement", "cur_ctx", "find_ctx", "with_ctx"]
-
 
 class Cluster(Protocol):
     """What a context needs to know of a cluster."""

@@ -16,8 +16,6 @@ from mplang_core.feop.program import flatten, unflatten
 from mplang_core.ir.source import at
 from mplang_core.types import BaseType, MPType
 
-__all__ = ["apply", "builtin_function", "function", "launch"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

@@ -16,8 +16,6 @@ from mplang_core.ir.source import at
 from mplang_core.mask import Mask
 from mplang_core.types import MPType
 
-__all__ = ["InterpContext", "InterpVar"]
-
 
 class InterpVar(MPObject):
     """A value at the parties. Its data stays there until it is fetched."""

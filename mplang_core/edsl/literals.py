@@ -12,8 +12,6 @@ from mplang_core.ir.source import at
 from mplang_core.mask import Mask
 from mplang_core.types import TensorType, array_of
 
-__all__ = ["constant", "is_literal", "lift_literals", "literal_type", "read_args", "read_mask"]
-
 
 def constant(*args: Any, parties: Mask | int | Sequence[int] | None = None) -> MPObject:
     """Make a value of a literal.

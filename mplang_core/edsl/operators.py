@@ -15,8 +15,6 @@ from mplang_core.feop.program import flatten, unflatten
 from mplang_core.ir.source import at
 from mplang_core.types import TensorType
 
-__all__ = ["define_operators"]
-
 BINARY = "add sub mul truediv floordiv mod divmod pow matmul and_ or_ xor lshift rshift"
 COMPARISONS = "lt le gt ge eq ne"
 UNARY = "neg pos abs invert"

@@ -6,8 +6,6 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["parameter_names"]
-
 
 def parameter_names(fn: Callable[..., Any], count: int) -> list[str]:
     """Return the names of a function's first arguments by position, where they are known.

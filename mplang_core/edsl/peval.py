@@ -18,15 +18,6 @@ from mplang_core.ir import Graph
 from mplang_core.ir.source import at
 from mplang_core.mask import Mask
 
-__all__ = [
-    "emit_at",
-    "invoke",
-    "is_function",
-    "mark_uniform",
-    "peval",
-    "run_program",
-]
-
 
 def peval(
     pfunc: PFunction, args: Sequence[MPObject], rmask: Mask | int | Sequence[int] | None = None

@@ -20,8 +20,6 @@ from mplang_core.ir.source import at
 from mplang_core.mask import Mask
 from mplang_core.types import MPType
 
-__all__ = ["around_of", "signature", "trace_once"]
-
 
 def signature(args: Sequence[Any], kwargs: Mapping[str, Any], world: Mask) -> Hashable:
     """Return what a trace depends on of its arguments: types, devices, literals, not data.

@@ -18,13 +18,6 @@ from mplang_core.ir.source import at
 from mplang_core.mask import Mask
 from mplang_core.types import BaseType, MPType
 
-__all__ = [
-    "TraceContext",
-    "TraceVar",
-    "TracedFunction",
-    "trace",
-]
-
 
 class TraceVar(MPObject):
     """A value of a graph that is being built."""

@@ -1,54 +1,35 @@
 """Frontend operations (feops): what they are, and where they are found."""
 
-from mplang_core.feop.decorator import feop, is_feop, meta_of, simple_op
+from mplang_core.feop.decorator import (
+    feop as feop,
+    is_feop as is_feop,
+    meta_of as meta_of,
+    simple_op as simple_op,
+)
 from mplang_core.feop.meta import (
-    Caching,
-    Capabilities,
-    DeviceRequirement,
-    FeMeta,
-    Feop,
-    IOSpec,
-    Stability,
+    Caching as Caching,
+    Capabilities as Capabilities,
+    DeviceRequirement as DeviceRequirement,
+    FeMeta as FeMeta,
+    Feop as Feop,
+    IOSpec as IOSpec,
+    Stability as Stability,
 )
 from mplang_core.feop.program import (
-    FeBuilder,
-    FeProgram,
-    FeSignature,
-    Operand,
-    PFunction,
-    flatten,
-    unflatten,
+    FeBuilder as FeBuilder,
+    FeProgram as FeProgram,
+    FeSignature as FeSignature,
+    Operand as Operand,
+    PFunction as PFunction,
+    flatten as flatten,
+    unflatten as unflatten,
 )
-from mplang_core.feop.registry import Registry, registry
-from mplang_core.feop.routing import check_same, compiler_for, fe_materialize, misfit, unmet
-from mplang_core.feop.state import ContextBound, FeState
-
-__all__ = [
-    "Caching",
-    "Capabilities",
-    "ContextBound",
-    "DeviceRequirement",
-    "FeBuilder",
-    "FeMeta",
-    "FeProgram",
-    "FeSignature",
-    "FeState",
-    "Feop",
-    "IOSpec",
-    "Operand",
-    "PFunction",
-    "Registry",
-    "Stability",
-    "check_same",
-    "compiler_for",
-    "fe_materialize",
-    "feop",
-    "flatten",
-    "is_feop",
-    "meta_of",
-    "misfit",
-    "registry",
-    "simple_op",
-    "unflatten",
-    "unmet",
-]
+from mplang_core.feop.registry import Registry as Registry, registry as registry
+from mplang_core.feop.routing import (
+    check_same as check_same,
+    compiler_for as compiler_for,
+    fe_materialize as fe_materialize,
+    misfit as misfit,
+    unmet as unmet,
+)
+from mplang_core.feop.state import ContextBound as ContextBound, FeState as FeState

@@ -22,8 +22,6 @@ from mplang_core.ir.source import at
 from mplang_core.mask import Mask
 from mplang_core.types import BaseType, MPType
 
-__all__ = ["feop", "is_feop", "meta_of", "simple_op"]
-
 
 def feop(**fields: Any) -> Callable[[Callable[..., Any]], Feop]:
     """Make a callable a feop, and register it.

@@ -12,8 +12,6 @@ from mplang_core.feop.program import FeProgram
 from mplang_core.feop.state import FeState
 from mplang_core.strict import StrictModel
 
-__all__ = ["Caching", "Capabilities", "DeviceRequirement", "FeMeta", "Feop", "IOSpec", "Stability"]
-
 
 class _FeModel(StrictModel):
     error: ClassVar[type[MPLangError]] = FeConfigError

@@ -12,17 +12,6 @@ import optree
 
 from mplang_core.types import BaseType, MPType
 
-__all__ = [
-    "FeBuilder",
-    "FeProgram",
-    "FeSignature",
-    "Operand",
-    "PFunction",
-    "PyTreeDef",
-    "flatten",
-    "unflatten",
-]
-
 PyTreeDef = optree.PyTreeSpec
 
 NAMESPACE = "mplang"

@@ -10,8 +10,6 @@ from mplang_core.feop.meta import FeMeta, Feop
 from mplang_core.hints import get_it
 from mplang_core.namespace import Namespace
 
-__all__ = ["Registry", "registry"]
-
 
 class Registry:
     """The feops of this process. A family's plugin is loaded when it is first asked for.

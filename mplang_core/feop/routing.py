@@ -18,8 +18,6 @@ from mplang_core.ir.attrs import normalize
 from mplang_core.ir.code import unpack
 from mplang_core.types import BaseType, TensorType
 
-__all__ = ["check_same", "compiler_for", "fe_materialize", "misfit", "unmet"]
-
 CHECK = "MPLANG_CHECK_DETERMINISM"
 
 _COUNT: dict[str, Callable[[int, int], bool]] = {"=": eq, ">=": ge, "<=": le}

@@ -9,8 +9,6 @@ from typing import Any, Literal, Protocol
 
 from mplang_core.errors import FeStateError
 
-__all__ = ["ContextBound", "FeState", "HasRoot", "Scope", "state_of"]
-
 Scope = Literal["none", "process", "ctx"]
 BOUND = 256
 

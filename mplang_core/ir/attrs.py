@@ -16,8 +16,6 @@ import numpy as np
 from mplang_core.mask import Mask
 from mplang_core.types import BaseType, DType, frozen
 
-__all__ = ["AttrValue", "AttrVisitor", "key", "normalize", "same"]
-
 AttrValue: TypeAlias = (
     bool
     | int

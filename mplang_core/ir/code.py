@@ -6,8 +6,6 @@ import zlib
 
 import numpy as np
 
-__all__ = ["MAX_CODE", "check_nesting", "pack", "unpack"]
-
 MAX_CODE = 16 << 20  # bytes of text
 
 _OPENING, _CLOSING, _QUOTE = b"([{<", b")]}>", ord('"')

@@ -12,17 +12,6 @@ from typing import Any, TypeAlias
 from mplang_core.mask import Mask
 from mplang_core.types import BaseType, MPType
 
-__all__ = [
-    "AnyType",
-    "Graph",
-    "Location",
-    "Operation",
-    "Program",
-    "Value",
-    "digest_of",
-    "text_of",
-]
-
 AnyType: TypeAlias = MPType | BaseType
 """The type of a value: multi-party at party level, a base type inside of a ``pcall``."""
 

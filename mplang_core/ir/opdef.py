@@ -13,18 +13,6 @@ from mplang_core.ir.ranges import RangeRule
 from mplang_core.mask import Mask
 from mplang_core.namespace import Namespace
 
-__all__ = [
-    "OPTIONAL",
-    "ORIGIN",
-    "REQUIRED",
-    "Attr",
-    "Effects",
-    "Level",
-    "OpDef",
-    "interface_of",
-    "op_defs",
-]
-
 Interface = TypeVar("Interface")
 
 
@@ -107,7 +95,7 @@ class OpDef:
         regions: its regions by name, each with its level.
         doc: what it means.
         effects: what it does beyond its results; those of its regions are added to that.
-        ranges: gives the intervals of its results, for :func:`mplang_core.analysis.ranges`; of
+        ranges: gives the intervals of its results, for :func:`mplang_analysis.ranges`; of
             an op without it nothing is known.
         interfaces: what projection, passes and analyses may ask of it; see
             :mod:`mplang_core.simp.interfaces`. Without an interface the careful answer is given.

@@ -11,8 +11,6 @@ from mplang_core.ir.graph import Graph, Operation
 from mplang_core.ir.opdef import ORIGIN, op_defs
 from mplang_core.mask import Mask
 
-__all__ = ["check_origins", "is_projected", "origin_of"]
-
 
 def origin_of(op: Operation) -> int | None:
     """Return the origin index of a projected op; ``None`` for all other ops."""

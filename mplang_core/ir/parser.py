@@ -34,8 +34,6 @@ from mplang_core.ir.graph import AnyType, Graph, Location, Operation, Program, V
 from mplang_core.mask import Mask
 from mplang_core.types import BaseType, DType, MPType, TensorType, array_from, type_classes
 
-__all__ = ["MAX_DEPTH", "constant_from", "parse", "parse_base_type", "parse_type"]
-
 T = TypeVar("T")
 
 MAX_DEPTH = 100

@@ -16,8 +16,6 @@ from mplang_core.ir.graph import Graph, Operation, Program, Value, text_of
 from mplang_core.mask import Mask
 from mplang_core.types import BaseType, TensorType
 
-__all__ = ["print_graph", "print_neighbourhood", "print_program"]
-
 INLINE_ELEMENTS = 16
 BUFFER_NAME = 16  # hex digits of a buffer's SHA-256 that name it
 

@@ -9,8 +9,6 @@ from typing import Literal, TypeAlias
 from mplang_core.interval import Interval
 from mplang_core.ir.graph import Location, Operation
 
-__all__ = ["NumberStatus", "OpRanges", "RangeRule", "StepRange"]
-
 NumberStatus: TypeAlias = Literal["", "fits", "vanishes", "overflows", "not known"]
 """Whether the engine's numbers hold a value; in the order of their severity. Empty: any number."""
 

@@ -8,8 +8,6 @@ import types
 
 from mplang_core.ir.graph import Location
 
-__all__ = ["at", "caller", "is_framework", "raised", "skip_package"]
-
 _SKIPPED = {"optree", "contextlib", "functools", "numpy", "jax", "jaxlib"}
 
 

@@ -11,8 +11,6 @@ from mplang_core.ir.printer import print_neighbourhood
 from mplang_core.mask import Mask
 from mplang_core.types import BaseType, MPType
 
-__all__ = ["infer_outputs", "verify"]
-
 
 def verify(program: Program) -> None:
     """Check a program: definitions before uses, ops known, attributes, types and masks.

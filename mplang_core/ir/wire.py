@@ -31,8 +31,6 @@ from mplang_core.ir.parser import MAX_DEPTH, constant_from, parse_base_type, par
 from mplang_core.mask import Mask
 from mplang_core.types import BaseType, TensorType
 
-__all__ = ["WIRE_VERSION", "digest", "from_bytes", "to_bytes"]
-
 MAGIC = "mplang"
 WIRE_VERSION = 1
 OLDEST_VERSION = 1

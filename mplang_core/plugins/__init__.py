@@ -1,14 +1,13 @@
 """Plugins: found through entry points, described by hooks, loaded when they are needed."""
 
-from mplang_core.plugins.hookspecs import Check, Dialect, KernelSpec, hookimpl
-from mplang_core.plugins.manager import PluginManager, PluginRecord, plugin_manager
-
-__all__ = [
-    "Check",
-    "Dialect",
-    "KernelSpec",
-    "PluginManager",
-    "PluginRecord",
-    "hookimpl",
-    "plugin_manager",
-]
+from mplang_core.plugins.hookspecs import (
+    Check as Check,
+    Dialect as Dialect,
+    KernelSpec as KernelSpec,
+    hookimpl as hookimpl,
+)
+from mplang_core.plugins.manager import (
+    PluginManager as PluginManager,
+    PluginRecord as PluginRecord,
+    plugin_manager as plugin_manager,
+)

@@ -12,9 +12,8 @@ from mplang_core.feop import Feop
 from mplang_core.ir import OpDef
 from mplang_core.runtime import Codec, Kernel, Role
 from mplang_core.simp.backend import BackendSpec
+from mplang_core.simp.passes import Pass
 from mplang_core.types import BaseType
-
-__all__ = ["Check", "Dialect", "KernelSpec", "hookimpl"]
 
 PROJECT = "mplang"
 hookspec = pluggy.HookspecMarker(PROJECT)
@@ -111,13 +110,14 @@ def mplang_kernels() -> Sequence[KernelSpec]:
 
 @hookspec
 def mplang_devices() -> Sequence[DeviceKind]:
-    """Return the plugin's kinds of devices. Its module adds their transfers.
+    """Return the plugin's kinds of devices, with the transfers between them and others.
 
     Example::
 
         @hookimpl
         def mplang_devices():
-            return [DeviceKind("TEE", Form.HANDLE, doc="An attested enclave.")]
+            way = Transfer("PPU", "TEE", encrypt)
+            return [DeviceKind("TEE", Form.HANDLE, transfers=[way], doc="An attested enclave.")]
     """
     raise NotImplementedError
 
@@ -131,6 +131,25 @@ def mplang_backends() -> Sequence[BackendSpec]:
         @hookimpl
         def mplang_backends():
             return [BackendSpec("simulator", Simulator, "All parties in this process.")]
+    """
+    raise NotImplementedError
+
+
+@hookspec
+def mplang_passes() -> Sequence[Pass]:
+    """Return the plugin's passes; each is applied to programs that the parties run whole.
+
+    An entry point of the group ``mplang.passes`` has the name of each. Passes are applied in the
+    order of their names, and the verifier checks what each gives.
+
+    Example::
+
+        def fold_constants(program):
+            return program
+
+        @hookimpl
+        def mplang_passes():
+            return [fold_constants]
     """
     raise NotImplementedError
 

@@ -6,14 +6,14 @@ import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import pluggy
 from importlib_metadata import EntryPoint, entry_points, version
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 
-from mplang_core.device import DeviceKind, device_kinds, transfers
+from mplang_core.device import DeviceKind, add_kind, device_kinds, transfers
 from mplang_core.errors import (
     PluginConflictError,
     PluginError,
@@ -27,16 +27,14 @@ from mplang_core.namespace import Namespace
 from mplang_core.plugins import hookspecs
 from mplang_core.runtime import codecs, host_kernels, worker_kernels
 from mplang_core.simp.backend import BackendSpec, backends
+from mplang_core.simp.passes import passes
 from mplang_core.types import type_classes
-
-__all__ = ["PluginManager", "PluginRecord", "plugin_manager"]
 
 CORE = "mplang-core"
 DISABLE, STRICT = "MPLANG_DISABLE_PLUGINS", "MPLANG_STRICT_PLUGINS"
 FRONTENDS, KERNELS, BACKENDS = "mplang.frontends", "mplang.kernels", "mplang.backends"
-COMMANDS = "mplang.commands"
-
-T = TypeVar("T")
+COMMANDS, API, PASSES = "mplang.commands", "mplang.api", "mplang.passes"
+PLAIN = (API, COMMANDS)  # groups whose entry points name a thing, not a module with hooks
 
 
 @dataclass(slots=True)
@@ -100,7 +98,7 @@ class PluginManager:
             if self._found is None:
                 found = {
                     (entry.group, entry.name, entry.value, _dist(entry)[0]): entry
-                    for group in (BACKENDS, COMMANDS, FRONTENDS, KERNELS)
+                    for group in (API, BACKENDS, COMMANDS, FRONTENDS, KERNELS, PASSES)
                     for entry in entry_points(group=group)
                 }
                 self._found = [(found[key], _record(found[key])) for key in sorted(found)]
@@ -132,21 +130,26 @@ class PluginManager:
                     raise
         self._all_loaded = True
 
-    def commands(self) -> list[str]:
-        """Return the names of the commands that plugins add to ``mplang``; imports nothing."""
+    def names(self, group: str) -> list[str]:
+        """Return the names of a group's entry points that are not disabled; imports nothing."""
         return sorted(
-            {r.name for r in self.records() if r.group == COMMANDS and r.status != "disabled"}
+            {r.name for r in self.records() if r.group == group and r.status != "disabled"}
         )
 
-    def command(self, name: str) -> Callable[..., Any] | None:
-        """Return the function behind a command, whose parameters are as typer reads them.
+    def entry(self, group: str, name: str) -> Any:
+        """Return what an entry point names: a command, or a part of ``mp``; ``None`` if nothing.
+
+        Args:
+            group: ``mplang.commands`` (functions whose parameters typer reads), or
+                ``mplang.api``.
+            name: of the entry point.
 
         Raises:
             PluginLoadError: its plugin failed.
             PluginConflictError: two distributions have that name.
         """
-        self._load_name(COMMANDS, name)
-        named = self._named(COMMANDS, name)
+        self._load_name(group, name)
+        named = self._named(group, name)
         return named[0][0].load() if named else None
 
     def _named(self, group: str, name: str) -> list[tuple[EntryPoint, PluginRecord]]:
@@ -175,13 +178,13 @@ class PluginManager:
             if record.status == "known":
                 record.status = "loaded"  # so that a plugin may look up its own names
                 mine = {record.distribution, entry.module.partition(".")[0]}
-                before = [(space, space.provided_by(mine)) for space in _namespaces()]
+                before = [(space, space.provided_by(mine)) for space in NAMESPACES]
                 try:
                     _check_version(record)
                     found = entry.load()
-                    if record.group != COMMANDS:
+                    if record.group not in PLAIN:
                         self._register(found, record)
-                    elif not callable(found):
+                    elif record.group == COMMANDS and not callable(found):
                         raise PluginLoadError(f"a command is a function, got {found!r}")
                 except Exception as error:
                     record.status, record.error = "failed", error
@@ -201,7 +204,7 @@ class PluginManager:
         self._hooks.register(module, f"{record.distribution}:{module.__name__}")
         try:
             self._check_hooks(module)
-            contributed = {hook: self._call(hook, module) for hook in _EXPECTED}
+            contributed = {hook: self._call(hook, module) for hook in _HOOKS}
             self._add(contributed, record)
         except BaseException:
             self._hooks.unregister(module)
@@ -212,20 +215,20 @@ class PluginManager:
         try:
             self._hooks.check_pending()
         except pluggy.PluginValidationError as error:
-            known = ", ".join([*_EXPECTED, "mplang_settings", "mplang_doctor"])
+            known = ", ".join([*_HOOKS, "mplang_settings", "mplang_doctor"])
             raise PluginLoadError(f"{error}; the hooks are {known}") from error
 
     def _call(self, hook: str, module: Any) -> list[Any]:
         others = [plugin for plugin in self._hooks.get_plugins() if plugin is not module]
-        expected = _EXPECTED[hook]
+        takes = _HOOKS[hook]
         found: list[Any] = []
         for result in self._hooks.subset_hook_caller(hook, others)():
             if not isinstance(result, list | tuple):
                 raise PluginLoadError(f"{hook} returns a list, got a {type(result).__name__}")
             for item in result:
-                if not expected(item):
+                if not takes.accepts(item):
                     raise PluginLoadError(
-                        f"{hook} returns a list of {_WHAT[hook]}, got a {type(item).__name__} in it"
+                        f"{hook} returns a list of {takes.what}, got a {type(item).__name__} in it"
                     )
             found += result
         return found
@@ -257,19 +260,11 @@ class PluginManager:
         return found
 
     def _add(self, contributed: dict[str, list[Any]], record: PluginRecord) -> None:
-        provider = record.distribution
         for op in contributed["mplang_feops"]:
             self._check_family(op.__feop_meta__.name, record)
-            registry.register(op, provider=provider)
-        for dialect in contributed["mplang_dialects"]:
-            _add(op_defs, {op.name: op for op in dialect.ops}, provider)
-            _add(type_classes, {cls.name: cls for cls in dialect.types}, provider)
-            _add(codecs, dict(dialect.codecs), provider)
-        for spec in contributed["mplang_kernels"]:
-            table = host_kernels if spec.role == "host" else worker_kernels
-            _add(table, dict.fromkeys(spec.opcodes, spec.kernel), provider)
-        _add(device_kinds, {kind.name: kind for kind in contributed["mplang_devices"]}, provider)
-        _add(backends, {spec.name: spec for spec in contributed["mplang_backends"]}, provider)
+        for hook, items in contributed.items():
+            for item in items:
+                _HOOKS[hook].add(item, record.distribution)
 
     def _check_family(self, op: str, record: PluginRecord) -> None:
         families = {r.name for r in self.records() if r.distribution == record.distribution}
@@ -288,57 +283,72 @@ class PluginManager:
         def any_frontend(name: str) -> None:
             self.load_all()
 
+        def in_group(group: str) -> tuple[Callable[[str], None], Callable[[], list[str]]]:
+            return lambda name: self.load(name, group), lambda: self.names(group)
+
         registry.connect(by_prefix, self.load_all)
         resolvers: list[tuple[Namespace[Any], Callable[[str], None]]] = [
-            (op_defs, by_prefix),
-            (type_classes, by_prefix),
-            (codecs, by_prefix),
-            (host_kernels, by_prefix),
-            (worker_kernels, by_prefix),
-            (device_kinds, any_frontend),
-            (transfers, any_frontend),
+            *((each, by_prefix) for each in (op_defs, type_classes, codecs)),
+            *((each, by_prefix) for each in (host_kernels, worker_kernels)),
+            *((each, any_frontend) for each in (device_kinds, transfers)),
         ]
         for namespace, resolver in resolvers:
             namespace.set_resolver(resolver)
-        backends.set_resolver(
-            lambda name: self.load(name, BACKENDS),
-            lambda: [record.name for record in self.records() if record.group == BACKENDS],
-        )
+        backends.set_resolver(*in_group(BACKENDS))
+        passes.set_resolver(*in_group(PASSES))
 
 
-_EXPECTED: dict[str, Callable[[Any], bool]] = {
-    "mplang_feops": is_feop,
-    "mplang_dialects": lambda item: isinstance(item, hookspecs.Dialect),
-    "mplang_kernels": lambda item: isinstance(item, hookspecs.KernelSpec),
-    "mplang_devices": lambda item: isinstance(item, DeviceKind),
-    "mplang_backends": lambda item: isinstance(item, BackendSpec),
+NAMESPACES: tuple[Namespace[Any], ...] = (
+    *(registry.feops, op_defs, type_classes, codecs, host_kernels, worker_kernels),
+    *(device_kinds, transfers, backends, passes),
+)
+"""All that plugins add to."""
+
+
+def _add_dialect(dialect: hookspecs.Dialect, provider: str) -> None:
+    for op in dialect.ops:
+        op_defs.add(op.name, op, provider=provider)
+    for cls in dialect.types:
+        type_classes.add(cls.name, cls, provider=provider)
+    for name, codec in dialect.codecs.items():
+        codecs.add(name, codec, provider=provider)
+
+
+def _add_kernel(spec: hookspecs.KernelSpec, provider: str) -> None:
+    table = host_kernels if spec.role == "host" else worker_kernels
+    for opcode in spec.opcodes:
+        table.add(opcode, spec.kernel, provider=provider)
+
+
+@dataclass(frozen=True, slots=True)
+class _Hook:
+    """What a hook returns a list of, and where each item goes: ``add(item, provider)``."""
+
+    what: str
+    accepts: Callable[[Any], bool]
+    add: Callable[[Any, str], None]
+
+
+def _of(kind: type, add: Callable[[Any, str], None]) -> _Hook:
+    return _Hook(kind.__name__, lambda item: isinstance(item, kind), add)
+
+
+_HOOKS = {
+    "mplang_feops": _Hook(
+        "feops", is_feop, lambda op, provider: registry.register(op, provider=provider)
+    ),
+    "mplang_dialects": _of(hookspecs.Dialect, _add_dialect),
+    "mplang_kernels": _of(hookspecs.KernelSpec, _add_kernel),
+    "mplang_devices": _of(DeviceKind, add_kind),
+    "mplang_backends": _of(
+        BackendSpec, lambda spec, provider: backends.add(spec.name, spec, provider=provider)
+    ),
+    "mplang_passes": _Hook(
+        "functions",
+        callable,
+        lambda each, provider: passes.add(each.__name__, each, provider=provider),
+    ),
 }
-_WHAT = {
-    "mplang_feops": "feops",
-    "mplang_dialects": "Dialect",
-    "mplang_kernels": "KernelSpec",
-    "mplang_devices": "DeviceKind",
-    "mplang_backends": "BackendSpec",
-}
-
-
-def _namespaces() -> list[Namespace[Any]]:
-    return [
-        registry.feops,
-        op_defs,
-        type_classes,
-        codecs,
-        host_kernels,
-        worker_kernels,
-        device_kinds,
-        transfers,
-        backends,
-    ]
-
-
-def _add(namespace: Namespace[T], items: dict[str, T], provider: str) -> None:
-    for name, item in items.items():
-        namespace.add(name, item, provider=provider)
 
 
 def _dist(entry: EntryPoint) -> tuple[str, str]:

@@ -20,8 +20,6 @@ from mplang_core.types import (
     type_classes,
 )
 
-__all__ = ["Codec", "Encoded", "codecs", "decode", "encode", "type_of"]
-
 Encoded: TypeAlias = tuple[Mapping[str, Any], Sequence[bytes | memoryview]]
 """A header of plain data (str, int, float, bool, lists of these), and buffers."""
 

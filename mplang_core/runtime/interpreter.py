@@ -5,53 +5,18 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from mplang_core.errors import KernelError, MPLangError, RunError
 from mplang_core.feop import ContextBound
 from mplang_core.ir import Operation, Program, verify
 from mplang_core.mask import Mask
 from mplang_core.runtime.kernels import KernelTable
+from mplang_core.runtime.listener import Listener
 from mplang_core.runtime.plan import Plan, Step, make_plan
-
-__all__ = ["Interpreter", "KernelContext", "Listener", "joined"]
 
 PLANS = 256  # kept at most
 MAX_KEPT = 1 << 20  # bytes of constants and code in a program whose plan is kept
-
-
-class Listener(Protocol):
-    """Is told of the ops that an interpreter goes through: a progress bar, a profiler.
-
-    In standard mode these are the ops of the program and of the functions that it calls.
-    """
-
-    def op_started(self, op: Operation, index: int, total: int) -> None:
-        """An op begins, one of so many in its graph."""
-
-    def op_finished(self, op: Operation, index: int, total: int) -> None:
-        """It has ended."""
-
-
-class _Several:
-    """Tells several listeners, in their order."""
-
-    def __init__(self, listeners: Sequence[Listener]) -> None:
-        self._listeners = listeners
-
-    def op_started(self, op: Operation, index: int, total: int) -> None:
-        for listener in self._listeners:
-            listener.op_started(op, index, total)
-
-    def op_finished(self, op: Operation, index: int, total: int) -> None:
-        for listener in self._listeners:
-            listener.op_finished(op, index, total)
-
-
-def joined(*listeners: Listener | None) -> Listener | None:
-    """Return a listener that tells those that there are; none if there are none."""
-    found = [listener for listener in listeners if listener is not None]
-    return found[0] if len(found) == 1 else _Several(found) if found else None
 
 
 class KernelContext(ContextBound):

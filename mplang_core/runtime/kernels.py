@@ -7,15 +7,6 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 from mplang_core.namespace import Namespace
 
-__all__ = [
-    "Kernel",
-    "KernelTable",
-    "Role",
-    "host_kernels",
-    "kernel",
-    "worker_kernels",
-]
-
 Role: TypeAlias = Literal["host", "worker"]
 
 Kernel: TypeAlias = Callable[..., Any]

@@ -13,8 +13,6 @@ from mplang_core.mask import Mask
 from mplang_core.runtime.kernels import Kernel, KernelTable
 from mplang_core.types import BaseType
 
-__all__ = ["Plan", "Step", "make_plan"]
-
 
 @dataclass(slots=True, eq=False)
 class Step:

@@ -4,47 +4,32 @@ The user's functions are here: :func:`pcall_static`, :func:`pcall_dynamic`, the 
 :func:`pconv`.
 """
 
-from mplang_core.edsl import constant
-from mplang_core.simp.backend import BackendSpec, backends, connect
-from mplang_core.simp.checks import CheckMode, Finding, NumberChecks
-from mplang_core.simp.comm import Communicator, CommunicatorBase, size_of
-from mplang_core.simp.failure import Failure, outcome_of
-from mplang_core.simp.host import HostVar, SimpHost
-from mplang_core.simp.ops import (
-    pcall_dynamic,
-    pcall_static,
-    pconv,
-    pshfl,
-    pshfl_s,
-    uniform_cond,
-    while_loop,
+from mplang_core.edsl import constant as constant
+from mplang_core.simp.backend import (
+    BackendSpec as BackendSpec,
+    backends as backends,
+    connect as connect,
 )
-from mplang_core.simp.progress import PartyState, Traffic
-from mplang_core.simp.worker import WorkerInterpreter
-
-__all__ = [
-    "BackendSpec",
-    "CheckMode",
-    "Communicator",
-    "CommunicatorBase",
-    "Failure",
-    "Finding",
-    "HostVar",
-    "NumberChecks",
-    "PartyState",
-    "SimpHost",
-    "Traffic",
-    "WorkerInterpreter",
-    "backends",
-    "connect",
-    "constant",
-    "outcome_of",
-    "pcall_dynamic",
-    "pcall_static",
-    "pconv",
-    "pshfl",
-    "pshfl_s",
-    "size_of",
-    "uniform_cond",
-    "while_loop",
-]
+from mplang_core.simp.checks import (
+    CheckMode as CheckMode,
+    Finding as Finding,
+    NumberChecks as NumberChecks,
+)
+from mplang_core.simp.comm import (
+    Communicator as Communicator,
+    CommunicatorBase as CommunicatorBase,
+    size_of as size_of,
+)
+from mplang_core.simp.failure import Failure as Failure, outcome_of as outcome_of
+from mplang_core.simp.host import HostVar as HostVar, SimpHost as SimpHost
+from mplang_core.simp.ops import (
+    pcall_dynamic as pcall_dynamic,
+    pcall_static as pcall_static,
+    pconv as pconv,
+    pshfl as pshfl,
+    pshfl_s as pshfl_s,
+    uniform_cond as uniform_cond,
+    while_loop as while_loop,
+)
+from mplang_core.simp.progress import PartyState as PartyState, Traffic as Traffic
+from mplang_core.simp.worker import WorkerInterpreter as WorkerInterpreter

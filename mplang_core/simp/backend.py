@@ -13,8 +13,6 @@ from mplang_core.hints import get_it
 from mplang_core.namespace import Namespace
 from mplang_core.simp.host import SimpHost
 
-__all__ = ["BackendSpec", "backends", "connect", "get_backend", "make_host"]
-
 
 @dataclass(frozen=True, slots=True)
 class BackendSpec:

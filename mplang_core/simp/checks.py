@@ -16,8 +16,6 @@ from typing import Any, Literal, TypeAlias
 from mplang_core.errors import AbortedError, PrecisionError, PrecisionWarning
 from mplang_core.ir import Location
 
-__all__ = ["CheckMode", "Finding", "NumberChecks"]
-
 CheckMode: TypeAlias = Literal["warn", "raise"]
 
 

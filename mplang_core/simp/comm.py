@@ -14,8 +14,6 @@ from mplang_core.errors import AbortedError, CommError, RecvTimeoutError
 from mplang_core.runtime import Recorder
 from mplang_core.simp.progress import Traffic
 
-__all__ = ["Communicator", "CommunicatorBase", "size_of"]
-
 
 class Communicator(ABC):
     """What a party sends and receives with.

@@ -10,8 +10,6 @@ from mplang_core import errors
 from mplang_core.errors import AbortedError, MPLangError, RunError
 from mplang_core.printable import printable
 
-__all__ = ["MAX_PLACE", "Failure", "outcome_of"]
-
 MAX_TEXT = 4000  # characters
 MAX_PLACE = 300  # characters of a place in the user's source
 

@@ -31,8 +31,8 @@ from mplang_core.runtime import (
     Kernel,
     KernelContext,
     Listener,
+    Observe,
     Recorder,
-    Recording,
     host_kernels,
     joined,
 )
@@ -43,8 +43,6 @@ from mplang_core.simp.ops.common import single
 from mplang_core.simp.partition import Part, part_of
 from mplang_core.simp.progress import PartyState
 from mplang_core.types import array_of, frozen
-
-__all__ = ["HostVar", "Mode", "SimpHost"]
 
 Mode: TypeAlias = Literal["standard", "launch"]
 
@@ -113,6 +111,7 @@ class SimpHost(Interpreter, InterpContext):
 
     Attributes:
         names: the parties, by rank.
+        observe: gives the recorders of runs from now on, if any.
     """
 
     def __init__(self, cluster_spec: Cluster, mode: Mode = "standard") -> None:
@@ -133,7 +132,7 @@ class SimpHost(Interpreter, InterpContext):
         self._count = itertools.count()
         self._evaluations = itertools.count()
         self._order = threading.Lock()
-        self._recordings: tuple[Recording, ...] = ()
+        self.observe: Observe | None = None
 
     # -- a backend's part
 
@@ -168,25 +167,8 @@ class SimpHost(Interpreter, InterpContext):
         A backend asks for it in :meth:`_submit`, and gives it to
         :meth:`WorkerInterpreter.evaluate`, or has it take the spans that a worker noted.
         """
-        recordings = self._recordings
-        if not recordings:
-            return None
-        recorder = Recorder(rank, run)
-        for recording in recordings:
-            recording.add(recorder)
-        return recorder
-
-    @contextlib.contextmanager
-    def record(self) -> Iterator[Recording]:
-        """Record what this host and its parties do inside; see :func:`mplang_core.record`."""
-        recording = Recording(self.names)
-        with self._order:
-            self._recordings += (recording,)
-        try:
-            yield recording
-        finally:
-            with self._order:
-                self._recordings = tuple(r for r in self._recordings if r is not recording)
+        observe = self.observe
+        return None if observe is None else observe(rank, run)
 
     # -- running
 
@@ -215,14 +197,9 @@ class SimpHost(Interpreter, InterpContext):
         interpreter = self._launch if (mode or self.mode) == "launch" else self
         run = f"{self.session}-host-{next(self._evaluations)}"
         caller, recorder = self._caller(program), self._recorder(None, run)
-        if recorder is None:
-            return interpreter.run(caller, inputs, run=run, listener=listener, inside=True)
         listener = joined(listener, recorder)
-        with recorder.during(program.name, "program"):
-            try:
-                return interpreter.run(caller, inputs, run=run, listener=listener, inside=True)
-            finally:
-                recorder.end()
+        with contextlib.nullcontext() if recorder is None else recorder.program(program.name):
+            return interpreter.run(caller, inputs, run=run, listener=listener, inside=True)
 
     def at(self) -> Operation | None:
         """Return the op that this host has the parties run, if it evaluates something now.

@@ -17,24 +17,6 @@ from mplang_core.ir import Operation, interface_of
 from mplang_core.mask import Mask
 from mplang_core.types import BaseType, MPType
 
-__all__ = [
-    "Branch",
-    "Call",
-    "Communicates",
-    "Control",
-    "ControlFlow",
-    "Forwards",
-    "Labels",
-    "Loop",
-    "Message",
-    "PartyCall",
-    "PublicLiteral",
-    "control_of",
-    "holders_of",
-    "messages_of",
-]
-
-
 # -- regions
 
 

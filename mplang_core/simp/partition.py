@@ -9,8 +9,6 @@ from typing import Any
 from mplang_core.ir import Program
 from mplang_core.simp.projection import held, project
 
-__all__ = ["Part", "part_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Part:

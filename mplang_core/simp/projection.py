@@ -23,8 +23,6 @@ from mplang_core.ir.verifier import infer_outputs
 from mplang_core.mask import Mask
 from mplang_core.types import BaseType, MPType
 
-__all__ = ["PartyGraph", "Projects", "held", "project"]
-
 
 @runtime_checkable
 class Projects(Protocol):

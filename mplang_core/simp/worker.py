@@ -12,8 +12,6 @@ from mplang_core.simp.checks import NumberChecks
 from mplang_core.simp.comm import Communicator
 from mplang_core.simp.progress import PartyState
 
-__all__ = ["WorkerInterpreter"]
-
 
 class WorkerInterpreter(Interpreter):
     """Runs programs as one party.

@@ -17,7 +17,7 @@ REVIEWED: dict[tuple[str, str], str] = {}
 
 DYNAMIC = {
     "mplang_core": "a backend's host is found by its name, when it is asked for",
-    "mplang_core.testing": "its suites need pytest and Hypothesis, the fakes do not",
+    "mplang_testing": "its suites need pytest and Hypothesis, the fakes do not",
 }
 """Modules that import by name at run time, below themselves, each with its reason."""
 

@@ -66,7 +66,7 @@ def test_a_name_that_is_not_there_is_an_attribute_error():
         _ = mp.NoSuchBackend
 
 
-OPEN = ("mplang_core", "mplang_core.ext", "mplang_core.testing")
+OPEN = ("mplang_core", "mplang_core.ext", "mplang_testing")
 """What plugins may import of the core."""
 
 

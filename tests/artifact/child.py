@@ -4,9 +4,10 @@ import json
 import sys
 from pathlib import Path
 
+from mplang_cli.artifact.arguments import Given
+from mplang_cli.artifact.running import run_given
+
 import mplang_core as mp
-from mplang_core.artifact.arguments import Given
-from mplang_core.artifact.running import run_given
 
 found = {"standard": {}, "launch": {}}
 for path in sorted(Path(sys.argv[1]).glob("*.mpl")):

@@ -9,9 +9,9 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
+from mplang_cli.artifact.arguments import stand_in
 
 import mplang_core as mp
-from mplang_core.artifact.arguments import stand_in
 
 TWO = mp.ClusterSpec.simple(2)
 Pair = collections.namedtuple("Pair", "first second")

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from mplang_cli.artifact.arguments import Given, coerce
+from mplang_cli.cli import app, main
 from typer.testing import CliRunner, Result
 
 import mplang_core as mp
-from mplang_core.artifact.arguments import Given, coerce
-from mplang_core.cli import app, main
 from mplang_core.errors import ConfigError
 from mplang_core.ir import source
 
@@ -288,7 +288,7 @@ def test_a_plugin_that_is_missing_is_named_and_the_rest_is_shown():
     env = {**os.environ, "MPLANG_DISABLE_PLUGINS": "mplang-crypto"}
 
     def without(*args: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "mplang_core.cli", *args]
+        command = [sys.executable, "-m", "mplang_cli.cli", *args]
         return subprocess.run(command, env=env, capture_output=True, text=True, check=False)
 
     shown = without("inspect", str(frozen), "--json")

@@ -10,16 +10,14 @@ from pathlib import Path
 import msgspec
 import pytest
 from artifact.programs import CASES, close
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
+from mplang_cli.artifact import ARTIFACT_VERSION, Tree, load
+from mplang_cli.artifact.arguments import Given
+from mplang_cli.artifact.container import MAGIC, close as seal, open_
+from mplang_cli.artifact.manifest import pack_payload, unpack_payload
+from mplang_cli.artifact.running import run_given
 
 import mplang_core as mp
-from mplang_core.artifact import ARTIFACT_VERSION, Tree, load
-from mplang_core.artifact.arguments import Given
-from mplang_core.artifact.container import MAGIC, open_
-from mplang_core.artifact.container import close as seal
-from mplang_core.artifact.manifest import pack_payload, unpack_payload
-from mplang_core.artifact.running import run_given
 from mplang_core.errors import IRError, MPLangError, WireError
 from mplang_core.ir import to_bytes
 
@@ -151,7 +149,7 @@ def test_a_file_that_cannot_be_read_or_is_too_large_is_told(tmp_path, monkeypatc
         load(tmp_path / "none.mpl")
     with pytest.raises(WireError, match="cannot read"):
         load(tmp_path)
-    monkeypatch.setattr("mplang_core.artifact.container.MAX_BYTES", 100)
+    monkeypatch.setattr("mplang_cli.artifact.container.MAX_BYTES", 100)
     (tmp_path / "large.mpl").write_bytes(SMALL)
     for source in (tmp_path / "large.mpl", SMALL, memoryview(SMALL)):
         with pytest.raises(WireError, match=f"at most 100 bytes, got {len(SMALL)}"):
@@ -271,7 +269,7 @@ def test_versions_that_differ_are_named_where_a_program_cannot_be_read():
 
 
 def test_the_version_is_documented_with_its_date():
-    from mplang_core.artifact import container
+    from mplang_cli.artifact import container
 
     for version in range(1, ARTIFACT_VERSION + 1):
         assert re.search(rf"^{version} \(\d{{4}}-\d\d-\d\d\)$", container.__doc__, re.MULTILINE)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from mplang_core import DType, Form, Mask, MPType, TableType, TensorType
 from mplang_core.types import array_of, type_classes

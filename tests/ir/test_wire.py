@@ -15,8 +15,7 @@ import msgspec
 import numpy as np
 import pytest
 import toy
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 import mplang_core as mp
 from mplang_core import Mask, MPType, Program, TensorType, parse, verify

@@ -8,6 +8,8 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from mplang_testing import programs
+from mplang_testing.fakes import MemoryHost
 
 import mplang_core as mp
 from mplang_core import TensorType
@@ -15,8 +17,6 @@ from mplang_core.ir import Effects, Program, from_bytes, parse, print_program, t
 from mplang_core.runtime import KernelContext
 from mplang_core.simp.passes import run_passes
 from mplang_core.simp.projection import held, project
-from mplang_core.testing import programs
-from mplang_core.testing.fakes import MemoryHost
 
 # -- a dialect of ops with effects
 

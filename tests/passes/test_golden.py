@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from mplang_testing import dialect  # noqa: F401
 from passes import party_parts  # noqa: F401  (declares the ops)
 
 import mplang_core as mp
 from mplang_core.ir import Program, parse, print_program
 from mplang_core.simp import passes as all_passes
 from mplang_core.simp.projection import project
-from mplang_core.testing import dialect  # noqa: F401
 
 GOLDEN = Path(__file__).parent / "golden"
 FILES = sorted(GOLDEN.glob("*/*.mpl"))

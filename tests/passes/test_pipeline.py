@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from mplang_testing import dialect
+from mplang_testing.fakes import MemoryHost
 from passes.party_parts import PartHost, fresh, host, note, run, trace
 
 import mplang_core as mp
 from mplang_core.errors import PartyError, VerifyError
 from mplang_core.ir import Effects, Graph, Operation, Program, Value, print_program
 from mplang_core.simp.passes import DEFAULT, effects_of, run_passes
-from mplang_core.testing import dialect
-from mplang_core.testing.fakes import MemoryHost
 from mplang_core.types import TensorType
 
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from mplang_testing import dialect
+from mplang_testing.fakes import MemoryHost
 from passes.party_parts import PartHost, neighbour, survives, trace
 
 import mplang_core as mp
@@ -13,8 +15,6 @@ from mplang_core.errors import PartyError, VerifyError
 from mplang_core.ir import Attr, Level, OpDef, op_defs, parse, print_program
 from mplang_core.simp.passes import eliminate_dead_code, run_passes
 from mplang_core.simp.projection import held, project
-from mplang_core.testing import dialect
-from mplang_core.testing.fakes import MemoryHost
 
 
 @pytest.fixture(params=[(), (1,)], ids=["all parts", "one whole"])

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
+from mplang_testing.programs import directly
+from mplang_testing.strategies import programs
 from passes.party_parts import (
     PartHost,
     agrees,
@@ -23,8 +24,6 @@ from passes.party_parts import (
 from mplang_core.ir import Graph, Program, print_program, to_bytes
 from mplang_core.simp.passes import DEFAULT, run_passes
 from mplang_core.simp.projection import project
-from mplang_core.testing.programs import directly
-from mplang_core.testing.strategies import programs
 
 some = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 PIPELINES = {each.__name__: [each] for each in DEFAULT} | {"default": list(DEFAULT)}

@@ -211,7 +211,7 @@ def test_the_command_names_it_its_version_and_the_reason(installed, name):
     env = {**os.environ, "PYTHONPATH": str(installed[name])}
     for command, column in (("plugins", "reason"), ("doctor", "detail")):
         done = subprocess.run(
-            [sys.executable, "-m", "mplang_core.cli", command, "--json"],
+            [sys.executable, "-m", "mplang_cli.cli", command, "--json"],
             capture_output=True,
             text=True,
             env=env,

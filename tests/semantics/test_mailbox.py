@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 
 import pytest
+from mplang_testing.fakes import MemoryCommunicator
 
 from mplang_core.errors import AbortedError, CommError, RecvTimeoutError
-from mplang_core.testing.fakes import MemoryCommunicator
 
 
 @pytest.fixture

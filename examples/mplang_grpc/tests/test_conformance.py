@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mplang_core.testing import BackendSuite, CommunicatorSuite, PluginSuite
+from mplang_testing import BackendSuite, CommunicatorSuite, PluginSuite
 
 from mplang_grpc.comm import GrpcCommunicator
 from mplang_grpc.driver import SimpGrpcDriver

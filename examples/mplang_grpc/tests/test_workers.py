@@ -19,7 +19,7 @@ import mplang_core as mp
 import numpy as np
 import pytest
 from mplang_core.ir.wire import to_bytes
-from mplang_core.testing import dialect
+from mplang_testing import dialect
 
 from mplang_grpc import comm, driver, rpc, wire
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 from mplang_core import TensorType
-from mplang_core.testing import (
+from mplang_testing import (
     BackendSuite,
     CommunicatorSuite,
     FeopSuite,
@@ -15,7 +15,7 @@ from mplang_core.testing import (
     Sample,
     TypeSuite,
 )
-from mplang_core.testing import strategies as kit
+from mplang_testing import strategies as kit
 
 from mplang_hello import Half, HalfType, Summary, SummaryType, kernels
 from mplang_hello.backend import Inline, InlineCommunicator

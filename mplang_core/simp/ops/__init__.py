@@ -4,18 +4,8 @@ Importing this package declares all of them.
 """
 
 from mplang_core.simp.ops import bounded, call, constant, projected  # noqa: F401  (declared)
-from mplang_core.simp.ops.converge import pconv
-from mplang_core.simp.ops.pcall import pcall_dynamic, pcall_static
-from mplang_core.simp.ops.shuffle import pshfl, pshfl_s
-from mplang_core.simp.ops.uniform_cond import uniform_cond
-from mplang_core.simp.ops.while_loop import while_loop
-
-__all__ = [
-    "pcall_dynamic",
-    "pcall_static",
-    "pconv",
-    "pshfl",
-    "pshfl_s",
-    "uniform_cond",
-    "while_loop",
-]
+from mplang_core.simp.ops.converge import pconv as pconv
+from mplang_core.simp.ops.pcall import pcall_dynamic as pcall_dynamic, pcall_static as pcall_static
+from mplang_core.simp.ops.shuffle import pshfl as pshfl, pshfl_s as pshfl_s
+from mplang_core.simp.ops.uniform_cond import uniform_cond as uniform_cond
+from mplang_core.simp.ops.while_loop import while_loop as while_loop

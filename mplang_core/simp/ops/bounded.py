@@ -14,8 +14,6 @@ from mplang_core.ir import Effects, Operation, OpRanges
 from mplang_core.runtime import KernelContext, kernel
 from mplang_core.types import TensorType
 
-__all__ = ["bounded"]
-
 
 def _ranges(op: Operation, ins: Sequence[Interval]) -> OpRanges:
     low, high = max(ins[0].low, op.attrs["low"]), min(ins[0].high, op.attrs["high"])

@@ -17,8 +17,6 @@ from mplang_core.simp.ops.common import declare, list_types, single
 from mplang_core.simp.ops.regions import ProjectsTogether
 from mplang_core.simp.passes import run_passes
 
-__all__ = ["call_program", "interpret", "launch"]
-
 
 def call_program(program: Program) -> Program:
     """Return a program that calls another one, so that a kernel decides how it is run."""

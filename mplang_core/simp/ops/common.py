@@ -14,19 +14,6 @@ from mplang_core.runtime import KernelContext
 from mplang_core.simp.interfaces import Labels
 from mplang_core.types import BaseType, MPType
 
-__all__ = [
-    "NamedWithoutDialect",
-    "check_parties",
-    "check_sendable",
-    "context_of",
-    "declare",
-    "list_types",
-    "operand_types",
-    "present",
-    "received",
-    "single",
-]
-
 
 def declare(*definitions: OpDef) -> None:
     """Add op definitions of the core."""

@@ -22,8 +22,6 @@ from mplang_core.simp.ops.common import (
 from mplang_core.simp.projection import PartyGraph, Projects
 from mplang_core.types import MPType
 
-__all__ = ["pconv"]
-
 
 def pconv(vars: Sequence[MPObject]) -> MPObject:
     """Join values of one type that are held by different parties.

@@ -32,8 +32,6 @@ from mplang_core.simp.ops.common import (
 from mplang_core.simp.projection import PartyGraph, Projects
 from mplang_core.types import BaseType, MPType
 
-__all__ = ["Parties", "pcall_dynamic", "pcall_static"]
-
 Parties = Mask | int | Sequence[int]
 
 

@@ -18,19 +18,6 @@ from mplang_core.simp.ops.common import list_types
 from mplang_core.simp.projection import PartyGraph, Projects
 from mplang_core.types import DType, Form, MPType, TensorType
 
-__all__ = [
-    "VERIFY",
-    "ProjectsTogether",
-    "agreed",
-    "check_predicate",
-    "check_taken",
-    "describe",
-    "lift",
-    "on_devices",
-    "scope_of",
-    "union",
-]
-
 VERIFY = Attr(bool, True, "whether the parties compare their predicates")
 
 

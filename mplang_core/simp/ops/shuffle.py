@@ -28,9 +28,6 @@ from mplang_core.simp.ops.pcall import Parties
 from mplang_core.simp.projection import PartyGraph, Projects
 from mplang_core.types import DType, MPType, TensorType
 
-__all__ = ["pshfl", "pshfl_s"]
-
-
 # -- the user's functions
 
 

@@ -31,8 +31,6 @@ from mplang_core.simp.ops.regions import (
     union,
 )
 
-__all__ = ["uniform_cond"]
-
 T = TypeVar("T")
 
 

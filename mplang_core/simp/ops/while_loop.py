@@ -30,8 +30,6 @@ from mplang_core.simp.ops.regions import (
     union,
 )
 
-__all__ = ["while_loop"]
-
 T = TypeVar("T")
 
 

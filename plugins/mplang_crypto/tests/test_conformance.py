@@ -12,10 +12,17 @@ from mplang_crypto import (
     kernels,
 )
 from mplang_crypto.types import Ciphertext, PrivateKey, PublicKey, SymmetricKey
+from mplang_testing import (
+    FeopSuite,
+    KernelSuite,
+    Of,
+    PluginSuite,
+    Sample,
+    TypeSuite,
+    strategies as kit,
+)
 
 import mplang_core as mp
-from mplang_core.testing import FeopSuite, KernelSuite, Of, PluginSuite, Sample, TypeSuite
-from mplang_core.testing import strategies as kit
 
 X = np.float32([[1, 2, 3]])
 PRIVATE, PUBLIC = kernels.keypair(None)

@@ -24,12 +24,12 @@ from mplang_crypto import (
     agree,
     decrypt,
     encrypt,
+    hash as hash_op,
     kernels,
     keygen,
     keypair,
     primitives,
 )
-from mplang_crypto import hash as hash_op
 from mplang_crypto.types import Ciphertext, PrivateKey, PublicKey, SymmetricKey
 
 import mplang_core as mp

@@ -15,7 +15,7 @@ from mplang_http.tls import client_context
 
 import mplang_core as mp
 
-KIT = ("mplang_core.testing.dialect",)
+KIT = ("mplang_testing.dialect",)
 NAMES = ["alice", "bob", "carol"]
 
 

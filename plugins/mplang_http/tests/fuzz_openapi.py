@@ -17,7 +17,6 @@ from schemathesis.specs.openapi.checks import (
 )
 
 import mplang_core as mp
-import mplang_core.testing.dialect
 
 
 def fuzz(worker, examples: int) -> None:

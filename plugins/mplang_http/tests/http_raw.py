@@ -20,10 +20,10 @@ import numpy as np
 from mplang_http.address import split_address
 from mplang_http.requests import Given
 from mplang_http.values import join_frame, pack
+from mplang_testing import dialect
 
 import mplang_core as mp
 from mplang_core.ir.wire import to_bytes
-from mplang_core.testing import dialect
 
 LONG = 60.0  # seconds; the machine may be busy
 MB = 1 << 20

@@ -21,7 +21,7 @@ def give():
 
 
 def mplang(*args, cwd):
-    command = [sys.executable, "-P", "-m", "mplang_core.cli", *map(str, args)]
+    command = [sys.executable, "-P", "-m", "mplang_cli.cli", *map(str, args)]
     env = {**os.environ, "COLUMNS": "200"}
     return subprocess.run(
         command, capture_output=True, text=True, cwd=cwd, env=env, timeout=120, check=False
@@ -29,7 +29,7 @@ def mplang(*args, cwd):
 
 
 def begin(*args, cwd):
-    command = [sys.executable, "-P", "-m", "mplang_core.cli", *map(str, args)]
+    command = [sys.executable, "-P", "-m", "mplang_cli.cli", *map(str, args)]
     return subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cwd
     )

@@ -9,8 +9,7 @@ from mplang_http.comm import HttpCommunicator
 from mplang_http.connection import Connection
 from mplang_http.driver import SimpHttpDriver
 from mplang_http.links import Links
-
-from mplang_core.testing import BackendSuite, CommunicatorSuite, PluginSuite
+from mplang_testing import BackendSuite, CommunicatorSuite, PluginSuite
 
 
 def linked(parties, timeout):

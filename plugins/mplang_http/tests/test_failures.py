@@ -12,10 +12,10 @@ import time
 import numpy as np
 import pytest
 from mplang_http.client import WorkerClient
+from mplang_testing import dialect
 
 import mplang_core as mp
 from mplang_core.errors import ConfigError, PartyError, RunError
-from mplang_core.testing import dialect
 
 
 def double(x):

@@ -26,13 +26,13 @@ import pytest
 import yaml
 from mplang_http import LocalCluster
 from mplang_http.client import RefusedError, WorkerClient
+from mplang_testing import dialect
 
 import mplang_core as mp
 from mplang_core.errors import PartyError
-from mplang_core.testing import dialect
 
 ROUNDS = int(os.environ.get("MPLANG_FAILURES", "1"))
-KIT = ("mplang_core.testing.dialect",)
+KIT = ("mplang_testing.dialect",)
 FOREVER = 2**62
 HERE = r"test_failures_spu\.py:\d+"
 POOLS = 20  # threads that the pools of an engine may start

@@ -28,11 +28,11 @@ from http_raw import (
 from mplang_http import LocalCluster
 from mplang_http.requests import Given
 from mplang_http.values import Head, frame_head, join_frame, pack
+from mplang_testing import dialect
 
 import mplang_core as mp
 from mplang_core.ir.code import pack as pack_code
 from mplang_core.ir.wire import to_bytes
-from mplang_core.testing import dialect
 
 GROWTH = 192 * MB  # bytes; far less than the size of each attack
 DEEP = 10_000
@@ -56,7 +56,7 @@ def worker():
     """Return a worker with small limits, of a cluster of two."""
     with LocalCluster(
         2,
-        imports=("mplang_core.testing.dialect", "mplang_jax", "mplang_spu"),
+        imports=("mplang_testing.dialect", "mplang_jax", "mplang_spu"),
         dialects=("kit", "jax", "spu"),
         limits=LIMITS,
         timeouts={"head": 1.5, "body": 1.5, "lease": 20.0, "connect": 2.0},

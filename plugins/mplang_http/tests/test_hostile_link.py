@@ -30,7 +30,7 @@ def worker():
     """Return a worker that accepts links."""
     with LocalCluster(
         1,
-        imports=("mplang_core.testing.dialect",),
+        imports=("mplang_testing.dialect",),
         limits={"value": 32 * MB, "waiting": 48 * MB, "links": 4},
         timeouts={"connect": 2.0, "head": 2.0, "message": 4.0, "lease": 20.0},
     ) as cluster:

@@ -7,18 +7,18 @@ import logging
 
 import numpy as np
 import pytest
+from mplang_cli.cli import app
 from mplang_http import LocalCluster
 from mplang_http.client import RefusedError, WorkerClient
 from mplang_http.config import WorkerConfig
 from mplang_http.logs import configure_logging
+from mplang_testing import dialect
 from typer.testing import CliRunner
 
 import mplang_core as mp
-from mplang_core.cli import app
 from mplang_core.errors import ConfigError, PartyError
-from mplang_core.testing import dialect
 
-KIT = ("mplang_core.testing.dialect",)
+KIT = ("mplang_testing.dialect",)
 
 
 def fails(x):

@@ -20,7 +20,7 @@ METHODS = ("get", "put", "post", "delete")
 def worker():
     with LocalCluster(
         1,
-        imports=("mplang_core.testing.dialect",),
+        imports=("mplang_testing.dialect",),
         timeouts={"body": 5.0, "head": 5.0, "connect": 0.5, "lease": 600.0},
     ) as cluster:
         made = RawWorker(cluster)

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from mplang_http import LocalCluster
+from mplang_testing import dialect
 
 import mplang_core as mp
-from mplang_core.testing import dialect
 
-KIT = ("mplang_core.testing.dialect",)
+KIT = ("mplang_testing.dialect",)
 MB = 1 << 20
 
 

@@ -49,7 +49,7 @@ def cluster(files):
     with LocalCluster(
         ["alice", "bob"],
         tls=files,
-        imports=("mplang_core.testing.dialect",),
+        imports=("mplang_testing.dialect",),
         coordinators=("host", "other"),
         timeouts={"connect": 5.0, "message": 20.0, "lease": 20.0, "head": 2.0},
     ) as made:
@@ -207,7 +207,7 @@ def test_peers_that_are_not_among_those_of_the_configuration(files):
         ["alice"],
         tls=files,
         peers=peers,
-        imports=("mplang_core.testing.dialect",),
+        imports=("mplang_testing.dialect",),
     ) as one:
         worker = raw_worker(one, files["Mallory"], 0, LINK_PROTOCOL)
         found = request_link(worker, X_Mplang_From="Mallory", X_Mplang_To="alice")

@@ -10,15 +10,15 @@ import httpx
 import msgspec
 import numpy as np
 import pytest
+from mplang_cli.cli import app
 from mplang_http.client import RefusedError, WorkerClient
 from mplang_http.job_monitor import JobMonitor, clock_offset
 from mplang_http.spans import read_spans
+from mplang_testing import dialect
 from typer.testing import CliRunner
 
 import mplang_core as mp
-from mplang_core.cli import app
 from mplang_core.errors import PartyError, WireError
-from mplang_core.testing import dialect
 
 X = np.arange(1000.0)
 

@@ -63,7 +63,7 @@ def start(*command: str, config: Path) -> subprocess.CompletedProcess[str]:
 def test_the_command_imports_nothing_from_there(hostile, tmp_path_factory):
     config = tmp_path_factory.mktemp("config") / "alice.yaml"
     mplang = str(Path(sys.executable).with_name("mplang"))
-    for command in ([mplang], [sys.executable, "-P", "-m", "mplang_core.cli"]):
+    for command in ([mplang], [sys.executable, "-P", "-m", "mplang_cli.cli"]):
         told = start(*command, config=config)
         assert told.returncode == 1
         assert "nowhere" in told.stderr, told.stderr
@@ -71,7 +71,7 @@ def test_the_command_imports_nothing_from_there(hostile, tmp_path_factory):
 
 def test_a_start_that_would_import_from_there_is_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    told = start(sys.executable, "-m", "mplang_core.cli", config=tmp_path / "alice.yaml")
+    told = start(sys.executable, "-m", "mplang_cli.cli", config=tmp_path / "alice.yaml")
     assert told.returncode == 1
     assert "imports nothing from its working directory" in told.stderr
     assert "Traceback" not in told.stderr

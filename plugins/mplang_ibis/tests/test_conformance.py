@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 from mplang_ibis import arrow, table
+from mplang_testing import FeopSuite, KernelSuite, Of, PluginSuite, Sample, TypeSuite
 
 import mplang_core as mp
-from mplang_core.testing import FeopSuite, KernelSuite, Of, PluginSuite, Sample, TypeSuite
 
 KIND = mp.TableType((("a", "int64"), ("b", "int64")))
 DATA = pa.table({"a": [1, 2, 3], "b": [4, 5, 6]}, schema=arrow.schema(KIND))

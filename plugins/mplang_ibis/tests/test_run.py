@@ -20,8 +20,7 @@ import mplang_ibis
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from mplang_ibis import arrow, from_tensor, ibis_compile, query, table, to_tensor
 
 import mplang_core as mp

@@ -5,9 +5,9 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
+from mplang_testing import FeopSuite, KernelSuite, PluginSuite, Sample
 
 import mplang_core as mp
-from mplang_core.testing import FeopSuite, KernelSuite, PluginSuite, Sample
 
 X = np.float32([3, 1, 2])
 A = np.random.default_rng(0).normal(size=(3, 3))

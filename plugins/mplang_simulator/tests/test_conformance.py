@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from mplang_simulator import Simulator, ThreadCommunicator
-
-from mplang_core.testing import BackendSuite, CommunicatorSuite, PluginSuite
+from mplang_testing import BackendSuite, CommunicatorSuite, PluginSuite
 
 
 class TestBackend(BackendSuite):

@@ -7,10 +7,17 @@ from hypothesis import strategies as st
 from mplang_spu import ShareType, SpuConfig, engine
 from mplang_spu.config import resolve_config
 from mplang_spu.shares import SpuShare
+from mplang_testing import (
+    FeopSuite,
+    KernelSuite,
+    Of,
+    PluginSuite,
+    Sample,
+    TypeSuite,
+    strategies as kit,
+)
 
 import mplang_core as mp
-from mplang_core.testing import FeopSuite, KernelSuite, Of, PluginSuite, Sample, TypeSuite
-from mplang_core.testing import strategies as kit
 
 X = np.float32([1, 2, 3])
 BOTH = mp.Mask.all(2)

@@ -6,8 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from mplang_spu.lowering import Target
-from mplang_spu.lowering import lower as lower_for
+from mplang_spu.lowering import Target, lower as lower_for
 from mplang_stablehlo.module import canonical
 
 import mplang_core as mp

@@ -10,8 +10,7 @@ import pytest
 import spu_runner
 from functions import functions
 from hypothesis import HealthCheck, Phase, find, given, settings
-from mplang_spu.lowering import PASSES, rounding
-from mplang_spu.lowering import functions as approximations
+from mplang_spu.lowering import PASSES, functions as approximations, rounding
 
 import mplang_core as mp
 from mplang_core.errors import MPLangError, PrecisionWarning

@@ -10,8 +10,6 @@ from mplang_core.ext import CommError, CommunicatorBase, size_of
 from mplang_grpc import wire
 from mplang_grpc.rpc import Client, Methods, Server
 
-__all__ = ["GrpcCommunicator", "introduce"]
-
 
 class GrpcCommunicator(CommunicatorBase):
     """A party's server, and its clients of the others; the mailbox is the core's.

@@ -17,17 +17,15 @@ from mplang_core.ext import (
     PartyState,
     RunError,
     SimpHost,
-    now,
     outcome_of,
     to_bytes,
 )
+from mplang_trace import now
 
 from mplang_grpc import wire
 from mplang_grpc.comm import introduce
 from mplang_grpc.rpc import Client
 from mplang_grpc.worker import Party
-
-__all__ = ["SimpGrpcDriver"]
 
 GRACE = 2.0  # seconds that parties get to end a run
 

@@ -13,8 +13,6 @@ from mplang_core.ext import CommError, ConfigError, Failure
 
 from mplang_grpc import wire
 
-__all__ = ["Client", "Methods", "Server"]
-
 SERVICE = "mplang.Party"
 THREADS = 64  # requests that a party serves at once, the programs that it runs among them
 GRACE = 1.0  # seconds that what is being asked gets to end

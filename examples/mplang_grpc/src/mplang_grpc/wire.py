@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any, ClassVar, TypeAlias
 
 import msgspec
-from mplang_core import MPLangError, Span
+from mplang_core import MPLangError
 from mplang_core.ext import Failure, PartyState, WireError, codec, parse_base_type, type_of
+from mplang_trace import Span
 
 
 class Packed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -8,21 +8,12 @@ import importlib
 from typing import Any
 
 from mplang_core import Form, Program, verify
-from mplang_core.ext import (
-    PartyState,
-    Recorder,
-    RunError,
-    WorkerInterpreter,
-    from_bytes,
-    now,
-    type_of,
-)
+from mplang_core.ext import PartyState, RunError, WorkerInterpreter, from_bytes, type_of
+from mplang_trace import SpanRecorder, now
 
 from mplang_grpc import wire
 from mplang_grpc.comm import GrpcCommunicator
 from mplang_grpc.rpc import Methods
-
-__all__ = ["Party"]
 
 
 class Party:
@@ -63,7 +54,7 @@ class Party:
     def _run(self, job: wire.Run) -> wire.Ran:
         program = _read(job.program)
         inputs = [self._value(x) if isinstance(x, str) else wire.unpack(x) for x in job.inputs]
-        recorder = Recorder(self.comm.rank, job.run) if job.record else None
+        recorder = SpanRecorder(self.comm.rank, job.run) if job.record else None
         outs = self._worker(job).evaluate(program, inputs, job.run, recorder=recorder)
         names = [
             None if out is None else f"{job.run}.{self.comm.rank}.{i}" for i, out in enumerate(outs)

@@ -26,8 +26,6 @@ from mplang_core.ext import (
     size_of,
 )
 
-__all__ = ["Inline", "InlineCommunicator", "Message"]
-
 GRACE = 2.0  # seconds that the others get to end once one has failed
 
 

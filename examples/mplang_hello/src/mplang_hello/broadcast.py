@@ -25,8 +25,6 @@ from mplang_core.ext import (
     operand_types,
 )
 
-__all__ = ["BROADCAST", "broadcast"]
-
 
 def broadcast(x: MPObject, root: int) -> MPObject:
     """Send one party's value to all parties.

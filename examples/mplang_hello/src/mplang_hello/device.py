@@ -17,16 +17,12 @@ from mplang_core.ext import (
     DeviceKind,
     FeMeta,
     TraceError,
-    add_transfer,
+    Transfer,
     run_program,
     the_holder,
 )
 
 from mplang_hello.ops import join, split
-
-__all__ = ["VAULT"]
-
-PROVIDER = "mplang-hello"
 
 
 def takes(meta: FeMeta, members: int) -> Sequence[str]:
@@ -36,17 +32,6 @@ def takes(meta: FeMeta, members: int) -> Sequence[str]:
     return [f"a vault runs only what names it as a target; reveal the value to run {meta.name}"]
 
 
-VAULT = DeviceKind(
-    "VAULT",
-    Form.SHARE,
-    members=(2, 2),
-    takes=takes,
-    doc="Two parties keep a value that only both together can open.",
-)
-
-
-@add_transfer("PPU", "VAULT", "auto", provider=PROVIDER)
-@add_transfer(PARTY, "VAULT", "auto", provider=PROVIDER)
 def lock(value: MPObject, src: Device | None, dst: Device) -> MPObject:
     """Split a tensor at a party that holds it, and hand each member its half."""
     if not isinstance(value.base_type, TensorType) or value.pmask is None:
@@ -60,10 +45,23 @@ def lock(value: MPObject, src: Device | None, dst: Device) -> MPObject:
     return pconv(moved)
 
 
-@add_transfer("VAULT", "PPU", "reveal", provider=PROVIDER)
-@add_transfer("VAULT", PARTY, "reveal", provider=PROVIDER)
 def unlock(value: MPObject, src: Device, dst: Device | None) -> MPObject:
     """Hand both halves to those who may know, and join them there."""
     readers = value.ctx.mask if dst is None else dst.mask
     halves = [pshfl_s(value, readers, [member] * len(readers)) for member in src.mask]
     return cast(MPObject, run_program(join(*halves), readers))
+
+
+VAULT = DeviceKind(
+    "VAULT",
+    Form.SHARE,
+    members=(2, 2),
+    takes=takes,
+    transfers=[
+        Transfer("PPU", "VAULT", lock, "auto"),
+        Transfer(PARTY, "VAULT", lock, "auto"),
+        Transfer("VAULT", "PPU", unlock, "reveal"),
+        Transfer("VAULT", PARTY, unlock, "reveal"),
+    ],
+    doc="Two parties keep a value that only both together can open.",
+)

@@ -15,8 +15,6 @@ from mplang_core.ext import KernelContext
 
 from mplang_hello.types import Half, HalfType, Summary, SummaryType
 
-__all__ = ["join", "pick", "split", "summarize"]
-
 Array: TypeAlias = np.ndarray[Any, Any]
 
 

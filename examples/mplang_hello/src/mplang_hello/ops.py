@@ -12,8 +12,6 @@ from mplang_core import FeProgram, TensorType, feop, simple_op
 
 from mplang_hello.types import HalfType, SummaryType
 
-__all__ = ["join", "pick", "split", "standardize", "summarize"]
-
 MAX_DIGITS = 15
 
 _TENSOR = {"kind": "Tensor", "visibility": ("PUBLIC", "PRIVATE")}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from mplang_core import introspect
+from mplang_cli import introspect
 from mplang_core.ext import BackendSpec, Check, DeviceKind, Dialect, Feop, KernelSpec, hookimpl
 
 from mplang_hello import backend, device, kernels, ops, types

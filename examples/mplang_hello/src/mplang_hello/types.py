@@ -10,8 +10,6 @@ from typing import Any, ClassVar, cast
 from mplang_core import BaseType, Form, TensorType
 from mplang_core.ext import Codec
 
-__all__ = ["HALF_CODEC", "SUMMARY_CODEC", "Half", "HalfType", "Summary", "SummaryType"]
-
 # -- summaries
 
 

@@ -20,8 +20,6 @@ from mplang_crypto.types import (
     SymmetricKey,
 )
 
-__all__ = ["agree", "decrypt", "encrypt", "hash", "keygen", "keypair"]
-
 Array = np.ndarray[Any, Any]
 
 PURPOSE = b"mplang crypto.agree 1"

@@ -7,8 +7,6 @@ from mplang_core.ext import Effects
 from mplang_crypto.primitives import DIGEST_BYTES
 from mplang_crypto.types import CiphertextType, PrivateKeyType, PublicKeyType, SymmetricKeyType
 
-__all__ = ["agree", "decrypt", "encrypt", "hash", "keygen", "keypair"]
-
 _SYMMETRIC = {"kind": SymmetricKeyType.name, "visibility": ("PRIVATE",)}
 _PRIVATE = {"kind": PrivateKeyType.name, "visibility": ("PRIVATE",)}
 _PUBLIC = {"kind": PublicKeyType.name, "visibility": ("PUBLIC", "PRIVATE")}

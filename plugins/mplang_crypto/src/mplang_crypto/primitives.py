@@ -6,18 +6,6 @@ import hashlib
 import os
 from collections.abc import Iterable
 
-__all__ = [
-    "DIGEST_BYTES",
-    "digest",
-    "hkdf",
-    "open_sealed",
-    "random_bytes",
-    "seal",
-    "x25519",
-    "x25519_keypair",
-    "x25519_public",
-]
-
 DIGEST_BYTES = {"sha256": 32, "sha512": 64, "sha3_256": 32, "blake2b": 64}
 """Digest size in bytes by hash function."""
 

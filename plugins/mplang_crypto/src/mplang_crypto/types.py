@@ -9,19 +9,6 @@ from typing import Any, ClassVar, NoReturn, Self, cast
 from mplang_core import BaseType, Form
 from mplang_core.ext import Codec, Encoded
 
-__all__ = [
-    "CIPHERTEXT_CODEC",
-    "PUBLIC_KEY_CODEC",
-    "Ciphertext",
-    "CiphertextType",
-    "PrivateKey",
-    "PrivateKeyType",
-    "PublicKey",
-    "PublicKeyType",
-    "SymmetricKey",
-    "SymmetricKeyType",
-]
-
 KEY_BYTES = 32  # of an AES-256 key, and of both X25519 keys
 NONCE_BYTES = 12
 TAG_BYTES = 16

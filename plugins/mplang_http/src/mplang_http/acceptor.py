@@ -20,8 +20,6 @@ from mplang_http.config import WorkerConfig
 from mplang_http.supervisor import Supervisor
 from mplang_http.tls import common_name, offers_link, server_context
 
-__all__ = ["Acceptor"]
-
 GET_LINK = b"GET /link "
 PEEK_SIZE = 32 << 10  # bytes; more than the longest TLS client hello
 READ_AHEAD = 1 << 20  # bytes of a body to buffer before the application reads them
@@ -113,8 +111,8 @@ class Acceptor:
                 raise TimeoutError("its first words did not come in time")
             await asyncio.sleep(0.01)
 
-    def _make_protocol(self) -> LimitedHttpProtocol:
-        return LimitedHttpProtocol(self._uvicorn, self._state, self._config)
+    def _make_protocol(self) -> _LimitedHttpProtocol:
+        return _LimitedHttpProtocol(self._uvicorn, self._state, self._config)
 
 
 async def _readable(sock: socket.socket) -> None:
@@ -132,7 +130,7 @@ async def _readable(sock: socket.socket) -> None:
         loop.remove_reader(sock)
 
 
-class LimitedHttpProtocol(HttpToolsProtocol):
+class _LimitedHttpProtocol(HttpToolsProtocol):
     """HTTP protocol with limits on the head, timeouts, and the client's name in the request state.
 
     A timer runs whenever the server waits for the client: for the head, for the rest of a body that

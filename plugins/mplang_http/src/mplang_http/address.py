@@ -6,8 +6,6 @@ from urllib.parse import urlsplit
 
 from mplang_core.ext import ConfigError
 
-__all__ = ["split_address"]
-
 
 def split_address(address: str) -> tuple[str, int]:
     """Return host and port of ``https://host:port``, ``http://host:port`` or ``host:port``.

@@ -24,8 +24,6 @@ from mplang_http.errors import RequestError
 from mplang_http.handshake import UPGRADE
 from mplang_http.supervisor import Supervisor
 
-__all__ = ["create_worker_app"]
-
 CHUNK = 1 << 20
 MIN_RATE = 64 << 10  # minimum bytes per second of a request's body
 BINARY = "application/octet-stream"

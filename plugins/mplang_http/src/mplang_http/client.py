@@ -19,8 +19,6 @@ from mplang_core.ext import AdmissionError, CommError, ConfigError, RunError, pr
 from mplang_http.address import split_address
 from mplang_http.values import Buffer
 
-__all__ = ["LostWorkerError", "RefusedError", "WorkerClient"]
-
 MAX_SIZE = 1 << 40  # bytes of a response
 CHUNK = 1 << 20  # bytes
 IDEMPOTENT = ("GET", "PUT", "DELETE")

@@ -11,8 +11,6 @@ from mplang_core.ext import CommError, CommunicatorBase, WireError
 from mplang_http.links import Links
 from mplang_http.values import Packed, pack
 
-__all__ = ["HttpCommunicator"]
-
 
 class HttpCommunicator(CommunicatorBase):
     """Communicator that sends on links in the calling thread, once the peer has opened the run.

@@ -17,8 +17,6 @@ from mplang_core import ClusterSpec
 from mplang_core.ext import ConfigError
 from mplang_http.config import TlsFiles, WorkerConfig
 
-__all__ = ["keygen", "status", "up", "worker"]
-
 MARK = "# written by mplang up\n"
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Tls = Annotated[

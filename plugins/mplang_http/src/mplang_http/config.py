@@ -13,8 +13,6 @@ from pydantic import Field, model_validator
 
 from mplang_core.ext import ConfigError, StrictModel
 
-__all__ = ["Limits", "Timeouts", "TlsFiles", "WorkerConfig"]
-
 NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}"
 """What a party is called."""
 

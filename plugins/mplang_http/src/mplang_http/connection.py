@@ -13,8 +13,6 @@ from collections.abc import Sequence
 
 from mplang_http.values import Buffer
 
-__all__ = ["Connection", "TlsConnection", "set_socket_options"]
-
 COALESCE = 16 << 10  # bytes up to which a head and its body are sent as one TLS record
 
 

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
+from mplang_trace import now
 
 from mplang_core import BaseType, ClusterSpec, Mask, MPLangError, MPType, Program, TensorType
 from mplang_core.ext import (
@@ -34,7 +35,6 @@ from mplang_core.ext import (
     array_of,
     differences,
     frozen,
-    now,
     outcome_of,
     to_bytes,
 )
@@ -49,8 +49,6 @@ from mplang_http.spans import MAX_SPANS, read_spans
 from mplang_http.tls import client_context
 from mplang_http.values import frame_head, join_frame, pack, split_frame
 from mplang_http.worker_info import versions
-
-__all__ = ["SimpHttpDriver"]
 
 POLL_INTERVAL = 1.0  # seconds that a worker waits for the end of a job before it responds
 START_TIMEOUT = 30.0  # seconds that a worker has to describe itself and to link to its peers

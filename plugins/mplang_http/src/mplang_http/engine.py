@@ -39,8 +39,6 @@ from mplang_http.spans import write_spans
 from mplang_http.values import Buffer, frame_head, pack_as, read_plain
 from mplang_http.worker_info import worker_info
 
-__all__ = ["Engine"]
-
 SWITCH_INTERVAL = 0.0005  # seconds that a thread holds the GIL while others wait for it
 MAX_HANDSHAKES = 16  # concurrent handshakes
 log = logging.getLogger("mplang.http.engine")

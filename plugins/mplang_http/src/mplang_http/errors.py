@@ -6,8 +6,6 @@ import logging
 
 from mplang_core import MPLangError, errors
 
-__all__ = ["RequestError"]
-
 MAX_TEXT = 4000  # characters
 log = logging.getLogger("mplang.http")
 

@@ -11,8 +11,6 @@ from typing import Any
 from mplang_core.ext import AbortedError
 from mplang_http.client import LostWorkerError
 
-__all__ = ["abort_reason", "party_locations", "wait_for_cause"]
-
 CAUSE_TIMEOUT = 0.5  # seconds that the cause may arrive after the failures that it leads to
 
 

@@ -18,8 +18,6 @@ from mplang_core.ext import WireError
 from mplang_http.connection import Connection
 from mplang_http.values import MAX_HEAD
 
-__all__ = ["CHUNK", "MAX_KEY", "PREFIX", "BufferedReader", "Kind", "frame"]
-
 PREFIX = struct.Struct("!BIHIQ")
 CHUNK = 1 << 20  # bytes
 MAX_KEY = 4096  # bytes

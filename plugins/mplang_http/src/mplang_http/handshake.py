@@ -15,8 +15,6 @@ from mplang_http.config import WorkerConfig
 from mplang_http.connection import Connection, TlsConnection
 from mplang_http.tls import LINK_PROTOCOL, client_context, common_name, server_context
 
-__all__ = ["Handshake"]
-
 MAX_HEAD = 4096  # bytes
 UPGRADE = "mplang-link/1"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")

@@ -17,8 +17,6 @@ import msgspec
 
 from mplang_http.values import Buffer
 
-__all__ = ["INLINE", "Body", "channel", "read_file", "receive", "send", "write_file"]
-
 INLINE = 32 << 10  # bytes up to which a body is part of the packet
 PACKET = 160 << 10  # bytes; the kernel refuses larger ones
 _encoder = msgspec.msgpack.Encoder()

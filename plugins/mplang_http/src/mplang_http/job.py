@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from mplang_core.ext import MAX_PLACE, Failure, Recorder, Traffic, WorkerInterpreter, now
+from mplang_trace import SpanRecorder, now
 
-__all__ = ["Job"]
+from mplang_core.ext import MAX_PLACE, Failure, Traffic, WorkerInterpreter
 
 
 @dataclass(slots=True)
@@ -30,7 +30,7 @@ class Job:
     run: str
     key: str
     program: str
-    recorder: Recorder | None = None
+    recorder: SpanRecorder | None = None
     state: str = "queued"
     held: list[bool] = field(default_factory=list)
     error: Failure | None = None

@@ -7,8 +7,6 @@ from typing import Any
 
 from mplang_core.ext import PartyState, Traffic
 
-__all__ = ["JobMonitor", "clock_offset"]
-
 
 class JobMonitor:
     """Last known state of each worker's job.

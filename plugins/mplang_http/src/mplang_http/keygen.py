@@ -16,8 +16,6 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from mplang_core.ext import ConfigError
 from mplang_http.config import NAME, TlsFiles
 
-__all__ = ["make_certificates"]
-
 DAY = datetime.timedelta(days=1)
 Key = ec.EllipticCurvePrivateKey
 

@@ -13,8 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from mplang_core.ext import RunError
 from mplang_http.client import LostWorkerError, WorkerClient
 
-__all__ = ["LeaseRenewer", "drain"]
-
 RENEW_INTERVAL = 1.0  # seconds between two renewals
 
 

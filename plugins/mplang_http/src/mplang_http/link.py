@@ -17,8 +17,6 @@ from mplang_http.connection import Connection
 from mplang_http.frames import CHUNK, MAX_KEY, PREFIX, BufferedReader, Kind, frame
 from mplang_http.values import MAX_HEAD, Buffer, Packed, read_head
 
-__all__ = ["Link", "LinkListener"]
-
 MAX_RUNS = 10_000  # open runs of a peer
 MAX_RUN_NAME = 1024  # characters of a run's name
 MAX_STREAMS = 256  # large messages that are being received

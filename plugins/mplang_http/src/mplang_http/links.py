@@ -16,8 +16,6 @@ from mplang_http.frames import Kind
 from mplang_http.link import Link
 from mplang_http.values import Packed
 
-__all__ = ["Links"]
-
 CLOSE_TIMEOUT = 1.0  # seconds that a peer has to confirm the end of a run
 log = logging.getLogger("mplang.http.link")
 

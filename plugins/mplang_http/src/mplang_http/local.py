@@ -21,8 +21,6 @@ from mplang_core import ClusterSpec
 from mplang_core.ext import RunError
 from mplang_http.config import TlsFiles, WorkerConfig
 
-__all__ = ["LocalCluster"]
-
 START_TIMEOUT = 60.0  # seconds
 
 

@@ -13,8 +13,6 @@ from mplang_core.ext import printable
 from mplang_http.config import WorkerConfig
 from mplang_http.job import Job
 
-__all__ = ["configure_logging", "log_context"]
-
 MAX_MESSAGE = 4000  # characters
 FIELDS = ("party", "session", "run", "op")
 _context: ContextVar[tuple[str | None, Job | None]] = ContextVar("mplang_log", default=(None, None))

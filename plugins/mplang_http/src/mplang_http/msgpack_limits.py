@@ -5,8 +5,6 @@ from __future__ import annotations
 from mplang_core.ext import WireError
 from mplang_http.values import Buffer
 
-__all__ = ["count_items"]
-
 _SIZES = {0xC0: 0, 0xC2: 0, 0xC3: 0, 0xCA: 4, 0xCB: 8}
 _SIZES |= {0xCC + i: 1 << i % 4 for i in range(8)}  # integers
 _SIZES |= {0xD4 + i: 1 + (1 << i) for i in range(5)}  # extensions of a fixed size

@@ -13,8 +13,6 @@ from mplang_http.errors import RequestError
 from mplang_http.msgpack_limits import count_items
 from mplang_http.values import Buffer
 
-__all__ = ["Programs"]
-
 ALWAYS_ALLOWED = ("simp", "func")
 ITEM_BYTES = 64  # estimated bytes of memory per MessagePack item
 

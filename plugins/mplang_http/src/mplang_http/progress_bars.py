@@ -8,13 +8,11 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from mplang_core.ext import terminal
+from mplang_trace import terminal
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress, TaskID
-
-__all__ = ["ProgressBars"]
 
 SHOW_AFTER = 1.0  # seconds that a transfer takes before its bar is shown
 

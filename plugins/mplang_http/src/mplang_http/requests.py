@@ -17,8 +17,6 @@ from mplang_http.worker_info import versions
 if TYPE_CHECKING:
     from mplang_http.session import Session
 
-__all__ = ["Given", "JobRequest", "Name", "Party", "SessionRequest", "read_names"]
-
 # the look-ahead is needed as Python's $ also matches before a trailing newline
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$(?!\n)")]
 T = TypeVar("T")

@@ -12,19 +12,6 @@ from pydantic import BaseModel
 
 from mplang_http.requests import JobRequest, SessionRequest
 
-__all__ = [
-    "Facts",
-    "Health",
-    "JobStatus",
-    "Jobs",
-    "Opened",
-    "Put",
-    "Refused",
-    "Released",
-    "Taken",
-    "request_schemas",
-]
-
 
 class Health(BaseModel):
     """State of a worker's engine; ``silence`` is in seconds."""

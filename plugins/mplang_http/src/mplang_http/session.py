@@ -12,23 +12,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
+from mplang_trace import SpanRecorder, now
+
 from mplang_core import BaseType, Mask, MPType, Program
-from mplang_core.ext import (
-    AbortedError,
-    CommError,
-    Failure,
-    Recorder,
-    RunError,
-    WorkerInterpreter,
-    now,
-)
+from mplang_core.ext import AbortedError, CommError, Failure, RunError, WorkerInterpreter
 from mplang_http.comm import HttpCommunicator
 from mplang_http.config import Limits
 from mplang_http.errors import RequestError
 from mplang_http.job import Job
 from mplang_http.logs import log_context
-
-__all__ = ["Session", "StoredValue"]
 
 NOT_SUBMITTED = ""
 """The program of a job that was cancelled before it was submitted."""
@@ -194,7 +186,7 @@ class Session:
     def _start_recording(self, job: Job) -> None:
         if self._recorded is not None:
             self._recorded.recorder = None
-        job.recorder, self._recorded = Recorder(self.comm.rank, job.run), job
+        job.recorder, self._recorded = SpanRecorder(self.comm.rank, job.run), job
 
     def _run_key(self, run: str) -> str:
         """Return the name of a run on links, which are shared by all sessions."""

@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 
 import msgspec
+from mplang_trace import Span, SpanRecorder
 
-from mplang_core import Span
-from mplang_core.ext import Recorder, WireError
+from mplang_core.ext import WireError
 from mplang_http.values import Buffer
-
-__all__ = ["MAX_SPANS", "Spans", "read_spans", "write_spans"]
 
 MAX_SPANS = 256 << 20  # bytes that a host accepts
 
@@ -25,7 +23,7 @@ class Spans(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 _decoder = msgspec.msgpack.Decoder(Spans)
 
 
-def write_spans(recorder: Recorder) -> bytes:
+def write_spans(recorder: SpanRecorder) -> bytes:
     """Serialize the spans that were recorded so far."""
     return msgspec.msgpack.encode(Spans(list(recorder.spans), recorder.dropped))
 

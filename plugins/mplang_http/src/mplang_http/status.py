@@ -8,8 +8,6 @@ from mplang_http.client import WorkerClient
 from mplang_http.config import TlsFiles
 from mplang_http.tls import client_context
 
-__all__ = ["cluster_status"]
-
 
 def cluster_status(
     cluster: ClusterSpec, tls: TlsFiles | str | None = None, *, patience: float = 3.0

@@ -20,8 +20,6 @@ from mplang_http import ipc
 from mplang_http.config import WorkerConfig
 from mplang_http.errors import RequestError
 
-__all__ = ["Supervisor"]
-
 PING_INTERVAL = 0.5  # seconds between two pings
 RESTART_DELAY = 1.0  # seconds before a restart if the engine failed while starting
 log = logging.getLogger("mplang.http.front")

@@ -9,15 +9,6 @@ from typing import Any
 from mplang_core.ext import ConfigError
 from mplang_http.config import TlsFiles
 
-__all__ = [
-    "LINK_PROTOCOL",
-    "certificate_name",
-    "client_context",
-    "common_name",
-    "offers_link",
-    "server_context",
-]
-
 LINK_PROTOCOL = "mplang-link"
 """The ALPN protocol of a connection that is to become a link: the front tells it by this."""
 

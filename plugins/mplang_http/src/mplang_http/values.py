@@ -14,19 +14,6 @@ import numpy as np
 from mplang_core import BaseType, Form, MPLangError, TensorType
 from mplang_core.ext import WireError, array_from, codec, parse_base_type, type_of
 
-__all__ = [
-    "MAX_HEAD",
-    "Buffer",
-    "Packed",
-    "frame_head",
-    "join_frame",
-    "pack",
-    "pack_as",
-    "read_plain",
-    "split_frame",
-    "unpack",
-]
-
 Buffer: TypeAlias = bytes | memoryview
 
 MAX_HEAD = 1 << 20  # bytes

@@ -21,8 +21,6 @@ from mplang_http.logs import configure_logging
 from mplang_http.supervisor import Supervisor
 from mplang_http.tls import certificate_name, server_context
 
-__all__ = ["run_worker"]
-
 START_TIMEOUT = 60.0  # seconds that an engine has to start
 
 

@@ -11,8 +11,6 @@ from mplang_core.ext import WIRE_VERSION, plugin_manager
 from mplang_http.config import WorkerConfig
 from mplang_http.handshake import UPGRADE
 
-__all__ = ["versions", "worker_info"]
-
 
 def versions() -> dict[str, str]:
     """Return the versions that have to be equal at all parties, from package metadata."""

@@ -10,8 +10,6 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from mplang_core import TableType
 from mplang_ibis.ops import check_table
 
-__all__ = ["cast", "normalize", "read", "schema", "type_of", "write"]
-
 _PLAIN = {
     pa.large_string(): pa.string(),
     pa.string_view(): pa.string(),

@@ -21,8 +21,6 @@ from mplang_core.ext import (
 )
 from mplang_ibis.ops import check_names, check_table, literal
 
-__all__ = ["ibis_compile", "table"]
-
 for package in ("ibis", "sqlglot"):
     skip_package(package)
 

@@ -14,8 +14,6 @@ from mplang_core import BaseType, TableType
 from mplang_core.ext import AdmissionError, Codec, Encoded, KernelContext, KernelError, WireError
 from mplang_ibis.ops import read_sql
 
-__all__ = ["CODEC", "from_tensor", "literal", "run", "to_tensor"]
-
 Array = np.ndarray[Any, Any]
 
 

@@ -8,17 +8,6 @@ from collections.abc import Iterable, Sequence
 from mplang_core import Mask, TableType, TensorType, simple_op
 from mplang_core.ext import AnyType, Attr, OpDef, Operation, unpack
 
-__all__ = [
-    "NAME",
-    "RUN",
-    "check_names",
-    "check_table",
-    "from_tensor",
-    "literal",
-    "read_sql",
-    "to_tensor",
-]
-
 MAX_SQL = 256 << 10  # bytes; DuckDB takes quadratic time for long conditions, holding the GIL
 MAX_COLUMNS = 4096
 

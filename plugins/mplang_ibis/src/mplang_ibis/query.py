@@ -17,8 +17,6 @@ from mplang_ibis import arrow
 from mplang_ibis.allowlist import FUNCTIONS, KINDS, PROCESS
 from mplang_ibis.ops import NAME
 
-__all__ = ["admit", "run"]
-
 SECONDS = 600.0  # time limit of a query
 
 _LOCKED: dict[str, str | bool | int | float | list[str]] = {

@@ -7,8 +7,6 @@ from mplang_stablehlo.admission import ARITHMETIC, STRUCTURE, Admission
 
 from mplang_jax import lapack
 
-__all__ = ["XLA"]
-
 _COMPLEX = {"complex", "imag", "real", "fft"}
 _LINEAR = {"cholesky", "triangular_solve"}
 _RANDOM = {"rng_bit_generator"}

@@ -9,8 +9,6 @@ from typing import Any
 from mplang_core import BaseType, FeProgram, FeSignature, MPLangError, PFunction, TensorType, feop
 from mplang_core.ext import Caching, Capabilities, TraceError, at, flatten, pack, raised, unflatten
 
-__all__ = ["jax_compile", "jax_compile_from_data"]
-
 
 @feop(
     name="jax.compile",

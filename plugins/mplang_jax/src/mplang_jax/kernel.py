@@ -10,8 +10,6 @@ from mplang_stablehlo import read, signature_of
 from mplang_core.ext import AdmissionError, KernelContext
 from mplang_jax.frontend import jax_compile
 
-__all__ = ["run"]
-
 
 def run(ctx: KernelContext, *args: Any, code: bytes, x64: bool, jax: str, stablehlo: str) -> Any:
     """Run StableHLO on arrays; the executable is compiled once per process.

@@ -20,8 +20,6 @@ from dataclasses import dataclass, field
 from jaxlib.mlir import ir
 from mplang_stablehlo.custom_calls import check_attributes, check_types, shape_of, tensor
 
-__all__ = ["CALLS"]
-
 MAX_ELEMENTS = (1 << 31) - 1  # of a matrix: LAPACK's integers have 32 bits
 MAX_ORDER = 16_000  # min(rows, columns) of a matrix: workspaces grow with its square
 

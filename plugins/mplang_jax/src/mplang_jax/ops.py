@@ -9,8 +9,6 @@ from mplang_stablehlo import signature_of
 from mplang_core import Mask
 from mplang_core.ext import AnyType, Attr, Effects, Interval, OpDef, Operation, OpRanges
 
-__all__ = ["RUN"]
-
 MAX_SHOWN = 20  # types in a message
 
 

@@ -12,8 +12,6 @@ from mplang_stablehlo.intervals import intervals, prepare
 from mplang_core.ext import UNKNOWN, Interval, Operation, OpRanges
 from mplang_jax.admission import XLA
 
-__all__ = ["ranges_of"]
-
 
 def ranges_of(op: Operation, ins: Sequence[Interval]) -> OpRanges:
     """Interpret the code on intervals, in floating point.

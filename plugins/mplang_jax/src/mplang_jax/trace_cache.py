@@ -13,8 +13,6 @@ from jax._src.config import trace_context
 from mplang_core import BaseType, FeSignature
 from mplang_core.ext import flatten
 
-__all__ = ["cache_key"]
-
 _JITTED: type = type(jax.jit(lambda: None))
 _LITERALS = (bool, int, float, complex, str, bytes, type(None))
 

@@ -15,8 +15,6 @@ from mplang_core import FeSignature, TensorType
 from mplang_core.ext import flatten
 from mplang_jax.x64 import has_64_bits, inner_jaxprs, loses_precision
 
-__all__ = ["TracedFunction"]
-
 
 class TracedFunction:
     """Function traced by JAX.

@@ -15,8 +15,6 @@ from jax.extend.core import Literal
 from mplang_core import BaseType, FeSignature
 from mplang_core.ext import around_of, flatten
 
-__all__ = ["has_64_bits", "inner_jaxprs", "loses_precision"]
-
 _JAX = os.path.dirname(jax.__file__) + os.sep
 
 

@@ -26,8 +26,6 @@ from mplang_core.ext import (
 )
 from mplang_simulator.threads import PartyThread, ThreadCommunicator
 
-__all__ = ["Check", "Simulator"]
-
 Check: TypeAlias = Literal["warn", "raise"] | bool
 
 GRACE = 2.0  # seconds for the other parties to end after one has failed

@@ -10,8 +10,6 @@ from typing import Any
 
 from mplang_core.ext import CommunicatorBase, size_of
 
-__all__ = ["PartyThread", "ThreadCommunicator"]
-
 
 class ThreadCommunicator(CommunicatorBase):
     """Communicator between threads: it delivers values without copying them."""

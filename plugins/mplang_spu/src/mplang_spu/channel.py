@@ -7,8 +7,6 @@ import spu.libspu as libspu
 
 from mplang_core.ext import CommError, Communicator
 
-__all__ = ["MPLangChannel"]
-
 
 class MPLangChannel(libspu.link.IChannel):  # type: ignore[misc]
     """Channel from one party to another, with libspu's interface ``IChannel``.

@@ -10,8 +10,6 @@ from pydantic import Field
 from mplang_core import Mask
 from mplang_core.ext import ConfigError, StrictModel
 
-__all__ = ["BITS", "ENV", "Protocol", "SpuConfig", "from_env", "resolve_config"]
-
 Protocol: TypeAlias = Literal["SEMI2K", "ABY3", "CHEETAH"]
 
 Address: TypeAlias = Annotated[str, Field(pattern=r"^[^\s/@]+:\d{1,5}$")]

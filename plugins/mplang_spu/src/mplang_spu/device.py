@@ -11,7 +11,7 @@ from mplang_core.ext import (
     DeviceKind,
     Lowering,
     TraceError,
-    add_transfer,
+    Transfer,
     at,
     run_program,
     the_holder,
@@ -20,23 +20,7 @@ from mplang_spu.config import SpuConfig, resolve_config
 from mplang_spu.ops import lower, make_shares, reconstruct
 from mplang_spu.share_type import ShareType
 
-__all__ = ["SPU"]
 
-PROVIDER = "mplang-spu"
-
-SPU = DeviceKind(
-    "SPU",
-    Form.SHARE,
-    config=SpuConfig,
-    members=(2, None),
-    settle=resolve_config,
-    lowering=Lowering(("stablehlo",), lower),
-    doc="Secure multi-party computation on secret shares.",
-)
-
-
-@add_transfer("PPU", "SPU", "auto", provider=PROVIDER)
-@add_transfer(PARTY, "SPU", "auto", provider=PROVIDER)
 def share_out(value: MPObject, src: Device | None, dst: Device) -> MPObject:
     """Share a tensor at one of its holders, and send each member its share.
 
@@ -72,8 +56,6 @@ def share_out(value: MPObject, src: Device | None, dst: Device) -> MPObject:
     return pconv(moved)
 
 
-@add_transfer("SPU", "PPU", "reveal", provider=PROVIDER)
-@add_transfer("SPU", PARTY, "reveal", provider=PROVIDER)
 def disclose(value: MPObject, src: Device, dst: Device | None) -> MPObject:
     """Send all shares to the readers, and reconstruct the tensor there.
 
@@ -89,3 +71,20 @@ def disclose(value: MPObject, src: Device, dst: Device | None) -> MPObject:
     pieces = [pshfl_s(value, readers, [member] * len(readers)) for member in src.mask]
     result: Any = run_program(reconstruct(*pieces), readers)
     return cast(MPObject, result)
+
+
+SPU = DeviceKind(
+    "SPU",
+    Form.SHARE,
+    config=SpuConfig,
+    members=(2, None),
+    settle=resolve_config,
+    lowering=Lowering(("stablehlo",), lower),
+    transfers=[
+        Transfer("PPU", "SPU", share_out, "auto"),
+        Transfer(PARTY, "SPU", share_out, "auto"),
+        Transfer("SPU", "PPU", disclose, "reveal"),
+        Transfer("SPU", PARTY, disclose, "reveal"),
+    ],
+    doc="Secure multi-party computation on secret shares.",
+)

@@ -19,8 +19,6 @@ from mplang_spu.link import LinkCommunicator
 from mplang_spu.lowering import Diagnostic, Lowered, Target, lower
 from mplang_spu.lowering.lookups import MAX_COMPARED
 
-__all__ = ["Compiled", "Engine", "build", "compile", "io", "runtime_config", "spu_tracing"]
-
 CACHED = 256  # compiled programs kept by this process
 
 

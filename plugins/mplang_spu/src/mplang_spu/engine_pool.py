@@ -11,10 +11,9 @@ from typing import Any
 
 from mplang_core import Mask
 from mplang_core.ext import AdmissionError, KernelContext, RunError, differences
+from mplang_spu.config import ENV, from_env
 from mplang_spu.engine import Engine
-from mplang_spu.link import ENV, LinkCommunicator, Mode, choose, from_env
-
-__all__ = ["acquire_engine"]
+from mplang_spu.link import LinkCommunicator, Mode, choose
 
 PROCESS = uuid.uuid4().hex  # memory links connect threads of one process only
 

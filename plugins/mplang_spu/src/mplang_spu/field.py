@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from mplang_core.ext import Interval, NumberStatus
 from mplang_spu.target import Target
 
-__all__ = ["Field"]
-
 MIN_STEPS = 16  # below this, rounding dominates: that of one product is up to four steps
 LARGEST_POWER = 2.0**32  # libspu's exp saturates here
 

@@ -15,8 +15,6 @@ from mplang_spu.share_type import MAX_CODE, ShareType
 from mplang_spu.shares import SpuShare
 from mplang_spu.target import Target
 
-__all__ = ["make_shares", "reconstruct", "run_jax"]
-
 Array = np.ndarray[Any, Any]
 
 

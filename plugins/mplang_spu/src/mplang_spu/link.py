@@ -11,9 +11,7 @@ import spu.libspu as libspu
 
 from mplang_core import Mask
 from mplang_core.ext import Communicator
-from mplang_spu.config import ENV, from_env
-
-__all__ = ["ENV", "LinkCommunicator", "Mode", "choose", "from_env"]
+from mplang_spu.config import from_env
 
 Mode: TypeAlias = Literal["channels", "memory", "brpc"]
 

@@ -49,16 +49,6 @@ from mplang_spu.target import Target
 if TYPE_CHECKING:
     from mplang_spu.lowering import Diagnostic
 
-__all__ = [
-    "RECONSTRUCT",
-    "RUN_JAX",
-    "lower",
-    "make_shares",
-    "reconstruct",
-    "run_jax",
-]
-
-
 # -- sharing
 
 

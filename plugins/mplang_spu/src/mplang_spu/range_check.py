@@ -12,8 +12,6 @@ from mplang_stablehlo.intervals.element_types import element_type_of
 from mplang_core.ext import Interval, NumberStatus
 from mplang_spu.field import Field
 
-__all__ = ["check_step"]
-
 _Check: TypeAlias = Callable[[Field, Step], NumberStatus]
 
 _MOVES = frozenset(

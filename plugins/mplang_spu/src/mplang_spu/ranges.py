@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from mplang_stablehlo.intervals import AnalysisResult
 
 
-__all__ = ["ranges_of_reconstruct", "ranges_of_run", "ranges_of_shares"]
-
-
 def ranges_of_shares(op: Operation, ins: Sequence[Interval]) -> OpRanges:
     """Return the interval of the shared tensor, and whether the field holds it.
 

@@ -10,8 +10,6 @@ from mplang_core import BaseType, Form, Mask, TensorType
 from mplang_spu.config import BITS, SpuConfig, resolve_config
 from mplang_spu.target import Target
 
-__all__ = ["MAX_CODE", "ShareType"]
-
 MAX_CODE = 4 << 20
 """Maximum StableHLO size in bytes: libspu takes seconds per megabyte, holding the GIL."""
 

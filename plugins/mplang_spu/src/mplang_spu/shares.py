@@ -11,8 +11,6 @@ from mplang_core.ext import Codec, Encoded
 from mplang_spu.config import BITS
 from mplang_spu.share_type import ShareType
 
-__all__ = ["CODEC", "SpuShare", "check_share"]
-
 CHUNK = 128 << 20  # bytes of data per chunk, as libspu splits it
 _DATA_TYPES = {"bool": "DT_I1", "f16": "DT_F16", "f32": "DT_F32", "f64": "DT_F64"}
 _DATA_TYPES |= {f"{sign}{n}": f"DT_{sign.upper()}{n}" for sign in "iu" for n in (8, 16, 32, 64)}

@@ -8,8 +8,6 @@ from typing import Any
 
 from mplang_spu.config import BITS
 
-__all__ = ["Target"]
-
 
 @dataclass(frozen=True, slots=True)
 class Target:

@@ -24,8 +24,6 @@ from mplang_stablehlo.custom_calls import target_of
 from mplang_stablehlo.module import parse, walk
 from mplang_stablehlo.rules import RULES
 
-__all__ = ["ARITHMETIC", "STRUCTURE", "Admission", "Rule"]
-
 Rule: TypeAlias = Callable[[ir.Operation], None]
 """Raises ``ValueError`` with the reason if an op may not run."""
 

@@ -9,8 +9,6 @@ from jaxlib.mlir import ir
 
 from mplang_stablehlo.module import walk
 
-__all__ = ["MAX_OPS", "check_call_graph"]
-
 MAX_OPS = 100_000
 """Maximum number of ops once all calls are inlined, as the engines do.
 

@@ -11,8 +11,6 @@ from typing import Any, NoReturn
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
-__all__ = ["check_comparator"]
-
 MAX_OPS = 400
 _OF_ONE_KEY = ("stablehlo.select", "stablehlo.compare", "stablehlo.real", "stablehlo.imag")
 

@@ -8,8 +8,6 @@ from jaxlib.mlir import ir
 
 _NUMBERS = (ir.FloatType, ir.ComplexType)
 
-__all__ = ["CALLS", "check_attributes", "check_types", "shape_of", "target_of", "tensor"]
-
 
 def target_of(op: ir.Operation) -> str | None:
     """Return the target of a custom call; ``None`` for any other op."""

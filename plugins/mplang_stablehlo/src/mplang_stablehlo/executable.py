@@ -12,8 +12,6 @@ import jax.numpy as jnp
 from mplang_core import TensorType
 from mplang_stablehlo.module import artifact
 
-__all__ = ["compile"]
-
 
 def compile(
     text: str, takes: Sequence[TensorType], gives: Sequence[TensorType]

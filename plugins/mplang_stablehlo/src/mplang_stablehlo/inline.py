@@ -6,8 +6,6 @@ from jaxlib.mlir import ir
 
 from mplang_stablehlo.module import walk
 
-__all__ = ["inline"]
-
 
 def inline(module: ir.Module) -> None:
     """Replace all calls in ``main`` by the bodies of the callees, and erase the callees.

@@ -8,17 +8,6 @@ from jax._src.interpreters import mlir as jax_mlir
 from jaxlib import _jax
 from jaxlib.mlir import ir
 
-__all__ = [
-    "VERSION",
-    "artifact",
-    "canonical",
-    "canonical_of",
-    "numbers_of",
-    "parse",
-    "text_of",
-    "walk",
-]
-
 VERSION = "1.9.0"
 """Version of StableHLO that code is written in: both XLA and SPU read it."""
 

@@ -10,8 +10,6 @@ from jaxlib.mlir.dialects import stablehlo
 from mplang_stablehlo.comparator import check_comparator
 from mplang_stablehlo.module import numbers_of
 
-__all__ = ["RULES"]
-
 MAX_WINDOW = 1 << 20
 MAX_WIDTH = 1 << 31
 

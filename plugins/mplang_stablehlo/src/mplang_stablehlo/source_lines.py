@@ -21,8 +21,6 @@ from jaxlib.mlir import ir
 from mplang_core.ext import Location, caller, is_framework
 from mplang_stablehlo.module import parse, walk
 
-__all__ = ["annotate", "line_of", "lines_of", "record"]
-
 MAX_CODES = 256
 MAX_CALL_SITES = 4  # per code, if traced at several lines
 MAX_SIZE = 1 << 20  # bytes of an artifact; larger ones hold data

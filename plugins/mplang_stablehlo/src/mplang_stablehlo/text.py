@@ -18,8 +18,6 @@ import numpy as np
 from mplang_core import DType, TensorType
 from mplang_core.ext import MAX_CODE, check_nesting, unpack
 
-__all__ = ["Signature", "read", "signature_of"]
-
 MAX_DEPTH = 200  # nested brackets; code that JAX writes has some dozens
 MAX_WORD = 1000  # characters of a name or a number outside of strings
 MAX_VALUES = 4096  # operands and results

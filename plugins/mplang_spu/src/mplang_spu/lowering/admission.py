@@ -6,8 +6,6 @@ from jaxlib.mlir import ir
 from mplang_stablehlo.admission import ARITHMETIC, STRUCTURE, Admission
 from mplang_stablehlo.custom_calls import CALLS
 
-__all__ = ["SPU"]
-
 _ELSEWHERE = "do that part in plain at one party"
 _ELEMENTS = "i1 i8 i16 i32 i64 ui8 ui16 ui32 ui64 f16 f32 f64"
 

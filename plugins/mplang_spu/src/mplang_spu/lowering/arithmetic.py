@@ -13,8 +13,6 @@ from mplang_spu.lowering.splats import splat_of
 from mplang_spu.lowering.tables import Table, table_of
 from mplang_spu.lowering.term import Term, constant, is_float, numpy_type, replace, where
 
-__all__ = ["divide_by_constants", "divide_widely", "interpolate", "multiply_by_small", "times"]
-
 PRECISE = 2.0**-24
 """Maximum relative error of a factor that is used as written: that of float32."""
 

@@ -14,8 +14,6 @@ from mplang_spu.lowering.rewriter import Rewriter
 from mplang_spu.lowering.splats import dtype_of, splat_of
 from mplang_spu.target import Target
 
-__all__ = ["Diagnostic", "erase_op_indices", "index_ops", "unrepresentable_constants"]
-
 _OP_INDEX = "mplang.place"
 
 

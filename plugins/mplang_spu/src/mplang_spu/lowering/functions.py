@@ -17,8 +17,6 @@ from mplang_spu.lowering.signs import never_positive
 from mplang_spu.lowering.splats import splat_of
 from mplang_spu.lowering.term import Term, is_float, replace, where
 
-__all__ = ["find_logistic", "write_functions", "write_roots"]
-
 MAX_POWER = 1024
 """Largest integer exponent that is expanded to products."""
 

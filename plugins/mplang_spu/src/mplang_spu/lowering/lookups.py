@@ -13,8 +13,6 @@ from mplang_spu.lowering.secrecy import secret_values
 from mplang_spu.lowering.sums import reducer_op, sum_first_axis
 from mplang_spu.lowering.term import Term, replace, where
 
-__all__ = ["add_by_comparison", "take_by_comparison"]
-
 MAX_COMPARED = 10_000_000
 """Maximum number of comparisons that replace a scatter or a gather."""
 

@@ -13,8 +13,6 @@ from mplang_stablehlo.module import walk
 from mplang_spu.lowering.term import Term, before, numpy_type
 from mplang_spu.target import Target
 
-__all__ = ["Rewriter"]
-
 MAX_REWRITTEN = 20_000
 """Maximum number of replaced ops; each becomes some dozens."""
 

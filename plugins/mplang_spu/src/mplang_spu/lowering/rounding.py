@@ -18,8 +18,6 @@ from mplang_spu.lowering.rewriter import Rewriter
 from mplang_spu.lowering.splats import splat_of
 from mplang_spu.lowering.term import Term, is_float, replace, where
 
-__all__ = ["divide_integers", "round_floats"]
-
 STEPS = 4
 """Distance below an integer, in steps, within which a number counts as the integer."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from jaxlib.mlir import ir
 from mplang_stablehlo.module import walk
 
-__all__ = ["secret_values"]
-
 MAX_TURNS = 32
 """Maximum number of iterations to a fixed point; beyond it, all values count as secret."""
 

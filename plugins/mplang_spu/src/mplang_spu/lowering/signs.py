@@ -7,8 +7,6 @@ from mplang_stablehlo.module import numbers_of
 
 from mplang_spu.lowering.splats import splat_of
 
-__all__ = ["never_negative", "never_positive"]
-
 _NEVER = {"abs", "exponential", "logistic", "sqrt", "rsqrt"}
 _KEEP = {"broadcast_in_dim", "reshape", "slice", "transpose", "reverse", "add", "divide",
          "minimum", "concatenate", "dot_general", "multiply", "sqrt"}  # fmt: skip

@@ -9,8 +9,6 @@ from mplang_stablehlo.custom_calls import target_of
 from mplang_spu.lowering.rewriter import Rewriter
 from mplang_spu.lowering.term import Term
 
-__all__ = ["sort_bools", "sort_largest"]
-
 
 def sort_largest(rewriter: Rewriter) -> None:
     """Sort the results of ``top_k``: libspu returns the largest elements unordered."""

@@ -14,8 +14,6 @@ from mplang_stablehlo.module import numbers_of, walk
 from mplang_spu.lowering.rewriter import Rewriter
 from mplang_spu.lowering.term import before, is_float, numpy_type, splat
 
-__all__ = ["MOVES", "direction_of", "drop_unused", "dtype_of", "fold_splats", "splat_of"]
-
 Splat: TypeAlias = Any
 """NumPy scalar."""
 

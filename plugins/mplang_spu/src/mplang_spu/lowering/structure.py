@@ -8,8 +8,6 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 from mplang_stablehlo.module import walk
 
-__all__ = ["check_depth", "check_field", "erase_barriers", "nest_cases"]
-
 MAX_DEPTH = 100
 
 

@@ -14,8 +14,6 @@ from mplang_spu.lowering.rewriter import Rewriter
 from mplang_spu.lowering.splats import MOVES, splat_of
 from mplang_spu.lowering.term import Term, is_float, replace, splat
 
-__all__ = ["clamp_starts", "reducer_op", "scan_in_steps", "sum_by_products", "sum_first_axis"]
-
 _REDUCTIONS = ("reduce", "reduce_window", "select_and_scatter")
 
 

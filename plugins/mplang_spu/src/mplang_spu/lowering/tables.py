@@ -14,8 +14,6 @@ from mplang_spu.lowering.rewriter import Rewriter
 from mplang_spu.lowering.splats import splat_of
 from mplang_spu.lowering.term import before, constant, is_float
 
-__all__ = ["Table", "erase_exact_values", "fold_tables", "table_of"]
-
 _EXACT = "mplang.exact"
 
 MAX_SIZE = 4096

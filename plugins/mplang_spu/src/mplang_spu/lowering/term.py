@@ -10,18 +10,6 @@ import numpy as np
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
-__all__ = [
-    "Number",
-    "Term",
-    "before",
-    "constant",
-    "is_float",
-    "numpy_type",
-    "replace",
-    "splat",
-    "where",
-]
-
 Number: TypeAlias = "Term | float | int | bool"
 
 

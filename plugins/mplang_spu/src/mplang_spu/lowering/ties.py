@@ -10,8 +10,6 @@ from mplang_spu.lowering.splats import direction_of
 from mplang_spu.lowering.tables import table_of
 from mplang_spu.lowering.term import Term, constant, is_float, numpy_type, replace
 
-__all__ = ["compare_floats"]
-
 DEPTH = 64
 
 STEPS = 4

@@ -11,8 +11,6 @@ from mplang_spu.reference_check.flat_function import FlatFunction
 from mplang_spu.reference_check.reference import Array
 from mplang_spu.reference_check.tolerance import RELATIVE, Difference
 
-__all__ = ["discard_cancellation"]
-
 FLOAT64_ERROR = 2.0**-29
 """Rounding error of float64, as a fraction of that of float32."""
 

@@ -27,8 +27,6 @@ from mplang_spu.reference_check.rerun import Setting
 from mplang_spu.reference_check.tolerance import Difference, compare
 from mplang_spu.reference_check.trace import Run
 
-__all__ = ["Job", "check"]
-
 
 @dataclass(frozen=True, slots=True)
 class Job:

@@ -18,8 +18,6 @@ from mplang_spu.reference_check.flat_function import Op
 from mplang_spu.reference_check.reference import Array
 from mplang_spu.reference_check.tolerance import Difference, compare
 
-__all__ = ["NEAR", "OpTrace", "decision_differences", "is_decision"]
-
 NEAR = 8  # steps; numbers this close count as equal
 WHOLE = 2.5e-7  # relative distance to an integer after two roundings to float32
 TIE = 1e-12  # relative distance of numbers that are equal up to rounding in float64

@@ -16,8 +16,6 @@ from mplang_spu.reference_check.ties import explained_by_ties
 from mplang_spu.reference_check.tolerance import Difference
 from mplang_spu.reference_check.trace import Run, trace
 
-__all__ = ["Fault", "locate_fault", "worst_fault"]
-
 
 @dataclass(frozen=True, slots=True)
 class Fault:

@@ -21,8 +21,6 @@ from mplang_spu.reference_check.op_labels import label_of
 from mplang_spu.reference_check.retype import retype
 from mplang_spu.share_type import MAX_CODE
 
-__all__ = ["FlatFunction", "Op", "Variant", "flat_function", "source_lines", "sums_of"]
-
 _LITERALS = ("stablehlo.constant", "stablehlo.iota")
 _MOVES = ("reshape", "broadcast_in_dim", "transpose", "slice")
 

@@ -8,8 +8,6 @@ from mplang_core import TensorType
 from mplang_spu.reference_check.rerun import Setting
 from mplang_spu.reference_check.tolerance import Difference
 
-__all__ = ["message", "wrapped"]
-
 ENOUGH = "field: FM128, fxp_fraction_bits: 40"
 
 

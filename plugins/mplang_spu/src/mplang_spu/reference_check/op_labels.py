@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from jaxlib.mlir import ir
 from mplang_stablehlo.custom_calls import target_of
 
-__all__ = ["label_of"]
-
 _WORDS = {
     "dot_general": "matmul",
     "exponential": "exp",

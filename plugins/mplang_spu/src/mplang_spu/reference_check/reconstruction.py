@@ -12,8 +12,6 @@ from mplang_core import TensorType
 from mplang_spu import engine
 from mplang_spu.reference_check.reference import Array
 
-__all__ = ["reconstruct_tensor"]
-
 
 def reconstruct_tensor(
     pieces: Sequence[Any], kind: TensorType, config: Mapping[str, Any], *, wide: bool = False

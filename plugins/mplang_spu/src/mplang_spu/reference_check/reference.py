@@ -12,8 +12,6 @@ from mplang_stablehlo.executable import compile
 
 from mplang_spu.reference_check.flat_function import FlatFunction, Variant
 
-__all__ = ["Array", "outputs_of", "run"]
-
 Array: TypeAlias = np.ndarray[Any, Any]
 
 

@@ -15,8 +15,6 @@ from mplang_spu.reference_check.flat_function import Variant
 from mplang_spu.reference_check.reconstruction import reconstruct_tensor
 from mplang_spu.reference_check.reference import Array
 
-__all__ = ["Setting", "rerun"]
-
 TIMEOUT = 600.0  # seconds that a member waits for a message
 
 

@@ -6,8 +6,6 @@ import numpy as np
 from jaxlib.mlir import ir
 from mplang_stablehlo.module import walk
 
-__all__ = ["retype"]
-
 
 def retype(module: ir.Module, width: int) -> None:
     """Change every float of a flat module to one width, in place; literals keep their values.

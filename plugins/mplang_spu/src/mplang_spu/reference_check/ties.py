@@ -18,8 +18,6 @@ from mplang_spu.reference_check.reference import Array
 from mplang_spu.reference_check.tolerance import RELATIVE, STEPS
 from mplang_spu.reference_check.trace import Run
 
-__all__ = ["explained_by_ties"]
-
 TRIES = 8
 
 

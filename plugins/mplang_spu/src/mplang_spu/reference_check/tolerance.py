@@ -8,8 +8,6 @@ import numpy as np
 
 from mplang_spu.reference_check.reference import Array
 
-__all__ = ["RELATIVE", "STEPS", "Difference", "compare"]
-
 RELATIVE = 1e-3
 """Relative tolerance, as a fraction of the largest number of the tensor."""
 STEPS = 4

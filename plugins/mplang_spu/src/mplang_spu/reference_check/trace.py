@@ -13,8 +13,6 @@ from mplang_spu.reference_check.reference import Array
 from mplang_spu.reference_check.rerun import Setting, rerun
 from mplang_spu.reference_check.tolerance import Difference, compare
 
-__all__ = ["Run", "Trace", "trace"]
-
 
 @dataclass(frozen=True, slots=True)
 class Run:

@@ -8,18 +8,6 @@ from collections.abc import Callable
 
 from mplang_core.ext import UNKNOWN, Interval, hull
 
-__all__ = [
-    "add",
-    "divide",
-    "monotone",
-    "multiply",
-    "power",
-    "remainder",
-    "square",
-    "subtract",
-    "times",
-]
-
 
 def add(x: Interval, y: Interval) -> Interval:
     """Return the interval of ``x + y``.

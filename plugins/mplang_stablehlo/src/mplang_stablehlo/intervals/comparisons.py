@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping
 
 from mplang_core.ext import Interval
 
-__all__ = ["compare"]
-
 TRUE, FALSE, EITHER = Interval(1, 1), Interval(0, 0), Interval(0, 1)
 
 

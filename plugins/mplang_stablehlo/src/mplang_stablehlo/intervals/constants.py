@@ -8,8 +8,6 @@ from jaxlib.mlir import ir
 from mplang_core.ext import UNKNOWN, Interval, hull
 from mplang_stablehlo.intervals.element_types import ElementType
 
-__all__ = ["interval_of"]
-
 _READABLE = ("i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64", "f16", "f32", "f64")
 """Types that MLIR converts to NumPy; its bindings crash on others."""
 

@@ -10,8 +10,6 @@ from mplang_core.ext import UNKNOWN, Interval
 from mplang_stablehlo.intervals.element_types import element_type_of
 from mplang_stablehlo.intervals.interpreter import Interpreter, Rule
 
-__all__ = ["CONTROL"]
-
 MAX_TURNS = 500
 MAX_OPS = 100_000  # interpreted in one module; some seconds
 WIDENING_DELAY = 20  # iterations before intervals that still grow are widened to unknown

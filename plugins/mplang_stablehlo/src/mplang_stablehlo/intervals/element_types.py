@@ -9,8 +9,6 @@ from jaxlib.mlir import ir
 
 from mplang_core.ext import UNKNOWN, Interval
 
-__all__ = ["ElementType", "element_type_of", "shape_of"]
-
 _FLOATS = {"f16": (5, 11), "bf16": (8, 8), "f32": (8, 24), "f64": (11, 53)}
 """Bits of the exponent and of the significand."""
 

@@ -11,8 +11,6 @@ from mplang_core.ext import UNKNOWN, Interval, hull
 from mplang_stablehlo.intervals import arithmetic as exact
 from mplang_stablehlo.intervals.element_types import ElementType
 
-__all__ = ["BINARY", "EXACT", "UNARY", "clamp", "convert", "integer_divide"]
-
 Unary: TypeAlias = Callable[[ElementType, Interval], Interval]
 Binary: TypeAlias = Callable[[ElementType, Interval, Interval], Interval]
 

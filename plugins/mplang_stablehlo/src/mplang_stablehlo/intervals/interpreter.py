@@ -13,8 +13,6 @@ from mplang_stablehlo.custom_calls import target_of
 from mplang_stablehlo.intervals.element_types import element_type_of
 from mplang_stablehlo.intervals.precision import Precision
 
-__all__ = ["Interpreter", "Rule", "Step"]
-
 
 @dataclass(frozen=True, slots=True)
 class Step:

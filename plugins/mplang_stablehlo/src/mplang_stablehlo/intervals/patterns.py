@@ -10,8 +10,6 @@ from jaxlib.mlir.dialects import stablehlo
 from mplang_core.ext import Interval
 from mplang_stablehlo.intervals.element_types import shape_of
 
-__all__ = ["comparison", "is_own_maximum", "logistic_of"]
-
 ONE = Interval(1, 1)
 
 

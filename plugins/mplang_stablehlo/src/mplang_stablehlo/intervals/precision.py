@@ -9,9 +9,6 @@ from dataclasses import dataclass, field
 from mplang_core.ext import UNKNOWN, Interval
 from mplang_stablehlo.intervals.element_types import ElementType
 
-__all__ = ["FLOATING", "Precision", "fixed_point"]
-
-
 _KEEP_ZERO = frozenset(["", "add", "divide", "multiply", "subtract"])
 
 

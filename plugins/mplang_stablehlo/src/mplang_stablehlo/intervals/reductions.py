@@ -15,8 +15,6 @@ from mplang_stablehlo.intervals.elementwise import BINARY
 from mplang_stablehlo.intervals.interpreter import Interpreter, Rule
 from mplang_stablehlo.module import numbers_of
 
-__all__ = ["REDUCING"]
-
 ZERO, ONE = Interval(0, 0), Interval(1, 1)
 NEUTRAL = {"add": ZERO, "multiply": ONE}
 

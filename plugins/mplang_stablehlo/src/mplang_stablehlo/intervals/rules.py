@@ -18,8 +18,6 @@ from mplang_stablehlo.intervals.patterns import comparison, is_own_maximum, logi
 from mplang_stablehlo.intervals.reductions import REDUCING
 from mplang_stablehlo.intervals.structure import STRUCTURE
 
-__all__ = ["RULES"]
-
 
 def _elementwise(name: str) -> Rule:
     """Return the rule of an elementwise op: the exact result, rounded."""

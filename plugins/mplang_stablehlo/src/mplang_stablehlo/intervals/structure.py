@@ -14,8 +14,6 @@ from mplang_stablehlo.intervals.element_types import element_type_of, shape_of
 from mplang_stablehlo.intervals.elementwise import clamp
 from mplang_stablehlo.intervals.interpreter import Interpreter, Rule
 
-__all__ = ["STRUCTURE"]
-
 
 def _same(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Sequence[Interval]:
     """Return all operands unchanged, as of a sort or a barrier."""

@@ -1,0 +1,40 @@
+"""Static analysis of programs: disclosure, costs, number ranges and drawings.
+
+Example:
+    >>> import mplang_core as mp
+    >>> from mplang_core import analysis
+    >>> program = mp.parse('''
+    ... program "mistake" on {0, 1} (%0: f32[3]@{0}) {
+    ...   %1 = simp.shuffle_static(%0) {routing = [[1, 0]]} : f32[3]@{1} at "demo.py:7"
+    ...   return
+    ... }''')
+    >>> for row in analysis.disclosure(program).rows:
+    ...     print(row.what, row.sender, row.receiver, row.form, row.discloses, row.line)
+    move 0 1 plain (0,) demo.py:7
+"""
+
+from mplang_analysis.cost_model import Costs, LinkCost, LoopRounds, OpCount, UnknownCost, costs
+from mplang_analysis.disclosure_table import Disclosure, DisclosureRow, disclosure
+from mplang_analysis.graph_builder import graph
+from mplang_analysis.graph_view import Edge, GraphView, Node, Region
+from mplang_analysis.range_table import RangeRow, Ranges, ranges
+
+__all__ = [
+    "Costs",
+    "Disclosure",
+    "DisclosureRow",
+    "Edge",
+    "GraphView",
+    "LinkCost",
+    "LoopRounds",
+    "Node",
+    "OpCount",
+    "RangeRow",
+    "Ranges",
+    "Region",
+    "UnknownCost",
+    "costs",
+    "disclosure",
+    "graph",
+    "ranges",
+]

@@ -1,0 +1,211 @@
+"""Disclosure table: what each party and the host learn of whose data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from mplang_analysis.report import Report, TextTable
+from mplang_analysis.subject import program_of
+from mplang_analysis.taint import Event, Flow, What
+from mplang_analysis.type_size import bytes_of, payload
+from mplang_core import Form, Mask, MPType, Program
+from mplang_core.ext import TraceError, is_projected
+
+
+@dataclass(frozen=True, slots=True)
+class DisclosureRow:
+    """One thing that another party, or the host, gets to know of.
+
+    Attributes:
+        what: ``move``, ``reveal``, ``predicate``, ``index`` or ``result``; see
+            ``docs/disclosure.md``.
+        sender: the party that it comes from; ``None`` in a reveal.
+        receiver: the party that gets it, or ``"host"``.
+        type: the type of what crosses.
+        payload: what that stands for: the tensor that is shared or encrypted.
+        form: how the receiver can read it: ``plain``, ``share``, ``ciphertext``, …
+        bytes: an estimate; ``None`` where the type does not tell.
+        inputs: the parties whose private data flows into it.
+        discloses: those of them whose data the receiver can read in it, or infer of it, and
+            did not know from the beginning.
+        line: the user's line, ``demo.py:12``; empty if unknown.
+        when: ``once``, ``per iteration``, ``in a branch``, …
+    """
+
+    what: What
+    sender: int | None
+    receiver: int | Literal["host"]
+    type: str
+    payload: str
+    form: str
+    bytes: int | None
+    inputs: tuple[int, ...]
+    discloses: tuple[int, ...]
+    line: str
+    when: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data; sender and receiver are called ``from`` and ``to``."""
+        return {
+            "what": self.what,
+            "from": self.sender,
+            "to": self.receiver,
+            "type": self.type,
+            "payload": self.payload,
+            "form": self.form,
+            "bytes": self.bytes,
+            "inputs": list(self.inputs),
+            "discloses": list(self.discloses),
+            "line": self.line,
+            "when": self.when,
+        }
+
+    def texts(self) -> list[str]:
+        """Return the cells of its line in a table."""
+        return [
+            self.what,
+            "" if self.sender is None else str(self.sender),
+            str(self.receiver),
+            self.payload,
+            self.form,
+            "?" if self.bytes is None else str(self.bytes),
+            _parties(self.inputs) or "public",
+            _parties(self.discloses) or "-",
+            self.line,
+            self.when,
+        ]
+
+
+COLUMNS = ("what", "from", "to", "type", "form", "bytes", "inputs", "discloses", "line", "when")
+
+
+@dataclass(frozen=True, slots=True)
+class Disclosure(Report):
+    """What a program discloses.
+
+    Attributes:
+        program: its name.
+        digest: its digest.
+        parties: who runs it.
+        rows: in the order of the program.
+        notes: what was assumed.
+    """
+
+    program: str
+    digest: str
+    parties: tuple[int, ...]
+    rows: tuple[DisclosureRow, ...]
+    notes: tuple[str, ...]
+
+    def of(self, rank: int) -> tuple[DisclosureRow, ...]:
+        """Return the rows by which another one gets to know a party's data."""
+        return tuple(row for row in self.rows if rank in row.discloses)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {
+            "program": self.program,
+            "digest": self.digest,
+            "parties": list(self.parties),
+            "rows": [row.to_dict() for row in self.rows],
+            "notes": list(self.notes),
+        }
+
+    def tables(self) -> list[TextTable]:
+        """Return the one table; rows that disclose something are its alerts."""
+        alerts = [i for i, row in enumerate(self.rows) if row.discloses]
+        rows = [row.texts() for row in self.rows]
+        return [TextTable(f"What {self.program} discloses", COLUMNS, rows, alerts)]
+
+    def remarks(self) -> Sequence[str]:
+        """Return the notes."""
+        return self.notes
+
+
+def disclosure(program: Any, *, uniform_inputs: bool = True) -> Disclosure:
+    """Tell what crosses the boundary of a party, what is revealed, and whose data is in it.
+
+    Args:
+        program: a program, or a function that was traced or compiled.
+        uniform_inputs: whether a plain input that several parties hold is the same at all of
+            them: then all of its holders know it, and where all parties hold it, it is
+            public. A program does not tell; a note says where it was assumed. Otherwise what
+            each holds is its own.
+
+    Raises:
+        TraceError: it is no program, or the part of one that a single party is sent.
+        VerifyError: the program breaks a rule.
+
+    Example:
+        >>> import mplang_core as mp
+        >>> def program():
+        ...     return mp.put("P1", mp.simp.pcall_static(0, lambda x: x + 1, mp.constant([1])))
+        >>> traced = mp.trace(mp.TraceContext(mp.ClusterSpec.simple(2)), program)
+        >>> for row in disclosure(traced).rows:
+        ...     print(row.what, row.sender, row.receiver, row.payload, row.form, row.inputs)
+        move 0 1 i64[1] plain ()
+        result 1 host i64[1] plain ()
+    """
+    found = program_of(program)
+    _check_whole(found)
+    flow = Flow(found, uniform_inputs)
+    return Disclosure(
+        program=found.name,
+        digest=found.digest,
+        parties=tuple(found.mask),
+        rows=tuple(_row(flow, event) for event in flow.events),
+        notes=tuple(_assumed(found)) if uniform_inputs else (),
+    )
+
+
+def _check_whole(program: Program) -> None:
+    """Refuse a projection: it does not say what the other parties send, so rows would be missing.
+
+    Raises:
+        TraceError: the program has an op that exists after projection only.
+    """
+    for op in program.graph.walk():
+        if is_projected(op):
+            raise TraceError(
+                f"{op.opcode} at {op.location}: this program is the part of party "
+                f"{_parties(tuple(program.mask))} in another one, and does not show what the other "
+                "parties do. Ask for the disclosure of the whole program, as mp.compile and "
+                "mplang compile make it; its digest is not that of a part"
+            )
+
+
+def _row(flow: Flow, event: Event) -> DisclosureRow:
+    form = event.type.form
+    readable = form is Form.PLAIN or (form is Form.SHARE and flow.opened_by(event))
+    return DisclosureRow(
+        what=event.what,
+        sender=event.sender,
+        receiver="host" if event.receiver is None else event.receiver,
+        type=str(event.type),
+        payload=str(payload(event.type)),
+        form=form.value,
+        bytes=bytes_of(event.type),
+        inputs=tuple(event.taint.parties),
+        discloses=tuple(event.taint.news_to(event.receiver) if readable else Mask()),
+        line=str(event.location or ""),
+        when=", ".join(event.when) or "once",
+    )
+
+
+def _assumed(program: Program) -> list[str]:
+    notes = []
+    for i, value in enumerate(program.graph.inputs):
+        kind = value.type
+        if isinstance(kind, MPType) and kind.base.form is Form.PLAIN and len(kind.pmask or ()) > 1:
+            who = "public" if kind.pmask == program.mask else f"known to all of {kind.pmask}"
+            notes.append(
+                f"Input {i}, {kind}, is taken as the same at all its holders, and so {who}; "
+                "uniform_inputs=False takes it as different, and each holder's own."
+            )
+    return notes
+
+
+def _parties(ranks: Sequence[int]) -> str:
+    return ", ".join(map(str, ranks))

@@ -1,0 +1,197 @@
+"""Graph view: a program as nodes and edges, written as text or as a Mermaid flowchart."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from mplang_core.ext import ConfigError, printable
+
+COLORS = ("#cfe2ff", "#ffe5b4", "#d1f0d1", "#f5d0e6", "#e2d9f3", "#fff3b0", "#c8f1f1", "#f6d5c5")
+"""Fill colors of parties; they repeat."""
+
+SHAPES = {"input": ("([", "])"), "output": ("([", "])"), "region": ("{{", "}}")}
+"""Mermaid's brackets by kind of node; others are rectangles."""
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A region of control flow, or of a function.
+
+    Attributes:
+        id: number of the region, unique in the program.
+        label: the op and the region's name.
+        parent: number of the region around it, if there is one.
+    """
+
+    id: int
+    label: str
+    parent: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """An op among the parties, an input or an output.
+
+    Attributes:
+        id: number of the node, unique in the program.
+        kind: kind of the node.
+        label: name of the op; of a ``pcall`` the ops that it runs.
+        gives: types of its results.
+        line: the user's line, or empty.
+        parties: the parties that take part.
+        routing: of a move, ``(to, from)`` per receiver.
+        depth: number of regions around it.
+        region: number of the innermost region around it, if there is one.
+    """
+
+    id: int
+    kind: Literal["input", "run", "move", "join", "region", "output"]
+    label: str
+    gives: str
+    line: str
+    parties: tuple[int, ...]
+    routing: tuple[tuple[int, int], ...] = ()
+    depth: int = 0
+    region: int | None = None
+
+    def who(self) -> str:
+        """Return the parties, or of a move from whom to whom."""
+        ways = ", ".join(f"{frm}->{to}" for to, frm in self.routing if to != frm)
+        return ways or "{" + ", ".join(map(str, self.parties)) + "}"
+
+    def side(self, rank: int) -> Node:
+        """Return one party's side of a move; other nodes as they are."""
+        sent = ", ".join(str(to) for to, frm in self.routing if frm == rank != to)
+        got = ", ".join(str(frm) for to, frm in self.routing if to == rank != frm)
+        does = [f"send to {sent}"] * bool(sent) + [f"receive from {got}"] * bool(got)
+        return dataclasses.replace(self, label=", ".join(does)) if does else self
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A value from one node to another.
+
+    Attributes:
+        source: number of the node that gives it.
+        target: number of the node that takes it.
+        type: its type.
+        form: ``plain``, ``share``, …
+        parties: its holders.
+    """
+
+    source: int
+    target: int
+    type: str
+    form: str
+    parties: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GraphView:
+    """A program, or the part of it that one party sees.
+
+    Terminals print it as text; notebooks and Markdown viewers that know Mermaid draw it.
+
+    Attributes:
+        name: name of the program.
+        parties: its parties.
+        nodes: in the order of the program.
+        edges: the values between nodes.
+        regions: the regions of control flow and functions.
+    """
+
+    name: str
+    parties: tuple[int, ...]
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]
+    regions: tuple[Region, ...]
+
+    def party(self, rank: int) -> GraphView:
+        """Return what one party takes part in; of a move, its own side.
+
+        Raises:
+            ConfigError: there is no such party.
+        """
+        if rank not in self.parties:
+            raise ConfigError(f"{self.name} has the parties {list(self.parties)}, not {rank!r}")
+        mine = [node for node in self.nodes if rank in node.parties]
+        kept = {node.id for node in mine}
+        return GraphView(
+            f"{self.name}, as party {rank} sees it",
+            (rank,),
+            tuple(dataclasses.replace(node.side(rank), parties=(rank,)) for node in mine),
+            tuple(
+                edge
+                for edge in self.edges
+                if rank in edge.parties and edge.source in kept and edge.target in kept
+            ),
+            self.regions,
+        )
+
+    def text(self) -> str:
+        """Return a line per node: number, parties, op and operands, types, line."""
+        feeds: dict[int, list[str]] = {node.id: [] for node in self.nodes}
+        for edge in self.edges:
+            feeds[edge.target].append(str(edge.source))
+        lines = [self.name]
+        for node in self.nodes:
+            taken = ", ".join(feeds[node.id])
+            parts = [
+                f"{node.id:>4}",
+                f"{node.who():<10}",
+                "  " * node.depth + node.label + (f"({taken})" if taken else ""),
+                f": {node.gives}" if node.gives else "",
+                f"at {node.line}" if node.line else "",
+            ]
+            lines.append(" ".join(part for part in parts if part))
+        return "\n".join(map(printable, lines))
+
+    def mermaid(self) -> str:
+        """Return a flowchart of Mermaid, all names escaped.
+
+        A subgraph is a region. What one party runs has its color; protected values are dotted.
+        """
+        lines = ["flowchart TD", *self._members(None, "  ")]
+        for edge in self.edges:
+            arrow = "-->" if edge.form == "plain" else "-.->"
+            lines.append(f'  n{edge.source} {arrow}|"{_escape(edge.type)}"| n{edge.target}')
+        for rank in self.parties:
+            own = [f"n{node.id}" for node in self.nodes if node.parties == (rank,)]
+            if own:
+                lines.append(f"  classDef p{rank} fill:{COLORS[rank % len(COLORS)]}")
+                lines.append(f"  class {','.join(own)} p{rank}")
+        return "\n".join(lines) + "\n"
+
+    def _members(self, region: int | None, indent: str) -> Iterator[str]:
+        for node in self.nodes:
+            if node.region == region:
+                what = [f"{node.label}  {node.who()}", *([node.line] if node.line else [])]
+                left, right = SHAPES.get(node.kind, ("[", "]"))
+                yield f'{indent}n{node.id}{left}"{"<br>".join(map(_escape, what))}"{right}'
+        for each in self.regions:
+            members = list(self._members(each.id, indent + "  ")) if each.parent == region else []
+            if members:
+                yield f'{indent}subgraph r{each.id}["{_escape(each.label)}"]'
+                yield from members
+                yield f"{indent}end"
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def _repr_markdown_(self) -> str:
+        return f"```mermaid\n{self.mermaid()}```\n"
+
+
+def _escape(text: str) -> str:
+    """Escape what Mermaid would take as syntax or HTML.
+
+    Example:
+        >>> _escape('<b>"x"</b> #1')
+        '#60;b#62;#34;x#34;#60;/b#62; #35;1'
+    """
+    return "".join(
+        char if char.isalnum() or char in " .,:_-@/()×" else f"#{ord(char)};" for char in text
+    )

@@ -1,0 +1,128 @@
+"""Reports: tables for a terminal, a notebook, or a page of HTML."""
+
+from __future__ import annotations
+
+import html
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+from mplang_core.ext import printable
+
+PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy"
+ content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'">
+<title>{title}</title><style>{style}</style></head>
+<body>{body}</body></html>
+"""
+"""A page that loads nothing."""
+
+STYLE = """
+body { font: 14px system-ui, sans-serif; margin: 2em; }
+table { border-collapse: collapse; margin: 1em 0; }
+caption { text-align: left; font-weight: bold; padding: .3em 0; }
+th, td { text-align: left; padding: .2em .8em; border-bottom: 1px solid #ccc; }
+tr.alert td { background: #fde8e4; }
+"""
+
+
+class TextTable:
+    """A table, ready to be shown.
+
+    Args:
+        title: above it.
+        columns: their names.
+        rows: a text per column.
+        alerts: the indices of the rows to look at first.
+    """
+
+    def __init__(
+        self,
+        title: str,
+        columns: Sequence[str],
+        rows: Sequence[Sequence[str]],
+        alerts: Sequence[int] = (),
+    ) -> None:
+        self.title, self.columns, self.alerts = printable(title), columns, set(alerts)
+        self.rows = [list(map(printable, row)) for row in rows]  # texts of others are among them
+
+    def text(self) -> str:
+        """Return it as plain text.
+
+        Example:
+            >>> print(TextTable("fruit", ["name", "n"], [["apple", "2"]]).text())
+            fruit
+              name   n
+              apple  2
+        """
+        lines = [self.columns, *self.rows]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        shown = ["  " + "  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]
+        return "\n".join([self.title, *shown])
+
+    def rich(self) -> Any:
+        """Return it as a table of rich; no text is read as markup."""
+        from rich.box import SIMPLE_HEAD
+        from rich.table import Column, Table
+        from rich.text import Text
+
+        heads = [Column(Text(name), overflow="fold") for name in self.columns]
+        table = Table(*heads, title=Text(self.title), title_justify="left", box=SIMPLE_HEAD)
+        table.padding = (0, 1, 0, 0)
+        for i, row in enumerate(self.rows):
+            table.add_row(*map(Text, row), style="red" if i in self.alerts else None)
+        return table
+
+    def html(self) -> str:
+        """Return it as an element of HTML, all texts escaped."""
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in self.columns)
+        body = "".join(
+            ('<tr class="alert">' if i in self.alerts else "<tr>")
+            + "".join(f"<td>{html.escape(text)}</td>" for text in row)
+            + "</tr>"
+            for i, row in enumerate(self.rows)
+        )
+        caption = f"<caption>{html.escape(self.title)}</caption>"
+        return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+class Report(ABC):
+    """Plain data that knows how to look like tables."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def tables(self) -> list[TextTable]:
+        """Return what to show."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as dicts, lists, texts and numbers."""
+
+    def remarks(self) -> Sequence[str]:
+        """Return what to say beneath the tables."""
+        return ()
+
+    def to_json(self) -> str:
+        """Return :meth:`to_dict` as JSON."""
+        return json.dumps(self.to_dict(), indent=2)
+
+    def to_html(self) -> str:
+        """Return a page of its own, which loads nothing."""
+        title = html.escape(self.tables()[0].title)
+        return PAGE.format(title=title, style=STYLE, body=self._repr_html_())
+
+    def __str__(self) -> str:
+        return "\n\n".join([*(table.text() for table in self.tables()), *self.remarks()])
+
+    def __rich__(self) -> Any:
+        from rich.console import Group
+        from rich.text import Text
+
+        return Group(*(table.rich() for table in self.tables()), *map(Text, self.remarks()))
+
+    def _repr_html_(self) -> str:
+        notes = "".join(f"<p>{html.escape(text)}</p>" for text in self.remarks())
+        return "".join(table.html() for table in self.tables()) + notes

@@ -1,0 +1,161 @@
+"""What programs cost: ops, bytes per link, rounds."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pytest
+import toy
+from mplang_analysis.type_size import bytes_of
+
+import mplang_core as mp
+from mplang_core import analysis
+
+SCALAR = mp.TensorType("i64")
+
+
+def trace(fn, *types, parties: int = 2):
+    return mp.trace(mp.TraceContext(mp.ClusterSpec.simple(parties)), fn, *types)
+
+
+def at(base, *ranks: int) -> mp.MPType:
+    return mp.MPType(base, mp.Mask.of(ranks))
+
+
+def links(found: analysis.Costs):
+    return [(x.sender, x.receiver, x.messages, x.bytes, x.per_iteration) for x in found.links]
+
+
+def test_ping_pong_waits_and_messages_side_by_side_do_not():
+    def chain(x):
+        for turn in range(3):
+            x = mp.pshfl_s(x, (turn + 1) % 2, [turn % 2])
+        return x
+
+    def beside(x):
+        return [mp.pshfl_s(x, 1, [0]) for _ in range(3)]
+
+    kind = at(mp.TensorType("f64", (10,)), 0)
+    assert analysis.costs(trace(chain, kind)).rounds == 3
+    assert links(analysis.costs(trace(chain, kind))) == [
+        (0, 1, 2, 160, False),
+        (1, 0, 1, 80, False),
+    ]
+    assert analysis.costs(trace(beside, kind)).rounds == 1
+
+
+def test_only_what_depends_waits():
+    def program(x, y):
+        there = mp.pshfl_s(x, 1, [0])
+        mp.pshfl_s(y, 0, [1])  # does not wait for it
+        return mp.pshfl_s(mp.invoke(toy.add, there, y), 0, [1])
+
+    assert analysis.costs(trace(program, at(SCALAR, 0), at(SCALAR, 1))).rounds == 2
+
+
+def test_loops_are_counted_per_iteration():
+    def program(x):
+        def turn(state):
+            i, y = state
+            there = mp.pshfl_s(y, 1, [0])
+            return mp.invoke(toy.add, i, mp.constant(1)), mp.pshfl_s(there, 0, [1])
+
+        end = mp.while_loop(
+            lambda state: mp.invoke(toy.less, state[0], mp.constant(3)), turn, (mp.constant(0), x)
+        )
+        return mp.pshfl_s(end[1], 1, [0])
+
+    found = analysis.costs(trace(program, at(SCALAR, 0)))
+    assert links(found) == [(0, 1, 1, 8, False), (0, 1, 2, 9, True), (1, 0, 2, 9, True)]
+    assert found.rounds == 2  # to agree not to go round, and the last move
+    (loop,) = found.loops
+    assert loop.rounds == 3  # to agree, there, and back
+    assert loop.line.startswith("test_costs.py:")
+    counts = {count.op: (count.family, count.once, count.per_iteration) for count in found.ops}
+    assert counts["toy.add"] == ("toy", 0, 1)
+    assert counts["toy.less"] == ("toy", 0, 1)
+    assert counts["simp.shuffle_static"] == ("simp", 1, 2)
+    assert counts["simp.while_loop"] == ("simp", 1, 0)
+
+
+def test_a_loop_in_a_loop_stands_apart():
+    def program():
+        def below(state):
+            return mp.invoke(toy.less, state, mp.constant(3))
+
+        def turn(i):
+            mp.while_loop(below, lambda j: mp.invoke(toy.add, j, mp.constant(1)), mp.constant(0))
+            return mp.invoke(toy.add, i, mp.constant(1))
+
+        return mp.while_loop(below, turn, mp.constant(0))
+
+    assert [loop.rounds for loop in analysis.costs(trace(program)).loops] == [2, 1]
+
+
+def test_conditions_and_dynamic_shuffles_take_rounds():
+    def program(x, pred):
+        return mp.uniform_cond(
+            pred, lambda: mp.pshfl(x, mp.constant(0, parties=1)), lambda: mp.constant(0, parties=1)
+        )
+
+    found = analysis.costs(trace(program, at(SCALAR, 0), at(mp.TensorType("bool"), 0, 1)))
+    assert found.rounds == 3
+    assert found.loops == ()
+    assert links(found) == [(0, 1, 2, 9, False), (1, 0, 2, 2, False)]
+
+
+def test_calls_are_part_of_the_chain():
+    @mp.builtin_function
+    def send(x):
+        return mp.pshfl_s(x, 1, [0])
+
+    assert analysis.costs(trace(lambda x: mp.pshfl_s(send(x), 0, [1]), at(SCALAR, 0))).rounds == 2
+
+
+@pytest.mark.needs("spu", "jax")
+def test_a_joint_computation_waits_for_all():
+    def program(a):
+        late = mp.seal(mp.pshfl_s(a, 1, [0]))
+        return mp.reveal(mp.device("SP0")(lambda x: x + 1)(late), to="P0")
+
+    found = analysis.costs(trace(program, at(SCALAR, 0)))
+    assert found.rounds == 3  # over, shared out, revealed
+    assert {count.family for count in found.ops} == {"simp", "spu"}
+
+
+def test_sizes_that_types_do_not_tell():
+    table = mp.TableType((("id", "int64"),))
+    found = analysis.costs(trace(lambda x: mp.pshfl_s(x, 1, [0]), at(table, 0)))
+    assert [(link.bytes, link.unknown) for link in found.links] == [(0, 1)]
+    assert "0 + 1 of unknown size" in str(found)
+
+
+def test_a_type_is_asked_for_its_size():
+    @dataclass(frozen=True)
+    class Sized(mp.BaseType):
+        name: ClassVar[str] = "analysis.sized"
+        nbytes: ClassVar[int] = 42
+
+        def params(self):
+            return ()
+
+        @classmethod
+        def from_params(cls, params):
+            return cls()
+
+    assert bytes_of(Sized()) == 42
+    assert bytes_of(mp.TensorType("bf16", (2,))) == 4
+    assert bytes_of(mp.TensorType("c128", (2,))) == 32
+
+
+def test_it_is_plain_data_and_survives_json():
+    found = analysis.costs(trace(lambda x: mp.pshfl_s(x, 1, [0]), at(SCALAR, 0)))
+    assert json.loads(found.to_json()) == found.to_dict()
+    assert str(found).splitlines()[:3] == [
+        "Ops of <lambda>",
+        "  family  op                   once  per iteration",
+        "  simp    simp.shuffle_static  1     0",
+    ]
+    assert "&lt;lambda&gt;" in found.to_html()

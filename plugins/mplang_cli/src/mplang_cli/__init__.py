@@ -1,0 +1,1 @@
+"""The command ``mplang``: program artifacts, what is installed, new plugins."""

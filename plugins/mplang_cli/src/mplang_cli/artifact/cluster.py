@@ -1,0 +1,126 @@
+"""The cluster that a program was compiled for, without addresses, as plain data."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from mplang_cli.artifact.data import Data
+from mplang_core import ClusterSpec, Mask
+from mplang_core.ext import Device, TraceError, device_kinds
+
+
+class DeviceSummary(Data, frozen=True):
+    """A device.
+
+    Attributes:
+        name: as in the cluster.
+        kind: its kind.
+        members: their ranks.
+        config: its configuration as JSON, completed where its kind was installed.
+    """
+
+    name: str
+    kind: str
+    members: tuple[int, ...]
+    config: str
+
+    def differs(self, device: Device) -> str | None:
+        """Return what is another in a device of a cluster, or ``None``."""
+        there = _plain(device.config)
+        mine = {"kind": self.kind, "members": list(self.members), **json.loads(self.config)}
+        other = {"kind": device.kind.name, "members": list(device.mask), **there}
+        for name, value in mine.items():
+            if other.get(name) != value:
+                return f"{name} is {value!r} in the artifact, {other.get(name)!r} in the cluster"
+        return None
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.kind} of {Mask.from_ranks(self.members)} {self.config}"
+
+
+class ClusterSummary(Data, frozen=True):
+    """A cluster.
+
+    Attributes:
+        parties: their names by rank.
+        devices: its devices.
+    """
+
+    parties: tuple[str, ...]
+    devices: tuple[DeviceSummary, ...]
+
+    @classmethod
+    def of(cls, cluster: ClusterSpec) -> ClusterSummary:
+        """Return what a cluster is, wherever its nodes are."""
+        devices = (_summary(cluster, name) for name in sorted(cluster.devices))
+        return cls(tuple(node.name for node in cluster.nodes), tuple(devices))
+
+    def spec(self) -> ClusterSpec:
+        """Return such a cluster, without addresses and what no plugin here knows."""
+        known = (device for device in self.devices if device.kind in device_kinds)
+        devices = {
+            device.name: {
+                "kind": device.kind,
+                "members": list(device.members),
+                "config": json.loads(device.config),
+            }
+            for device in known
+        }
+        return ClusterSpec([{"name": name} for name in self.parties], devices)
+
+    def devices_of(self, cluster: Any, names: Sequence[str | None]) -> list[Device | None]:
+        """Return the devices of those names in the cluster of a host.
+
+        Raises:
+            TraceError: it has other parties, or a device is another one there.
+            ConfigError: there is no such device.
+        """
+        here = [node.name for node in getattr(cluster, "nodes", ())]
+        if here != list(self.parties):
+            raise TraceError(
+                f"the artifact is for the parties {', '.join(self.parties)}, in this order, but "
+                f"the host has {', '.join(here) or 'none'}; compile it for that cluster"
+            )
+        mine = {device.name: device for device in self.devices}
+        found = {name: cluster.device(name) for name in dict.fromkeys(names) if name is not None}
+        for name, device in found.items():
+            other = mine[name].differs(device)
+            if other:
+                raise TraceError(f"the device {name} is another: {other}; compile it for that one")
+        return [None if name is None else found[name] for name in names]
+
+    def check(self) -> None:
+        """Hold its parts against each other.
+
+        Raises:
+            ValueError: they do not fit.
+        """
+        names = [device.name for device in self.devices]
+        if not self.parties or len(set(self.parties)) != len(self.parties):
+            raise ValueError(f"the parties are {self.parties}")
+        if len(set(names)) != len(names):
+            raise ValueError(f"the devices are {names}")
+        for device in self.devices:
+            if not all(0 <= rank < len(self.parties) for rank in device.members):
+                raise ValueError(f"{device.name} has the members {device.members}")
+            if not isinstance(json.loads(device.config), dict):
+                raise ValueError(f"{device.name} has the configuration {device.config[:100]}")
+
+
+def _summary(cluster: ClusterSpec, name: str) -> DeviceSummary:
+    spec = cluster.devices[name]
+    if spec.kind in device_kinds:
+        device = cluster.device(name)
+        members, config = tuple(device.mask), _plain(device.config)
+    else:
+        ranks = {node.name: rank for rank, node in enumerate(cluster.nodes)}
+        members = tuple(sorted(m if isinstance(m, int) else ranks[m] for m in spec.members))
+        config = spec.config
+    return DeviceSummary(name, spec.kind, members, json.dumps(config, sort_keys=True, default=str))
+
+
+def _plain(config: Any) -> dict[str, Any]:
+    plain: dict[str, Any] = {} if config is None else config.model_dump(mode="json")
+    return plain

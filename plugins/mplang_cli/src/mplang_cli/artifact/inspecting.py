@@ -1,0 +1,147 @@
+"""What is in an artifact, for people and as data."""
+
+from __future__ import annotations
+
+import collections
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mplang_analysis import Disclosure, disclosure
+from mplang_analysis.report import Report, TextTable
+
+from mplang_cli.artifact.container import ARTIFACT_VERSION, Source, read
+from mplang_cli.artifact.core import load
+from mplang_cli.artifact.manifest import Manifest, unpack_payload
+from mplang_cli.artifact.requirements import Requirement
+from mplang_core import MPLangError, Program
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection(Report):
+    """What is in an artifact.
+
+    Attributes:
+        manifest: all but the graph.
+        program: the graph; ``None`` where it cannot be read here.
+        trouble: why it cannot.
+        discloses: what it discloses to whom.
+    """
+
+    manifest: Manifest
+    program: Program | None
+    trouble: str
+    discloses: Disclosure | None
+
+    @property
+    def ops(self) -> dict[str, int]:
+        """How often each op stands in the program."""
+        found = [op.opcode for op in self.program.graph.walk()] if self.program else []
+        return dict(sorted(collections.Counter(found).items()))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        found, signature = self.manifest, self.manifest.signature
+        inputs = zip(signature.names, signature.inputs, strict=True)
+        outputs = zip(signature.results, signature.outputs, strict=True)
+        return {
+            "name": found.name,
+            "digest": found.digest,
+            "format": ARTIFACT_VERSION,
+            "arguments": str(signature.arguments),
+            "inputs": [{"name": n, "type": i.type, "literal": i.literal} for n, i in inputs],
+            "result": str(signature.result),
+            "outputs": [{"name": n, "type": o.type, "device": o.device} for n, o in outputs],
+            "parties": list(found.cluster.parties),
+            "devices": [
+                {
+                    "name": device.name,
+                    "kind": device.kind,
+                    "members": list(device.members),
+                    "config": json.loads(device.config),
+                }
+                for device in found.cluster.devices
+            ],
+            "ops": self.ops if self.program else None,
+            "requirements": [_requirement(each) for each in found.requirements],
+            "trouble": self.trouble,
+            "disclosure": self.discloses.to_dict() if self.discloses else None,
+        }
+
+    def tables(self) -> list[TextTable]:
+        """Return what it takes and gives, needs, does, and discloses."""
+        found, signature = self.manifest, self.manifest.signature
+        inputs = zip(signature.names, map(str, signature.inputs), strict=True)
+        outputs = zip(signature.results, map(str, signature.outputs), strict=True)
+        devices = [str(device).partition(": ") for device in found.cluster.devices]
+        needs = [_requirement(each) for each in found.requirements]
+        shown = [
+            _facts(
+                found.name,
+                [
+                    ("digest", found.digest),
+                    ("format", str(ARTIFACT_VERSION)),
+                    *((f"party {i}", name) for i, name in enumerate(found.cluster.parties)),
+                    *((f"device {name}", text) for name, _, text in devices),
+                ],
+            ),
+            _facts("What it takes", inputs),
+            _facts("What it gives", outputs),
+            TextTable(
+                "What it needs",
+                ["package", "made with", "here", "status"],
+                [[n["package"], n["made with"], n["here"] or "-", n["status"]] for n in needs],
+                [i for i, n in enumerate(needs) if n["status"] != "ok"],
+            ),
+        ]
+        if self.program is not None:
+            shown.append(_facts("Its ops", ((op, str(n)) for op, n in self.ops.items())))
+        return [table for table in shown if table.rows] + (
+            self.discloses.tables() if self.discloses else []
+        )
+
+    def remarks(self) -> Sequence[str]:
+        """Return what could not be shown, and what the disclosure assumes."""
+        if self.trouble:
+            return [f"The program itself cannot be read here: {self.trouble}"]
+        return self.discloses.remarks() if self.discloses else []
+
+
+def inspect(source: Source) -> Inspection:
+    """Tell what is in an artifact; where a plugin is missing, what can be told without it.
+
+    Raises:
+        WireError: it is no artifact, of another version, or damaged.
+        VerifyError: its program breaks a rule, though all that it needs is here.
+
+    Example:
+        >>> import mplang_core as mp
+        >>> cluster = mp.ClusterSpec.simple(2)
+        >>> data = mp.artifact.pack(mp.compile(lambda x: x, 1, cluster_spec=cluster))
+        >>> inspect(data).to_dict()["inputs"]
+        [{'name': 'x', 'type': 'i64[]@{0, 1}', 'literal': None}]
+    """
+    data = read(source)
+    found, _ = unpack_payload(data)
+    try:
+        program = load(data).program
+        return Inspection(found, program, "", disclosure(program))
+    except MPLangError as error:
+        if all(each.status == "ok" for each in found.requirements):
+            raise
+        return Inspection(found, None, str(error), None)
+
+
+def _facts(title: str, rows: Any) -> TextTable:
+    return TextTable(title, ["name", "value"], [list(row) for row in rows])
+
+
+def _requirement(each: Requirement) -> dict[str, Any]:
+    return {
+        "package": each.distribution,
+        "made with": each.version,
+        "here": each.here,
+        "status": each.status,
+        "brings": list(each.brings),
+    }

@@ -1,0 +1,300 @@
+"""The command ``mplang``."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+import typer.core
+import yaml
+from mplang_cli import artifact, authoring, introspect
+from mplang_cli.artifact.arguments import read_given
+from mplang_cli.artifact.running import run_given, shown
+from mplang_cli.artifact.source import backend_of, cluster_of, compile_source, is_source
+from mplang_cli.doctor import examine
+
+import mplang_core
+from mplang_core import MPLangError
+from mplang_core.ext import (
+    COMMANDS,
+    ConfigError,
+    PluginError,
+    SimpHost,
+    plugin_manager,
+    printable,
+    skip_package,
+)
+
+
+class _Commands(typer.core.TyperGroup):
+    """The commands of the core, and those that plugins add by entry points ``mplang.commands``."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        mine = super().list_commands(ctx)
+        return mine + [name for name in plugin_manager.names(COMMANDS) if name not in mine]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        return super().get_command(ctx, cmd_name) or _of_plugin(cmd_name)
+
+
+def _of_plugin(name: str) -> Any:
+    one = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    try:
+        function = plugin_manager.entry(COMMANDS, name)
+    except PluginError as error:
+        failure = error  # told when it is called, so that it does not spoil the others
+
+        @one.command(name, help="Does not work: see mplang doctor.", context_settings=_ANYTHING)
+        def fail() -> None:
+            raise failure
+
+    else:
+        if function is None:
+            return None
+        one.command(name)(function)
+    return typer.main.get_command(one)
+
+
+_ANYTHING = {"allow_extra_args": True, "ignore_unknown_options": True}
+
+
+app = typer.Typer(
+    cls=_Commands,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Pack, look at and run programs; ask what is installed, and why something is not.",
+)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+
+
+Family = Annotated[
+    str | None,
+    typer.Argument(help="For example jax.", autocompletion=lambda: introspect.list_frontends()),
+]
+Op = Annotated[
+    str,
+    typer.Argument(
+        help="For example jax.compile.",
+        autocompletion=lambda: [row["name"] for row in introspect.list_ops()],
+    ),
+]
+
+Packed = Annotated[str, typer.Argument(help="An artifact, prog.mpl.")]
+Cluster = Annotated[str, typer.Option(help="A YAML file, or a number of parties.")]
+Args = Annotated[
+    list[str] | None,
+    typer.Option("--arg", help="NAME[@PLACE]=VALUE, where VALUE is @file.npy, JSON, or a type."),
+]
+
+
+def _show(data: Any, as_json: bool, title: str = "") -> None:
+    if as_json:
+        typer.echo(json.dumps(data, indent=2, default=str))
+        return
+    from rich.console import Console
+
+    console = Console()
+    if title:
+        console.print(title, style="bold")
+    console.print(data)
+
+
+@app.command()
+def plugins(as_json: AsJson = False) -> None:
+    """List the plugins: where they come from, and whether they work."""
+    _show(introspect.list_plugins(), as_json)
+
+
+@app.command()
+def ops(family: Family = None, as_json: AsJson = False) -> None:
+    """List the feops, of all families or of one."""
+    found = introspect.list_ops(family)
+    if family is not None and not found:
+        mplang_core.registry.get(f"{family}.")  # raises, and says what to install
+    _show(found, as_json)
+
+
+@app.command()
+def describe(op: Op, as_json: AsJson = False) -> None:
+    """Show all that is known of one feop."""
+    facts = introspect.describe(op)
+    if as_json:
+        _show(facts, True)
+        return
+    from rich.table import Table
+
+    table = Table("field", "value", show_header=False)
+    for name, value in facts.items():
+        shown = value if isinstance(value, str) else json.dumps(value, default=str)
+        table.add_row(name, shown)
+    _show(table, False)
+
+
+@app.command()
+def devices(as_json: AsJson = False) -> None:
+    """List the kinds of devices."""
+    _show(introspect.list_devices(), as_json)
+
+
+@app.command()
+def backends(as_json: AsJson = False) -> None:
+    """List the backends."""
+    _show(introspect.list_backends(), as_json)
+
+
+@app.command()
+def doctor(as_json: AsJson = False) -> None:
+    """Check versions and plugins; exits with 1 if something is wrong."""
+    checks = examine()
+    _show(checks, as_json)
+    if any(check["status"] == "failed" for check in checks):
+        raise typer.Exit(1)
+
+
+@app.command()
+def new_plugin(
+    name: Annotated[str, typer.Argument(help="The family of its feops, for example weather.")],
+    path: Annotated[str, typer.Option(help="The folder to put the package in.")] = ".",
+    as_json: AsJson = False,
+) -> None:
+    """Write the package of a new plugin, with a feop, a kernel, a type and tests."""
+    made = authoring.new_plugin(name, path)
+    if as_json:
+        facts = {"name": made.name, "distribution": made.distribution, "path": str(made.path)}
+        _show({**facts, "files": made.files, "next": made.next}, True)
+        return
+    _show(made, False)
+
+
+@app.command("compile")
+def compile_(
+    source: Annotated[str, typer.Argument(help="A function, prog.py:fn.")],
+    cluster: Cluster,
+    out: Annotated[str, typer.Option("--out", "-o", help="The file to write, prog.mpl.")],
+    arg: Args = None,
+    locations: Annotated[bool, typer.Option(help="Keep file names and lines.")] = True,
+) -> None:
+    """Pack a program into one file, which runs without its source."""
+    made = compile_source(source, cluster_of(cluster), read_given(arg or []))
+    artifact.save(out, made, locations=locations)
+    typer.echo(f"{out}: {made.name}{made.signature}, digest {made.digest[:12]}")
+
+
+@app.command()
+def inspect(
+    path: Packed,
+    ir: Annotated[bool, typer.Option("--ir", help="Print the program as text, too.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show what an artifact takes, gives, needs and discloses."""
+    found = artifact.inspect(path)
+    text = str(found.program) if ir and found.program is not None else ""
+    if as_json:
+        _show({**found.to_dict(), **({"ir": text} if ir else {})}, True)
+        return
+    _show(found, False)
+    if ir:
+        typer.echo(text)
+
+
+@app.command()
+def run(
+    target: Annotated[str, typer.Argument(help="An artifact, or a function, prog.py:fn.")],
+    cluster: Annotated[str, typer.Option(help="As compile takes it; the artifact's own.")] = "",
+    backend: Annotated[
+        str, typer.Option(help="See mplang backends; by default what the nodes' addresses say.")
+    ] = "",
+    option: Annotated[
+        list[str] | None, typer.Option(help="NAME=VALUE, of the backend, as tls=certs/host.")
+    ] = None,
+    arg: Args = None,
+    mode: Annotated[
+        str | None, typer.Option(help="standard or launch; what the backend prefers.")
+    ] = None,
+    trace: Annotated[
+        str | None, typer.Option(help="Write what took how long at each party, for Perfetto.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run an artifact, or a program from its source, and show its results."""
+    given = read_given(arg or [])
+    if is_source(target):
+        packed = compile_source(target, cluster_of(cluster), given)
+    else:
+        packed = artifact.load(target)
+    where = cluster_of(cluster) if cluster else packed.cluster.spec()
+    options = dict(map(_option, option or []))
+    with (
+        mplang_core.connect(backend or backend_of(where), where, **options) as host,
+        _traced(host, trace),
+        mplang_core.watch(host),
+    ):
+        results = run_given(packed, host, given, mode)  # type: ignore[arg-type]
+    _show(results if as_json else shown(results), as_json)
+
+
+@contextlib.contextmanager
+def _traced(host: SimpHost, path: str | None) -> Iterator[None]:
+    """Write a trace of what runs inside, also if it fails."""
+    if path is None:
+        yield
+        return
+    try:
+        open(path, "ab").close()  # so that nothing runs in vain
+    except OSError as error:
+        raise ConfigError(f"cannot write the trace: {error}") from None
+    with mplang_core.record(host) as recording:
+        try:
+            yield
+        finally:
+            recording.save(path)
+            typer.echo(f"{path}: {recording!r}; ui.perfetto.dev shows it", err=True)
+
+
+def _option(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.isidentifier():
+        raise ConfigError(f"an option of a backend is NAME=VALUE, got {text!r}")
+    return name, yaml.safe_load(value)
+
+
+@app.command()
+def diff(
+    a: Packed,
+    b: Packed,
+    locations: Annotated[bool, typer.Option(help="Compare source lines, too.")] = False,
+) -> None:
+    """Compare two artifacts; exits with 1 if they differ, with 2 if one cannot be read."""
+    try:
+        one, other = artifact.load(a), artifact.load(b)
+    except MPLangError as error:
+        typer.echo(printable(f"mplang: {error}", keep="\n"), err=True)
+        raise typer.Exit(2) from None
+    lines = artifact.diff(one, other, (a, b), locations=locations)
+    same = one.digest == other.digest
+    typer.echo(
+        f"{'the same' if same else 'another'} program, {one.digest[:12]} {other.digest[:12]}"
+    )
+    typer.echo("\n".join(lines), nl=bool(lines))
+    if lines or not same:
+        raise typer.Exit(1)
+
+
+def main() -> None:
+    """Run the command; our own errors are told in one line."""
+    for module in ("typer", "click", "runpy", "__main__"):
+        skip_package(module)  # where the command begins is no line of the user's
+    try:
+        app()
+    except MPLangError as error:
+        typer.echo(f"mplang: {error}", err=True)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

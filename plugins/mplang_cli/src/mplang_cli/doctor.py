@@ -1,0 +1,60 @@
+"""What is wrong with this installation, and what to do: ``mplang doctor``."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator
+
+from importlib_metadata import PackageNotFoundError, requires, version
+from mplang_cli import introspect
+from packaging.requirements import Requirement
+
+from mplang_core.ext import CORE, KNOWN, Rows, plugin_manager
+
+
+def examine() -> Rows:
+    """Check the versions of everything, load every plugin, and ask each what it finds.
+
+    Returns:
+        A row per check: ``package``, ``check``, ``status`` (``ok``, ``failed``, or ``absent``
+        for a package of mplang that is not installed), and ``detail``, which says what to do.
+
+    Example:
+        >>> row = examine()[0]
+        >>> row["check"], row["status"]
+        ('python', 'ok')
+    """
+    rows = Rows()
+
+    def tell(package: str, check: str, status: str, detail: str) -> None:
+        rows.append({"package": package, "check": check, "status": status, "detail": detail})
+
+    tell(CORE, "python", "ok", platform.python_version())
+    plugins = introspect.list_plugins()
+    for package in [CORE, *sorted({row["distribution"] for row in plugins})]:
+        wrong = list(_wrong_versions(package))
+        tell(package, "version", "failed" if wrong else "ok", "; ".join(wrong) or version(package))
+    for row in plugins:
+        if row["status"] in ("failed", "disabled"):
+            status = "failed" if row["status"] == "failed" else "ok"
+            tell(row["distribution"], f"{row['name']} in {row['group']}", status, row["reason"])
+    for package, check in plugin_manager.doctor():
+        tell(package, check.name, "ok" if check.ok else "failed", check.detail)
+    for package in sorted(set(KNOWN.values()) - {row["distribution"] for row in plugins}):
+        tell(package, "installed", "absent", f"to get it: pip install {package}")
+    return rows
+
+
+def _wrong_versions(package: str) -> Iterator[str]:
+    """Tell which packages that one asks for are not there, or in another version."""
+    for line in requires(package) or ():
+        wanted = Requirement(line)
+        if wanted.marker is not None and not wanted.marker.evaluate({"extra": ""}):
+            continue
+        try:
+            found = version(wanted.name)
+        except PackageNotFoundError:
+            yield f"needs {wanted.name}, which is missing; pip install '{wanted}'"
+            continue
+        if not wanted.specifier.contains(found, prereleases=True):
+            yield f"needs {wanted}, found {found}; pip install '{wanted}'"

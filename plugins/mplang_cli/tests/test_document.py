@@ -1,0 +1,44 @@
+"""What ``docs/authoring.md`` quotes stands in the example, and what it shows is what is shown.
+
+Its Python blocks run in ``tests/docs``.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import re
+
+import pytest
+from mplang_cli.cli import app
+from typer.testing import CliRunner
+
+ROOT = pathlib.Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples" / "mplang_hello"
+TEXT = (ROOT / "docs" / "authoring.md").read_text(encoding="utf-8")
+QUOTES = re.findall(r"^```py\n# (\S+)\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize(("file", "quote"), QUOTES, ids=[file for file, _ in QUOTES])
+def test_quotes_are_of_the_example(file, quote):
+    """They stand there, line by line and in that order; `# …` stands for what is left out."""
+    path = EXAMPLE / file if "/" in file else EXAMPLE / "src" / "mplang_hello" / file
+    source = path.read_text(encoding="utf-8")
+    for part in quote.split("# …\n"):
+        assert part in source
+        source = source.partition(part)[2]
+
+
+def test_all_quotes_were_found():
+    assert len(QUOTES) == TEXT.count("```py\n") >= 8
+
+
+def test_the_entry_points_are_those_of_the_example():
+    (quote,) = re.findall(r"^```toml\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+    assert quote in (EXAMPLE / "pyproject.toml").read_text(encoding="utf-8")
+
+
+def test_the_tree_is_the_one_that_is_shown(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shown = CliRunner().invoke(app, ["new-plugin", "weather"]).output
+    for line in filter(str.strip, shown.splitlines()):
+        assert line.strip() in TEXT or line.startswith("Now")

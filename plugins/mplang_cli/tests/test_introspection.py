@@ -1,0 +1,184 @@
+"""What there is, as plain data; and the command that tells it."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+import toy
+from mplang_cli.cli import app
+from mplang_cli.doctor import examine
+from typer.testing import CliRunner
+from wheels import install, make_wheel
+
+import mplang_core as mp
+from mplang_core import introspect
+from mplang_core.errors import PluginLoadError
+from mplang_core.ir import op_defs
+
+DISTRIBUTIONS = {row["distribution"] for row in introspect.list_plugins()}
+OURS = ["mplang-jax", "mplang-simulator", "mplang-spu"]
+
+
+def names(rows, key="name"):
+    return {row[key] for row in rows}
+
+
+@pytest.mark.needs("jax", "spu")
+def test_the_answers_are_plain_data_and_complete():
+    assert {"jax", "spu"} <= set(introspect.list_frontends())
+    assert {"jax.compile", "spu.run_jax", "spu.make_shares"} <= names(introspect.list_ops())
+    assert names(introspect.list_ops("jax")) == {"jax.compile"}
+    assert {"PPU", "SPU"} <= names(introspect.list_devices(), "kind")
+    assert {"simulator"} <= names(introspect.list_backends())
+    assert {"jax.run", "spu.run_jax"} <= names(introspect.list_kernels("worker"), "op")
+    assert {"func.call", "func.launch"} <= names(introspect.list_kernels("host"), "op")
+    assert set(OURS) <= names(introspect.list_plugins(), "distribution")
+    everything = [
+        introspect.list_ops(),
+        introspect.list_devices(),
+        introspect.list_backends(),
+        introspect.list_kernels(),
+        introspect.list_plugins(),
+        introspect.describe("spu.run_jax"),
+    ]
+    json.dumps(everything)  # plain data
+
+
+@pytest.mark.parametrize("row", introspect.list_ops(), ids=lambda row: row["name"])
+def test_every_op_of_a_plugin_is_described(row):
+    """No op goes without doc, schema, example, kernel or provenance."""
+    facts = introspect.describe(row["name"])
+    assert facts["doc"], "it has no docstring"
+    assert facts["provenance"]["distribution"]
+    assert facts["devices"], "no kind of device takes it"
+    json.dumps(facts["attributes"])
+    assert facts["attributes"]["type"] == "object"
+    if facts["provenance"]["distribution"] not in DISTRIBUTIONS:
+        return  # an op of these tests
+    assert ">>>" in facts["example"], "its docstring has no example"
+    assert facts["outputs"], "its results are not described"
+    parameters = inspect.signature(mp.registry.get(row["name"])).parameters.values()
+    by_position = [p for p in parameters if p.kind is not p.KEYWORD_ONLY]
+    assert facts["inputs"] or not by_position, "its operands are not described"
+    assert row["name"] not in op_defs or facts["kernels"], "nothing runs it"
+    assert not facts["config_schema"] or facts["config_schema"]["properties"]
+
+
+@pytest.mark.needs("jax", "spu")
+def test_describe_tells_schema_kernels_devices_and_provenance():
+    facts = introspect.describe("spu.run_jax")
+    assert facts["config_schema"]["properties"]["protocol"]["anyOf"][0]["enum"]
+    assert facts["kernels"] == {"worker": "mplang-spu"}
+    assert facts["devices"] == ["SPU"]
+    assert facts["provenance"] == {"distribution": "mplang-spu", "version": "0.1.0"}
+    assert facts["capabilities"]["requires_device"]["members"] == ">=2"
+    attributes = introspect.describe(toy.scale)["attributes"]
+    assert attributes["properties"] == {"by": {"type": "integer", "default": 2}}
+    assert attributes["required"] == []
+    assert ">>>" in introspect.describe("jax.compile")["example"]
+
+
+def test_describe_of_what_is_not_there_says_so():
+    with pytest.raises(PluginLoadError, match="no plugin for the family 'quantum' is installed"):
+        introspect.describe("quantum.entangle")
+
+
+def test_rows_look_good_in_a_terminal_and_a_notebook():
+    from rich.console import Console
+
+    rows = introspect.Rows([{"name": "<b>", "tags": ["x", "y"], "n": 1}])
+    console = Console(width=60)
+    with console.capture() as capture:
+        console.print(rows)
+    assert "x, y" in capture.get()
+    assert "<td>&lt;b&gt;</td><td>x, y</td><td>1</td>" in rows._repr_html_()
+    assert introspect.Rows()._repr_html_().startswith("<table>")
+
+
+@pytest.mark.needs("jax", "spu")
+def test_the_registry_finds_by_predicate():
+    compilers = mp.registry.find(predicate=lambda meta: meta.op_kind == "compiler")
+    assert {"jax.compile", "spu.run_jax"} <= {op.__feop_meta__.name for op in compilers}
+    assert mp.registry.capabilities("spu.run_jax")["requires_device"]["kind"] == ("SPU",)
+    assert mp.registry.config_schema("jax.compile") is None
+
+
+@pytest.mark.parametrize("command", ["plugins", "ops", "devices", "backends", "doctor"])
+def test_the_commands_print_tables_and_json(command):
+    runner = CliRunner()
+    assert runner.invoke(app, [command]).exit_code == 0
+    done = runner.invoke(app, [command, "--json"])
+    assert isinstance(json.loads(done.output), list)
+
+
+@pytest.mark.needs("jax", "spu")
+def test_the_command_describes_an_op():
+    runner = CliRunner()
+    assert "single_rank" in runner.invoke(app, ["describe", "jax.compile"]).output
+    facts = json.loads(runner.invoke(app, ["describe", "jax.compile", "--json"]).output)
+    assert facts["name"] == "jax.compile"
+
+
+@pytest.mark.needs("jax", "spu", "crypto")
+def test_the_doctor_asks_each_plugin():
+    rows = examine()
+    assert not [row for row in rows if row["status"] == "failed"]
+    told = {(row["package"], row["check"]) for row in rows}
+    assert ("mplang-jax", "a function compiles and runs") in told
+    assert ("mplang-spu", "libspu has channels") in told
+    assert ("mplang-crypto", "AES-256-GCM works") in told
+    assert {("mplang-core", "version"), ("mplang-jax", "version")} <= told
+
+
+def test_the_doctor_says_what_is_missing_and_what_does_not_fit(tmp_path):
+    requires = ("mplang-core>=0.1", "numpy<1", "no-such-package>=2", "pytest; extra == 'test'")
+    source = """
+        from mplang_core.plugins import hookimpl
+
+        @hookimpl
+        def mplang_doctor():
+            raise OSError("no device")
+        """
+    wheel = make_wheel(
+        tmp_path, "mplang-ill", "ill", source, {"mplang.frontends": ["ill"]}, requires
+    )
+    install(tmp_path / "here", wheel)
+    command = [sys.executable, "-m", "mplang_cli.cli", "doctor", "--json"]
+    env = {**os.environ, "PYTHONPATH": str(tmp_path / "here")}
+    done = subprocess.run(command, capture_output=True, text=True, env=env)
+    assert done.returncode == 1
+    rows = [row for row in json.loads(done.stdout) if row["package"] == "mplang-ill"]
+    assert [(row["check"], row["status"]) for row in rows] == [
+        ("version", "failed"),
+        ("its checks", "failed"),
+    ]
+    assert "needs numpy<1, found" in rows[0]["detail"]
+    assert "needs no-such-package, which is missing; pip install" in rows[0]["detail"]
+    assert rows[1]["detail"] == "OSError: no device"
+
+
+@pytest.mark.needs("jax")
+def test_the_shell_completes_families_and_ops():
+    words = {"ops ": "jax", "describe jax.": "jax.compile"}
+    for typed, completed in words.items():
+        env = {
+            "_MPLANG_COMPLETE": "complete_bash",
+            "COMP_WORDS": f"mplang {typed}",
+            "COMP_CWORD": "2",
+        }
+        command = [os.path.join(os.path.dirname(sys.executable), "mplang")]
+        done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **env})
+        assert completed in done.stdout.split()
+
+
+def test_the_command_tells_errors_in_a_line():
+    command = [os.path.join(os.path.dirname(sys.executable), "mplang"), "describe", "quantum.x"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith("mplang: no feop 'quantum.x'")
+    assert "Traceback" not in done.stderr

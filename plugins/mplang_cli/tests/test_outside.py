@@ -1,0 +1,94 @@
+"""A plugin outside of this repository: written, installed by pip, and run, the core as it is.
+
+The environment holds the wheels of the core, the simulator and the plugin, what these depend on,
+and pytest with Hypothesis; nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import venv
+
+import pytest
+from mplang_cli.authoring import new_plugin
+
+ROOT = pathlib.Path(__file__).parents[2]
+CLEAN = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "PYTEST", "MPLANG"))}
+
+PROGRAM = """
+import json
+import mplang_core as mp
+from mplang_weather import summarize
+
+def program(x):
+    return mp.put("P2", mp.device("P1")(summarize)(mp.put("P1", x), digits=1))
+
+with mp.Simulator(mp.ClusterSpec.simple(3)) as sim:
+    found = {
+        mode: repr(mp.fetch(sim, mp.evaluate(sim, program, [1, 2, 4], mode=mode)))
+        for mode in ("standard", "launch")
+    }
+found["provenance"] = mp.introspect.describe("weather.summarize")["provenance"]
+found["frontends"] = mp.introspect.list_frontends()
+print(json.dumps(found))
+"""
+
+
+def run(*command, env=CLEAN, cwd=None):
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True, env=env, cwd=cwd)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def outside(tmp_path_factory):
+    """Make an environment with the plugin; return its folder of programs, and the plugin's."""
+    home = tmp_path_factory.mktemp("outside")
+    plugin = new_plugin("weather", home).path
+    pip = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
+    run(*pip, "install", "--target", home / "hatch", "hatchling")
+    run(
+        *(*pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", home / "wheels"),
+        *(ROOT, ROOT / "plugins" / "mplang_simulator", plugin),
+        env={**CLEAN, "PYTHONPATH": str(home / "hatch")},
+    )
+    venv.create(home / "env", with_pip=False)
+    bin = home / "env" / ("Scripts" if os.name == "nt" else "bin")
+    run(
+        *(*pip, "--python", bin / "python", "install", "--no-compile"),
+        *("--constraint", ROOT / "constraints.txt"),
+        *(*(home / "wheels").glob("*.whl"), "pytest", "hypothesis"),
+    )
+    return bin, plugin
+
+
+def test_it_runs_in_a_program_of_three_parties(outside, tmp_path):
+    bin, _ = outside
+    found = json.loads(run(bin / "python", "-c", PROGRAM, cwd=tmp_path))
+    summary = "Summary(i64[3], least=1.0, mean=2.3, greatest=4.0)"
+    assert (found["standard"], found["launch"]) == (summary, summary)
+    assert found["provenance"] == {"distribution": "mplang-weather", "version": "0.1.0"}
+    assert found["frontends"] == ["simp", "weather"]  # the core's own, and no other
+
+
+def test_it_passes_its_own_tests_and_the_kit(outside):
+    bin, plugin = outside
+    told = run(bin / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=plugin)
+    assert "passed" in told
+    assert not {"skipped", "xfailed", "warning"} & set(told.split())
+
+
+def test_the_command_tells_of_it(outside, tmp_path):
+    bin, _ = outside
+    rows = json.loads(run(bin / "mplang", "plugins", "--json", cwd=tmp_path))
+    assert {row["distribution"] for row in rows} == {"mplang-simulator", "mplang-weather"}
+    assert {row["status"] for row in rows} == {"loaded"}
+    run(bin / "mplang", "doctor", cwd=tmp_path)
+    again = subprocess.run(
+        [bin / "mplang", "new-plugin", "weather"], capture_output=True, text=True, env=CLEAN
+    )
+    assert "taken by mplang-weather 0.1.0, which is installed" in again.stderr

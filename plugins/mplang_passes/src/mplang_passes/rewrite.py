@@ -1,0 +1,52 @@
+"""Rewriting of graphs: substitution, inlining. What stays as it is, both programs share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from mplang_core import Program
+from mplang_core.ext import Graph, Operation, Value, origin_of
+
+Env = dict[Value, Value]
+"""Per value the one that takes its place; others stay."""
+
+
+def rewrite_graphs(program: Program, rewrite: Callable[[Graph], Graph]) -> Program:
+    """Return the program with its graph rewritten."""
+    return Program(program.name, program.mask, rewrite(program.graph))
+
+
+def rewrite_regions(op: Operation, rewrite: Callable[[Graph], Graph]) -> Operation:
+    """Return the op with its regions rewritten.
+
+    A projected op is run together with parties whose programs are not seen here, so it stays
+    as it is.
+    """
+    if not op.regions or origin_of(op) is not None:
+        return op
+    return replace(op, regions={name: rewrite(graph) for name, graph in op.regions.items()})
+
+
+def lookup(env: Mapping[Value, Value], values: Iterable[Value]) -> tuple[Value, ...]:
+    """Return what takes the place of each value."""
+    return tuple(env.get(value, value) for value in values)
+
+
+def rewire(op: Operation, env: Mapping[Value, Value]) -> Operation:
+    """Return the op, its operands replaced, its outputs the same."""
+    inputs = lookup(env, op.inputs)
+    return op if inputs == op.inputs else replace(op, inputs=inputs)
+
+
+def inline(graph: Graph, args: Sequence[Value], ops: list[Operation]) -> tuple[Value, ...]:
+    """Append a copy of a graph's ops, for these arguments, and return its results.
+
+    The copy defines values of its own, as other ops may have the same graph as a region.
+    """
+    env: Env = dict(zip(graph.inputs, args, strict=True))
+    for op in graph.ops:
+        outputs = tuple(Value(value.type) for value in op.outputs)
+        ops.append(replace(op, inputs=lookup(env, op.inputs), outputs=outputs))
+        env.update(zip(op.outputs, outputs, strict=True))
+    return lookup(env, graph.outputs)

@@ -1,0 +1,81 @@
+"""The conformance kit: what every plugin promises, as tests to inherit.
+
+Write one class per suite in a test file of your plugin, and run pytest::
+
+    from mplang_testing import KernelSuite, PluginSuite, Sample
+
+    class TestKernels(KernelSuite):
+        family = "hello"
+        samples = (Sample("hello.scale", np.ones(3), attrs={"by": 2.0}),)
+
+    class TestPlugin(PluginSuite):
+        distribution = "acme-hello"
+
+=====================  ===============================================================
+:class:`FeopSuite`     feops: metadata, documents, the same bytes always, state, refusals
+:class:`KernelSuite`   kernels: what ops promise is what they do
+:class:`TypeSuite`     types and codecs: nothing is lost, nothing damaged gets in
+:class:`BackendSuite`  backends: a program means the same as everywhere
+:class:`CommunicatorSuite`  communicators: messages arrive once, under their key, or in an error
+:class:`PluginSuite`   distributions: light, complete, within their own names
+=====================  ===============================================================
+
+A test of a suite is neither overridden nor deleted. One that cannot pass is named with its
+reason in ``xfail``, and fails as soon as it passes: see :class:`Suite`.
+
+The suites need ``pip install mplang-core[testing]``. :mod:`mplang_testing.dialect` and
+:mod:`mplang_testing.fakes` need nothing but the core, so that a worker may import them.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mplang_testing.backends import BackendSuite
+    from mplang_testing.communicators import CommunicatorSuite
+    from mplang_testing.feops import FeopSuite
+    from mplang_testing.kernels import KernelSuite
+    from mplang_testing.plugins import PluginSuite
+    from mplang_testing.sample import Of, Sample
+    from mplang_testing.suite import Suite
+    from mplang_testing.types import TypeSuite
+
+__all__ = [
+    "BackendSuite",
+    "CommunicatorSuite",
+    "FeopSuite",
+    "KernelSuite",
+    "Of",
+    "PluginSuite",
+    "Sample",
+    "Suite",
+    "TypeSuite",
+]
+
+_HOMES = {
+    "BackendSuite": "backends",
+    "CommunicatorSuite": "communicators",
+    "FeopSuite": "feops",
+    "KernelSuite": "kernels",
+    "Of": "sample",
+    "PluginSuite": "plugins",
+    "Sample": "sample",
+    "Suite": "suite",
+    "TypeSuite": "types",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a suite when it is asked for; the fakes need neither pytest nor Hypothesis."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("hypothesis", "pytest", "_pytest"):
+            raise
+        raise ImportError(
+            f"{__name__}.{name} needs {error.name}: pip install mplang-core[testing]"
+        ) from error

@@ -1,0 +1,476 @@
+"""What a family of feops promises."""
+
+from __future__ import annotations
+
+import doctest
+import functools
+import gc
+import inspect
+import io
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from difflib import unified_diff
+from typing import Any, ClassVar
+
+import numpy as np
+from mplang_cli import introspect
+
+from mplang_core import (
+    BaseType,
+    ClusterSpec,
+    Mask,
+    Program,
+    TableType,
+    TensorType,
+    TraceContext,
+    constant,
+    device,
+    fe_materialize,
+    is_feop,
+    registry,
+    verify,
+    with_ctx,
+)
+from mplang_core.ext import (
+    AttrValue,
+    AttrVisitor,
+    FeCapabilityError,
+    FeConfigError,
+    FeMeta,
+    FeStateError,
+    Operation,
+    VerifyError,
+    meta_of,
+    normalize,
+)
+from mplang_testing import fakes, probe
+from mplang_testing.sample import Sample, text_of
+from mplang_testing.suite import Suite, complain, numbered
+
+
+class FeopSuite(Suite, kit=True):
+    """Every feop of a family says what it is, and gives the same program each time.
+
+    The file of the subclass is run again in other processes, so it must bear to be imported.
+
+    Attributes:
+        family: the family of feops.
+        samples: a use of each feop at least; types suffice where data is hard to come by.
+
+    Example:
+        >>> import mplang_testing.dialect
+        >>> from mplang_core import TensorType
+        >>> X = TensorType("f32", (3,))
+        >>> class TestFeops(FeopSuite):
+        ...     family = "kit"
+        ...     samples = (Sample("kit.add", X, X), Sample("kit.rank"))
+    """
+
+    family: ClassVar[str]
+    samples: ClassVar[Sequence[Sample]] = ()
+
+    def cases(self) -> Mapping[str, Mapping[str, Any]]:
+        """Return the family's feops, and the samples."""
+        ops = [meta.name for meta in registry.list_ops(self.family)]
+        names = numbered([sample.name or sample.op for sample in self.samples])
+        return {
+            "op": {name: registry.get(name) for name in ops},
+            "sample": dict(zip(names, self.samples, strict=True)),
+        }
+
+    # -- what it is
+
+    def test_there_is_a_sample_of_every_feop(self) -> None:
+        """The family has feops, and none goes untested."""
+        there = {meta.name for meta in registry.list_ops(self.family)}
+        used = {sample.op for sample in self.samples}
+        if not there or there != used:
+            complain(
+                f"the samples do not fit the family {self.family!r}",
+                expected=f"a sample of each of {sorted(there) or '(no feop is registered)'}",
+                got=f"{sorted(used)}",
+                fix=f"add {sorted(there - used)}, remove {sorted(used - there)}",
+            )
+
+    def test_it_is_registered_with_complete_metadata(self, op: Any) -> None:
+        """A feop says its name, family, version, dialects, inputs and outputs, and its home."""
+        meta = meta_of(op)
+        wrong = []
+        if not is_feop(op) or not isinstance(meta, FeMeta) or registry.get(meta.name) is not op:
+            wrong.append("it is a feop under its own name")
+        if meta.family != self.family:
+            wrong.append(f"its family is {self.family}")
+        takes = any(sample.operands for sample in self.samples if sample.op == meta.name)
+        told = {
+            "version": meta.version,
+            "dialects": meta.dialects,
+            "outputs": meta.outputs,
+            "inputs": meta.inputs or not takes,
+            "provenance": registry.feops.provider(meta.name),
+        }
+        wrong += [f"it says its {name}" for name, value in told.items() if not value]
+        if wrong:
+            complain(
+                f"{meta.name} is described incompletely",
+                expected=", ".join(wrong),
+                got=meta,
+                fix="complete the fields of @feop or @simple_op",
+            )
+
+    def test_it_is_documented_with_an_example_that_runs(self, op: Any) -> None:
+        """Who asks ``mplang describe`` gets words, an example, and the configuration's schema."""
+        meta, facts = meta_of(op), introspect.describe(op)
+        if not facts["doc"] or not facts["example"]:
+            complain(
+                f"{meta.name} is not documented",
+                expected="a docstring with an example (>>>)",
+                got=facts["doc"] or "no docstring",
+                fix="write what it does, and an Example: section",
+            )
+        if meta.config_schema is not None and not (facts["config_schema"] or {}).get("properties"):
+            complain(
+                f"{meta.name} takes a configuration that nobody can look up",
+                expected="a pydantic model with fields",
+                got=meta.config_schema,
+                fix="make config_schema a subclass of mplang_core.strict.StrictModel",
+            )
+        report = _run_examples(op, facts["doc"])
+        if report:
+            complain(
+                f"the example of {meta.name} does not run",
+                expected="what is written there",
+                got=report,
+                fix="correct it: it is the first thing that users try",
+            )
+
+    # -- the same program each time
+
+    def test_twice_gives_the_same_bytes(self, sample: Sample) -> None:
+        """Compiling the same again gives the same, bit by bit."""
+        mine, again = text_of(sample.build()), text_of(sample.build())
+        _compare(sample, "when it was called again", mine, again)
+
+    def test_other_processes_and_lines_give_the_same_bytes(self, sample: Sample) -> None:
+        """Neither hash seeds nor memory addresses nor source lines get into a program."""
+        mine = text_of(sample.build())
+        (name,) = (name for name, each in self.cases()["sample"].items() if each is sample)
+        for where, found in _elsewhere(type(self)).items():  # type: ignore[arg-type]
+            _compare(sample, where, mine, found[name])
+
+    def test_state_cannot_change_the_bytes(self, sample: Sample) -> None:
+        """Caches make it faster, and do nothing else; nor does the context or the thread."""
+        op: Any = registry.get(sample.op)
+        if meta_of(op).state_scope == "process":
+            op.__get_state__().clear()
+        mine = text_of(sample.build())
+        _compare(sample, "with what it keeps in its state", mine, text_of(sample.build()))
+        for other in self.samples:
+            other.build()
+        _compare(sample, "after other programs were made", mine, text_of(sample.build()))
+        with with_ctx(TraceContext(ClusterSpec.simple(max(2, sample.parties)))):
+            for turn in ("first", "second"):
+                again = text_of(sample.build())
+                _compare(sample, f"for the {turn} time in another context", mine, again)
+        found: list[str] = []
+        thread = threading.Thread(target=lambda: found.append(text_of(sample.build())))
+        thread.start()
+        thread.join()
+        _compare(sample, "in another thread", mine, "".join(found))
+
+    # -- state
+
+    def test_state_is_kept_where_its_scope_says(self, op: Any) -> None:
+        """The process keeps nothing that belongs to a context, and not without bounds."""
+        meta, ctx = meta_of(op), TraceContext(ClusterSpec.simple(2))
+        if meta.state_scope == "ctx":
+            _refuses_state(meta, "state without a context", op.__get_state__)
+            op.__get_state__(ctx)["kit"] = 1
+            if "kit" in op.__get_state__(TraceContext(ctx.cluster_spec)):
+                complain(
+                    f"{meta.name} shares its state among contexts",
+                    expected="state_scope='ctx': another context has another state",
+                    got="the same",
+                    fix="leave __get_state__ as @feop made it",
+                )
+            return
+        state = op.__get_state__()
+        if meta.state_scope == "none":
+            _refuses_state(meta, "an entry", lambda: state.__setitem__("kit", 1))
+            return
+        bound = [constant(ctx, 1), ctx]
+        try:
+            for value in [*bound, [bound[0]], {"a": (1, {"b": ctx})}]:
+                keep = functools.partial(state.__setitem__, "kit", value)
+                _refuses_state(meta, f"a {type(bound[0]).__name__} in its process state", keep)
+            for i in range(5000):
+                state["kit", i] = i
+            if len(state) >= 5000:
+                complain(
+                    f"the process state of {meta.name} grows without bounds",
+                    expected="the oldest entries go",
+                    got=f"{len(state)} entries",
+                    fix="leave __get_state__ as @feop made it",
+                )
+        finally:
+            for key in [key for key in state if key == "kit" or key[:1] == ("kit",)]:
+                del state[key]
+
+    def test_nothing_of_a_context_outlives_it(self, sample: Sample) -> None:
+        """A feop that was given values lets go of them: no cache holds what belongs to a run."""
+        ref = _trace_and_drop(sample)
+        gc.collect()
+        if ref() is not None:
+            holders = [type(each).__name__ for each in gc.get_referrers(ref())]
+            complain(
+                f"{sample.op} keeps a context alive that it was used in",
+                expected="nothing refers to it after the program was made",
+                got=f"it is held by a {', a '.join(holders)}",
+                fix="keep runtime values with state_scope='ctx', or not at all; "
+                "a module's own dict escapes every check but this one",
+            )
+
+    # -- refusals
+
+    def test_a_wrong_configuration_is_refused(self, sample: Sample) -> None:
+        """A configuration is held against the schema: FeConfigError, before anything is made."""
+        meta = meta_of(registry.get(sample.op))
+        schema: Any = meta.config_schema
+        if schema is None:
+            return
+        wrong: list[Any] = [{"no_such_field": 1}, 7, object()]
+        wrong += [
+            {name: object()}
+            for name, field in schema.model_fields.items()
+            if field.annotation not in (Any, object)
+        ]
+        for config in wrong:
+            _refuses_config(meta, sample, config)
+        try:
+            _materialize(meta, sample, None)
+        except FeConfigError:
+            pass  # it needs one, and says so
+        except Exception as error:
+            _wrong_error(meta, "no configuration", "FeConfigError, or a default", error)
+
+    def test_a_device_that_cannot_run_it_is_refused(self, op: Any) -> None:
+        """What a device lacks is told by FeCapabilityError: the op, the device, and why."""
+        meta = meta_of(op)
+        with fakes.vault() as kind:
+            devices = {
+                "P0": {"kind": "PPU", "members": [0]},
+                "V0": {"kind": kind.name, "members": [0, 1]},
+            }
+            cluster = ClusterSpec.from_dict({"nodes": [{}, {}], "devices": devices})
+            _refuses_device(meta, "V0", [], TraceContext(cluster), op)
+            if meta.targets and "PPU" not in meta.targets:
+                _refuses_device(meta, "P0", meta.targets, TraceContext(cluster), op)
+
+    def test_damaged_attributes_are_refused(self, sample: Sample) -> None:
+        """A worker verifies what it is sent: a bad attribute is a VerifyError, no other error."""
+        program = sample.trace()
+        verify(program)
+        opcode = sample.build().pfunc.fn_type
+        for op in program.graph.walk():
+            if op.opcode == opcode:
+                for what, attrs in _damaged_attrs(op):
+                    _refuses_program(program, op, what, attrs)
+
+
+def _run_examples(op: Any, doc: str) -> str:
+    module = sys.modules[getattr(op, "__module__", type(op).__module__)]
+    named = meta_of(op).name
+    test = doctest.DocTestParser().get_doctest(doc, dict(vars(module)), named, None, None)
+    out = io.StringIO()
+    with np.printoptions(legacy=False):
+        result = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=out.write)
+    return out.getvalue() if result.failed else ""
+
+
+def _compare(sample: Sample, when: str, mine: str, other: str) -> None:
+    if mine == other:
+        return
+    lines = list(unified_diff(mine.split("\n"), other.split("\n"), lineterm="", n=0))[2:]
+    diff = [line for line in lines if not line.startswith("@@")][:4]
+    complain(
+        f"{sample.op} is not deterministic: it gave another program {when}",
+        expected="the same bytes for the same arguments",
+        got="\n    ".join(["", *(line[:200] for line in diff)]),
+        fix="make what differs an explicit attribute, or leave it out of the program (addresses, "
+        "counters, the order of sets, source lines)",
+    )
+
+
+@functools.cache
+def _elsewhere(suite: type[FeopSuite]) -> dict[str, dict[str, str]]:
+    file = inspect.getfile(suite)
+    found = {}
+    for seed, shift in ((1, 0), (2, 7)):
+        where = f"in another process, with PYTHONHASHSEED={seed}"
+        where += f", {shift} lines further down in its file" if shift else ""
+        try:
+            found[where] = probe.ask(
+                f"{probe.__name__}:texts",
+                file,
+                suite.__module__,
+                suite.__qualname__,
+                shift,
+                seed=seed,
+            )
+        except RuntimeError as error:
+            complain(
+                f"{file} does not run in another process",
+                expected="a file that can be imported, with what stands on sys.path now",
+                got=error,
+                fix="have it need neither fixtures nor arguments when it is imported",
+            )
+    return found
+
+
+def _trace_and_drop(sample: Sample) -> weakref.ref[TraceContext]:
+    ctx = TraceContext(ClusterSpec.simple(sample.parties))
+    sample.trace(ctx)
+    return weakref.ref(ctx)
+
+
+def _refuses_state(meta: FeMeta, what: str, keep: Callable[[], Any]) -> None:
+    try:
+        keep()
+    except FeStateError:
+        return
+    complain(
+        f"{meta.name} keeps state that its scope forbids",
+        expected=f"state_scope={meta.state_scope!r} refuses {what} by FeStateError",
+        got="it was kept",
+        fix="leave __get_state__ as @feop made it, and keep what belongs to a run in a context",
+    )
+
+
+def _materialize(meta: FeMeta, sample: Sample, config: Any) -> None:
+    args = sample.stand_ins()
+    if not sample.is_compiler:
+        fe_materialize(registry.get(sample.op), *args, config=config, **sample.attrs)
+        return
+    need = meta.capabilities.requires_device
+    kinds = [*meta.targets, *(need.kind if need else ()), "PPU"]
+    members = max(sample.parties, 1)
+    fe_materialize(*args, kind=kinds[0], members=members, config=config, **sample.attrs)
+
+
+def _refuses_config(meta: FeMeta, sample: Sample, config: Any) -> None:
+    try:
+        _materialize(meta, sample, config)
+    except FeConfigError:
+        return
+    except Exception as error:
+        _wrong_error(meta, f"the configuration {config!r}", "FeConfigError", error)
+    complain(
+        f"{meta.name} takes a wrong configuration",
+        expected=f"FeConfigError for {config!r}",
+        got="it was taken",
+        fix="make config_schema a StrictModel, which takes no unknown field",
+    )
+
+
+def _wrong_error(meta: FeMeta, given: str, expected: str, error: Exception) -> None:
+    complain(
+        f"{meta.name} refuses {given} in the wrong way",
+        expected=expected,
+        got=f"{type(error).__name__}: {error}",
+        fix="raise FeConfigError with the field, what was expected and what came",
+    )
+
+
+def _refuses_device(
+    meta: FeMeta, name: str, reasons: Sequence[str], ctx: TraceContext, op: Any
+) -> None:
+    told: str
+    try:
+        with with_ctx(ctx):
+            device(name)(op)()
+        told = "it was taken"
+    except FeCapabilityError as error:
+        told = str(error)
+        if all(word in told for word in (meta.name, name, *reasons)):
+            return
+    except Exception as error:
+        told = f"{type(error).__name__}: {error}"
+    complain(
+        f"{meta.name} is not refused clearly by the device {name}",
+        expected=f"FeCapabilityError that names {', '.join((meta.name, name, *reasons))}",
+        got=told,
+        fix="declare what it needs in targets, execution_model and capabilities",
+    )
+
+
+# -- damage
+
+
+def _damaged_attrs(op: Operation) -> Iterator[tuple[str, dict[str, Any]]]:
+    yield "an attribute that is unknown", {**op.attrs, "no_such_attribute": 1}
+    for name, value in op.attrs.items():
+        yield f"no {name!r}", {key: op.attrs[key] for key in op.attrs if key != name}
+        for worse in _damaged(value):
+            yield f"{name} = {worse!r:.60}", {**op.attrs, name: normalize(worse)}
+
+
+def _damaged(value: AttrValue) -> Iterator[Any]:
+    """Yield values of other kinds, and broken ones of the same."""
+    yield from (None, -1, "", "no such thing", b"", (), {}, Mask(), 2**62, 0.5)
+    yield from (TensorType("bf16", (7,)), TableType((("a", "no_such_type"),)))
+    yield from _broken.visit(value)
+
+
+class _Broken(AttrVisitor[Iterable[Any]]):
+    """Broken values of the same kind."""
+
+    def _none(self, value: object = None) -> Iterable[Any]:
+        return ()
+
+    visit_none = visit_bool = visit_int = visit_float = visit_array = _none
+
+    def visit_str(self, value: str) -> Iterable[Any]:
+        return value[:-1], value * 2, "\x00"
+
+    def visit_bytes(self, value: bytes) -> Iterable[Any]:
+        return value[: len(value) // 2], value[::-1], value + value, b"\xff" * 9
+
+    def visit_tuple(self, value: tuple[AttrValue, ...]) -> Iterable[Any]:
+        yield from (value[:-1], value * 2, (value,))
+        for i, item in enumerate(value[:4]):
+            for worse in _damaged(item):
+                yield (*value[:i], worse, *value[i + 1 :])
+
+    def visit_mask(self, value: Mask) -> Iterable[Any]:
+        return Mask(value.bits << 70), Mask(1)
+
+    def visit_type(self, value: BaseType) -> Iterable[Any]:
+        return (value.name,)
+
+    def visit_mapping(self, value: Mapping[str, AttrValue]) -> Iterable[Any]:
+        yield {**value, "no_such_key": 1}
+        for key in value:
+            yield {other: value[other] for other in value if other != key}
+            for worse in _damaged(value[key]):
+                yield {**value, key: worse}
+
+
+_broken = _Broken()
+
+
+def _refuses_program(program: Program, op: Operation, what: str, attrs: dict[str, Any]) -> None:
+    before, op.attrs = op.attrs, attrs
+    try:
+        verify(program)
+    except VerifyError:
+        pass
+    except Exception as error:
+        complain(
+            f"{op.opcode} with {what} breaks the verifier",
+            expected="VerifyError, or a program that is right all the same",
+            got=f"{type(error).__name__}: {error}",
+            fix="raise TypeError or ValueError in the op's type inference",
+        )
+    finally:
+        op.attrs = before

@@ -1,0 +1,261 @@
+"""What kernels promise: to do what their ops say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mplang_core import BaseType, ClusterSpec, MPLangError, Program, TensorType, parse
+from mplang_core.ext import (
+    HostVar,
+    Mode,
+    PartyError,
+    SimpHost,
+    codecs,
+    decode,
+    encode,
+    from_bytes,
+    print_program,
+    to_bytes,
+)
+from mplang_testing.fakes import MemoryHost
+from mplang_testing.sample import Sample
+from mplang_testing.suite import Suite, complain, numbered
+
+
+class KernelSuite(Suite, kit=True):
+    """The kernels of a family give what its ops promise, however the program came to them.
+
+    The samples run on :class:`~mplang_testing.fakes.MemoryHost`; no backend is needed.
+
+    Attributes:
+        family: the family of feops.
+        samples: uses of its feops, with data. Say by ``expect`` what is right.
+
+    Example:
+        >>> import mplang_testing.dialect
+        >>> X = np.int64([1, 2])
+        >>> class TestKernels(KernelSuite):
+        ...     family = "kit"
+        ...     samples = (Sample("kit.add", X, X, expect=lambda y: (y == 2 * X).all()),)
+    """
+
+    family: ClassVar[str]
+    samples: ClassVar[Sequence[Sample]] = ()
+
+    def cases(self) -> Mapping[str, Mapping[str, Any]]:
+        """Return the samples."""
+        names = numbered([sample.name or sample.op for sample in self.samples])
+        return {"sample": dict(zip(names, self.samples, strict=True))}
+
+    def make(self, parties: int) -> SimpHost:
+        """Return a host to run the samples on."""
+        return MemoryHost(ClusterSpec.simple(parties))
+
+    def test_there_are_samples_with_data(self) -> None:
+        """Something of the family runs at all, on data."""
+        without = [
+            sample
+            for sample in self.samples
+            if not sample.has_data or sample.op.partition(".")[0] != self.family
+        ]
+        if without or not self.samples:
+            complain(
+                f"the samples do not fit the family {self.family!r}",
+                expected="samples of its feops, each with its data",
+                got=without or "no sample",
+                fix="give arrays, and values Of other types; types alone are for FeopSuite",
+            )
+
+    def test_results_are_of_the_inferred_types(self, sample: Sample) -> None:
+        """Every result is what type inference said it would be, and the right one."""
+        program = sample.trace()
+        results = self._run(sample, program)
+        for i, (result, kind) in enumerate(zip(results, _kinds(program), strict=True)):
+            for rank, value in enumerate(result):
+                wrong = kind.mismatch(value)
+                if wrong:
+                    _broken_promise(sample, f"result {i} at party {rank}", wrong)
+        shown = [tuple(result) if sample.parties > 1 else result[0] for result in results]
+        if sample.expect is not None and not sample.expect(*shown):
+            complain(
+                f"{sample} gives a wrong result",
+                expected="what the sample's expect says",
+                got=shown,
+                fix="correct the kernel, or the sample",
+            )
+
+    def test_results_can_be_sent_if_their_type_can(self, sample: Sample) -> None:
+        """A result of a type with a codec is written and read again."""
+        program = sample.trace()
+        results = self._run(sample, program)
+        for result, kind in zip(results, _kinds(program), strict=True):
+            for value in result:
+                if kind.name in codecs and not _same(
+                    kind, decode(kind, *encode(kind, value)), value
+                ):
+                    complain(
+                        f"a result of {sample} does not survive its codec",
+                        expected=value,
+                        got=decode(kind, *encode(kind, value)),
+                        fix="have the kernel give values of the one form that the codec reads",
+                    )
+
+    def test_operands_stay_as_they_are(self, sample: Sample) -> None:
+        """A kernel does not write into its operands: others read them, too."""
+        given = [sample.data(rank) for rank in range(sample.parties)]
+        before = [_prints(sample, data) for data in given]
+        self._run(sample, sample.trace(), given)
+        for rank, data in enumerate(given):
+            for i, (old, new) in enumerate(zip(before[rank], _prints(sample, data), strict=True)):
+                if old != new:
+                    complain(
+                        f"{sample} changed its operand {i} at party {rank}",
+                        expected="operands are read only",
+                        got="other bytes than before",
+                        fix="copy before writing",
+                    )
+
+    def test_read_only_operands_are_taken(self, sample: Sample) -> None:
+        """Constants, and what came from another party, cannot be written to."""
+        given = [sample.data(rank) for rank in range(sample.parties)]
+        for value in (value for data in given for value in data if isinstance(value, np.ndarray)):
+            value.flags.writeable = False
+        self._run(sample, sample.trace(), given)
+
+    def test_a_program_that_was_sent_gives_the_same(self, sample: Sample) -> None:
+        """The program is all that a kernel needs: no Python object stays behind."""
+        program = sample.trace()
+        expected = self._run(sample, program)
+        for how, again in (
+            ("bytes", from_bytes(to_bytes(program))),
+            ("text", parse(print_program(program))),
+        ):
+            self._agree(sample, f"as {how}", program, expected, self._run(sample, again))
+
+    def test_both_modes_give_the_same(self, sample: Sample) -> None:
+        """Op by op or whole: the results are the same."""
+        program = sample.trace()
+        expected = self._run(sample, program)
+        self._agree(
+            sample, "in launch mode", program, expected, self._run(sample, program, mode="launch")
+        )
+
+    def test_what_is_no_operand_ends_in_an_error_of_mplang(self, sample: Sample) -> None:
+        """A wrong operand is a PartyError that names the op, and the next run works."""
+        program = sample.trace()
+        with self.make(sample.parties) as host:
+            for i, wrong in _wrong_operands(sample):
+                given = [sample.data(rank) for rank in range(sample.parties)]
+                for data in given:
+                    data[i] = wrong
+                try:
+                    _execute(host, program, given)
+                except PartyError as error:
+                    if error.op:
+                        continue
+                    got: Any = f"a PartyError without an op: {error}"
+                except MPLangError:
+                    continue
+                except (Exception, SystemExit) as error:
+                    got = f"{type(error).__name__}: {error}"
+                else:
+                    continue  # it makes sense of that as well
+                complain(
+                    f"{sample} with a {type(wrong).__name__} as operand {i} fails in a wrong way",
+                    expected="PartyError, or another error of mplang",
+                    got=got,
+                    fix="raise KernelError or RunError with a public text",
+                )
+            _execute(host, program, [sample.data(rank) for rank in range(sample.parties)])
+
+    # --
+
+    def _run(
+        self,
+        sample: Sample,
+        program: Program,
+        given: Sequence[Sequence[Any]] | None = None,
+        mode: Mode = "standard",
+    ) -> list[list[Any]]:
+        """Run a program on the sample's data: per result a list of one value per party."""
+        given = given or [sample.data(rank) for rank in range(sample.parties)]
+        try:
+            with self.make(sample.parties) as host:
+                return _execute(host, program, given, mode)
+        except PartyError as error:
+            if "broke its promise" in str(error):
+                _broken_promise(sample, "a result", str(error))
+            cause = f" ({error.__cause__!r})" if error.__cause__ else ""
+            complain(
+                f"{sample} does not run",
+                expected="a sample that its kernel can do",
+                got=f"{error}{cause}",
+                fix="correct the kernel, or the sample",
+            )
+
+    def _agree(
+        self,
+        sample: Sample,
+        how: str,
+        program: Program,
+        expected: list[list[Any]],
+        got: list[list[Any]],
+    ) -> None:
+        if sample.random:
+            return
+        for kind, mine, other in zip(_kinds(program), expected, got, strict=True):
+            if not all(_same(kind, a, b) for a, b in zip(mine, other, strict=True)):
+                complain(
+                    f"{sample} gives another result {how}",
+                    expected=mine,
+                    got=other,
+                    fix="have the kernel depend on operands and attributes alone; where it draws "
+                    "random numbers on purpose, say so by random=True in the sample",
+                )
+
+
+def _execute(
+    host: SimpHost, program: Program, given: Sequence[Sequence[Any]], mode: Mode = "standard"
+) -> list[list[Any]]:
+    operands = [HostVar(values) for values in zip(*given, strict=True)]
+    with host.options(mode=mode):
+        outs = host.evaluate(program, operands)
+    return [list(out.values) for out in outs]
+
+
+def _kinds(program: Program) -> list[BaseType]:
+    return [value.type.base for value in program.graph.outputs]  # type: ignore[union-attr]
+
+
+def _prints(sample: Sample, data: Sequence[Any]) -> list[Any]:
+    """Return the bytes of each operand; of those without a codec, nothing is known."""
+    return [
+        [bytes(buffer) for buffer in encode(kind, value)[1]] if kind.name in codecs else None
+        for kind, value in zip(sample.operands, data, strict=True)
+    ]
+
+
+def _same(kind: BaseType, a: Any, b: Any) -> bool:
+    if isinstance(kind, TensorType):
+        return bool(a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes())
+    if kind.name in codecs:
+        (head_a, data_a), (head_b, data_b) = encode(kind, a), encode(kind, b)
+        return dict(head_a) == dict(head_b) and [*map(bytes, data_a)] == [*map(bytes, data_b)]
+    return bool(a == b)
+
+
+def _wrong_operands(sample: Sample) -> Iterator[tuple[int, Any]]:
+    for i, _ in enumerate(sample.operands):
+        yield from ((i, wrong) for wrong in (object(), "text", np.zeros((9, 9)), -1))
+
+
+def _broken_promise(sample: Sample, what: str, wrong: str) -> None:
+    complain(
+        f"the kernel of {sample} breaks the promise of its op: {what}",
+        expected="a value of the type that was inferred",
+        got=wrong,
+        fix="correct the kernel, or the type inference of the op",
+    )

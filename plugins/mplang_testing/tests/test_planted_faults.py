@@ -1,0 +1,455 @@
+"""Faults, each planted in what is right otherwise: the kit finds it, and says what it is."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+HEAD = """
+import itertools
+import threading
+
+import numpy as np
+from hypothesis import strategies as st
+
+import mplang_core as mp
+from mplang_core import TensorType
+from mplang_core.errors import CommError
+from mplang_core.feop import meta_of
+from mplang_core.simp import HostVar
+from mplang_testing import *
+from mplang_testing import dialect
+from mplang_testing.fakes import MemoryCommunicator, MemoryHost
+
+X = np.arange(3)
+"""
+
+
+# -- feops
+
+FEOP = (
+    HEAD
+    + '''
+counter = itertools.count()
+kept = []
+
+@mp.simple_op("fault.scale")
+def scale(x: TensorType, *, by: int, tags: tuple = ()) -> TensorType:
+    """Scales."""
+    {infer}
+    return x
+
+@mp.kernel("fault.scale")
+def kernel(ctx, x, *, by, tags):
+    {kernel}
+
+@mp.feop(
+    name="fault.op",
+    dialects=("fault",),
+    inputs=({{"kind": "Tensor"}},),
+    outputs=({{"kind": "Tensor"}},),
+    {meta}
+)
+def op(x, **options):
+    """Scales.
+
+    Example:
+        >>> 1 + 1
+        2
+    """
+    {feop}
+
+{after}
+
+class TestFault(FeopSuite):
+    family = "fault"
+    samples = (Sample("fault.op", X), Sample("fault.scale", X, attrs={{"by": 2}}))
+
+class TestFaultyKernel(KernelSuite):
+    family = "fault"
+    samples = (Sample("fault.scale", X, attrs={{"by": 2}}),)
+'''
+)
+RIGHT = {
+    "infer": "pass",
+    "kernel": "return x * by",
+    "meta": "",
+    "feop": "return scale(x, by=2)",
+    "after": "",
+}
+
+
+def feop(**changes):
+    return FEOP.format(**{**RIGHT, **changes})
+
+
+def test_without_a_fault_all_pass_but_the_undocumented(run):
+    outcomes = run(feop()).parseoutcomes()
+    assert outcomes.pop("failed") == 2  # fault.scale has neither example nor outputs
+    assert outcomes.keys() == {"passed"}
+
+
+@pytest.mark.parametrize(
+    ("body", "test", "when"),
+    [
+        ("return scale(x, by=next(counter))", "twice", "when it was called again"),
+        ("return scale(x, by=id(object) % 99991)", "other_processes", "in another process*"),
+        ("return scale(x, by=1, tags=list(set('abcdefghijkl')))", "other_processes", "SEED=?"),
+        ("return scale(x, by=op.__code__.co_firstlineno)", "other_processes", "7 lines further"),
+        (
+            "kept.append(1); return scale(x, by=int(len(kept) > 3))",
+            "state_cannot",
+            "after other programs",
+        ),
+        ("return scale(x, by=threading.get_ident())", "state_cannot", "in another thread"),
+        (
+            "state = op.__get_state__(); state['n'] = 1 + state.get('n', 0)\n"
+            "    return scale(x, by=state['n'])",
+            "state_cannot",
+            "with what it keeps in its state",
+        ),
+    ],
+)
+def test_a_feop_that_is_not_deterministic(caught, body, test, when):
+    caught(
+        feop(feop=body, meta='state_scope="process",'),
+        f"{test} and fault.op",
+        f"fault.op is not deterministic: it gave another program *{when}",
+        "expected: the same bytes for the same arguments",
+        "-* = *",
+        "+* = *",
+        "to do: *make what differs an explicit attribute",
+    )
+
+
+def test_a_process_state_that_takes_a_runtime_value(caught):
+    after = "plain = {}\nop.__get_state__ = lambda ctx=None: plain"
+    caught(
+        feop(meta='state_scope="process",', after=after),
+        "state_is_kept",
+        "fault.op keeps state that its scope forbids",
+        "expected: state_scope='process' refuses a * in its process state by FeStateError",
+        "got: *it was kept",
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "holder"),
+    [
+        ("kept.append(x); return scale(x, by=2)", "TraceVar"),
+        ("op.__get_state__()['last'] = lambda: x; return scale(x, by=2)", "*"),
+    ],
+)
+def test_a_runtime_value_that_escapes_the_state(caught, body, holder):
+    caught(
+        feop(feop=body, meta='state_scope="process",'),
+        "outlives and fault.op",
+        "fault.op keeps a context alive that it was used in",
+        f"got: *it is held by a {holder}",
+    )
+
+
+def test_metadata_that_says_too_little(caught):
+    caught(feop(), "metadata and fault.scale", "expected: it says its outputs, it says its inputs")
+    caught(feop(), "documented and fault.scale", "expected: a docstring with an example*")
+
+
+def test_an_example_that_does_not_run(caught):
+    source = feop().replace("        2\n", "        3\n")
+    caught(source, "documented and fault.op", "the example of fault.op does not run", "Expected:*")
+
+
+def test_a_feop_without_a_sample(caught):
+    source = feop().replace('(Sample("fault.op", X), ', "(").replace("2}))", "2}),)")
+    caught(source, "sample_of_every_feop", "to do: *add ?'fault.op'?, remove ??")
+
+
+def test_a_configuration_that_is_not_checked(caught):
+    after = "import pydantic\nclass Loose(pydantic.BaseModel):\n    by: int = 2\n"
+    source = feop().replace("counter =", after + "\ncounter =")
+    source = source.replace('dialects=("fault",)', 'config_schema=Loose, dialects=("fault",)')
+    caught(source, "configuration", "fault.op takes a wrong configuration", "to do: *StrictModel*")
+
+
+def test_an_attribute_that_breaks_the_verifier(caught):
+    caught(
+        feop(infer="{1: 'one', 2: 'two'}[by]"),
+        "damaged_attributes",
+        "fault.scale with by = -1 breaks the verifier",
+        "got: *KeyError: -1",
+    )
+
+
+# -- kernels
+
+
+@pytest.mark.parametrize(
+    ("body", "test", "message"),
+    [
+        ("return (x * by).astype('f4')", "inferred_types", "breaks the promise of its op"),
+        ("return x * by * next(counter)", "both_modes", "gives another result in launch mode"),
+        ("return x * by * next(counter)", "was_sent", "gives another result as bytes"),
+        ("x *= by; return x", "operands_stay", "changed its operand 0 at party 0"),
+        ("x *= by; return x", "read_only", "does not run"),
+        (
+            "if not isinstance(x, np.ndarray): raise SystemExit(3)\n    return x * by",
+            "no_operand",
+            "fails in a wrong way",
+        ),
+    ],
+)
+def test_a_kernel_that_breaks_its_promise(caught, body, test, message):
+    caught(feop(kernel=body), f"FaultyKernel and {test}", f"Sample('fault.scale') *{message}")
+
+
+def test_a_result_that_the_author_knows_to_be_wrong(caught):
+    source = feop().replace('attrs={"by": 2}),)', 'attrs={"by": 2}, expect=lambda y: y[1] == 3),)')
+    caught(source, "FaultyKernel and inferred", "Sample('fault.scale') gives a wrong result")
+
+
+# -- types
+
+TYPE = (
+    HEAD
+    + """
+from dataclasses import dataclass
+from mplang_core.runtime import Codec
+from mplang_core.runtime.codec import codecs
+from mplang_core.types import type_classes
+
+@dataclass({frozen})
+class Box(mp.BaseType):
+    size: int
+    colour: str = "red"
+    name = "fault.box"
+
+    def params(self):
+        return {params}
+
+    @classmethod
+    def from_params(cls, params):
+        size, colour = params
+        if type(size) is not int or type(colour) is not str:
+            raise ValueError("a box has a size and a colour")
+        return cls(size, colour)
+
+    def mismatch(self, value):
+        {mismatch}
+
+def encode(value):
+    return {encode}
+
+def decode(kind, header, buffers):
+    {decode}
+
+type_classes.add("fault.box", Box, provider="fault")
+codecs.add("fault.box", Codec(encode, decode), provider="fault")
+
+class TestBox(TypeSuite):
+    kinds = st.builds(Box, st.integers(0, 9), st.sampled_from(["red", "blue"]))
+
+    def values(self, kind):
+        return st.binary(min_size=kind.size, max_size=kind.size)
+"""
+)
+DECODE = '(data,) = buffers; assert_size(header["size"], len(data)); return bytes(data)'
+SIZE = """
+def assert_size(expected, found):
+    if expected != found:
+        raise ValueError("wrong size")
+"""
+RIGHT_TYPE = {
+    "frozen": "frozen=True",
+    "params": "(self.size, self.colour)",
+    "mismatch": "return None if isinstance(value, bytes) and len(value) == self.size else 'no box'",
+    "encode": '{"size": len(value)}, [value]',
+    "decode": DECODE,
+}
+
+
+def box(**changes):
+    return TYPE.format(**{**RIGHT_TYPE, **changes}) + SIZE
+
+
+def test_a_type_without_a_fault_passes(run):
+    assert run(box()).ret == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "test", "message"),
+    [
+        ({"params": "(self.size, 'red')"}, "its_parameters", "does not come back from its param"),
+        ({"params": "(self.size, 'red')"}, "text_and_bytes", "does not come back from its text"),
+        ({"params": "(self.size, 'red')"}, "equal_types", "has an equality of its own"),
+        ({"frozen": "eq=True, unsafe_hash=True"}, "frozen", "expected: it is a frozen dataclass"),
+        ({"mismatch": "return None"}, "from_others", "takes a NoneType for its value"),
+        ({"encode": '{"size": len(value)}, [value[::-1]]'}, "values_come", "does not survive its"),
+        ({"encode": '{"size": {1: 2}}, [value]'}, "values_come_back", "writes what cannot be sent"),
+        ({"decode": "return bytes(buffers[0])"}, "damaged", "is read from a header without 'size'"),
+        (
+            {"decode": 'header["size"].bit_count(); ' + DECODE},
+            "damaged",
+            "got: *AttributeError: *",
+        ),
+    ],
+)
+def test_a_type_that_loses_something(caught, changes, test, message):
+    caught(box(**changes), test, message)
+
+
+# -- communicators
+
+COMMUNICATOR = (
+    HEAD
+    + """
+class Faulty(MemoryCommunicator):
+{body}
+
+class TestFaulty(CommunicatorSuite):
+    slack = 0.5
+
+    def make(self, parties, timeout):
+        return Faulty.connected(parties, min(timeout, 1.0))
+"""
+)
+
+DROPS = """
+    def send(self, to_rank, key, data):
+        self.sent = getattr(self, "sent", 0) + 1
+        if self.sent % 7:
+            super().send(to_rank, key, data)
+"""
+REORDERS = """
+    def recv(self, from_rank, key):
+        run = self._run(key)
+        with self._arrived:
+            mine = [k for k in run.inbox if k[0] == from_rank]
+            if mine:  # whatever came first, whatever its key
+                return run.inbox.pop(mine[0])
+        return super().recv(from_rank, key)
+"""
+REPEATS = """
+    def deliver(self, from_rank, key, data):
+        with self._arrived:
+            self._run(key).inbox[from_rank, key] = data
+            self._arrived.notify_all()
+"""
+TAKES_ALL = """
+    def deliver(self, from_rank, key, data):
+        self.open(key.partition("/")[0])
+        super().deliver(from_rank, key, data)
+"""
+LATE = """
+    def recv(self, from_rank, key):
+        self.timeout = 1.9
+        return super().recv(from_rank, key)
+"""
+SLEEPS = """
+    def abort(self, run, reason):
+        self.stop(run, reason)
+"""
+CONVERTS = """
+    def send(self, to_rank, key, data):
+        super().send(to_rank, key, np.asarray(data, dtype=np.float64))
+"""
+COUNTS_BACK = """
+    def send(self, to_rank, key, data):
+        self.peers[to_rank].deliver(self.rank, key, data)
+"""
+
+
+@pytest.mark.parametrize(
+    ("fault", "test", "message"),
+    [
+        (
+            "DROPS",
+            "found_by_key",
+            "RecvTimeoutError: party 1 waited 1 s for a message from party 0*",
+        ),
+        ("DROPS", "many_threads", "expected: array(*"),
+        (
+            "REORDERS",
+            "found_by_key",
+            "the message kit-run/19 from party 0 at party 1 is not what it",
+        ),
+        ("REORDERS", "runs_are_apart or found_by_key", "expected: array(19)"),
+        ("REPEATS", "duplicate", "got: *2"),
+        ("TAKES_ALL", "of_no_run", "a message of a run that was never opened is not refused"),
+        ("LATE", "deadline", "is given up at a wrong time"),
+        ("SLEEPS", "abort_wakes", "all that wait end when a party fails"),
+        ("CONVERTS", "as_it_was_sent", "expected: True"),
+        ("COUNTS_BACK", "beyond", "a message to party 2 of 2 is not refused"),
+    ],
+)
+def test_a_communicator_that_loses_or_mixes_messages(caught, fault, test, message):
+    caught(COMMUNICATOR.format(body=globals()[fault]), test, message)
+
+
+# -- backends
+
+BACKEND = (
+    HEAD
+    + """
+class Faulty(MemoryHost):
+{body}
+
+class TestFaulty(BackendSuite):
+    examples = 60
+    slack = 4.0
+
+    def make(self, cluster):
+        return Faulty(cluster, timeout=2.0)
+"""
+)
+SWAPS = """
+    def fetch(self, var):
+        return super().fetch(var)[::-1]
+"""
+TELLS_ALL = """
+    def _explain(self, failures):
+        error = super()._explain(failures)
+        told = type(error)(f"{error}: {error.__cause__}", rank=error.rank, op=error.op,
+                           location=error.location)
+        return told
+"""
+TELLS_NOTHING = """
+    def _explain(self, failures):
+        return RuntimeError("a party failed")
+"""
+SHARES = """
+    def fetch(self, var):
+        return list(var.values)
+"""
+FORGETS_LAUNCH = """
+    def submit(self, program, args):
+        if program.graph.ops[-1].opcode == "simp.shuffle_static":
+            return [HostVar(args[0].values) for _ in program.graph.outputs]
+        return super().submit(program, args)
+"""
+NEVER_CLOSED = """
+    def close(self):
+        pass
+"""
+DIES = """
+    def _explain(self, failures):
+        self._closed = True
+        return super()._explain(failures)
+"""
+
+
+@pytest.mark.parametrize(
+    ("fault", "test", "message"),
+    [
+        ("SWAPS", "every_construct", "call among 2 in standard mode is wrong"),
+        ("SWAPS", "random_programs", "a random program in standard mode is wrong"),
+        ("TELLS_ALL", "names_party_op_and_line", "a failure tells the host what is private"),
+        ("TELLS_NOTHING", "names_party_op_and_line", "does not end in a PartyError"),
+        ("SHARES", "change_a_value", "a value that was written to from outside is wrong"),
+        ("FORGETS_LAUNCH", "every_construct", "static among 2 in standard mode is wrong"),
+        ("NEVER_CLOSED", "closed_host", "a program on a closed host is not refused"),
+        ("DIES", "ends_everywhere", "RunError: this host is closed"),
+    ],
+)
+def test_a_backend_that_changes_what_programs_mean(caught, fault, test, message):
+    caught(BACKEND.replace("{body}", globals()[fault]), test, message)

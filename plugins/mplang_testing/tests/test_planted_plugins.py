@@ -1,0 +1,122 @@
+"""Plugins that work for their author, and harm others; each installed by pip."""
+
+from __future__ import annotations
+
+import pytest
+from wheels import install, make_wheel
+
+pytest_plugins = ["pytester"]
+
+SUITE = """
+from mplang_testing import PluginSuite
+
+class TestPlugin(PluginSuite):
+    distribution = "acme-outside"
+    heavy = ("wave",)
+"""
+PLUGIN = '''
+import mplang_core as mp
+from mplang_core.ir import OpDef, op_defs
+from mplang_core.plugins import Dialect, KernelSpec, hookimpl
+
+TENSOR = {{"kind": "Tensor"}}
+
+@mp.simple_op("outside.triple", inputs=(TENSOR,), outputs=(TENSOR,))
+def triple(x: mp.TensorType) -> mp.TensorType:
+    """Triples.
+
+    Example:
+        >>> 3 * 1
+        3
+    """
+    return x
+
+def kernel(ctx, x):
+    return x * 3
+
+@hookimpl
+def mplang_feops():
+    return [triple]
+
+@hookimpl
+def mplang_kernels():
+    return [KernelSpec({kernels}, kernel)]
+
+{more}
+'''
+POINTS = {"mplang.frontends": ["outside"], "mplang.kernels": ["outside"]}
+CORE = ("mplang-core>=0.1,<0.2",)
+
+
+@pytest.fixture
+def plugin(tmp_path, monkeypatch):
+    def make(kernels='["outside.triple"]', more="", requires=CORE, points=POINTS):
+        source = PLUGIN.format(kernels=kernels, more=more)
+        wheel = make_wheel(tmp_path, "acme-outside", "acme_outside", source, points, requires)
+        install(tmp_path / "site", wheel)
+        monkeypatch.syspath_prepend(tmp_path / "site")
+        forget_answers()
+        return SUITE
+
+    yield make
+    forget_answers()
+
+
+def forget_answers():
+    """What the kit found out of a distribution is kept; here each one has the same name."""
+    from mplang_testing import plugins
+
+    plugins._ask.cache_clear()
+
+
+def test_a_good_plugin_passes(plugin, run):
+    assert run(plugin()).ret == 0
+
+
+HOME = "def kept():\n    pass\n"
+OTHER = """
+op_defs.add("{name}", OpDef("{name}", lambda op, world: [], doc="An op."), provider="{provider}")
+"""
+
+
+@pytest.mark.parametrize(
+    ("fields", "test", "lines"),
+    [
+        ({"more": "import wave"}, "light", ["imports heavy modules", "got: *wave"]),
+        ({"requires": ()}, "which_core", ["got: *no requirement of mplang-core"]),
+        ({"requires": ("mplang-core",)}, "which_core", ["does not say which core it needs"]),
+        ({"requires": ("mplang-core>=0.1",)}, "which_core", ["got: *>=0.1"]),
+        (
+            {"more": "def mplang_dialects():\n    return []"},
+            "hooks_are_marked",
+            ["got: *acme_outside.mplang_dialects"],
+        ),
+        (
+            {"more": "@hookimpl\ndef mplang_dialect():\n    return []"},
+            "entry_points_load",
+            ["has plugins that do not load", "got: *mplang_dialect"],
+        ),
+        ({"kernels": '["outside.tripel"]'}, "fit", ["the op outside.triple has no kernel"]),
+        ({"kernels": '["outside.tripel"]'}, "fit", ["the kernel of outside.tripel has no op"]),
+        ({"kernels": '["outside.triple", "simp.mine"]'}, "own_names", ["worker kernel simp.mine"]),
+        (
+            {"more": OTHER.format(name="elsewhere.op", provider="acme-outside")},
+            "own_names",
+            ["registers what is not its own", "got: *the op elsewhere.op of acme-outside"],
+        ),
+        (
+            {"more": OTHER.format(name="outside.op", provider="somebody")},
+            "leaves_nothing",
+            ["leaves things behind when it does not load", "got: *the op outside.op"],
+        ),
+        (
+            {"more": "triple.__doc__ = ''"},
+            "described",
+            ["the feop outside.triple says nothing of itself"],
+        ),
+        ({"more": "1 / 0"}, "entry_points_load", ["ZeroDivisionError"]),
+        ({"points": {}}, "entry_points_load", ["acme-outside brings no plugin"]),
+    ],
+)
+def test_a_plugin_that_does_not_keep_to_the_rules(plugin, caught, fields, test, lines):
+    caught(plugin(**fields), test, *lines)

@@ -1,0 +1,194 @@
+"""Recordings: the spans of all parties, and their export as a Chrome trace."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from mplang_core.ext import SimpHost
+from mplang_trace.spans import Span, SpanRecorder
+
+MICRO = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class LinkUse:
+    """What went from one party to another.
+
+    Attributes:
+        messages: how many.
+        bytes: of all of them, as values are; heads and encryption add to it.
+    """
+
+    messages: int = 0
+    bytes: int = 0
+
+
+class Recording:
+    """What ran while a host was recorded; see :func:`mplang_core.record`.
+
+    Args:
+        names: the parties, by rank.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = tuple(names)
+        self._recorders: list[SpanRecorder] = []
+
+    def add(self, recorder: SpanRecorder) -> None:
+        """Take in what a recorder notes, also what it notes later."""
+        self._recorders.append(recorder)
+
+    @property
+    def spans(self) -> list[Span]:
+        """All spans, by their beginning."""
+        found = [span for recorder in self._recorders for span in recorder.spans]
+        return sorted(found, key=lambda span: (span.begin, -span.duration))
+
+    @property
+    def dropped(self) -> int:
+        """How many spans were too many to keep."""
+        return sum(recorder.dropped for recorder in self._recorders)
+
+    def links(self) -> dict[tuple[int, int], LinkUse]:
+        """Return what went over each link, by sender and receiver."""
+        found: dict[tuple[int, int], LinkUse] = {}
+        for span in self.spans:
+            if span.kind == "send" and span.party is not None:
+                link = span.party, int(span.facts["peer"])
+                before = found.get(link, LinkUse())
+                size = before.bytes + int(span.facts.get("bytes", 0))
+                found[link] = LinkUse(before.messages + 1, size)
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a trace in the format of Chrome, which Perfetto reads."""
+        spans = self.spans
+        zero = spans[0].begin if spans else 0.0
+        lanes = _lanes(spans)
+        events = [*self._labels(lanes), *(_slice(span, lanes, zero) for span in spans)]
+        about = {"begin": zero, "dropped": self.dropped}
+        return {
+            "traceEvents": [*events, *_arrows(spans, lanes, zero)],
+            "displayTimeUnit": "ms",
+            "otherData": about,
+        }
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the trace; ui.perfetto.dev shows it."""
+        Path(path).write_text(json.dumps(self.to_json()), encoding="utf-8")
+
+    def _labels(self, lanes: dict[tuple[int, int], int]) -> Iterator[dict[str, Any]]:
+        for pid in range(len(self.names) + 1):
+            name = f"P{pid - 1} {self.names[pid - 1]}".strip() if pid else "host"
+            yield _label("process_name", pid, name=name)
+            yield _label("process_sort_index", pid, sort_index=pid)
+        for (pid, _), tid in lanes.items():
+            yield _label("thread_name", pid, tid, name=f"thread {tid}")
+
+    def __repr__(self) -> str:
+        lost = f", {self.dropped} more were dropped" if self.dropped else ""
+        parties = f"{len(self.names)} parties and the host"
+        return f"<Recording of {len(self.spans)} spans of {parties}{lost}>"
+
+
+def _pid(span: Span) -> int:
+    return 0 if span.party is None else span.party + 1
+
+
+def _lanes(spans: Iterable[Span]) -> dict[tuple[int, int], int]:
+    """Number the threads of each party."""
+    lanes: dict[tuple[int, int], int] = {}
+    counts: dict[int, int] = {}
+    for span in spans:
+        if (_pid(span), span.thread) not in lanes:
+            counts[_pid(span)] = lanes[_pid(span), span.thread] = counts.get(_pid(span), 0) + 1
+    return lanes
+
+
+def _label(what: str, pid: int, tid: int = 0, **args: Any) -> dict[str, Any]:
+    return {"ph": "M", "name": what, "pid": pid, "tid": tid, "args": args}
+
+
+def _event(
+    span: Span, phase: str, at: float, lanes: dict[tuple[int, int], int], **fields: Any
+) -> dict[str, Any]:
+    tid = lanes[_pid(span), span.thread]
+    return {"ph": phase, "ts": at * MICRO, "pid": _pid(span), "tid": tid, **fields}
+
+
+def _slice(span: Span, lanes: dict[tuple[int, int], int], zero: float) -> dict[str, Any]:
+    fields = {"name": span.name, "cat": span.kind, "dur": span.duration * MICRO, "args": span.facts}
+    return _event(span, "X", span.begin - zero, lanes, **fields)
+
+
+def _arrows(
+    spans: Sequence[Span], lanes: dict[tuple[int, int], int], zero: float
+) -> Iterator[dict[str, Any]]:
+    """Yield an arrow from where a message is sent to where it is waited for."""
+    sent: dict[tuple[Any, ...], Span] = {
+        (span.facts["run"], span.facts.get("key"), span.party, span.facts["peer"]): span
+        for span in spans
+        if span.kind == "send"
+    }
+    waits = [span for span in spans if span.kind == "wait" and "failed" not in span.facts]
+    for number, wait in enumerate(waits):
+        facts = wait.facts
+        send = sent.get((facts["run"], facts.get("key"), facts["peer"], wait.party))
+        if send is not None:
+            fields = {"name": "message", "cat": "message", "id": number}
+            yield _event(send, "s", send.begin - zero, lanes, **fields)
+            arrives = wait.begin + 0.999 * wait.duration - zero  # inside of it, as arrows need
+            yield _event(wait, "f", arrives, lanes, bp="e", **fields)
+
+
+_open: WeakKeyDictionary[SimpHost, tuple[Recording, ...]] = WeakKeyDictionary()
+_lock = threading.Lock()
+
+
+@contextlib.contextmanager
+def record(host: SimpHost) -> Iterator[Recording]:
+    """Record what a host and its parties do inside of ``with``: ops, messages, bytes.
+
+    Args:
+        host: of any backend.
+
+    Yields:
+        The recording; it grows while programs run.
+
+    Example:
+        >>> import os
+        >>> import mplang_core as mp
+        >>> with mp.Simulator(mp.ClusterSpec.simple(2)) as sim, mp.record(sim) as recording:
+        ...     x = mp.evaluate(sim, lambda: mp.put("P1", mp.put("P0", [1, 2])))
+        >>> recording.links()
+        {(0, 1): LinkUse(messages=1, bytes=16)}
+        >>> recording.save(os.devnull)  # a trace for Perfetto: "out.json", say
+    """
+    recording = Recording(host.names)
+    _set(host, (*_open.get(host, ()), recording))
+    try:
+        yield recording
+    finally:
+        _set(host, tuple(each for each in _open.get(host, ()) if each is not recording))
+
+
+def _set(host: SimpHost, recordings: tuple[Recording, ...]) -> None:
+    """Have a host ask for recorders as long as one recording is open."""
+
+    def observe(rank: int | None, run: str) -> SpanRecorder:
+        recorder = SpanRecorder(rank, run)
+        for recording in recordings:
+            recording.add(recorder)
+        return recorder
+
+    with _lock:
+        _open[host] = recordings
+        host.observe = observe if recordings else None

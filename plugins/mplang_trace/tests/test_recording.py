@@ -1,0 +1,277 @@
+"""What ran when, at whom, and what went over which link: recordings, traces, the live table."""
+
+from __future__ import annotations
+
+import functools
+import io
+import json
+import threading
+import time
+
+import numpy as np
+import pytest
+from mplang_cli.cli import app
+from mplang_testing import dialect
+from mplang_testing.fakes import MemoryCommunicator
+from mplang_trace.live import terminal
+from rich.console import Console
+from typer.testing import CliRunner
+
+import mplang_core as mp
+from mplang_core.errors import ConfigError, PartyError
+from mplang_core.runtime import Recorder
+from mplang_core.simp import WorkerInterpreter
+
+X = np.arange(1000.0)
+
+
+def around(x):
+    doubled = mp.invoke(dialect.add, x, x)
+    return mp.pshfl_s(doubled, [0, 1, 2], [2, 0, 1])
+
+
+def loop(x):
+    below = lambda i: mp.invoke(dialect.less, i, mp.constant(np.int64(5)))  # noqa: E731
+    return mp.while_loop(below, lambda i: mp.invoke(dialect.add, i, mp.constant(np.int64(1))), x)
+
+
+def slow(x, seconds=3.0):
+    return mp.pshfl_s(mp.invoke(dialect.late, x, party=1, seconds=seconds), [0, 1, 2], [1, 1, 1])
+
+
+def slices(trace):
+    return [event for event in trace["traceEvents"] if event["ph"] == "X"]
+
+
+def assert_nested(events):
+    """Slices of a thread lie within one another, or apart: others are not shown right."""
+    threads = {}
+    for event in sorted(events, key=lambda event: (event["ts"], -event["dur"])):
+        ends = threads.setdefault((event["pid"], event["tid"]), [])
+        while ends and ends[-1] <= event["ts"] + 1e-3:
+            ends.pop()
+        end = event["ts"] + event["dur"]
+        assert not ends or end <= ends[-1] + 1e-3, event
+        ends.append(end)
+
+
+def test_a_trace_has_all_parties_and_is_nested(simulate, mode, tmp_path):
+    sim = simulate(3)
+    with mp.record(sim) as recording:
+        mp.fetch(sim, mp.evaluate(sim, around, X, mode=mode))
+    recording.save(tmp_path / "out.json")
+    trace = json.loads((tmp_path / "out.json").read_text())
+    names = [e["args"]["name"] for e in trace["traceEvents"] if e["name"] == "process_name"]
+    assert names == ["host", "P0 node0", "P1 node1", "P2 node2"]
+    events = slices(trace)
+    assert {event["pid"] for event in events} == {0, 1, 2, 3}
+    assert_nested(events)
+    for party in (1, 2, 3):
+        found = {event["name"] for event in events if event["pid"] == party}
+        assert {"simp.pcall_static", "kit.add", "simp.send", "simp.recv"} <= found
+    lines = {event["args"].get("line") for event in events if event["name"] == "kit.add"}
+    assert lines == {f"test_recording.py:{around.__code__.co_firstlineno + 1}"}
+
+
+def test_arrows_go_from_who_sends_to_who_waits(simulate, mode):
+    sim = simulate(3)
+    with mp.record(sim) as recording:
+        mp.evaluate(sim, around, X, mode=mode)
+    events = recording.to_json()["traceEvents"]
+    starts = {event["id"]: event for event in events if event["ph"] == "s"}
+    ends = {event["id"]: event for event in events if event["ph"] == "f"}
+    assert starts.keys() == ends.keys()
+    pairs = {(starts[i]["pid"], ends[i]["pid"]) for i in starts}
+    assert pairs == {(1, 2), (2, 3), (3, 1)}
+    assert all(starts[i]["ts"] <= ends[i]["ts"] for i in starts)
+
+
+def test_bytes_are_those_of_the_values(simulate, mode):
+    sim = simulate(3)
+    with mp.record(sim) as recording:
+        mp.evaluate(sim, around, X, mode=mode)
+    expected = {(rank, (rank + 1) % 3): (1, X.nbytes) for rank in range(3)}
+    found = {link: (use.messages, use.bytes) for link, use in recording.links().items()}
+    assert found == expected
+
+
+def test_ops_in_loops_are_there_as_often_as_they_run(simulate, mode):
+    sim = simulate(2)
+    with mp.record(sim) as recording:
+        mp.evaluate(sim, loop, np.int64(0), mode=mode)
+    turns = [s for s in recording.spans if (s.party, s.name) == (0, "kit.add")]
+    assert len(turns) == 5
+
+
+def test_what_failed_is_marked(simulate, mode):
+    sim = simulate(3)
+
+    def fails(x):
+        return mp.invoke(dialect.fail_at, x, party=1)
+
+    with mp.record(sim) as recording, pytest.raises(PartyError):
+        mp.evaluate(sim, fails, X, mode=mode)
+    failed = {(span.party, span.name) for span in recording.spans if "failed" in span.facts}
+    assert {(1, "kit.fail_at"), (None, "fails")} <= failed
+    assert not {party for party, _ in failed} & {0, 2}
+
+
+def test_only_what_runs_inside_is_recorded(simulate, mode):
+    sim = simulate(3)
+    mp.evaluate(sim, around, X, mode=mode)
+    with mp.record(sim) as recording:
+        pass
+    mp.evaluate(sim, around, X, mode=mode)
+    assert not recording.spans
+    assert recording.to_json()["traceEvents"]
+
+
+def test_recordings_overlap_and_take_in_other_threads(simulate):
+    sim = simulate(3)
+    with mp.record(sim) as all_of_it:
+        mp.evaluate(sim, around, X)
+        with mp.record(sim) as rest:
+            thread = threading.Thread(target=mp.evaluate, args=(sim, around, X))
+            thread.start()
+            thread.join()
+    assert len(all_of_it.spans) == 2 * len(rest.spans) > 0
+    assert_nested(slices(all_of_it.to_json()))
+
+
+def test_a_listener_and_a_recording_at_once(simulate):
+    class Counts:
+        started = finished = 0
+
+        def op_started(self, op, index, total):
+            self.started += 1
+
+        def op_finished(self, op, index, total):
+            self.finished += 1
+
+    sim, counts = simulate(3), Counts()
+    with mp.record(sim) as recording:
+        mp.evaluate(sim, around, X, listener=counts)
+    host = [span for span in recording.spans if span.party is None and span.kind == "op"]
+    assert counts.started == counts.finished == len(host) > 0
+
+
+def test_spans_are_capped_and_it_says_so():
+    program = mp.trace(mp.TraceContext(mp.ClusterSpec.simple(1)), loop, np.int64(0)).program
+    recorder = Recorder(0, "run", most=10)
+    (comm,) = MemoryCommunicator.connected(1, timeout=10.0)
+    comm.open("run")
+    worker = WorkerInterpreter(comm, session="session")
+    worker.evaluate(program, [np.int64(0)], "run", recorder=recorder)
+    assert len(recorder.spans) == 10
+    assert recorder.dropped > 0
+
+
+def test_the_host_knows_where_parties_are(simulate):
+    sim = simulate(3)
+    thread = threading.Thread(target=mp.evaluate, args=(sim, slow, X), kwargs={"mode": "launch"})
+    thread.start()
+    deadline = time.monotonic() + 20
+    wanted = [("running", "simp.recv"), ("running", "kit.late"), ("running", "simp.recv")]
+    line = f"test_recording.py:{slow.__code__.co_firstlineno + 1}"
+    while True:
+        states = sim.progress()
+        if [(state.state, state.op) for state in states] == wanted:
+            break
+        assert thread.is_alive()
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert {state.location for state in states} == {line}
+    assert sim.at() is not None
+    thread.join()
+    assert {(state.state, state.op) for state in sim.progress()} == {("idle", None)}
+    assert sim.progress()[1].links[2].sent == X.nbytes
+    assert sim.at() is None
+
+
+class Pause:
+    """A listener that stops an evaluation at its first op until it is told to go on."""
+
+    def __init__(self):
+        self.op, self.reached, self.go = None, threading.Event(), threading.Event()
+
+    def op_started(self, op, index, total):
+        self.op = op
+        self.reached.set()
+        assert self.go.wait(20)
+
+    def op_finished(self, op, index, total):
+        pass
+
+
+def test_evaluations_of_several_threads_are_told_apart(simulate):
+    sim, pauses, threads = simulate(2), [Pause(), Pause()], []
+    for value, pause in enumerate(pauses):
+        program = mp.compile(lambda value=value: mp.constant(value))
+        run = functools.partial(mp.evaluate, sim, program, listener=pause)
+        threads.append(threading.Thread(target=run))
+        threads[-1].start()
+        assert pause.reached.wait(20)
+    for pause, thread in zip(pauses, threads, strict=True):
+        assert sim.at() is pause.op, "of the evaluation that began first"
+        pause.go.set()
+        thread.join()
+    assert sim.at() is None
+
+
+def test_a_table_is_shown_when_it_takes_long(simulate):
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True, width=120)
+    sim = simulate(3)
+    with mp.watch(sim, console):
+        mp.evaluate(sim, around, X)
+    assert not out.getvalue()
+    with mp.watch(sim, console):
+        mp.evaluate(sim, slow, X, mode="launch")
+    shown = out.getvalue()
+    assert all(word in shown for word in ("node0", "running", "kit.late", "test_recording.py:"))
+    assert "8.0 kB" in shown  # what the first program sent
+    assert not terminal.locked()
+
+
+def test_no_table_where_there_is_no_terminal_or_another_has_it(simulate):
+    sim = simulate(3)
+    quiet = lambda x: slow(x, 1.8)  # noqa: E731
+    plain = Console(file=io.StringIO(), force_terminal=False, width=120)
+    with mp.watch(sim, plain):
+        mp.evaluate(sim, quiet, X)
+    assert not plain.file.getvalue()
+    busy = Console(file=io.StringIO(), force_terminal=True, width=120)
+    with terminal, mp.watch(sim, busy):
+        mp.evaluate(sim, quiet, X)
+    assert not busy.file.getvalue()
+
+
+SOURCE = """
+import mplang_core as mp
+from mplang_testing import dialect
+
+def around(x):
+    return mp.pshfl_s(mp.invoke(dialect.add, x, x), [0, 1], [1, 0])
+
+def fails(x):
+    return mp.invoke(dialect.fail_at, x, party=1)
+"""
+
+
+@pytest.mark.parametrize("fn", ["around", "fails"])
+def test_the_command_writes_a_trace_also_of_what_fails(fn, tmp_path):
+    (tmp_path / "prog.py").write_text(SOURCE)
+    path = tmp_path / "out.json"
+    args = ["run", f"{tmp_path / 'prog.py'}:{fn}", "--cluster", "2", "--arg", "x=3"]
+    result = CliRunner().invoke(app, [*args, "--trace", str(path)])
+    assert (result.exit_code == 0) is (fn == "around")
+    assert "spans of 2 parties" in result.stderr
+    assert {event["pid"] for event in slices(json.loads(path.read_text()))} == {0, 1, 2}
+
+
+def test_a_trace_that_cannot_be_written_is_told_before_anything_runs(tmp_path):
+    (tmp_path / "prog.py").write_text(SOURCE)
+    args = ["run", f"{tmp_path / 'prog.py'}:around", "--cluster", "2", "--arg", "x=3"]
+    result = CliRunner().invoke(app, [*args, "--trace", str(tmp_path / "none" / "out.json")])
+    assert isinstance(result.exception, ConfigError)
+    assert "cannot write the trace" in str(result.exception)
