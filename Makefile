@@ -2,7 +2,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
-TOOLS := mplang_simulator mplang_analysis mplang_passes mplang_trace mplang_cli mplang_testing
+TOOLS := mplang_backend mplang_simulator mplang_analysis mplang_passes mplang_trace mplang_cli mplang_testing
 PLUGINS := $(TOOLS) mplang_stablehlo mplang_jax mplang_spu mplang_crypto mplang_ibis mplang_http
 EXAMPLES := mplang_hello mplang_grpc
 PACKAGES := -e ".[dev,examples]" $(foreach p,$(PLUGINS),-e plugins/$(p)) \
@@ -44,8 +44,8 @@ test: test-core test-engines ## run the tests, two files at a time; JOBS=0 runs 
 test-engines: setup ## run the tests of the plugins, and those of the core that need one
 	@$(BIN)/python -m pytest $(TOGETHER) -m "not slow and not core" $(ARGS)
 
-test-core: $(CORE)/.installed ## run those of core and test kit, with core and simulator only
-	@$(CORE)/bin/python -m pytest $(TOGETHER) tests -m "not slow" $(ARGS)
+test-core: $(CORE)/.installed ## run those of the core and its tools, without an engine
+	@$(CORE)/bin/python -m pytest $(TOGETHER) tests $(TOOLS:%=plugins/%) -m "not slow" $(ARGS)
 
 $(CORE)/.installed: pyproject.toml constraints.txt $(foreach t,$(TOOLS),plugins/$(t)/pyproject.toml)
 	@echo "==> setting up $(CORE): the core, its tools and the simulator, no engine"
@@ -79,6 +79,7 @@ lint: setup ## format, style, types, layers
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy $(SOURCES)
 	@$(BIN)/lint-imports
+	@$(BIN)/python tests/architecture/core_size.py
 
 accuracy: setup ## measure SPU's functions, and write the table of plugins/mplang_spu/README.md
 	@$(BIN)/python benchmarks/accuracy.py

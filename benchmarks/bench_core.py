@@ -12,19 +12,15 @@ import time
 
 import jax
 import numpy as np
+from mplang_cli.text import parse
 from rich.console import Console
 from rich.table import Table
 
 import mplang_core as mp
-from mplang_core.ir import digest, from_bytes, parse, print_program, to_bytes
+from mplang_core.ir import digest, from_bytes, print_program, to_bytes
 
 CHAIN = 1000
-PEER = {
-    ("standard", 2): 603,
-    ("launch", 2): 85,
-    ("standard", 16): 4_400,
-    ("launch", 16): 770,
-}
+PEER = {("standard", 2): 603, ("launch", 2): 85, ("standard", 16): 4_400, ("launch", 16): 770}
 
 
 @mp.simple_op("bench.step")

@@ -61,7 +61,7 @@ from mplang_core.feop import (
     registry as registry,
     simple_op as simple_op,
 )
-from mplang_core.ir import Program as Program, parse as parse, verify as verify
+from mplang_core.ir import Program as Program, verify as verify
 from mplang_core.mask import Mask as Mask
 from mplang_core.plugins import plugin_manager as _plugin_manager
 from mplang_core.runtime import kernel as kernel
@@ -85,6 +85,7 @@ from mplang_core.types import (
 if TYPE_CHECKING:  # found by __getattr__, where their packages are installed
     import mplang_analysis as analysis  # noqa: F401
     from mplang_cli import artifact as artifact, introspect as introspect
+    from mplang_cli.text import parse as parse
     from mplang_trace import Recording as Recording, Span as Span, record as record, watch as watch
 
 __version__ = "0.1.0"

@@ -8,15 +8,8 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from mplang_core.device import ClusterSpec
-from mplang_core.edsl import (
-    InterpVar,
-    TraceContext,
-    TracedFunction,
-    apply,
-    trace,
-)
+from mplang_core.edsl import InterpVar, TraceContext, TracedFunction, TraceVar, apply, trace
 from mplang_core.edsl.reuse import signature
-from mplang_core.edsl.tracer import TraceVar
 from mplang_core.errors import ConfigError, DisclosureError, TraceError
 from mplang_core.feop import flatten, unflatten
 from mplang_core.ir import Program

@@ -135,12 +135,7 @@ class PartyError(RunError):
     """
 
     def __init__(
-        self,
-        message: str,
-        *,
-        rank: int,
-        op: str | None = None,
-        location: str | None = None,
+        self, message: str, *, rank: int, op: str | None = None, location: str | None = None
     ) -> None:
         super().__init__(message)
         self.rank = rank

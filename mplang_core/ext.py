@@ -4,7 +4,6 @@ Everything here is stable within a minor version, and listed by subject. ``docs/
 most of it in use; each name is documented where it is defined.
 """
 
-from mplang_core.alike import differences as differences
 from mplang_core.device import (
     PARTY as PARTY,
     Device as Device,
@@ -12,35 +11,15 @@ from mplang_core.device import (
     Lowering as Lowering,
     Transfer as Transfer,
     device_kinds as device_kinds,
-    some_device as some_device,
+    route as route,
     the_holder as the_holder,
 )
 from mplang_core.edsl.bounds import read_range as read_range
 from mplang_core.edsl.context import Cluster as Cluster
 from mplang_core.edsl.literals import read_args as read_args
-from mplang_core.edsl.parameters import parameter_names as parameter_names
 from mplang_core.edsl.peval import run_program as run_program
 from mplang_core.edsl.reuse import around_of as around_of
-from mplang_core.errors import (
-    AbortedError as AbortedError,
-    AdmissionError as AdmissionError,
-    CommError as CommError,
-    ConfigError as ConfigError,
-    FeCapabilityError as FeCapabilityError,
-    FeConfigError as FeConfigError,
-    FeStateError as FeStateError,
-    KernelError as KernelError,
-    ParseError as ParseError,
-    PartyError as PartyError,
-    PluginError as PluginError,
-    PluginLoadError as PluginLoadError,
-    PrecisionWarning as PrecisionWarning,
-    RecvTimeoutError as RecvTimeoutError,
-    RunError as RunError,
-    TraceError as TraceError,
-    VerifyError as VerifyError,
-    WireError as WireError,
-)
+from mplang_core.errors import *  # noqa: F403 (the whole tree)
 from mplang_core.feop import (
     Caching as Caching,
     Capabilities as Capabilities,
@@ -53,8 +32,7 @@ from mplang_core.feop import (
 )
 from mplang_core.feop.decorator import meta_of as meta_of
 from mplang_core.feop.program import PyTreeDef as PyTreeDef
-from mplang_core.hints import CORE as CORE, KNOWN as KNOWN, known_requirement as known_requirement
-from mplang_core.interval import UNKNOWN as UNKNOWN, Interval as Interval, hull as hull
+from mplang_core.hints import CORE as CORE, KNOWN as KNOWN
 from mplang_core.ir import (
     AnyType as AnyType,
     Attr as Attr,
@@ -66,28 +44,25 @@ from mplang_core.ir import (
     Location as Location,
     OpDef as OpDef,
     Operation as Operation,
-    OpRanges as OpRanges,
-    StepRange as StepRange,
     Value as Value,
     interface_of as interface_of,
     normalize as normalize,
     op_defs as op_defs,
     print_program as print_program,
 )
-from mplang_core.ir.code import (
-    MAX_CODE as MAX_CODE,
-    check_nesting as check_nesting,
-    pack as pack,
-    unpack as unpack,
-)
+from mplang_core.ir.code import MAX_CODE as MAX_CODE, pack as pack, unpack as unpack
 from mplang_core.ir.opdef import OPTIONAL as OPTIONAL, REQUIRED as REQUIRED
 from mplang_core.ir.origin import is_projected as is_projected, origin_of as origin_of
-from mplang_core.ir.parser import parse_base_type as parse_base_type, parse_type as parse_type
-from mplang_core.ir.ranges import NumberStatus as NumberStatus
+from mplang_core.ir.parser import (
+    TypeParser as TypeParser,
+    parse_base_type as parse_base_type,
+    parse_type as parse_type,
+    parsed as parsed,
+)
 from mplang_core.ir.source import (
     at as at,
     caller as caller,
-    is_framework as is_framework,
+    is_skipped as is_skipped,
     raised as raised,
     skip_package as skip_package,
 )
@@ -110,7 +85,6 @@ from mplang_core.plugins.manager import (
     NAMESPACES as NAMESPACES,
 )
 from mplang_core.printable import printable as printable
-from mplang_core.rows import Rows as Rows
 from mplang_core.runtime import (
     Codec as Codec,
     KernelContext as KernelContext,
@@ -121,24 +95,20 @@ from mplang_core.runtime import (
     decode as decode,
     encode as encode,
     host_kernels as host_kernels,
-    type_of as type_of,
     worker_kernels as worker_kernels,
 )
 from mplang_core.runtime.codec import Encoded as Encoded
 from mplang_core.simp import (
     BackendSpec as BackendSpec,
     Communicator as Communicator,
-    CommunicatorBase as CommunicatorBase,
     Failure as Failure,
     Finding as Finding,
     HostVar as HostVar,
-    NumberChecks as NumberChecks,
     PartyState as PartyState,
     SimpHost as SimpHost,
     Traffic as Traffic,
     WorkerInterpreter as WorkerInterpreter,
     backends as backends,
-    outcome_of as outcome_of,
     pcall_dynamic as pcall_dynamic,
     pcall_static as pcall_static,
     size_of as size_of,
@@ -151,6 +121,7 @@ from mplang_core.simp.interfaces import (
     Call as Call,
     Communicates as Communicates,
     ControlFlow as ControlFlow,
+    DeclaredRange as DeclaredRange,
     Forwards as Forwards,
     Labels as Labels,
     Loop as Loop,

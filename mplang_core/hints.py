@@ -5,8 +5,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-from packaging.version import InvalidVersion, Version
-
 CORE = "mplang-core"
 
 KNOWN = {
@@ -20,29 +18,10 @@ KNOWN = {
     "passes": "mplang-passes",
     "testing": "mplang-testing",
     "analysis": "mplang-analysis",
-    **dict.fromkeys(("cli", "artifact", "introspect"), "mplang-cli"),
+    **dict.fromkeys(("cli", "artifact", "introspect", "parse"), "mplang-cli"),
     **dict.fromkeys(("trace", "record", "watch", "Recording", "Span"), "mplang-trace"),
 }
 """Distributions of our own, by what they bring. Of others nothing is guessed."""
-
-
-def known_requirement(distribution: str, version: str) -> str | None:
-    """Return how pip is asked for a version of a package of mplang, or ``None`` for any other.
-
-    A name that stands in an artifact or a message may be anybody's: nobody is told to install it.
-
-    Example:
-        >>> known_requirement("mplang-jax", "0.1.0")
-        "'mplang-jax==0.1.0'"
-        >>> known_requirement("mplang-jaxx; rm -r ~", "1.0") is None
-        True
-    """
-    if distribution not in (CORE, *KNOWN.values()):
-        return None
-    try:
-        return f"'{distribution}=={Version(version)}'"
-    except InvalidVersion:
-        return None
 
 
 def get_it(name: str, there: Iterable[str] = ()) -> str:

@@ -42,9 +42,7 @@ class Namespace(Generic[T]):
         self.version = 0
 
     def set_resolver(
-        self,
-        resolver: Callable[[str], None] | None,
-        known: Callable[[], list[str]] = list,
+        self, resolver: Callable[[str], None] | None, known: Callable[[], list[str]] = list
     ) -> None:
         """Install what is asked to load the provider of a name that is not here yet.
 

@@ -13,5 +13,5 @@ from mplang_core.device.kinds import (
     device_kinds as device_kinds,
     transfers as transfers,
 )
-from mplang_core.device.ppu import PPU as PPU, the_holder as the_holder
-from mplang_core.device.routing import Route as Route, route as route, some_device as some_device
+from mplang_core.device.ppu import the_holder as the_holder
+from mplang_core.device.routing import route as route

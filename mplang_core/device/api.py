@@ -31,7 +31,6 @@ from mplang_core.feop import (
     meta_of,
     unflatten,
 )
-from mplang_core.interval import Interval
 from mplang_core.ir.source import at
 from mplang_core.simp.ops import pcall_static
 from mplang_core.simp.ops.bounded import bounded
@@ -176,7 +175,7 @@ def _map(x: Any, move: Callable[[MPContext, Any], MPObject]) -> Any:
     return args[0]
 
 
-def _put(ctx: MPContext, leaf: Any, dst: Device, bounds: Interval | None) -> MPObject:
+def _put(ctx: MPContext, leaf: Any, dst: Device, bounds: tuple[float, float] | None) -> MPObject:
     """Move a value, after those who have it have checked that it is within its bounds."""
     if bounds is None:
         return _move(ctx, leaf, dst, "put")
@@ -185,7 +184,7 @@ def _put(ctx: MPContext, leaf: Any, dst: Device, bounds: Interval | None) -> MPO
     return _move(ctx, _checked(ctx, ctx.adopt(leaf), dst, bounds), dst, "put")
 
 
-def _checked(ctx: MPContext, value: MPObject, dst: Device, bounds: Interval) -> MPObject:
+def _checked(ctx: MPContext, value: MPObject, dst: Device, bounds: tuple[float, float]) -> MPObject:
     kind = value.base_type
     if not isinstance(kind, TensorType):
         raise TraceError(
@@ -195,7 +194,7 @@ def _checked(ctx: MPContext, value: MPObject, dst: Device, bounds: Interval) -> 
     mask = value.pmask
     if mask is not None and dst.mask <= mask:
         mask = dst.mask  # others may have other values
-    program = bounded(value, low=bounds.low, high=bounds.high)
+    program = bounded(value, low=bounds[0], high=bounds[1])
     return ctx.place(run_program(program, mask), value.device, uniform=value.uniform)
 
 

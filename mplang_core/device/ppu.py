@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from mplang_core.device.kinds import (
-    PARTY,
-    Consent,
-    Device,
-    DeviceKind,
-    Transfer,
-    add_kind,
-)
+from mplang_core.device.kinds import PARTY, Consent, Device, DeviceKind, Transfer, add_kind
 from mplang_core.edsl import MPObject
 from mplang_core.errors import TraceError
 from mplang_core.ir.source import at

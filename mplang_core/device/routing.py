@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from mplang_core.device.kinds import Device, DeviceKind, Lowering
 from mplang_core.feop import FeMeta, unmet
-from mplang_core.mask import Mask
 from mplang_core.types import Form
 
 
@@ -62,13 +61,3 @@ def _unseen(meta: FeMeta, kind: DeviceKind) -> list[str]:
     if not seen or set(seen) & set(here):
         return []
     return [f"it works on {' or '.join(seen)} values, those of a {kind.name} are {here[-1]}"]
-
-
-def some_device(meta: FeMeta, kind: DeviceKind) -> bool:
-    """Tell whether some device of a kind can run a feop."""
-    low, high = kind.members
-    need = meta.capabilities.requires_device
-    asked = int(need.members.lstrip("<>=")) if need is not None else low
-    counts = {low, max(low, min(asked, high or asked))}
-    devices = [Device("", kind, Mask.of(range(count))) for count in counts]
-    return any(route(meta, device).fits for device in devices)

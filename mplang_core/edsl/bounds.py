@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
+import reprlib
 from typing import Any
 
 import numpy as np
 
 from mplang_core.errors import TraceError
-from mplang_core.interval import Interval
 from mplang_core.ir.source import at
 
 
-def read_range(found: Any, what: str = "a range") -> Interval:
-    """Return the interval that a user declares.
+def read_range(found: Any, what: str = "a range") -> tuple[float, float]:
+    """Return the range that a user declares.
 
     Args:
         found: ``(low, high)``, numbers that are finite or infinite.
@@ -24,28 +24,24 @@ def read_range(found: Any, what: str = "a range") -> Interval:
 
     Example:
         >>> read_range((0, 1e6))
-        Interval(low=0, high=1000000.0)
+        (0, 1000000.0)
     """
     try:
         low, high = map(_number, found)
     except (TypeError, ValueError):
-        raise TraceError(
-            f"{at()}{what} is (low, high), two real numbers, got {_shown(found)}"
-        ) from None
+        low, high = math.nan, math.nan
     if not low <= high:
-        raise TraceError(f"{at()}{what} is (low, high), low not above high, got ({low}, {high})")
-    return Interval(low, high)
+        raise TraceError(
+            f"{at()}{what} is (low, high), two real numbers, low not above high, got "
+            f"{reprlib.repr(found)}"
+        )
+    return low, high
 
 
 def _number(end: Any) -> float:
     if isinstance(end, bool | np.bool_) or not isinstance(end, int | float | np.number):
         raise TypeError
     number: float = end.item() if isinstance(end, np.number) else end
-    if isinstance(number, complex) or math.isnan(number):
-        raise ValueError
+    if isinstance(number, complex):
+        raise TypeError
     return number
-
-
-def _shown(found: Any) -> str:
-    text = repr(found)
-    return text if len(text) <= 60 else f"a {type(found).__name__}"

@@ -12,7 +12,7 @@ from mplang_core.edsl.literals import constant, is_literal, literal_type, read_a
 from mplang_core.edsl.reuse import trace_once
 from mplang_core.edsl.tracer import TraceContext, TracedFunction, trace
 from mplang_core.errors import TraceError
-from mplang_core.feop.program import flatten, unflatten
+from mplang_core.feop import flatten, unflatten
 from mplang_core.ir.source import at
 from mplang_core.types import BaseType, MPType
 

@@ -11,7 +11,7 @@ import numpy as np
 from mplang_core.edsl.context import MPObject
 from mplang_core.edsl.peval import invoke
 from mplang_core.errors import TraceError
-from mplang_core.feop.program import flatten, unflatten
+from mplang_core.feop import flatten, unflatten
 from mplang_core.ir.source import at
 from mplang_core.types import TensorType
 

@@ -11,9 +11,7 @@ from mplang_core.edsl.context import MPContext, MPObject, find_ctx, with_ctx
 from mplang_core.edsl.literals import constant, lift_literals, read_mask
 from mplang_core.edsl.tracer import TraceContext
 from mplang_core.errors import TraceError
-from mplang_core.feop.decorator import is_feop
-from mplang_core.feop.program import FeProgram, PFunction, flatten, unflatten
-from mplang_core.feop.routing import fe_materialize
+from mplang_core.feop import FeProgram, PFunction, fe_materialize, flatten, is_feop, unflatten
 from mplang_core.ir import Graph
 from mplang_core.ir.source import at
 from mplang_core.mask import Mask

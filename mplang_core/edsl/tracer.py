@@ -10,10 +10,9 @@ from mplang_core.edsl.build import make_op
 from mplang_core.edsl.context import Cluster, MPContext, MPObject, Placement, with_ctx
 from mplang_core.edsl.literals import constant, is_literal, literal_type, read_args
 from mplang_core.errors import TraceError
-from mplang_core.feop.program import PyTreeDef, flatten, unflatten
-from mplang_core.feop.state import ContextBound
-from mplang_core.ir import AnyType, Graph, Program, Value
-from mplang_core.ir.printer import print_program
+from mplang_core.feop import ContextBound, flatten, unflatten
+from mplang_core.feop.program import PyTreeDef
+from mplang_core.ir import AnyType, Graph, Program, Value, print_program
 from mplang_core.ir.source import at
 from mplang_core.mask import Mask
 from mplang_core.types import BaseType, MPType

@@ -12,8 +12,6 @@ from mplang_core.feop.meta import (
     DeviceRequirement as DeviceRequirement,
     FeMeta as FeMeta,
     Feop as Feop,
-    IOSpec as IOSpec,
-    Stability as Stability,
 )
 from mplang_core.feop.program import (
     FeBuilder as FeBuilder,
@@ -24,12 +22,11 @@ from mplang_core.feop.program import (
     flatten as flatten,
     unflatten as unflatten,
 )
-from mplang_core.feop.registry import Registry as Registry, registry as registry
+from mplang_core.feop.registry import registry as registry
 from mplang_core.feop.routing import (
     check_same as check_same,
-    compiler_for as compiler_for,
     fe_materialize as fe_materialize,
     misfit as misfit,
     unmet as unmet,
 )
-from mplang_core.feop.state import ContextBound as ContextBound, FeState as FeState
+from mplang_core.feop.state import ContextBound as ContextBound

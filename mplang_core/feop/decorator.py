@@ -14,10 +14,8 @@ from mplang_core.feop.meta import FeMeta, Feop
 from mplang_core.feop.program import FeProgram, PFunction, flatten
 from mplang_core.feop.registry import registry
 from mplang_core.feop.state import state_of
-from mplang_core.ir import Attr, Effects, OpDef, Operation, op_defs
-from mplang_core.ir.graph import AnyType
+from mplang_core.ir import AnyType, Attr, Effects, OpDef, Operation, op_defs
 from mplang_core.ir.opdef import REQUIRED
-from mplang_core.ir.ranges import RangeRule
 from mplang_core.ir.source import at
 from mplang_core.mask import Mask
 from mplang_core.types import BaseType, MPType
@@ -68,11 +66,7 @@ def meta_of(op: Any) -> FeMeta:
 
 
 def simple_op(
-    name: str,
-    *,
-    effects: Effects = Effects.ANY,
-    ranges: RangeRule | None = None,
-    **fields: Any,
+    name: str, *, effects: Effects = Effects.ANY, interfaces: Sequence[object] = (), **fields: Any
 ) -> Callable[[Callable[..., Any]], Feop]:
     """Declare an op and its feop at once, by one function over types.
 
@@ -88,7 +82,7 @@ def simple_op(
     Args:
         name: ``family.op``; also the opcode.
         effects: what it does beyond its results; passes leave it alone unless told.
-        ranges: the intervals of its results, as in :class:`~mplang_core.ir.OpDef`.
+        interfaces: what analyses may ask of it, as in :class:`~mplang_core.ir.OpDef`.
         **fields: further fields of :class:`~mplang_core.feop.FeMeta`.
 
     Example:
@@ -115,7 +109,7 @@ def simple_op(
             return flatten(apply(types, dict(op.attrs)))[0]
 
         doc = inspect.getdoc(fn) or ""
-        op_def = OpDef(name, infer, attrs=attrs, doc=doc, effects=effects, ranges=ranges)
+        op_def = OpDef(name, infer, attrs=attrs, doc=doc, effects=effects, interfaces=interfaces)
         op_defs.add(name, op_def, provider=fn.__module__.partition(".")[0], override=_again(fn))
 
         @feop(name=name, **{"dialects": (name.partition(".")[0],), **fields})

@@ -21,9 +21,7 @@ from mplang_core.ir.opdef import (
     interface_of as interface_of,
     op_defs as op_defs,
 )
-from mplang_core.ir.parser import parse as parse
 from mplang_core.ir.printer import print_program as print_program
-from mplang_core.ir.ranges import OpRanges as OpRanges, StepRange as StepRange
 from mplang_core.ir.verifier import verify as verify
 from mplang_core.ir.wire import (
     WIRE_VERSION as WIRE_VERSION,

@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 from mplang_core.ir.attrs import AttrValue, normalize
 from mplang_core.ir.graph import AnyType, Operation
-from mplang_core.ir.ranges import RangeRule
 from mplang_core.mask import Mask
 from mplang_core.namespace import Namespace
 
@@ -95,8 +94,6 @@ class OpDef:
         regions: its regions by name, each with its level.
         doc: what it means.
         effects: what it does beyond its results; those of its regions are added to that.
-        ranges: gives the intervals of its results, for :func:`mplang_analysis.ranges`; of
-            an op without it nothing is known.
         interfaces: what projection, passes and analyses may ask of it; see
             :mod:`mplang_core.simp.interfaces`. Without an interface the careful answer is given.
         projected: whether it exists after projection only.
@@ -112,7 +109,6 @@ class OpDef:
     regions: Mapping[str, Level] = field(default_factory=dict)
     doc: str = ""
     effects: Effects = Effects.ANY
-    ranges: RangeRule | None = None
     interfaces: Sequence[object] = ()
     projected: bool = False
 

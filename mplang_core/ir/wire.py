@@ -27,9 +27,9 @@ from msgspec.msgpack import Ext
 from mplang_core.errors import MPLangError, WireError
 from mplang_core.ir.attrs import AttrValue, AttrVisitor, normalize
 from mplang_core.ir.graph import AnyType, Graph, Location, Operation, Program, Value, digest_of
-from mplang_core.ir.parser import MAX_DEPTH, constant_from, parse_base_type, parse_type
+from mplang_core.ir.parser import MAX_DEPTH, parse_base_type, parse_type
 from mplang_core.mask import Mask
-from mplang_core.types import BaseType, TensorType
+from mplang_core.types import BaseType, TensorType, array_from
 
 MAGIC = "mplang"
 WIRE_VERSION = 1
@@ -291,7 +291,7 @@ class _Reader:
             kind = parse_base_type(text)
             if not isinstance(kind, TensorType):
                 raise WireError(f"a constant is a tensor, not {kind}")
-            return constant_from(_pick(self.envelope.buffers, index), kind)
+            return normalize(array_from(_pick(self.envelope.buffers, index), kind))
         assert_never(code)
 
 

@@ -7,7 +7,6 @@ from mplang_core.plugins.hookspecs import (
     hookimpl as hookimpl,
 )
 from mplang_core.plugins.manager import (
-    PluginManager as PluginManager,
     PluginRecord as PluginRecord,
     plugin_manager as plugin_manager,
 )

@@ -14,12 +14,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 
 from mplang_core.device import DeviceKind, add_kind, device_kinds, transfers
-from mplang_core.errors import (
-    PluginConflictError,
-    PluginError,
-    PluginLoadError,
-    PluginVersionError,
-)
+from mplang_core.errors import PluginConflictError, PluginError, PluginLoadError, PluginVersionError
 from mplang_core.feop import is_feop, registry
 from mplang_core.ir import op_defs
 from mplang_core.ir.source import skip_package
@@ -233,31 +228,10 @@ class PluginManager:
             found += result
         return found
 
-    def settings(self) -> dict[str, str]:
-        """Return what plugins want to be the same at all parties; loads those that can be."""
-        self.load_all()
-        found: dict[str, str] = {}
-        for _, module in self._hooks.list_name_plugin():
-            ask = getattr(module, "mplang_settings", None)
-            found |= ask() if ask is not None else {}
-        return dict(sorted(found.items()))
-
-    def doctor(self) -> list[tuple[str, hookspecs.Check]]:
-        """Return what each loaded plugin says of itself, with its distribution."""
-        found = []
-        for name, module in self._hooks.list_name_plugin():
-            distribution = name.partition(":")[0]
-            ask = getattr(module, "mplang_doctor", None)
-            if ask is None:
-                continue
-            try:
-                checks = list(ask())
-                if not all(isinstance(check, hookspecs.Check) for check in checks):
-                    raise TypeError("mplang_doctor returns a list of Check")
-            except Exception as error:
-                checks = [hookspecs.Check("its checks", False, f"{type(error).__name__}: {error}")]
-            found += [(distribution, check) for check in checks]
-        return found
+    def modules(self) -> list[tuple[str, Any]]:
+        """Return the modules with hooks that are loaded, each with its distribution."""
+        found = self._hooks.list_name_plugin()
+        return [(name.partition(":")[0], module) for name, module in found]
 
     def _add(self, contributed: dict[str, list[Any]], record: PluginRecord) -> None:
         for op in contributed["mplang_feops"]:

@@ -5,7 +5,6 @@ from mplang_core.runtime.codec import (
     codecs as codecs,
     decode as decode,
     encode as encode,
-    type_of as type_of,
 )
 from mplang_core.runtime.interpreter import (
     Interpreter as Interpreter,
@@ -13,7 +12,6 @@ from mplang_core.runtime.interpreter import (
 )
 from mplang_core.runtime.kernels import (
     Kernel as Kernel,
-    KernelTable as KernelTable,
     Role as Role,
     host_kernels as host_kernels,
     kernel as kernel,
@@ -25,4 +23,3 @@ from mplang_core.runtime.listener import (
     Recorder as Recorder,
     joined as joined,
 )
-from mplang_core.runtime.plan import Plan as Plan, Step as Step

@@ -10,15 +10,7 @@ import numpy as np
 
 from mplang_core.errors import WireError
 from mplang_core.namespace import Namespace
-from mplang_core.types import (
-    BaseType,
-    DType,
-    TableType,
-    TensorType,
-    array_from,
-    frozen,
-    type_classes,
-)
+from mplang_core.types import BaseType, DType, TensorType, array_from, frozen
 
 Encoded: TypeAlias = tuple[Mapping[str, Any], Sequence[bytes | memoryview]]
 """A header of plain data (str, int, float, bool, lists of these), and buffers."""
@@ -79,33 +71,6 @@ def decode(kind: BaseType, header: Mapping[str, Any], buffers: Sequence[bytes | 
     if wrong:
         raise WireError(f"what came is no {kind}: {wrong}")
     return value
-
-
-def type_of(value: Any) -> BaseType:
-    """Return the type that a value is of.
-
-    Raises:
-        WireError: nothing that is installed knows.
-
-    Example:
-        >>> print(type_of(np.zeros((2, 3), np.float32)))
-        f32[2, 3]
-    """
-    if isinstance(value, np.ndarray | np.generic):
-        return TensorType.of(value)
-    kind = getattr(value, "type", None)
-    if isinstance(kind, BaseType):
-        return kind
-    if hasattr(value, "schema"):
-        return TableType(tuple((field.name, str(field.type)) for field in value.schema))
-    for _, cls in type_classes:  # those of one class of values have no parameters
-        try:
-            kind = cls.from_params(())
-        except (TypeError, ValueError):
-            continue
-        if cls.mismatch is not BaseType.mismatch and kind.mismatch(value) is None:
-            return kind
-    raise WireError(f"a {type(value).__name__} has no type that is known, so it stays here")
 
 
 def _codec(kind: BaseType) -> Codec:

@@ -10,17 +10,9 @@ from mplang_core.simp.backend import (
     backends as backends,
     connect as connect,
 )
-from mplang_core.simp.checks import (
-    CheckMode as CheckMode,
-    Finding as Finding,
-    NumberChecks as NumberChecks,
-)
-from mplang_core.simp.comm import (
-    Communicator as Communicator,
-    CommunicatorBase as CommunicatorBase,
-    size_of as size_of,
-)
-from mplang_core.simp.failure import Failure as Failure, outcome_of as outcome_of
+from mplang_core.simp.checks import Finding as Finding, NumberChecks as NumberChecks
+from mplang_core.simp.comm import Communicator as Communicator, size_of as size_of
+from mplang_core.simp.failure import Failure as Failure
 from mplang_core.simp.host import HostVar as HostVar, SimpHost as SimpHost
 from mplang_core.simp.ops import (
     pcall_dynamic as pcall_dynamic,

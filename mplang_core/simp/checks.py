@@ -1,22 +1,16 @@
-"""Meeting point of a simulator's parties, where a kernel may compare all shares in plain.
+"""Number checks: where a simulator's parties may compare all shares in plain.
 
-Only a simulator has one: its parties share memory and hide nothing from each other. What they
+Only a simulator has them: its parties share memory and hide nothing from each other. What they
 hand over here is no message, so no traffic counts it.
 """
 
 from __future__ import annotations
 
-import threading
-import warnings
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
-from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from dataclasses import dataclass
+from typing import Any, Protocol
 
-from mplang_core.errors import AbortedError, PrecisionError, PrecisionWarning
 from mplang_core.ir import Location
-
-CheckMode: TypeAlias = Literal["warn", "raise"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,37 +31,14 @@ class Finding:
         return f"{self.line}: {self.text}" if self.line else self.text
 
 
-@dataclass(slots=True)
-class _Meeting:
-    brought: dict[int, Any] = field(default_factory=dict)
-    verdict: Future[Finding | None] = field(default_factory=Future)
-
-
-class NumberChecks:
+class NumberChecks(Protocol):
     """Checks of one simulator.
 
-    Args:
-        mode: ``"warn"`` collects findings for :meth:`warn`; ``"raise"`` ends the run.
-
     Attributes:
-        mode: that mode.
         told: what a kernel has told already and need not examine again.
     """
 
-    def __init__(self, mode: CheckMode) -> None:
-        self.mode = mode
-        self.told: set[Any] = set()
-        self._lock = threading.Lock()
-        self._meetings: dict[str, _Meeting] = {}
-        self._findings: list[Finding] = []
-        self._shown: set[tuple[Location | None, str]] = set()
-        self._aborted: set[str] = set()
-
-    def begin(self) -> None:
-        """Tell anew what was told before: a program begins, maybe with other data."""
-        with self._lock:
-            self.told.clear()
-            self._shown.clear()
+    told: set[Any]
 
     def meet(
         self,
@@ -87,69 +58,13 @@ class NumberChecks:
             check: is given what all have, by rank.
 
         Raises:
-            PrecisionError: the check found something, in the mode ``"raise"``.
+            PrecisionError: the check found something, and that is an error.
             AbortedError: the run ended before all had come.
         """
-        with self._lock:
-            if _run(key) in self._aborted:
-                raise AbortedError(f"party {rank} stopped: another party failed")
-            meeting = self._meetings.setdefault(key, _Meeting())
-            meeting.brought[rank] = mine
-            is_last = len(meeting.brought) == members
-            if is_last:
-                del self._meetings[key]
-        if is_last:
-            self._decide(meeting, check)
-        finding = meeting.verdict.result()
-        if finding is not None and self.mode == "raise":
-            self.tell(finding)
-
-    def _decide(
-        self, meeting: _Meeting, check: Callable[[Mapping[int, Any]], Finding | None]
-    ) -> None:
-        try:
-            finding = check(meeting.brought)
-        except BaseException as error:
-            meeting.verdict.set_exception(error)
-            return
-        if finding is not None and self.mode == "warn":
-            self.tell(finding)
-        meeting.verdict.set_result(finding)
 
     def tell(self, finding: Finding) -> None:
         """Report what one party found by itself.
 
         Raises:
-            PrecisionError: the mode is ``"raise"``.
+            PrecisionError: findings are errors.
         """
-        if self.mode == "raise":
-            raise PrecisionError(str(finding))
-        with self._lock:
-            self._findings.append(finding)
-
-    def abort(self, run: str) -> None:
-        """End all waiting in a run."""
-        with self._lock:
-            self._aborted.add(run)
-            ended = [key for key in self._meetings if _run(key) == run]
-            meetings = [self._meetings.pop(key) for key in ended]
-        for meeting in meetings:
-            meeting.verdict.set_exception(AbortedError("stopped: another party failed"))
-
-    def warn(self) -> None:
-        """Show the findings as warnings, each line and op once; called by the host's thread."""
-        with self._lock:
-            findings, self._findings = self._findings, []
-        for finding in findings:
-            if (finding.line, finding.op) not in self._shown:
-                self._shown.add((finding.line, finding.op))
-                _show(finding)
-
-
-def _show(finding: Finding) -> None:
-    file, line = (finding.line.file, finding.line.line) if finding.line else ("<unknown>", 0)
-    warnings.warn_explicit(finding.text, PrecisionWarning, file, line)
-
-
-def _run(key: str) -> str:
-    return key.partition("/")[0]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
 from mplang_core import errors
-from mplang_core.errors import AbortedError, MPLangError, RunError
+from mplang_core.errors import MPLangError, RunError
 from mplang_core.printable import printable
 
 MAX_TEXT = 4000  # characters
@@ -55,15 +54,3 @@ class Failure:
         made.op = printable(self.op) if self.op else None
         made.location = printable(self.location) if self.location else None
         return made  # type: ignore[no-any-return]
-
-
-def outcome_of(future: Future[list[Any]]) -> list[Any] | BaseException:
-    """Return a party's results, or its error, as :meth:`SimpHost._collect` gives them.
-
-    Example:
-        >>> outcome_of(Future())
-        AbortedError('it did not end in time')
-    """
-    if not future.done():
-        return AbortedError("it did not end in time")
-    return future.exception() or future.result()

@@ -15,13 +15,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from mplang_core.edsl import InterpContext
 from mplang_core.edsl.context import Cluster
-from mplang_core.errors import (
-    AbortedError,
-    CommError,
-    ConfigError,
-    KernelError,
-    PartyError,
-)
+from mplang_core.errors import AbortedError, CommError, ConfigError, KernelError, PartyError
 from mplang_core.feop import ContextBound
 from mplang_core.ir import Level, Operation, Program, op_defs
 from mplang_core.mask import Mask

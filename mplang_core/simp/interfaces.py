@@ -156,6 +156,14 @@ class PublicLiteral(Protocol):
 
 
 @runtime_checkable
+class DeclaredRange(Protocol):
+    """An op that fails unless all numbers of its results are in a range."""
+
+    def declared(self, op: Operation) -> tuple[float, float]:
+        """Return the smallest number allowed, and the largest."""
+
+
+@runtime_checkable
 class Labels(Protocol):
     """How drawings call an op; the opcode by default."""
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from mplang_core.errors import VerifyError
-from mplang_core.ir.graph import Program
+from mplang_core.ir import Program
 from mplang_core.ir.verifier import verify as verify_program
 from mplang_core.namespace import Namespace
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import operator
+from dataclasses import astuple, dataclass, field
 
 
 @dataclass(slots=True)
@@ -15,20 +16,10 @@ class Traffic:
     received_messages: int = 0
 
     def __add__(self, other: Traffic) -> Traffic:
-        return Traffic(
-            self.sent + other.sent,
-            self.sent_messages + other.sent_messages,
-            self.received + other.received,
-            self.received_messages + other.received_messages,
-        )
+        return Traffic(*map(operator.add, astuple(self), astuple(other)))
 
     def __sub__(self, other: Traffic) -> Traffic:
-        return Traffic(
-            self.sent - other.sent,
-            self.sent_messages - other.sent_messages,
-            self.received - other.received,
-            self.received_messages - other.received_messages,
-        )
+        return Traffic(*map(operator.sub, astuple(self), astuple(other)))
 
 
 @dataclass(frozen=True, slots=True)

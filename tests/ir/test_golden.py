@@ -6,9 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
+from mplang_cli.text import parse
 
 from mplang_core import errors
-from mplang_core.ir import Program, from_bytes, parse, print_program, to_bytes, verify
+from mplang_core.ir import Program, from_bytes, print_program, to_bytes, verify
 
 GOLDEN = Path(__file__).parent / "golden"
 VALID = sorted(GOLDEN.glob("valid/*.mpl"))

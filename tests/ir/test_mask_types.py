@@ -187,7 +187,7 @@ def test_what_is_no_element_type_at_all_is_refused(dtype):
 def test_element_types_tell_their_width_and_whether_they_count():
     assert [d.value for d in DType if d.is_64bit] == ["i64", "u64", "f64", "c128"]
     assert [d.value for d in DType if d.is_integer] == [
-        *("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"),
+        *("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
     ]
 
 

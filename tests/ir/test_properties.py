@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 from hypothesis.extra import numpy as arrays_of
 from ir.wire_samples import KINDS
+from mplang_cli.text import parse
 
 from mplang_core import BaseType, DType, Mask, MPType, TableType, TensorType
 from mplang_core.errors import ParseError, WireError
@@ -22,7 +23,6 @@ from mplang_core.ir import (
     Value,
     from_bytes,
     normalize,
-    parse,
     print_program,
     to_bytes,
 )

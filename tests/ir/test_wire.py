@@ -139,7 +139,8 @@ def test_equal_constants_are_written_once():
 CHILD = """
 import sys
 from pathlib import Path
-from mplang_core.ir import parse, to_bytes
+from mplang_cli.text import parse
+from mplang_core.ir import to_bytes
 for path in sorted(Path(sys.argv[1]).glob("golden/valid/*.mpl")):
     try:
         program = parse(path.read_text())

@@ -154,11 +154,7 @@ def test_scenario_2_an_op_with_a_host_kernel_runs_at_the_host(simulate, monkeypa
     seen, sent[:] = Seen(), []
     found = mp.evaluate(sim, program, x, listener=seen)
     assert mp.fetch(sim, found) == [False, True]
-    assert seen.ops[-3:] == [
-        "simp.shuffle_static",
-        "seed001.mean",
-        "simp.pcall_static",
-    ]
+    assert seen.ops[-3:] == ["simp.shuffle_static", "seed001.mean", "simp.pcall_static"]
     assert [program.name for program in sent] == ["simp.shuffle_static", "simp.pcall_static"]
 
 

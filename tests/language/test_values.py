@@ -332,8 +332,7 @@ ARRAY, SCALAR, FLOATS = np.array([BIG, 1]), np.array(BIG), np.array([0.1, 0.2])
 
 
 @pytest.mark.parametrize(
-    "literal",
-    [BIG, -(2**63), 2**63 - 1, 2**64 - 1, 0.1, 1e300, 1j, [BIG, 1], [0.1]],
+    "literal", [BIG, -(2**63), 2**63 - 1, 2**64 - 1, 0.1, 1e300, 1j, [BIG, 1], [0.1]]
 )
 def test_literals_keep_all_their_bits(simulate, mode, literal):
     expected = np.asarray(literal)

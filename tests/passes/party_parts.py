@@ -8,12 +8,13 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from mplang_cli.text import parse
 from mplang_testing import programs
 from mplang_testing.fakes import MemoryHost
 
 import mplang_core as mp
 from mplang_core import TensorType
-from mplang_core.ir import Effects, Program, from_bytes, parse, print_program, to_bytes
+from mplang_core.ir import Effects, Program, from_bytes, print_program, to_bytes
 from mplang_core.runtime import KernelContext
 from mplang_core.simp.passes import run_passes
 from mplang_core.simp.projection import held, project

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import mplang_passes
 import pytest
+from mplang_cli.text import parse
 from mplang_testing import dialect  # noqa: F401
 from passes import party_parts  # noqa: F401  (declares the ops)
 
 import mplang_core as mp
-from mplang_core.ir import Program, parse, print_program
-from mplang_core.simp import passes as all_passes
+from mplang_core.ir import Program, print_program
 from mplang_core.simp.projection import project
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -21,7 +22,7 @@ def becomes(name: str, program: Program) -> list[Program]:
     """Return what a golden file shows after the program."""
     if name == "project":
         return [project(program, rank) for rank in program.mask]
-    return [getattr(all_passes, name)(program)]
+    return [getattr(mplang_passes, name)(program)]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")

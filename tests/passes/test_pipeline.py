@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from mplang_passes import PASSES, effects_of
 from mplang_testing import dialect
 from mplang_testing.fakes import MemoryHost
 from passes.party_parts import PartHost, fresh, host, note, run, trace
@@ -10,7 +11,7 @@ from passes.party_parts import PartHost, fresh, host, note, run, trace
 import mplang_core as mp
 from mplang_core.errors import PartyError, VerifyError
 from mplang_core.ir import Effects, Graph, Operation, Program, Value, print_program
-from mplang_core.simp.passes import DEFAULT, effects_of, run_passes
+from mplang_core.simp.passes import run_passes
 from mplang_core.types import TensorType
 
 
@@ -27,7 +28,7 @@ def lose_the_results(program: Program) -> Program:
 
 def test_a_pass_that_breaks_a_program_is_named():
     with pytest.raises(VerifyError, match="the pass lose_the_results broke the program: a graph"):
-        run_passes(trace(program), [*DEFAULT, lose_the_results])
+        run_passes(trace(program), [*PASSES, lose_the_results])
     run_passes(trace(program), [lose_the_results], verify=False)
 
 

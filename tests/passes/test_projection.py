@@ -6,14 +6,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from mplang_cli.text import parse
+from mplang_passes import eliminate_dead_code
 from mplang_testing import dialect
 from mplang_testing.fakes import MemoryHost
 from passes.party_parts import PartHost, neighbour, survives, trace
 
 import mplang_core as mp
 from mplang_core.errors import PartyError, VerifyError
-from mplang_core.ir import Attr, Level, OpDef, op_defs, parse, print_program
-from mplang_core.simp.passes import eliminate_dead_code, run_passes
+from mplang_core.ir import Attr, Level, OpDef, op_defs, print_program
+from mplang_core.simp.passes import run_passes
 from mplang_core.simp.projection import held, project
 
 

@@ -8,25 +8,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
+from mplang_passes import PASSES
 from mplang_testing.programs import directly
 from mplang_testing.strategies import programs
-from passes.party_parts import (
-    PartHost,
-    agrees,
-    host,
-    run,
-    same_results,
-    size,
-    survives,
-    traced,
-)
+from passes.party_parts import PartHost, agrees, host, run, same_results, size, survives, traced
 
 from mplang_core.ir import Graph, Program, print_program, to_bytes
-from mplang_core.simp.passes import DEFAULT, run_passes
+from mplang_core.simp.passes import run_passes
 from mplang_core.simp.projection import project
 
 some = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
-PIPELINES = {each.__name__: [each] for each in DEFAULT} | {"default": list(DEFAULT)}
+PIPELINES = {each.__name__: [each] for each in PASSES} | {"default": list(PASSES)}
 pipelines = pytest.mark.parametrize("passes", PIPELINES.values(), ids=PIPELINES)
 
 

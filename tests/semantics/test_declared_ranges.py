@@ -54,8 +54,7 @@ def test_what_is_outside_fails_at_its_party_and_is_not_told(value, mode, simulat
 def test_only_the_party_whose_value_it_is_checks(simulate):
     sim = simulate(2)
     both = mp.evaluate(
-        sim,
-        lambda: mp.pconv([mp.constant(1, parties=0), mp.constant(SECRET, parties=1)]),
+        sim, lambda: mp.pconv([mp.constant(1, parties=0), mp.constant(SECRET, parties=1)])
     )
     found = mp.evaluate(sim, lambda x: mp.put("P0", x, range=(0, 1)), both)
     assert mp.fetch(sim, found) == 1

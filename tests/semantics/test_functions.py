@@ -137,11 +137,7 @@ def test_compile_traces_once_per_kind_of_arguments(simulate):
     compiled = mp.compile(program, cluster_spec=sim.cluster_spec)
     for x in (1, 2, np.arange(3), np.arange(3) + 1, 1.5):
         mp.evaluate(sim, compiled, x)
-    assert [str(kind) for kind in traced] == [
-        "i64[]@{0, 1}",
-        "i64[3]@{0, 1}",
-        "f64[]@{0, 1}",
-    ]
+    assert [str(kind) for kind in traced] == ["i64[]@{0, 1}", "i64[3]@{0, 1}", "f64[]@{0, 1}"]
 
 
 def test_compile_for_types_alone():

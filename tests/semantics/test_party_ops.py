@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from mplang_cli.text import parse
 
 import mplang_core as mp
 from mplang_core.ext import (
@@ -20,7 +21,8 @@ from mplang_core.ext import (
     context_of,
     operand_types,
 )
-from mplang_core.ir import from_bytes, op_defs, parse, to_bytes
+from mplang_core.ir import from_bytes, op_defs, to_bytes
+from mplang_core.simp.passes import run_passes
 from mplang_core.simp.projection import project
 
 
@@ -226,7 +228,7 @@ def test_dead_code_elimination_and_fusion_know_it():
         return mp.constant(2)
 
     traced = mp.trace(mp.TraceContext(mp.ClusterSpec.simple(2)), program).program
-    after = mp.simp.passes.run_passes(traced)
+    after = run_passes(traced)
     assert [op.opcode for op in after.graph.ops] == ["simp.constant"]
 
 

@@ -7,11 +7,12 @@ from functools import cache
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
+from mplang_cli.text import parse
 from mplang_testing.programs import Program, build, directly
 from mplang_testing.strategies import programs
 
 import mplang_core as mp
-from mplang_core.ir import from_bytes, parse, print_program, to_bytes
+from mplang_core.ir import from_bytes, print_program, to_bytes
 
 EXAMPLES = 150
 

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from mplang_core.errors import RunError
 from mplang_core.feop import simple_op
-from mplang_core.interval import Interval
-from mplang_core.ir import Effects, Operation, OpRanges
+from mplang_core.ir import Effects, Operation
 from mplang_core.runtime import KernelContext, kernel
+from mplang_core.simp.interfaces import DeclaredRange
 from mplang_core.types import TensorType
 
 
-def _ranges(op: Operation, ins: Sequence[Interval]) -> OpRanges:
-    low, high = max(ins[0].low, op.attrs["low"]), min(ins[0].high, op.attrs["high"])
-    within = low <= high  # else the check fails whenever it runs
-    found = Interval(low, high) if within else Interval(op.attrs["low"], op.attrs["high"])
-    return OpRanges([found], declared=True)
+class _Bounded(DeclaredRange):
+    def declared(self, op: Operation) -> tuple[float, float]:
+        return op.attrs["low"], op.attrs["high"]
 
 
-@simple_op("simp.bounded", effects=Effects.NONE, ranges=_ranges, execution_model="single_rank")
+@simple_op(
+    "simp.bounded", effects=Effects.NONE, interfaces=[_Bounded()], execution_model="single_rank"
+)
 def bounded(x: TensorType, *, low: int | float, high: int | float) -> TensorType:
     """Give a tensor as it is, if all of its elements are in a range.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mplang_core.edsl.context import MPContext, MPObject, find_ctx
+from mplang_core.edsl import MPContext, MPObject, find_ctx
 from mplang_core.errors import RunError, TraceError
 from mplang_core.ir import AnyType, OpDef, Operation, op_defs
 from mplang_core.ir.source import at

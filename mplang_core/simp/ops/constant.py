@@ -15,8 +15,6 @@ from mplang_core.simp.ops.common import NamedWithoutDialect, check_parties, decl
 from mplang_core.simp.projection import PartyGraph, Projects
 from mplang_core.types import MPType, TensorType
 
-__all__: list[str] = []
-
 
 def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
     check_parties(op.attrs["parties"], world)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mplang_core.edsl.context import MPObject
+from mplang_core.edsl import MPObject
 from mplang_core.errors import RunError, TraceError
 from mplang_core.ir import AnyType, Effects, Level, OpDef, Operation
 from mplang_core.ir.source import at

@@ -6,29 +6,18 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from mplang_core.edsl.context import MPObject, find_ctx
+from mplang_core.edsl import MPObject, TraceContext, find_ctx
 from mplang_core.edsl.literals import lift_literals, read_mask
-from mplang_core.edsl.peval import (
-    is_function,
-    mark_uniform,
-    run_program,
-)
-from mplang_core.edsl.tracer import TraceContext, trace_into
+from mplang_core.edsl.peval import is_function, mark_uniform, run_program
+from mplang_core.edsl.tracer import trace_into
 from mplang_core.errors import RunError
-from mplang_core.feop.program import flatten, unflatten
-from mplang_core.feop.routing import fe_materialize
+from mplang_core.feop import fe_materialize, flatten, unflatten
 from mplang_core.ir import AnyType, Attr, Effects, Graph, Level, OpDef, Operation
 from mplang_core.ir.origin import origin_of
 from mplang_core.mask import Mask
 from mplang_core.runtime import KernelContext, kernel
 from mplang_core.simp.interfaces import ControlFlow, Labels, PartyCall
-from mplang_core.simp.ops.common import (
-    check_parties,
-    declare,
-    list_types,
-    operand_types,
-    single,
-)
+from mplang_core.simp.ops.common import check_parties, declare, list_types, operand_types, single
 from mplang_core.simp.projection import PartyGraph, Projects
 from mplang_core.types import BaseType, MPType
 

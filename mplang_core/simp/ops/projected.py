@@ -12,8 +12,6 @@ from mplang_core.runtime import KernelContext, kernel
 from mplang_core.simp.ops.common import check_sendable, declare, received
 from mplang_core.types import BaseType, MPType
 
-__all__: list[str] = []
-
 
 def _operands(op: Operation, number: int) -> Sequence[AnyType]:
     if len(op.inputs) != number:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mplang_core.edsl.context import MPContext, MPObject
-from mplang_core.edsl.literals import constant, is_literal, read_args
-from mplang_core.edsl.tracer import TraceContext, TracedFunction
+from mplang_core.edsl import MPContext, MPObject, TraceContext, TracedFunction, constant
+from mplang_core.edsl.literals import is_literal, read_args
 from mplang_core.errors import RunError, TraceError
-from mplang_core.feop.program import unflatten
+from mplang_core.feop import unflatten
 from mplang_core.ir import AnyType, Attr, Graph, Operation, Value
 from mplang_core.ir.source import at
 from mplang_core.mask import Mask

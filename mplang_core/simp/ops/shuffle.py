@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mplang_core.edsl.context import MPObject
+from mplang_core.edsl import MPObject
 from mplang_core.edsl.literals import read_mask
 from mplang_core.errors import RunError, TraceError
 from mplang_core.ir import AnyType, Attr, Effects, Level, OpDef, Operation

@@ -7,11 +7,9 @@ from typing import Any, TypeVar, cast
 
 import optree
 
-from mplang_core.edsl.context import MPObject, find_ctx
-from mplang_core.edsl.literals import constant
-from mplang_core.edsl.tracer import TracedFunction, trace
+from mplang_core.edsl import MPObject, TracedFunction, constant, find_ctx, trace
 from mplang_core.errors import TraceError
-from mplang_core.feop.program import flatten
+from mplang_core.feop import flatten
 from mplang_core.ir import AnyType, Effects, Level, OpDef, Operation
 from mplang_core.ir.source import at
 from mplang_core.mask import Mask

@@ -7,10 +7,10 @@ from typing import Any, TypeVar, cast
 
 import optree
 
-from mplang_core.edsl.context import MPObject, find_ctx
-from mplang_core.edsl.tracer import TraceContext, TracedFunction, trace
+from mplang_core.edsl import MPObject, TraceContext, TracedFunction, find_ctx, trace
 from mplang_core.errors import TraceError
-from mplang_core.feop.program import PyTreeDef, flatten, unflatten
+from mplang_core.feop import flatten, unflatten
+from mplang_core.feop.program import PyTreeDef
 from mplang_core.ir import AnyType, Effects, Level, OpDef, Operation
 from mplang_core.ir.source import at
 from mplang_core.mask import Mask
@@ -34,11 +34,7 @@ T = TypeVar("T")
 
 
 def while_loop(
-    cond_fn: Callable[[T], Any],
-    body_fn: Callable[[T], T],
-    init: T,
-    *,
-    verify_uniform: bool = True,
+    cond_fn: Callable[[T], Any], body_fn: Callable[[T], T], init: T, *, verify_uniform: bool = True
 ) -> T:
     """Run a function again and again, the same number of times at all parties.
 

@@ -21,11 +21,7 @@ from mplang_core.ir import Level, OpDef, op_defs
 from mplang_core.simp.projection import project
 
 ROOT = pathlib.Path(__file__).parents[2]
-SCALAR, VECTOR, BOOL = (
-    mp.TensorType("i64"),
-    mp.TensorType("f32", (3,)),
-    mp.TensorType("bool"),
-)
+SCALAR, VECTOR, BOOL = (mp.TensorType("i64"), mp.TensorType("f32", (3,)), mp.TensorType("bool"))
 
 op_defs.add(
     "opaque.mix",
@@ -293,9 +289,7 @@ def test_nested_regions_and_calls_keep_the_inner_line():
         def turn(state):
             i, y = state
             done = mp.uniform_cond(
-                mp.invoke(toy.less, i, mp.constant(2)),
-                lambda: hand_over(x),
-                lambda: y,
+                mp.invoke(toy.less, i, mp.constant(2)), lambda: hand_over(x), lambda: y
             )
             return mp.invoke(toy.add, i, mp.constant(1)), done
 

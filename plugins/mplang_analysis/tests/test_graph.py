@@ -45,10 +45,7 @@ def test_the_whole_as_text():
     ("rank", "expected"),
     [
         (0, ["0 input 0()", "2 send to 1(0)", "4 receive from 1()", "5 output 0(4)"]),
-        (
-            1,
-            ["1 input 1()", "2 receive from 0()", "3 toy.add(1, 2)", "4 send to 0, 2(3)"],
-        ),
+        (1, ["1 input 1()", "2 receive from 0()", "3 toy.add(1, 2)", "4 send to 0, 2(3)"]),
         (2, ["4 receive from 1()", "5 output 0(4)"]),
     ],
 )
@@ -94,9 +91,7 @@ def nested():
         def turn(state):
             i, z = state
             inner = mp.uniform_cond(
-                mp.invoke(toy.less, i, mp.constant(1)),
-                lambda: mp.invoke(toy.add, z, z),
-                lambda: y,
+                mp.invoke(toy.less, i, mp.constant(1)), lambda: mp.invoke(toy.add, z, z), lambda: y
             )
             return mp.invoke(toy.add, i, mp.constant(1)), inner
 

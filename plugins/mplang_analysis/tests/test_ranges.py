@@ -7,11 +7,11 @@ import json
 import numpy as np
 import pytest
 import toy
+from mplang_analysis import Interval
 
 import mplang_core as mp
 from mplang_core import analysis
 from mplang_core.errors import PrecisionWarning, TraceError
-from mplang_core.interval import Interval
 
 SCALAR = mp.TensorType("i64")
 VECTOR = mp.TensorType("f32", (3,))

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from hypothesis import strategies as st
-from mplang_crypto import (
-    CiphertextType,
-    PrivateKeyType,
-    PublicKeyType,
-    SymmetricKeyType,
-    kernels,
-)
+from mplang_crypto import CiphertextType, PrivateKeyType, PublicKeyType, SymmetricKeyType, kernels
 from mplang_crypto.types import Ciphertext, PrivateKey, PublicKey, SymmetricKey
 from mplang_testing import (
     FeopSuite,

@@ -10,11 +10,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from mplang_cli.text import parse
 from mplang_spu import ShareType, SpuConfig
 
 import mplang_core as mp
 from mplang_core.errors import PartyError
-from mplang_core.ir import parse
 from mplang_core.ir.wire import to_bytes
 
 pytestmark = pytest.mark.usefixtures("unharmed_engines")

@@ -204,10 +204,7 @@ def test_a_name_that_is_not_the_certificates_own(cluster, files, folder):
 def test_peers_that_are_not_among_those_of_the_configuration(files):
     peers = {"bob": "https://127.0.0.1:9"}
     with LocalCluster(
-        ["alice"],
-        tls=files,
-        peers=peers,
-        imports=("mplang_testing.dialect",),
+        ["alice"], tls=files, peers=peers, imports=("mplang_testing.dialect",)
     ) as one:
         worker = raw_worker(one, files["Mallory"], 0, LINK_PROTOCOL)
         found = request_link(worker, X_Mplang_From="Mallory", X_Mplang_To="alice")

@@ -17,7 +17,8 @@ import spu.libspu as libspu
 from mplang_simulator import ThreadCommunicator
 from mplang_spu import SpuConfig, engine_pool, link
 from mplang_spu.channel import MPLangChannel
-from mplang_spu.link import ENV, LinkCommunicator, choose
+from mplang_spu.config import ENV
+from mplang_spu.link import LinkCommunicator, choose
 
 import mplang_core as mp
 from mplang_core.errors import (
@@ -521,8 +522,7 @@ class Trouble(MPLangChannel):
 @pytest.mark.parametrize("mode", ["standard", "launch"])
 @pytest.mark.parametrize("after", [1, 3, 40])
 @pytest.mark.parametrize(
-    ("parties", "protocol"),
-    [(2, "SEMI2K"), (3, "ABY3"), *slow((2, "CHEETAH"), (3, "SEMI2K"))],
+    ("parties", "protocol"), [(2, "SEMI2K"), (3, "ABY3"), *slow((2, "CHEETAH"), (3, "SEMI2K"))]
 )
 def test_a_party_that_fails_within_spu_ends_all_at_once(
     monkeypatch, parties, protocol, after, mode

@@ -60,10 +60,7 @@ CASES = {
         *(RNG.normal(size=(2, 20_000)) * [[9], [4]] + 5).astype(np.float32),
     ),
     "max of int64": (lambda x: (x.max(), x.argmax(), x.min(), x.argmin()), BIDS),
-    "max of uint64": (
-        lambda x: (x.max(), x.argmax(), x.min(), x.argmin()),
-        BIDS.astype(np.uint64),
-    ),
+    "max of uint64": (lambda x: (x.max(), x.argmax(), x.min(), x.argmin()), BIDS.astype(np.uint64)),
     "cummax of int64": (jax.lax.cummax, BIDS),
     "cummin of uint64": (jax.lax.cummin, BIDS.astype(np.uint64)),
     "std of small": (lambda x: (jnp.std(x), jnp.linalg.norm(x)), BIDS.astype(np.float32)),
@@ -111,10 +108,7 @@ CASES = {
         np.int32([7, -7, 2**31 - 1, -(2**31), 0, 8]),
         np.uint32([7, 2**32 - 1, 0, 8, 1, 2]),
     ),
-    "masked softmax": (
-        lambda x: jax.nn.softmax(jnp.where(x > 0, x, -jnp.inf)),
-        f32(1, -2, 3, 0.5),
-    ),
+    "masked softmax": (lambda x: jax.nn.softmax(jnp.where(x > 0, x, -jnp.inf)), f32(1, -2, 3, 0.5)),
     "largest": (lambda x: jax.lax.top_k(x, 5), RNG.normal(size=300).astype(np.float32)),
     "sorted": (lambda x: (jnp.sort(x), jnp.argsort(x)), RNG.normal(size=50).astype(np.float32)),
     "scans": (

@@ -151,10 +151,7 @@ def short_tanh(draft):
 
 @pytest.mark.parametrize(
     ("fault", "instead"),
-    [
-        (coarse_rounding, rounding.round_floats),
-        (short_tanh, approximations.write_functions),
-    ],
+    [(coarse_rounding, rounding.round_floats), (short_tanh, approximations.write_functions)],
 )
 def test_a_planted_fault_is_found(fault, instead):
     finds([fault if rewrite is instead else rewrite for rewrite in PASSES])

@@ -37,12 +37,7 @@ def compiled(function, cluster):
         return None
 
 
-@settings(
-    max_examples=25,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=list(HealthCheck),
-)
+@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(functions(lines=6))
 def test_results_are_within_their_intervals(two, function):
     traced = compiled(function, two.cluster_spec)

@@ -15,13 +15,7 @@ from mplang_spu.reference_check.flat_function import flat_function, source_lines
 from mplang_stablehlo.source_lines import lines_of
 
 import mplang_core as mp
-from mplang_core.errors import (
-    ConfigError,
-    PartyError,
-    PrecisionError,
-    PrecisionWarning,
-    TraceError,
-)
+from mplang_core.errors import ConfigError, PartyError, PrecisionError, PrecisionWarning, TraceError
 
 COARSE = {"protocol": "SEMI2K", "field": "FM64", "fxp_fraction_bits": 18}
 FINE = {"protocol": "SEMI2K", "field": "FM128", "fxp_fraction_bits": 40}

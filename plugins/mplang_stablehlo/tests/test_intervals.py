@@ -12,14 +12,13 @@ from functions import functions
 from hypothesis import HealthCheck, given, settings
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import func
+from mplang_analysis import Interval
 from mplang_stablehlo.admission import ARITHMETIC, STRUCTURE
 from mplang_stablehlo.custom_calls import CALLS
 from mplang_stablehlo.inline import inline
 from mplang_stablehlo.intervals import FLOATING, fixed_point, intervals, op_number, prepare
 from mplang_stablehlo.intervals.rules import RULES
 from mplang_stablehlo.module import artifact, canonical, parse, text_of, walk
-
-from mplang_core.interval import Interval
 
 X = np.ones((5, 4), np.float32)
 V = np.ones(6, np.int32)

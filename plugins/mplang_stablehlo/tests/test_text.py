@@ -9,9 +9,10 @@ import zlib
 
 import pytest
 from mplang_stablehlo import read, signature_of
+from mplang_stablehlo.nesting import check_nesting
 
 import mplang_core as mp
-from mplang_core.ir.code import MAX_CODE, check_nesting, pack
+from mplang_core.ir.code import MAX_CODE, pack
 
 F32 = "tensor<3xf32>"
 

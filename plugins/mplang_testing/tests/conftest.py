@@ -9,7 +9,7 @@ import mplang_testing
 import pytest
 
 from mplang_core import introspect
-from mplang_core.plugins.manager import _namespaces
+from mplang_core.plugins.manager import NAMESPACES
 
 PLAIN = ["-q", "-p", "no:cacheprovider"]
 
@@ -20,7 +20,7 @@ for _name in mplang_testing.__all__:
 
 
 def forget_faults() -> None:
-    for space in _namespaces():
+    for space in NAMESPACES:
         for name in space.names():
             if name.startswith("fault."):
                 space.remove(name)

@@ -287,11 +287,7 @@ def test_a_type_without_a_fault_passes(run):
         ({"encode": '{"size": len(value)}, [value[::-1]]'}, "values_come", "does not survive its"),
         ({"encode": '{"size": {1: 2}}, [value]'}, "values_come_back", "writes what cannot be sent"),
         ({"decode": "return bytes(buffers[0])"}, "damaged", "is read from a header without 'size'"),
-        (
-            {"decode": 'header["size"].bit_count(); ' + DECODE},
-            "damaged",
-            "got: *AttributeError: *",
-        ),
+        ({"decode": 'header["size"].bit_count(); ' + DECODE}, "damaged", "got: *AttributeError: *"),
     ],
 )
 def test_a_type_that_loses_something(caught, changes, test, message):

@@ -13,16 +13,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from mplang_backend import CommunicatorBase, outcome_of
 from mplang_core import ClusterSpec, Program, TensorType
 from mplang_core.ext import (
-    CommunicatorBase,
     HostVar,
     Mode,
     PartyState,
     RunError,
     SimpHost,
     WorkerInterpreter,
-    outcome_of,
     size_of,
 )
 

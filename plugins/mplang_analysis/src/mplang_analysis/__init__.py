@@ -17,24 +17,38 @@ from mplang_analysis.cost_model import Costs, LinkCost, LoopRounds, OpCount, Unk
 from mplang_analysis.disclosure_table import Disclosure, DisclosureRow, disclosure
 from mplang_analysis.graph_builder import graph
 from mplang_analysis.graph_view import Edge, GraphView, Node, Region
+from mplang_analysis.interval import UNKNOWN, Interval, hull
+from mplang_analysis.op_ranges import HasRanges, NumberStatus, OpRanges, RangeRule, StepRange
+from mplang_analysis.parameters import parameter_names
 from mplang_analysis.range_table import RangeRow, Ranges, ranges
+from mplang_analysis.rows import Rows
 
 __all__ = [
+    "UNKNOWN",
     "Costs",
     "Disclosure",
     "DisclosureRow",
     "Edge",
     "GraphView",
+    "HasRanges",
+    "Interval",
     "LinkCost",
     "LoopRounds",
     "Node",
+    "NumberStatus",
     "OpCount",
+    "OpRanges",
     "RangeRow",
+    "RangeRule",
     "Ranges",
     "Region",
+    "Rows",
+    "StepRange",
     "UnknownCost",
     "costs",
     "disclosure",
     "graph",
+    "hull",
+    "parameter_names",
     "ranges",
 ]

@@ -9,28 +9,25 @@ from typing import Any
 
 import numpy as np
 
+from mplang_analysis.interval import UNKNOWN, Interval, hull
+from mplang_analysis.op_ranges import HasRanges, NumberStatus, OpRanges
 from mplang_analysis.range_inputs import Basis, Given, of_type
 from mplang_analysis.subject import line_of
 from mplang_core import Program
 from mplang_core.ext import (
-    UNKNOWN,
     Branch,
     Call,
+    DeclaredRange,
     Forwards,
     Graph,
-    Interval,
     Location,
     Loop,
-    NumberStatus,
     Operation,
-    OpRanges,
     PartyCall,
     PublicLiteral,
     Value,
     control_of,
-    hull,
     interface_of,
-    op_defs,
 )
 
 MAX_TURNS = 300
@@ -112,10 +109,14 @@ class Numbers:
         return outs
 
     def _ask(self, op: Operation, ins: Sequence[Given]) -> OpRanges:
-        known = op_defs.get(op.opcode)
-        if known is None or known.ranges is None or op.regions:
-            return OpRanges([UNKNOWN] * len(op.outputs))
-        return known.ranges(op, [each.interval for each in ins])
+        rule, check = interface_of(op, HasRanges), interface_of(op, DeclaredRange)
+        if rule is not None and not op.regions:
+            return rule.ranges(op, [each.interval for each in ins])
+        if check is not None:
+            return OpRanges(
+                [_within(each.interval, *check.declared(op)) for each in ins], declared=True
+            )
+        return OpRanges([UNKNOWN] * len(op.outputs))
 
     def _record(self, op: Operation, step: str, i: int, finding: Finding) -> None:
         key = id(op), step, i
@@ -195,3 +196,9 @@ def _numbers_in(value: np.ndarray[Any, Any]) -> Given:
     if value.dtype.kind not in "fiub" or value.size == 0:
         return Given()
     return Given(hull([value.min().item(), value.max().item()]))
+
+
+def _within(given: Interval, low: float, high: float) -> Interval:
+    """Return what a check of a range lets pass; all of the range if that always fails."""
+    low_end, high_end = max(given.low, low), min(given.high, high)
+    return Interval(low_end, high_end) if low_end <= high_end else Interval(low, high)

@@ -9,20 +9,12 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import optree
 
+from mplang_analysis.interval import UNKNOWN, Interval, hull
 from mplang_analysis.op_traits import base_of
+from mplang_analysis.parameters import parameter_names
 from mplang_analysis.subject import program_of
 from mplang_core import DType, TensorType, TracedFunction
-from mplang_core.ext import (
-    UNKNOWN,
-    AnyType,
-    Interval,
-    TraceError,
-    at,
-    flatten,
-    hull,
-    parameter_names,
-    read_range,
-)
+from mplang_core.ext import AnyType, TraceError, at, flatten, read_range
 
 Key: TypeAlias = str | int
 """A parameter: its name, its position, or the name of a part of it, ``model.w``."""
@@ -75,7 +67,7 @@ def given(subject: Any, declared: Mapping[Key, Any], sample: Any) -> tuple[list[
             found[i] = Given(_observed(array), "observed")
     for key, ends in declared.items():
         for i in _chosen(leaves, key):
-            found[i] = Given(read_range(ends, f"the range of {key!r}"), "declared")
+            found[i] = Given(Interval(*read_range(ends, f"the range of {key!r}")), "declared")
     return [leaf.name for leaf in leaves], found
 
 

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mplang_analysis.interval import Interval
 from mplang_analysis.interval_analysis import Finding, Numbers
+from mplang_analysis.op_ranges import NumberStatus
 from mplang_analysis.range_inputs import Basis, Given, Key, given
 from mplang_analysis.report import Report, TextTable
 from mplang_analysis.subject import program_of
-from mplang_core.ext import Interval, NumberStatus
 
 COLUMNS = ("line", "what", "low", "high", "largest", "smallest", "basis", "status")
 NOT_KNOWN = "not known"

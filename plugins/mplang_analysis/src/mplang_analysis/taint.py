@@ -411,10 +411,7 @@ def _carried(
 
 
 def _forwarded(
-    sources: Sequence[int],
-    ins: Sequence[Fact],
-    arrived: Sequence[tuple[Message, Taint]],
-    rank: int,
+    sources: Sequence[int], ins: Sequence[Fact], arrived: Sequence[tuple[Message, Taint]], rank: int
 ) -> Taint | None:
     """Return the taint of a party's copy: what arrived, or its own, and what decides on it."""
     carriers = [m for m in arrived if m[0].operand in sources and m[0].type is None]

@@ -11,13 +11,13 @@ from typing import Annotated, Any
 import typer
 import typer.core
 import yaml
+
+import mplang_core
 from mplang_cli import artifact, authoring, introspect
 from mplang_cli.artifact.arguments import read_given
 from mplang_cli.artifact.running import run_given, shown
 from mplang_cli.artifact.source import backend_of, cluster_of, compile_source, is_source
 from mplang_cli.doctor import examine
-
-import mplang_core
 from mplang_core import MPLangError
 from mplang_core.ext import (
     COMMANDS,

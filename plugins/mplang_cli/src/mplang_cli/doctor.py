@@ -6,10 +6,11 @@ import platform
 from collections.abc import Iterator
 
 from importlib_metadata import PackageNotFoundError, requires, version
-from mplang_cli import introspect
+from mplang_analysis import Rows
 from packaging.requirements import Requirement
 
-from mplang_core.ext import CORE, KNOWN, Rows, plugin_manager
+from mplang_cli import introspect
+from mplang_core.ext import CORE, KNOWN, Check, plugin_manager
 
 
 def examine() -> Rows:
@@ -38,7 +39,7 @@ def examine() -> Rows:
         if row["status"] in ("failed", "disabled"):
             status = "failed" if row["status"] == "failed" else "ok"
             tell(row["distribution"], f"{row['name']} in {row['group']}", status, row["reason"])
-    for package, check in plugin_manager.doctor():
+    for package, check in _plugins_checks():
         tell(package, check.name, "ok" if check.ok else "failed", check.detail)
     for package in sorted(set(KNOWN.values()) - {row["distribution"] for row in plugins}):
         tell(package, "installed", "absent", f"to get it: pip install {package}")
@@ -58,3 +59,18 @@ def _wrong_versions(package: str) -> Iterator[str]:
             continue
         if not wanted.specifier.contains(found, prereleases=True):
             yield f"needs {wanted}, found {found}; pip install '{wanted}'"
+
+
+def _plugins_checks() -> Iterator[tuple[str, Check]]:
+    """Yield what each loaded plugin says of itself, with its distribution."""
+    for distribution, module in plugin_manager.modules():
+        ask = getattr(module, "mplang_doctor", None)
+        if ask is None:
+            continue
+        try:
+            checks = list(ask())
+            if not all(isinstance(check, Check) for check in checks):
+                raise TypeError("mplang_doctor returns a list of Check")
+        except Exception as error:
+            checks = [Check("its checks", False, f"{type(error).__name__}: {error}")]
+        yield from ((distribution, check) for check in checks)

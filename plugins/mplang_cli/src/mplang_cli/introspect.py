@@ -16,23 +16,26 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+from mplang_analysis import Rows
+
 from mplang_core import Mask, registry
 from mplang_core.ext import (
     BACKENDS,
     OPTIONAL,
     REQUIRED,
     Attr,
+    Device,
+    DeviceKind,
     FeMeta,
     Feop,
     PluginError,
-    Rows,
     backends,
     device_kinds,
     host_kernels,
     meta_of,
     op_defs,
     plugin_manager,
-    some_device,
+    route,
     worker_kernels,
 )
 
@@ -208,7 +211,7 @@ def _attribute(spec: Attr) -> dict[str, Any]:
 
 def _devices(meta: FeMeta) -> list[str]:
     registry.list_ops()
-    return [name for name, kind in device_kinds if some_device(meta, kind)]
+    return [name for name, kind in device_kinds if _some_device(meta, kind)]
 
 
 def _provenance(name: str) -> dict[str, str]:
@@ -223,3 +226,13 @@ def _members(low: int, high: int | None) -> str:
 
 def _first_line(op: Any) -> str:
     return (inspect.getdoc(op) or "").split("\n", 1)[0]
+
+
+def _some_device(meta: FeMeta, kind: DeviceKind) -> bool:
+    """Tell whether some device of a kind can run a feop."""
+    low, high = kind.members
+    need = meta.capabilities.requires_device
+    asked = int(need.members.lstrip("<>=")) if need is not None else low
+    counts = {low, max(low, min(asked, high or asked))}
+    devices = [Device("", kind, Mask.of(range(count))) for count in counts]
+    return any(route(meta, device).fits for device in devices)

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
+from mplang_backend import differences, outcome_of
 from mplang_trace import now
 
 from mplang_core import BaseType, ClusterSpec, Mask, MPLangError, MPType, Program, TensorType
@@ -33,9 +34,7 @@ from mplang_core.ext import (
     SimpHost,
     WireError,
     array_of,
-    differences,
     frozen,
-    outcome_of,
     to_bytes,
 )
 from mplang_http.client import LostWorkerError, RefusedError, WorkerClient

@@ -21,9 +21,11 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from mplang_backend import type_of
+
 import mplang_core  # noqa: F401  (so that plugins are found by name)
 from mplang_core import Form
-from mplang_core.ext import CommError, type_of
+from mplang_core.ext import CommError
 from mplang_http import ipc
 from mplang_http.comm import HttpCommunicator
 from mplang_http.config import WorkerConfig

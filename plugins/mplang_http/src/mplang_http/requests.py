@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import msgspec
+from mplang_backend import differences
 from msgspec import Meta
 
-from mplang_core.ext import differences
 from mplang_http.address import split_address
 from mplang_http.config import WorkerConfig, is_loopback
 from mplang_http.errors import RequestError

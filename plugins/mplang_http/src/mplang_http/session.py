@@ -206,11 +206,7 @@ class Session:
             self.end(job, "done", held=[value is not None for value in outs])
 
     def end(
-        self,
-        job: Job,
-        state: str,
-        held: Sequence[bool] = (),
-        error: Failure | None = None,
+        self, job: Job, state: str, held: Sequence[bool] = (), error: Failure | None = None
     ) -> None:
         """Record the outcome of a job; the first outcome wins.
 

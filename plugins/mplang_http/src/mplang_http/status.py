@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from mplang_analysis import Rows
+
 from mplang_core import ClusterSpec
-from mplang_core.ext import Rows, RunError
+from mplang_core.ext import RunError
 from mplang_http.client import WorkerClient
 from mplang_http.config import TlsFiles
 from mplang_http.tls import client_context

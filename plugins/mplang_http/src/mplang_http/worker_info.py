@@ -28,7 +28,7 @@ def worker_info(config: WorkerConfig) -> dict[str, Any]:
     return {
         "name": config.name,
         "python": platform.python_version(),
-        "alike": versions() | plugin_manager.settings(),
+        "alike": versions() | _settings(),
         "plugins": [
             {
                 "name": record.name,
@@ -44,3 +44,13 @@ def worker_info(config: WorkerConfig) -> dict[str, Any]:
         "limits": config.limits.model_dump(),
         "timeouts": config.timeouts.model_dump(),
     }
+
+
+def _settings() -> dict[str, str]:
+    """Return what plugins want to be the same at all parties; loads those that can be."""
+    plugin_manager.load_all()
+    found: dict[str, str] = {}
+    for _, module in plugin_manager.modules():
+        ask = getattr(module, "mplang_settings", None)
+        found |= ask() if ask is not None else {}
+    return dict(sorted(found.items()))

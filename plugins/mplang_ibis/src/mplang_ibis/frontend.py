@@ -88,12 +88,7 @@ def ibis_compile(
         raise TraceError(
             f"{raised(error)}Ibis cannot trace {shown}: {type(error).__name__}: {reason}"
         ) from error
-    attrs = {
-        "code": pack(sql),
-        "names": tuple(called),
-        "gives": gives,
-        "ibis": ibis.__version__,
-    }
+    attrs = {"code": pack(sql), "names": tuple(called), "gives": gives, "ibis": ibis.__version__}
     return FeProgram(
         PFunction("ibis.run", tables, (gives,), attrs),
         in_tree=flatten(signature.args)[1],

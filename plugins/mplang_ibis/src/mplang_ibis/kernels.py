@@ -18,12 +18,7 @@ Array = np.ndarray[Any, Any]
 
 
 def run(
-    ctx: KernelContext,
-    *tables: Any,
-    code: bytes,
-    names: Sequence[str],
-    gives: TableType,
-    ibis: str,
+    ctx: KernelContext, *tables: Any, code: bytes, names: Sequence[str], gives: TableType, ibis: str
 ) -> Any:
     """Run one SELECT on tables.
 

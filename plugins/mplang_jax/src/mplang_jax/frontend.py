@@ -81,12 +81,7 @@ def _compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
             f"{type(error).__name__}: {reason}{_advice(error)}"
         ) from error
     takes, gives = signature_of(code)
-    attrs = {
-        "code": code,
-        "x64": traced.x64,
-        "jax": jax.__version__,
-        "stablehlo": module.VERSION,
-    }
+    attrs = {"code": code, "x64": traced.x64, "jax": jax.__version__, "stablehlo": module.VERSION}
     return FeProgram(
         PFunction("jax.run", takes, gives, attrs),
         in_tree=flatten(signature.args)[1],

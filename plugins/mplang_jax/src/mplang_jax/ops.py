@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mplang_analysis import Interval, OpRanges, RangeRule
 from mplang_stablehlo import signature_of
 
 from mplang_core import Mask
-from mplang_core.ext import AnyType, Attr, Effects, Interval, OpDef, Operation, OpRanges
+from mplang_core.ext import AnyType, Attr, Effects, OpDef, Operation
 
 MAX_SHOWN = 20  # types in a message
 
@@ -42,5 +43,5 @@ RUN = OpDef(
     },
     doc="Runs StableHLO on XLA: tensors in, tensors out. No Python source is needed.",
     effects=Effects.NONE,
-    ranges=_ranges,
+    interfaces=[RangeRule(_ranges)],
 )

@@ -4,8 +4,14 @@ A pass is a pure function of a program. It never changes its input, keeps every 
 never makes a program longer.
 """
 
+from collections.abc import Sequence
+
+from mplang_core.ext import Pass
 from mplang_passes.dce import eliminate_dead_code
 from mplang_passes.effects import effects_of
 from mplang_passes.fuse import fuse_pcalls
 
-__all__ = ["effects_of", "eliminate_dead_code", "fuse_pcalls"]
+PASSES: Sequence[Pass] = (eliminate_dead_code, fuse_pcalls)
+"""All passes of this package, in their order."""
+
+__all__ = ["PASSES", "effects_of", "eliminate_dead_code", "fuse_pcalls"]

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mplang_core.ext import Pass, hookimpl
-from mplang_passes.dce import eliminate_dead_code
-from mplang_passes.fuse import fuse_pcalls
+from mplang_passes import PASSES
 
 
 @hookimpl
 def mplang_passes() -> Sequence[Pass]:
     """Provide the passes."""
-    return [eliminate_dead_code, fuse_pcalls]
+    return PASSES

@@ -10,20 +10,20 @@ from concurrent.futures import Future
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from mplang_backend import outcome_of
 
 from mplang_core import ClusterSpec, Program
 from mplang_core.ext import (
     ConfigError,
     HostVar,
     Mode,
-    NumberChecks,
     PartyState,
     Recorder,
     RunError,
     SimpHost,
     WorkerInterpreter,
-    outcome_of,
 )
+from mplang_simulator.checks import Meetings
 from mplang_simulator.threads import PartyThread, ThreadCommunicator
 
 Check: TypeAlias = Literal["warn", "raise"] | bool
@@ -163,19 +163,19 @@ class Simulator(SimpHost):
             self._parties.stop()
 
 
-def _checks(wanted: Check) -> NumberChecks | None:
+def _checks(wanted: Check) -> Meetings | None:
     if wanted not in (True, False, "warn", "raise"):
         raise ConfigError(f"check_numbers is 'warn', 'raise', True or False, got {wanted!r}")
     if wanted is False:
         return None
-    return NumberChecks("raise" if wanted == "raise" else "warn")
+    return Meetings("raise" if wanted == "raise" else "warn")
 
 
 class _Parties:
     """Workers of one generation: from one failure to the next."""
 
     def __init__(
-        self, world_size: int, timeout: float, session: str, checks: NumberChecks | None
+        self, world_size: int, timeout: float, session: str, checks: Meetings | None
     ) -> None:
         self._checks = checks
         self._comms = ThreadCommunicator.connected(world_size, timeout)

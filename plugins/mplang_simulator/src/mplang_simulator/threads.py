@@ -8,7 +8,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from mplang_core.ext import CommunicatorBase, size_of
+from mplang_backend import CommunicatorBase
+
+from mplang_core.ext import size_of
 
 
 class ThreadCommunicator(CommunicatorBase):

@@ -9,8 +9,10 @@ import weakref
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from mplang_backend import differences
+
 from mplang_core import Mask
-from mplang_core.ext import AdmissionError, KernelContext, RunError, differences
+from mplang_core.ext import AdmissionError, KernelContext, RunError
 from mplang_spu.config import ENV, from_env
 from mplang_spu.engine import Engine
 from mplang_spu.link import LinkCommunicator, Mode, choose

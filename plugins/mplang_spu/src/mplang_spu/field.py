@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mplang_core.ext import Interval, NumberStatus
+from mplang_analysis import Interval, NumberStatus
+
 from mplang_spu.target import Target
 
 MIN_STEPS = 16  # below this, rounding dominates: that of one product is up to four steps

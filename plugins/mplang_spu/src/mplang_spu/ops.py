@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from mplang_analysis import RangeRule
 from mplang_stablehlo import read
 
 from mplang_core import (
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
 @simple_op(
     "spu.make_shares",
     effects=Effects.FRESH,
-    ranges=ranges_of_shares,
+    interfaces=[RangeRule(ranges_of_shares)],
     inputs=({"kind": "Tensor", "visibility": ("PRIVATE",)},),
     outputs=({"kind": "spu.share", "visibility": ("SECRET",)},),
 )
@@ -97,7 +98,7 @@ RECONSTRUCT = OpDef(
     _infer_reconstruct,
     doc="Puts the shares of all parties together; who runs it learns the tensor.",
     effects=Effects.NONE,
-    ranges=ranges_of_reconstruct,
+    interfaces=[RangeRule(ranges_of_reconstruct)],
 )
 
 
@@ -172,7 +173,7 @@ RUN_JAX = OpDef(
     },
     doc="Runs StableHLO on shares and public tensors; all parties together, none learns more.",
     effects=Effects.FRESH,
-    ranges=ranges_of_run,
+    interfaces=[RangeRule(ranges_of_run)],
 )
 
 
@@ -267,11 +268,7 @@ def lower(
         "spu.run_jax",
         (*operands, *(TensorType.of(const) for const in made.consts)),
         tuple(ShareType.of(kind, config) for kind in outs),
-        {
-            "program": dict(made.pfunc.attrs),
-            "parties": config.mask,
-            "config": config.attrs(),
-        },
+        {"program": dict(made.pfunc.attrs), "parties": config.mask, "config": config.attrs()},
     )
     return replace(made, pfunc=pfunc)
 

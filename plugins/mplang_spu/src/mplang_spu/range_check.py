@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from jaxlib.mlir import ir
+from mplang_analysis import Interval, NumberStatus
 from mplang_stablehlo.intervals import Step
 from mplang_stablehlo.intervals.element_types import element_type_of
 
-from mplang_core.ext import Interval, NumberStatus
 from mplang_spu.field import Field
 
 _Check: TypeAlias = Callable[[Field, Step], NumberStatus]

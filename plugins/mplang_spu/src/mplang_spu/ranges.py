@@ -6,10 +6,11 @@ import functools
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, cast
 
+from mplang_analysis import UNKNOWN, Interval, OpRanges, StepRange
 from mplang_stablehlo import read
 
 from mplang_core import TensorType
-from mplang_core.ext import UNKNOWN, Interval, Location, Operation, OpRanges, StepRange
+from mplang_core.ext import Location, Operation
 from mplang_spu.field import Field
 from mplang_spu.share_type import MAX_CODE, ShareType
 

@@ -18,7 +18,7 @@ from typing import TypeAlias
 from jaxlib import _jax
 from jaxlib.mlir import ir
 
-from mplang_core.ext import Location, caller, is_framework
+from mplang_core.ext import Location, caller, is_skipped
 from mplang_stablehlo.module import parse, walk
 
 MAX_CODES = 256
@@ -133,7 +133,7 @@ class _Reader:
             function = self._owners[function]
         if function != "main" and not any(_is_named(function, frame) for frame in frames):
             return None  # a library function, traced at its first caller
-        own = (frame.line for frame in frames if not is_framework(frame.line.file))
+        own = (frame.line for frame in frames if not _is_framework(frame.line.file))
         return next(own, None)
 
     def _inside(self, location: ir.Location) -> Iterator[_Frame]:
@@ -173,3 +173,21 @@ def _function(op: ir.Operation) -> str:
         op = op.parent.operation
     name: str = ir.StringAttr(op.attributes["sym_name"]).value
     return name
+
+
+def _is_framework(file: str) -> bool:
+    """Tell whether a file is of the framework, of a plugin, or of a library that it stands on."""
+    path = os.path.realpath(file)
+    return any(path.startswith(root) for root in _roots())
+
+
+def _roots() -> set[str]:
+    """Return the folders of packages, and the files of modules, whose lines are never shown."""
+    found = {
+        os.path.realpath(place)
+        for name, module in list(sys.modules.items())
+        if is_skipped(name) and "." not in name
+        for place in getattr(module, "__path__", None) or [getattr(module, "__file__", None)]
+        if place
+    }
+    return {f"{root}{os.sep}" if os.path.isdir(root) else root for root in found}

@@ -16,7 +16,8 @@ from typing import TypeAlias
 import numpy as np
 
 from mplang_core import DType, TensorType
-from mplang_core.ext import MAX_CODE, check_nesting, unpack
+from mplang_core.ext import MAX_CODE, unpack
+from mplang_stablehlo.nesting import check_nesting
 
 MAX_DEPTH = 200  # nested brackets; code that JAX writes has some dozens
 MAX_WORD = 1000  # characters of a name or a number outside of strings

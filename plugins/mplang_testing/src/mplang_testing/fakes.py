@@ -12,11 +12,11 @@ from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from typing import Any
 
 import numpy as np
+from mplang_backend import CommunicatorBase, outcome_of
 
 from mplang_core import Form, Program
 from mplang_core.ext import (
     Cluster,
-    CommunicatorBase,
     DeviceKind,
     HostVar,
     Mode,
@@ -25,7 +25,6 @@ from mplang_core.ext import (
     SimpHost,
     WorkerInterpreter,
     device_kinds,
-    outcome_of,
     size_of,
 )
 

@@ -6,13 +6,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from mplang_analysis import parameter_names
+
 from mplang_cli.artifact.cluster import ClusterSummary
 from mplang_cli.artifact.core import Artifact
 from mplang_cli.artifact.manifest import Manifest
 from mplang_cli.artifact.requirements import requirements_of
 from mplang_cli.artifact.signature import Signature
 from mplang_core import ClusterSpec, CompiledFunction, Program, TracedFunction, verify
-from mplang_core.ext import ConfigError, TraceError, at, flatten, parameter_names
+from mplang_core.ext import ConfigError, TraceError, at, flatten
 
 Packable: TypeAlias = CompiledFunction | TracedFunction | Program
 """A function that was compiled for one kind of arguments, or traced; or a bare program."""

@@ -6,16 +6,17 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from importlib_metadata import version
+from packaging.version import InvalidVersion, Version
 
 from mplang_cli.artifact.data import Data
 from mplang_core import BaseType, MPType, Program, registry
 from mplang_core.ext import (
     CORE,
+    KNOWN,
     AnyType,
     Graph,
     PluginLoadError,
     device_kinds,
-    known_requirement,
     op_defs,
     plugin_manager,
     printable,
@@ -139,3 +140,22 @@ def _distribution(provider: str) -> str | None:
         if provider in (record.distribution, record.module.partition(":")[0].partition(".")[0]):
             return record.distribution
     return None
+
+
+def known_requirement(distribution: str, version: str) -> str | None:
+    """Return how pip is asked for a version of a package of mplang, or ``None`` for any other.
+
+    A name that stands in an artifact or a message may be anybody's: nobody is told to install it.
+
+    Example:
+        >>> known_requirement("mplang-jax", "0.1.0")
+        "'mplang-jax==0.1.0'"
+        >>> known_requirement("mplang-jaxx; rm -r ~", "1.0") is None
+        True
+    """
+    if distribution not in (CORE, *KNOWN.values()):
+        return None
+    try:
+        return f"'{distribution}=={Version(version)}'"
+    except InvalidVersion:
+        return None

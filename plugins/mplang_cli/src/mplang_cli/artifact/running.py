@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
+from mplang_analysis import Rows
 
 from mplang_cli.artifact.arguments import Given, data_at
 from mplang_cli.artifact.core import Artifact
 from mplang_core import Form, MPObject, fetch
-from mplang_core.ext import ConfigError, Mode, Rows, SimpHost, flatten
+from mplang_core.ext import ConfigError, Mode, SimpHost, flatten
 
 MAX_SHOWN = 200  # characters of a value
 

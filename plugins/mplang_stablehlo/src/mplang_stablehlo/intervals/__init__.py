@@ -20,8 +20,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jaxlib.mlir import ir
+from mplang_analysis import Interval
 
-from mplang_core.ext import Interval
 from mplang_stablehlo.inline import inline
 from mplang_stablehlo.intervals.element_types import ElementType, element_type_of
 from mplang_stablehlo.intervals.interpreter import Interpreter, Step

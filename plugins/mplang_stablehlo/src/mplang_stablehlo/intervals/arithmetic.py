@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Callable
 
-from mplang_core.ext import UNKNOWN, Interval, hull
+from mplang_analysis import UNKNOWN, Interval, hull
 
 
 def add(x: Interval, y: Interval) -> Interval:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from mplang_core.ext import Interval
+from mplang_analysis import Interval
 
 TRUE, FALSE, EITHER = Interval(1, 1), Interval(0, 0), Interval(0, 1)
 

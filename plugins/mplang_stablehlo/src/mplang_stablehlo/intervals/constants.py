@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 from jaxlib.mlir import ir
+from mplang_analysis import UNKNOWN, Interval, hull
 
-from mplang_core.ext import UNKNOWN, Interval, hull
 from mplang_stablehlo.intervals.element_types import ElementType
 
 _READABLE = ("i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64", "f16", "f32", "f64")

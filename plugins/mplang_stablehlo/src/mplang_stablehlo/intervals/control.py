@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from jaxlib.mlir import ir
+from mplang_analysis import UNKNOWN, Interval
 
-from mplang_core.ext import UNKNOWN, Interval
 from mplang_stablehlo.intervals.element_types import element_type_of
 from mplang_stablehlo.intervals.interpreter import Interpreter, Rule
 

@@ -6,8 +6,7 @@ import math
 from dataclasses import dataclass
 
 from jaxlib.mlir import ir
-
-from mplang_core.ext import UNKNOWN, Interval
+from mplang_analysis import UNKNOWN, Interval
 
 _FLOATS = {"f16": (5, 11), "bf16": (8, 8), "f32": (8, 24), "f64": (11, 53)}
 """Bits of the exponent and of the significand."""

@@ -7,7 +7,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from mplang_core.ext import UNKNOWN, Interval, hull
+from mplang_analysis import UNKNOWN, Interval, hull
+
 from mplang_stablehlo.intervals import arithmetic as exact
 from mplang_stablehlo.intervals.element_types import ElementType
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from jaxlib.mlir import ir
+from mplang_analysis import UNKNOWN, Interval
 
-from mplang_core.ext import UNKNOWN, Interval
 from mplang_stablehlo.custom_calls import target_of
 from mplang_stablehlo.intervals.element_types import element_type_of
 from mplang_stablehlo.intervals.precision import Precision

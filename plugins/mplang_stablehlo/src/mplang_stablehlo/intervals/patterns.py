@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
+from mplang_analysis import Interval
 
-from mplang_core.ext import Interval
 from mplang_stablehlo.intervals.element_types import shape_of
 
 ONE = Interval(1, 1)

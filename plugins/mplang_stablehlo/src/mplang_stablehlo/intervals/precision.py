@@ -6,7 +6,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from mplang_core.ext import UNKNOWN, Interval
+from mplang_analysis import UNKNOWN, Interval
+
 from mplang_stablehlo.intervals.element_types import ElementType
 
 _KEEP_ZERO = frozenset(["", "add", "divide", "multiply", "subtract"])

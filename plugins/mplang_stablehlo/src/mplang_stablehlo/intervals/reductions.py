@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
+from mplang_analysis import UNKNOWN, Interval
 
-from mplang_core.ext import UNKNOWN, Interval
 from mplang_stablehlo.intervals import arithmetic as exact
 from mplang_stablehlo.intervals.element_types import ElementType, element_type_of, shape_of
 from mplang_stablehlo.intervals.elementwise import BINARY

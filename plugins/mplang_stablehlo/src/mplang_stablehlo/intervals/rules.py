@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 
 from jaxlib.mlir import ir
+from mplang_analysis import UNKNOWN, Interval
 
-from mplang_core.ext import UNKNOWN, Interval
 from mplang_stablehlo.intervals import arithmetic as exact
 from mplang_stablehlo.intervals.comparisons import compare
 from mplang_stablehlo.intervals.control import CONTROL

@@ -7,8 +7,8 @@ from functools import reduce
 from operator import or_
 
 from jaxlib.mlir import ir
+from mplang_analysis import UNKNOWN, Interval
 
-from mplang_core.ext import UNKNOWN, Interval
 from mplang_stablehlo.intervals.constants import interval_of
 from mplang_stablehlo.intervals.element_types import element_type_of, shape_of
 from mplang_stablehlo.intervals.elementwise import clamp

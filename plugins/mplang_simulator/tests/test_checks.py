@@ -6,10 +6,11 @@ import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from mplang_simulator.checks import Meetings
 
 from mplang_core.errors import AbortedError, PrecisionError, PrecisionWarning
+from mplang_core.ext import Finding
 from mplang_core.ir import Location
-from mplang_core.simp import Finding, NumberChecks
 
 FOUND = Finding("3 where float64 gives 4", "add", Location("/some/where/demo.py", 12))
 
@@ -36,12 +37,12 @@ def shown(checks):
 
 def test_one_check_sees_what_all_brought():
     seen = []
-    assert meet(NumberChecks("warn"), lambda brought: seen.append(dict(brought))) == [None] * 3
+    assert meet(Meetings("warn"), lambda brought: seen.append(dict(brought))) == [None] * 3
     assert seen == [{0: 0, 1: 10, 2: 20}]
 
 
 def test_a_finding_is_shown_once_at_its_line():
-    checks = NumberChecks("warn")
+    checks = Meetings("warn")
     for turn in range(3):
         assert meet(checks, lambda brought: FOUND, key=f"run/{turn}") == [None] * 3
     (warning,) = shown(checks)
@@ -55,7 +56,7 @@ def test_a_finding_is_shown_once_at_its_line():
 
 
 def test_all_raise():
-    checks = NumberChecks("raise")
+    checks = Meetings("raise")
     errors = meet(checks, lambda brought: FOUND)
     assert [type(error) for error in errors] == [PrecisionError] * 3
     assert str(errors[0]) == "demo.py:12: 3 where float64 gives 4"
@@ -66,12 +67,12 @@ def test_a_check_that_fails_ends_all():
     def check(brought):
         raise ZeroDivisionError
 
-    errors = meet(NumberChecks("warn"), check)
+    errors = meet(Meetings("warn"), check)
     assert [type(error) for error in errors] == [ZeroDivisionError] * 3
 
 
 def test_who_waits_is_released_where_the_run_ends():
-    checks = NumberChecks("warn")
+    checks = Meetings("warn")
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(checks.meet, "run/1", 0, 2, None, lambda brought: None)
         while not checks._meetings:
@@ -84,7 +85,7 @@ def test_who_waits_is_released_where_the_run_ends():
 
 
 def test_a_finding_without_a_line():
-    checks = NumberChecks("warn")
+    checks = Meetings("warn")
     checks.tell(Finding("text", "op"))
     (warning,) = shown(checks)
     assert warning.filename == "<unknown>"

@@ -1,13 +1,13 @@
-"""What an op says of the numbers that it gives, before anything runs."""
+"""Interface by which an op tells the intervals of its results."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
-from mplang_core.interval import Interval
-from mplang_core.ir.graph import Location, Operation
+from mplang_analysis.interval import Interval
+from mplang_core.ext import Location, Operation
 
 NumberStatus: TypeAlias = Literal["", "fits", "vanishes", "overflows", "not known"]
 """Whether the engine's numbers hold a value; in the order of their severity. Empty: any number."""
@@ -47,5 +47,29 @@ class OpRanges:
     declared: bool = False
 
 
-RangeRule: TypeAlias = Callable[[Operation, Sequence[Interval]], OpRanges]
-"""Gives the ranges of an op for the intervals of its operands."""
+@runtime_checkable
+class HasRanges(Protocol):
+    """An interface of ops: the intervals of the results follow from those of the operands."""
+
+    def ranges(self, op: Operation, operands: Sequence[Interval]) -> OpRanges:
+        """Return the intervals of an op's results.
+
+        Args:
+            op: the op, verified.
+            operands: one interval per operand; unknown where nothing is known.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class RangeRule:
+    """A function as the interface :class:`HasRanges`, for ``OpDef(interfaces=[…])``.
+
+    Attributes:
+        rule: ``rule(op, operands)``.
+    """
+
+    rule: Callable[[Operation, Sequence[Interval]], OpRanges]
+
+    def ranges(self, op: Operation, operands: Sequence[Interval]) -> OpRanges:
+        """Return what the function does."""
+        return self.rule(op, operands)

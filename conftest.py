@@ -10,18 +10,24 @@ import pytest
 
 import mplang_core as mp
 
-HERE = Path(__file__).parent
+ROOT = Path(__file__).parent
 
 ENGINES = ("architecture", "artifact", "docs", "integration")
-"""Folders whose tests depend on the plugins that are installed, each in a way of its own."""
+"""Folders of ``tests/`` whose tests depend on the plugins that are installed, each in its way."""
+
+TOOLS = ("analysis", "backend", "cli", "passes", "testing", "trace")
+"""Packages below ``plugins/`` that need no engine."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests that need no engine: they run once, by ``make test-core``."""
     for item in items:
-        folder = item.path.relative_to(HERE).parts[0] if HERE in item.path.parents else ENGINES[0]
-        if folder not in ENGINES and item.get_closest_marker("needs") is None:
+        top, folder, *_ = item.path.relative_to(ROOT).parts
+        needs_none = (
+            folder not in ENGINES if top == "tests" else folder in map("mplang_{}".format, TOOLS)
+        )
+        if top != "examples" and needs_none and item.get_closest_marker("needs") is None:
             item.add_marker("core")
 
 

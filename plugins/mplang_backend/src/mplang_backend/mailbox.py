@@ -1,0 +1,203 @@
+"""Mailbox by sender and key, with traffic counts: the base of communicators."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from mplang_core.ext import (
+    AbortedError,
+    CommError,
+    Communicator,
+    Recorder,
+    RecvTimeoutError,
+    Traffic,
+    size_of,
+)
+
+
+@dataclass(slots=True)
+class _Run:
+    inbox: dict[tuple[int, str], Any] = field(default_factory=dict)
+    seen: dict[str, set[tuple[int, str]]] = field(default_factory=dict)  # by place
+    forgotten: set[str] = field(default_factory=set)
+    failure: Callable[[], CommError] | None = None
+
+
+class CommunicatorBase(Communicator):
+    """What transports have in common: a mailbox by sender and key, and counts by link.
+
+    A transport adds :meth:`_send`, calls :meth:`deliver` for what arrives, and tells the others
+    in ``abort``.
+
+    Args:
+        rank: this party.
+        world_size: how many parties there are.
+        timeout: how many seconds one ``recv`` waits.
+    """
+
+    def __init__(self, rank: int, world_size: int, timeout: float) -> None:
+        self.rank = rank
+        self.world_size = world_size
+        self.timeout = timeout
+        self._runs: dict[str, _Run] = {}
+        self._arrived = threading.Condition()
+        self._traffic = {peer: Traffic() for peer in range(world_size) if peer != rank}
+        self._counting = threading.Lock()
+        self._recorders: dict[str, Recorder] = {}  # by run; none while nobody records
+
+    def open(self, run: str) -> None:
+        """Accept messages of a run from now on."""
+        with self._arrived:
+            self._runs.setdefault(run, _Run())
+
+    def close(self, run: str) -> None:
+        """Accept no more messages of a run."""
+        with self._arrived:
+            self._runs.pop(run, None)
+            self._recorders.pop(run, None)
+            self._arrived.notify_all()
+
+    @abstractmethod
+    def _send(self, to_rank: int, key: str, data: Any) -> int:
+        """Send a value to another party; return how many bytes it has.
+
+        Raises:
+            CommError: the other party cannot be reached, or refuses the message.
+        """
+
+    def send(self, to_rank: int, key: str, data: Any) -> None:
+        """Send a value to another party, or to this one."""
+        if to_rank == self.rank:
+            self.deliver(self.rank, key, data)
+            return
+        link = self._traffic.get(to_rank)
+        if link is None:
+            raise CommError(f"there is no party {to_rank} among {self.world_size}")
+        recorder = self._recorder(key)
+        if recorder is None:
+            size = self._send(to_rank, key, data)
+        else:
+            with recorder.message("send", to_rank, key) as facts:
+                size = facts["bytes"] = self._send(to_rank, key, data)
+        with self._counting:
+            link.sent += size
+            link.sent_messages += 1
+
+    def deliver(self, from_rank: int, key: str, data: Any) -> None:
+        """Take in a message from the transport; a second one of the same key is dropped.
+
+        Raises:
+            CommError: it belongs to no open run.
+        """
+        with self._arrived:
+            run = self._run(key)
+            place = _place(key)
+            if place in run.forgotten:
+                return
+            seen = run.seen.setdefault(place, set())
+            if (from_rank, key) in seen:
+                return
+            seen.add((from_rank, key))
+            run.inbox[from_rank, key] = data
+            link = self._traffic.get(from_rank)
+            if link is not None:
+                link.received += size_of(data)
+                link.received_messages += 1
+            self._arrived.notify_all()
+
+    def forget(self, place: str) -> None:
+        """Drop what was kept of the messages ``place|tag``; later ones are dropped, too."""
+        with self._arrived:
+            run = self._run(place)
+            run.forgotten.add(place)
+            for message in run.seen.pop(place, ()):
+                run.inbox.pop(message, None)
+
+    def has_message(self, from_rank: int, key: str) -> bool:
+        """Tell whether a message is here, without waiting for it."""
+        with self._arrived:
+            return (from_rank, key) in self._inbox(key)
+
+    def peek_message(self, from_rank: int, key: str) -> Any | None:
+        """Return a message without taking it; ``None`` where it is not here."""
+        with self._arrived:
+            return self._inbox(key).get((from_rank, key))
+
+    def recv(self, from_rank: int, key: str) -> Any:
+        """Wait for a value from a party, ``timeout`` seconds at most."""
+        recorder = self._recorder(key)
+        if recorder is None:
+            return self._await(from_rank, key)
+        with recorder.message("wait", from_rank, key) as facts:
+            data = self._await(from_rank, key)
+            facts["bytes"] = size_of(data)
+            return data
+
+    def _await(self, from_rank: int, key: str) -> Any:
+        deadline = time.monotonic() + self.timeout
+        with self._arrived:
+            while True:
+                run = self._run(key)
+                if (from_rank, key) in run.inbox:
+                    return run.inbox.pop((from_rank, key))
+                if run.failure is not None:
+                    raise run.failure()
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise RecvTimeoutError(
+                        f"party {self.rank} waited {self.timeout:g} s for a message from "
+                        f"party {from_rank}; is it running the same program?"
+                    )
+                self._arrived.wait(left)
+
+    def record(self, run: str, recorder: Recorder) -> None:
+        """Have the messages of an open run noted."""
+        with self._arrived:
+            self._run(run)
+            self._recorders[run] = recorder
+
+    def traffic(self) -> dict[int, Traffic]:
+        """Return what went between this party and each other one so far."""
+        with self._counting:
+            return {peer: replace(link) for peer, link in self._traffic.items()}
+
+    def stop(self, run: str, reason: str) -> None:
+        """End all waiting in a run here, as it failed at another party."""
+        self._end(run, AbortedError, f"party {self.rank} stopped: {reason}")
+
+    def lose(self, run: str, reason: str) -> None:
+        """End all waiting in a run here, as another party cannot be reached any more."""
+        self._end(run, CommError, f"party {self.rank} {reason}")
+
+    def _end(self, run: str, kind: type[CommError], text: str) -> None:
+        with self._arrived:
+            found = self._runs.get(run)
+            if found is not None and found.failure is None:
+                found.failure = functools.partial(kind, text)  # each who waits raises its own
+            self._arrived.notify_all()
+
+    def _inbox(self, key: str) -> dict[tuple[int, str], Any]:
+        run = self._runs.get(key.partition("/")[0])
+        return {} if run is None else run.inbox
+
+    def _recorder(self, key: str) -> Recorder | None:
+        return self._recorders.get(key.partition("/")[0]) if self._recorders else None
+
+    def _run(self, key: str) -> _Run:
+        name = key.partition("/")[0]
+        try:
+            return self._runs[name]
+        except KeyError:
+            raise CommError(f"party {self.rank} is in no run {name!r}") from None
+
+
+def _place(key: str) -> str:
+    """Return the place of ``place|tag``, and nothing for the key of a single message."""
+    place, bar, _ = key.partition("|")
+    return place if bar else ""
