@@ -109,8 +109,6 @@ from mplang_core.simp import (
     Traffic as Traffic,
     WorkerInterpreter as WorkerInterpreter,
     backends as backends,
-    pcall_dynamic as pcall_dynamic,
-    pcall_static as pcall_static,
     size_of as size_of,
 )
 from mplang_core.simp.backend import make_host as make_host

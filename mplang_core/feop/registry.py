@@ -71,12 +71,9 @@ class Registry:
         if op is None:
             family = name.partition(".")[0]
             families = {known.partition(".")[0] for known in self.feops.names()}
-            if family in families:
-                hint = get_it(name, self.feops.names())
-            else:
-                hint = (
-                    f"no plugin for the family {family!r} is installed; {get_it(family, families)}"
-                )
+            hint = get_it(name, self.feops.names())
+            if family not in families:
+                hint = f"no plugin for the family {family!r} is here; {get_it(family, families)}"
             raise PluginLoadError(f"no feop {name!r}: {hint}")
         return op
 

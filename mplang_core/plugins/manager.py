@@ -63,10 +63,8 @@ class PluginRecord:
             return f"named in {DISABLE}"
         if self.error is None:
             return ""
-        text = str(self.error)
-        return (
-            text if isinstance(self.error, PluginError) else f"{type(self.error).__name__}: {text}"
-        )
+        own = isinstance(self.error, PluginError)
+        return f"{'' if own else type(self.error).__name__ + ': '}{self.error}"
 
 
 class PluginManager:

@@ -15,10 +15,7 @@ ROOT = Path(mplang_core.__file__).parent
 REVIEWED: dict[tuple[str, str], str] = {}
 """Imports that close a cycle, importer and imported, each with its reason. None is needed."""
 
-DYNAMIC = {
-    "mplang_core": "a backend's host is found by its name, when it is asked for",
-    "mplang_testing": "its suites need pytest and Hypothesis, the fakes do not",
-}
+DYNAMIC = {"mplang_core": "what other packages add to it is found when it is asked for"}
 """Modules that import by name at run time, below themselves, each with its reason."""
 
 

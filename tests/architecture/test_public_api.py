@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import enum
 import inspect
 import os
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import mplang_core
 from mplang_core import ext
@@ -58,11 +61,22 @@ def described(where: str, name: str, thing: object) -> list[str]:
     return lines
 
 
+def exported(module: ModuleType) -> set[str]:
+    """Return what a module gives to others: what it imports ``as`` the same name, or as a whole."""
+    names = set()
+    for node in ast.walk(ast.parse(inspect.getsource(module))):
+        if isinstance(node, ast.ImportFrom):
+            names |= {each.name for each in node.names if each.asname == each.name}
+            if node.names[0].name == "*":
+                names |= {name for name in vars(import_module(node.module)) if name[0].isupper()}
+    return names
+
+
 def public_api() -> str:
     """Return all public names with their signatures."""
     lines = []
     for module, where in ((mplang_core, "mp"), (ext, "mp.ext")):
-        for name in sorted(module.__all__):
+        for name in sorted(exported(module)):
             lines += described(where, name, getattr(module, name))
     return "\n".join(lines) + "\n"
 

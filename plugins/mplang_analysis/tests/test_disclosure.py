@@ -20,7 +20,7 @@ from mplang_core.errors import MPLangError, TraceError, VerifyError
 from mplang_core.ir import Level, OpDef, op_defs
 from mplang_core.simp.projection import project
 
-ROOT = pathlib.Path(__file__).parents[2]
+ROOT = pathlib.Path(__file__).parents[3]
 SCALAR, VECTOR, BOOL = (mp.TensorType("i64"), mp.TensorType("f32", (3,)), mp.TensorType("bool"))
 
 op_defs.add(

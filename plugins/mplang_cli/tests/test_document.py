@@ -12,7 +12,7 @@ import pytest
 from mplang_cli.cli import app
 from typer.testing import CliRunner
 
-ROOT = pathlib.Path(__file__).parents[2]
+ROOT = pathlib.Path(__file__).parents[3]
 EXAMPLE = ROOT / "examples" / "mplang_hello"
 TEXT = (ROOT / "docs" / "authoring.md").read_text(encoding="utf-8")
 QUOTES = re.findall(r"^```py\n# (\S+)\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)

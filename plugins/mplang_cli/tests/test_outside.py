@@ -16,7 +16,8 @@ import venv
 import pytest
 from mplang_cli.authoring import new_plugin
 
-ROOT = pathlib.Path(__file__).parents[2]
+ROOT = pathlib.Path(__file__).parents[3]
+TOOLS = ("analysis", "cli", "simulator", "testing", "trace")
 CLEAN = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "PYTEST", "MPLANG"))}
 
 PROGRAM = """
@@ -53,7 +54,7 @@ def outside(tmp_path_factory):
     run(*pip, "install", "--target", home / "hatch", "hatchling")
     run(
         *(*pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", home / "wheels"),
-        *(ROOT, ROOT / "plugins" / "mplang_simulator", plugin),
+        *(ROOT, *(ROOT / "plugins" / f"mplang_{name}" for name in TOOLS), plugin),
         env={**CLEAN, "PYTHONPATH": str(home / "hatch")},
     )
     venv.create(home / "env", with_pip=False)
@@ -72,7 +73,7 @@ def test_it_runs_in_a_program_of_three_parties(outside, tmp_path):
     summary = "Summary(i64[3], least=1.0, mean=2.3, greatest=4.0)"
     assert (found["standard"], found["launch"]) == (summary, summary)
     assert found["provenance"] == {"distribution": "mplang-weather", "version": "0.1.0"}
-    assert found["frontends"] == ["simp", "weather"]  # the core's own, and no other
+    assert found["frontends"] == ["kit", "simp", "weather"]  # the core's own, and the kit's
 
 
 def test_it_passes_its_own_tests_and_the_kit(outside):
@@ -85,7 +86,10 @@ def test_it_passes_its_own_tests_and_the_kit(outside):
 def test_the_command_tells_of_it(outside, tmp_path):
     bin, _ = outside
     rows = json.loads(run(bin / "mplang", "plugins", "--json", cwd=tmp_path))
-    assert {row["distribution"] for row in rows} == {"mplang-simulator", "mplang-weather"}
+    assert {row["distribution"] for row in rows} == {
+        *(f"mplang-{name}" for name in TOOLS),
+        "mplang-weather",
+    }
     assert {row["status"] for row in rows} == {"loaded"}
     run(bin / "mplang", "doctor", cwd=tmp_path)
     again = subprocess.run(

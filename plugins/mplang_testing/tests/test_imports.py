@@ -17,8 +17,10 @@ def loaded_after(source: str) -> set[str]:
     return set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
 
 
-def test_the_core_does_not_import_the_kit():
-    assert loaded_after("import mplang_cli.cli; mplang_core.registry.list_ops()") == set()
+def test_a_look_up_loads_the_ops_of_the_kit_and_not_its_suites():
+    source = "import mplang_core, mplang_cli.cli"
+    assert loaded_after(source) == set()
+    assert loaded_after(f"{source}; mplang_core.registry.list_ops()") == {"mplang_testing"}
 
 
 @pytest.mark.parametrize("module", ["dialect", "fakes", "programs"])

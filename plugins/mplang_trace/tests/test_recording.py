@@ -13,13 +13,13 @@ import pytest
 from mplang_cli.cli import app
 from mplang_testing import dialect
 from mplang_testing.fakes import MemoryCommunicator
+from mplang_trace import SpanRecorder
 from mplang_trace.live import terminal
 from rich.console import Console
 from typer.testing import CliRunner
 
 import mplang_core as mp
 from mplang_core.errors import ConfigError, PartyError
-from mplang_core.runtime import Recorder
 from mplang_core.simp import WorkerInterpreter
 
 X = np.arange(1000.0)
@@ -157,7 +157,7 @@ def test_a_listener_and_a_recording_at_once(simulate):
 
 def test_spans_are_capped_and_it_says_so():
     program = mp.trace(mp.TraceContext(mp.ClusterSpec.simple(1)), loop, np.int64(0)).program
-    recorder = Recorder(0, "run", most=10)
+    recorder = SpanRecorder(0, "run", most=10)
     (comm,) = MemoryCommunicator.connected(1, timeout=10.0)
     comm.open("run")
     worker = WorkerInterpreter(comm, session="session")

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from concurrent.futures import Future, wait
 from typing import Any
 
-from mplang_backend import outcome_of
 from mplang_core import ClusterSpec, Program
 from mplang_core.ext import ConfigError, HostVar, Mode, PartyState, RunError, SimpHost, to_bytes
+from mplang_simulator import outcome_of
 from mplang_trace import now
 
 from mplang_grpc import wire

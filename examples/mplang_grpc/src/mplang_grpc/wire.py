@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, ClassVar, TypeAlias
 
 import msgspec
-from mplang_backend import type_of
 from mplang_core import MPLangError
 from mplang_core.ext import Failure, PartyState, WireError, codec, parse_base_type
+from mplang_simulator import type_of
 from mplang_trace import Span
 
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from mplang_backend import CommunicatorBase, outcome_of
 from mplang_core import ClusterSpec, Program, TensorType
 from mplang_core.ext import (
     HostVar,
@@ -24,6 +23,7 @@ from mplang_core.ext import (
     WorkerInterpreter,
     size_of,
 )
+from mplang_simulator import CommunicatorBase, outcome_of
 
 GRACE = 2.0  # seconds that the others get to end once one has failed
 

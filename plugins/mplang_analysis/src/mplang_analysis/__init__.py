@@ -18,6 +18,7 @@ from mplang_analysis.disclosure_table import Disclosure, DisclosureRow, disclosu
 from mplang_analysis.graph_builder import graph
 from mplang_analysis.graph_view import Edge, GraphView, Node, Region
 from mplang_analysis.interval import UNKNOWN, Interval, hull
+from mplang_analysis.mismatch_table import differences
 from mplang_analysis.op_ranges import HasRanges, NumberStatus, OpRanges, RangeRule, StepRange
 from mplang_analysis.parameters import parameter_names
 from mplang_analysis.range_table import RangeRow, Ranges, ranges
@@ -46,6 +47,7 @@ __all__ = [
     "StepRange",
     "UnknownCost",
     "costs",
+    "differences",
     "disclosure",
     "graph",
     "hull",

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from mplang_backend import CommunicatorBase
+from mplang_simulator import CommunicatorBase
 
 from mplang_core.ext import CommError, WireError
 from mplang_http.links import Links

@@ -16,7 +16,8 @@ from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
-from mplang_backend import differences, outcome_of
+from mplang_analysis import differences
+from mplang_simulator import outcome_of
 from mplang_trace import now
 
 from mplang_core import BaseType, ClusterSpec, Mask, MPLangError, MPType, Program, TensorType

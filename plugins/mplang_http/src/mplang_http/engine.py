@@ -21,7 +21,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from mplang_backend import type_of
+from mplang_simulator import type_of
 
 import mplang_core  # noqa: F401  (so that plugins are found by name)
 from mplang_core import Form

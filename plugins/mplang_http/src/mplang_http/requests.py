@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import msgspec
-from mplang_backend import differences
+from mplang_analysis import differences
 from msgspec import Meta
 
 from mplang_http.address import split_address

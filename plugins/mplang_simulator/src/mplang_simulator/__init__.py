@@ -1,6 +1,18 @@
-"""Simulator backend: all parties in this process, one thread each."""
+"""Simulator backend: all parties in this process, one thread each.
+
+What other backends build on is here, too: the mailbox of a communicator, and the outcome of a run.
+"""
 
 from mplang_simulator.host import Simulator
+from mplang_simulator.mailbox import CommunicatorBase
+from mplang_simulator.results import outcome_of, type_of
 from mplang_simulator.threads import PartyThread, ThreadCommunicator
 
-__all__ = ["PartyThread", "Simulator", "ThreadCommunicator"]
+__all__ = [
+    "CommunicatorBase",
+    "PartyThread",
+    "Simulator",
+    "ThreadCommunicator",
+    "outcome_of",
+    "type_of",
+]

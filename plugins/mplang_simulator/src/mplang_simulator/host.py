@@ -10,7 +10,6 @@ from concurrent.futures import Future
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from mplang_backend import outcome_of
 
 from mplang_core import ClusterSpec, Program
 from mplang_core.ext import (
@@ -24,6 +23,7 @@ from mplang_core.ext import (
     WorkerInterpreter,
 )
 from mplang_simulator.checks import Meetings
+from mplang_simulator.results import outcome_of
 from mplang_simulator.threads import PartyThread, ThreadCommunicator
 
 Check: TypeAlias = Literal["warn", "raise"] | bool

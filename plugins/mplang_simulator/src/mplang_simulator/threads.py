@@ -8,9 +8,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from mplang_backend import CommunicatorBase
-
 from mplang_core.ext import size_of
+from mplang_simulator.mailbox import CommunicatorBase
 
 
 class ThreadCommunicator(CommunicatorBase):

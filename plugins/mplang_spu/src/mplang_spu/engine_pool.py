@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mplang_backend import differences
+from mplang_analysis import differences
 
 from mplang_core import Mask
 from mplang_core.ext import AdmissionError, KernelContext, RunError

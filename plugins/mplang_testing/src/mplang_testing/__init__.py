@@ -23,8 +23,8 @@ Write one class per suite in a test file of your plugin, and run pytest::
 A test of a suite is neither overridden nor deleted. One that cannot pass is named with its
 reason in ``xfail``, and fails as soon as it passes: see :class:`Suite`.
 
-The suites need ``pip install mplang-core[testing]``. :mod:`mplang_testing.dialect` and
-:mod:`mplang_testing.fakes` need nothing but the core, so that a worker may import them.
+The suites need pytest and Hypothesis. :mod:`mplang_testing.dialect` and
+:mod:`mplang_testing.fakes` need neither, so that a worker may import them.
 """
 
 from __future__ import annotations
@@ -77,5 +77,5 @@ def __getattr__(name: str) -> Any:
         if (error.name or "").partition(".")[0] not in ("hypothesis", "pytest", "_pytest"):
             raise
         raise ImportError(
-            f"{__name__}.{name} needs {error.name}: pip install mplang-core[testing]"
+            f"{__name__}.{name} needs {error.name}: pip install mplang-testing"
         ) from error

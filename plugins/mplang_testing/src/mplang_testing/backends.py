@@ -27,10 +27,11 @@ from mplang_core import (
     pshfl,
     pshfl_s,
     put,
+    simp,
     uniform_cond,
     while_loop,
 )
-from mplang_core.ext import Mode, PartyError, SimpHost, TraceError, pcall_static
+from mplang_core.ext import Mode, PartyError, SimpHost, TraceError
 from mplang_testing import dialect, programs, strategies
 from mplang_testing.suite import Suite, complain
 
@@ -76,7 +77,7 @@ class BackendSuite(Suite, kit=True):
         after = [(rank + 1) % parties for rank in ranks]
 
         def program(x: Any) -> Any:
-            mine = pcall_static(ranks, dialect.rank)
+            mine = simp.pcall_static(ranks, dialect.rank)
             total = invoke(dialect.add, mine, x)
             own = pconv([constant(rank * 10, parties=rank) for rank in ranks])
             index = pconv([constant(after[rank], parties=rank) for rank in ranks])
@@ -225,7 +226,7 @@ class BackendSuite(Suite, kit=True):
         """Parties that would branch apart stop instead."""
 
         def program(x: Any) -> Any:
-            mine = pcall_static([0, 1, 2], dialect.rank)
+            mine = simp.pcall_static([0, 1, 2], dialect.rank)
             lower = invoke(dialect.less, mine, constant(1))
             return uniform_cond(lower, lambda: mine, lambda: x)
 

@@ -12,7 +12,7 @@ from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from typing import Any
 
 import numpy as np
-from mplang_backend import CommunicatorBase, outcome_of
+from mplang_simulator import CommunicatorBase, outcome_of
 
 from mplang_core import Form, Program
 from mplang_core.ext import (

@@ -21,10 +21,10 @@ from mplang_core import (
     peval,
     pshfl,
     pshfl_s,
+    simp,
     uniform_cond,
     while_loop,
 )
-from mplang_core.ext import pcall_dynamic, pcall_static
 from mplang_testing import dialect
 
 SHAPES: list[tuple[int, ...]] = [(), (3,)]
@@ -116,9 +116,11 @@ def _build_loop(s: Statement, env: list[Any]) -> Any:
 
 _BUILD: dict[str, Callable[[Statement, list[Any]], Any]] = {
     "constant": lambda s, env: constant(s.detail, parties=s.kind.mask),
-    "rank": lambda s, env: pcall_static(s.detail, dialect.rank),
+    "rank": lambda s, env: simp.pcall_static(s.detail, dialect.rank),
     "call": _build_call,
-    "dynamic": lambda s, env: pcall_dynamic(FEOPS[s.detail[0]], env[s.detail[1]], env[s.detail[2]]),
+    "dynamic": lambda s, env: simp.pcall_dynamic(
+        FEOPS[s.detail[0]], env[s.detail[1]], env[s.detail[2]]
+    ),
     "shuffle": lambda s, env: pshfl_s(env[s.detail[0]], s.detail[1], s.detail[2]),
     "pull": _build_pull,
     "converge": lambda s, env: pconv([env[i] for i in s.detail]),
