@@ -73,7 +73,8 @@ class Registry:
             families = {known.partition(".")[0] for known in self.feops.names()}
             hint = get_it(name, self.feops.names())
             if family not in families:
-                hint = f"no plugin for the family {family!r} is here; {get_it(family, families)}"
+                hint = get_it(family, families)
+                hint = f"no plugin for the family {family!r} is installed; {hint}"
             raise PluginLoadError(f"no feop {name!r}: {hint}")
         return op
 
