@@ -16,15 +16,7 @@ letter: ``mp.Simulator(cluster)``.
 from typing import TYPE_CHECKING, Any
 
 from mplang_core import _extensions, errors as errors, ir as ir, simp as simp
-from mplang_core.device import (
-    ClusterSpec as ClusterSpec,
-    DeviceSpec as DeviceSpec,
-    Node as Node,
-    device as device,
-    put as put,
-    reveal as reveal,
-    seal as seal,
-)
+from mplang_core.device import device as device, put as put, reveal as reveal, seal as seal
 from mplang_core.driver import (
     CompiledFunction as CompiledFunction,
     compile as compile,
@@ -82,11 +74,17 @@ from mplang_core.types import (
     TensorType as TensorType,
 )
 
-if TYPE_CHECKING:  # found by __getattr__, where their packages are installed
+if TYPE_CHECKING:  # found by __getattr__
     import mplang_analysis as analysis  # noqa: F401
     from mplang_cli import artifact as artifact, introspect as introspect
     from mplang_cli.text import parse as parse
     from mplang_trace import Recording as Recording, Span as Span, record as record, watch as watch
+
+    from mplang_core.device.cluster import (
+        ClusterSpec as ClusterSpec,
+        DeviceSpec as DeviceSpec,
+        Node as Node,
+    )
 
 __version__ = "0.1.0"
 
@@ -102,7 +100,14 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    """Find what another package adds: ``mp.Simulator``, a backend's host, or ``mp.analysis``."""
+    """Find what another package adds: ``mp.Simulator``, a backend's host, or ``mp.analysis``.
+
+    Clusters are imported at their first use as well, since pydantic takes long to import.
+    """
+    if name in ("ClusterSpec", "DeviceSpec", "Node"):
+        from mplang_core.device import cluster
+
+        return getattr(cluster, name)
     found = _extensions.find(name)
     if found is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

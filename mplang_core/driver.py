@@ -5,9 +5,8 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from mplang_core.device import ClusterSpec
 from mplang_core.edsl import InterpVar, TraceContext, TracedFunction, TraceVar, apply, trace
 from mplang_core.edsl.reuse import signature
 from mplang_core.errors import ConfigError, DisclosureError, TraceError
@@ -18,6 +17,9 @@ from mplang_core.runtime import Listener
 from mplang_core.simp.backend import get_backend
 from mplang_core.simp.host import Mode, SimpHost
 from mplang_core.types import Form
+
+if TYPE_CHECKING:  # pydantic takes long to import
+    from mplang_core.device.cluster import ClusterSpec
 
 
 class CompiledFunction:

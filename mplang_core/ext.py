@@ -20,17 +20,15 @@ from mplang_core.edsl.literals import read_args as read_args
 from mplang_core.edsl.peval import run_program as run_program
 from mplang_core.edsl.reuse import around_of as around_of
 from mplang_core.errors import *  # noqa: F403 (the whole tree)
-from mplang_core.feop import (
+from mplang_core.feop import Operand as Operand, flatten as flatten, unflatten as unflatten
+from mplang_core.feop.decorator import meta_of as meta_of
+from mplang_core.feop.meta import (
     Caching as Caching,
     Capabilities as Capabilities,
     DeviceRequirement as DeviceRequirement,
     FeMeta as FeMeta,
     Feop as Feop,
-    Operand as Operand,
-    flatten as flatten,
-    unflatten as unflatten,
 )
-from mplang_core.feop.decorator import meta_of as meta_of
 from mplang_core.feop.program import PyTreeDef as PyTreeDef
 from mplang_core.hints import CORE as CORE, KNOWN as KNOWN
 from mplang_core.ir import (

@@ -1,12 +1,10 @@
 """Devices: logical places, what runs on them, and how values move between them."""
 
 from mplang_core.device.api import device as device, put as put, reveal as reveal, seal as seal
-from mplang_core.device.cluster import ClusterSpec as ClusterSpec, Node as Node
 from mplang_core.device.kinds import (
     PARTY as PARTY,
     Device as Device,
     DeviceKind as DeviceKind,
-    DeviceSpec as DeviceSpec,
     Lowering as Lowering,
     Transfer as Transfer,
     add_kind as add_kind,

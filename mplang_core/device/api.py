@@ -7,33 +7,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol, cast
 
-from mplang_core.device.kinds import (
-    PARTY,
-    Consent,
-    Device,
-    DeviceSpec,
-    Lowering,
-    device_kinds,
-    transfers,
-)
+from mplang_core.device.kinds import PARTY, Consent, Device, Lowering, device_kinds, transfers
 from mplang_core.device.routing import Route, route
 from mplang_core.edsl import MPContext, MPObject, constant, find_ctx, with_ctx
 from mplang_core.edsl.bounds import read_range
 from mplang_core.edsl.literals import is_literal, read_args
-from mplang_core.edsl.peval import is_function, run_program
+from mplang_core.edsl.peval import is_function, peval, run_program
 from mplang_core.errors import DisclosureError, FeCapabilityError, TraceError
-from mplang_core.feop import (
-    FeProgram,
-    Operand,
-    fe_materialize,
-    flatten,
-    is_feop,
-    meta_of,
-    unflatten,
-)
+from mplang_core.feop.decorator import is_feop, meta_of
+from mplang_core.feop.program import FeProgram, Operand, PFunction, flatten, unflatten
+from mplang_core.feop.routing import fe_materialize
 from mplang_core.ir.source import at
 from mplang_core.simp.ops import pcall_static
-from mplang_core.simp.ops.bounded import bounded
 from mplang_core.types import BaseType, Form, TensorType
 
 
@@ -41,7 +26,7 @@ class Devices(Protocol):
     """The devices of a cluster, by name."""
 
     @property
-    def devices(self) -> Mapping[str, DeviceSpec]:
+    def devices(self) -> Mapping[str, Any]:
         """Their descriptions."""
 
     def device(self, name: str) -> Device:
@@ -194,8 +179,9 @@ def _checked(ctx: MPContext, value: MPObject, dst: Device, bounds: tuple[float, 
     mask = value.pmask
     if mask is not None and dst.mask <= mask:
         mask = dst.mask  # others may have other values
-    program = bounded(value, low=bounds[0], high=bounds[1])
-    return ctx.place(run_program(program, mask), value.device, uniform=value.uniform)
+    attrs = {"low": bounds[0], "high": bounds[1]}
+    (checked,) = peval(PFunction("simp.bounded", (kind,), (kind,), attrs), [value], mask)
+    return ctx.place(checked, value.device, uniform=value.uniform)
 
 
 def _move(ctx: MPContext, leaf: Any, dst: Device | None, said: Consent) -> MPObject:

@@ -10,12 +10,16 @@ import yaml
 from pydantic import AliasChoices, Field
 
 from mplang_core.device import api
-from mplang_core.device.kinds import Device, DeviceKind, DeviceSpec, device_kinds
+from mplang_core.device.kinds import Device, DeviceKind, device_kinds
 from mplang_core.errors import ConfigError
 from mplang_core.hints import get_it
 from mplang_core.ir.source import at
 from mplang_core.mask import Mask
 from mplang_core.strict import StrictModel
+
+
+class NoConfig(StrictModel):
+    """The configuration of a device that takes none."""
 
 
 class Node(StrictModel):
@@ -30,6 +34,20 @@ class Node(StrictModel):
     rank: int | None = Field(default=None, ge=0)
     name: str = ""
     address: str = Field(default="", validation_alias=AliasChoices("address", "endpoint"))
+
+
+class DeviceSpec(StrictModel):
+    """One logical device.
+
+    Attributes:
+        kind: ``PPU``, ``SPU``, or a plugin's.
+        members: names or ranks of nodes.
+        config: what the kind takes.
+    """
+
+    kind: str
+    members: tuple[int | str, ...] = Field(min_length=1)
+    config: dict[str, Any] = Field(default_factory=dict)
 
 
 class ClusterSpec(StrictModel):
@@ -194,6 +212,7 @@ def _configured(where: str, kind: DeviceKind, config: Mapping[str, Any], members
     if refused:
         raise ConfigError(f"{where}.members': {refused}")
     try:
-        return kind.settle(kind.config(**config), members)
+        model = NoConfig if kind.config is None else kind.config
+        return kind.settle(model(**config), members)
     except (ConfigError, ValueError) as error:
         raise ConfigError(f"{where}.config': {error}") from None

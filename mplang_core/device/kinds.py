@@ -4,26 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
-
-from pydantic import Field
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from mplang_core.edsl import MPObject
-from mplang_core.feop import FeMeta, FeProgram, misfit
+from mplang_core.feop import FeProgram, misfit
 from mplang_core.mask import Mask
 from mplang_core.namespace import Namespace
-from mplang_core.strict import StrictModel
 from mplang_core.types import BaseType, Form
+
+if TYPE_CHECKING:  # pydantic takes long to import
+    from mplang_core.feop.meta import FeMeta
+    from mplang_core.strict import StrictModel
 
 PARTY = "party"
 """Stands in a transfer for values that are on no device: held by parties, in plain."""
 
 Consent: TypeAlias = Literal["auto", "put", "reveal"]
 """What the program must say for a value to move: nothing, ``put``, or ``reveal``."""
-
-
-class NoConfig(StrictModel):
-    """The configuration of a device that has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +67,7 @@ class DeviceKind:
     Attributes:
         name: as in a cluster's description, ``"SPU"``.
         form: how its members see the values on it.
-        config: the model of its configuration.
+        config: the model of its configuration; ``None`` if it takes none.
         members: how many it takes, from and to; ``None`` for any number.
         settle: returns the configuration completed for the members; raises ``ValueError``
             where it does not suit them.
@@ -83,7 +80,7 @@ class DeviceKind:
 
     name: str
     form: Form
-    config: type[StrictModel] = NoConfig
+    config: type[StrictModel] | None = None
     members: tuple[int, int | None] = (1, 1)
     settle: Callable[[Any, Mask], Any] = lambda config, members: config
     takes: Callable[[FeMeta, int], Sequence[str]] = misfit
@@ -98,20 +95,6 @@ class DeviceKind:
             wanted = f"{low}" if low == high else f"{low} to {high or 'any number of'}"
             return f"a {self.name} has {wanted} members, got {members}"
         return None
-
-
-class DeviceSpec(StrictModel):
-    """One logical device.
-
-    Attributes:
-        kind: ``PPU``, ``SPU``, or a plugin's.
-        members: names or ranks of nodes.
-        config: what the kind takes.
-    """
-
-    kind: str
-    members: tuple[int | str, ...] = Field(min_length=1)
-    config: dict[str, Any] = Field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

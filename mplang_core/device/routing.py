@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from mplang_core.device.kinds import Device, DeviceKind, Lowering
-from mplang_core.feop import FeMeta, unmet
+from mplang_core.feop import unmet
 from mplang_core.types import Form
+
+if TYPE_CHECKING:  # pydantic takes long to import
+    from mplang_core.feop.meta import FeMeta
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,6 @@ from mplang_core.feop.decorator import (
     meta_of as meta_of,
     simple_op as simple_op,
 )
-from mplang_core.feop.meta import (
-    Caching as Caching,
-    Capabilities as Capabilities,
-    DeviceRequirement as DeviceRequirement,
-    FeMeta as FeMeta,
-    Feop as Feop,
-)
 from mplang_core.feop.program import (
     FeBuilder as FeBuilder,
     FeProgram as FeProgram,

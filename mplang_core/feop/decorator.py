@@ -7,10 +7,9 @@ import inspect
 import types
 import typing
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from mplang_core.errors import FeConfigError, MPLangError, TraceError
-from mplang_core.feop.meta import FeMeta, Feop
 from mplang_core.feop.program import FeProgram, PFunction, flatten
 from mplang_core.feop.registry import registry
 from mplang_core.feop.state import state_of
@@ -19,6 +18,9 @@ from mplang_core.ir.opdef import REQUIRED
 from mplang_core.ir.source import at
 from mplang_core.mask import Mask
 from mplang_core.types import BaseType, MPType
+
+if TYPE_CHECKING:  # pydantic takes long to import
+    from mplang_core.feop.meta import FeMeta, Feop
 
 
 def feop(**fields: Any) -> Callable[[Callable[..., Any]], Feop]:
@@ -42,10 +44,12 @@ def feop(**fields: Any) -> Callable[[Callable[..., Any]], Feop]:
         >>> is_feop(noop), noop.__feop_meta__.family
         (True, 'demo')
     """
+    from mplang_core.feop.meta import FeMeta
+
     meta = FeMeta(**fields)
 
     def mark(fn: Callable[..., Any]) -> Feop:
-        op = cast(Feop, fn)
+        op = cast("Feop", fn)
         op.__feop__ = True
         op.__feop_meta__ = meta
         op.__get_state__ = lambda ctx=None: state_of(meta.name, meta.state_scope, ctx)
@@ -62,7 +66,7 @@ def is_feop(x: object) -> bool:
 
 def meta_of(op: Any) -> FeMeta:
     """Return the metadata of a feop."""
-    return cast(FeMeta, op.__feop_meta__)
+    return cast("FeMeta", op.__feop_meta__)
 
 
 def simple_op(

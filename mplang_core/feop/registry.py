@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mplang_core.errors import FeConfigError, PluginLoadError
-from mplang_core.feop.meta import FeMeta, Feop
 from mplang_core.hints import get_it
 from mplang_core.namespace import Namespace
+
+if TYPE_CHECKING:  # pydantic takes long to import
+    from mplang_core.feop.meta import FeMeta, Feop
 
 
 class Registry:

@@ -7,16 +7,18 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from itertools import zip_longest
 from operator import eq, ge, le
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from mplang_core.errors import FeCapabilityError, FeConfigError, FeDeterminismError
 from mplang_core.feop.decorator import is_feop, meta_of
-from mplang_core.feop.meta import FeMeta, Feop
 from mplang_core.feop.program import FeBuilder, FeProgram, flatten
 from mplang_core.feop.registry import registry
 from mplang_core.ir import normalize
 from mplang_core.ir.code import unpack
 from mplang_core.types import BaseType, TensorType
+
+if TYPE_CHECKING:  # pydantic takes long to import
+    from mplang_core.feop.meta import FeMeta, Feop
 
 CHECK = "MPLANG_CHECK_DETERMINISM"
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import pluggy
 
 from mplang_core.device import DeviceKind
-from mplang_core.feop import Feop
 from mplang_core.ir import OpDef
 from mplang_core.runtime import Codec, Kernel, Role
 from mplang_core.simp.backend import BackendSpec
 from mplang_core.simp.passes import Pass
 from mplang_core.types import BaseType
+
+if TYPE_CHECKING:  # pydantic takes long to import
+    from mplang_core.feop.meta import Feop
 
 PROJECT = "mplang"
 hookspec = pluggy.HookspecMarker(PROJECT)

@@ -20,16 +20,9 @@ from mplang_core.feop import ContextBound
 from mplang_core.ir import Level, Operation, Program, op_defs
 from mplang_core.mask import Mask
 from mplang_core.namespace import Namespace
-from mplang_core.runtime import (
-    Interpreter,
-    Kernel,
-    KernelContext,
-    Listener,
-    Observe,
-    Recorder,
-    host_kernels,
-    joined,
-)
+from mplang_core.runtime.interpreter import Interpreter, KernelContext
+from mplang_core.runtime.kernels import Kernel, host_kernels
+from mplang_core.runtime.listener import Listener, Observe, Recorder, joined
 from mplang_core.simp.comm import size_of
 from mplang_core.simp.failure import Failure
 from mplang_core.simp.ops.call import call_program, interpret, launch

@@ -8,7 +8,7 @@ import pytest
 import mplang_core as mp
 from mplang_core.device import Device, DeviceKind, Lowering, route
 from mplang_core.errors import FeCapabilityError, FeConfigError
-from mplang_core.feop import Capabilities, DeviceRequirement, FeMeta
+from mplang_core.feop.meta import Capabilities, DeviceRequirement, FeMeta
 from mplang_core.types import Form
 
 SHARED = DeviceKind("SHARED", Form.SHARE, members=(2, None))

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from mplang_core.errors import RunError
-from mplang_core.feop import simple_op
-from mplang_core.ir import Effects, Operation
+from mplang_core.ir import AnyType, Attr, Effects, OpDef, Operation
+from mplang_core.mask import Mask
 from mplang_core.runtime import KernelContext, kernel
 from mplang_core.simp.interfaces import DeclaredRange
+from mplang_core.simp.ops.common import declare
 from mplang_core.types import TensorType
+
+
+def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
+    (kind,) = (value.type for value in op.inputs)
+    if not isinstance(kind, TensorType):
+        raise TypeError(f"expected a tensor, got {kind}")
+    if kind.dtype.value.startswith("c"):
+        raise TypeError(f"complex numbers have no order: {kind}")
+    low, high = op.attrs["low"], op.attrs["high"]
+    if not low <= high:
+        raise ValueError(f"low is not above high, got ({low}, {high})")
+    return [kind]
 
 
 class _Bounded(DeclaredRange):
@@ -19,32 +33,20 @@ class _Bounded(DeclaredRange):
         return op.attrs["low"], op.attrs["high"]
 
 
-@simple_op(
-    "simp.bounded", effects=Effects.NONE, interfaces=[_Bounded()], execution_model="single_rank"
+declare(
+    OpDef(
+        "simp.bounded",
+        _infer,
+        attrs={
+            "low": Attr((int, float), doc="the smallest number allowed"),
+            "high": Attr((int, float), doc="the largest one"),
+        },
+        doc="Gives a tensor as it is, if all of its elements are in a range; else the party fails, "
+        "and says nothing of the element. ``mp.put(…, range=…)`` emits it.",
+        effects=Effects.NONE,
+        interfaces=[_Bounded()],
+    )
 )
-def bounded(x: TensorType, *, low: int | float, high: int | float) -> TensorType:
-    """Give a tensor as it is, if all of its elements are in a range.
-
-    A party where one is not fails, and says nothing of the element.
-
-    Args:
-        x: a tensor of real numbers.
-        low: the smallest number allowed.
-        high: the largest one.
-
-    Example:
-        >>> import mplang_core as mp
-        >>> def program():
-        ...     return mp.put("P0", [1.0, 2.0], range=(0, 10))  # emits it where the value is
-        >>> with mp.Simulator(mp.ClusterSpec.simple(1)) as sim:
-        ...     mp.fetch(sim, mp.evaluate(sim, program))
-        array([1., 2.])
-    """
-    if x.dtype.value.startswith("c"):
-        raise TypeError(f"complex numbers have no order: {x}")
-    if not low <= high:
-        raise ValueError(f"low is not above high, got ({low}, {high})")
-    return x
 
 
 @kernel("simp.bounded")

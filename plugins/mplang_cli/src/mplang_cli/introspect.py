@@ -83,7 +83,7 @@ def list_devices() -> Rows:
             "kind": name,
             "form": kind.form.value,
             "members": _members(*kind.members),
-            "config": sorted(kind.config.model_fields),
+            "config": sorted(kind.config.model_fields) if kind.config else [],
             "provider": device_kinds.provider(name),
             "doc": kind.doc,
         }
