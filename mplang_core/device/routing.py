@@ -44,6 +44,7 @@ def route(meta: FeMeta, device: Device, world_size: int | None = None) -> Route:
 
     Example:
         >>> import mplang_core as mp
+        >>> from mplang_core.feop.meta import FeMeta
         >>> cluster = mp.ClusterSpec.simple(2)
         >>> meta = FeMeta(name="demo.op", execution_model="multi_party")
         >>> route(meta, cluster.device("P0")).reasons

@@ -9,7 +9,7 @@ import re
 import mplang_core as mp
 import numpy as np
 import pytest
-from mplang_core.plugins import plugin_manager
+from mplang_cli.doctor import plugin_checks
 
 from mplang_hello import Half, backend, broadcast, pick, standardize, summarize, types
 
@@ -230,7 +230,7 @@ def test_a_failure_is_told_and_the_backend_goes_on():
 
 def test_the_doctor_has_looked():
     mp.registry.get("hello.summarize")
-    told = [check for package, check in plugin_manager.doctor() if "hello" in package]
+    told = [check for package, check in plugin_checks() if "hello" in package]
     assert [check.ok for check in told] == [True, True]
     assert told[1].detail.startswith("PPU")
 

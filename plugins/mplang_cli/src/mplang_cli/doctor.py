@@ -39,7 +39,7 @@ def examine() -> Rows:
         if row["status"] in ("failed", "disabled"):
             status = "failed" if row["status"] == "failed" else "ok"
             tell(row["distribution"], f"{row['name']} in {row['group']}", status, row["reason"])
-    for package, check in _plugins_checks():
+    for package, check in plugin_checks():
         tell(package, check.name, "ok" if check.ok else "failed", check.detail)
     for package in sorted(set(KNOWN.values()) - {row["distribution"] for row in plugins}):
         tell(package, "installed", "absent", f"to get it: pip install {package}")
@@ -61,7 +61,7 @@ def _wrong_versions(package: str) -> Iterator[str]:
             yield f"needs {wanted}, found {found}; pip install '{wanted}'"
 
 
-def _plugins_checks() -> Iterator[tuple[str, Check]]:
+def plugin_checks() -> Iterator[tuple[str, Check]]:
     """Yield what each loaded plugin says of itself, with its distribution."""
     for distribution, module in plugin_manager.modules():
         ask = getattr(module, "mplang_doctor", None)
