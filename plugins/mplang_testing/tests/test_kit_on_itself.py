@@ -1,19 +1,9 @@
-"""The kit's own dialect, fakes and the core's types pass it."""
+"""The kit's own dialect and the core's types pass it."""
 
 from __future__ import annotations
 
 import numpy as np
-from mplang_testing import (
-    BackendSuite,
-    CommunicatorSuite,
-    FeopSuite,
-    KernelSuite,
-    Sample,
-    TypeSuite,
-    dialect,
-    strategies,
-)
-from mplang_testing.fakes import MemoryCommunicator, MemoryHost
+from mplang_testing import FeopSuite, KernelSuite, Sample, TypeSuite, dialect, strategies
 
 assert dialect.add
 
@@ -42,13 +32,3 @@ class TestTensors(TypeSuite):
 
     def values(self, kind):
         return strategies.tensors_of(kind)
-
-
-class TestMemoryCommunicator(CommunicatorSuite):
-    def make(self, parties, timeout):
-        return MemoryCommunicator.connected(parties, timeout)
-
-
-class TestMemoryHost(BackendSuite):
-    def make(self, cluster):
-        return MemoryHost(cluster)

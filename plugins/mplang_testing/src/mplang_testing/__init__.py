@@ -24,7 +24,7 @@ A test of a suite is neither overridden nor deleted. One that cannot pass is nam
 reason in ``xfail``, and fails as soon as it passes: see :class:`Suite`.
 
 The suites need pytest and Hypothesis. :mod:`mplang_testing.dialect` and
-:mod:`mplang_testing.fakes` need neither, so that a worker may import them.
+:mod:`mplang_testing.programs` need neither, so that a worker may import them.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a suite when it is asked for; the fakes need neither pytest nor Hypothesis."""
+    """Import a suite when it is asked for; the dialect needs neither pytest nor Hypothesis."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
