@@ -14,6 +14,7 @@ Write one class per suite in a test file of your plugin, and run pytest::
 =====================  ===============================================================
 :class:`FeopSuite`     feops: metadata, documents, the same bytes always, state, refusals
 :class:`KernelSuite`   kernels: what ops promise is what they do
+:class:`PartyOpSuite`  ops among parties: they send the messages that they declare
 :class:`TypeSuite`     types and codecs: nothing is lost, nothing damaged gets in
 :class:`BackendSuite`  backends: a program means the same as everywhere
 :class:`CommunicatorSuite`  communicators: messages arrive once, under their key, or in an error
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from mplang_testing.communicators import CommunicatorSuite
     from mplang_testing.feops import FeopSuite
     from mplang_testing.kernels import KernelSuite
+    from mplang_testing.party_ops import PartyOpSuite, PartySample
     from mplang_testing.plugins import PluginSuite
     from mplang_testing.sample import Of, Sample
     from mplang_testing.suite import Suite
@@ -48,6 +50,8 @@ __all__ = [
     "FeopSuite",
     "KernelSuite",
     "Of",
+    "PartyOpSuite",
+    "PartySample",
     "PluginSuite",
     "Sample",
     "Suite",
@@ -60,6 +64,8 @@ _HOMES = {
     "FeopSuite": "feops",
     "KernelSuite": "kernels",
     "Of": "sample",
+    "PartyOpSuite": "party_ops",
+    "PartySample": "party_ops",
     "PluginSuite": "plugins",
     "Sample": "sample",
     "Suite": "suite",
