@@ -15,6 +15,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 PACKAGES = [
     "mplang_core",
     "mplang_simulator",
+    "mplang_testing",
     "mplang_jax",
     "mplang_spu",
     "mplang_crypto",

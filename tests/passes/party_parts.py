@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 from mplang_cli.text import parse
+from mplang_simulator import Simulator
 from mplang_testing import programs
-from mplang_testing.fakes import MemoryHost
 
 import mplang_core as mp
 from mplang_core import TensorType
@@ -61,7 +61,7 @@ def _neighbour(ctx: KernelContext, x: Any) -> Any:
 # -- running
 
 
-class PartHost(MemoryHost):
+class PartHost(Simulator):
     """Gives each party its projection of whatever is run.
 
     Attributes:
@@ -111,12 +111,12 @@ class PartHost(MemoryHost):
 
 
 @cache
-def host(parties: int, kind: type[MemoryHost] = MemoryHost, **options: Any) -> MemoryHost:
+def host(parties: int, kind: type[Simulator] = Simulator, **options: Any) -> Simulator:
     """One host per kind serves all examples: nothing may stray in it."""
     return kind(mp.ClusterSpec.simple(parties), timeout=10.0, **options)
 
 
-def run(on: MemoryHost, program: Program, mode: str = "launch") -> list[Any]:
+def run(on: Simulator, program: Program, mode: str = "launch") -> list[Any]:
     """Run a program without inputs; per result a list of one entry per party."""
     with on.options(mode=mode):
         return [on.fetch(value) for value in on.evaluate(program, [])]

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from mplang_cli.text import parse
 from mplang_passes import eliminate_dead_code
+from mplang_simulator import Simulator
 from mplang_testing import dialect
-from mplang_testing.fakes import MemoryHost
 from passes.party_parts import PartHost, neighbour, survives, trace
 
 import mplang_core as mp
@@ -114,7 +114,7 @@ FAILING = [
 
 @pytest.mark.parametrize("program", FAILING)
 def test_what_fails_in_the_whole_fails_in_the_parts_by_the_same_words(parts, program):
-    with MemoryHost(mp.ClusterSpec.simple(3), timeout=5.0) as whole:
+    with Simulator(mp.ClusterSpec.simple(3), timeout=5.0) as whole:
         with pytest.raises(PartyError) as expected:
             results(whole, program)
         with pytest.raises(PartyError) as found:
@@ -132,7 +132,7 @@ def test_what_arrives_is_held_against_its_type():
         "simp.send(%0) {place = 0, to = {1}} return",
         "%1 = simp.recv() {kind = f32[], place = 0, source = 0} : f32[]@{1} return %1",
     ]
-    with MemoryHost(mp.ClusterSpec.simple(2), timeout=5.0) as host:
+    with Simulator(mp.ClusterSpec.simple(2), timeout=5.0) as host:
         host._begin("run")
         futures = [
             host._submit(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mplang_core as mp
 import numpy as np
 from hypothesis import strategies as st
 from mplang_core import TensorType
@@ -11,13 +12,15 @@ from mplang_testing import (
     FeopSuite,
     KernelSuite,
     Of,
+    PartyOpSuite,
+    PartySample,
     PluginSuite,
     Sample,
     TypeSuite,
 )
 from mplang_testing import strategies as kit
 
-from mplang_hello import Half, HalfType, Summary, SummaryType, kernels
+from mplang_hello import Half, HalfType, Summary, SummaryType, broadcast, kernels
 from mplang_hello.backend import Inline, InlineCommunicator
 
 X = np.float32([[1, 2, 6], [0, 0, 9]])
@@ -59,6 +62,15 @@ class TestFeops(FeopSuite):
 class TestKernels(KernelSuite):
     family = "hello"
     samples = SAMPLES
+
+
+class TestPartyOps(PartyOpSuite):
+    family = "hello"
+    samples = (
+        PartySample("hello.broadcast", lambda x: broadcast(x, root=1), X),
+        PartySample("hello.broadcast", lambda x: broadcast(mp.put("P0", x), root=0), X, parties=2),
+        PartySample("hello.broadcast", lambda x: broadcast(x, root=0), X, parties=1),
+    )
 
 
 def can_be_summarized(kind):

@@ -5,14 +5,14 @@ from __future__ import annotations
 import threading
 
 import pytest
-from mplang_testing.fakes import MemoryCommunicator
+from mplang_simulator import ThreadCommunicator
 
 from mplang_core.errors import AbortedError, CommError, RecvTimeoutError
 
 
 @pytest.fixture
 def pair():
-    a, b = MemoryCommunicator.connected(2, timeout=0.2)
+    a, b = ThreadCommunicator.connected(2, timeout=0.2)
     for comm in (a, b):
         comm.open("run")
     return a, b

@@ -23,7 +23,7 @@ def test_a_look_up_loads_the_ops_of_the_kit_and_not_its_suites():
     assert loaded_after(f"{source}; mplang_core.registry.list_ops()") == {"mplang_testing"}
 
 
-@pytest.mark.parametrize("module", ["dialect", "fakes", "programs"])
+@pytest.mark.parametrize("module", ["dialect", "programs", "vault"])
 def test_what_a_worker_needs_is_light(module):
     assert loaded_after(f"import mplang_testing.{module}") == {"mplang_testing"}
 

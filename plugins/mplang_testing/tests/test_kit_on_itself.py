@@ -1,19 +1,21 @@
-"""The kit's own dialect, fakes and the core's types pass it."""
+"""The kit's own dialect, and the core's types and ops among parties pass it."""
 
 from __future__ import annotations
 
 import numpy as np
 from mplang_testing import (
-    BackendSuite,
-    CommunicatorSuite,
     FeopSuite,
     KernelSuite,
+    Of,
+    PartyOpSuite,
+    PartySample,
     Sample,
     TypeSuite,
     dialect,
     strategies,
 )
-from mplang_testing.fakes import MemoryCommunicator, MemoryHost
+
+import mplang_core as mp
 
 assert dialect.add
 
@@ -44,11 +46,18 @@ class TestTensors(TypeSuite):
         return strategies.tensors_of(kind)
 
 
-class TestMemoryCommunicator(CommunicatorSuite):
-    def make(self, parties, timeout):
-        return MemoryCommunicator.connected(parties, timeout)
+RANKS = Of(mp.TensorType("i64"), *map(np.int64, (2, 0, 1)))
 
 
-class TestMemoryHost(BackendSuite):
-    def make(self, cluster):
-        return MemoryHost(cluster)
+def ask_two_of_three(x):
+    return mp.pshfl(x, mp.simp.pcall_static([0, 2], dialect.rank))
+
+
+class TestOpsAmongParties(PartyOpSuite):
+    family = "simp"
+    samples = (
+        PartySample("simp.shuffle_static", lambda x: mp.pshfl_s(x, [0, 1, 2], [2, 1, 1]), X),
+        PartySample("simp.shuffle_dynamic", mp.pshfl, X, RANKS),
+        PartySample("simp.shuffle_dynamic", ask_two_of_three, X),
+        PartySample("simp.converge", lambda: mp.pconv([mp.constant(1, parties=[1])])),
+    )

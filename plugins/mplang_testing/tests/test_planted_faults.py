@@ -18,9 +18,9 @@ from mplang_core import TensorType
 from mplang_core.errors import CommError
 from mplang_core.feop import meta_of
 from mplang_core.simp import HostVar
+from mplang_simulator import Simulator, ThreadCommunicator
 from mplang_testing import *
 from mplang_testing import dialect
-from mplang_testing.fakes import MemoryCommunicator, MemoryHost
 
 X = np.arange(3)
 """
@@ -299,7 +299,7 @@ def test_a_type_that_loses_something(caught, changes, test, message):
 COMMUNICATOR = (
     HEAD
     + """
-class Faulty(MemoryCommunicator):
+class Faulty(ThreadCommunicator):
 {body}
 
 class TestFaulty(CommunicatorSuite):
@@ -351,7 +351,7 @@ CONVERTS = """
 """
 COUNTS_BACK = """
     def send(self, to_rank, key, data):
-        self.peers[to_rank].deliver(self.rank, key, data)
+        self._peers[to_rank].deliver(self.rank, key, data)
 """
 
 
@@ -387,7 +387,7 @@ def test_a_communicator_that_loses_or_mixes_messages(caught, fault, test, messag
 BACKEND = (
     HEAD
     + """
-class Faulty(MemoryHost):
+class Faulty(Simulator):
 {body}
 
 class TestFaulty(BackendSuite):
@@ -444,7 +444,7 @@ DIES = """
         ("SHARES", "change_a_value", "a value that was written to from outside is wrong"),
         ("FORGETS_LAUNCH", "every_construct", "static among 2 in standard mode is wrong"),
         ("NEVER_CLOSED", "closed_host", "a program on a closed host is not refused"),
-        ("DIES", "ends_everywhere", "RunError: this host is closed"),
+        ("DIES", "ends_everywhere", "RunError: this simulator is closed"),
     ],
 )
 def test_a_backend_that_changes_what_programs_mean(caught, fault, test, message):

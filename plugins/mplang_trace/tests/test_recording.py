@@ -11,8 +11,8 @@ import time
 import numpy as np
 import pytest
 from mplang_cli.cli import app
+from mplang_simulator import ThreadCommunicator
 from mplang_testing import dialect
-from mplang_testing.fakes import MemoryCommunicator
 from mplang_trace import SpanRecorder
 from mplang_trace.live import terminal
 from rich.console import Console
@@ -158,7 +158,7 @@ def test_a_listener_and_a_recording_at_once(simulate):
 def test_spans_are_capped_and_it_says_so():
     program = mp.trace(mp.TraceContext(mp.ClusterSpec.simple(1)), loop, np.int64(0)).program
     recorder = SpanRecorder(0, "run", most=10)
-    (comm,) = MemoryCommunicator.connected(1, timeout=10.0)
+    (comm,) = ThreadCommunicator.connected(1, timeout=10.0)
     comm.open("run")
     worker = WorkerInterpreter(comm, session="session")
     worker.evaluate(program, [np.int64(0)], "run", recorder=recorder)

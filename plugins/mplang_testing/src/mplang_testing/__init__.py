@@ -14,6 +14,7 @@ Write one class per suite in a test file of your plugin, and run pytest::
 =====================  ===============================================================
 :class:`FeopSuite`     feops: metadata, documents, the same bytes always, state, refusals
 :class:`KernelSuite`   kernels: what ops promise is what they do
+:class:`PartyOpSuite`  ops among parties: they send the messages that they declare
 :class:`TypeSuite`     types and codecs: nothing is lost, nothing damaged gets in
 :class:`BackendSuite`  backends: a program means the same as everywhere
 :class:`CommunicatorSuite`  communicators: messages arrive once, under their key, or in an error
@@ -24,7 +25,7 @@ A test of a suite is neither overridden nor deleted. One that cannot pass is nam
 reason in ``xfail``, and fails as soon as it passes: see :class:`Suite`.
 
 The suites need pytest and Hypothesis. :mod:`mplang_testing.dialect` and
-:mod:`mplang_testing.fakes` need neither, so that a worker may import them.
+:mod:`mplang_testing.programs` need neither, so that a worker may import them.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from mplang_testing.communicators import CommunicatorSuite
     from mplang_testing.feops import FeopSuite
     from mplang_testing.kernels import KernelSuite
+    from mplang_testing.party_ops import PartyOpSuite, PartySample
     from mplang_testing.plugins import PluginSuite
     from mplang_testing.sample import Of, Sample
     from mplang_testing.suite import Suite
@@ -48,6 +50,8 @@ __all__ = [
     "FeopSuite",
     "KernelSuite",
     "Of",
+    "PartyOpSuite",
+    "PartySample",
     "PluginSuite",
     "Sample",
     "Suite",
@@ -60,6 +64,8 @@ _HOMES = {
     "FeopSuite": "feops",
     "KernelSuite": "kernels",
     "Of": "sample",
+    "PartyOpSuite": "party_ops",
+    "PartySample": "party_ops",
     "PluginSuite": "plugins",
     "Sample": "sample",
     "Suite": "suite",
@@ -68,7 +74,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a suite when it is asked for; the fakes need neither pytest nor Hypothesis."""
+    """Import a suite when it is asked for; the dialect needs neither pytest nor Hypothesis."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:

@@ -48,10 +48,10 @@ class BackendSuite(Suite, kit=True):
         big: bytes of the big value.
 
     Example:
-        >>> from mplang_testing.fakes import MemoryHost
-        >>> class TestMemory(BackendSuite):
+        >>> from mplang_simulator import Simulator
+        >>> class TestSimulator(BackendSuite):
         ...     def make(self, cluster):
-        ...         return MemoryHost(cluster)
+        ...         return Simulator(cluster)
     """
 
     examples: ClassVar[int] = 50

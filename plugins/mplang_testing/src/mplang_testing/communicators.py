@@ -27,10 +27,10 @@ class CommunicatorSuite(Suite, kit=True):
         big: bytes of the big message.
 
     Example:
-        >>> from mplang_testing.fakes import MemoryCommunicator
-        >>> class TestMemory(CommunicatorSuite):
+        >>> from mplang_simulator import ThreadCommunicator
+        >>> class TestThreads(CommunicatorSuite):
         ...     def make(self, parties, timeout):
-        ...         return MemoryCommunicator.connected(parties, timeout)
+        ...         return ThreadCommunicator.connected(parties, timeout)
     """
 
     slack: ClassVar[float] = 5.0

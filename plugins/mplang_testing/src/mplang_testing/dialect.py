@@ -34,8 +34,7 @@ def add(x: TensorType, y: TensorType) -> TensorType:
 
     Example:
         >>> import mplang_core as mp
-        >>> from mplang_testing.fakes import MemoryHost
-        >>> with MemoryHost(mp.ClusterSpec.simple(2)) as host:
+        >>> with mp.Simulator(mp.ClusterSpec.simple(2)) as host:
         ...     mp.fetch(host, mp.evaluate(host, lambda x: mp.invoke(add, x, x), np.int64(4)))
         [array(8), array(8)]
     """
@@ -48,8 +47,7 @@ def mul(x: TensorType, y: TensorType) -> TensorType:
 
     Example:
         >>> import mplang_core as mp
-        >>> from mplang_testing.fakes import MemoryHost
-        >>> with MemoryHost(mp.ClusterSpec.simple(1)) as host:
+        >>> with mp.Simulator(mp.ClusterSpec.simple(1)) as host:
         ...     mp.fetch(host, mp.evaluate(host, lambda x: mp.invoke(mul, x, x), np.int64(4)))
         [array(16)]
     """
@@ -62,8 +60,7 @@ def less(x: TensorType, y: TensorType) -> TensorType:
 
     Example:
         >>> import mplang_core as mp
-        >>> from mplang_testing.fakes import MemoryHost
-        >>> with MemoryHost(mp.ClusterSpec.simple(1)) as host:
+        >>> with mp.Simulator(mp.ClusterSpec.simple(1)) as host:
         ...     mp.fetch(host, mp.evaluate(host, lambda x: mp.invoke(less, x, x), np.int64(4)))
         [array(False)]
     """
@@ -76,8 +73,7 @@ def rank() -> TensorType:
 
     Example:
         >>> import mplang_core as mp
-        >>> from mplang_testing.fakes import MemoryHost
-        >>> with MemoryHost(mp.ClusterSpec.simple(3)) as host:
+        >>> with mp.Simulator(mp.ClusterSpec.simple(3)) as host:
         ...     mp.fetch(host, mp.evaluate(host, lambda: mp.simp.pcall_static([1, 2], rank)))
         [None, array(1), array(2)]
     """
@@ -90,8 +86,7 @@ def fail_at(x: TensorType, *, party: int) -> TensorType:
 
     Example:
         >>> import mplang_core as mp
-        >>> from mplang_testing.fakes import MemoryHost
-        >>> with MemoryHost(mp.ClusterSpec.simple(2)) as host:
+        >>> with mp.Simulator(mp.ClusterSpec.simple(2)) as host:
         ...     mp.evaluate(host, lambda x: mp.invoke(fail_at, x, party=1), np.int64(4))
         Traceback (most recent call last):
         mplang_core.errors.PartyError: party 1 failed in kit.fail_at at ...
@@ -105,8 +100,7 @@ def late(x: TensorType, *, party: int, seconds: float) -> TensorType:
 
     Example:
         >>> import mplang_core as mp
-        >>> from mplang_testing.fakes import MemoryHost
-        >>> with MemoryHost(mp.ClusterSpec.simple(2)) as host:
+        >>> with mp.Simulator(mp.ClusterSpec.simple(2)) as host:
         ...     slow = lambda x: mp.invoke(late, x, party=1, seconds=0.01)
         ...     mp.fetch(host, mp.evaluate(host, slow, np.int64(4)))
         [array(4), array(4)]

@@ -45,9 +45,10 @@ from mplang_core.ext import (
     meta_of,
     normalize,
 )
-from mplang_testing import fakes, probe
+from mplang_testing import probe
 from mplang_testing.sample import Sample, text_of
 from mplang_testing.suite import Suite, complain, numbered
+from mplang_testing.vault import vault
 
 
 class FeopSuite(Suite, kit=True):
@@ -257,7 +258,7 @@ class FeopSuite(Suite, kit=True):
     def test_a_device_that_cannot_run_it_is_refused(self, op: Any) -> None:
         """What a device lacks is told by FeCapabilityError: the op, the device, and why."""
         meta = meta_of(op)
-        with fakes.vault() as kind:
+        with vault() as kind:
             devices = {
                 "P0": {"kind": "PPU", "members": [0]},
                 "V0": {"kind": kind.name, "members": [0, 1]},

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
+from mplang_simulator import Simulator
 
 from mplang_core import BaseType, ClusterSpec, MPLangError, Program, TensorType, parse
 from mplang_core.ext import (
@@ -20,7 +21,6 @@ from mplang_core.ext import (
     print_program,
     to_bytes,
 )
-from mplang_testing.fakes import MemoryHost
 from mplang_testing.sample import Sample
 from mplang_testing.suite import Suite, complain, numbered
 
@@ -28,7 +28,7 @@ from mplang_testing.suite import Suite, complain, numbered
 class KernelSuite(Suite, kit=True):
     """The kernels of a family give what its ops promise, however the program came to them.
 
-    The samples run on :class:`~mplang_testing.fakes.MemoryHost`; no backend is needed.
+    The samples run on the simulator.
 
     Attributes:
         family: the family of feops.
@@ -52,7 +52,7 @@ class KernelSuite(Suite, kit=True):
 
     def make(self, parties: int) -> SimpHost:
         """Return a host to run the samples on."""
-        return MemoryHost(ClusterSpec.simple(parties))
+        return Simulator(ClusterSpec.simple(parties), timeout=20.0, check_numbers=False)
 
     def test_there_are_samples_with_data(self) -> None:
         """Something of the family runs at all, on data."""

@@ -146,7 +146,7 @@ class Sample:
             signature = FeSignature(self._filled(rest, self.operands), self.attrs)
             made = op(fn, signature, **options)
         else:
-            args = self.stand_ins() if operands is None else self._filled(self.args, operands)
+            args = self.stand_ins() if operands is None else self.filled(operands)
             made = op(*args, **self.attrs, **options)
             made = made(*args) if isinstance(made, FeBuilder) else made
         if not isinstance(made, FeProgram):
@@ -155,7 +155,11 @@ class Sample:
 
     def stand_ins(self) -> tuple[Any, ...]:
         """Return the arguments, with something that has a type alone for each value."""
-        return self._filled(self.args, [Operand(kind) for kind in self.operands])
+        return self.filled([Operand(kind) for kind in self.operands])
+
+    def filled(self, operands: Sequence[Any]) -> tuple[Any, ...]:
+        """Return the arguments, with an operand in place of each value."""
+        return self._filled(self.args, operands)
 
     def _filled(self, args: Sequence[Any], operands: Sequence[Any]) -> tuple[Any, ...]:
         leaves, spec = flatten(tuple(args))
