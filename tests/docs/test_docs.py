@@ -14,15 +14,8 @@ import pytest
 ROOT = pathlib.Path(__file__).parents[2]
 PACKAGES = [
     "mplang_core",
-    "mplang_simulator",
-    "mplang_testing",
-    "mplang_jax",
-    "mplang_spu",
-    "mplang_crypto",
-    "mplang_ibis",
-    "mplang_http",
-    "mplang_hello",
-    "mplang_grpc",
+    *sorted(file.parent.name for file in ROOT.glob("plugins/*/src/*/__init__.py")),
+    *sorted(file.parent.name for file in ROOT.glob("examples/*/src/*/__init__.py")),
 ]
 DOCUMENTS = sorted(
     path.relative_to(ROOT)

@@ -1,7 +1,7 @@
 """Interval analysis of StableHLO modules. Imports JAX.
 
 Example:
-    >>> from mplang_core.ext import Interval
+    >>> from mplang_analysis import Interval
     >>> from mplang_stablehlo.module import parse
     >>> module = parse('''module @main {
     ...   func.func public @main(%arg0: tensor<3xf32>) -> tensor<3xf32> {
