@@ -173,7 +173,7 @@ def test_a_wrap_that_numpy_has_too_is_not_told():
 
 
 def test_complex_numbers_are_refused_at_the_line_of_the_user():
-    reason = r"test_reference_check.py:\d+.*SPU computes on .* got c128"
+    reason = r"reference_runs.py:\d+.*SPU computes on .* got c128"
     with pytest.raises(TraceError, match=reason):
         secure(lambda x: x, np.array([1 + 2j]))
 
