@@ -61,7 +61,7 @@ test-hostile: setup ## try all hostile code and shares on live workers (4 minute
 
 test-numbers: setup ## check SPU's numbers against float64: all protocols, 3,000 functions (two hours)
 	@$(BIN)/python -m pytest -n $(JOBS) -m "not million" $(foreach t,numbers dtypes passes battery property \
-		reference_check,\
+		reference_check reference_check_decisions reference_check_modes,\
 		plugins/mplang_spu/tests/test_$(t).py) $(ARGS)
 
 test-million: setup ## the statistics of a million numbers on ABY3 (half an hour, 16 GB)

@@ -1,4 +1,4 @@
-"""The contracts of seed 002: metadata, configuration, determinism, two-phase builders."""
+"""Contracts of ops and builders: metadata, configuration, determinism, two phases."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ many = settings(deadline=None, max_examples=100)
 
 text = st.text() | st.text(alphabet='"\\\n\t/%@{}[]<>,=:é€😀\x00\x7f')
 names = st.from_regex(r"[a-z_][a-z0-9_]{0,8}", fullmatch=True).filter(
-    lambda name: name not in ("nan", "inf")  # tested by name in test_wire.py
+    lambda name: name not in ("nan", "inf")  # tested by name in test_wire_values.py
 )
 masks = st.builds(Mask, st.integers(0, 2**80 - 1))
 tensors = st.builds(TensorType, st.sampled_from(DType), st.lists(st.integers(0, 2**40), max_size=4))

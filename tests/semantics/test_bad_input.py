@@ -133,66 +133,6 @@ def test_put_of_what_is_no_tensor():
         trace(lambda: mp.put("P0", "text"))
 
 
-# -- traced values
-
-
-def test_a_python_if_on_a_traced_value():
-    def program(x):
-        if x:
-            return x
-        return x
-
-    with pytest.raises(TraceError, match=r"test_bad_input.py:\d+.*uniform_cond"):
-        trace(program, 1)
-
-
-@pytest.mark.parametrize("use", [float, int, complex, range, np.asarray, np.sin])
-def test_the_data_of_a_traced_value(use):
-    with pytest.raises(TraceError, match=r"test_bad_input.py:\d+.*needs its data"):
-        trace(lambda x: use(x), 1)
-
-
-def test_a_traced_value_that_leaks_out(simulate):
-    leaked = []
-
-    def program(x):
-        leaked.append(x)
-        return x
-
-    sim = simulate(2)
-    mp.evaluate(sim, program, 1)
-    with pytest.raises(TraceError, match="leaked out of the function"):
-        trace(lambda: mp.invoke(toy.scale, leaked[0]))
-    with pytest.raises(TraceError, match="evaluate it first"):
-        mp.fetch(sim, leaked[0])
-    with pytest.raises(TraceError):
-        mp.evaluate(sim, program, leaked[0])
-
-
-def test_a_traced_value_that_leaks_out_of_a_branch():
-    def program(flag):
-        leaked = []
-        mp.uniform_cond(flag, lambda: leaked.append(mp.constant(1)), lambda: None)
-        return leaked[0]
-
-    with pytest.raises(TraceError, match="leaked out"):
-        trace(program, True)
-
-
-def test_a_function_returned():
-    def make_adder(x):
-        return lambda y: x + y
-
-    with pytest.raises(TraceError, match=r"make_adder returns a function"):
-        trace(make_adder, 1)
-
-
-@pytest.mark.parametrize("result", ["text", object()])
-def test_something_else_returned(result):
-    with pytest.raises(TraceError, match="a traced function returns multi-party values"):
-        trace(lambda: result)
-
-
 def test_no_context():
     with pytest.raises(TraceError, match="no context to work in"):
         mp.constant(1)

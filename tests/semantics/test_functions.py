@@ -1,4 +1,4 @@
-"""Contexts and functions: the same Python code traced, inlined, called, or run at once."""
+"""Functions: Python code that is traced, inlined, applied or run at once; and their arguments."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import toy
 
 import mplang_core as mp
 from mplang_core.errors import TraceError
+from mplang_core.feop import flatten
 
 CLUSTER = mp.ClusterSpec.simple(2)
 
@@ -25,49 +26,11 @@ def opcodes(tfn):
     return [op.opcode for op in tfn.program.graph.ops]
 
 
-def test_function_is_inlined_in_a_trace():
-    tfn = mp.trace(mp.TraceContext(CLUSTER), lambda x: double(double(x)), 1)
-    assert opcodes(tfn) == ["simp.pcall_static"] * 2
-
-
-def test_builtin_function_is_one_op_with_its_captures():
-    y = None
-
-    @mp.builtin_function
-    def plus_y(x):
-        return mp.invoke(toy.add, x, y)
-
-    def program(x):
-        nonlocal y
-        y = mp.constant(5)
-        return plus_y(x), plus_y(1)
-
-    tfn = mp.trace(mp.TraceContext(CLUSTER), program, 1)
-    assert opcodes(tfn) == ["simp.constant", "func.call", "simp.constant", "func.call"]
-    mp.verify(tfn.program)
-    with mp.Simulator(CLUSTER) as sim:
-        for mode in ("standard", "launch"):
-            result = mp.evaluate(sim, program, 1, mode=mode)
-            assert mp.fetch(sim, result) == ([6, 6], [6, 6])
-
-
-def test_function_runs_at_once_in_an_interpreter(simulate):
-    sim = simulate(2)
-    with mp.with_ctx(sim):
-        assert mp.fetch(sim, double(mp.constant(4))) == [8, 8]
-
-
 def test_the_context_is_found_from_the_arguments(simulate):
     sim = simulate(2)
     x = mp.evaluate(sim, lambda: mp.constant(4))
     assert mp.fetch(sim, double(x)) == [8, 8]
     assert mp.fetch(sim, mp.pshfl_s(x, [1], [0])) == [None, 4]
-
-
-def test_apply_runs_a_traced_function(simulate):
-    sim = simulate(2)
-    tfn = mp.trace(mp.TraceContext(sim.cluster_spec), double, 1)
-    assert mp.fetch(sim, mp.apply(sim, tfn, 21)) == [42, 42]
 
 
 def test_a_traced_function_tells_of_itself():
@@ -267,9 +230,81 @@ def test_large_constants_are_let_go_of(simulate):
     assert ref() is None
 
 
-def test_a_builtin_function_stands_among_the_parties():
-    program = lambda: mp.simp.pcall_static(  # noqa: E731
-        0, mp.function(lambda x: mp.builtin_function(double)(x)), mp.constant(1)
-    )
-    with pytest.raises(TraceError, match="stands at party level, not at local level"):
-        mp.trace(mp.TraceContext(CLUSTER), program)
+@mp.function
+def add_twice(x, y):
+    z = mp.invoke(toy.add, x, y)
+    return mp.invoke(toy.add, z, y)
+
+
+def test_a_function_given_as_an_argument_is_known_while_tracing(simulate):
+    """It is Python that shapes the program, such as a loop over layers; nothing of it is left."""
+    sim = simulate(2)
+    program = lambda fn, x: fn(fn(x))  # noqa: E731
+    found = mp.evaluate(sim, program, lambda x: mp.invoke(toy.scale, x), 3)
+    assert mp.fetch(sim, found) == [12, 12]
+
+
+def test_a_traced_function_is_applied_and_is_no_value(simulate):
+    sim = simulate(2)
+    tfn = mp.trace(mp.TraceContext(sim.cluster_spec), add_twice, 1, 2)
+    assert isinstance(tfn, mp.TracedFunction)
+    assert not isinstance(tfn, mp.MPObject)
+    assert mp.fetch(sim, mp.apply(sim, tfn, 10, 4)) == [18, 18]
+
+
+def test_a_traced_function_keeps_how_arguments_and_results_nest_and_what_it_captured():
+    tracer = mp.TraceContext(CLUSTER)
+    outer = mp.constant(tracer, 5)
+
+    def program(pair, *, by):
+        return {"sum": mp.invoke(toy.add, pair[0], outer), "rest": [pair[1], by]}
+
+    tfn = mp.trace(tracer, program, (1, 2), by=3)
+    assert tfn.in_struct == flatten((((1, 2),), {"by": 3}))[1]
+    assert tfn.out_struct == flatten({"sum": 1, "rest": [2, 3]})[1]
+    assert list(tfn.capture_map) == [outer]
+    assert len(tfn.in_vars) == 3
+    assert len(tfn.out_vars) == 3
+
+
+def test_a_function_is_put_in_its_callers_graph():
+    @mp.function
+    def add_twice(x, y):
+        z = mp.invoke(toy.add, x, y)
+        return mp.invoke(toy.add, z, y)
+
+    tfn = mp.trace(mp.TraceContext(CLUSTER), lambda a, b: add_twice(a, b), 1, 2)
+    first, second = tfn.program.graph.ops
+    assert opcodes(tfn) == ["simp.pcall_static"] * 2
+    assert second.inputs == (first.outputs[0], tfn.in_vars[1])
+    assert tfn.out_vars == list(second.outputs)
+
+
+def test_a_function_is_traced_and_applied_at_once(simulate, mode):
+    calls = []
+
+    @mp.function
+    def double(x):
+        calls.append(type(x))
+        return mp.invoke(toy.add, x, x)
+
+    sim = simulate(2, mode=mode)
+    with mp.with_ctx(sim):
+        assert mp.fetch(sim, double(double(mp.constant(1)))) == [4, 4]
+    assert calls == [mp.TraceVar] * 2  # Python runs at each call; the program is run whole
+
+
+def test_functions_compose(simulate, mode):
+    preprocess = mp.function(lambda x: mp.invoke(toy.scale, x))
+    model = mp.function(lambda x: mp.invoke(toy.add, x, x))
+    postprocess = mp.function(lambda x: {"score": x})
+
+    @mp.function
+    def my_pipeline(x):
+        x = preprocess(x)
+        x = model(x)
+        return postprocess(x)
+
+    sim = simulate(2)
+    found = mp.fetch(sim, mp.evaluate(sim, my_pipeline, 3, mode=mode))
+    assert found == {"score": [12, 12]}

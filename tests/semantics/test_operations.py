@@ -1,4 +1,4 @@
-"""The table of key operations of seed 000, row by row: what each does at a worker."""
+"""The key operations, one by one: what each does at a worker."""
 
 from __future__ import annotations
 
@@ -20,13 +20,6 @@ def test_pcall_static_runs_on_explicit_parties_and_gives_none_elsewhere(simulate
 
 def test_pcall_dynamic_runs_on_all_parties(simulate, mode):
     assert run(simulate(3), lambda: mp.simp.pcall_dynamic(toy.rank), mode) == [0, 1, 2]
-
-
-def test_pcall_dynamic_with_a_missing_operand_gives_no_value_and_no_error(simulate, mode):
-    def program():
-        return mp.simp.pcall_dynamic(toy.scale, mp.constant(3, parties=1))
-
-    assert run(simulate(3), program, mode) == [None, 6, None]
 
 
 def test_shuffle_static_sends_and_receives_along_the_routing(simulate, mode):

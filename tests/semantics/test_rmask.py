@@ -1,4 +1,4 @@
-"""The rmask table of seed 003, section 3.3, row by row; and what it forbids."""
+"""``peval``: who runs an op, by the masks of its operands and its rmask; and what is forbidden."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import toy
 
 import mplang_core as mp
 from mplang_core.errors import PartyError, TraceError
+from mplang_core.feop import unflatten
 
 BOTH, P0 = mp.Mask(0b11), mp.Mask(0b01)
 CLUSTER = mp.ClusterSpec.simple(2)
@@ -85,3 +86,38 @@ def test_other_types_than_the_function_expects_are_refused():
 
     with pytest.raises(TraceError, match=r"toy.add expects \(i64\[\], i64\[\]\), got \(f64"):
         traced(program)
+
+
+def test_peval_wraps_the_op_in_a_pcall_and_gives_values():
+    def program(x, y):
+        pfunc, args, out_tree = toy.divide(x, y)
+        outs = mp.peval(pfunc, args, rmask=mp.Mask(0b01))
+        assert [type(out) for out in outs] == [mp.TraceVar] * 2
+        return unflatten(out_tree, outs)
+
+    tfn = mp.trace(mp.TraceContext(CLUSTER), program, 7, 2)
+    (op,) = tfn.program.graph.ops
+    assert (op.opcode, op.attrs["parties"]) == ("simp.pcall_static", mp.Mask(0b01))
+    assert [inner.opcode for inner in op.regions["do"].ops] == ["toy.divmod"]
+    assert [value.type.pmask for value in tfn.out_vars] == [mp.Mask(0b01)] * 2
+
+
+def test_peval_at_once(simulate):
+    sim = simulate(2)
+    with mp.with_ctx(sim):
+        pfunc, args, _ = toy.add(mp.constant(1), mp.constant(2))
+        (out,) = mp.peval(pfunc, args, rmask=[1])
+    assert mp.fetch(sim, out) == [None, 3]
+
+
+def test_an_unknown_mask_stays_unknown_or_is_named_and_checked(simulate, mode):
+    def program():
+        x = mp.simp.pcall_dynamic(toy.scale, mp.constant(1, parties=1))
+        pfunc, args, _ = toy.add(x, x)
+        (anyone,) = mp.peval(pfunc, args)
+        (only_1,) = mp.peval(pfunc, args, rmask=mp.Mask(0b10))
+        assert (anyone.pmask, only_1.pmask) == (None, mp.Mask(0b10))
+        return anyone, only_1
+
+    sim = simulate(2)
+    assert mp.fetch(sim, mp.evaluate(sim, program, mode=mode)) == ([None, 4], [None, 4])

@@ -1,4 +1,4 @@
-"""``pshfl``, ``pshfl_s`` and ``pconv``: the pictures of seed 003, section 3.5, and their rules."""
+"""``pshfl``, ``pshfl_s`` and ``pconv``: what each moves where, and their rules."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def ranks(parties=(0, 1, 2), plus=0):
     return mp.simp.pcall_static(parties, toy.add, x, mp.constant(plus))
 
 
-def run(sim, program, mode):
-    return mp.fetch(sim, mp.evaluate(sim, program, mode=mode))
+def run(sim, program, mode, *args):
+    return mp.fetch(sim, mp.evaluate(sim, program, *args, mode=mode))
 
 
 def trace(program, parties=3):
@@ -82,7 +82,7 @@ def test_pshfl_needs_an_integer_scalar(index):
 
 def test_pshfl_s_picture(simulate, mode):
     def program():
-        return mp.pshfl_s(ranks(plus=10), [0, 1, 2], [2, 0, 1])
+        return mp.pshfl_s(ranks(plus=10), pmask=mp.Mask(0b111), src_ranks=[2, 0, 1])
 
     assert run(simulate(3), program, mode) == [12, 10, 11]
     assert trace(program).out_vars[0].type.pmask == mp.Mask(0b111)
@@ -141,7 +141,7 @@ def test_pconv_of_one_is_that_one(simulate, mode):
 
 
 def test_pconv_of_overlapping_masks_is_refused():
-    with pytest.raises(TraceError, match=r"the masks overlap in \{1\}"):
+    with pytest.raises(TraceError, match=r"test_shuffles\.py:\d+.*the masks overlap in \{1\}"):
         trace(lambda: mp.pconv([ranks((0, 1)), ranks((1, 2))]))
 
 
@@ -164,7 +164,11 @@ def test_pconv_of_unknown_masks(simulate, mode):
     sim = simulate(2)
     assert trace(lambda: program(False)).out_vars[0].type.pmask is None
     assert run(sim, lambda: program(False), mode) == [2, 4]
-    with pytest.raises(PartyError, match="party 0 holds 2 of the values .* masks overlap"):
+    message = (
+        r"party 0 failed in simp.converge at .*test_shuffles\.py:\d+.*"
+        "party 0 holds 2 of the values .* masks overlap"
+    )
+    with pytest.raises(PartyError, match=message):
         run(sim, lambda: program(True), mode)
 
 
@@ -174,3 +178,40 @@ def test_arrays_arrive_as_they_were(simulate, mode):
     assert out[0] is None
     assert out[1].dtype == np.float32
     np.testing.assert_array_equal(out[1], x)
+
+
+# -- many rounds
+
+
+def test_a_protocol_of_many_rounds_sends_to_the_next_and_adds(simulate, mode):
+    """Each round everyone sends to the next, and adds what it got."""
+
+    def program(rounds):
+        x = mine = mp.simp.pcall_static(range(5), toy.rank)
+        for _ in range(20):
+            x = mp.pshfl_s(x, range(5), [1, 2, 3, 4, 0])
+            x = mp.invoke(toy.add, x, mine)
+        return x, rounds
+
+    x = mine = np.arange(5)
+    for _ in range(20):
+        x = x[[1, 2, 3, 4, 0]] + mine
+    sim = simulate(5)
+    assert mp.fetch(sim, mp.evaluate(sim, program, 20, mode=mode))[0] == x.tolist()
+
+
+@pytest.mark.parametrize("src_ranks", [[1, 0], [4, 3, 2, 1, 0], [1, 2, 3, 4, 0], [3, 3, 0, 3, 1]])
+def test_swaps_and_permutations_end_and_come_back(simulate, mode, src_ranks):
+    """Everyone sends and receives at once, hundreds of times; nobody waits for the other."""
+    size = len(src_ranks)
+
+    def program(turns):
+        x = mp.simp.pcall_static(range(size), toy.rank)
+        shuffle = lambda x: mp.pshfl_s(x, range(size), src_ranks)  # noqa: E731
+        body = lambda s: (mp.invoke(toy.add, s[0], mp.constant(1)), shuffle(s[1]))  # noqa: E731
+        return mp.while_loop(lambda s: mp.invoke(toy.less, s[0], turns), body, (0, x))[1]
+
+    expected = np.arange(size)
+    for _ in range(100):
+        expected = expected[src_ranks]
+    assert run(simulate(size), program, mode, 100) == expected.tolist()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hostile_requests import GROWTH, LIMITS, jax_program, stablehlo
 from http_raw import RawWorker
 from mplang_http import LocalCluster
 from mplang_http.keygen import make_certificates
@@ -89,3 +90,39 @@ def unharmed_engines(raw_workers, others_value) -> Iterator[None]:
     yield
     assert [worker.pids() for worker in raw_workers] == before
     np.testing.assert_array_equal(others_value(), [98.6, 1.25])
+
+
+# -- a worker with small limits, to whom anybody sends anything
+
+
+@pytest.fixture(scope="session")
+def worker():
+    """Return a worker with small limits, of a cluster of two, shared by all tests."""
+    with LocalCluster(
+        2,
+        imports=("mplang_testing.dialect", "mplang_jax", "mplang_spu"),
+        dialects=("kit", "jax", "spu"),
+        limits=LIMITS,
+        timeouts={"head": 1.5, "body": 1.5, "lease": 20.0, "connect": 2.0},
+    ) as cluster:
+        made = RawWorker(cluster)
+        made.works()
+        made.run(jax_program(stablehlo("return %arg0 : tensor<f32>")), np.float32(1))
+        yield made
+
+
+@pytest.fixture
+def session(worker):
+    """Return the name of an open session."""
+    name = worker.open()
+    yield name
+    worker.ask("DELETE", f"/v1/sessions/{name}")
+
+
+@pytest.fixture
+def unharmed(worker):
+    """Check after each test that the worker runs a program, and its memory has not grown."""
+    before = worker.memory()
+    yield
+    worker.works()
+    assert worker.memory(peak=True) - before < GROWTH

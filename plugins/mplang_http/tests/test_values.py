@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from http_raw import wait_until
 from mplang_http import LocalCluster, progress_bars
 from mplang_http.progress_bars import ProgressBars
 from rich.console import Console
@@ -83,7 +84,7 @@ def test_a_bar_tells_what_how_much_and_goes(monkeypatch):
         moved(2 * MB)
         also(MB)
         moved(2 * MB)
-        bars._progress.refresh()
+        wait_until(lambda: "4.2/8.4 MB" in console.file.getvalue())
         told = console.file.getvalue()
     assert "put to alice" in told
     assert "put to bob" in told
@@ -101,7 +102,8 @@ def test_what_is_quick_shows_none():
 
 def test_a_bar_goes_with_an_error(monkeypatch):
     monkeypatch.setattr(progress_bars, "SHOW_AFTER", 0.0)
-    bars = ProgressBars(console=terminal())
+    console = terminal()
+    bars = ProgressBars(console=console)
 
     def lost():
         with bars.track("put to alice", MB) as moved:
@@ -110,4 +112,5 @@ def test_a_bar_goes_with_an_error(monkeypatch):
 
     with pytest.raises(ConnectionError):
         lost()
-    assert bars._progress is None
+    assert "put to alice" in console.file.getvalue()
+    assert console.file.getvalue().endswith("\x1b[2K")  # the line is wiped

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import tracemalloc
 
 import pytest
 from mplang_simulator import ThreadCommunicator
@@ -62,9 +63,26 @@ def test_a_place_that_is_forgotten_takes_no_room_and_no_message(pair):
     assert not b.has_message(0, "run/1|late")
     assert b.recv(0, "run/1") == b"single"
     assert b.recv(0, "run/2|0") == b"other"
-    (run,) = b._runs.values()
-    assert not run.inbox
-    assert sum(map(len, run.seen.values())) == 2
+    assert not any(b.has_message(0, f"run/1|{i}") for i in range(100))
+
+
+def test_a_place_that_is_forgotten_gives_its_memory_back(pair):
+    a, b = pair
+
+    def kept(sends, forgets):
+        before = tracemalloc.get_traced_memory()[0]
+        for i in range(2000):
+            a.send(1, f"run/{sends}|{i:01000}", bytes(1000))
+        if forgets:
+            b.forget(f"run/{sends}")
+        return tracemalloc.get_traced_memory()[0] - before
+
+    tracemalloc.start()
+    try:
+        assert kept(1, forgets=False) > 2000 * 2000  # the keys and the messages
+        assert kept(2, forgets=True) < 2000 * 200  # a table that has been larger
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_place_of_no_open_run_is_not_forgotten(pair):

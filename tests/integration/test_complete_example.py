@@ -1,4 +1,4 @@
-"""Appendix B of seed 003, as written there."""
+"""A complete example: defined, traced, compiled, run on a simulator, and printed."""
 
 from __future__ import annotations
 

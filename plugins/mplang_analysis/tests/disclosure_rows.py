@@ -1,0 +1,48 @@
+"""The rows of a table of disclosures, and programs to ask for."""
+
+from __future__ import annotations
+
+import pathlib
+
+import mplang_core as mp
+from mplang_core import analysis
+from mplang_core.ir import Level, OpDef, op_defs
+
+SCALAR, VECTOR, BOOL = (mp.TensorType("i64"), mp.TensorType("f32", (3,)), mp.TensorType("bool"))
+
+op_defs.add(
+    "opaque.mix",
+    OpDef("opaque.mix", lambda op, world: [SCALAR], doc="Has no feop: nothing is known of it."),
+    provider="tests",
+)
+op_defs.add(
+    "opaque.maybe",
+    OpDef(
+        "opaque.maybe",
+        lambda op, world: [value.type for value in op.regions["body"].outputs],
+        Level.PARTY,
+        regions={"body": Level.PARTY},
+    ),
+    provider="tests",
+)
+
+
+def at(base: mp.BaseType, *ranks: int) -> mp.MPType:
+    return mp.MPType(base, mp.Mask.of(ranks))
+
+
+def trace(fn, *types, parties: int = 2):
+    return mp.trace(mp.TraceContext(mp.ClusterSpec.simple(parties)), fn, *types)
+
+
+def rows(subject, *, results: bool = False, **options):
+    """Return the rows without bytes and types, and without lines."""
+    return [
+        (row.what, row.sender, row.receiver, row.form, row.inputs, row.discloses, row.when)
+        for row in analysis.disclosure(subject, **options).rows
+        if results or row.what != "result"
+    ]
+
+
+def line_of(fn, offset: int) -> str:
+    return f"{pathlib.Path(fn.__code__.co_filename).name}:{fn.__code__.co_firstlineno + offset}"

@@ -1,0 +1,184 @@
+"""Tables in bytes: they come back without a copy, and damage is a WireError."""
+
+from __future__ import annotations
+
+import contextlib
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings, strategies as st
+from ibis_programs import KIND, at
+from mplang_ibis import arrow, query
+
+import mplang_core as mp
+from mplang_core.errors import KernelError, PartyError, WireError
+from mplang_core.ir.code import pack
+from mplang_core.runtime import decode, encode
+
+TYPES = st.sampled_from(
+    [
+        (pa.bool_(), st.booleans()),
+        (pa.int8(), st.integers(-128, 127)),
+        (pa.uint64(), st.integers(0, 2**64 - 1)),
+        (pa.int64(), st.integers(-(2**63), 2**63 - 1)),
+        (pa.float32(), st.floats(width=32, allow_nan=False)),
+        (pa.float64(), st.floats(allow_nan=False)),
+        (pa.string(), st.text(st.characters(codec="utf-8"))),
+        (pa.binary(), st.binary()),
+        (pa.date32(), st.dates()),
+        (pa.timestamp("us"), st.datetimes()),
+        (pa.decimal128(20, 3), st.decimals(-(10**16), 10**16, places=3)),
+    ]
+)
+
+
+@st.composite
+def tables(draw):
+    size = draw(st.integers(0, 20))
+    columns = {}
+    for i in range(draw(st.integers(1, 4))):
+        kind, values = draw(TYPES)
+        cells = draw(st.lists(st.none() | values, min_size=size, max_size=size))
+        columns[f"c{i}"] = pa.array(cells, kind)
+    return pa.table(columns)
+
+
+def written(value):
+    header, buffers = encode(arrow.type_of(value), value)
+    return header, [bytes(buffer) for buffer in buffers]
+
+
+@given(tables())
+@settings(deadline=None, max_examples=100)
+def test_a_table_comes_back_from_bytes(value):
+    kind = arrow.type_of(value)
+    found = decode(kind, *written(value))
+    assert found.equals(value)
+    assert found.schema == arrow.schema(kind)
+
+
+@given(tables(), st.data())
+@settings(deadline=None, max_examples=300)
+def test_damaged_bytes_are_a_wire_error_or_a_table_of_that_type(value, data):
+    header, buffers = written(value)
+    for _ in range(data.draw(st.integers(1, 3))):
+        i = data.draw(st.integers(0, len(buffers) - 1))
+        raw = bytearray(buffers[i])
+        if raw:
+            raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
+        buffers[i] = bytes(raw[: data.draw(st.sampled_from([None, -1, len(raw) // 2]))])
+        buffers[i] += data.draw(st.sampled_from([b"", b"", b"\0", b"\xff" * 8]))
+    rows = header["rows"] + data.draw(st.sampled_from([0, 0, 1, -1, 2**31, 2**62]))
+    kind = arrow.type_of(value)
+    try:
+        found = decode(kind, {"rows": rows}, buffers)
+    except WireError:
+        return
+    assert found.schema == arrow.schema(kind)
+    found.validate(full=True)
+    with contextlib.suppress(duckdb.Error, KernelError):  # a date that is out of SQL's range
+        assert query.run("SELECT * FROM x", {"x": found}, kind).num_rows == found.num_rows
+
+
+def test_a_slice_is_written_without_the_rest():
+    value = pa.table({"s": ["SECRET" * 100, "a", "SECRET" * 100], "n": [1, 2, 3]}).slice(1, 1)
+    header, buffers = written(value)
+    assert sum(map(len, buffers)) == 8 + 1 + 8
+    assert decode(arrow.type_of(value), header, buffers).to_pylist() == [{"s": "a", "n": 2}]
+    flags = pa.table({"b": [False, True, True, True, None, None]}).slice(0, 1)
+    assert written(flags)[1][1] == b"\0"
+
+
+def test_several_chunks_are_written_as_one():
+    value = pa.concat_tables([pa.table({"a": ["x", None]}), pa.table({"a": ["y"]})])
+    assert value.column("a").num_chunks == 2
+    assert decode(arrow.type_of(value), *written(value)).to_pydict() == {"a": ["x", None, "y"]}
+
+
+def test_a_table_is_read_without_a_copy_and_cannot_be_changed_by_who_sent_it():
+    value = pa.table({"n": list(range(1000))})
+    kind = arrow.type_of(value)
+    _, (_, raw) = written(value)
+    found = arrow.read(kind, 1000, [b"", raw])
+    start = np.frombuffer(raw, np.uint8).ctypes.data
+    assert found.column("n").chunk(0).buffers()[1].address == start
+    writable = bytearray(b"?" + raw)
+    found = arrow.read(kind, 1000, [b"", memoryview(writable)[1:]])
+    unaligned = arrow.read(kind, 1000, [b"", memoryview(bytes(writable))[1:]])
+    assert unaligned.column("n").chunk(0).buffers()[1].address % 16 == 0
+    writable[:] = bytes(len(writable))
+    assert found.equals(value)
+    assert unaligned.equals(value)
+
+
+TEXT = mp.TableType((("a", "string"),))
+
+
+def offsets(*values):
+    return np.int32(values).tobytes()
+
+
+@pytest.mark.parametrize(
+    ("kind", "header", "buffers"),
+    [
+        (KIND, {}, [b"", bytes(8)]),
+        (KIND, {"rows": 1, "x": 1}, [b"", bytes(8)]),
+        (KIND, {"rows": -1}, [b"", bytes(8)]),
+        (KIND, {"rows": True}, [b"", bytes(8)]),
+        (KIND, {"rows": 1.0}, [b"", bytes(8)]),
+        (KIND, {"rows": "1"}, [b"", bytes(8)]),
+        (KIND, {"rows": 0}, [b"", bytes(8)]),
+        (KIND, {"rows": 2}, [b"", bytes(8)]),
+        (KIND, {"rows": 2**61}, [b"", b""]),
+        (KIND, {"rows": 1}, []),
+        (KIND, {"rows": 1}, [bytes(8)]),
+        (KIND, {"rows": 1}, [b"", b"", bytes(8)]),
+        (KIND, {"rows": 1}, [b"", bytes(7)]),
+        (KIND, {"rows": 1}, [b"", bytes(9)]),
+        (KIND, {"rows": 1}, [bytes(2), bytes(8)]),
+        (KIND, {"rows": 1}, [b"", 8]),
+        (KIND, {"rows": 1}, [None, bytes(8)]),
+        (TEXT, {"rows": 1}, [b"", offsets(0), b""]),
+        (TEXT, {"rows": 1}, [b"", offsets(0, 2), b"a"]),
+        (TEXT, {"rows": 1}, [b"", offsets(-1, 1), b"a"]),
+        (TEXT, {"rows": 2}, [b"", offsets(0, 2, 1), b"ab"]),
+        (TEXT, {"rows": 1}, [b"", offsets(0, 1), b"\xff"]),
+        (mp.TableType((("a", "decimal128(2, 0)"),)), {"rows": 1}, [b"", b"\xff" * 15 + b"\x7f"]),
+        (mp.TableType((("a", "time64[us]"),)), {"rows": 1}, [b"", b"\xff" * 8]),
+    ],
+)
+def test_what_is_no_such_table_is_refused(kind, header, buffers):
+    with pytest.raises(WireError, match="what came is no table"):
+        decode(kind, header, buffers)
+
+
+@pytest.mark.parametrize("value", [None, {"a": [1]}, pa.table({"a": [[1]]}), np.ones(3)])
+def test_what_is_no_table_is_not_written(value):
+    with pytest.raises(WireError, match="cannot write a table"):
+        encode(KIND, value)
+
+
+def test_a_literal_of_another_type_than_it_says_is_refused(sim):
+    from mplang_ibis import literal
+
+    wrong = {"rows": 1, "data": (b"", b"12345"), "type": KIND}
+    with pytest.raises(PartyError, match=r"ibis\.literal: the data is no table"):
+        mp.evaluate(sim, lambda: at("P0", literal, **wrong))
+
+
+def test_an_op_does_not_believe_that_an_operand_is_what_the_program_says(sim):
+    """A worker may get any value; here the table has another type than the SQL declares."""
+    from mplang_ibis import kernels
+
+    class Ctx:
+        class op:
+            inputs = (type("Value", (), {"type": KIND}),)
+
+    attrs = {"code": pack("SELECT 1 AS a"), "names": ("x",), "gives": KIND, "ibis": ""}
+    for value in (pa.table({"a": ["x"]}), np.ones(3), None):
+        with pytest.raises(KernelError, match="is not the table"):
+            kernels.run(Ctx, value, **attrs)
+        with pytest.raises(KernelError, match="is not the table"):
+            kernels.to_tensor(Ctx, value, rows=1)

@@ -1,0 +1,142 @@
+"""Failures within SPU: all parties end at once, and the next run works."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from mplang_simulator import ThreadCommunicator
+from mplang_spu.channel import MPLangChannel
+from spu_links import X, check, cluster, slow
+
+import mplang_core as mp
+from mplang_core.errors import CommError, PartyError
+from mplang_core.simp import WorkerInterpreter
+
+pytestmark = [
+    pytest.mark.once,  # it is about links, some at ports of their own
+    pytest.mark.usefixtures("environment"),
+]
+
+
+class Trouble(MPLangChannel):
+    """Channel that fails at one party, some messages after the start of a job."""
+
+    at: int
+    after: int
+    pause: float
+
+    def _count(self):
+        cls = type(self)
+        if self._local_rank == cls.at:
+            cls.after -= 1
+            if cls.after == 0:
+                time.sleep(cls.pause)
+                raise OSError("unplugged")
+
+    def Send(self, tag, data):
+        self._count()
+        super().Send(tag, data)
+
+    SendAsync = SendAsyncThrottled = Send
+
+    def Recv(self, tag):
+        self._count()
+        return super().Recv(tag)
+
+
+@pytest.mark.parametrize("mode", ["standard", "launch"])
+@pytest.mark.parametrize("after", [1, 3, 40])
+@pytest.mark.parametrize(
+    ("parties", "protocol"), [(2, "SEMI2K"), (3, "ABY3"), *slow((2, "CHEETAH"), (3, "SEMI2K"))]
+)
+def test_a_party_that_fails_within_spu_ends_all_at_once(
+    monkeypatch, parties, protocol, after, mode
+):
+    monkeypatch.setattr("mplang_spu.channel.MPLangChannel", Trouble)
+    monkeypatch.setattr(Trouble, "pause", 0.3, raising=False)
+    monkeypatch.setattr(Trouble, "at", parties - 1, raising=False)
+    monkeypatch.setattr(Trouble, "after", 0, raising=False)
+    ended = []
+    evaluate = WorkerInterpreter.evaluate
+
+    def timed(self, *args):
+        try:
+            return evaluate(self, *args)
+        finally:
+            ended.append(time.monotonic())
+
+    monkeypatch.setattr(WorkerInterpreter, "evaluate", timed)
+    with mp.Simulator(cluster(parties, protocol=protocol), timeout=60.0) as sim:
+        sealed = mp.evaluate(sim, lambda: mp.seal(X))
+        compiled = mp.compile(
+            lambda x: mp.reveal(mp.device("SP0")(lambda v: v > jnp.sort(v))(x)),
+            sealed,
+            cluster_spec=cluster(parties, protocol=protocol),
+        )
+        mp.evaluate(sim, compiled, sealed, mode=mode)
+        ended.clear()
+        Trouble.after = after
+        with pytest.raises(PartyError, match=f"party {parties - 1} failed in spu.run_jax"):
+            mp.evaluate(sim, compiled, sealed, mode=mode)
+        assert Trouble.after <= 0
+        ended = ended[-parties:]
+        assert max(ended) - min(ended) < 0.5  # not the 60 s that a link waits
+        found = mp.fetch(sim, mp.evaluate(sim, compiled, sealed, mode=mode))
+        np.testing.assert_array_equal(found[0], np.sort(X) < X)
+
+
+def test_messages_that_come_twice_and_in_another_order_do_no_harm(monkeypatch):
+    """Transports that retry, or use several routes, may duplicate and reorder."""
+    send = ThreadCommunicator.send
+    threads = ThreadPoolExecutor(8)
+
+    def unruly(self, to_rank, key, data):
+        def later():
+            time.sleep(hash(key) % 3 / 1000)
+            with contextlib.suppress(CommError):  # the run is over
+                send(self, to_rank, key, data)
+
+        if "|" in key:
+            threads.submit(later)
+            threads.submit(later)
+        else:
+            send(self, to_rank, key, data)
+
+    monkeypatch.setattr(ThreadCommunicator, "send", unruly)
+    with mp.Simulator(cluster(3, protocol="ABY3"), timeout=20.0) as sim:
+        for _ in range(2):
+            check(sim)
+    threads.shutdown()
+
+
+def test_a_peer_that_sends_rubbish_is_named(monkeypatch):
+    send = ThreadCommunicator.send
+
+    def rubbish(self, to_rank, key, data):
+        send(self, to_rank, key, 42 if "|" in key and self.rank == 2 else data)
+
+    monkeypatch.setattr(ThreadCommunicator, "send", rubbish)
+    with (
+        mp.Simulator(cluster(3, protocol="ABY3"), timeout=20.0) as sim,
+        pytest.raises(PartyError, match=r"expected bytes of SPU from party 2, got int"),
+    ):
+        check(sim)
+
+
+@pytest.mark.parametrize("rubbish", [None, 42, np.zeros(3), b"", b"\xff\xfe", b"channels|x" * 9])
+def test_a_peer_that_lies_about_its_link_ends_the_run_in_time(monkeypatch, rubbish):
+    send = ThreadCommunicator.send
+
+    def lies(self, to_rank, key, data):
+        send(self, to_rank, key, rubbish if key.endswith("?link") and self.rank == 1 else data)
+
+    with mp.Simulator(cluster(2, protocol="SEMI2K"), timeout=2.0) as sim:
+        check(sim)
+        monkeypatch.setattr(ThreadCommunicator, "send", lies)
+        with pytest.raises(PartyError):
+            check(sim)
