@@ -19,9 +19,7 @@ class StrictModel(BaseModel):
     field, what was expected there, and what came.
     """
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", arbitrary_types_allowed=True, defer_build=True
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
     error: ClassVar[type[MPLangError]] = ConfigError
 
