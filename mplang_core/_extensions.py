@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from mplang_core.errors import MissingPackageError
-from mplang_core.hints import KNOWN
 from mplang_core.plugins import plugin_manager
 from mplang_core.plugins.manager import API
 from mplang_core.simp.backend import backends, get_backend
+from mplang_core.suggest import KNOWN
 
 
 def names() -> list[str]:

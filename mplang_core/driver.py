@@ -8,11 +8,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from mplang_core.edsl import InterpVar, TraceContext, TracedFunction, TraceVar, apply, trace
-from mplang_core.edsl.reuse import signature
+from mplang_core.edsl.trace_cache import signature
 from mplang_core.errors import ConfigError, DisclosureError, TraceError
 from mplang_core.feop import flatten, unflatten
 from mplang_core.ir import Program
-from mplang_core.ir.source import at
+from mplang_core.ir.source_line import at
 from mplang_core.runtime import Listener
 from mplang_core.simp.backend import get_backend
 from mplang_core.simp.host import Mode, SimpHost

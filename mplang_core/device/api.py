@@ -7,17 +7,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol, cast
 
+from mplang_core.device.capability import Route, route
 from mplang_core.device.kinds import PARTY, Consent, Device, Lowering, device_kinds, transfers
-from mplang_core.device.routing import Route, route
 from mplang_core.edsl import MPContext, MPObject, constant, find_ctx, with_ctx
 from mplang_core.edsl.bounds import read_range
 from mplang_core.edsl.literals import is_literal, read_args
 from mplang_core.edsl.peval import is_function, peval, run_program
 from mplang_core.errors import DisclosureError, FeCapabilityError, TraceError
 from mplang_core.feop.decorator import is_feop, meta_of
+from mplang_core.feop.materialize import fe_materialize
 from mplang_core.feop.program import FeProgram, Operand, PFunction, flatten, unflatten
-from mplang_core.feop.routing import fe_materialize
-from mplang_core.ir.source import at
+from mplang_core.ir.source_line import at
 from mplang_core.simp.ops import pcall_static
 from mplang_core.types import BaseType, Form, TensorType
 

@@ -9,13 +9,13 @@ from typing import Any
 import yaml
 from pydantic import AliasChoices, Field
 
+from mplang_core.config_model import StrictModel
 from mplang_core.device import api
 from mplang_core.device.kinds import Device, DeviceKind, device_kinds
 from mplang_core.errors import ConfigError
-from mplang_core.hints import get_it
-from mplang_core.ir.source import at
+from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
-from mplang_core.strict import StrictModel
+from mplang_core.suggest import install_hint
 
 
 class NoConfig(StrictModel):
@@ -155,7 +155,7 @@ class ClusterSpec(StrictModel):
         if kind is None:
             raise ConfigError(
                 f"{where}.kind': no device kind {spec.kind!r}; "
-                f"{get_it(spec.kind, device_kinds.names())}"
+                f"{install_hint(spec.kind, device_kinds.names())}"
             )
         mask = self._members(name, spec)
         return Device(name, kind, mask, _configured(where, kind, spec.config, mask))
@@ -213,6 +213,6 @@ def _configured(where: str, kind: DeviceKind, config: Mapping[str, Any], members
         raise ConfigError(f"{where}.members': {refused}")
     try:
         model = NoConfig if kind.config is None else kind.config
-        return kind.settle(model(**config), members)
+        return kind.resolve_config(model(**config), members)
     except (ConfigError, ValueError) as error:
         raise ConfigError(f"{where}.config': {error}") from None

@@ -13,8 +13,8 @@ from mplang_core.namespace import Namespace
 from mplang_core.types import BaseType, Form
 
 if TYPE_CHECKING:  # pydantic takes long to import
+    from mplang_core.config_model import StrictModel
     from mplang_core.feop.meta import FeMeta
-    from mplang_core.strict import StrictModel
 
 PARTY = "party"
 """Stands in a transfer for values that are on no device: held by parties, in plain."""
@@ -69,10 +69,11 @@ class DeviceKind:
         form: how its members see the values on it.
         config: the model of its configuration; ``None`` if it takes none.
         members: how many it takes, from and to; ``None`` for any number.
-        settle: returns the configuration completed for the members; raises ``ValueError``
+        resolve_config: returns the configuration completed for the members; raises ``ValueError``
             where it does not suit them.
-        takes: returns why it does not take a feop on so many members; none means it does.
-            By default an op of one party runs at one, an op of several at several.
+        unsupported_reasons: ``unsupported_reasons(meta, members)`` returns the reasons against
+            running a feop on that many members; an empty sequence means that it runs. By
+            default an op of one party runs on one member, an op of several on several.
         lowering: how it runs a feop of a dialect that it can compile, if it can.
         transfers: the ways from it and to it.
         doc: one line.
@@ -82,8 +83,8 @@ class DeviceKind:
     form: Form
     config: type[StrictModel] | None = None
     members: tuple[int, int | None] = (1, 1)
-    settle: Callable[[Any, Mask], Any] = lambda config, members: config
-    takes: Callable[[FeMeta, int], Sequence[str]] = misfit
+    resolve_config: Callable[[Any, Mask], Any] = lambda config, members: config
+    unsupported_reasons: Callable[[FeMeta, int], Sequence[str]] = misfit
     lowering: Lowering | None = None
     transfers: Sequence[Transfer] = ()
     doc: str = ""

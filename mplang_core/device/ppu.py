@@ -5,7 +5,7 @@ from __future__ import annotations
 from mplang_core.device.kinds import PARTY, Consent, Device, DeviceKind, Transfer, add_kind
 from mplang_core.edsl import MPObject
 from mplang_core.errors import TraceError
-from mplang_core.ir.source import at
+from mplang_core.ir.source_line import at
 from mplang_core.simp.ops import pshfl_s
 from mplang_core.types import Form
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mplang_core.errors import TraceError
-from mplang_core.ir.source import at
+from mplang_core.ir.source_line import at
 
 
 def read_range(found: Any, what: str = "a range") -> tuple[float, float]:

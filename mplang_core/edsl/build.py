@@ -8,7 +8,7 @@ from typing import Any
 from mplang_core.edsl.context import MPContext
 from mplang_core.errors import MPLangError, TraceError
 from mplang_core.ir import Graph, Level, Operation, Value, op_defs
-from mplang_core.ir.source import caller
+from mplang_core.ir.source_line import caller
 from mplang_core.ir.verifier import infer_outputs
 
 

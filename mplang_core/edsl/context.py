@@ -14,7 +14,7 @@ import numpy as np
 from mplang_core.errors import TraceError
 from mplang_core.feop.state import ContextBound, FeState
 from mplang_core.ir import AnyType, Graph
-from mplang_core.ir.source import at
+from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
 from mplang_core.types import BaseType, MPType
 
@@ -46,7 +46,7 @@ class MPContext(ContextBound, ABC):
         parent: the context around this one, whose values may be used here.
 
     Attributes:
-        traced: functions as they were traced before; see :mod:`mplang_core.edsl.reuse`.
+        traced: functions as they were traced before; see :mod:`mplang_core.edsl.trace_cache`.
     """
 
     def __init__(self, cluster_spec: Cluster, parent: MPContext | None = None) -> None:

@@ -9,11 +9,11 @@ from typing import Any, ParamSpec, TypeVar
 from mplang_core.edsl.context import MPContext, MPObject, find_ctx
 from mplang_core.edsl.interp import InterpContext, InterpVar
 from mplang_core.edsl.literals import constant, is_literal, literal_type, read_args
-from mplang_core.edsl.reuse import trace_once
+from mplang_core.edsl.trace_cache import trace_once
 from mplang_core.edsl.tracer import TraceContext, TracedFunction, trace
 from mplang_core.errors import TraceError
 from mplang_core.feop import flatten, unflatten
-from mplang_core.ir.source import at
+from mplang_core.ir.source_line import at
 from mplang_core.types import BaseType, MPType
 
 P = ParamSpec("P")

@@ -12,7 +12,7 @@ from mplang_core.edsl.build import make_op
 from mplang_core.edsl.context import MPContext, MPObject, Placement
 from mplang_core.errors import TraceError
 from mplang_core.ir import Graph, Program, Value
-from mplang_core.ir.source import at
+from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
 from mplang_core.types import MPType
 

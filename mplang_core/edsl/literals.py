@@ -9,7 +9,7 @@ from mplang_core.edsl.context import MPContext, MPObject, find_ctx, with_ctx
 from mplang_core.errors import TraceError
 from mplang_core.feop import flatten, unflatten
 from mplang_core.feop.program import PyTreeDef
-from mplang_core.ir.source import at
+from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
 from mplang_core.types import TensorType, array_of
 

@@ -12,7 +12,7 @@ from mplang_core.edsl.context import MPObject
 from mplang_core.edsl.peval import invoke
 from mplang_core.errors import TraceError
 from mplang_core.feop import flatten, unflatten
-from mplang_core.ir.source import at
+from mplang_core.ir.source_line import at
 from mplang_core.types import TensorType
 
 BINARY = "add sub mul truediv floordiv mod divmod pow matmul and_ or_ xor lshift rshift"

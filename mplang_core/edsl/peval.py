@@ -13,7 +13,7 @@ from mplang_core.edsl.tracer import TraceContext
 from mplang_core.errors import TraceError
 from mplang_core.feop import FeProgram, PFunction, fe_materialize, flatten, is_feop, unflatten
 from mplang_core.ir import Graph
-from mplang_core.ir.source import at
+from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
 
 

@@ -13,7 +13,7 @@ from mplang_core.errors import TraceError
 from mplang_core.feop import ContextBound, flatten, unflatten
 from mplang_core.feop.program import PyTreeDef
 from mplang_core.ir import AnyType, Graph, Program, Value, print_program
-from mplang_core.ir.source import at
+from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
 from mplang_core.types import BaseType, MPType
 

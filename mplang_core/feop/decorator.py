@@ -15,7 +15,7 @@ from mplang_core.feop.registry import registry
 from mplang_core.feop.state import state_of
 from mplang_core.ir import AnyType, Attr, Effects, OpDef, Operation, op_defs
 from mplang_core.ir.opdef import REQUIRED
-from mplang_core.ir.source import at
+from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
 from mplang_core.types import BaseType, MPType
 

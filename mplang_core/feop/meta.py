@@ -7,10 +7,10 @@ from typing import Annotated, Any, ClassVar, Literal, Protocol
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from mplang_core.config_model import StrictModel
 from mplang_core.errors import FeConfigError, MPLangError
 from mplang_core.feop.program import FeProgram
 from mplang_core.feop.state import FeState
-from mplang_core.strict import StrictModel
 
 
 class _FeModel(StrictModel):

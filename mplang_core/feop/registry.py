@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from mplang_core.errors import FeConfigError, PluginLoadError
-from mplang_core.hints import get_it
 from mplang_core.namespace import Namespace
+from mplang_core.suggest import install_hint
 
 if TYPE_CHECKING:  # pydantic takes long to import
     from mplang_core.feop.meta import FeMeta, Feop
@@ -73,9 +73,9 @@ class Registry:
         if op is None:
             family = name.partition(".")[0]
             families = {known.partition(".")[0] for known in self.feops.names()}
-            hint = get_it(name, self.feops.names())
+            hint = install_hint(name, self.feops.names())
             if family not in families:
-                hint = get_it(family, families)
+                hint = install_hint(family, families)
                 hint = f"no plugin for the family {family!r} is installed; {hint}"
             raise PluginLoadError(f"no feop {name!r}: {hint}")
         return op

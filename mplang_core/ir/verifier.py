@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from mplang_core.errors import VerifyError
-from mplang_core.hints import get_it
 from mplang_core.ir.graph import AnyType, Graph, Operation, Program, Value
 from mplang_core.ir.opdef import Level, op_defs
 from mplang_core.ir.origin import check_origins
 from mplang_core.ir.printer import print_neighbourhood
 from mplang_core.mask import Mask
+from mplang_core.suggest import install_hint
 from mplang_core.types import BaseType, MPType
 
 
@@ -33,7 +33,7 @@ def infer_outputs(op: Operation, world: Mask) -> list[AnyType]:
     if op_def is None:
         raise TypeError(
             f"unknown op {op.opcode!r}; no plugin that is installed provides the dialect "
-            f"{op.dialect!r}: {get_it(op.dialect)}"
+            f"{op.dialect!r}: {install_hint(op.dialect)}"
         )
     op_def.check_attrs(op.attrs)
     if list(op.regions) != list(op_def.regions):

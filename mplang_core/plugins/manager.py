@@ -17,7 +17,7 @@ from mplang_core.device import DeviceKind, add_kind, device_kinds, transfers
 from mplang_core.errors import PluginConflictError, PluginError, PluginLoadError, PluginVersionError
 from mplang_core.feop import is_feop, registry
 from mplang_core.ir import op_defs
-from mplang_core.ir.source import skip_package
+from mplang_core.ir.source_line import skip_package
 from mplang_core.namespace import Namespace
 from mplang_core.plugins import hookspecs
 from mplang_core.runtime import codecs, host_kernels, worker_kernels

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mplang_core.errors import KernelError
-from mplang_core.hints import get_it
 from mplang_core.ir import Graph, Operation, Program, Value
 from mplang_core.ir.origin import origin_of
 from mplang_core.mask import Mask
 from mplang_core.runtime.kernels import Kernel, KernelTable
+from mplang_core.suggest import install_hint
 from mplang_core.types import BaseType
 
 
@@ -132,6 +132,6 @@ def _kernel(op: Operation, kernels: KernelTable) -> Kernel:
     if found is None:
         raise KernelError(
             f"{op.opcode} at {op.location}: no {kernels.what} for it; for an op of your own, write "
-            f"one with @mp.kernel({op.opcode!r}); else {get_it(op.dialect)}"
+            f"one with @mp.kernel({op.opcode!r}); else {install_hint(op.dialect)}"
         )
     return found

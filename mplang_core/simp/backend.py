@@ -9,9 +9,9 @@ from typing import Any
 
 from mplang_core.edsl.context import Cluster
 from mplang_core.errors import ConfigError, PluginLoadError
-from mplang_core.hints import get_it
 from mplang_core.namespace import Namespace
 from mplang_core.simp.host import SimpHost
+from mplang_core.suggest import install_hint
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ def get_backend(name: str) -> BackendSpec:
     """
     spec = backends.get(name)
     if spec is None:
-        raise PluginLoadError(f"no backend {name!r}; {get_it(name, backends.known())}")
+        raise PluginLoadError(f"no backend {name!r}; {install_hint(name, backends.known())}")
     return spec
 
 

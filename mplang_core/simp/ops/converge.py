@@ -8,7 +8,7 @@ from typing import Any
 from mplang_core.edsl import MPObject
 from mplang_core.errors import RunError, TraceError
 from mplang_core.ir import AnyType, Effects, Level, OpDef, Operation
-from mplang_core.ir.source import at
+from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
 from mplang_core.runtime import KernelContext, kernel
 from mplang_core.simp.interfaces import Communicates, Forwards, Message

@@ -10,7 +10,7 @@ from mplang_core.edsl.literals import is_literal, read_args
 from mplang_core.errors import RunError, TraceError
 from mplang_core.feop import unflatten
 from mplang_core.ir import AnyType, Attr, Graph, Operation, Value
-from mplang_core.ir.source import at
+from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
 from mplang_core.runtime import KernelContext
 from mplang_core.simp.ops.common import list_types

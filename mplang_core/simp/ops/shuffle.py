@@ -11,7 +11,7 @@ from mplang_core.errors import RunError, TraceError
 from mplang_core.ir import AnyType, Attr, Effects, Level, OpDef, Operation
 from mplang_core.ir.opdef import OPTIONAL
 from mplang_core.ir.origin import origin_of
-from mplang_core.ir.source import at
+from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
 from mplang_core.runtime import KernelContext, kernel
 from mplang_core.simp.interfaces import Communicates, Forwards, Labels, Message, holders_of

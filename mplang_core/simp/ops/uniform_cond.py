@@ -11,7 +11,7 @@ from mplang_core.edsl import MPObject, TracedFunction, constant, find_ctx, trace
 from mplang_core.errors import TraceError
 from mplang_core.feop import flatten
 from mplang_core.ir import AnyType, Effects, Level, OpDef, Operation
-from mplang_core.ir.source import at
+from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
 from mplang_core.runtime import KernelContext, kernel
 from mplang_core.simp.interfaces import Branch, ControlFlow

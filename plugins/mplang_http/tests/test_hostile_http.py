@@ -31,7 +31,7 @@ from mplang_http.values import Head, frame_head, join_frame, pack
 from mplang_testing import dialect
 
 import mplang_core as mp
-from mplang_core.ir.code import pack as pack_code
+from mplang_core.ir.compressed_text import pack as pack_code
 from mplang_core.ir.wire import to_bytes
 
 GROWTH = 192 * MB  # bytes; far less than the size of each attack

@@ -25,7 +25,7 @@ from mplang_ibis import arrow, from_tensor, ibis_compile, query, table, to_tenso
 
 import mplang_core as mp
 from mplang_core.errors import KernelError, PartyError, TraceError, WireError
-from mplang_core.ir.code import pack
+from mplang_core.ir.compressed_text import pack
 from mplang_core.runtime import decode, encode
 
 DAY = datetime.date

@@ -24,7 +24,7 @@ KNOWN = {
 """Distributions of our own, by what they bring. Of others nothing is guessed."""
 
 
-def get_it(name: str, there: Iterable[str] = ()) -> str:
+def install_hint(name: str, there: Iterable[str] = ()) -> str:
     """Say how to get what has a name: a likely spelling, or the package to install.
 
     Args:
@@ -32,9 +32,9 @@ def get_it(name: str, there: Iterable[str] = ()) -> str:
         there: the names that exist.
 
     Example:
-        >>> get_it("simulater", ["simulator"])
+        >>> install_hint("simulater", ["simulator"])
         "did you mean 'simulator'?"
-        >>> get_it("jax")
+        >>> install_hint("jax")
         'try: pip install mplang-jax'
     """
     names = list(there)

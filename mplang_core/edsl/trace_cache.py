@@ -16,7 +16,7 @@ from mplang_core.edsl.context import MPContext, MPObject
 from mplang_core.edsl.literals import is_literal, literal_type, read_args
 from mplang_core.edsl.tracer import TraceContext, TracedFunction, trace
 from mplang_core.errors import TraceError
-from mplang_core.ir.source import at
+from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
 from mplang_core.types import MPType
 
@@ -64,20 +64,20 @@ def trace_once(
     leaves, _ = read_args(args, kwargs)
     if not isinstance(fn, FunctionType) or not all(map(_is_fixed, leaves)):
         return trace(ctx, fn, *args, **kwargs)
-    keeper = _keeper(ctx)
-    kept = keeper.traced.setdefault(fn, {})
+    owner = _cache_owner(ctx)
+    kept = owner.traced.setdefault(fn, {})
     key = signature(args, kwargs, ctx.mask), ctx.mask, ctx.is_local
     if key in kept:
         around, known = kept[key]
-        if _same(around, list(around_of(fn))) and _all_in(known.captures, around, ctx):
+        if _same(around, list(free_variables(fn))) and _all_in(known.captures, around, ctx):
             return cast(TracedFunction, known)
     tfn = trace(ctx, fn, *args, **kwargs)
-    if isinstance(keeper, TraceContext) or not tfn.captures:  # a host keeps no values alive
-        kept[key] = list(around_of(fn)), tfn
+    if isinstance(owner, TraceContext) or not tfn.captures:  # a host keeps no values alive
+        kept[key] = list(free_variables(fn)), tfn
     return tfn
 
 
-def _keeper(ctx: MPContext) -> MPContext:
+def _cache_owner(ctx: MPContext) -> MPContext:
     """The program that is being traced, or a host where a function is run at once."""
     chain = list(ctx.ancestors())
     at_once = len(chain) == 2 and not isinstance(chain[1], TraceContext)
@@ -98,7 +98,7 @@ def _all_in(captures: Sequence[MPObject], around: Sequence[Any], ctx: MPContext)
     return all(id(obj) in named and id(obj.ctx) in open_here for obj in captures)
 
 
-def around_of(fn: FunctionType) -> Iterator[Any]:
+def free_variables(fn: FunctionType) -> Iterator[Any]:
     """Yield what a function reads by name from around it.
 
     What functions of the same module read that it uses is among it.

@@ -14,7 +14,7 @@ from mplang_core.feop.decorator import is_feop, meta_of
 from mplang_core.feop.program import FeBuilder, FeProgram, flatten
 from mplang_core.feop.registry import registry
 from mplang_core.ir import normalize
-from mplang_core.ir.code import unpack
+from mplang_core.ir.compressed_text import unpack
 from mplang_core.types import BaseType, TensorType
 
 if TYPE_CHECKING:  # pydantic takes long to import

@@ -52,7 +52,7 @@ def route(meta: FeMeta, device: Device, world_size: int | None = None) -> Route:
     members = len(device.mask)
     reasons = unmet(meta, device.kind.name, members, world_size)
     reasons += _unseen(meta, device.kind)
-    own = list(device.kind.takes(meta, members))
+    own = list(device.kind.unsupported_reasons(meta, members))
     lowering = device.kind.lowering
     if own and lowering is not None and set(meta.dialects) & set(lowering.dialects):
         return Route(tuple(reasons), lowering)
