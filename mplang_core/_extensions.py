@@ -1,4 +1,4 @@
-"""Names of ``mp`` that other packages bring, by entry points or as backends."""
+"""Names of ``mp`` from other packages: entry points and backends."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from mplang_core.suggest import KNOWN
 
 
 def names() -> list[str]:
-    """Return the names that are installed; imports nothing."""
+    """Return the installed names; import nothing."""
     return [*plugin_manager.names(API), *(name.capitalize() for name in backends.known())]
 
 
 def find(name: str) -> Any:
-    """Return what has a name; ``None`` if it is nobody's.
+    """Return the object of a name, ``None`` if no package provides it.
 
     Raises:
-        MissingPackageError: a package of mplang that is not installed brings it.
-        PluginLoadError: its package failed.
+        MissingPackageError: its package is one of mplang and not installed.
+        PluginLoadError: its package did not load.
     """
     if name[:1].isupper() and (name.lower() in backends or name == "Simulator"):
         return get_backend(name.lower()).host

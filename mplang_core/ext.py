@@ -1,7 +1,7 @@
-"""Extension interface: what plugins import from, beside the package itself.
+"""Extension interface: the names that plugins import besides those of ``mplang_core``.
 
-Everything here is stable within a minor version, and listed by subject. ``docs/authoring.md`` shows
-most of it in use; each name is documented where it is defined.
+They are stable within a minor version. ``docs/authoring.md`` uses most of them; each is
+documented in the module that defines it.
 """
 
 from mplang_core.config_model import StrictModel as StrictModel

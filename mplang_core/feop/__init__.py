@@ -1,4 +1,4 @@
-"""Frontend operations (feops): what they are, and where they are found."""
+"""Frontend operations (feops): declaration, registry and materialization."""
 
 from mplang_core.feop.decorator import (
     feop as feop,
