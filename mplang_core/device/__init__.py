@@ -1,4 +1,4 @@
-"""Devices: logical places, what runs on them, and how values move between them."""
+"""Devices: cluster descriptions, device kinds, execution and transfers."""
 
 from mplang_core.device.api import device as device, put as put, reveal as reveal, seal as seal
 from mplang_core.device.capability import route as route
