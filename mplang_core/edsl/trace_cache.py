@@ -71,9 +71,7 @@ def trace_once(
         if _same(around, list(free_variables(fn))) and _all_in(known.captures, around, ctx):
             return cast(TracedFunction, known)
     tfn = trace(ctx, fn, *args, **kwargs)
-    if (
-        isinstance(owner, TraceContext) or not tfn.captures
-    ):  # a host's cache must not keep values alive
+    if isinstance(owner, TraceContext) or not tfn.captures:  # a host must not keep values alive
         kept[key] = list(free_variables(fn)), tfn
     return tfn
 

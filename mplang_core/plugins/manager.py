@@ -174,9 +174,7 @@ class PluginManager:
     def _load(self, entry: EntryPoint, record: PluginRecord) -> None:
         with self._lock:
             if record.status == "known":
-                record.status = (
-                    "loaded"  # set first: a plugin may look up its own names while it loads
-                )
+                record.status = "loaded"  # set first: a plugin may look up its own names
                 mine = {record.distribution, entry.module.partition(".")[0]}
                 before = [(space, space.provided_by(mine)) for space in NAMESPACES]
                 try:
