@@ -1,4 +1,4 @@
-"""mplang: one Python program over the private data of several parties.
+"""Framework for multi-party computation: one Python program over private data of several parties.
 
 ::
 
@@ -9,8 +9,7 @@
         result = mp.evaluate(sim, program, *args)
         print(mp.fetch(sim, result))
 
-A backend is reached as ``mp.connect("simulator", cluster)``, and by its name with a capital
-letter: ``mp.Simulator(cluster)``.
+``mp.connect("simulator", cluster)`` and ``mp.Simulator(cluster)`` return the host of a backend.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -90,19 +89,19 @@ __version__ = "0.1.0"
 
 _plugin_manager.connect()
 
-for _function in (put, seal, reveal):  # seed 003 names them here too; they are of a higher layer
+for _function in (put, seal, reveal):  # seed 003 lists them in simp; their layer is above it
     setattr(simp, _function.__name__, _function)
 
 
 def __dir__() -> list[str]:
-    """List what is here, with what packages that are installed add: backends, analysis, …."""
+    """Return the names of this module and of installed packages: backends, analysis, …."""
     return sorted({*globals(), *_extensions.names()})
 
 
 def __getattr__(name: str) -> Any:
-    """Find what another package adds: ``mp.Simulator``, a backend's host, or ``mp.analysis``.
+    """Return a name that another package provides: ``mp.Simulator``, ``mp.analysis``.
 
-    Clusters are imported at their first use as well, since pydantic takes long to import.
+    Cluster classes are imported at their first use, since the import of pydantic is slow.
     """
     if name in ("ClusterSpec", "DeviceSpec", "Node"):
         from mplang_core.device import cluster

@@ -1,27 +1,27 @@
-"""Names of ``mp`` that other packages bring, by entry points or as backends."""
+"""Names of ``mp`` from other packages: entry points and backends."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from mplang_core.errors import MissingPackageError
-from mplang_core.hints import KNOWN
 from mplang_core.plugins import plugin_manager
 from mplang_core.plugins.manager import API
 from mplang_core.simp.backend import backends, get_backend
+from mplang_core.suggest import KNOWN
 
 
 def names() -> list[str]:
-    """Return the names that are installed; imports nothing."""
+    """Return the installed names; import nothing."""
     return [*plugin_manager.names(API), *(name.capitalize() for name in backends.known())]
 
 
 def find(name: str) -> Any:
-    """Return what has a name; ``None`` if it is nobody's.
+    """Return the object of a name, ``None`` if no package provides it.
 
     Raises:
-        MissingPackageError: a package of mplang that is not installed brings it.
-        PluginLoadError: its package failed.
+        MissingPackageError: its package is one of mplang and not installed.
+        PluginLoadError: its package did not load.
     """
     if name[:1].isupper() and (name.lower() in backends or name == "Simulator"):
         return get_backend(name.lower()).host

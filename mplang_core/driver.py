@@ -1,4 +1,4 @@
-"""From a function to its results: compile, evaluate, fetch."""
+"""Compilation, evaluation and fetching of programs."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from mplang_core.edsl import InterpVar, TraceContext, TracedFunction, TraceVar, apply, trace
-from mplang_core.edsl.reuse import signature
+from mplang_core.edsl.trace_cache import signature
 from mplang_core.errors import ConfigError, DisclosureError, TraceError
 from mplang_core.feop import flatten, unflatten
 from mplang_core.ir import Program
-from mplang_core.ir.source import at
+from mplang_core.ir.source_line import at
 from mplang_core.runtime import Listener
 from mplang_core.simp.backend import get_backend
 from mplang_core.simp.host import Mode, SimpHost
@@ -23,11 +23,11 @@ if TYPE_CHECKING:  # pydantic takes long to import
 
 
 class CompiledFunction:
-    """A function that is traced once per kind of arguments.
+    """Function with a cache of traces, one per signature of arguments.
 
     Attributes:
         fn: the function.
-        cluster_spec: the cluster that it is for; the one of the first evaluation if ``None``.
+        cluster_spec: its cluster; ``None`` for the cluster of the host that evaluates it.
     """
 
     def __init__(self, fn: Callable[..., Any], cluster_spec: ClusterSpec | None) -> None:
@@ -38,15 +38,16 @@ class CompiledFunction:
         functools.update_wrapper(cast(Any, self), fn)
 
     def trace(self, parent: SimpHost | None, *args: Any, **kwargs: Any) -> TracedFunction:
-        """Return the function as traced for such arguments.
+        """Return the traced function for a signature; trace it if the cache has none.
 
         Args:
-            parent: the host whose values it may capture.
+            parent: the host whose values the function may capture; ``None`` if it captures none.
             *args: values, arrays, types or literals.
-            **kwargs: likewise.
+            **kwargs: the same by keyword.
 
         Raises:
-            TraceError: no cluster is known, or the host has another one.
+            TraceError: no cluster is known, the host has another one, or the function cannot be
+                traced.
         """
         cluster = self.cluster_spec
         if parent is not None:
@@ -72,10 +73,10 @@ class CompiledFunction:
 
     @property
     def traced(self) -> TracedFunction:
-        """The function as traced, where that was for one kind of arguments.
+        """The traced function, if it was traced for exactly one signature.
 
         Raises:
-            TraceError: it was not traced yet, or for several kinds of arguments.
+            TraceError: it was not traced yet, or for several signatures.
         """
         if len(self._traced) != 1:
             raise TraceError(
@@ -86,7 +87,7 @@ class CompiledFunction:
 
     @property
     def program(self) -> Program:
-        """The program; see :attr:`traced`."""
+        """The program of :attr:`traced`, under the same condition."""
         return self.traced.program
 
     def compiler_ir(self) -> str:
@@ -101,19 +102,29 @@ def compile(
     backend: str | None = None,
     **kwargs: Any,
 ) -> CompiledFunction:
-    """Make a program of a function.
+    """Compile a function of multi-party values.
 
     Args:
-        fn: the function, of multi-party values.
+        fn: the function.
         *args: arguments to trace it for: arrays, numbers, or an ``MPType`` each. Without
-            any, it is traced when it is first evaluated.
-        cluster_spec: the cluster that it is for.
-        backend: checked to be installed, if given; the program itself suits every backend.
-        **kwargs: arguments by keyword.
+            any, the function is traced at its first evaluation.
+        cluster_spec: the cluster of the program.
+        backend: the name of a backend that must be installed. The program does not depend on it.
+        **kwargs: the same by keyword.
+
+    Returns:
+        The compiled function.
 
     Raises:
         TraceError: the function cannot be traced; shows its line.
-        PluginLoadError: there is no such backend.
+        PluginLoadError: the backend is not installed.
+
+    Example:
+        >>> import mplang_core as mp
+        >>> kind = mp.MPType(mp.TensorType("f32", (3,)), mp.Mask.of(0))
+        >>> compiled = mp.compile(lambda x: x, kind, cluster_spec=mp.ClusterSpec.simple(2))
+        >>> [str(value.type) for value in compiled.program.graph.outputs]
+        ['f32[3]@{0}']
     """
     if not callable(fn):
         raise TraceError(f"{at()}compile takes a function, got a {type(fn).__name__}")
@@ -133,19 +144,19 @@ def evaluate(
     listener: Listener | None = None,
     **kwargs: Any,
 ) -> Any:
-    """Run a program.
+    """Run a program on a host.
 
     Args:
-        host: where: ``mp.Simulator(cluster)`` or another backend's host.
-        program: compiled, traced, or a function, which is traced now.
-        *args: values of that host, or arrays and numbers, which become public.
-        mode: ``"standard"``: the host goes through the program op by op. ``"launch"``: the
-            parties get it whole. The results are the same.
-        listener: is told of each op in standard mode.
-        **kwargs: arguments by keyword.
+        host: ``mp.Simulator(cluster)`` or the host of another backend.
+        program: a compiled or traced function, or a Python function, which is traced first.
+        *args: values of that host, or arrays and numbers, which are public.
+        mode: ``"standard"``: the host submits the program op by op. ``"launch"``: the host
+            submits each party its projection as a whole. The results are the same.
+        listener: notified of each op in standard mode.
+        **kwargs: the same by keyword.
 
     Returns:
-        What the function returns; the leaves are values at the parties.
+        The result of the function. Its leaves are references to values at the parties.
 
     Raises:
         TraceError: the function cannot be traced, or takes other arguments.
@@ -167,19 +178,25 @@ def evaluate(
 
 
 def fetch(host: SimpHost, x: Any) -> Any:
-    """Get the data of values.
+    """Return the data of values.
 
     Args:
-        host: where they are.
+        host: the host that the values belong to.
         x: a nest of values.
 
     Returns:
-        The same nest. For a value on a device: its data. For a value of the parties: a list
-        with one entry per party, ``None`` where a party holds none.
+        The same nest of data. A value on a device becomes its data. Any other value becomes
+        a list with one entry per rank, ``None`` for a party that does not hold it.
 
     Raises:
-        DisclosureError: a value is protected; reveal it in the program.
-        TraceError: it is no value of that host.
+        DisclosureError: a value is not plain; reveal it in the program.
+        TraceError: a leaf is not a value of that host.
+
+    Example:
+        >>> import mplang_core as mp
+        >>> with mp.Simulator(mp.ClusterSpec.simple(2)) as sim:
+        ...     mp.fetch(sim, mp.evaluate(sim, lambda: mp.constant(7, parties=1)))
+        [None, array(7)]
     """
     leaves, spec = flatten(x)
     return unflatten(spec, [_fetch(host, leaf) for leaf in leaves])

@@ -1,4 +1,4 @@
-"""The one tree of errors.
+"""Exception hierarchy of mplang.
 
 ::
 
@@ -8,129 +8,129 @@
     │   ├── FeConfigError         (ValueError)       metadata or configuration of a feop
     │   ├── FeCapabilityError     (TypeError)        the op cannot run on that device
     │   ├── FeDeterminismError    (AssertionError)   two compilations gave two results
-    │   └── FeStateError          (RuntimeError)     state kept where it must not be
+    │   └── FeStateError          (RuntimeError)     state outside of its scope
     ├── PluginError
     │   ├── PluginLoadError       (ImportError)      a plugin is missing or did not load
-    │   ├── MissingPackageError   (AttributeError)   a part of ``mp`` that is not installed
+    │   ├── MissingPackageError   (AttributeError)   a name of ``mp`` that is not installed
     │   ├── PluginConflictError   (ValueError)       two providers of one name
-    │   └── PluginVersionError    (ImportError)      a plugin wants another core
-    ├── TraceError                (TypeError)        the program, while it is traced
-    │   └── DisclosureError       (PermissionError)  plain data would move without being told to
+    │   └── PluginVersionError    (ImportError)      a plugin needs another core
+    ├── TraceError                (TypeError)        a program cannot be traced
+    │   └── DisclosureError       (PermissionError)  disclosure without consent
     ├── IRError
-    │   ├── VerifyError           (TypeError)        a graph that breaks the rules
-    │   ├── ParseError            (ValueError)       text that is no program
-    │   └── WireError             (ValueError)       bytes that are no program
+    │   ├── VerifyError           (TypeError)        a graph breaks a rule
+    │   ├── ParseError            (ValueError)       text is not a program
+    │   └── WireError             (ValueError)       bytes are not a program
     └── RunError                  (RuntimeError)
-        ├── KernelError                              a kernel raised, or gave what was not promised
-        ├── AdmissionError        (PermissionError)  a party does not let the program run
-        ├── PartyError                               one party failed: says which, where and why
-        ├── PrecisionError                           a number is not what float64 gives
+        ├── KernelError                              a kernel raised, or returned another type
+        ├── AdmissionError        (PermissionError)  a party rejects the program
+        ├── PartyError                               one party failed: which, where and why
+        ├── PrecisionError                           a number differs from float64
         └── CommError             (ConnectionError)
-            ├── RecvTimeoutError  (TimeoutError)     a message did not come in time
+            ├── RecvTimeoutError  (TimeoutError)     a message did not arrive in time
             └── AbortedError                         another party failed first
 
-A leaf is also the natural builtin, so ``except TypeError`` works as a reader expects.
+Each leaf is also a builtin exception, so that ``except TypeError`` catches it.
 
-:class:`PrecisionWarning` is a ``UserWarning``: the program goes on.
+:class:`PrecisionWarning` is a ``UserWarning``: the program continues.
 """
 
 from __future__ import annotations
 
 
 class MPLangError(Exception):
-    """The root: everything that mplang raises on purpose."""
+    """Base class of all errors that mplang raises."""
 
 
 class ConfigError(MPLangError, ValueError):
-    """A cluster, node or device description is wrong; the message names the field."""
+    """Invalid cluster, node or device description; the message names the field."""
 
 
 class FeError(MPLangError):
-    """Something about a frontend operation (feop)."""
+    """Error of a frontend operation (feop)."""
 
 
 class FeConfigError(FeError, ValueError):
-    """The metadata or the configuration of a feop is invalid."""
+    """Invalid metadata or configuration of a feop."""
 
 
 class FeCapabilityError(FeError, TypeError):
-    """A feop cannot run where it was asked to; says which requirement failed."""
+    """Feop that a device cannot run; the message names the unmet requirement."""
 
 
 class FeDeterminismError(FeError, AssertionError):
-    """The same function and signature gave two different programs."""
+    """Two different programs for the same function and signature."""
 
 
 class FeStateError(FeError, RuntimeError):
-    """A feop kept state where its scope forbids it."""
+    """State of a feop outside of its state scope."""
 
 
 class PluginError(MPLangError):
-    """Something about a plugin."""
+    """Error of a plugin."""
 
 
 class PluginLoadError(PluginError, ImportError):
-    """A plugin is missing or did not load; says how to get it."""
+    """Plugin that is missing or did not load; the message says what to install."""
 
 
 class MissingPackageError(PluginError, AttributeError):
-    """A part of ``mp`` comes with a package that is not installed; says which."""
+    """Name of ``mp`` whose package is not installed; the message names the package."""
 
 
 class PluginConflictError(PluginError, ValueError):
-    """Two providers claim one name; names both."""
+    """Two providers of one name; the message names both."""
 
 
 class PluginVersionError(PluginError, ImportError):
-    """A plugin was built for another version of the core."""
+    """Plugin that requires another version of the core."""
 
 
 class TraceError(MPLangError, TypeError):
-    """A program cannot be traced; shows the user's source line."""
+    """Program that cannot be traced; the message has the user's source line."""
 
 
 class DisclosureError(TraceError, PermissionError):
-    """Private data would reach another party without ``put`` or ``reveal``."""
+    """Disclosure of private data to another party without ``put`` or ``reveal``."""
 
 
 class IRError(MPLangError):
-    """Something about a program in its traced form."""
+    """Error of a traced program."""
 
 
 class VerifyError(IRError, TypeError):
-    """A graph breaks a rule; shows the op among its neighbours."""
+    """Graph that breaks a rule; the message shows the op and its neighbours."""
 
 
 class ParseError(IRError, ValueError):
-    """Text that is not a program; says line and column."""
+    """Text that is not a program; the message has line and column."""
 
 
 class WireError(IRError, ValueError):
-    """Bytes that are not a program, damaged, or of another version."""
+    """Bytes that are not a program, are damaged, or have another version."""
 
 
 class RunError(MPLangError, RuntimeError):
-    """A program failed while it ran."""
+    """Failure of a program while it ran."""
 
 
 class KernelError(RunError):
-    """A kernel raised, or its result is not what its op promises.
+    """Kernel that raised, or whose result does not have the type of its op.
 
-    The text is public: it names the op and the class of the cause, never a value. The
-    cause itself is ``__cause__``, and stays with its party.
+    The message is public: it names the op and the class of the cause, never a value. The
+    cause itself is ``__cause__``; it is not sent to other parties.
     """
 
 
 class AdmissionError(RunError, PermissionError):
-    """A party does not let a program, or a part of it, run; says by which rule."""
+    """Program that a party does not admit; the message names the rule."""
 
 
 class PartyError(RunError):
-    """One party failed.
+    """Failure of one party.
 
     Attributes:
         rank: the party that failed first.
-        op: its op's name, or ``None`` where it failed outside of an op.
+        op: the name of the failed op; ``None`` if the failure was outside of an op.
         location: the user's source line, ``"file:line"``, or ``None``.
     """
 
@@ -144,26 +144,26 @@ class PartyError(RunError):
 
 
 class PrecisionError(RunError):
-    """A number that was computed is not what float64 gives; says the op, and both numbers.
+    """Number that differs from float64; the message has the op and both numbers.
 
     A simulator raises it with ``check_numbers="raise"``.
     """
 
 
 class PrecisionWarning(UserWarning):
-    """A number that was computed is not what float64 gives; says the op, and both numbers.
+    """Number that differs from float64; the message has the op and both numbers.
 
-    A simulator shows it at the user's line, once for a line and an op.
+    A simulator shows it at the user's line, once per line and op.
     """
 
 
 class CommError(RunError, ConnectionError):
-    """Two parties could not exchange a message."""
+    """Failed exchange of a message between two parties."""
 
 
 class RecvTimeoutError(CommError, TimeoutError):
-    """A message did not arrive before its deadline."""
+    """Message that did not arrive before its deadline."""
 
 
 class AbortedError(CommError):
-    """This party stopped because another one failed."""
+    """Party that stopped because another one failed."""

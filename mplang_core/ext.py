@@ -1,9 +1,10 @@
-"""Extension interface: what plugins import from, beside the package itself.
+"""Extension interface: the names that plugins import besides those of ``mplang_core``.
 
-Everything here is stable within a minor version, and listed by subject. ``docs/authoring.md`` shows
-most of it in use; each name is documented where it is defined.
+They are stable within a minor version. ``docs/authoring.md`` uses most of them; each is
+documented in the module that defines it.
 """
 
+from mplang_core.config_model import StrictModel as StrictModel
 from mplang_core.device import (
     PARTY as PARTY,
     Device as Device,
@@ -18,7 +19,7 @@ from mplang_core.edsl.bounds import read_range as read_range
 from mplang_core.edsl.context import Cluster as Cluster
 from mplang_core.edsl.literals import read_args as read_args
 from mplang_core.edsl.peval import run_program as run_program
-from mplang_core.edsl.reuse import around_of as around_of
+from mplang_core.edsl.trace_cache import free_variables as free_variables
 from mplang_core.errors import *  # noqa: F403 (the whole tree)
 from mplang_core.feop import Operand as Operand, flatten as flatten, unflatten as unflatten
 from mplang_core.feop.decorator import meta_of as meta_of
@@ -30,7 +31,6 @@ from mplang_core.feop.meta import (
     Feop as Feop,
 )
 from mplang_core.feop.program import PyTreeDef as PyTreeDef
-from mplang_core.hints import CORE as CORE, KNOWN as KNOWN
 from mplang_core.ir import (
     AnyType as AnyType,
     Attr as Attr,
@@ -48,7 +48,7 @@ from mplang_core.ir import (
     op_defs as op_defs,
     print_program as print_program,
 )
-from mplang_core.ir.code import MAX_CODE as MAX_CODE, pack as pack, unpack as unpack
+from mplang_core.ir.compressed_text import MAX_CODE as MAX_CODE, pack as pack, unpack as unpack
 from mplang_core.ir.opdef import OPTIONAL as OPTIONAL, REQUIRED as REQUIRED
 from mplang_core.ir.origin import is_projected as is_projected, origin_of as origin_of
 from mplang_core.ir.parser import (
@@ -57,7 +57,7 @@ from mplang_core.ir.parser import (
     parse_type as parse_type,
     parsed as parsed,
 )
-from mplang_core.ir.source import (
+from mplang_core.ir.source_line import (
     at as at,
     caller as caller,
     is_skipped as is_skipped,
@@ -136,7 +136,7 @@ from mplang_core.simp.ops.common import (
 )
 from mplang_core.simp.passes import Pass as Pass
 from mplang_core.simp.projection import PartyGraph as PartyGraph, Projects as Projects
-from mplang_core.strict import StrictModel as StrictModel
+from mplang_core.suggest import CORE as CORE, KNOWN as KNOWN
 from mplang_core.types import (
     array_from as array_from,
     array_of as array_of,

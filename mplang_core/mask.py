@@ -1,4 +1,4 @@
-"""Sets of parties."""
+"""Party sets as bit masks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Mask:
-    """A set of ranks, kept as bits. Bit ``i`` stands for party ``i``.
+    """Immutable set of ranks; bit ``i`` is set if party ``i`` is in it.
+
+    Args:
+        bits: the ranks as bits, not negative.
+
+    Raises:
+        TypeError: ``bits`` is not an int.
+        ValueError: ``bits`` is negative.
 
     Example:
         >>> both = Mask(0b11)
@@ -28,7 +35,11 @@ class Mask:
 
     @classmethod
     def from_ranks(cls, ranks: Iterable[int]) -> Mask:
-        """Make a mask of ranks; a rank given twice counts once."""
+        """Return the mask of some ranks; duplicates count once.
+
+        Raises:
+            ValueError: a rank is negative.
+        """
         bits = 0
         for rank in ranks:
             if rank < 0:
@@ -43,7 +54,14 @@ class Mask:
 
     @classmethod
     def of(cls, parties: Mask | int | Iterable[int]) -> Mask:
-        """Return a mask for what a user may write: a mask, one rank, or several ranks."""
+        """Return the mask of a user's argument.
+
+        Args:
+            parties: a mask, one rank, or several ranks.
+
+        Raises:
+            ValueError: a rank is negative.
+        """
         if isinstance(parties, Mask):
             return parties
         if isinstance(parties, int):
@@ -51,11 +69,11 @@ class Mask:
         return cls.from_ranks(parties)
 
     def num_parties(self) -> int:
-        """Return how many parties are in it."""
+        """Return the number of parties."""
         return self.bits.bit_count()
 
     def global_to_relative_rank(self, rank: int) -> int:
-        """Return the position of a rank among the ranks of this mask.
+        """Return the position of a rank among the ranks of this mask, from 0.
 
         Raises:
             ValueError: the rank is not in the mask.
@@ -66,7 +84,7 @@ class Mask:
 
     @property
     def first(self) -> int:
-        """The lowest rank in it.
+        """The lowest rank.
 
         Raises:
             ValueError: the mask is empty.

@@ -1,7 +1,7 @@
-"""Named things, each with the one who provides it.
+"""Registry table: items by name, each with its provider.
 
-Ops, types, feops, kernels, device kinds and backends are all found by name, all come from
-the core or from a plugin, and all must not silently replace each other. That is this class.
+Ops, types, feops, kernels, device kinds and backends are looked up by name, come from the core
+or from a plugin, and must not replace each other silently.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ T = TypeVar("T")
 
 
 class Namespace(Generic[T]):
-    """A table from names to things, filled on demand.
+    """Table of items by name, loaded on demand.
 
     Args:
-        what: what the things are, for messages (``"op"``, ``"kernel"``).
-        fallback: another namespace of the same kind, asked where this one has no entry.
+        what: the kind of item, for messages (``"op"``, ``"kernel"``).
+        fallback: a namespace of the same kind to search after this one.
 
     Attributes:
-        version: changes whenever something is added or removed.
+        version: a counter that changes whenever an item is added or removed.
 
     Example:
         >>> colours = Namespace[int]("colour")
@@ -44,25 +44,25 @@ class Namespace(Generic[T]):
     def set_resolver(
         self, resolver: Callable[[str], None] | None, known: Callable[[], list[str]] = list
     ) -> None:
-        """Install what is asked to load the provider of a name that is not here yet.
+        """Set the function that loads the provider of an unknown name.
 
         Args:
-            resolver: loads the provider of a name.
-            known: returns the names that it could load.
+            resolver: loads the provider of a name; ``None`` for none.
+            known: returns the names that it can load.
         """
         self._resolver = resolver
         self._known = known
 
     def known(self) -> list[str]:
-        """Return the names that are here, and those that could be loaded."""
+        """Return the loaded names and those that can be loaded, sorted."""
         return sorted({*self.names(), *self._known()})
 
     def add(self, name: str, item: T, *, provider: str, override: bool = False) -> None:
-        """Add one thing.
+        """Add an item.
 
         Args:
             name: its name.
-            item: the thing. Adding the same object again only notes the new provider.
+            item: the item. Adding the same object again only changes the provider.
             provider: the distribution that it comes from.
             override: whether another object of that name may be replaced.
 
@@ -80,24 +80,31 @@ class Namespace(Generic[T]):
             self.version += 1
 
     def remove(self, name: str) -> None:
-        """Forget a name; nothing happens if it is unknown."""
+        """Remove a name; do nothing if it is unknown."""
         with self._lock:
             self._items.pop(name, None)
             self.version += 1
 
     def provided_by(self, providers: set[str]) -> set[str]:
-        """Return the names that came from certain providers."""
+        """Return the names of certain providers."""
         return {name for name, (_, provider) in self._items.items() if provider in providers}
 
     def peek(self, name: str) -> T | None:
-        """Return the thing of that name if it is here already; loads nothing."""
+        """Return the item of a name if it is loaded, else ``None``; load nothing."""
         found = self._items.get(name)
         if found is not None:
             return found[0]
         return self._fallback.peek(name) if self._fallback is not None else None
 
     def get(self, name: str) -> T | None:
-        """Return the thing of that name, loading its provider if need be, or ``None``."""
+        """Return the item of a name; load its provider if necessary.
+
+        Returns:
+            The item, or ``None`` if no provider has it.
+
+        Raises:
+            PluginLoadError: the provider did not load.
+        """
         found = self.peek(name)
         if found is None and self._resolver is not None:
             self._resolver(name)
@@ -107,14 +114,14 @@ class Namespace(Generic[T]):
         return found
 
     def provider(self, name: str) -> str | None:
-        """Return the distribution that a loaded name came from."""
+        """Return the distribution of a loaded name, ``None`` for any other name."""
         found = self._items.get(name)
         if found is not None:
             return found[1]
         return self._fallback.provider(name) if self._fallback is not None else None
 
     def names(self) -> list[str]:
-        """Return the names loaded so far, sorted."""
+        """Return the loaded names, sorted."""
         inherited = self._fallback.names() if self._fallback is not None else []
         return sorted({*self._items, *inherited})
 

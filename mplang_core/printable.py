@@ -1,16 +1,20 @@
-"""Text of others, made safe for a terminal and for a log."""
+"""Escaping of untrusted text for terminals and logs."""
 
 from __future__ import annotations
 
 
 def printable(text: str, keep: str = "") -> str:
-    r"""Return text with its control characters escaped: they could rewrite what stands before.
+    r"""Return text with all non-printable characters escaped.
 
-    Line breaks, terminal escapes, and marks that turn the direction of writing are among them.
+    These include line breaks, terminal escapes and bidirectional controls, which could forge
+    or hide other output.
 
     Args:
-        text: of an artifact, a program, a worker or a peer.
-        keep: characters that stay, as ``"\n"`` in a message of several lines.
+        text: text from an artifact, a program, a worker or a peer.
+        keep: characters to leave as they are, such as ``"\n"`` in a message of several lines.
+
+    Returns:
+        The escaped text.
 
     Example:
         >>> print(printable("a\x1b[31m\rb"))

@@ -1,9 +1,9 @@
-"""What a value is: its base type, and for a multi-party value also who holds it.
+"""Types of values: base types, and multi-party types, which add a mask of holders.
 
-A base type says what one party holds (a tensor, a table, a share of a tensor). An
-:class:`MPType` adds the mask of the parties that hold it. Plugins bring base types of their
-own by subclassing :class:`BaseType`; the text form of each is ``name<parameters>``, except
-for tensors, which are written as ``f32[2, 3]``.
+A base type is the type of what one party holds: a tensor, a table, a share of a tensor. An
+:class:`MPType` adds the mask of the parties that hold it. Plugins add base types as subclasses
+of :class:`BaseType`. The text form of a type is ``name<parameters>``; tensors are written as
+``f32[2, 3]``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MAX_RANK = 64
 
 
 class Form(enum.Enum):
-    """How a value may be read by the one who holds it."""
+    """Form of a value at its holder: plain, or protected from it in some way."""
 
     PLAIN = "plain"
     SHARE = "share"
@@ -40,7 +40,7 @@ class Form(enum.Enum):
 
 
 class DType(enum.Enum):
-    """The element type of a tensor. The value is its short name, as in ``f32[3]``."""
+    """Element type of a tensor. The member's value is its short name, as in ``f32[3]``."""
 
     BOOL = "bool"
     I8 = "i8"
@@ -60,10 +60,14 @@ class DType(enum.Enum):
 
     @classmethod
     def of(cls, dtype: Any) -> DType:
-        """Return the member for a NumPy dtype, a short name or a member.
+        """Return the member of a dtype.
+
+        Args:
+            dtype: a NumPy dtype or what NumPy converts to one, a short name, or a member.
 
         Raises:
-            TypeError: NumPy knows it, but a tensor cannot hold it (``object``, dates, …).
+            TypeError: it is not a dtype, or one that tensors do not support (``object``,
+                dates, …).
 
         Example:
             >>> DType.of("float32"), DType.of(np.int64), DType.of("bf16")
@@ -86,12 +90,12 @@ class DType(enum.Enum):
                 f"{', '.join(_FROM_NUMPY)}"
             ) from None
         if isinstance(dtype, np.dtype):
-            _SEEN[dtype] = found  # a few: NumPy takes long to tell the name
+            _SEEN[dtype] = found  # bounded by the number of dtypes; dtype.name is slow
         return found
 
     @property
     def numpy(self) -> np.dtype[Any]:
-        """The NumPy dtype; bfloat16 is the one of ``ml_dtypes``."""
+        """The NumPy dtype; that of bfloat16 comes from ``ml_dtypes``."""
         if self is DType.BF16:
             import ml_dtypes
 
@@ -101,7 +105,7 @@ class DType(enum.Enum):
 
     @property
     def is_64bit(self) -> bool:
-        """Whether an element, or a part of a complex one, has 64 bits."""
+        """Whether an element, or each part of a complex element, has 64 bits."""
         return self in (DType.I64, DType.U64, DType.F64, DType.C128)
 
     @property
@@ -126,9 +130,27 @@ _TO_NUMPY: Mapping[DType, str] = {d: n for n, d in _FROM_NUMPY.items()}
 
 
 class BaseType(ABC):
-    """What one party holds. Subclasses are frozen dataclasses.
+    """Type of what one party holds. Subclasses are frozen dataclasses.
 
-    A plugin's type gives a ``name``, a ``form``, and its parameters; see ``spu.share``.
+    Attributes:
+        name: the name in text and on the wire, ``dialect.type``; each subclass sets it.
+        form: the form of its values at their holder; plain by default.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> @dataclass(frozen=True)
+        ... class Key(BaseType):
+        ...     name = "demo.key"
+        ...     form = Form.KEY
+        ...     bits: int
+        ...     def params(self):
+        ...         return (self.bits,)
+        ...     @classmethod
+        ...     def from_params(cls, params):
+        ...         (bits,) = params
+        ...         return cls(int(bits))
+        >>> print(Key(128))
+        demo.key<128>
     """
 
     name: ClassVar[str]
@@ -136,22 +158,30 @@ class BaseType(ABC):
 
     @abstractmethod
     def params(self) -> tuple[TypeParam, ...]:
-        """Return the parameters that stand between ``<`` and ``>``."""
+        """Return the parameters, which text shows between ``<`` and ``>``."""
 
     @classmethod
     @abstractmethod
     def from_params(cls, params: Sequence[object]) -> Self:
-        """Make the type of its parameters.
+        """Return the type with certain parameters; the inverse of :meth:`params`.
 
         Args:
-            params: as a peer wrote them, so of any number and kind.
+            params: untrusted: from a peer, of any number and kind.
 
         Raises:
-            ValueError or TypeError: the parameters do not fit.
+            ValueError: the parameters are invalid.
+            TypeError: the parameters are invalid.
         """
 
     def mismatch(self, value: Any) -> str | None:
-        """Return why a run-time value is not of this type, or ``None`` where it is."""
+        """Return why a run-time value is not of this type.
+
+        Args:
+            value: any object.
+
+        Returns:
+            The reason, or ``None`` if the value is of this type. By default every value is.
+        """
         return None
 
     def __str__(self) -> str:
@@ -170,11 +200,15 @@ def _param_text(param: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TensorType(BaseType):
-    """A dense array.
+    """Type of a dense array.
 
     Args:
-        dtype: element type; anything that :meth:`DType.of` takes.
-        shape: a non-negative size per dimension.
+        dtype: the element type; any argument of :meth:`DType.of`.
+        shape: the size of each dimension, not negative; at most 64 dimensions.
+
+    Raises:
+        TypeError: the element type is not supported, or a size is not an integer.
+        ValueError: the shape is invalid.
 
     Example:
         >>> print(TensorType("float32", (2, 3)), TensorType(np.int64, ()))
@@ -195,7 +229,11 @@ class TensorType(BaseType):
 
     @classmethod
     def of(cls, value: Any) -> TensorType:
-        """Return the type of an array, or of what NumPy makes an array of."""
+        """Return the type of an array, or of what NumPy converts to one.
+
+        Raises:
+            TypeError: the value is not a tensor.
+        """
         if not (hasattr(value, "dtype") and hasattr(value, "shape")):
             value = array_of(value)
         return cls(value.dtype, value.shape)
@@ -211,14 +249,19 @@ class TensorType(BaseType):
 
     @classmethod
     def from_params(cls, params: Sequence[object]) -> TensorType:
-        """Make the type of what :meth:`params` gives."""
+        """Return the type with the parameters of :meth:`params`.
+
+        Raises:
+            ValueError: the parameters are invalid.
+            TypeError: the parameters are invalid.
+        """
         sizes = [size for size in params[1:] if type(size) is int]
         if not params or len(sizes) != len(params) - 1:
             raise ValueError("a tensor has an element type and sizes")
         return cls(DType(params[0]), sizes)
 
     def mismatch(self, value: Any) -> str | None:
-        """Compare element type and shape."""
+        """Return how the element type or shape of a value differs, or ``None``."""
         try:
             dtype, shape = DType.of(value.dtype), value.shape
             if dtype is self.dtype and shape == self.shape:
@@ -234,7 +277,13 @@ class TensorType(BaseType):
 
 @dataclass(frozen=True, slots=True)
 class TableType(BaseType):
-    """A table: columns in order, each with a name and the name of its Arrow type.
+    """Type of a table.
+
+    Args:
+        columns: the columns in order, each with its name and the name of its Arrow type.
+
+    Raises:
+        ValueError: two columns have the same name.
 
     Example:
         >>> print(TableType((("id", "int64"), ("name", "string"))))
@@ -257,7 +306,11 @@ class TableType(BaseType):
 
     @classmethod
     def from_params(cls, params: Sequence[object]) -> TableType:
-        """Make the type of its columns."""
+        """Return the type with certain columns.
+
+        Raises:
+            ValueError: a parameter is not a column.
+        """
         columns: list[tuple[str, str]] = []
         for column in params:
             if not (
@@ -270,7 +323,7 @@ class TableType(BaseType):
         return cls(tuple(columns))
 
     def mismatch(self, value: Any) -> str | None:
-        """Compare the columns, as the schema of an Arrow table tells them."""
+        """Return how the schema of an Arrow table differs, or ``None``."""
         try:
             found = TableType(tuple((field.name, str(field.type)) for field in value.schema))
         except (AttributeError, TypeError, ValueError):
@@ -280,11 +333,11 @@ class TableType(BaseType):
 
 @dataclass(frozen=True, slots=True)
 class MPType:
-    """A multi-party type: what is held, and by whom.
+    """Multi-party type: a base type and the parties that hold a value of it.
 
     Args:
-        base: what each holder has.
-        pmask: who holds it; ``None`` where that is known only at run time.
+        base: the type of the value at each holder.
+        pmask: the holders; ``None`` if they are known only at run time.
 
     Example:
         >>> print(MPType(TensorType("f32", (3,)), Mask(0b11)))
@@ -299,10 +352,20 @@ class MPType:
 
 
 def array_of(value: Any) -> np.ndarray[Any, Any]:
-    """Make a NumPy array of a literal, refusing what is no tensor.
+    """Return a literal as a NumPy array.
+
+    Args:
+        value: an array, a number, or nested lists of numbers.
+
+    Returns:
+        The array. Python ints become int64, floats become float64.
 
     Raises:
-        TypeError: ragged lists, strings, objects, tables.
+        TypeError: the literal is not a tensor: a ragged list, string, object or table.
+
+    Example:
+        >>> array_of([[1.0, 2.0]]).shape
+        (1, 2)
     """
     if hasattr(value, "schema") or hasattr(value, "columns"):
         raise TypeError(
@@ -318,14 +381,21 @@ def array_of(value: Any) -> np.ndarray[Any, Any]:
 
 
 def array_from(data: Any, kind: TensorType) -> np.ndarray[Any, Any]:
-    """Return the array that some bytes are, without a copy.
+    """Return the array of a type in a buffer, without a copy if the buffer is aligned.
 
     Args:
-        data: bytes, or an array of them.
-        kind: its type.
+        data: bytes, or a uint8 array; elements in C order and native byte order.
+        kind: the type of the array.
+
+    Returns:
+        An array of the shape and dtype of ``kind``; read-only if ``data`` is.
 
     Raises:
-        ValueError: they have another size, or are bools that are neither 0 nor 1.
+        ValueError: the size does not fit the type, or a bool is neither 0 nor 1.
+
+    Example:
+        >>> array_from(bytes([1, 0]), TensorType("bool", (2,)))
+        array([ True, False])
     """
     dtype = kind.dtype.numpy
     flat = data if isinstance(data, np.ndarray) else np.frombuffer(data, np.uint8)
@@ -335,15 +405,22 @@ def array_from(data: Any, kind: TensorType) -> np.ndarray[Any, Any]:
         raise ValueError("a bool is 0 or 1")
     try:
         array: np.ndarray[Any, Any] = flat.view(dtype).reshape(kind.shape)
-    except OverflowError as error:  # f32[0, 9223372036854775808], say
+    except OverflowError as error:  # for example f32[0, 9223372036854775808]
         raise ValueError(f"no array is a {kind}: {error}") from None
-    return array if array.flags.aligned else array.copy()  # kernels count on it
+    return array if array.flags.aligned else array.copy()  # kernels rely on aligned data
 
 
 def frozen(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return the array in C order and native bytes, such that nobody can change it any more.
+    """Return an immutable array with the same elements, in C order and native byte order.
 
-    It is copied unless neither it nor what it is a view of can be written.
+    Args:
+        array: an array of a supported dtype.
+
+    Returns:
+        The array itself if its memory cannot be written through any view, else a copy.
+
+    Raises:
+        TypeError: the dtype is not supported.
     """
     dtype = DType.of(array.dtype).numpy
     base: Any = array
@@ -361,7 +438,7 @@ def frozen(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 type_classes: Namespace[type[BaseType]] = Namespace("type")
-"""All base types by name, for the parser."""
+"""Base types by name, for the parser."""
 
 type_classes.add("tensor", TensorType, provider="mplang-core")
 type_classes.add("table", TableType, provider="mplang-core")

@@ -7,9 +7,9 @@ from mplang_analysis.report import TextTable
 from mplang_cli.artifact.requirements import known_requirement
 
 from mplang_core.errors import KernelError
-from mplang_core.hints import KNOWN
 from mplang_core.printable import printable
 from mplang_core.simp import Failure
+from mplang_core.suggest import KNOWN
 
 
 @pytest.mark.parametrize("text", ["", "plain", "mit Umlauten: äöü", "日本語", "a\\b"])

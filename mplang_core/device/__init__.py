@@ -1,6 +1,7 @@
-"""Devices: logical places, what runs on them, and how values move between them."""
+"""Devices: cluster descriptions, device kinds, execution and transfers."""
 
 from mplang_core.device.api import device as device, put as put, reveal as reveal, seal as seal
+from mplang_core.device.capability import route as route
 from mplang_core.device.kinds import (
     PARTY as PARTY,
     Device as Device,
@@ -12,4 +13,3 @@ from mplang_core.device.kinds import (
     transfers as transfers,
 )
 from mplang_core.device.ppu import the_holder as the_holder
-from mplang_core.device.routing import route as route

@@ -1,4 +1,4 @@
-"""Device-level programming: run here, put there, seal, reveal."""
+"""Device-level API: ``device``, ``put``, ``seal`` and ``reveal``."""
 
 from __future__ import annotations
 
@@ -7,48 +7,48 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol, cast
 
+from mplang_core.device.capability import Route, route
 from mplang_core.device.kinds import PARTY, Consent, Device, Lowering, device_kinds, transfers
-from mplang_core.device.routing import Route, route
 from mplang_core.edsl import MPContext, MPObject, constant, find_ctx, with_ctx
 from mplang_core.edsl.bounds import read_range
 from mplang_core.edsl.literals import is_literal, read_args
 from mplang_core.edsl.peval import is_function, peval, run_program
 from mplang_core.errors import DisclosureError, FeCapabilityError, TraceError
 from mplang_core.feop.decorator import is_feop, meta_of
+from mplang_core.feop.materialize import fe_materialize
 from mplang_core.feop.program import FeProgram, Operand, PFunction, flatten, unflatten
-from mplang_core.feop.routing import fe_materialize
-from mplang_core.ir.source import at
+from mplang_core.ir.source_line import at
 from mplang_core.simp.ops import pcall_static
 from mplang_core.types import BaseType, Form, TensorType
 
 
 class Devices(Protocol):
-    """The devices of a cluster, by name."""
+    """Protocol of a cluster's devices by name."""
 
     @property
     def devices(self) -> Mapping[str, Any]:
-        """Their descriptions."""
+        """The descriptions of the devices by name."""
 
     def device(self, name: str) -> Device:
-        """Return a device whose kind is installed."""
+        """Return a device; raise ``ConfigError`` if its kind is not installed."""
 
 
 def device(name: str | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Run functions on a device.
+    """Return a decorator that runs functions on a device.
 
     Args:
-        name: the device; without it, the one that the arguments are on, or the protected
-            one that they can all move to by themselves.
+        name: the device. By default the device of the arguments; if they are on several, the
+            only one that all of them can move to without consent.
 
     Returns:
-        A decorator. The decorated function takes nests of values and literals. What is on
-        another device moves here if that discloses nothing (into protection), or is
-        refused. What it returns is on the device.
+        A decorator. The decorated function takes nests of values and literals. Values on other
+        devices move to the device if this needs no consent. The results are on the device.
 
     Raises:
         ConfigError: there is no such device.
-        DisclosureError: an argument would be disclosed by moving it here.
-        FeCapabilityError: the device cannot run the function; says why.
+        DisclosureError: moving an argument to the device would disclose it.
+        FeCapabilityError: the device cannot run the function; the message has the reasons.
+        TraceError: no device can be inferred.
 
     Example:
         >>> import mplang_core as mp
@@ -83,40 +83,50 @@ def device(name: str | None = None) -> Callable[[Callable[..., Any]], Callable[.
 
 
 def put(target: str, x: Any, *, range: Any = None) -> Any:
-    """Move values to a device, saying so.
+    """Move values to a device, with the consent ``put``.
 
     Args:
-        target: the device. To a ``PPU``, plain values are handed to its party; to an
-            ``SPU``, they are shared out.
+        target: the device. A move to a ``PPU`` sends plain values to its party; a move to an
+            ``SPU`` secret-shares them.
         x: a nest of values and literals.
-        range: ``(low, high)`` in which all elements are. Who has a value checks that before it
-            moves; where it is not so, that party fails, and does not say which value it has.
-            :func:`mplang_analysis.ranges` goes by it.
+        range: ``(low, high)``, inclusive bounds of all elements. The holders check them before
+            the move; a party with an element outside fails without disclosing the element.
+            :func:`mplang_analysis.ranges` uses the bounds.
 
     Returns:
         The same nest, on the device.
 
     Raises:
-        DisclosureError: a protected value is to be put in plain; that is ``reveal``.
-        TraceError: the range is none, or a value is no plain tensor of real numbers.
-        PartyError: a value is outside of the range (when it runs).
+        DisclosureError: the move of a protected value needs the consent ``reveal``.
+        TraceError: the range is invalid, or a value with a range is not a plain tensor of real
+            numbers.
+        PartyError: an element is outside of the range (when the program runs).
+
+    Example:
+        >>> import mplang_core as mp
+        >>> with mp.Simulator(mp.ClusterSpec.simple(2)) as sim:
+        ...     mp.fetch(sim, mp.evaluate(sim, lambda: mp.put("P1", [1, 2])))
+        array([1, 2])
     """
     bounds = None if range is None else read_range(range)
     return _map(x, lambda ctx, leaf: _put(ctx, leaf, _device(ctx, target), bounds))
 
 
 def seal(x: Any, to: str | None = None, *, range: Any = None) -> Any:
-    """Move values into protection.
+    """Move values to a protected device.
 
     Args:
         x: a nest of values and literals.
-        to: the protected device; without it, the only one of the cluster.
-        range: in which all elements are; see :func:`put`.
+        to: the protected device; by default the only one of the cluster.
+        range: the bounds of all elements; see :func:`put`.
+
+    Returns:
+        The same nest, on the device.
 
     Raises:
-        TraceError: the device protects nothing, or there is none, or there are several; or the
-            range is none.
-        PartyError: a value is outside of the range (when it runs).
+        TraceError: the device is not protected, the cluster has none or several, or the range
+            is invalid.
+        PartyError: an element is outside of the range (when the program runs).
     """
     bounds = None if range is None else read_range(range)
 
@@ -130,14 +140,18 @@ def seal(x: Any, to: str | None = None, *, range: Any = None) -> Any:
 
 
 def reveal(x: Any, to: str | None = None) -> Any:
-    """Disclose values, saying so.
+    """Disclose values, with the consent ``reveal``.
 
     Args:
         x: a nest of values.
-        to: the device that gets them in plain; without it, all parties do.
+        to: the plain device that gets them; all parties by default.
 
     Returns:
-        The same nest, on the device, or on none where all hold it.
+        The same nest of plain values: on the device, or on no device and held by all parties.
+
+    Raises:
+        ConfigError: there is no such device.
+        TraceError: the device is protected, or there is no transfer to it.
     """
 
     def move(ctx: MPContext, leaf: Any) -> MPObject:
@@ -161,7 +175,7 @@ def _map(x: Any, move: Callable[[MPContext, Any], MPObject]) -> Any:
 
 
 def _put(ctx: MPContext, leaf: Any, dst: Device, bounds: tuple[float, float] | None) -> MPObject:
-    """Move a value, after those who have it have checked that it is within its bounds."""
+    """Move a value; its holders check its bounds first."""
     if bounds is None:
         return _move(ctx, leaf, dst, "put")
     if not isinstance(leaf, MPObject):
@@ -178,14 +192,14 @@ def _checked(ctx: MPContext, value: MPObject, dst: Device, bounds: tuple[float, 
         )
     mask = value.pmask
     if mask is not None and dst.mask <= mask:
-        mask = dst.mask  # others may have other values
+        mask = dst.mask  # other holders may have other values
     attrs = {"low": bounds[0], "high": bounds[1]}
     (checked,) = peval(PFunction("simp.bounded", (kind,), (kind,), attrs), [value], mask)
     return ctx.place(checked, value.device, uniform=value.uniform)
 
 
 def _move(ctx: MPContext, leaf: Any, dst: Device | None, said: Consent) -> MPObject:
-    """Move one value, if what the program says suffices for it."""
+    """Move one value if the program's consent suffices."""
     if not isinstance(leaf, MPObject):
         parties = None
         if dst is not None and dst.kind.form is Form.PLAIN:
@@ -222,13 +236,13 @@ def _refusal(leaf: MPObject, src: Device | None, dst: Device | None, needed: Con
 
 
 def _bring(ctx: MPContext, leaf: Any, dst: Device) -> Any:
-    """Have an argument at a device. Literals that are numbers are compiled in."""
+    """Return an argument on a device. Numbers stay literals and are compiled in."""
     if isinstance(leaf, MPObject):
         here = ctx.adopt(leaf)
         public = here.device is None and here.base_type.form is Form.PLAIN
         held = here.pmask is not None and dst.mask <= here.pmask
         if public and held and (here.uniform or len(dst.mask) == 1):
-            return here  # known to all members, and the same
+            return here  # public to all members
         return _move(ctx, here, dst, "auto")
     if is_literal(leaf) and hasattr(leaf, "shape"):
         return constant(leaf, parties=dst.mask)
@@ -260,7 +274,7 @@ def _run(ctx: MPContext, target: Device, fn: Callable[..., Any], args: Any, kwar
 
 
 def _with_keywords(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Values given by keyword are operands as well; what is compiled takes positions only."""
+    """Return a function of positional operands; compilers support no keyword operands."""
 
     @functools.wraps(fn)
     def call(args: Any, kwargs: Any) -> Any:
@@ -284,7 +298,7 @@ def _route(ctx: MPContext, target: Device, fn: Any) -> Route:
 def _lowered(
     lowering: Lowering, target: Device, fn: Callable[..., Any], args: Any, kwargs: Any
 ) -> FeProgram:
-    """Have the device compile a feop's program, the feop seeing operands of other types."""
+    """Return a feop's program compiled for a device; the feop gets operands of plain types."""
     leaves, spec = flatten(args)
     values = [leaf for leaf in leaves if isinstance(leaf, MPObject)]
 
@@ -337,7 +351,7 @@ def _protected(ctx: MPContext) -> Device:
 
 
 def _devices(ctx: MPContext) -> list[Device]:
-    """The devices whose kinds are installed."""
+    """Return the devices whose kinds are installed."""
     cluster = _cluster(ctx)
     return [
         cluster.device(name) for name, spec in cluster.devices.items() if spec.kind in device_kinds

@@ -1,4 +1,4 @@
-"""The description of a cluster: nodes and devices."""
+"""Cluster descriptions: nodes and devices."""
 
 from __future__ import annotations
 
@@ -9,26 +9,29 @@ from typing import Any
 import yaml
 from pydantic import AliasChoices, Field
 
+from mplang_core.config_model import StrictModel
 from mplang_core.device import api
 from mplang_core.device.kinds import Device, DeviceKind, device_kinds
 from mplang_core.errors import ConfigError
-from mplang_core.hints import get_it
-from mplang_core.ir.source import at
+from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
-from mplang_core.strict import StrictModel
+from mplang_core.suggest import install_hint
 
 
 class NoConfig(StrictModel):
-    """The configuration of a device that takes none."""
+    """Empty configuration, of device kinds without one."""
 
 
 class Node(StrictModel):
-    """One party's machine.
+    """Description of the machine of a party.
 
     Attributes:
-        rank: the party's index; by default its place in the list.
-        name: as in a device's members; ``node0``, ``node1``, … by default.
-        address: where a backend reaches it; also written ``endpoint``.
+        rank: the party's rank; by default its index in the list of nodes.
+        name: the name that devices refer to; ``node0``, ``node1``, … by default.
+        address: its address for the backend, usually a URL; alias ``endpoint``.
+
+    Raises:
+        ConfigError: a field is invalid or unknown.
     """
 
     rank: int | None = Field(default=None, ge=0)
@@ -37,12 +40,15 @@ class Node(StrictModel):
 
 
 class DeviceSpec(StrictModel):
-    """One logical device.
+    """Description of a device.
 
     Attributes:
-        kind: ``PPU``, ``SPU``, or a plugin's.
-        members: names or ranks of nodes.
-        config: what the kind takes.
+        kind: the name of its kind: ``PPU``, ``SPU``, or one of a plugin.
+        members: the names or ranks of its nodes.
+        config: the fields of the kind's configuration model.
+
+    Raises:
+        ConfigError: a field is invalid or unknown.
     """
 
     kind: str
@@ -51,15 +57,15 @@ class DeviceSpec(StrictModel):
 
 
 class ClusterSpec(StrictModel):
-    """The parties of a program and the devices that they form.
+    """Description of a cluster: nodes and devices.
 
     Args:
-        nodes: the parties. Bare nodes get a ``PPU`` each (``P0``, ``P1``, …), and one
-            ``SPU`` over all of them (``SP0``) where they are two or more.
-        devices: the devices by name, in place of those.
+        nodes: one node per party, in the order of ranks.
+        devices: the devices by name. By default each node has a ``PPU`` (``P0``, ``P1``, …),
+            and two or more nodes share an ``SPU`` (``SP0``).
 
     Raises:
-        ConfigError: a field is wrong; names it.
+        ConfigError: a field is invalid; the message names it.
 
     Example:
         >>> cluster = ClusterSpec.simple(2)
@@ -91,14 +97,27 @@ class ClusterSpec(StrictModel):
 
     @classmethod
     def simple(cls, world_size: int) -> ClusterSpec:
-        """Return a cluster of bare nodes."""
+        """Return a cluster of nodes without addresses, with default devices.
+
+        Args:
+            world_size: the number of nodes, at least 1.
+
+        Raises:
+            ConfigError: the number is not a positive integer.
+        """
         if not isinstance(world_size, int) or world_size < 1:
             raise ConfigError(f"ClusterSpec: a cluster has at least one node, got {world_size}")
         return cls([Node(rank=i) for i in range(world_size)])
 
     @classmethod
     def from_dict(cls, description: Mapping[str, Any]) -> ClusterSpec:
-        """Make a cluster of a description, as it stands in YAML.
+        """Return the cluster of a description with the structure of the YAML file.
+
+        Args:
+            description: the fields ``nodes`` and ``devices``.
+
+        Raises:
+            ConfigError: a field is invalid or unknown.
 
         Example:
             >>> cluster = ClusterSpec.from_dict({
@@ -116,10 +135,13 @@ class ClusterSpec(StrictModel):
 
     @classmethod
     def from_yaml(cls, path: str | os.PathLike[str]) -> ClusterSpec:
-        """Read a cluster from a YAML file.
+        """Return the cluster of a YAML file.
+
+        Args:
+            path: the file, in UTF-8.
 
         Raises:
-            ConfigError: the file cannot be read, is no YAML, or has a wrong field.
+            ConfigError: the file cannot be read, is not YAML, or has an invalid field.
         """
         try:
             with open(path, encoding="utf-8") as file:
@@ -130,20 +152,23 @@ class ClusterSpec(StrictModel):
 
     @property
     def mask(self) -> Mask:
-        """All parties."""
+        """The mask of all parties."""
         return Mask.all(len(self.nodes))
 
     @property
     def world_size(self) -> int:
-        """How many parties there are."""
+        """The number of parties."""
         return len(self.nodes)
 
     def device(self, name: str) -> Device:
-        """Return a device.
+        """Return a device with its kind and its complete configuration.
+
+        Args:
+            name: the name of the device.
 
         Raises:
             ConfigError: there is no such device, its kind is not installed, or its
-                configuration is wrong.
+                configuration is invalid.
         """
         spec = self.devices.get(name)
         if spec is None:
@@ -155,13 +180,25 @@ class ClusterSpec(StrictModel):
         if kind is None:
             raise ConfigError(
                 f"{where}.kind': no device kind {spec.kind!r}; "
-                f"{get_it(spec.kind, device_kinds.names())}"
+                f"{install_hint(spec.kind, device_kinds.names())}"
             )
         mask = self._members(name, spec)
         return Device(name, kind, mask, _configured(where, kind, spec.config, mask))
 
     def apply(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Run a function on the device of its arguments; an operator on a value comes here."""
+        """Run a function on the device of its arguments; used by operators of values.
+
+        Args:
+            fn: a feop, or a Python function of plain values.
+            *args: nests of values and literals.
+            **kwargs: attributes of the feop, or literals for the function.
+
+        Returns:
+            The result of the function, on the device.
+
+        Raises:
+            DisclosureError: see :func:`mplang_core.device`.
+        """
         return api.device()(fn)(*args, **kwargs)
 
     def _members(self, name: str, spec: DeviceSpec) -> Mask:
@@ -213,6 +250,6 @@ def _configured(where: str, kind: DeviceKind, config: Mapping[str, Any], members
         raise ConfigError(f"{where}.members': {refused}")
     try:
         model = NoConfig if kind.config is None else kind.config
-        return kind.settle(model(**config), members)
+        return kind.resolve_config(model(**config), members)
     except (ConfigError, ValueError) as error:
         raise ConfigError(f"{where}.config': {error}") from None

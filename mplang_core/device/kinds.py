@@ -1,4 +1,4 @@
-"""Kinds of devices, and the ways between them. Core brings ``PPU``, plugins the others."""
+"""Device kinds and the transfers between them. The core has ``PPU``, plugins add others."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from mplang_core.namespace import Namespace
 from mplang_core.types import BaseType, Form
 
 if TYPE_CHECKING:  # pydantic takes long to import
+    from mplang_core.config_model import StrictModel
     from mplang_core.feop.meta import FeMeta
-    from mplang_core.strict import StrictModel
 
 PARTY = "party"
-"""Stands in a transfer for values that are on no device: held by parties, in plain."""
+"""In a transfer: values on no device, held by parties in plain."""
 
 Consent: TypeAlias = Literal["auto", "put", "reveal"]
-"""What the program must say for a value to move: nothing, ``put``, or ``reveal``."""
+"""The consent that a transfer needs from the program: none (``auto``), ``put`` or ``reveal``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lowering:
-    """How a kind of device runs what was not made for it: it compiles a dialect.
+    """Compilation of feops of certain dialects for a kind of device.
 
     Attributes:
-        dialects: what it can compile, as in a feop's metadata.
-        lower: ``lower(make, types, config)`` returns a program for a device of that
-            configuration. ``types`` are the base types of the operands there; ``make`` gives
-            the program of the feop for operands of other base types.
+        dialects: the dialects that it compiles, as in a feop's metadata.
+        lower: ``lower(make, types, config)`` returns a program for a device with the
+            configuration ``config``. ``types`` are the base types of the operands on the
+            device; ``make(types)`` returns the feop's program for other base types.
     """
 
     dialects: tuple[str, ...]
@@ -40,14 +40,14 @@ class Lowering:
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """A way for values from one kind of device to another.
+    """Transfer of values from one kind of device to another.
 
     Attributes:
-        src: a kind's name; ``PARTY`` for values that are on no device.
-        dst: likewise.
-        move: ``move(value, src, dst)`` emits the ops and returns the value there; a device is
+        src: the name of the source kind; ``PARTY`` for values on no device.
+        dst: the name of the destination kind; ``PARTY`` for all parties.
+        move: ``move(value, src, dst)`` emits the ops and returns the moved value; a device is
             ``None`` for ``PARTY``.
-        needs: what the program must say for it, or ``needs(value, src, dst)`` that returns it.
+        needs: the consent that it needs, or ``needs(value, src, dst)``, which returns it.
     """
 
     src: str
@@ -56,40 +56,56 @@ class Transfer:
     needs: Consent | Callable[[MPObject, Any, Any], Consent]
 
     def required(self, value: MPObject, src: Any, dst: Any) -> Consent:
-        """Return what the program must say for this value to move."""
+        """Return the consent that the transfer of a value needs.
+
+        Args:
+            value: the value.
+            src: its device; ``None`` for ``PARTY``.
+            dst: the destination; ``None`` for ``PARTY``.
+        """
         return self.needs(value, src, dst) if callable(self.needs) else self.needs
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceKind:
-    """A kind of device.
+    """Kind of device.
 
     Attributes:
-        name: as in a cluster's description, ``"SPU"``.
-        form: how its members see the values on it.
-        config: the model of its configuration; ``None`` if it takes none.
-        members: how many it takes, from and to; ``None`` for any number.
-        settle: returns the configuration completed for the members; raises ``ValueError``
-            where it does not suit them.
-        takes: returns why it does not take a feop on so many members; none means it does.
-            By default an op of one party runs at one, an op of several at several.
-        lowering: how it runs a feop of a dialect that it can compile, if it can.
-        transfers: the ways from it and to it.
-        doc: one line.
+        name: the name in cluster descriptions, such as ``"SPU"``.
+        form: the form of its values at its members.
+        config: the model of its configuration; ``None`` if it has none.
+        members: the minimum and the maximum number of members; ``None`` for no maximum.
+        resolve_config: ``resolve_config(config, members)`` returns the configuration completed
+            for the mask of members; it raises ``ValueError`` if it does not suit them.
+        unsupported_reasons: ``unsupported_reasons(meta, members)`` returns the reasons against
+            running a feop on that many members; an empty sequence means that it runs. By
+            default an op of one party runs on one member, an op of several on several.
+        lowering: compiles feops that the kind does not run directly; ``None`` for none.
+        transfers: the transfers from it and to it.
+        doc: one line for tools.
+
+    Example:
+        >>> tee = DeviceKind("TEE", Form.HANDLE, members=(1, 1), doc="An attested enclave.")
+        >>> tee.refuses(2)
+        'a TEE has 1 members, got 2'
     """
 
     name: str
     form: Form
     config: type[StrictModel] | None = None
     members: tuple[int, int | None] = (1, 1)
-    settle: Callable[[Any, Mask], Any] = lambda config, members: config
-    takes: Callable[[FeMeta, int], Sequence[str]] = misfit
+    resolve_config: Callable[[Any, Mask], Any] = lambda config, members: config
+    unsupported_reasons: Callable[[FeMeta, int], Sequence[str]] = misfit
     lowering: Lowering | None = None
     transfers: Sequence[Transfer] = ()
     doc: str = ""
 
     def refuses(self, members: int) -> str | None:
-        """Return why it does not take so many members, or ``None``."""
+        """Return why a number of members is not supported, or ``None``.
+
+        Args:
+            members: the number of members.
+        """
         low, high = self.members
         if members < low or (high is not None and members > high):
             wanted = f"{low}" if low == high else f"{low} to {high or 'any number of'}"
@@ -99,13 +115,13 @@ class DeviceKind:
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A device of a cluster.
+    """Device of a cluster.
 
     Attributes:
-        name: unique in the cluster, ``"SP0"``.
-        kind: what it is.
+        name: its name, unique in the cluster, such as ``"SP0"``.
+        kind: its kind.
         mask: its members.
-        config: its configuration, an instance of the kind's model.
+        config: its complete configuration, an instance of the kind's model.
     """
 
     name: str
@@ -118,14 +134,14 @@ class Device:
 
 
 device_kinds: Namespace[DeviceKind] = Namespace("device kind")
-"""All kinds of devices by name."""
+"""Device kinds by name."""
 
 transfers: Namespace[Transfer] = Namespace("transfer")
-"""All ways, by ``"SRC->DST"``."""
+"""Transfers by ``"SRC->DST"``."""
 
 
 def add_kind(kind: DeviceKind, provider: str) -> None:
-    """Add a kind of device and its transfers."""
+    """Add a device kind and its transfers."""
     device_kinds.add(kind.name, kind, provider=provider)
     for way in kind.transfers:
         transfers.add(f"{way.src}->{way.dst}", way, provider=provider)

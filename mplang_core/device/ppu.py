@@ -1,11 +1,11 @@
-"""The device of one party, in plain; and what it means to hand its values on."""
+"""Device kind ``PPU``, plain processing at one party, and its transfers."""
 
 from __future__ import annotations
 
 from mplang_core.device.kinds import PARTY, Consent, Device, DeviceKind, Transfer, add_kind
 from mplang_core.edsl import MPObject
 from mplang_core.errors import TraceError
-from mplang_core.ir.source import at
+from mplang_core.ir.source_line import at
 from mplang_core.simp.ops import pshfl_s
 from mplang_core.types import Form
 
@@ -15,7 +15,7 @@ def _held(value: MPObject, src: Device | None, dst: Device) -> Consent:
 
 
 def to_ppu(value: MPObject, src: Device | None, dst: Device) -> MPObject:
-    """Send a plain value to another party, where it is not there yet."""
+    """Return a plain value at the party of a device; send it if the party does not hold it."""
     if value.pmask == dst.mask:
         return value
     if value.pmask is None:
@@ -32,10 +32,13 @@ def _unknown_holder(value: MPObject) -> TraceError:
 
 
 def the_holder(value: MPObject) -> int:
-    """Return a party that has a value, where it does not matter which.
+    """Return the lowest rank that holds a uniform value.
+
+    Args:
+        value: a value whose mask is known.
 
     Raises:
-        TraceError: several hold it, and may hold different ones.
+        TraceError: the value is not uniform, so its holders may have different values.
     """
     assert value.pmask is not None
     if not value.uniform:
@@ -47,7 +50,7 @@ def the_holder(value: MPObject) -> int:
 
 
 def to_all(value: MPObject, src: Device | None, dst: None) -> MPObject:
-    """Send a plain value to all parties."""
+    """Return a plain value at all parties."""
     if value.pmask is None:
         raise _unknown_holder(value)
     everyone = value.ctx.mask

@@ -1,4 +1,4 @@
-"""The language: contexts, tracing, functions, control flow."""
+"""Embedded language: contexts, values, tracing and functions."""
 
 from mplang_core.edsl.context import (
     MPContext as MPContext,

@@ -1,4 +1,4 @@
-"""Ranges as a user writes them: ``(low, high)``."""
+"""Validation of value ranges, ``(low, high)``."""
 
 from __future__ import annotations
 
@@ -9,18 +9,21 @@ from typing import Any
 import numpy as np
 
 from mplang_core.errors import TraceError
-from mplang_core.ir.source import at
+from mplang_core.ir.source_line import at
 
 
 def read_range(found: Any, what: str = "a range") -> tuple[float, float]:
-    """Return the range that a user declares.
+    """Return a range that a user declares, validated.
 
     Args:
-        found: ``(low, high)``, numbers that are finite or infinite.
-        what: for messages.
+        found: ``(low, high)``, two real numbers, finite or infinite.
+        what: the name of the range in messages.
+
+    Returns:
+        The two bounds, both inclusive.
 
     Raises:
-        TraceError: it is something else, or low is above high.
+        TraceError: it is not a pair of real numbers, or low is above high.
 
     Example:
         >>> read_range((0, 1e6))

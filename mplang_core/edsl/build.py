@@ -1,4 +1,4 @@
-"""Op construction: completed attributes, inferred outputs, the user's line."""
+"""Op construction: default attributes, inferred outputs, source line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from mplang_core.edsl.context import MPContext
 from mplang_core.errors import MPLangError, TraceError
 from mplang_core.ir import Graph, Level, Operation, Value, op_defs
-from mplang_core.ir.source import caller
+from mplang_core.ir.source_line import caller
 from mplang_core.ir.verifier import infer_outputs
 
 
@@ -19,10 +19,17 @@ def make_op(
     regions: Mapping[str, Graph] | None,
     ctx: MPContext,
 ) -> Operation:
-    """Make an op with inferred outputs, at the user's line.
+    """Return an op with default attributes, inferred outputs and the user's line.
+
+    Args:
+        opcode: the op's name, ``dialect.op``.
+        inputs: the operands.
+        attrs: the attributes; the definition's defaults are added.
+        regions: the regions by name.
+        ctx: the context of the op, which determines its level and its parties.
 
     Raises:
-        TraceError: its definition does not allow it.
+        TraceError: the op's definition rejects it.
     """
     location = caller()
     op_def = op_defs.get(opcode)

@@ -1,4 +1,4 @@
-"""Contexts, and the values that live in them."""
+"""Base classes of contexts and of multi-party values."""
 
 from __future__ import annotations
 
@@ -14,24 +14,33 @@ import numpy as np
 from mplang_core.errors import TraceError
 from mplang_core.feop.state import ContextBound, FeState
 from mplang_core.ir import AnyType, Graph
-from mplang_core.ir.source import at
+from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
 from mplang_core.types import BaseType, MPType
 
 
 class Cluster(Protocol):
-    """What a context needs to know of a cluster."""
+    """Protocol of a cluster, as contexts use it."""
 
     @property
     def mask(self) -> Mask:
-        """All its parties."""
+        """The mask of all parties."""
 
     def apply(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Run a function on the device of its arguments."""
+        """Run a function on the device of its arguments.
+
+        Args:
+            fn: a feop, or a Python function of plain values.
+            *args: nests of values and literals.
+            **kwargs: attributes of the feop, or literals for the function.
+
+        Returns:
+            The result of the function, on that device.
+        """
 
 
 class Placement(Protocol):
-    """The device that a value is on, as far as the language needs to know it."""
+    """Protocol of the device that a value is on."""
 
     @property
     def name(self) -> str:
@@ -39,14 +48,14 @@ class Placement(Protocol):
 
 
 class MPContext(ContextBound, ABC):
-    """Where ops go to: a graph that is being built, or an interpreter that runs them.
+    """Destination of ops: a graph under construction, or an interpreter.
 
     Args:
         cluster_spec: the parties and devices.
-        parent: the context around this one, whose values may be used here.
+        parent: the enclosing context; its values may be used here.
 
     Attributes:
-        traced: functions as they were traced before; see :mod:`mplang_core.edsl.reuse`.
+        traced: the cache of traced functions; see :mod:`mplang_core.edsl.trace_cache`.
     """
 
     def __init__(self, cluster_spec: Cluster, parent: MPContext | None = None) -> None:
@@ -62,7 +71,7 @@ class MPContext(ContextBound, ABC):
 
     @property
     def is_local(self) -> bool:
-        """Whether this is the inside of a ``pcall``, at one party."""
+        """Whether ops are local: in the body of a ``pcall``, at one party."""
         return False
 
     def root(self) -> MPContext:
@@ -70,7 +79,7 @@ class MPContext(ContextBound, ABC):
         return self if self.parent is None else self.parent.root()
 
     def ancestors(self) -> Iterator[MPContext]:
-        """Yield this context and all around it, from the inside."""
+        """Yield this context and its enclosing contexts, innermost first."""
         ctx: MPContext | None = self
         while ctx is not None:
             yield ctx
@@ -84,37 +93,57 @@ class MPContext(ContextBound, ABC):
         attrs: Mapping[str, Any] | None = None,
         regions: Mapping[str, Graph] | None = None,
     ) -> list[MPObject]:
-        """Apply an op here and return its results.
+        """Apply an op and return its results.
+
+        Args:
+            opcode: the op's name, ``dialect.op``.
+            inputs: the operands.
+            attrs: the attributes; the definition's defaults are added.
+            regions: the regions by name.
+
+        Returns:
+            One value of this context per result of the op.
 
         Raises:
-            TraceError: the op does not allow it; shows the user's line.
+            TraceError: the op's definition rejects it; the message has the user's line.
         """
 
     def literal(self, value: np.ndarray[Any, Any], parties: Mask) -> MPObject:
-        """Make a value of a literal that only these parties get."""
+        """Return a value for a literal.
+
+        Args:
+            value: the literal.
+            parties: the parties that get it.
+        """
         (made,) = self.emit("simp.constant", [], {"value": value, "parties": parties})
         return made
 
     @abstractmethod
     def adopt(self, obj: MPObject) -> MPObject:
-        """Return an object as one of this context, capturing it where that is possible.
+        """Return a value as one of this context; capture it from an enclosing context.
 
         Raises:
-            TraceError: the object belongs to another context.
+            TraceError: the value belongs to another context.
         """
 
     @abstractmethod
     def place(
         self, obj: MPObject, device: Placement | None, uniform: bool | None = None
     ) -> MPObject:
-        """Return the same value, marked as being on a device, and as uniform or not."""
+        """Return the same value with another device and uniformity.
+
+        Args:
+            obj: the value.
+            device: its device; ``None`` for a value that is on no device.
+            uniform: whether all holders have the same; ``None`` to leave it unchanged.
+        """
 
 
 _current: ContextVar[MPContext | None] = ContextVar("mplang_context", default=None)
 
 
 def find_ctx(args: Iterable[Any] = ()) -> MPContext:
-    """Return the current context, or else the one that the arguments live in.
+    """Return the current context, else that of the first value among the arguments.
 
     Raises:
         TraceError: there is none.
@@ -136,16 +165,28 @@ def cur_ctx() -> MPContext:
 
     Raises:
         TraceError: there is none.
+
+    Example:
+        >>> import mplang_core as mp
+        >>> with mp.with_ctx(mp.TraceContext(mp.ClusterSpec.simple(2))):
+        ...     print(mp.cur_ctx().mask)
+        {0, 1}
     """
     return find_ctx()
 
 
 @contextlib.contextmanager
 def with_ctx(ctx: MPContext) -> Iterator[MPContext]:
-    """Make a context the current one, for this thread and task.
+    """Set the current context of this thread or task inside of ``with``.
+
+    Args:
+        ctx: a host or a ``TraceContext``.
+
+    Yields:
+        The context.
 
     Raises:
-        TraceError: it is no context.
+        TraceError: it is not a context.
     """
     if not isinstance(ctx, MPContext):
         raise TraceError(
@@ -160,13 +201,13 @@ def with_ctx(ctx: MPContext) -> Iterator[MPContext]:
 
 
 class MPObject(ContextBound, ABC):
-    """A value of several parties: in a graph (``TraceVar``) or at the parties (``InterpVar``).
+    """Multi-party value: in a graph (``TraceVar``) or at the parties (``InterpVar``).
 
-    Its operators are in :mod:`mplang_core.edsl.operators`.
+    :mod:`mplang_core.edsl.operators` defines its operators.
 
     Attributes:
         ctx: the context that it belongs to.
-        device: the device that it is on, if it is on one.
+        device: the device that it is on; ``None`` if it is on no device.
     """
 
     __slots__ = ("_uniform", "ctx", "device")
@@ -182,14 +223,14 @@ class MPObject(ContextBound, ABC):
     @property
     @abstractmethod
     def type(self) -> AnyType:
-        """Its multi-party type; inside of a ``pcall``, its base type."""
+        """The multi-party type; in the body of a ``pcall``, the base type."""
 
     @property
     def mptype(self) -> MPType:
-        """Its multi-party type.
+        """The multi-party type.
 
         Raises:
-            TraceError: it is inside of a ``pcall``, where values have no masks.
+            TraceError: the value is in the body of a ``pcall``, where values have no masks.
         """
         if not isinstance(self.type, MPType):
             raise TraceError(f"{self.type} is inside of a pcall and has no mask")
@@ -201,41 +242,42 @@ class MPObject(ContextBound, ABC):
 
     @property
     def base_type(self) -> BaseType:
-        """What each holder has."""
+        """The type of the value at each holder."""
         return self.type.base if isinstance(self.type, MPType) else self.type
 
     @property
     def pmask(self) -> Mask | None:
-        """Who holds it; ``None`` where that is known only at run time."""
+        """The holders; ``None`` if they are known only at run time."""
         return self.mptype.pmask
 
     @property
     def uniform(self) -> bool:
-        """Whether all holders are known to have the same: literals, what is revealed to all,
-        and what plain functions make of these. Others may differ from party to party.
+        """Whether all holders are known to have the same value.
+
+        Literals, values revealed to all, and results of plain functions of these are uniform.
         """
         single = isinstance(self.type, MPType) and self.type.pmask is not None
         return self._uniform or (single and len(self.mptype.pmask or ()) == 1)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape, of a tensor."""
+        """The shape of a tensor; for a share, that of the shared tensor."""
         shape: tuple[int, ...] = self._tensor_field("shape")
         return shape
 
     @property
     def dtype(self) -> Any:
-        """The NumPy dtype, of a tensor."""
+        """The NumPy dtype of a tensor; for a share, that of the shared tensor."""
         return self._tensor_field("dtype").numpy
 
     @property
     def ndim(self) -> int:
-        """The number of dimensions, of a tensor."""
+        """The number of dimensions of a tensor."""
         return len(self.shape)
 
     def _tensor_field(self, name: str) -> Any:
         base: Any = self.base_type
-        base = getattr(base, "plain", base)  # a share has the shape of what it shares
+        base = getattr(base, "plain", base)  # a share has the shape of its plain type
         if not hasattr(base, name):
             raise AttributeError(f"{at()}{base} has no {name}")
         return getattr(base, name)
@@ -244,7 +286,7 @@ class MPObject(ContextBound, ABC):
         where = f" on {self.device.name}" if self.device is not None else ""
         return f"{type(self).__name__}({self.type}{where})"
 
-    # -- what a value that is not here cannot do
+    # -- operations that need the data, which is at the parties
 
     def _not_here(self, what: str, instead: str) -> NoReturn:
         raise TraceError(f"{at()}{what} of {self!r} needs its data; {instead}")

@@ -1,4 +1,4 @@
-"""Functions of multi-party values."""
+"""Decorators and application of functions of multi-party values."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any, ParamSpec, TypeVar
 from mplang_core.edsl.context import MPContext, MPObject, find_ctx
 from mplang_core.edsl.interp import InterpContext, InterpVar
 from mplang_core.edsl.literals import constant, is_literal, literal_type, read_args
-from mplang_core.edsl.reuse import trace_once
+from mplang_core.edsl.trace_cache import trace_once
 from mplang_core.edsl.tracer import TraceContext, TracedFunction, trace
 from mplang_core.errors import TraceError
 from mplang_core.feop import flatten, unflatten
-from mplang_core.ir.source import at
+from mplang_core.ir.source_line import at
 from mplang_core.types import BaseType, MPType
 
 P = ParamSpec("P")
@@ -21,28 +21,59 @@ R = TypeVar("R")
 
 
 def function(fn: Callable[P, R]) -> Callable[P, R]:
-    """Make a function of multi-party values.
+    """Declare a function of multi-party values that is inlined at each call.
 
-    Called while a program is traced, its body becomes part of that program. Called in an
-    interpreter's context, it is traced and run at once. The Python code runs at each call.
+    Called in a trace, its body becomes part of that program. Called in the context of an
+    interpreter, it is traced and run. The Python code runs at each call.
+
+    Args:
+        fn: the function.
+
+    Returns:
+        The function with the same signature. It takes nests of values and literals.
+
+    Example:
+        >>> import mplang_core as mp
+        >>> swap = mp.function(lambda x: mp.pshfl_s(x, [0, 1], [1, 0]))
+        >>> with mp.Simulator(mp.ClusterSpec.simple(2)) as sim:
+        ...     mp.fetch(sim, mp.evaluate(sim, swap, 7))
+        [array(7), array(7)]
     """
     return _traced(fn)
 
 
 def builtin_function(fn: Callable[P, R]) -> Callable[P, R]:
-    """Make a function that a program calls as one op, ``func.call``.
+    """Declare a function of multi-party values that becomes one op, ``func.call``.
 
-    Its Python code runs once per program and kind of arguments, as that of ``jax.jit`` does,
-    and again once a name that it reads from around stands for another object. Otherwise as
-    :func:`function`.
+    Like that of ``jax.jit``, its Python code runs once per program and signature, and again
+    after one of its closure variables or globals was bound to another object.
+
+    Args:
+        fn: the function.
+
+    Returns:
+        The function with the same signature; see :func:`function`.
+
+    Example:
+        >>> import mplang_core as mp
+        >>> same = mp.builtin_function(lambda x: x)
+        >>> traced = mp.trace(mp.TraceContext(mp.ClusterSpec.simple(2)), lambda x: same(x), 7)
+        >>> [op.opcode for op in traced.program.graph.ops]
+        ['func.call']
     """
     return _traced(fn, "func.call")
 
 
 def launch(fn: Callable[P, R]) -> Callable[P, R]:
-    """Make a function that the parties run whole, also in standard mode: one op, ``func.launch``.
+    """Declare a function of multi-party values that becomes one op, ``func.launch``.
 
-    Otherwise as :func:`builtin_function`.
+    The host submits it as a whole in both modes: one job per party.
+
+    Args:
+        fn: the function.
+
+    Returns:
+        The function with the same signature; traced as by :func:`builtin_function`.
 
     Example:
         >>> import mplang_core as mp
@@ -94,7 +125,7 @@ def _call(ctx: TraceContext, opcode: str, tfn: TracedFunction, args: Any, kwargs
 
 
 def place_results(ctx: MPContext, outs: list[MPObject], tfn: TracedFunction) -> list[MPObject]:
-    """Mark the results of a traced function with the devices that they are on."""
+    """Return the results of a traced function with their devices and uniformity."""
     marks = zip(outs, tfn.out_devices, tfn.out_uniform, strict=True)
     return [ctx.place(out, device, uniform) for out, device, uniform in marks]
 
@@ -103,16 +134,17 @@ def apply(ctx: InterpContext, tfn: TracedFunction, *args: Any, **kwargs: Any) ->
     """Run a traced function in an interpreter.
 
     Args:
-        ctx: the interpreter.
+        ctx: the interpreter, such as a host.
         tfn: the function.
-        *args: values of that interpreter, or literals, nested and typed as it was traced.
-        **kwargs: likewise.
+        *args: values of that interpreter, or literals, with the structure and the types that
+            the function was traced for.
+        **kwargs: the same by keyword.
 
     Returns:
-        What the function returned, its leaves being values of the interpreter.
+        The result of the function; its leaves are values of the interpreter.
 
     Raises:
-        TraceError: the arguments are not those that it was traced for.
+        TraceError: the arguments have another structure or other types.
     """
     leaves, struct = read_args(args, kwargs)
     if struct != tfn.in_struct:
@@ -154,12 +186,12 @@ def _argument(ctx: InterpContext, tfn: TracedFunction, i: int, leaf: Any, expect
 
 
 def _is_same(leaf: Any, expected: Any) -> bool:
-    """Return whether an argument is the one that was compiled in."""
-    if isinstance(leaf, MPObject):  # comparing it would run an op
+    """Return whether an argument equals the literal that was compiled in."""
+    if isinstance(leaf, MPObject):  # == would run an op
         return False
     try:
         return leaf is expected or bool(leaf == expected)
-    except (TypeError, ValueError):  # of an array, which has no truth
+    except (TypeError, ValueError):  # an array has no truth value
         return False
 
 

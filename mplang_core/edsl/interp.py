@@ -1,4 +1,4 @@
-"""The context that runs ops at once."""
+"""Interpreter context: ops run at once."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from mplang_core.edsl.build import make_op
 from mplang_core.edsl.context import MPContext, MPObject, Placement
 from mplang_core.errors import TraceError
 from mplang_core.ir import Graph, Program, Value
-from mplang_core.ir.source import at
+from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
 from mplang_core.types import MPType
 
 
 class InterpVar(MPObject):
-    """A value at the parties. Its data stays there until it is fetched."""
+    """Reference to a value at the parties; its data stays there until it is fetched."""
 
     __slots__ = ("_mptype", "value")
 
@@ -36,20 +36,33 @@ class InterpVar(MPObject):
 
     @property
     def type(self) -> MPType:
-        """Its multi-party type."""
+        """The multi-party type."""
         return self._mptype
 
 
 class InterpContext(MPContext):
-    """Runs what it is given. A backend's host is one."""
+    """Context that runs each op at once; the base class of hosts."""
 
     @abstractmethod
     def evaluate(self, program: Program, inputs: Sequence[Any]) -> list[Any]:
-        """Run a program on run-time values, and return its results as such."""
+        """Run a program.
+
+        Args:
+            program: the program.
+            inputs: one run-time value of this interpreter per input.
+
+        Returns:
+            One run-time value per output.
+        """
 
     @abstractmethod
     def lift(self, literal: Any, parties: Mask | None = None) -> Any:
-        """Make a run-time value of a literal, which these parties get, or all may know."""
+        """Return a run-time value for a literal.
+
+        Args:
+            literal: a number or an array.
+            parties: the parties that get it; all by default.
+        """
 
     def emit(
         self,
@@ -58,7 +71,7 @@ class InterpContext(MPContext):
         attrs: Mapping[str, Any] | None = None,
         regions: Mapping[str, Graph] | None = None,
     ) -> list[MPObject]:
-        """Run one op at once."""
+        """Run an op and return its results."""
         given = [self.adopt(obj) for obj in inputs]
         operands = [Value(obj.type) for obj in given]
         op = make_op(opcode, operands, attrs, regions, self)
@@ -70,12 +83,12 @@ class InterpContext(MPContext):
         ]
 
     def literal(self, value: np.ndarray[Any, Any], parties: Mask) -> MPObject:
-        """Give a literal to parties without a program around it."""
+        """Return a value for a literal at some parties, without running a program."""
         op = make_op("simp.constant", [], {"value": value, "parties": parties}, None, self)
         return InterpVar(self, _mp(op.outputs[0]), self.lift(value, parties))
 
     def adopt(self, obj: MPObject) -> MPObject:
-        """Return the object, which must be this context's own."""
+        """Return the value; raise ``TraceError`` if it belongs to another context."""
         if obj.ctx is not self:
             raise TraceError(
                 f"{at()}{obj!r} belongs to another context; a value is used where it was "
@@ -86,7 +99,7 @@ class InterpContext(MPContext):
     def place(
         self, obj: MPObject, device: Placement | None, uniform: bool | None = None
     ) -> MPObject:
-        """Return the same value, marked as being on a device, and as uniform or not."""
+        """Return the same value with another device and uniformity."""
         same = obj.uniform if uniform is None else uniform
         return InterpVar(self, obj.mptype, _data(obj), device, same)
 

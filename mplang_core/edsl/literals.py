@@ -1,4 +1,4 @@
-"""Literals: numbers and arrays among arguments, and the values that are made of them."""
+"""Literals among arguments, and constants."""
 
 from __future__ import annotations
 
@@ -9,24 +9,31 @@ from mplang_core.edsl.context import MPContext, MPObject, find_ctx, with_ctx
 from mplang_core.errors import TraceError
 from mplang_core.feop import flatten, unflatten
 from mplang_core.feop.program import PyTreeDef
-from mplang_core.ir.source import at
+from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
 from mplang_core.types import TensorType, array_of
 
 
 def constant(*args: Any, parties: Mask | int | Sequence[int] | None = None) -> MPObject:
-    """Make a value of a literal.
+    """Return a multi-party value for a literal.
 
     Args:
-        *args: the literal, a number, array or list of numbers; a context may stand before it.
-        parties: who holds it; all by default.
+        *args: the literal: a number, an array or a list of numbers. A context may precede it;
+            the current one by default.
+        parties: the holders, a mask or ranks; all parties by default.
 
     Returns:
         A value of the literal's shape and dtype (Python floats are f64, ints i64), held by
         the parties.
 
     Raises:
-        TraceError: the literal is no tensor.
+        TraceError: the literal is not a tensor.
+
+    Example:
+        >>> import mplang_core as mp
+        >>> with mp.with_ctx(mp.TraceContext(mp.ClusterSpec.simple(2))):
+        ...     mp.constant([1.0, 2.0], parties=0)
+        TraceVar(f64[2]@{0})
     """
     ctx = args[0] if args and isinstance(args[0], MPContext) else None
     if len(args) != 1 + (ctx is not None):
@@ -46,10 +53,10 @@ def constant(*args: Any, parties: Mask | int | Sequence[int] | None = None) -> M
 
 
 def read_mask(parties: Any) -> Mask:
-    """Return the mask for what a user wrote.
+    """Return the mask of a user's argument.
 
     Raises:
-        TraceError: it is no mask, rank, or list of ranks.
+        TraceError: it is not a mask, a rank, or a list of ranks.
     """
     try:
         return Mask.of(parties)
@@ -60,7 +67,7 @@ def read_mask(parties: Any) -> Mask:
 
 
 def lift_literals(ctx: MPContext, tree: Any, parties: Mask | None) -> Any:
-    """Make constants of the arrays in a nest. Numbers stay, and are compiled in."""
+    """Return a nest with its arrays as constants. Numbers stay and are compiled in."""
     leaves, spec = read_args(tree, {})
     with with_ctx(ctx):
         lifted = [
@@ -71,7 +78,23 @@ def lift_literals(ctx: MPContext, tree: Any, parties: Mask | None) -> Any:
 
 
 def read_args(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], PyTreeDef]:
-    """Flatten arguments; a list of plain numbers is one leaf, an array."""
+    """Flatten arguments; a list of plain numbers is one leaf, an array.
+
+    Args:
+        args: positional arguments, nests of values and literals.
+        kwargs: keyword arguments.
+
+    Returns:
+        The leaves, and the structure of ``(args, kwargs)`` for :func:`unflatten`.
+
+    Raises:
+        TraceError: a list of numbers is ragged.
+
+    Example:
+        >>> leaves, _ = read_args(([1.0, 2.0], "mean"), {"axis": 0})
+        >>> leaves
+        [array([1., 2.]), 'mean', 0]
+    """
     leaves, spec = flatten((tuple(args), dict(kwargs)), _is_number_list)
     return [_array(leaf) if isinstance(leaf, list) else leaf for leaf in leaves], spec
 
@@ -96,7 +119,7 @@ def _is_number_list(x: Any) -> bool:
 
 
 def is_literal(leaf: Any) -> bool:
-    """Tell whether a leaf is a number or an array that is known to all."""
+    """Return whether a leaf is a number or an array, known to all parties."""
     return isinstance(leaf, bool | int | float | complex) or (
         hasattr(leaf, "__array__") and hasattr(leaf, "dtype") and not isinstance(leaf, MPObject)
     )
@@ -106,7 +129,7 @@ def literal_type(leaf: Any) -> TensorType:
     """Return the type of a literal.
 
     Raises:
-        TraceError: it is no tensor.
+        TraceError: it is not a tensor.
     """
     try:
         return TensorType.of(leaf)

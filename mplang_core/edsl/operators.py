@@ -1,4 +1,4 @@
-"""Operators of multi-party values: Python's own, run where the operands are."""
+"""Python operators of multi-party values, run on the device of the operands."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mplang_core.edsl.context import MPObject
 from mplang_core.edsl.peval import invoke
 from mplang_core.errors import TraceError
 from mplang_core.feop import flatten, unflatten
-from mplang_core.ir.source import at
+from mplang_core.ir.source_line import at
 from mplang_core.types import TensorType
 
 BINARY = "add sub mul truediv floordiv mod divmod pow matmul and_ or_ xor lshift rshift"
@@ -78,7 +78,7 @@ def _getitem(value: MPObject, index: Any) -> Any:
 
 
 def _check_index(value: MPObject, leaves: list[Any], index: Any) -> None:
-    """An engine may take the last element for one that is not there; NumPy does not."""
+    """Check an index by NumPy's rules: engines may clamp an index out of bounds."""
     for leaf in leaves:
         ends = (leaf.start, leaf.stop, leaf.step) if isinstance(leaf, slice) else ()
         if any(isinstance(end, MPObject) for end in ends):

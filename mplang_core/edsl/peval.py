@@ -1,4 +1,4 @@
-"""Applying an op at parties: who runs it is the *rmask*."""
+"""Application of ops at parties, and the run mask (*rmask*)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mplang_core.edsl.tracer import TraceContext
 from mplang_core.errors import TraceError
 from mplang_core.feop import FeProgram, PFunction, fe_materialize, flatten, is_feop, unflatten
 from mplang_core.ir import Graph
-from mplang_core.ir.source import at
+from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
 
 
@@ -23,24 +23,27 @@ def peval(
     """Apply an op to values at parties.
 
     ======================  ========  ===============================================
-    pmasks of the args      rmask     who runs it, and holds the results
+    pmasks of the args      rmask     parties that run it and hold the results
     ======================  ========  ===============================================
     all known               ``None``  their intersection
-    all known               given     the rmask, which lies within the intersection
+    all known               given     the rmask, a subset of the intersection
     one is ``None``         given     the rmask; checked when it runs
-    one is ``None``         ``None``  whoever has all the args; known when it runs
+    one is ``None``         ``None``  holders of all args; known when it runs
     ======================  ========  ===============================================
 
-    Without args, all parties run it.
+    Without args, all parties run it, or those of the rmask.
 
     Args:
         pfunc: the op; ``ins_info`` are the base types of the args.
         args: the operands.
-        rmask: who runs it.
+        rmask: the parties that run it, a mask or ranks.
+
+    Returns:
+        One value per result of the op, of the base types ``outs_info``.
 
     Raises:
-        TraceError: the args are not of those types, no party holds them all, or the rmask
-            has a party that does not.
+        TraceError: the args have other types, no party holds all of them, or a party of the
+            rmask does not.
     """
     if isinstance(args, MPObject) or not all(isinstance(arg, MPObject) for arg in args):
         raise TraceError(f"{at()}peval takes a list of multi-party values, got {args!r}")
@@ -64,7 +67,7 @@ def peval(
 def emit_at(
     ctx: MPContext, body: Graph, args: Sequence[MPObject], rmask: Mask | None
 ) -> list[MPObject]:
-    """Emit a ``pcall`` of a body, after the table of :func:`peval`."""
+    """Emit a ``pcall`` of a body by the table of :func:`peval`."""
     masks = [arg.pmask for arg in args]
     known = [mask for mask in masks if mask is not None]
     if rmask is None and len(known) < len(masks):
@@ -83,22 +86,22 @@ def invoke(
     rmask: Mask | int | Sequence[int] | None = None,
     **kwargs: Any,
 ) -> Any:
-    """Apply a feop, or a Python function of plain values, where the args are.
+    """Apply a feop or a Python function of plain values at the holders of the args.
 
-    Of values on devices this is ``mp.device()(fn)(...)``; of others see :func:`peval`.
+    For values on devices this is ``mp.device()(fn)(...)``; for others see :func:`peval`.
 
     Args:
         fn: a feop; or a function, which an installed frontend compiles (JAX for arrays).
         *args: nests of values and literals. An array becomes a constant, a Python number
             is compiled in.
-        rmask: who runs it; see :func:`peval`.
+        rmask: the parties that run it; see :func:`peval`.
         **kwargs: attributes of the feop, or literals for the function.
 
     Returns:
-        What the function returns, its leaves being values.
+        The result of the function; its leaves are multi-party values.
 
     Raises:
-        FeCapabilityError: no frontend here compiles it.
+        FeCapabilityError: no installed frontend compiles the function.
         TraceError: see :func:`peval`.
     """
     leaves = flatten(args)[0]
@@ -115,7 +118,10 @@ def invoke(
 
 
 def mark_uniform(ctx: MPContext, fn: Any, inputs: Sequence[Any], result: Any) -> Any:
-    """A plain function gives the same wherever its operands are the same; an op may not."""
+    """Return a result, uniform if a plain function made it from uniform operands.
+
+    Ops are excluded: they may be random, or read data of their party.
+    """
     if is_feop(fn) or is_function(fn) or ctx.is_local:
         return result
     leaves, spec = flatten(result)
@@ -124,14 +130,25 @@ def mark_uniform(ctx: MPContext, fn: Any, inputs: Sequence[Any], result: Any) ->
 
 
 def run_program(program: FeProgram, rmask: Mask | None = None) -> Any:
-    """Apply a feop's program to its own inputs; see :func:`peval`."""
+    """Apply the program of a feop to its inputs.
+
+    Args:
+        program: the program; its ``inputs`` are multi-party values.
+        rmask: the parties that run it; see :func:`peval`.
+
+    Returns:
+        The results, nested by ``program.out_tree``.
+
+    Raises:
+        TraceError: see :func:`peval`.
+    """
     consts = [constant(array, parties=rmask) for array in program.consts]
     outs = peval(program.pfunc, [*program.inputs, *consts], rmask)
     return unflatten(program.out_tree, outs)
 
 
 def is_function(fn: object) -> bool:
-    """Tell whether something works on multi-party values, and is to be traced as it is."""
+    """Return whether a callable is a function of multi-party values, declared as such."""
     return bool(getattr(fn, "__mplang_function__", False))
 
 

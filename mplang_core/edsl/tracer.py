@@ -1,4 +1,4 @@
-"""The context that builds a graph, and :func:`trace`, which makes a function a program."""
+"""Tracing context, and tracing of functions to programs."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from mplang_core.errors import TraceError
 from mplang_core.feop import ContextBound, flatten, unflatten
 from mplang_core.feop.program import PyTreeDef
 from mplang_core.ir import AnyType, Graph, Program, Value, print_program
-from mplang_core.ir.source import at
+from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
 from mplang_core.types import BaseType, MPType
 
 
 class TraceVar(MPObject):
-    """A value of a graph that is being built."""
+    """Value of a graph under construction."""
 
     __slots__ = ("value",)
 
@@ -35,22 +35,23 @@ class TraceVar(MPObject):
 
     @property
     def type(self) -> AnyType:
-        """Its type in the graph."""
+        """The type in the graph."""
         return self.value.type
 
 
 class TraceContext(MPContext):
-    """Builds a graph.
+    """Context that appends ops to a graph.
 
     Args:
         cluster_spec: the parties and devices.
-        parent: the context around it; its values are captured when they are used here.
-        mask: the parties that take part; all of the cluster's by default.
+        parent: the enclosing context; its values are captured when they are used here.
+        mask: the parties that take part; those of ``parent`` or the cluster by default.
         local: whether it builds the body of a ``pcall``.
 
     Attributes:
-        graph: what was built so far; captured values are its last inputs.
-        captures: the captured objects of the contexts around, each with its value here.
+        graph: the graph so far; captured values are its last inputs.
+        captures: the captured values of enclosing contexts by id, each with its value here.
+        closed: whether the trace has ended; then no op can be appended.
     """
 
     def __init__(
@@ -71,7 +72,7 @@ class TraceContext(MPContext):
 
     @property
     def mask(self) -> Mask:
-        """The parties that take part in what is traced."""
+        """The parties that take part."""
         return self._mask
 
     @property
@@ -80,13 +81,19 @@ class TraceContext(MPContext):
         return self._local
 
     def fork(self, *, local: bool = False) -> TraceContext:
-        """Return a context for a function or region inside of this one."""
+        """Return a context for a function or region of this one; ``local`` for a ``pcall``."""
         return TraceContext(self.cluster_spec, self, local=local or self._local)
 
     def parameter(
         self, type: AnyType, device: Placement | None = None, uniform: bool = False
     ) -> TraceVar:
-        """Add an input to the graph. Inside of a ``pcall`` nothing is on a device."""
+        """Append an input to the graph and return its value.
+
+        Args:
+            type: its type; a base type in the body of a ``pcall``.
+            device: its device; ignored in the body of a ``pcall``.
+            uniform: whether all holders have the same value.
+        """
         value = Value(type)
         self.graph.inputs.append(value)
         return TraceVar(self, value, None if self._local else device, uniform)
@@ -98,7 +105,7 @@ class TraceContext(MPContext):
         attrs: Mapping[str, Any] | None = None,
         regions: Mapping[str, Graph] | None = None,
     ) -> list[MPObject]:
-        """Append an op to the graph."""
+        """Append an op to the graph and return its results."""
         if self.closed:
             raise TraceError(f"{at()}{opcode} is applied in a trace that has ended")
         operands = [cast(TraceVar, self.adopt(obj)).value for obj in inputs]
@@ -107,14 +114,14 @@ class TraceContext(MPContext):
         return [TraceVar(self, value) for value in op.outputs]
 
     def adopt(self, obj: MPObject) -> MPObject:
-        """Return the object here, as a captured input where it is from around."""
+        """Return a value as one of this context; capture it from an enclosing context."""
         return obj if obj.ctx is self else self.capture(obj)
 
     def capture(self, obj: MPObject) -> MPObject:
-        """Return an object from around as an input of the graph, the same one each time.
+        """Return a value of an enclosing context as an input of the graph, one per value.
 
         Raises:
-            TraceError: it is not from around, or what it was traced in has ended.
+            TraceError: it belongs to no enclosing context, or its trace has ended.
         """
         known = self.captures.get(id(obj))
         if known is not None:
@@ -137,23 +144,23 @@ class TraceContext(MPContext):
     def place(
         self, obj: MPObject, device: Placement | None, uniform: bool | None = None
     ) -> MPObject:
-        """Return the same value, marked as being on a device, and as uniform or not."""
+        """Return the same value with another device and uniformity."""
         here = cast(TraceVar, self.adopt(obj))
         return TraceVar(self, here.value, device, here.uniform if uniform is None else uniform)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class TracedFunction(ContextBound):
-    """A function as a program, with what is needed to call it. Not itself a value.
+    """Traced function: a program and its calling convention.
 
     Attributes:
-        program: the graph; its inputs are the parameters, then the captured values.
-        in_struct: how the arguments are nested.
+        program: the program; its inputs are the parameters, then the captured values.
+        in_struct: the structure of the arguments.
         in_leaves: per leaf of the arguments the type of a parameter, or a static literal.
-        out_struct: how the results are nested.
-        out_devices: per result the device that it is on.
-        out_uniform: per result whether all holders have the same.
-        captures: the objects of the contexts around that it uses.
+        out_struct: the structure of the results.
+        out_devices: per result its device; ``None`` for none.
+        out_uniform: per result whether all holders have the same value.
+        captures: the captured values of enclosing contexts.
     """
 
     program: Program
@@ -188,16 +195,20 @@ class TracedFunction(ContextBound):
 
     @property
     def capture_map(self) -> dict[MPObject, Value]:
-        """The captured objects, each with its input in the graph."""
+        """The captured values, each with its input in the graph."""
         inputs = self.program.graph.inputs
         return dict(zip(self.captures, inputs[len(self.in_vars) :], strict=True))
 
     def compiler_ir(self, *, locations: bool = True) -> str:
-        """Return the program as text, which :func:`mplang_core.parse` reads."""
+        """Return the program as text, which :func:`mplang_core.parse` reads.
+
+        Args:
+            locations: whether to include source lines.
+        """
         return print_program(self.program, locations=locations)
 
     def region(self, captures: Sequence[MPObject]) -> Graph:
-        """Return the graph with the given captures, in this order, as its last inputs.
+        """Return the graph with given captures, in this order, as its last inputs.
 
         A capture that the function does not use becomes an unused input.
         """
@@ -211,18 +222,28 @@ class TracedFunction(ContextBound):
 
 
 def trace(ctx: TraceContext, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> TracedFunction:
-    """Run a function on stand-ins and record what it does.
+    """Trace a function: run it on abstract values and record its ops.
 
     Args:
-        ctx: the context around it; its values are captured where the function uses them.
+        ctx: the enclosing context; its values are captured where the function uses them.
         fn: the function.
         *args: per leaf a multi-party value, an ``MPType``, an array or a number (public:
             known to all parties), or any other literal, which is passed as it is. A list of
             plain numbers is an array.
-        **kwargs: likewise.
+        **kwargs: the same by keyword.
+
+    Returns:
+        The traced function.
 
     Raises:
-        TraceError: the function does what cannot be traced; shows its line.
+        TraceError: the function cannot be traced; the message has the user's line.
+
+    Example:
+        >>> import mplang_core as mp
+        >>> context = mp.TraceContext(mp.ClusterSpec.simple(2))
+        >>> traced = mp.trace(context, lambda x: mp.pshfl_s(x, 1, [0]), 7)
+        >>> [str(value.type) for value in traced.out_vars]
+        ['i64[]@{1}']
     """
     return trace_into(ctx.fork(), fn, args, kwargs)
 
@@ -235,13 +256,13 @@ def trace_into(
     *,
     literals: bool = True,
 ) -> TracedFunction:
-    """Trace a function into a fresh context, which is closed then.
+    """Trace a function into a new context and close it.
 
     Args:
         inner: the context.
         fn: the function.
         args: its arguments.
-        kwargs: likewise, by keyword.
+        kwargs: its keyword arguments.
         literals: whether numbers and arrays become parameters; else they are passed as
             they are.
     """

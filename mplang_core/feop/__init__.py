@@ -1,10 +1,16 @@
-"""Frontend operations (feops): what they are, and where they are found."""
+"""Frontend operations (feops): declaration, registry and materialization."""
 
 from mplang_core.feop.decorator import (
     feop as feop,
     is_feop as is_feop,
     meta_of as meta_of,
     simple_op as simple_op,
+)
+from mplang_core.feop.materialize import (
+    check_same as check_same,
+    fe_materialize as fe_materialize,
+    misfit as misfit,
+    unmet as unmet,
 )
 from mplang_core.feop.program import (
     FeBuilder as FeBuilder,
@@ -16,10 +22,4 @@ from mplang_core.feop.program import (
     unflatten as unflatten,
 )
 from mplang_core.feop.registry import registry as registry
-from mplang_core.feop.routing import (
-    check_same as check_same,
-    fe_materialize as fe_materialize,
-    misfit as misfit,
-    unmet as unmet,
-)
 from mplang_core.feop.state import ContextBound as ContextBound

@@ -1,4 +1,4 @@
-"""``@feop`` and ``@simple_op``."""
+"""Decorators of feops: ``@feop`` and ``@simple_op``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mplang_core.feop.registry import registry
 from mplang_core.feop.state import state_of
 from mplang_core.ir import AnyType, Attr, Effects, OpDef, Operation, op_defs
 from mplang_core.ir.opdef import REQUIRED
-from mplang_core.ir.source import at
+from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
 from mplang_core.types import BaseType, MPType
 
@@ -24,22 +24,25 @@ if TYPE_CHECKING:  # pydantic takes long to import
 
 
 def feop(**fields: Any) -> Callable[[Callable[..., Any]], Feop]:
-    """Make a callable a feop, and register it.
+    """Declare a callable as a feop and register it.
 
-    It gets ``__feop_meta__``, and ``__get_state__(ctx)``, which gives the mapping that it may
-    keep state in, after its ``state_scope``. A callable instance becomes a feop as well as a
-    function.
+    The callable, a function or an instance, gets ``__feop_meta__`` and ``__get_state__(ctx)``,
+    which returns its state mapping by ``state_scope``.
 
     Args:
-        **fields: the fields of :class:`~mplang_core.feop.FeMeta`; ``name`` at least.
+        **fields: the fields of :class:`~mplang_core.ext.FeMeta`; ``name`` is required.
+
+    Returns:
+        A decorator that returns the same callable.
 
     Raises:
-        FeConfigError: a field is unknown or wrong; names it and the feop.
+        FeConfigError: a field is unknown or invalid; the message names it and the feop.
+        PluginConflictError: another provider has a feop of that name.
 
     Example:
         >>> @feop(name="demo.noop", op_kind="transform")
         ... def noop(program):
-        ...     '''Gives a program back as it is.'''
+        ...     '''Return a program unchanged.'''
         ...     return program
         >>> is_feop(noop), noop.__feop_meta__.family
         (True, 'demo')
@@ -60,40 +63,51 @@ def feop(**fields: Any) -> Callable[[Callable[..., Any]], Feop]:
 
 
 def is_feop(x: object) -> bool:
-    """Tell whether something is a feop."""
+    """Return whether an object is a feop."""
     return bool(getattr(x, "__feop__", False))
 
 
 def meta_of(op: Any) -> FeMeta:
-    """Return the metadata of a feop."""
+    """Return the metadata of a feop.
+
+    Raises:
+        AttributeError: the object is not a feop.
+    """
     return cast("FeMeta", op.__feop_meta__)
 
 
 def simple_op(
     name: str, *, effects: Effects = Effects.ANY, interfaces: Sequence[object] = (), **fields: Any
 ) -> Callable[[Callable[..., Any]], Feop]:
-    """Declare an op and its feop at once, by one function over types.
+    """Declare an op and its feop by one function of types.
 
     The function takes the base types of the operands by position and the attributes by
     keyword, and returns the base types of the results (one, or a nest of them). It raises
-    ``TypeError`` or ``ValueError`` where the op is not allowed. It is called while a program
-    is traced, and again wherever the program is verified.
+    ``TypeError`` or ``ValueError`` if the op is not allowed. It runs when a program is traced,
+    and again wherever the program is verified.
 
-    What it becomes takes values where the function takes types, and gives a
-    :class:`FeProgram`, which :func:`mplang_core.peval` runs. The meaning is a kernel's:
-    :func:`mplang_core.kernel`.
+    The feop takes values where the function takes types, and returns a :class:`FeProgram`,
+    which :func:`mplang_core.peval` runs. Kernels implement the op: :func:`mplang_core.kernel`.
 
     Args:
         name: ``family.op``; also the opcode.
-        effects: what it does beyond its results; passes leave it alone unless told.
-        interfaces: what analyses may ask of it, as in :class:`~mplang_core.ir.OpDef`.
-        **fields: further fields of :class:`~mplang_core.feop.FeMeta`.
+        effects: its effects beyond its results; by default passes leave the op unchanged.
+        interfaces: its op interfaces, as in :class:`~mplang_core.ir.OpDef`.
+        **fields: further fields of :class:`~mplang_core.ext.FeMeta`.
+
+    Returns:
+        A decorator of the function. It returns the feop.
+
+    Raises:
+        FeConfigError: a field is invalid, or the function has ``*args``, ``**kwargs`` or an
+            operand whose annotation is not a base type.
+        PluginConflictError: another provider has an op of that name.
 
     Example:
         >>> from mplang_core.types import TensorType
         >>> @simple_op("demo.scale")
         ... def scale(x: TensorType, *, by: float = 2.0) -> TensorType:
-        ...     '''Multiplies a tensor by a number.'''
+        ...     '''Multiply a tensor by a number.'''
         ...     return x
         >>> class X:
         ...     type = TensorType("f32", (3,))
@@ -138,7 +152,7 @@ def simple_op(
 
 
 def _again(fn: Callable[..., Any]) -> bool:
-    """A cell of a notebook run twice defines its ops twice; a plugin does not."""
+    """Return whether an op may be redefined: a notebook cell may run twice, a plugin does not."""
     return fn.__module__ == "__main__"
 
 
@@ -186,7 +200,7 @@ def _read_signature(
 
 
 def _kinds(op: str, attr: str, hint: Any) -> tuple[type, ...]:
-    """Return the classes of an attribute's values for its annotation."""
+    """Return the classes of an attribute's values by its annotation."""
     if hint is Any:
         return (object,)
     origin = typing.get_origin(hint)

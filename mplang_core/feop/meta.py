@@ -1,4 +1,4 @@
-"""Metadata of a feop, validated, and the protocol of a feop."""
+"""Metadata models of feops, and the protocol of a feop."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Annotated, Any, ClassVar, Literal, Protocol
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from mplang_core.config_model import StrictModel
 from mplang_core.errors import FeConfigError, MPLangError
 from mplang_core.feop.program import FeProgram
 from mplang_core.feop.state import FeState
-from mplang_core.strict import StrictModel
 
 
 class _FeModel(StrictModel):
@@ -18,7 +18,7 @@ class _FeModel(StrictModel):
 
 
 class IOSpec(_FeModel):
-    """What an input or an output may be."""
+    """Constraint on an input or an output."""
 
     kind: str
     visibility: tuple[Literal["PUBLIC", "PRIVATE", "SECRET"], ...] = ()
@@ -30,32 +30,61 @@ Count = Annotated[
     BeforeValidator(lambda value: f"={value}" if type(value) is int else value),
     Field(pattern=r"^(=|>=|<=)[1-9]\d*$"),
 ]
-"""How many: ``"=2"``, ``">=2"``, ``"<=2"``; a plain ``2`` is exactly that."""
+"""Constraint on a number: ``"=2"``, ``">=2"``, ``"<=2"``; ``2`` is short for ``"=2"``."""
 
 
 class DeviceRequirement(_FeModel):
-    """Which devices can take the op at all."""
+    """Requirement on the device of an op.
+
+    Attributes:
+        kind: the names of suitable device kinds; empty for all.
+        members: the number of members, ``">=1"`` by default.
+
+    Raises:
+        FeConfigError: a field is invalid or unknown.
+    """
 
     kind: tuple[str, ...] = ()
     members: Count = ">=1"
 
 
 class Stability(_FeModel):
-    """How much one may rely on it."""
+    """Stability level of a feop."""
 
     level: Literal["experimental", "stable"] = "stable"
     notes: str = ""
 
 
 class Caching(_FeModel):
-    """Where results are kept, and by which key."""
+    """Caching of a feop's results.
+
+    Attributes:
+        scope: where results are cached: nowhere, in the process, or with the context.
+        key_strategy: the cache key: the signature of the arguments, or the feop's own.
+
+    Raises:
+        FeConfigError: a field is invalid or unknown.
+    """
 
     scope: Literal["none", "process", "ctx"] = "none"
     key_strategy: Literal["signature", "custom"] = "signature"
 
 
 class Capabilities(_FeModel):
-    """What an op needs and can do, beyond the core fields."""
+    """Requirements and capabilities of a feop.
+
+    Attributes:
+        requires_device: the requirement on the device; ``None`` for none.
+        supports_visibility: the visibilities of values that it supports; empty for all.
+        requires_world_size: the number of parties of the cluster; ``None`` for any.
+        input_types: the names of the types of its inputs, for tools.
+        output_types: the names of the types of its outputs, for tools.
+        stability: its stability level.
+        caching: the caching of its results.
+
+    Raises:
+        FeConfigError: a field is invalid or unknown.
+    """
 
     requires_device: DeviceRequirement | None = None
     supports_visibility: tuple[Literal["PUBLIC", "PRIVATE", "SECRET"], ...] = ()
@@ -67,26 +96,31 @@ class Capabilities(_FeModel):
 
 
 class FeMeta(_FeModel):
-    """The metadata of a feop: it informs dispatch, validation, reflection and tools.
+    """Metadata of a feop for dispatch, validation, reflection and tools.
 
     Attributes:
         name: canonical dotted name, ``family.op``.
-        family: the frontend that it belongs to; the part of the name before the first dot.
+        family: its frontend; the part of the name before the first dot.
         op_kind: ``"compiler"`` turns a Python function into a program, ``"transform"``
-            works on programs, ``"special_op"`` is one op.
+            maps programs to programs, ``"special_op"`` is one op.
         dialects: the dialects of the code that it produces.
-        version: of the op's meaning.
-        execution_model: who runs it: one party, several together, or the coordinator.
+        version: the version of its semantics.
+        execution_model: what runs it: one party, several together, or the host.
         inputs: constraints on the inputs.
         outputs: constraints on the outputs.
-        config_schema: pydantic model of its ``config`` argument, if it takes one.
-        side_effects: whether building its program has an effect that can be seen.
-        targets: device kinds that it is meant for; none named means all.
-        capabilities: further constraints.
-        state_scope: where it may keep state.
+        config_schema: the pydantic model of its ``config`` argument; ``None`` if it has none.
+        side_effects: whether building its program has observable effects.
+        targets: the names of its device kinds; empty for all.
+        capabilities: further requirements.
+        state_scope: where it may keep state: nowhere, in the process, or with the context.
 
     Raises:
-        FeConfigError: a field is wrong or unknown; names it and the feop.
+        FeConfigError: a field is invalid or unknown; the message names it and the feop.
+
+    Example:
+        >>> meta = FeMeta(name="demo.op", targets=("PPU",))
+        >>> meta.family, meta.execution_model
+        ('demo', 'single_rank')
     """
 
     name: str = Field(pattern=r"^[a-z_][\w]*(\.[A-Za-z_]\w*)+$")
@@ -118,11 +152,22 @@ class FeMeta(_FeModel):
 
 
 class Feop(Protocol):
-    """A callable that gives a :class:`FeProgram`, and says what it is."""
+    """Protocol of a feop: a callable with metadata that returns a :class:`FeProgram`.
+
+    Attributes:
+        __feop__: marks the callable as a feop.
+        __feop_meta__: its metadata.
+        __get_state__: ``__get_state__(ctx=None)`` returns its state mapping.
+    """
 
     __feop__: bool
     __feop_meta__: FeMeta
     __get_state__: Callable[..., FeState]
 
     def __call__(self, *args: Any, **kwargs: Any) -> FeProgram:
-        """Make the program."""
+        """Return the program for arguments.
+
+        Args:
+            *args: nests of values and literals; for a compiler the function and its signature.
+            **kwargs: attributes.
+        """

@@ -1,4 +1,4 @@
-"""What a feop gives: an op that is not yet applied, and how its values are packed."""
+"""Programs of feops: unapplied ops with the structure of their operands and results."""
 
 from __future__ import annotations
 
@@ -22,15 +22,25 @@ _nests_lock = threading.Lock()
 
 
 def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], PyTreeDef]:
-    """Take a nest of tuples, lists, dicts, named tuples, dataclasses and registered classes apart.
+    """Flatten a nest of tuples, lists, dicts, named tuples, dataclasses and registered classes.
 
-    Whatever is none of these is a leaf. ``None`` is an empty nest. A dataclass' fields are its
-    parts, except for those with ``metadata={"static": True}``, which stay as they are; classes
-    of mplang and its plugins are leaves.
+    Any other object is a leaf. ``None`` is an empty nest. The children of a dataclass are its
+    fields, except those with ``metadata={"static": True}``, which become part of the structure.
+    Dataclasses of mplang and its plugins are leaves.
 
     Args:
         tree: the nest.
-        is_leaf: tells what is a leaf all the same.
+        is_leaf: returns whether a node is a leaf although it is a nest.
+
+    Returns:
+        The leaves in order, and the structure for :func:`unflatten`.
+
+    Example:
+        >>> leaves, structure = flatten({"w": [1, 2], "b": (3, None)})
+        >>> leaves
+        [3, 1, 2]
+        >>> unflatten(structure, [30, 10, 20])
+        {'w': [10, 20], 'b': (30, None)}
     """
     leaves, spec = optree.tree_flatten(tree, is_leaf, namespace=NAMESPACE)
     new = {type(leaf) for leaf in leaves if _is_new_nest(type(leaf))}
@@ -59,7 +69,7 @@ def _register(cls: type) -> None:
         return [getattr(nest, n) for n in parts], tuple(getattr(nest, n) for n in static), parts
 
     def put_together(kept: Any, children: Iterable[Any]) -> Any:
-        nest: Any = object.__new__(cls)  # it was made, and checked, before
+        nest: Any = object.__new__(cls)  # its fields were checked when it was constructed
         for name, value in zip((*parts, *static), (*children, *kept), strict=True):
             object.__setattr__(nest, name, value)
         return nest
@@ -77,19 +87,27 @@ def _register(cls: type) -> None:
 
 
 def unflatten(spec: PyTreeDef, leaves: Sequence[Any]) -> Any:
-    """Put a nest together again."""
+    """Return the nest of a structure and leaves; the inverse of :func:`flatten`.
+
+    Args:
+        spec: the structure.
+        leaves: as many leaves as the structure has.
+
+    Raises:
+        ValueError: the number of leaves differs.
+    """
     return optree.tree_unflatten(spec, leaves)
 
 
 @dataclass(frozen=True, slots=True)
 class PFunction:
-    """An op that is not yet applied: what to run, from which types to which.
+    """Unapplied op: an opcode with its attributes, operand types and result types.
 
     Attributes:
-        fn_type: the opcode that a kernel is bound to, ``dialect.op``.
+        fn_type: the opcode, ``dialect.op``.
         ins_info: base types of the operands.
         outs_info: base types of the results.
-        attrs: attributes, among them ``code`` for compiled programs.
+        attrs: the attributes; that of compiled programs is ``code``.
     """
 
     fn_type: str
@@ -100,11 +118,11 @@ class PFunction:
 
 @dataclass(frozen=True, slots=True)
 class FeSignature:
-    """The expected arguments of a function, without their data.
+    """Signature of a function: its arguments with types in place of values.
 
     Attributes:
-        args: a tuple of nests. A leaf that is a base type stands for an operand; any other
-            leaf is a literal that becomes part of the program.
+        args: a tuple of nests. A leaf that is a base type denotes an operand; any other
+            leaf is a literal that is compiled in.
         kwargs: literals by keyword.
 
     Example:
@@ -124,7 +142,11 @@ class FeSignature:
         return tuple(leaf for leaf in leaves if isinstance(leaf, BaseType))
 
     def fill(self, operands: Sequence[Any]) -> tuple[Any, ...]:
-        """Return the arguments with one value in the place of each operand."""
+        """Return the arguments with one value in place of each operand.
+
+        Args:
+            operands: the values, in the order of :attr:`operands`.
+        """
         leaves, spec = flatten(self.args)
         values = iter(operands)
         filled = [next(values) if isinstance(leaf, BaseType) else leaf for leaf in leaves]
@@ -133,17 +155,17 @@ class FeSignature:
 
 @dataclass(frozen=True, slots=True)
 class FeProgram:
-    """What a feop gives back. It can be run without the Python function that it came from.
+    """Result of a feop: an op with its operands, independent of the Python function.
 
-    Iterating over it gives the triad of a simple op: ``pfunc, inputs, out_tree``.
+    Iteration yields ``pfunc, inputs, out_tree``.
 
     Attributes:
         pfunc: the op.
-        in_tree: how the operands were nested.
-        out_tree: how the results are nested.
-        inputs: the operands, where the feop was called with values.
-        consts: arrays that the function closed over; operands that follow the inputs.
-        meta: facts for people and tools (``name``, ``dialect``, ``version``, …).
+        in_tree: the structure of the operands.
+        out_tree: the structure of the results.
+        inputs: the operands, if the feop was called with values.
+        consts: arrays that the function closed over; operands after the inputs.
+        meta: information for tools (``name``, ``dialect``, ``version``, …).
     """
 
     pfunc: PFunction
@@ -161,11 +183,11 @@ class FeProgram:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Operand:
-    """Stands for a value while a program is made: it has a type, and no data.
+    """Placeholder of an operand while a program is built: a type without data.
 
     Attributes:
-        base_type: what the feop is to see.
-        value: what it stands for.
+        base_type: the type that the feop gets.
+        value: the value that it represents.
     """
 
     base_type: BaseType
@@ -173,25 +195,33 @@ class Operand:
 
     @property
     def type(self) -> BaseType:
-        """The base type; which parties hold the value does not matter here."""
+        """The base type; feops do not depend on the holders of a value."""
         return self.base_type
 
 
 @dataclass(frozen=True, slots=True)
 class FeBuilder:
-    """A program that waits for its signature: the second phase of a two-phase feop.
+    """Deferred program: the second phase of a feop that is first configured, then compiled.
 
-    A compiler takes the signature at once; this is for a feop that is first configured with
-    something else, and compiled when its arguments are known.
+    A compiler gets the signature at once; other feops return a builder, which compiles when
+    the arguments are known.
 
     Attributes:
-        build: from a signature to the program.
+        build: returns the program for a signature.
     """
 
     build: Callable[[FeSignature], FeProgram]
 
     def __call__(self, *args: Any, **kwargs: Any) -> FeProgram:
-        """Derive the signature of arguments, and build the program for it."""
+        """Return the program for arguments.
+
+        Args:
+            *args: nests of values (with a ``base_type``) and literals.
+            **kwargs: literals.
+
+        Returns:
+            The program; its ``inputs`` are the values.
+        """
         leaves, spec = flatten(args)
         values = tuple(leaf for leaf in leaves if hasattr(leaf, "base_type"))
         abstract = [leaf.base_type if hasattr(leaf, "base_type") else leaf for leaf in leaves]

@@ -1,4 +1,4 @@
-"""Where feops are found, by name and by family."""
+"""Registry of feops by name and family."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from mplang_core.errors import FeConfigError, PluginLoadError
-from mplang_core.hints import get_it
 from mplang_core.namespace import Namespace
+from mplang_core.suggest import install_hint
 
 if TYPE_CHECKING:  # pydantic takes long to import
     from mplang_core.feop.meta import FeMeta, Feop
 
 
 class Registry:
-    """The feops of this process. A family's plugin is loaded when it is first asked for.
+    """Registry of the feops of a process; loads the plugin of a family on demand.
 
     Attributes:
-        feops: those that are loaded, by name.
+        feops: the loaded feops by name.
     """
 
     def __init__(self) -> None:
@@ -25,12 +25,12 @@ class Registry:
         self._load_all: Callable[[], None] = lambda: None
 
     def connect(self, load: Callable[[str], None], load_all: Callable[[], None]) -> None:
-        """Say how the plugin of a name is loaded, and how all of them are."""
+        """Set the functions that load the plugin of a name, and all plugins."""
         self.feops.set_resolver(load)
         self._load_all = load_all
 
     def load_all(self) -> int:
-        """Load all plugins that bring feops.
+        """Load all frontend plugins.
 
         Returns:
             A number that changes whenever a feop is added or removed.
@@ -39,15 +39,15 @@ class Registry:
         return self.feops.version
 
     def register(self, op: Feop, *, provider: str | None = None) -> None:
-        """Add a feop. The same object again does nothing; so does redefining it in place.
+        """Add a feop, or replace one that the same code defined.
 
         Args:
-            op: a callable that carries ``__feop_meta__``.
-            provider: the distribution that it comes from; its module's package by default.
+            op: a callable with ``__feop_meta__``.
+            provider: its distribution; the package of its module by default.
 
         Raises:
-            FeConfigError: it is no feop.
-            PluginConflictError: another feop has that name; names both providers.
+            FeConfigError: the callable is not a feop.
+            PluginConflictError: another feop has that name; the message names both providers.
         """
         if not getattr(op, "__feop__", False):
             raise FeConfigError(f"{op!r} is no feop; decorate it with @feop or @simple_op")
@@ -60,34 +60,39 @@ class Registry:
         )
 
     def unregister(self, name: str) -> None:
-        """Forget a feop."""
+        """Remove a feop; do nothing if there is none of that name."""
         self.feops.remove(name)
 
     def get(self, name: str) -> Feop:
-        """Return the feop of that name.
+        """Return the feop of a name; load its plugin if necessary.
 
         Raises:
-            PluginLoadError: nothing that is installed provides it.
+            PluginLoadError: no installed plugin provides it, or its plugin did not load.
         """
         op = self.feops.get(name)
         if op is None:
             family = name.partition(".")[0]
             families = {known.partition(".")[0] for known in self.feops.names()}
-            hint = get_it(name, self.feops.names())
+            hint = install_hint(name, self.feops.names())
             if family not in families:
-                hint = get_it(family, families)
+                hint = install_hint(family, families)
                 hint = f"no plugin for the family {family!r} is installed; {hint}"
             raise PluginLoadError(f"no feop {name!r}: {hint}")
         return op
 
     def list_ops(self, family: str | None = None) -> list[FeMeta]:
-        """Return the metadata of all feops, or of those of one family, by name."""
+        """Return the metadata of all feops, or of one family, sorted by name."""
         return [op.__feop_meta__ for op in self._all(family)]
 
     def find(
         self, family: str | None = None, predicate: Callable[[FeMeta], bool] | None = None
     ) -> list[Feop]:
-        """Return the feops of a family whose metadata satisfies a predicate, by name."""
+        """Return the feops whose metadata satisfies a predicate, sorted by name.
+
+        Args:
+            family: the family; all by default.
+            predicate: returns whether to include a feop; all by default.
+        """
         return [op for op in self._all(family) if predicate is None or predicate(op.__feop_meta__)]
 
     def _all(self, family: str | None) -> Iterable[Feop]:
@@ -101,7 +106,7 @@ class Registry:
         return self._meta(op).capabilities.model_dump()
 
     def config_schema(self, op: Feop | str) -> type | None:
-        """Return the model of a feop's configuration, if it takes one."""
+        """Return the model of a feop's configuration, ``None`` if it has none."""
         return self._meta(op).config_schema
 
     def _meta(self, op: Feop | str) -> FeMeta:

@@ -1,4 +1,4 @@
-"""Where a feop may keep what it has made: nowhere, in the process, or with a context."""
+"""State scopes of feops: none, process, or context."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ BOUND = 256
 
 
 class ContextBound:
-    """What belongs to a context: traced and run-time values, contexts themselves.
+    """Base class of contexts and of objects that belong to one.
 
-    It must not outlive its context, so the process scope refuses it.
+    They must not outlive their context, so the process scope rejects them.
     """
 
     __slots__ = ()
 
 
 class HasRoot(Protocol):
-    """A context, as far as state needs to know it."""
+    """Protocol of a context, as state scopes use it."""
 
     def root(self) -> Any:
         """Return the outermost context."""
 
 
 class FeState(MutableMapping[Any, Any]):
-    """A bounded mapping, safe under threads; what was used longest ago goes first.
+    """Bounded, thread-safe mapping with least-recently-used eviction.
 
     Args:
         owner: the feop's name, for messages.
-        refuses: whether values that belong to a context are refused.
-        bound: how many entries it holds at most; ``None`` for any number.
+        refuses: whether to reject objects that belong to a context.
+        bound: the maximum number of entries; ``None`` for no limit.
     """
 
     def __init__(self, owner: str, *, refuses: bool, bound: int | None = BOUND) -> None:
@@ -73,7 +73,7 @@ class FeState(MutableMapping[Any, Any]):
         return len(self._items)
 
     def get_or_make(self, key: Any, make: Callable[[], Any]) -> Any:
-        """Return the entry of a key, made at the first use; others wait for it meanwhile."""
+        """Return the entry of a key; make it at its first use while other threads wait."""
         with self._lock:
             if key not in self._items:
                 self[key] = make()
@@ -107,7 +107,7 @@ def state_of(name: str, scope: Scope, ctx: HasRoot | None = None) -> FeState:
     Args:
         name: the feop.
         scope: its ``state_scope``.
-        ctx: the context, for the scope ``ctx``; its root holds the state, and takes it along.
+        ctx: the context, for the scope ``ctx``; the state lives as long as its root context.
 
     Raises:
         FeStateError: the scope is ``ctx`` and there is no context.

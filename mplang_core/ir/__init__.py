@@ -1,4 +1,4 @@
-"""Programs as data: a flat SSA graph with regions, its rules, its text and its bytes."""
+"""Intermediate representation: SSA graphs with regions, verifier, text and wire format."""
 
 from mplang_core.ir.attrs import (
     AttrValue as AttrValue,

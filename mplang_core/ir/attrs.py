@@ -1,6 +1,6 @@
 """Attribute values of ops: a closed union of immutable data, and its visitor.
 
-``docs/wire.md`` says how a kind is added.
+``docs/wire.md`` describes how to add a kind.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ class AttrVisitor(ABC, Generic[T]):
         """Call the method of a value's kind.
 
         Raises:
-            TypeError: the value is of no kind that an attribute may have.
+            TypeError: the value is not an attribute value.
         """
         match value:
             case Mask():
                 return self.visit_mask(value)
             case None:
                 return self.visit_none()
-            case bool():  # before int, which it is a subclass of
+            case bool():  # before int, its base class
                 return self.visit_bool(value)
             case int():
                 return self.visit_int(value)
@@ -121,19 +121,19 @@ class AttrVisitor(ABC, Generic[T]):
 
 
 def normalize(value: Any) -> AttrValue:
-    """Return the one immutable form of a value.
+    """Return the canonical immutable form of a value.
 
     Lists become tuples, NumPy scalars Python numbers, arrays read-only and contiguous.
 
     Args:
-        value: an attribute value, or what becomes one.
+        value: an attribute value, or an object that normalizes to one.
 
     Returns:
         The attribute value.
 
     Raises:
-        TypeError: the value is no data (a function, an object, a set, …).
-        ValueError: an integer beyond 64 bits.
+        TypeError: the value is not data (a function, an object, a set, …).
+        ValueError: an integer has more than 64 bits.
 
     Example:
         >>> normalize([1, (2.5, "x"), np.int64(3)])
@@ -141,7 +141,7 @@ def normalize(value: Any) -> AttrValue:
     """
     if isinstance(value, np.generic):
         plain = value.item()
-        if isinstance(plain, np.generic):  # np.longdouble, say
+        if isinstance(plain, np.generic):  # for example np.longdouble
             raise TypeError(f"{type(value).__name__} is no attribute value")
         return normalize(plain)
     if isinstance(value, list):
@@ -152,7 +152,7 @@ def normalize(value: Any) -> AttrValue:
 
 
 def same(a: AttrValue, b: AttrValue) -> bool:
-    """Return whether two normalized values are the same data.
+    """Return whether two normalized values are equal in kind and data.
 
     Example:
         >>> same(1, 1.0), same(0.0, -0.0), same((1, "x"), (1, "x"))
@@ -162,12 +162,12 @@ def same(a: AttrValue, b: AttrValue) -> bool:
 
 
 def key(value: AttrValue) -> Hashable:
-    """Return a dictionary key for a normalized value; the same data have equal keys."""
+    """Return a dictionary key for a normalized value; equal data have equal keys."""
     return _keys.visit(value)
 
 
 def _refused(value: Never) -> TypeError:
-    """Return the error for a value of no kind; mypy reports a kind that comes here."""
+    """Return the error for an unsupported value; mypy reports an unhandled kind by ``Never``."""
     return TypeError(f"{type(value).__name__} is no attribute value")
 
 
@@ -186,7 +186,7 @@ class _Normalizer(AttrVisitor[AttrValue]):
         return value
 
     def visit_float(self, value: float) -> AttrValue:
-        return math.nan if math.isnan(value) else value  # all NaNs are one
+        return math.nan if math.isnan(value) else value  # one canonical NaN
 
     def visit_tuple(self, value: tuple[Any, ...]) -> AttrValue:
         return tuple(normalize(item) for item in value)

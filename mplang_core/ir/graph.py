@@ -1,4 +1,4 @@
-"""The nodes of a program. They hold data; the rules are in the op definitions."""
+"""Programs, graphs, ops and values: plain data. The rules are in the op definitions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mplang_core.mask import Mask
 from mplang_core.types import BaseType, MPType
 
 AnyType: TypeAlias = MPType | BaseType
-"""The type of a value: multi-party at party level, a base type inside of a ``pcall``."""
+"""The type of a value: multi-party at party level, a base type in the body of a ``pcall``."""
 
 
 @singledispatch
@@ -30,7 +30,12 @@ def digest_of(program: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A line of the user's source. It is shown with the file's name only, never its path."""
+    """Source line of the user. Its text has the file name only, never the path.
+
+    Args:
+        file: the path or name of the file.
+        line: the line, from 1.
+    """
 
     file: str
     line: int
@@ -41,23 +46,27 @@ class Location:
 
 @dataclass(slots=True, eq=False)
 class Value:
-    """What an op gives, or a graph is given: defined once, used any number of times."""
+    """SSA value: a result of one op, or an input of one graph.
+
+    Attributes:
+        type: its type.
+    """
 
     type: AnyType
 
 
 @dataclass(slots=True, eq=False)
 class Operation:
-    """One application of an op.
+    """Node of a graph: one application of an op.
 
     Attributes:
         opcode: the op's name, ``dialect.op``.
         inputs: the operands, defined earlier in the same graph.
-        outputs: what it defines.
+        outputs: the values that it defines.
         attrs: attribute values (:data:`~mplang_core.ir.AttrValue`), typed ``Any``, since their
             kinds are those that the op's definition declares.
-        regions: graphs that it runs, by name. They are closed: they see their inputs only.
-        location: the user's source line that made it.
+        regions: nested graphs by name. They are closed: they use their own inputs only.
+        location: the user's source line; ``None`` if unknown.
     """
 
     opcode: str
@@ -75,12 +84,12 @@ class Operation:
 
 @dataclass(slots=True, eq=False)
 class Graph:
-    """A list of ops in SSA form.
+    """Ops in SSA form.
 
     Attributes:
-        inputs: the values that it is given.
-        ops: in the order of their execution.
-        outputs: the values that it gives back.
+        inputs: the parameters.
+        ops: the ops in the order of their execution.
+        outputs: the results.
     """
 
     inputs: list[Value] = field(default_factory=list)
@@ -88,7 +97,7 @@ class Graph:
     outputs: list[Value] = field(default_factory=list)
 
     def walk(self) -> Iterator[Operation]:
-        """Yield all ops, those of nested regions after the op that holds them."""
+        """Yield all ops; those of regions follow the op of the region."""
         for op in self.ops:
             yield op
             for region in op.regions.values():
@@ -100,12 +109,12 @@ class Graph:
 
 @dataclass(slots=True, eq=False, repr=False, weakref_slot=True)
 class Program:
-    """A graph for a certain set of parties.
+    """Program: a graph for a set of parties.
 
     Attributes:
-        name: for people; not part of the digest.
+        name: a name for people; not part of the digest.
         mask: the parties that run it.
-        graph: what they run.
+        graph: the ops.
     """
 
     name: str
@@ -116,20 +125,20 @@ class Program:
 
     @property
     def digest(self) -> str:
-        """SHA-256 over the canonical bytes, source locations and name left out, in hex."""
+        """The SHA-256 of the canonical bytes without source locations and name, in hex."""
         if self._digest is None:
             self._digest = digest_of(self)
         return self._digest
 
     @property
     def line_hash(self) -> int:
-        """A hash of the source lines, which the digest leaves out."""
+        """A hash of the source lines, which the digest excludes."""
         if self._line_hash is None:
             self._line_hash = hash(tuple(op.location for op in self.graph.walk()))
         return self._line_hash
 
     def size(self) -> int:
-        """Return the bytes of its constants and code, each counted once."""
+        """Return the size of its constants and code in bytes, each object counted once."""
         found: dict[int, int] = {}
         for op in self.graph.walk():
             for value in op.attrs.values():

@@ -1,4 +1,4 @@
-"""The one declaration of an op: what it takes, what it gives, and why it may refuse."""
+"""Op definitions: attributes, regions, type inference, effects and interfaces."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ Interface = TypeVar("Interface")
 
 
 class Level(enum.Enum):
-    """Where an op stands."""
+    """Level of an op: among parties, or local."""
 
     PARTY = "party"
-    """Among the parties: its values have masks."""
+    """Op among parties: its values have masks."""
     LOCAL = "local"
-    """Inside of a ``pcall``, at one party: its values have base types."""
+    """Local op, in the body of a ``pcall``: its values have base types."""
 
 
 class Effects(enum.Enum):
-    """What an op does beyond its results, and so what a pass may do with it."""
+    """Side effects of an op, which determine what passes may do."""
 
     NONE = "none"
-    """At a given party the results follow from operands and attributes: drop it, merge it."""
+    """The results are a function of operands and attributes: may be removed and merged."""
     FRESH = "fresh"
-    """The results are new each time (keys, shares, nonces), and that is all: drop it."""
+    """The results are random (keys, shares, nonces): may be removed, not merged."""
     ANY = "any"
-    """Nothing is known of it: leave it where it is."""
+    """Unknown effects: neither removed, merged nor moved."""
 
 
 REQUIRED: Any = object()
@@ -41,14 +41,14 @@ OPTIONAL: Any = object()
 
 @dataclass(frozen=True, slots=True)
 class Attr:
-    """One attribute of an op.
+    """Declaration of an attribute of an op.
 
     Args:
         kind: ``bool``, ``int``, ``float``, ``str``, ``bytes``, ``tuple``, ``dict``,
             ``Mask``, ``BaseType``, ``np.ndarray``, or a tuple of these.
-        default: the value where it is left out; without it, it must be given. ``OPTIONAL``
-            means that an op may go without it.
-        doc: one line.
+        default: the default value. Without it the attribute is required; with ``OPTIONAL``
+            an op may lack it.
+        doc: one line for tools.
     """
 
     kind: type | tuple[type, ...]
@@ -56,7 +56,7 @@ class Attr:
     doc: str = ""
 
     def check(self, value: AttrValue) -> str | None:
-        """Return why a normalized value does not fit, or ``None``."""
+        """Return why a normalized value is not allowed, or ``None``."""
         kinds = self.kind if isinstance(self.kind, tuple) else (self.kind,)
         kinds = tuple(Mapping if kind is dict else kind for kind in kinds)
         wrong_bool = isinstance(value, bool) and bool not in kinds and object not in kinds
@@ -66,7 +66,12 @@ class Attr:
         return f"expected {names}, got {type(value).__name__}"
 
     def normalize(self, value: Any) -> AttrValue:
-        """Return the normalized value; an int where a float is due becomes one."""
+        """Return the normalized value; an int becomes a float if only floats are allowed.
+
+        Raises:
+            TypeError: the value is not an attribute value.
+            ValueError: an integer has more than 64 bits.
+        """
         normal = normalize(value)
         kinds = self.kind if isinstance(self.kind, tuple) else (self.kind,)
         if float in kinds and int not in kinds and object not in kinds and type(normal) is int:
@@ -75,31 +80,32 @@ class Attr:
 
 
 ORIGIN = Attr(int, OPTIONAL, "in a projection: the op's position in the graph it came from")
-"""The attribute ``place``, which every op among parties has beside those that it declares."""
+"""The attribute ``place``, which all ops among parties have in addition to their own."""
 
 Infer = Callable[[Operation, Mask], Sequence[AnyType]]
 
 
 @dataclass(frozen=True, slots=True)
 class OpDef:
-    """What an op is. What it *does* is a kernel's matter, bound per interpreter.
+    """Definition of an op. Its kernels are bound separately, per interpreter and role.
 
     Args:
         name: ``dialect.op``.
-        infer: gives the output types of an op (whose outputs may still be missing) among
-            the parties of a mask. Raises ``TypeError`` or ``ValueError`` with the reason
-            where the op is not allowed.
-        level: where it stands.
-        attrs: its attributes.
+        infer: ``infer(op, world)`` returns the output types of an op, whose ``outputs`` may be
+            empty, among the parties of the mask ``world``. It raises ``TypeError`` or
+            ``ValueError`` with the reason if the op is not allowed.
+        level: its level.
+        attrs: its attributes by name.
         regions: its regions by name, each with its level.
-        doc: what it means.
-        effects: what it does beyond its results; those of its regions are added to that.
-        interfaces: what projection, passes and analyses may ask of it; see
-            :mod:`mplang_core.simp.interfaces`. Without an interface the careful answer is given.
-        projected: whether it exists after projection only.
+        doc: its semantics.
+        effects: its side effects, without those of its regions.
+        interfaces: its implementations of op interfaces; see
+            :mod:`mplang_core.simp.interfaces`. Projection, passes and analyses assume the
+            worst of an op without the interface.
+        projected: whether it exists in projections only.
 
     Raises:
-        ValueError: an op among parties declares an attribute ``place`` of its own.
+        ValueError: an op among parties declares its own attribute ``place``.
     """
 
     name: str
@@ -120,10 +126,13 @@ class OpDef:
         object.__setattr__(self, "attrs", {**self.attrs, "place": ORIGIN})
 
     def check_attrs(self, attrs: Mapping[str, AttrValue]) -> None:
-        """Hold attributes against the declaration.
+        """Check attributes against the declaration.
+
+        Args:
+            attrs: normalized attributes by name.
 
         Raises:
-            TypeError: one is unknown, missing, or of another kind.
+            TypeError: an attribute is unknown, missing, or of another kind.
         """
         for name, value in attrs.items():
             if name not in self.attrs:
@@ -138,7 +147,15 @@ class OpDef:
             raise TypeError(f"attributes missing: {', '.join(missing)}")
 
     def complete(self, attrs: Mapping[str, Any]) -> dict[str, AttrValue]:
-        """Normalize attributes and add the defaults, in the order of the declaration."""
+        """Return normalized attributes with defaults, in the order of the declaration.
+
+        Args:
+            attrs: attributes by name; unknown ones are kept, for :meth:`check_attrs`.
+
+        Raises:
+            TypeError: a value is not an attribute value.
+            ValueError: an integer has more than 64 bits.
+        """
         full: dict[str, AttrValue] = {}
         for name, spec in self.attrs.items():
             value = attrs.get(name, spec.default)
@@ -155,10 +172,10 @@ op_defs: Namespace[OpDef] = Namespace("op")
 
 
 def interface_of(op: Operation, kind: type[Interface]) -> Interface | None:
-    """Return what answers for an op, or ``None`` if the op does not implement the interface.
+    """Return an op's implementation of an interface, or ``None``.
 
     Args:
-        op: any op, known or not.
+        op: any op, known or unknown.
         kind: a protocol, such as those of :mod:`mplang_core.simp.interfaces`.
     """
     op_def = op_defs.get(op.opcode)

@@ -1,8 +1,8 @@
 """Origin index: the position of a projected op in the program it came from.
 
-Keys of messages name the position of an op in its graph. A projected op has other neighbours
-at each party, so it carries its position in the whole program, and both ends of a message
-agree on its key.
+Keys of messages contain the position of an op in its graph. Positions differ between
+projections, so each projected op carries its position in the whole program, and both ends of a
+message compute the same key.
 """
 
 from __future__ import annotations
@@ -13,18 +13,23 @@ from mplang_core.mask import Mask
 
 
 def origin_of(op: Operation) -> int | None:
-    """Return the origin index of a projected op; ``None`` for all other ops."""
+    """Return the origin index of a projected op; ``None`` for all other ops.
+
+    Example:
+        >>> print(origin_of(Operation("demo.op", ())))
+        None
+    """
     if "place" not in op.attrs:
         return None
     op_def = op_defs.get(op.opcode)
     if op_def is None or op_def.attrs.get("place") is not ORIGIN:
-        return None  # the attribute of a local op
+        return None  # a local op may declare this attribute
     origin: int = op.attrs["place"]
     return origin
 
 
 def is_projected(op: Operation) -> bool:
-    """Return whether an op exists in projections only."""
+    """Return whether an op is part of a projection."""
     if origin_of(op) is not None:
         return True
     op_def = op_defs.get(op.opcode)
@@ -32,15 +37,15 @@ def is_projected(op: Operation) -> bool:
 
 
 def check_origins(graph: Graph, world: Mask) -> None:
-    """Check that projected ops are in projections, and that their origin indices ascend.
+    """Check that projected ops are in projections and that their origin indices ascend.
 
-    So no two messages have one key: in a whole program keys are made of the positions of ops,
-    and in a projection only the two halves of one exchange share an index: first the op that
-    gives, which has no results, then the op that takes.
+    This makes keys of messages unique: in a whole program they contain positions of ops, and
+    in a projection only the two halves of one exchange share an index: first the sending op,
+    which has no results, then the receiving op.
 
     Args:
         graph: a graph of the program.
-        world: the parties of the program; a projection is for one.
+        world: the parties of the program; a projection has one.
 
     Raises:
         ValueError: a projected op is in a program of several parties, or indices do not ascend.

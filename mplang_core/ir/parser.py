@@ -1,4 +1,4 @@
-"""Types from text.
+"""Parser of types and attribute values.
 
 The grammar of types and of their parameters::
 
@@ -8,8 +8,8 @@ The grammar of types and of their parameters::
           | "[" [attr {"," attr}] "]"
     mask  = "{" [INT {"," INT}] "}"
 
-Types come as text from the wire and from peers, so it is all that a worker reads. The rest of a
-program's text is read by :func:`mplang_cli.text.parse`.
+Workers parse types only, which are text on the wire too. :func:`mplang_cli.text.parse` parses
+whole programs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MAX_DEPTH = 100
 MAX_TYPE = 256 << 10
 MAX_RANKS = 1 << 16
 
-_TOKEN = re.compile(  # types of peers are among the text: nothing in it can backtrack
+_TOKEN = re.compile(  # possessive: untrusted text must not cause backtracking
     r"""(?P<space>\s++)
       | (?P<string>"[^"\\]*+(?:\\.[^"\\]*+)*+")
       | (?P<value>%\d++)
@@ -48,32 +48,47 @@ _Token = tuple[str, str, int]
 
 
 def parse_type(text: str) -> AnyType:
-    """Read one type, ``f32[3]`` or ``f32[3]@{0, 1}``.
+    """Return the type that a text denotes.
+
+    Args:
+        text: untrusted text, such as ``f32[3]`` or ``f32[3]@{0, 1}``.
 
     Raises:
-        ParseError: the text is no type; says line, column and what was expected.
+        ParseError: the text is not a type; the message has line, column and expectation.
+
+    Example:
+        >>> parse_type("f32[3]@{0, 1}").pmask
+        Mask.from_ranks([0, 1])
     """
     _check_length(text)
     return parsed(TypeParser(text), TypeParser.type)
 
 
 def parse_base_type(text: str) -> BaseType:
-    """Read one base type; see :func:`parse_type`."""
+    """Return the base type that a text denotes, such as ``f32[3]``.
+
+    Raises:
+        ParseError: the text is not a base type; see :func:`parse_type`.
+    """
     _check_length(text)
     return parsed(TypeParser(text), TypeParser.base_type)
 
 
 def _check_length(text: str) -> None:
-    """Refuse what is long before it is split: a token takes far more memory than its mark."""
+    """Check the length of a text before the tokenizer multiplies its memory use."""
     if len(text) > MAX_TYPE:
         raise ParseError(f"a type is written with at most {MAX_TYPE} characters, got {len(text)}")
 
 
 def parsed(parser: P, rule: Callable[[P], T]) -> T:
-    """Return what a rule reads, if that is all of the text.
+    """Return the result of a rule that must match the whole text.
+
+    Args:
+        parser: a parser at the beginning of its text.
+        rule: a method of the parser's class.
 
     Raises:
-        ParseError: it is not, or the text breaks a rule.
+        ParseError: the text breaks the rule, or is longer.
     """
     try:
         result = rule(parser)
@@ -88,7 +103,20 @@ def parsed(parser: P, rule: Callable[[P], T]) -> T:
 
 
 class TypeParser:
-    """A recursive-descent parser of types and attribute values; one method per rule."""
+    """Recursive-descent parser of types and attribute values; one method per rule.
+
+    Args:
+        text: the text.
+
+    Attributes:
+        text: the text.
+        tokens: per token its kind, its text and its offset in characters.
+        at: the index of the next token.
+        depth: the current depth of nesting.
+
+    Raises:
+        ParseError: the text has an unknown character, or breaks a rule (from all methods).
+    """
 
     def __init__(self, text: str) -> None:
         if not isinstance(text, str):
@@ -114,7 +142,7 @@ class TypeParser:
 
     @property
     def kind(self) -> str:
-        """The kind of the next token; of a mark, the mark itself."""
+        """The kind of the next token; for a punctuation mark, the mark itself."""
         return self.tokens[self.at][0]
 
     @property
@@ -123,7 +151,7 @@ class TypeParser:
         return self.tokens[self.at][1]
 
     def expect(self, kind: str, word: str | None = None) -> str:
-        """Read a token of a kind."""
+        """Read a token of a kind, and a text if ``word`` is given; return its text."""
         if self.kind != kind or (word is not None and self.word != word):
             shown = "the end" if self.kind == "end" else repr(self.word)
             self.fail(f"expected {word or kind!r}, got {shown}")
@@ -131,7 +159,7 @@ class TypeParser:
         return self.tokens[self.at - 1][1]
 
     def accept(self, kind: str, word: str | None = None) -> bool:
-        """Read a token if it is of a kind, and return whether it was."""
+        """Read the next token if it is of a kind (and text); return whether it was."""
         if self.kind == kind and (word is None or self.word == word):
             self.at += self.kind != "end"
             return True
@@ -150,7 +178,7 @@ class TypeParser:
         raise ParseError(f"line {line}, column {column + 1}: {reason}{marker}")
 
     def listed(self, item: Callable[[], T], end: str) -> list[T]:
-        """Read items between commas, up to a mark."""
+        """Return items separated by commas, up to the mark ``end``."""
         items: list[T] = []
         if not self.accept(end):
             items.append(item())
@@ -162,7 +190,7 @@ class TypeParser:
     # -- rules
 
     def enter(self) -> None:
-        """Go one level deeper."""
+        """Increment the depth of nesting and check its limit."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
             self.fail(f"nested deeper than {MAX_DEPTH}")
@@ -194,7 +222,7 @@ class TypeParser:
         """Read a string."""
         word = self.expect("string")
         text: str = json.loads(word)
-        text.encode()  # a lone surrogate is no text
+        text.encode()  # raises on a lone surrogate
         return text
 
     def number(self) -> int | float:
@@ -202,7 +230,7 @@ class TypeParser:
         word = self.expect("number")
         if re.fullmatch(r"-?\d+", word):
             value = int(word)
-            normalize(value)  # refuses more than 64 bits
+            normalize(value)  # raises on more than 64 bits
             return value
         return float(word)
 

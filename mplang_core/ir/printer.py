@@ -1,4 +1,4 @@
-"""Programs as text. :mod:`mplang_core.ir.parser` reads what this writes."""
+"""Printer of programs. :func:`mplang_cli.text.parse` is the inverse."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ BUFFER_NAME = 16  # hex digits of a buffer's SHA-256 that name it
 
 
 def print_program(program: Program, *, locations: bool = True) -> str:
-    """Write a program so that :func:`~mplang_core.ir.parse` gives it back.
+    """Return a program as text, which :func:`mplang_core.parse` reads.
 
     Args:
-        program: what to write.
-        locations: whether to write the user's source lines.
+        program: the program.
+        locations: whether to include source lines.
     """
     printer = _Printer(locations)
     head = f"program {json.dumps(program.name)} on {program.mask} "
@@ -39,14 +39,14 @@ def print_program(program: Program, *, locations: bool = True) -> str:
 
 
 def print_graph(graph: Graph) -> str:
-    """Write a graph alone; large constants appear by name only."""
+    """Return a graph as text; large constants appear by name only."""
     return _Printer(locations=True).region(graph, "")
 
 
 def print_neighbourhood(graph: Graph, op: Operation, around: int = 2) -> str:
-    """Write an op with the ops before and after it, the op itself marked by ``>``.
+    """Return an op with the ops before and after it as text, the op marked by ``>``.
 
-    Nested regions are shown as ``{ … }``, for the place is what matters here.
+    Regions are abbreviated as ``{ … }``.
     """
     printer = _Printer(locations=True)
     for value in graph.inputs:

@@ -1,39 +1,50 @@
-"""Holds a program against the rules: a worker believes nothing that it has not checked."""
+"""Verifier of programs: SSA form, op definitions, types and masks."""
 
 from __future__ import annotations
 
 from mplang_core.errors import VerifyError
-from mplang_core.hints import get_it
 from mplang_core.ir.graph import AnyType, Graph, Operation, Program, Value
 from mplang_core.ir.opdef import Level, op_defs
 from mplang_core.ir.origin import check_origins
 from mplang_core.ir.printer import print_neighbourhood
 from mplang_core.mask import Mask
+from mplang_core.suggest import install_hint
 from mplang_core.types import BaseType, MPType
 
 
 def verify(program: Program) -> None:
-    """Check a program: definitions before uses, ops known, attributes, types and masks.
+    """Check a program: definitions before uses, known ops, attributes, types and masks.
 
-    Output types and masks are inferred anew from the op definitions, and compared.
+    Output types and masks are inferred from the op definitions and compared.
+
+    Args:
+        program: an untrusted program.
 
     Raises:
-        VerifyError: a rule is broken; shows the op, its neighbours and its source line.
+        VerifyError: a rule is broken; the message has the op, its neighbours and its line.
+
+    Example:
+        >>> import mplang_core as mp
+        >>> x = mp.ir.Value(mp.MPType(mp.TensorType("f32"), mp.Mask.of(0)))
+        >>> mp.verify(mp.Program("p", mp.Mask.of(0), mp.ir.Graph([], [], [x])))
+        Traceback (most recent call last):
+        mplang_core.errors.VerifyError: a graph returns a value that it does not define:...
     """
     _verify_graph(program.graph, program.mask, Level.PARTY)
 
 
 def infer_outputs(op: Operation, world: Mask) -> list[AnyType]:
-    """Return the output types that an op's definition gives.
+    """Return the output types of an op by its definition.
 
     Raises:
-        TypeError or ValueError: the op is not allowed; the reason, with no context.
+        TypeError: the op is not allowed; the message is the reason alone.
+        ValueError: the same.
     """
     op_def = op_defs.get(op.opcode)
     if op_def is None:
         raise TypeError(
             f"unknown op {op.opcode!r}; no plugin that is installed provides the dialect "
-            f"{op.dialect!r}: {get_it(op.dialect)}"
+            f"{op.dialect!r}: {install_hint(op.dialect)}"
         )
     op_def.check_attrs(op.attrs)
     if list(op.regions) != list(op_def.regions):

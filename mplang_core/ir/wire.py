@@ -1,6 +1,6 @@
 """Wire format of programs: canonical MessagePack with a version.
 
-``docs/wire.md`` says how it is extended.
+``docs/wire.md`` describes how to extend it.
 
 History
 -------
@@ -84,17 +84,20 @@ _encoder = msgspec.msgpack.Encoder(order="deterministic")
 
 
 def to_bytes(program: Program, *, locations: bool = True) -> bytes:
-    """Write a program.
+    """Serialize a program.
 
     Args:
-        program: what to write.
-        locations: whether to keep the user's source lines (file name and line, no path).
+        program: the program.
+        locations: whether to keep source lines (file name and line, no path).
+
+    Returns:
+        Canonical bytes: equal programs give equal bytes.
     """
     return _encoder.encode(_Writer(locations).envelope(program))
 
 
 def digest(program: Program) -> str:
-    """Return the SHA-256 of the canonical bytes in hex; see the module's text."""
+    """Return the SHA-256 of the canonical bytes in hex; see the module's docstring."""
     envelope = _Writer(locations=False).envelope(program)
     envelope.name, envelope.version = "", DIGEST_VERSION
     envelope.buffers = [hashlib.sha256(data).digest() for data in envelope.buffers]
@@ -102,10 +105,16 @@ def digest(program: Program) -> str:
 
 
 def from_bytes(data: bytes | memoryview) -> Program:
-    """Read what :func:`to_bytes` wrote. The result is not verified yet.
+    """Deserialize a program; the inverse of :func:`to_bytes`.
+
+    Args:
+        data: untrusted bytes.
+
+    Returns:
+        The program, not verified; see :func:`mplang_core.verify`.
 
     Raises:
-        WireError: the bytes are damaged, of another version, or no program at all.
+        WireError: the bytes are damaged, have another version, or are not a program.
     """
     if len(data) > MAX_BYTES:
         raise WireError(f"a program has at most {MAX_BYTES} bytes, got {len(data)}")
@@ -207,13 +216,13 @@ class _Writer(AttrVisitor[object]):
 
 
 class _Extended:
-    """A decoded extension; the reader resolves it once it has the buffers."""
+    """Decoded MessagePack extension; the reader resolves it when it has the buffers."""
 
     def __init__(self, code: int, data: memoryview) -> None:
         self.code, self.data = code, bytes(data)
 
 
-# made at import: msgspec crashes where two threads are the first to read a type
+# created at import: msgspec crashes if two threads create decoders of one type at a time
 _head_decoder = msgspec.msgpack.Decoder(_Head)
 _decoder = msgspec.msgpack.Decoder(_Envelope, ext_hook=_Extended)
 

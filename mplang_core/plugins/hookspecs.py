@@ -1,4 +1,4 @@
-"""What a plugin's module may say. Each hook returns data; none runs while a program does."""
+"""Hook specifications of plugins. Hooks return data and never run during a program."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ if TYPE_CHECKING:  # pydantic takes long to import
 PROJECT = "mplang"
 hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
-"""Marks a function of a plugin's module as the implementation of the hook of its name."""
+"""Decorator: marks a function of a plugin's module as the implementation of a hook, by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """Ops and types under one prefix.
+    """Dialect: ops and types with a common prefix.
 
     Attributes:
         name: the prefix of their names.
-        ops: definitions that were not declared by ``@simple_op``.
+        ops: op definitions that ``@simple_op`` did not declare.
         types: base types.
-        codecs: by type name, how values are written; a type without stays at its party.
+        codecs: codecs by type name. Values of a type without a codec cannot be sent.
     """
 
     name: str
@@ -43,7 +43,13 @@ class Dialect:
 
 @dataclass(frozen=True, slots=True)
 class KernelSpec:
-    """A kernel, and the ops and the role that it is for."""
+    """Kernel with its ops and its role.
+
+    Attributes:
+        opcodes: the opcodes.
+        kernel: ``kernel(ctx, *operands, **attributes)``; see :func:`mplang_core.kernel`.
+        role: ``"worker"`` or ``"host"``.
+    """
 
     opcodes: Sequence[str]
     kernel: Kernel
@@ -52,12 +58,12 @@ class KernelSpec:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What ``mplang doctor`` found out.
+    """Result of one check of ``mplang doctor``.
 
     Attributes:
-        name: what was looked at.
-        ok: whether it is as it should be.
-        detail: what was found; and if it is not ok, what to do.
+        name: the subject of the check.
+        ok: whether the check passed.
+        detail: the finding; for a failed check also the remedy.
     """
 
     name: str
@@ -97,7 +103,7 @@ def mplang_dialects() -> Sequence[Dialect]:
 
 @hookspec
 def mplang_kernels() -> Sequence[KernelSpec]:
-    """Return what the plugin's ops do.
+    """Return the kernels of the plugin's ops.
 
     Example::
 
@@ -113,7 +119,7 @@ def mplang_kernels() -> Sequence[KernelSpec]:
 
 @hookspec
 def mplang_devices() -> Sequence[DeviceKind]:
-    """Return the plugin's kinds of devices, with the transfers between them and others.
+    """Return the plugin's device kinds with their transfers.
 
     Example::
 
@@ -127,7 +133,7 @@ def mplang_devices() -> Sequence[DeviceKind]:
 
 @hookspec
 def mplang_backends() -> Sequence[BackendSpec]:
-    """Return the plugin's ways to reach workers.
+    """Return the plugin's backends.
 
     Example::
 
@@ -140,10 +146,10 @@ def mplang_backends() -> Sequence[BackendSpec]:
 
 @hookspec
 def mplang_passes() -> Sequence[Pass]:
-    """Return the plugin's passes; each is applied to programs that the parties run whole.
+    """Return the plugin's passes, which apply to programs that the host submits as a whole.
 
-    An entry point of the group ``mplang.passes`` has the name of each. Passes are applied in the
-    order of their names, and the verifier checks what each gives.
+    Each pass has an entry point of its name in the group ``mplang.passes``. Passes apply in the
+    order of their names; the verifier checks the result of each.
 
     Example::
 
@@ -159,10 +165,10 @@ def mplang_passes() -> Sequence[Pass]:
 
 @hookspec
 def mplang_settings() -> Mapping[str, str]:
-    """Return what this process was told that has to be the same at all parties, by name.
+    """Return the settings of this process that must be equal at all parties, by name.
 
-    Workers are compared before a program runs: a setting of the environment, say. What stands
-    in the program is the same everywhere anyway, and versions of packages are compared already.
+    They are compared before a program runs; an example is an environment variable. Attributes
+    of programs and versions of packages need no setting: they are compared already.
 
     Example::
 
@@ -175,10 +181,9 @@ def mplang_settings() -> Mapping[str, str]:
 
 @hookspec
 def mplang_doctor() -> Sequence[Check]:
-    """Look whether the plugin can work here; called by ``mplang doctor`` only, so it may import.
+    """Return checks of the plugin's environment; only ``mplang doctor`` calls it, so it may import.
 
-    That its dependencies are there in the versions that its package asks for is checked
-    already.
+    Versions of its dependencies are checked already.
 
     Example::
 

@@ -1,4 +1,4 @@
-"""Finds plugins without importing them, and loads each one by itself when it is needed."""
+"""Plugin manager: discovery by entry points, loading on demand, isolation of failures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mplang_core.device import DeviceKind, add_kind, device_kinds, transfers
 from mplang_core.errors import PluginConflictError, PluginError, PluginLoadError, PluginVersionError
 from mplang_core.feop import is_feop, registry
 from mplang_core.ir import op_defs
-from mplang_core.ir.source import skip_package
+from mplang_core.ir.source_line import skip_package
 from mplang_core.namespace import Namespace
 from mplang_core.plugins import hookspecs
 from mplang_core.runtime import codecs, host_kernels, worker_kernels
@@ -29,22 +29,22 @@ CORE = "mplang-core"
 DISABLE, STRICT = "MPLANG_DISABLE_PLUGINS", "MPLANG_STRICT_PLUGINS"
 FRONTENDS, KERNELS, BACKENDS = "mplang.frontends", "mplang.kernels", "mplang.backends"
 COMMANDS, API, PASSES = "mplang.commands", "mplang.api", "mplang.passes"
-PLAIN = (API, COMMANDS)  # groups whose entry points name a thing, not a module with hooks
+PLAIN = (API, COMMANDS)  # groups whose entry points name an object, not a module with hooks
 
 
 @dataclass(slots=True)
 class PluginRecord:
-    """One entry point, and what became of it.
+    """Record of one entry point and its status.
 
     Attributes:
-        group: the group that it stands in.
+        group: its group, such as ``mplang.frontends``.
         name: its name: a feop family, an opcode prefix, a backend, or a command.
-        module: what it names.
-        distribution: the package that it comes from.
-        version: that package's version.
-        requires_core: the versions of the core that it asks for.
-        status: ``known`` (not looked up yet), ``loaded``, ``disabled`` or ``failed``.
-        error: why it failed.
+        module: the module or object that it refers to.
+        distribution: its package.
+        version: the version of the package.
+        requires_core: the version specifier of the core that the package requires.
+        status: ``known`` (not loaded yet), ``loaded``, ``disabled`` or ``failed``.
+        error: the error of a failed load; else ``None``.
     """
 
     group: str
@@ -58,7 +58,7 @@ class PluginRecord:
 
     @property
     def reason(self) -> str:
-        """Why it is not there, in one line."""
+        """Why it is disabled or failed, in one line; else empty."""
         if self.status == "disabled":
             return f"named in {DISABLE}"
         if self.error is None:
@@ -68,11 +68,10 @@ class PluginRecord:
 
 
 class PluginManager:
-    """The plugins that are installed, each loaded at the first look-up of its name.
+    """Manager of the installed plugins; loads each at the first look-up of its name.
 
-    ``MPLANG_DISABLE_PLUGINS`` names distributions or entry points that are left alone,
-    separated by commas. With ``MPLANG_STRICT_PLUGINS=1`` a plugin that fails is an error
-    wherever plugins are looked through, not a record.
+    ``MPLANG_DISABLE_PLUGINS`` lists distributions or entry points to ignore, separated by
+    commas. With ``MPLANG_STRICT_PLUGINS=1``, :meth:`load_all` raises if a plugin fails.
     """
 
     def __init__(self) -> None:
@@ -83,7 +82,7 @@ class PluginManager:
         self._found: list[tuple[EntryPoint, PluginRecord]] | None = None
 
     def records(self) -> list[PluginRecord]:
-        """Return a record per entry point, sorted by group and name; imports nothing."""
+        """Return a record per entry point, sorted by group and name; import nothing."""
         return [record for _, record in self._index()]
 
     def _index(self) -> list[tuple[EntryPoint, PluginRecord]]:
@@ -98,20 +97,24 @@ class PluginManager:
             return self._found
 
     def load(self, name: str, *groups: str) -> None:
-        """Load the plugins of a name, in the groups; nothing happens where there is none.
+        """Load the plugins of a name in some groups; do nothing if there are none.
+
+        Args:
+            name: the name of the entry points.
+            *groups: the groups.
 
         Raises:
-            PluginLoadError: one failed; says which distribution, why, and what to do.
-            PluginConflictError: two distributions have that name; names both.
+            PluginLoadError: a plugin failed; the message has distribution, reason and remedy.
+            PluginConflictError: two distributions have that name; the message names both.
         """
         for group in groups:
             self._load_name(group, name)
 
     def load_all(self) -> None:
-        """Load all frontends; one that fails is recorded, and does not harm the others.
+        """Load all frontends; record failures and continue.
 
         Raises:
-            PluginError: one failed, and ``MPLANG_STRICT_PLUGINS`` is set.
+            PluginError: a plugin failed, and ``MPLANG_STRICT_PLUGINS`` is set.
         """
         if self._all_loaded:
             return
@@ -124,18 +127,20 @@ class PluginManager:
         self._all_loaded = True
 
     def names(self, group: str) -> list[str]:
-        """Return the names of a group's entry points that are not disabled; imports nothing."""
+        """Return the names of a group's entry points that are not disabled; import nothing."""
         return sorted(
             {r.name for r in self.records() if r.group == group and r.status != "disabled"}
         )
 
     def entry(self, group: str, name: str) -> Any:
-        """Return what an entry point names: a command, or a part of ``mp``; ``None`` if nothing.
+        """Return the object of an entry point: a command, or a name of ``mp``.
 
         Args:
-            group: ``mplang.commands`` (functions whose parameters typer reads), or
-                ``mplang.api``.
-            name: of the entry point.
+            group: ``mplang.commands`` (functions with parameters for typer) or ``mplang.api``.
+            name: the name of the entry point.
+
+        Returns:
+            The object; ``None`` if there is no such entry point.
 
         Raises:
             PluginLoadError: its plugin failed.
@@ -169,7 +174,7 @@ class PluginManager:
     def _load(self, entry: EntryPoint, record: PluginRecord) -> None:
         with self._lock:
             if record.status == "known":
-                record.status = "loaded"  # so that a plugin may look up its own names
+                record.status = "loaded"  # set first: a plugin may look up its own names
                 mine = {record.distribution, entry.module.partition(".")[0]}
                 before = [(space, space.provided_by(mine)) for space in NAMESPACES]
                 try:
@@ -204,7 +209,7 @@ class PluginManager:
             raise
 
     def _check_hooks(self, module: Any) -> None:
-        """A misspelt hook would be accepted silently."""
+        """Check the names of hooks; pluggy accepts misspelt ones."""
         try:
             self._hooks.check_pending()
         except pluggy.PluginValidationError as error:
@@ -227,7 +232,7 @@ class PluginManager:
         return found
 
     def modules(self) -> list[tuple[str, Any]]:
-        """Return the modules with hooks that are loaded, each with its distribution."""
+        """Return the loaded modules with hooks as ``(distribution, module)``."""
         found = self._hooks.list_name_plugin()
         return [(name.partition(":")[0], module) for name, module in found]
 
@@ -247,7 +252,7 @@ class PluginManager:
             )
 
     def connect(self) -> None:
-        """Have every look-up by name load the plugin that has it."""
+        """Connect all registries to plugin loading by name."""
 
         def by_prefix(name: str) -> None:
             self.load(name.partition(".")[0], FRONTENDS, KERNELS)
@@ -274,7 +279,7 @@ NAMESPACES: tuple[Namespace[Any], ...] = (
     *(registry.feops, op_defs, type_classes, codecs, host_kernels, worker_kernels),
     *(device_kinds, transfers, backends, passes),
 )
-"""All that plugins add to."""
+"""All registries that plugins extend."""
 
 
 def _add_dialect(dialect: hookspecs.Dialect, provider: str) -> None:
@@ -294,7 +299,7 @@ def _add_kernel(spec: hookspecs.KernelSpec, provider: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Hook:
-    """What a hook returns a list of, and where each item goes: ``add(item, provider)``."""
+    """Item type of a hook, and the function that registers an item: ``add(item, provider)``."""
 
     what: str
     accepts: Callable[[Any], bool]
@@ -347,7 +352,7 @@ def _requirement(text: str) -> Requirement | None:
 
 
 def _check_version(record: PluginRecord) -> None:
-    """Hold what the package asks for against this core, before anything of it is imported."""
+    """Check the core version that a package requires, before any import of it."""
     mine = version(CORE)
     if not SpecifierSet(record.requires_core).contains(mine, prereleases=True):
         raise PluginVersionError(

@@ -1,4 +1,4 @@
-"""Running graphs: kernels by role, plans, and the interpreter."""
+"""Runtime: kernels by role, execution plans, interpreter, codecs and listeners."""
 
 from mplang_core.runtime.codec import (
     Codec as Codec,

@@ -1,4 +1,4 @@
-"""Values as bytes: a small header and buffers, by type. Nothing is pickled."""
+"""Codecs of values by type: a header of plain data and buffers, no pickle."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ Encoded: TypeAlias = tuple[Mapping[str, Any], Sequence[bytes | memoryview]]
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    """How values of a type are written and read.
+    """Encoder and decoder of the values of a type.
 
     Attributes:
-        encode: from a value of the type to a header and buffers, without a copy where the
-            value's memory allows it.
-        decode: the reverse; gets the type that is expected, and what came from the network:
-            it raises ``ValueError`` or ``TypeError`` for anything that does not fit.
+        encode: ``encode(value)`` returns a header and buffers, without a copy if the memory of
+            the value allows it.
+        decode: ``decode(kind, header, buffers)`` returns the value. The header and the buffers
+            are untrusted; it raises ``ValueError`` or ``TypeError`` if they do not fit the type.
     """
 
     encode: Callable[[Any], Encoded]
@@ -32,11 +32,18 @@ class Codec:
 
 
 codecs: Namespace[Codec] = Namespace("codec")
-"""All codecs by the name of their type (``tensor``, ``spu.share``, …)."""
+"""Codecs by the name of their type (``tensor``, ``spu.share``, …)."""
 
 
 def encode(kind: BaseType, value: Any) -> Encoded:
-    """Write a value.
+    """Encode a value.
+
+    Args:
+        kind: the type of the value.
+        value: a value of that type; for a tensor an array of its shape and dtype.
+
+    Returns:
+        The header and the buffers.
 
     Raises:
         WireError: the type has no codec, or the value is not of the type.
@@ -54,10 +61,18 @@ def encode(kind: BaseType, value: Any) -> Encoded:
 
 
 def decode(kind: BaseType, header: Mapping[str, Any], buffers: Sequence[bytes | memoryview]) -> Any:
-    """Read a value of the type that is expected.
+    """Decode a value.
+
+    Args:
+        kind: the expected type.
+        header: the header, untrusted.
+        buffers: the buffers, untrusted.
+
+    Returns:
+        A value of that type; arrays are read-only.
 
     Raises:
-        WireError: what came is no such value.
+        WireError: the type has no codec, or the data is not a value of the type.
     """
     try:
         if not isinstance(header, Mapping):

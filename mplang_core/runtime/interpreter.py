@@ -1,4 +1,4 @@
-"""Runs programs, whatever their ops mean: the host's way and the worker's are kernels."""
+"""Interpreter of programs by a table of kernels, for hosts and workers."""
 
 from __future__ import annotations
 
@@ -15,19 +15,21 @@ from mplang_core.runtime.kernels import KernelTable
 from mplang_core.runtime.listener import Listener
 from mplang_core.runtime.plan import Plan, Step, make_plan
 
-PLANS = 256  # kept at most
-MAX_KEPT = 1 << 20  # bytes of constants and code in a program whose plan is kept
+PLANS = 256  # cached plans per interpreter
+MAX_KEPT = 1 << 20  # bytes of constants and code of a program whose plan is cached
 
 
 class KernelContext(ContextBound):
-    """What a kernel may know of where it runs.
+    """Execution context of a kernel.
 
     Attributes:
-        interpreter: who runs it. A worker's has ``rank``, ``world_size``, ``communicator``
-            and ``resources``; a host's can ``submit``.
-        run: the name of this run, the same at all parties.
-        step: the op that runs now.
-        inner: where its region runs, if one does.
+        interpreter: a :class:`~mplang_core.ext.WorkerInterpreter` at a party, a
+            :class:`~mplang_core.ext.SimpHost` at a host.
+        run: the name of the run, the same at all parties.
+        step: the current step of the plan.
+        index: the position of the current op in its graph; of a projected op its origin index.
+        listener: notified of ops in regions; ``None`` for none.
+        inner: the context of the region that runs now; ``None`` for none.
     """
 
     __slots__ = ("_parent", "_tag", "index", "inner", "interpreter", "listener", "run", "step")
@@ -52,15 +54,15 @@ class KernelContext(ContextBound):
 
     @property
     def op(self) -> Operation:
-        """The op that runs now."""
+        """The current op."""
         return self.step.op
 
     @property
     def parties(self) -> Mask:
-        """The parties that run the ``pcall`` around this op together.
+        """The parties that run the enclosing ``pcall``.
 
         Raises:
-            RunError: it is known to no party who else runs it.
+            RunError: the op is not in a ``pcall_static``, so the parties are unknown.
         """
         ctx: KernelContext | None = self._parent
         parties = ctx.step.attrs.get("parties") if ctx is not None else None
@@ -73,7 +75,7 @@ class KernelContext(ContextBound):
 
     @property
     def key(self) -> str:
-        """Names this op's place in the run, loop turns included: a unique key of messages."""
+        """The message key of this op: the run, the positions of it and its enclosing ops, turns."""
         parts: list[str] = []
         ctx: KernelContext | None = self
         while ctx is not None:
@@ -86,8 +88,14 @@ class KernelContext(ContextBound):
 
         Args:
             name: the region.
-            inputs: its inputs.
-            turn: tells the turns of a loop apart.
+            inputs: one value per input of the region.
+            turn: the turn of a loop, from 0; part of the message keys.
+
+        Returns:
+            One value per output of the region.
+
+        Raises:
+            MPLangError: an op of the region failed.
         """
         plan = self.step.region(name)
         inner = KernelContext(self.interpreter, self.run, self, f"{name}{turn}:", self.listener)
@@ -95,15 +103,15 @@ class KernelContext(ContextBound):
         try:
             return execute(plan, inputs, inner, self.listener)
         finally:
-            self.inner = None  # they would hold each other
+            self.inner = None  # breaks the reference cycle between the two contexts
 
 
 class Interpreter:
-    """Runs programs by the kernels of a table.
+    """Interpreter of programs with a cache of execution plans.
 
     Args:
-        kernels: what ops do here.
-        owner: what kernels see as their interpreter; this one by default.
+        kernels: the kernels by opcode.
+        owner: the ``interpreter`` of the kernels' contexts; this one by default.
     """
 
     def __init__(self, kernels: KernelTable, owner: Any = None) -> None:
@@ -114,13 +122,13 @@ class Interpreter:
         self._running: dict[str, KernelContext] = {}
 
     def plan(self, program: Program) -> Plan:
-        """Return the plan of a program: verified, planned, and kept by digest and lines.
+        """Return the plan of a program, which is verified; cached by digest and source lines.
 
-        A program with large constants is planned anew, so that they are let go of.
+        Plans of programs with large constants are not cached, to release the constants.
 
         Raises:
             VerifyError: the program breaks a rule.
-            KernelError: an op has no kernel here.
+            KernelError: an op has no kernel.
         """
         key = program.digest, program.line_hash
         with self._plans_lock:
@@ -150,10 +158,18 @@ class Interpreter:
 
         Args:
             program: the program.
-            inputs: its inputs.
-            run: the name of this run.
-            listener: is told of each op.
-            inside: tell it only of those in regions: a host's program is but a call of one.
+            inputs: one value per input.
+            run: the name of the run.
+            listener: notified of each op.
+            inside: whether to notify it of ops in regions only. A host wraps each program in
+                a call op, which is not one of the user's.
+
+        Returns:
+            One value per output.
+
+        Raises:
+            VerifyError: the program breaks a rule.
+            MPLangError: an op failed; ``error.op`` and ``error.location`` name it.
         """
         plan = self.plan(program)
         ctx = self._running[run] = KernelContext(self._owner, run, listener=listener)
@@ -163,11 +179,11 @@ class Interpreter:
             self._running.pop(run, None)
 
     def runs(self) -> list[str]:
-        """Return the runs that are under way."""
+        """Return the names of the active runs."""
         return list(self._running)
 
     def where(self, run: str) -> Operation | None:
-        """Return the op that a run is at, the innermost one; may be asked from any thread."""
+        """Return the current innermost op of a run, ``None`` if there is none; thread-safe."""
         ctx = self._running.get(run)
         while (inner := getattr(ctx, "inner", None)) is not None:
             ctx = inner
@@ -178,7 +194,7 @@ class Interpreter:
 def execute(
     plan: Plan, inputs: Sequence[Any], ctx: KernelContext, listener: Listener | None = None
 ) -> list[Any]:
-    """Run a plan's steps; each value is let go of after its last use."""
+    """Run the steps of a plan and return its outputs; values are released after their last use."""
     slots: list[Any] = [None] * plan.size
     for slot, value in zip(plan.ins, inputs, strict=True):
         slots[slot] = value
@@ -218,7 +234,7 @@ def _run_step(step: Step, slots: list[Any], ctx: KernelContext) -> None:
 
 
 def _locate(error: MPLangError, op: Operation) -> None:
-    """Note the innermost op that an error comes from; outer ops leave it as it is."""
+    """Set the op and the location of an error, unless an inner op did."""
     if getattr(error, "op", None) is None:
         error.op = op.opcode  # type: ignore[attr-defined]
         error.location = str(op.location) if op.location else None  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""What ops do, by role. An op knows nothing of its kernels."""
+"""Kernel tables by opcode and role."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from mplang_core.namespace import Namespace
 Role: TypeAlias = Literal["host", "worker"]
 
 Kernel: TypeAlias = Callable[..., Any]
-"""``kernel(ctx, *operands, **attributes)`` gives the result, or a tuple where the op has
-another number of results than one."""
+"""``kernel(ctx, *operands, **attributes)`` returns the result, or a tuple of results if the op
+does not have exactly one."""
 
 KernelTable: TypeAlias = Namespace[Kernel]
-"""Kernels by opcode. An interpreter's own table falls back to that of its role."""
+"""Kernels by opcode. The table of an interpreter falls back to that of its role."""
 
 host_kernels: KernelTable = Namespace("host kernel")
-"""Kernels of the coordinator."""
+"""Kernels of hosts."""
 
 worker_kernels: KernelTable = Namespace("worker kernel")
-"""Kernels of a party."""
+"""Kernels of workers."""
 
 _TABLES = {"host": host_kernels, "worker": worker_kernels}
 
@@ -28,17 +28,20 @@ K = TypeVar("K", bound=Kernel)
 
 
 def kernel(*opcodes: str, role: Role = "worker") -> Callable[[K], K]:
-    """Bind a function to ops, for all interpreters of a role.
+    """Register a function as the kernel of ops, for all interpreters of a role.
 
-    The function takes a :class:`~mplang_core.runtime.KernelContext`, the operands by
-    position and the attributes by keyword.
+    The function takes a :class:`~mplang_core.ext.KernelContext`, the operands by position and
+    the attributes by keyword. It returns the result, or a tuple unless the op has exactly one.
 
     Args:
-        *opcodes: the ops that it is the kernel of.
-        role: who runs it.
+        *opcodes: the opcodes.
+        role: ``"worker"`` for a party, ``"host"`` for the coordinator.
+
+    Returns:
+        A decorator that returns the same function.
 
     Raises:
-        PluginConflictError: the op has another kernel for that role.
+        PluginConflictError: an op has a kernel of another provider for that role.
 
     Example:
         >>> @kernel("demo.scale")

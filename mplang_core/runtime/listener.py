@@ -1,4 +1,4 @@
-"""Observers of a run: listeners hear of ops, recorders of messages too."""
+"""Protocols of run observers: listeners of ops, recorders of ops and messages."""
 
 from __future__ import annotations
 
@@ -10,54 +10,73 @@ from mplang_core.ir import Operation
 
 
 class Listener(Protocol):
-    """Is told of the ops that an interpreter goes through: a progress bar, a profiler.
+    """Protocol of an observer of ops, such as a progress bar or a profiler.
 
-    In standard mode these are the ops of the program and of the functions that it calls.
+    In standard mode the ops are those of the program and of the functions that it calls.
     """
 
     def op_started(self, op: Operation, index: int, total: int) -> None:
-        """An op begins, one of so many in its graph."""
+        """Handle the start of an op.
+
+        Args:
+            op: the op.
+            index: its position in its graph, from 0.
+            total: the number of ops of that graph.
+        """
 
     def op_finished(self, op: Operation, index: int, total: int) -> None:
-        """It has ended."""
+        """Handle the end of an op; not called for an op that fails."""
 
 
 class Recorder(Listener, Protocol):
-    """Records what the host, or one party, does in one run; ``mplang_trace`` has one.
+    """Protocol of an observer of ops and messages of one party, or the host, in one run.
 
     Attributes:
-        run: the run.
+        run: the name of the run.
     """
 
     run: str
 
     def program(self, name: str) -> AbstractContextManager[object]:
-        """Record a program that the host evaluates inside of ``with``."""
+        """Return a context manager that records a program of the host.
+
+        Args:
+            name: the name of the program.
+        """
 
     def message(
         self, kind: Literal["send", "wait", "fetch"], peer: int, key: str
     ) -> AbstractContextManager[dict[str, str | int]]:
-        """Record a message that is sent or awaited inside of ``with``; ``bytes`` may be added."""
+        """Return a context manager that records a message.
+
+        Args:
+            kind: ``send`` or ``wait`` at a party, ``fetch`` at the host.
+            peer: the rank of the other party.
+            key: the key of the message.
+
+        Returns:
+            A context manager. It yields a dict, to which the caller may add ``bytes``.
+        """
 
     def take(self, spans: Iterable[Any], dropped: int, shift: float) -> None:
-        """Add the spans that a worker recorded itself.
+        """Add spans that a worker recorded.
 
         Args:
             spans: the spans.
-            dropped: how many it did not keep.
-            shift: added to each beginning, as the worker's clock is another; in seconds.
+            dropped: the number of spans that the worker discarded.
+            shift: the offset of the host's clock to the worker's, added to each start; seconds.
         """
 
     def end(self) -> None:
-        """The run has ended: ops that have not finished have failed."""
+        """Handle the end of the run; unfinished ops have failed."""
 
 
 Observe: TypeAlias = Callable[[int | None, str], Recorder | None]
-"""Returns the recorder of a party, by rank (``None`` for the host), in a run."""
+"""``observe(rank, run)`` returns the recorder of a party (``None``: of the host) in a run."""
 
 
 class _Several:
-    """Tells several listeners, in their order."""
+    """Listener that notifies several listeners in order."""
 
     def __init__(self, listeners: Sequence[Listener]) -> None:
         self._listeners = listeners
@@ -72,6 +91,6 @@ class _Several:
 
 
 def joined(*listeners: Listener | None) -> Listener | None:
-    """Return a listener that tells those that there are; none if there are none."""
+    """Return one listener for several; ``None`` if all are ``None``."""
     found = [listener for listener in listeners if listener is not None]
     return found[0] if len(found) == 1 else _Several(found) if found else None

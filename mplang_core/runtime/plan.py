@@ -1,4 +1,4 @@
-"""A graph made ready to run: slots instead of names, kernels bound, lifetimes known."""
+"""Execution plans: slots for values, bound kernels, last uses."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mplang_core.errors import KernelError
-from mplang_core.hints import get_it
 from mplang_core.ir import Graph, Operation, Program, Value
 from mplang_core.ir.origin import origin_of
 from mplang_core.mask import Mask
 from mplang_core.runtime.kernels import Kernel, KernelTable
+from mplang_core.suggest import install_hint
 from mplang_core.types import BaseType
 
 
 @dataclass(slots=True, eq=False)
 class Step:
-    """One op with its kernel, and where its values are.
+    """Step of a plan: an op with its kernel and the slots of its values.
 
     Attributes:
         op: the op.
-        kernel: what runs it.
+        kernel: its kernel.
         attrs: its attributes, as keywords.
-        index: its position in the graph; of a projected op, in the graph it came from.
+        index: its position in the graph; of a projected op its origin index.
         ins: slots of the operands.
         outs: slots of the results.
-        dead: slots that nothing reads after this step.
-        checks: per result the base type to hold it against, inside of a ``pcall``.
-        kernels: the table that its regions are bound to, when they are first run.
-        cache: what the kernel keeps with the op between runs.
+        dead: slots that no later step reads.
+        checks: in the body of a ``pcall``, per result the base type to check.
+        kernels: the kernel table of its regions.
+        cache: data that the kernel keeps with the op between runs.
     """
 
     op: Operation
@@ -44,14 +44,14 @@ class Step:
     _regions: dict[str, Plan] = field(default_factory=dict, repr=False)
 
     def region(self, name: str) -> Plan:
-        """Return the plan of a region, made at the first use: a host runs few of them."""
+        """Return the plan of a region, made at its first use, since hosts run few regions."""
         plan = self._regions.get(name)
         if plan is None:
             plan = self._regions[name] = make_plan(self.op.regions[name], self.kernels)
         return plan
 
     def program(self, mask: Mask) -> Program:
-        """Return a program of this op alone, to send elsewhere."""
+        """Return a program of this op alone."""
         op = self.op
         inputs = {value: Value(value.type) for value in op.inputs}
         outputs = tuple(Value(value.type) for value in op.outputs)
@@ -61,7 +61,7 @@ class Step:
 
     @property
     def distinct_ins(self) -> tuple[int, ...]:
-        """Positions of the operands in :meth:`program`, each value once."""
+        """The positions of the first uses of distinct operands: the inputs of :meth:`program`."""
         first: dict[Value, int] = {}
         for i, value in enumerate(self.op.inputs):
             first.setdefault(value, i)
@@ -70,12 +70,12 @@ class Step:
 
 @dataclass(slots=True, eq=False)
 class Plan:
-    """A graph made ready to run.
+    """Execution plan of a graph.
 
     Attributes:
-        graph: what it runs.
-        steps: in order.
-        size: how many slots it needs.
+        graph: the graph.
+        steps: the steps in order.
+        size: the number of slots.
         ins: slots of the inputs.
         outs: slots of the outputs.
     """
@@ -88,10 +88,10 @@ class Plan:
 
 
 def make_plan(graph: Graph, kernels: KernelTable) -> Plan:
-    """Make a plan of a graph.
+    """Return the plan of a graph.
 
     Raises:
-        KernelError: an op has no kernel for this role; says what to install.
+        KernelError: an op has no kernel for this role; the message says what to install.
     """
     slots: dict[Value, int] = {}
     for value in graph.inputs:
@@ -132,6 +132,6 @@ def _kernel(op: Operation, kernels: KernelTable) -> Kernel:
     if found is None:
         raise KernelError(
             f"{op.opcode} at {op.location}: no {kernels.what} for it; for an op of your own, write "
-            f"one with @mp.kernel({op.opcode!r}); else {get_it(op.dialect)}"
+            f"one with @mp.kernel({op.opcode!r}); else {install_hint(op.dialect)}"
         )
     return found

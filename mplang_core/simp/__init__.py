@@ -1,6 +1,6 @@
-"""SIMP: one program, many parties. Ops, the host, the workers, and the link between them.
+"""SIMP (single program, multiple parties): ops, hosts, workers and communicators.
 
-The user's functions are here: :func:`pcall_static`, :func:`pcall_dynamic`, the shuffles and
+The user's functions: :func:`pcall_static`, :func:`pcall_dynamic`, the shuffles and
 :func:`pconv`.
 """
 

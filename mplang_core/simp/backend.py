@@ -1,4 +1,4 @@
-"""Backends by name."""
+"""Registry of backends, and construction of hosts."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any
 
 from mplang_core.edsl.context import Cluster
 from mplang_core.errors import ConfigError, PluginLoadError
-from mplang_core.hints import get_it
 from mplang_core.namespace import Namespace
 from mplang_core.simp.host import SimpHost
+from mplang_core.suggest import install_hint
 
 
 @dataclass(frozen=True, slots=True)
 class BackendSpec:
-    """A way to reach workers.
+    """Backend: a way to reach workers.
 
     Attributes:
-        name: as in ``mp.connect(name, cluster)``.
-        host: makes the host of a cluster, usually a class.
-        doc: one line.
+        name: the name for ``mp.connect(name, cluster)``.
+        host: ``host(cluster, **options)`` returns a host, usually a class.
+        doc: one line for tools.
     """
 
     name: str
@@ -30,18 +30,18 @@ class BackendSpec:
 
 
 backends: Namespace[BackendSpec] = Namespace("backend")
-"""All backends by name."""
+"""Backends by name."""
 
 
 def get_backend(name: str) -> BackendSpec:
     """Return a backend.
 
     Raises:
-        PluginLoadError: nothing that is installed provides it.
+        PluginLoadError: no installed plugin provides it.
     """
     spec = backends.get(name)
     if spec is None:
-        raise PluginLoadError(f"no backend {name!r}; {get_it(name, backends.known())}")
+        raise PluginLoadError(f"no backend {name!r}; {install_hint(name, backends.known())}")
     return spec
 
 
@@ -49,13 +49,22 @@ def connect(backend: str, cluster: Cluster, **options: Any) -> SimpHost:
     """Return the host of a backend for a cluster.
 
     Args:
-        backend: its name, such as ``"simulator"``.
+        backend: the name of the backend, such as ``"simulator"``.
         cluster: the parties and devices.
-        **options: the backend's own.
+        **options: keyword arguments of the backend's host.
+
+    Returns:
+        The host; close it, or use it in ``with``.
 
     Raises:
         PluginLoadError: no such backend is installed.
-        ConfigError: it has no such option.
+        ConfigError: the backend has no such option, or an option is invalid.
+
+    Example:
+        >>> import mplang_core as mp
+        >>> with mp.connect("simulator", mp.ClusterSpec.simple(2)) as host:
+        ...     mp.fetch(host, mp.evaluate(host, lambda: mp.constant(7)))
+        [array(7), array(7)]
     """
     return make_host(backend, get_backend(backend).host, cluster, options)
 
@@ -63,10 +72,16 @@ def connect(backend: str, cluster: Cluster, **options: Any) -> SimpHost:
 def make_host(
     backend: str, host: Callable[..., SimpHost], cluster: Cluster, options: Mapping[str, Any]
 ) -> SimpHost:
-    """Make a host with options that were checked to be its own.
+    """Return a host; check the names of its options first.
+
+    Args:
+        backend: the name of the backend, for messages.
+        host: the class of the host, or a function with the same signature.
+        cluster: the parties and devices.
+        options: keyword arguments of ``host``.
 
     Raises:
-        ConfigError: there is no such option; names those that there are.
+        ConfigError: there is no such option; the message lists the options.
     """
     signature = inspect.signature(host)
     known = [p.name for p in signature.parameters.values() if p.kind is p.KEYWORD_ONLY]

@@ -1,7 +1,7 @@
-"""Number checks: where a simulator's parties may compare all shares in plain.
+"""Number checks of simulators: comparison of all shares in plain.
 
-Only a simulator has them: its parties share memory and hide nothing from each other. What they
-hand over here is no message, so no traffic counts it.
+Only simulators have them, since their parties share memory. The exchanged data is not a message
+and not counted as traffic.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from mplang_core.ir import Location
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A wrong number.
+    """Finding of a number check: a wrong number.
 
     Args:
-        text: what is wrong, and the remedy.
-        op: what computed it, in the user's words.
-        line: the user's line, if it is known.
+        text: the problem and the remedy.
+        op: the operation that computed it, in the user's terms.
+        line: the user's source line; ``None`` if unknown.
     """
 
     text: str
@@ -32,10 +32,10 @@ class Finding:
 
 
 class NumberChecks(Protocol):
-    """Checks of one simulator.
+    """Protocol of the number checks of one simulator.
 
     Attributes:
-        told: what a kernel has told already and need not examine again.
+        told: keys of reported findings, which kernels need not check again.
     """
 
     told: set[Any]
@@ -48,22 +48,22 @@ class NumberChecks(Protocol):
         mine: Any,
         check: Callable[[Mapping[int, Any]], Finding | None],
     ) -> None:
-        """Hand over what one party has. The last one to come checks, and the others wait.
+        """Submit the data of one party; the last party to arrive runs the check, the others wait.
 
         Args:
-            key: the op's place, which begins with the run.
+            key: the message key of the op, which begins with the run.
             rank: this party.
-            members: how many parties come.
-            mine: what this party has.
-            check: is given what all have, by rank.
+            members: the number of parties.
+            mine: the data of this party.
+            check: gets the data of all parties by rank, and returns a finding or ``None``.
 
         Raises:
-            PrecisionError: the check found something, and that is an error.
-            AbortedError: the run ended before all had come.
+            PrecisionError: the check has a finding, and findings are errors.
+            AbortedError: the run ended before all parties arrived.
         """
 
     def tell(self, finding: Finding) -> None:
-        """Report what one party found by itself.
+        """Report a finding of one party.
 
         Raises:
             PrecisionError: findings are errors.

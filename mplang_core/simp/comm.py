@@ -1,4 +1,4 @@
-"""Communicators: the contract of what parties send and receive with."""
+"""Communicator interface: messages between parties."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from mplang_core.simp.progress import Traffic
 
 
 class Communicator(ABC):
-    """What a party sends and receives with.
+    """Interface of the message transport of one party.
 
-    A key is ``run/place``. It names one message from one party to another, once: the place
-    is the op's in the graph, loop turns included. A run is opened before it begins and
-    closed after it ended; messages for no open run are refused.
+    A key ``run/position`` identifies one message from one party to another, used once; the
+    position is that of the op in the graph, loop turns included. A run is opened before it
+    begins and closed after it ended; messages of other runs are rejected.
 
-    A place that sends many messages names each ``run/place|tag``, and :meth:`forget`s the
-    place in the end, so that a long run does not remember each of them.
+    An op that sends many messages uses the keys ``run/position|tag`` and calls :meth:`forget`
+    at the end, so that a long run does not accumulate keys.
 
     Attributes:
         rank: this party.
-        world_size: how many parties there are.
+        world_size: the number of parties.
     """
 
     rank: int
@@ -29,54 +29,68 @@ class Communicator(ABC):
 
     @abstractmethod
     def send(self, to_rank: int, key: str, data: Any) -> None:
-        """Send a value to another party, or to this one. Does not wait for the receiver.
+        """Send a value to another party, or to this one, without waiting for the receiver.
+
+        Args:
+            to_rank: the receiver.
+            key: the message key.
+            data: a value that the receiver can decode by its type.
 
         Raises:
-            CommError: the other party cannot be reached, or refuses the message.
+            CommError: the other party cannot be reached, or rejects the message.
         """
 
     @abstractmethod
     def recv(self, from_rank: int, key: str) -> Any:
-        """Wait for a value from a party.
+        """Wait for a value from a party and return it.
+
+        Args:
+            from_rank: the sender.
+            key: the message key.
 
         Raises:
-            RecvTimeoutError: it did not come before the deadline.
+            RecvTimeoutError: it did not arrive before the deadline.
             AbortedError: another party failed.
         """
 
     @abstractmethod
     def open(self, run: str) -> None:
-        """Accept messages of a run from now on."""
+        """Accept messages of a run."""
 
     @abstractmethod
     def close(self, run: str) -> None:
-        """Accept no more messages of a run, and forget those that nobody asked for."""
+        """Reject further messages of a run, and discard those that were not received."""
 
-    def forget(self, place: str) -> None:  # noqa: B027 (a transport may have nothing to do)
-        """Drop what was kept of the messages ``place|tag``; later ones are dropped, too."""
+    def forget(self, place: str) -> None:  # noqa: B027 (optional)
+        """Discard the messages with keys ``place|tag``, and later ones."""
 
-    def record(self, run: str, recorder: Recorder) -> None:  # noqa: B027 (it may not be able to)
-        """Have the messages of an open run noted."""
+    def record(self, run: str, recorder: Recorder) -> None:  # noqa: B027 (optional)
+        """Record the messages of an open run."""
 
     def traffic(self) -> dict[int, Traffic]:
-        """Return what went between this party and each other one so far, as far as it counts."""
+        """Return the traffic with each other party by rank; empty if not counted."""
         return {}
 
     @abstractmethod
     def abort(self, run: str, reason: str) -> None:
-        """End all waiting in a run, here and at the other parties.
+        """Abort all waiting in a run, at this party and the others.
 
         Args:
             run: the run.
-            reason: a public text.
+            reason: a public message.
         """
 
 
-_BYTES = (bytes, bytearray)  # made once: size_of is asked for every message
+_BYTES = (bytes, bytearray)  # a constant: size_of runs for each message
 
 
 def size_of(data: Any) -> int:
-    """Return how many bytes a value has, as far as it tells."""
+    """Return the size of a value in bytes; 0 if it has neither a length in bytes nor ``nbytes``.
+
+    Example:
+        >>> size_of(b"abc"), size_of("abc")
+        (3, 0)
+    """
     if isinstance(data, _BYTES):
         return len(data)
     size = getattr(data, "nbytes", 0)

@@ -1,4 +1,4 @@
-"""How a run failed at a party, and what of it others may know."""
+"""Public description of a failure at a party."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from mplang_core.errors import MPLangError, RunError
 from mplang_core.printable import printable
 
 MAX_TEXT = 4000  # characters
-MAX_PLACE = 300  # characters of a place in the user's source
+MAX_PLACE = 300  # characters of a source line's text, "file:line"
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What others may know of an error: mplang's own texts are public, others stay at the party.
+    """Public part of an error: messages of mplang's errors; of other errors the class only.
 
     Attributes:
-        kind: the name of its class.
-        text: what it says.
-        op: where it happened.
+        kind: the name of the error's class.
+        text: the message.
+        op: the name of the failed op.
         location: the op's line in the user's source.
 
     Example:
@@ -35,7 +35,7 @@ class Failure:
 
     @classmethod
     def of(cls, error: BaseException) -> Failure:
-        """Return what may be said of an error."""
+        """Return the public part of an error."""
         public = isinstance(error, MPLangError)
         return cls(
             type(error).__name__ if public else "RunError",
@@ -45,7 +45,7 @@ class Failure:
         )
 
     def error(self) -> MPLangError:
-        """Return the error for the host to raise; one of those that programs end with."""
+        """Return an error for the host to raise, a ``RunError`` or ``IRError``; text is escaped."""
         found: Any = getattr(errors, str(self.kind), None)
         fits = isinstance(found, type) and issubclass(found, RunError | errors.IRError)
         made: Any = (found if fits and found is not errors.PartyError else RunError)(

@@ -1,4 +1,4 @@
-"""The coordinator: an interpreter whose kernels have the parties do the work."""
+"""Host: an interpreter that submits ops to the parties."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _options: ContextVar[tuple[Mode | None, Listener | None]] = ContextVar(
 
 
 def submit(ctx: KernelContext, *args: Any, **attrs: Any) -> Any:
-    """Submit an op to all parties; its results are references to theirs."""
+    """Submit an op to all parties; return references to its results."""
     step = ctx.step
     if step.cache is None:
         step.cache = step.program(ctx.interpreter.mask)
@@ -48,7 +48,7 @@ def submit(ctx: KernelContext, *args: Any, **attrs: Any) -> Any:
 
 
 class _HostKernels(Namespace[Kernel]):
-    """The kernels of the host's role; an op among parties without one is submitted."""
+    """Kernel table of hosts in standard mode: ops among parties without a kernel are submitted."""
 
     def __init__(self) -> None:
         super().__init__("host kernel")
@@ -60,7 +60,7 @@ class _HostKernels(Namespace[Kernel]):
 
 
 class _LaunchKernels(_HostKernels):
-    """As those, but a call is submitted whole."""
+    """Kernel table of hosts in launch mode: calls are submitted as a whole."""
 
     def get(self, name: str) -> Kernel | None:
         found = super().get(name)
@@ -68,11 +68,11 @@ class _LaunchKernels(_HostKernels):
 
 
 class HostVar(ContextBound):
-    """A value at the parties, as the host sees it: one reference per party.
+    """Reference of the host to a value at the parties.
 
     Attributes:
-        values: by rank; ``None`` where a party holds none. What else stands here is the
-            backend's matter.
+        values: one entry per rank: a reference of the backend, ``None`` for a party that does
+            not hold the value.
     """
 
     __slots__ = ("__weakref__", "values")
@@ -86,19 +86,19 @@ class HostVar(ContextBound):
 
 
 class SimpHost(Interpreter, InterpContext):
-    """The host's half of a backend.
-
-    A backend implements :meth:`_submit`, :meth:`_collect` and :meth:`_fetch`; what ops mean
-    is left to kernels.
+    """Base class of hosts. Backends implement :meth:`_submit`, :meth:`_collect`, :meth:`_fetch`.
 
     Args:
         cluster_spec: the parties and devices.
-        mode: ``"standard"`` interprets programs here, op by op; ``"launch"`` has the parties
-            run them whole. Both give the same results.
+        mode: ``"standard"``: the host interprets programs op by op. ``"launch"``: the parties
+            run their projections as a whole. Both give the same results.
 
     Attributes:
-        names: the parties, by rank.
-        observe: gives the recorders of runs from now on, if any.
+        names: the names of the parties by rank.
+        observe: returns the recorders of runs; ``None`` if nothing is recorded.
+
+    Raises:
+        ConfigError: the cluster or the mode is invalid.
     """
 
     def __init__(self, cluster_spec: Cluster, mode: Mode = "standard") -> None:
@@ -121,38 +121,48 @@ class SimpHost(Interpreter, InterpContext):
         self._order = threading.Lock()
         self.observe: Observe | None = None
 
-    # -- a backend's part
+    # -- implemented by backends
 
     def _begin(self, run: str) -> None:
-        """Get ready for a run, before any party begins it."""
+        """Prepare a run before any party begins it."""
 
     @abstractmethod
     def _submit(
         self, rank: int, run: str, program: Program, inputs: Sequence[Any]
     ) -> Future[list[Any]]:
-        """Have one party begin its part of a program on its references."""
+        """Start a party's projection of a program.
+
+        Args:
+            rank: the party.
+            run: the name of the run.
+            program: the projection.
+            inputs: the party's references, one per input.
+
+        Returns:
+            A future of one reference per output.
+        """
 
     @abstractmethod
     def _collect(
         self, run: str, futures: Sequence[Future[list[Any]]]
     ) -> list[list[Any] | BaseException]:
-        """Wait until all have ended that began; give per future its results or its error."""
+        """Wait for all started parties; return the results or the error of each future."""
 
     @abstractmethod
     def _fetch(self, rank: int, value: Any) -> Any:
-        """Get the data behind one party's reference."""
+        """Return the data of one party's reference."""
 
     def progress(self) -> list[PartyState]:
-        """Return what each party does now, by rank, as far as this backend knows."""
+        """Return the state of each party by rank; ``idle`` for all by default."""
         return [PartyState()] * self.world_size
 
-    # -- being recorded
+    # -- recording
 
     def _recorder(self, rank: int | None, run: str) -> Recorder | None:
-        """Return what is to note the spans of a party, or ``None`` while nobody records.
+        """Return the recorder of a party in a run, ``None`` if nothing is recorded.
 
-        A backend asks for it in :meth:`_submit`, and gives it to
-        :meth:`WorkerInterpreter.evaluate`, or has it take the spans that a worker noted.
+        A backend calls it in :meth:`_submit`. It passes the recorder to
+        :meth:`WorkerInterpreter.evaluate`, or adds spans of a remote worker to it.
         """
         observe = self.observe
         return None if observe is None else observe(rank, run)
@@ -163,7 +173,11 @@ class SimpHost(Interpreter, InterpContext):
     def options(
         self, *, mode: Mode | None = None, listener: Listener | None = None
     ) -> Iterator[None]:
-        """Run what is evaluated inside, in this thread, in a mode and with a listener.
+        """Set the mode and the listener of evaluations of this thread inside of ``with``.
+
+        Args:
+            mode: the mode; that of the host by default.
+            listener: notified of each op; ``None`` for none.
 
         Raises:
             ConfigError: there is no such mode.
@@ -175,10 +189,18 @@ class SimpHost(Interpreter, InterpContext):
             _options.reset(token)
 
     def evaluate(self, program: Program, inputs: Sequence[Any]) -> list[Any]:
-        """Run a program on a :class:`HostVar` per input.
+        """Run a program.
+
+        Args:
+            program: the whole program.
+            inputs: one :class:`HostVar` per input.
+
+        Returns:
+            One :class:`HostVar` per output.
 
         Raises:
-            PartyError: a party failed; all have ended.
+            VerifyError: the program breaks a rule.
+            PartyError: a party failed; all parties have ended.
         """
         mode, listener = _options.get()
         interpreter = self._launch if (mode or self.mode) == "launch" else self
@@ -189,15 +211,15 @@ class SimpHost(Interpreter, InterpContext):
             return interpreter.run(caller, inputs, run=run, listener=listener, inside=True)
 
     def at(self) -> Operation | None:
-        """Return the op that this host has the parties run, if it evaluates something now.
+        """Return the op that the parties run now; ``None`` if nothing is evaluated.
 
-        Of several evaluations in one mode, the one that began first counts.
+        With several evaluations in one mode, it is that of the earliest.
         """
         ops = (each.where(run) for each in (self, self._launch) for run in each.runs())
         return next((op for op in ops if op is not None), None)
 
     def _caller(self, program: Program) -> Program:
-        """Return a program that calls this one, so that a kernel decides how it is run."""
+        """Return a program that calls this one; the kernel of the call depends on the mode."""
         made = self._callers.get(program)
         if made is not None:
             return made
@@ -206,12 +228,19 @@ class SimpHost(Interpreter, InterpContext):
         return caller
 
     def submit(self, program: Program, args: Sequence[HostVar]) -> list[HostVar]:
-        """Have all parties run a program together, each its own part of it.
+        """Run a program at the parties, each party its projection.
 
-        A party that has no part in it is not asked.
+        Parties with an empty projection are not contacted.
+
+        Args:
+            program: the whole program.
+            args: one reference per input.
+
+        Returns:
+            One reference per output.
 
         Raises:
-            PartyError: one failed; all have ended, or were told to.
+            PartyError: a party failed; the others have ended or were aborted.
         """
         parts = self._parts_of(program)
         inputs = [[arg.values[rank] for arg in args] for rank in range(self.world_size)]
@@ -227,7 +256,7 @@ class SimpHost(Interpreter, InterpContext):
         self, parts: Sequence[Part], inputs: Sequence[Sequence[Any]], ranks: Sequence[int]
     ) -> list[list[Any]]:
         run = f"{self.session}-{next(self._count)}"
-        with self._order:  # every party gets the runs in the same order, so none waits crosswise
+        with self._order:  # all parties get runs in the same order: prevents deadlock
             self._begin(run)
             futures = [
                 self._submit(
@@ -264,13 +293,13 @@ class SimpHost(Interpreter, InterpContext):
         return failure
 
     def lift(self, literal: Any, parties: Mask | None = None) -> HostVar:
-        """Give a literal to parties, all by default."""
+        """Return a reference to a literal at some parties, all by default."""
         value = frozen(array_of(literal))
         ranks = range(self.world_size)
         return HostVar([value if parties is None or r in parties else None for r in ranks])
 
     def fetch(self, var: HostVar) -> list[Any]:
-        """Get the data of a value: one entry per party, ``None`` where it holds none."""
+        """Return the data of a value: one entry per rank, ``None`` for a party without it."""
         recorder = self._recorder(None, "fetch")
 
         def get(rank: int, value: Any) -> Any:
@@ -289,7 +318,7 @@ class SimpHost(Interpreter, InterpContext):
         return f"<{type(self).__name__} of {self.world_size} parties>"
 
     def close(self) -> None:
-        """End the workers that belong to this host."""
+        """Stop the workers that this host owns."""
 
     def __enter__(self) -> SimpHost:
         return self
@@ -305,7 +334,7 @@ def _check_mode(mode: Mode) -> Mode:
 
 
 def _blame(error: BaseException) -> int:
-    """The cause comes before those who only stopped, or waited in vain, because of it."""
+    """Return the rank of an error as the cause of a failure; aborts and timeouts are effects."""
     if isinstance(error, AbortedError):
         return 2
     return 1 if isinstance(error, CommError) else 0

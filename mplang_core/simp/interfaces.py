@@ -1,8 +1,7 @@
-"""Op interfaces: what passes, projection and analyses may ask of an op among parties.
+"""Op interfaces of ops among parties, for passes, projection and analyses.
 
-An op implements those that apply; ``OpDef.interfaces`` holds what answers for it. Of an op
-without any, the careful answer is given: every party learns of all its operands, its costs are
-unknown, and passes leave it where it is.
+``OpDef.interfaces`` has the implementations of an op. For an op without them the worst case is
+assumed: every party learns all its operands, its costs are unknown, and passes do not move it.
 """
 
 from __future__ import annotations
@@ -22,18 +21,26 @@ from mplang_core.types import BaseType, MPType
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Runs a region among the parties once, on all operands; its results are the op's."""
+    """Control flow of an op that runs a region among the parties once.
+
+    The region takes all operands; its results are those of the op.
+
+    Attributes:
+        region: the region.
+    """
 
     region: str
 
 
 @dataclass(frozen=True, slots=True)
 class PartyCall:
-    """Runs a local region at certain parties, on all operands; its results are the op's.
+    """Control flow of an op that runs a local region at some parties.
+
+    The region takes all operands; its results are those of the op.
 
     Attributes:
         region: the region.
-        parties: who runs it; ``None`` for those who hold all operands when it runs.
+        parties: the parties that run it; ``None`` for the holders of all operands at run time.
     """
 
     region: str
@@ -42,12 +49,13 @@ class PartyCall:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """Runs one of several regions among the parties, whose results are the op's.
+    """Control flow of an op that runs one of several regions among the parties.
 
-    The first operand is the predicate, the others are the operands of the regions.
+    The first operand is the predicate, the others are the operands of the regions. The results
+    of the region are those of the op.
 
     Attributes:
-        taken: per region the number that the predicate is then.
+        taken: per region its name and the value of the predicate that selects it.
         compared: whether the parties exchange their predicates.
     """
 
@@ -57,13 +65,13 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """Runs two regions among the parties in turns: a condition, and a body that gives the state.
+    """Control flow of a loop: a condition and a body, regions among the parties.
 
-    The operands are the state, which is as long as the results, then what both regions capture.
+    The operands are the state, one per result, then the captures of both regions.
 
     Attributes:
-        condition: the region that gives the predicate.
-        body: the region that gives the next state.
+        condition: the region that returns the predicate.
+        body: the region that returns the next state.
         compared: whether the parties exchange their predicates.
     """
 
@@ -73,15 +81,15 @@ class Loop:
 
 
 Control: TypeAlias = Call | PartyCall | Branch | Loop
-"""The ways in which an op may run its regions."""
+"""The kinds of control flow of an op."""
 
 
 @runtime_checkable
 class ControlFlow(Protocol):
-    """How an op runs its regions. It does nothing beyond that."""
+    """Op interface: control flow. The op does nothing but run its regions."""
 
     def control(self, op: Operation) -> Control:
-        """Return the way, and the regions by name."""
+        """Return the control flow of an op."""
 
 
 # -- messages
@@ -89,18 +97,18 @@ class ControlFlow(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message from one party to another.
+    """Message from one party to another.
 
     Attributes:
-        sender: a rank.
-        receiver: another one.
-        operand: the position of the operand whose copy at the sender it carries, or follows
-            from; ``None`` if it follows from all that the sender has by then.
-        type: what it carries; ``None`` for the operand itself.
-        what: ``move`` for data, ``index`` for a question to another party.
-        when: as ``"if asked for"``; empty if it is always sent.
-        stage: the messages of a stage wait at their senders for those of lower stages, and may
-            hand on what came by them.
+        sender: the rank of the sender.
+        receiver: the rank of the receiver.
+        operand: the position of the operand that it carries or depends on, as the sender holds
+            it; ``None`` if it may depend on all data of the sender.
+        type: the type of its content; ``None`` for the operand itself.
+        what: ``move`` for data, ``index`` for a request.
+        when: a condition such as ``"if asked for"``; empty if it is always sent.
+        stage: senders send messages of a stage after they received those of lower stages, and
+            may forward their content.
 
     Raises:
         ValueError: it has neither an operand nor a type.
@@ -121,10 +129,10 @@ class Message:
 
 @runtime_checkable
 class Communicates(Protocol):
-    """Which messages an op sends, from whom to whom."""
+    """Op interface: the messages that an op sends."""
 
     def messages(self, op: Operation, world: Mask) -> Sequence[Message]:
-        """Return all messages that may be sent, those of lower stages first at each party.
+        """Return all messages that may be sent, per party in the order of stages.
 
         Args:
             op: the op, verified.
@@ -134,14 +142,14 @@ class Communicates(Protocol):
 
 @runtime_checkable
 class Forwards(Protocol):
-    """Which operands an output is a copy of.
+    """Op interface: the operands that an output is a copy of.
 
-    A receiver of a message that is always sent and carries such an operand has the sender's
-    copy of it. Other parties have their own. The rest of the operands decide on the choice.
+    The receiver of an unconditional message with such an operand gets the sender's copy; other
+    parties have their own. The other operands select among them.
     """
 
     def sources(self, op: Operation, output: int) -> Sequence[int]:
-        """Return the positions of the operands, of which each holder has one."""
+        """Return the positions of the operands; each holder of the output has one of them."""
 
 
 # -- the rest
@@ -149,43 +157,43 @@ class Forwards(Protocol):
 
 @runtime_checkable
 class PublicLiteral(Protocol):
-    """An op whose result is written in the program, and so known to all who read it."""
+    """Op interface: a literal in the program, known to all its readers."""
 
     def literal(self, op: Operation) -> np.ndarray[Any, Any]:
-        """Return the tensor."""
+        """Return the literal."""
 
 
 @runtime_checkable
 class DeclaredRange(Protocol):
-    """An op that fails unless all numbers of its results are in a range."""
+    """Op interface: a range; the op fails unless all elements of its results are in it."""
 
     def declared(self, op: Operation) -> tuple[float, float]:
-        """Return the smallest number allowed, and the largest."""
+        """Return the bounds, both inclusive."""
 
 
 @runtime_checkable
 class Labels(Protocol):
-    """How drawings call an op; the opcode by default."""
+    """Op interface: the label of an op in drawings; the opcode by default."""
 
     def label(self, op: Operation) -> str:
-        """Return a few words."""
+        """Return the label, a few words."""
 
 
 def control_of(op: Operation) -> Control | None:
-    """Return how an op runs its regions, or ``None`` if it does not tell."""
+    """Return the control flow of an op; ``None`` if it does not implement :class:`ControlFlow`."""
     found = interface_of(op, ControlFlow)
     return None if found is None else found.control(op)
 
 
 def messages_of(op: Operation, world: Mask) -> Sequence[Message] | None:
-    """Return the messages of an op itself, those of its regions left out.
+    """Return the messages of an op, without those of its regions.
 
     Args:
         op: an op among parties.
         world: the parties of the program.
 
     Returns:
-        ``None`` if the op does not tell.
+        The messages; ``None`` if they are unknown.
     """
     found = interface_of(op, Communicates)
     if found is not None:
@@ -195,6 +203,14 @@ def messages_of(op: Operation, world: Mask) -> Sequence[Message] | None:
 
 
 def holders_of(kind: object, world: Mask) -> Mask:
-    """Return the parties that may hold a value of a type."""
+    """Return the parties that may hold a value of a type.
+
+    Args:
+        kind: a type.
+        world: the parties of the program.
+
+    Returns:
+        The mask of a multi-party type; ``world`` if the mask is known only at run time.
+    """
     pmask = kind.pmask if isinstance(kind, MPType) else None
     return world if pmask is None else pmask

@@ -1,4 +1,4 @@
-"""Partition of a program: per party its projection, and which inputs and outputs it has."""
+"""Partition of a program: per party its projection, inputs and outputs."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from mplang_core.simp.projection import held, project
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A party's part of a program.
+    """Part of a program for one party.
 
     Attributes:
-        program: its projection.
-        ins: which of the inputs of the whole program it takes.
-        outs: which of the outputs it gives.
-        size: how many outputs the whole program has.
+        program: the projection.
+        ins: the positions of its inputs among those of the whole program.
+        outs: the positions of its outputs among those of the whole program.
+        size: the number of outputs of the whole program.
     """
 
     program: Program
@@ -28,29 +28,29 @@ class Part:
 
     @property
     def is_idle(self) -> bool:
-        """Whether there is nothing for the party to do."""
+        """Whether the projection has no ops."""
         return not self.program.graph.ops
 
     def select_inputs(self, inputs: Sequence[Any]) -> list[Any]:
-        """Choose the party's inputs among those of the whole program."""
+        """Return the party's inputs among those of the whole program."""
         return [inputs[i] for i in self.ins]
 
     def scatter_outputs(self, results: Sequence[Any]) -> list[Any]:
-        """Place the party's results among those of the whole program, ``None`` for the others."""
+        """Return the outputs of the whole program with the party's results; ``None`` for others."""
         outs: list[Any] = [None] * self.size
         for i, value in zip(self.outs, results, strict=True):
             outs[i] = value
         return outs
 
     def forward(self, inputs: Sequence[Any]) -> list[Any]:
-        """Return the results of a party that has nothing to do: inputs, as they are."""
+        """Return the results of an idle party, which are some of its inputs."""
         graph = self.program.graph
         given = dict(zip(graph.inputs, self.select_inputs(inputs), strict=True))
         return self.scatter_outputs([given[value] for value in graph.outputs])
 
 
 def part_of(program: Program, rank: int) -> Part:
-    """Cut out the part of a program that one party runs.
+    """Return the part of a program for one party.
 
     Example:
         >>> import mplang_core as mp

@@ -1,4 +1,4 @@
-"""Pass pipeline: passes one after the other, with the verifier between them."""
+"""Pass pipeline: passes in order, with the verifier after each."""
 
 from __future__ import annotations
 
@@ -12,31 +12,41 @@ from mplang_core.namespace import Namespace
 
 
 class Pass(Protocol):
-    """A pure function of a program: its name says which, its docstring what it does."""
+    """Protocol of a pass: a named, documented pure function from programs to programs."""
 
     __name__: str
     __doc__: str | None
 
     def __call__(self, program: Program, /) -> Program:
-        """Return the new program, or the same; the given one stays as it is."""
+        """Return an equivalent program.
+
+        Args:
+            program: a valid program; never changed in place.
+
+        Returns:
+            A new program, or the same.
+        """
 
 
 passes: Namespace[Pass] = Namespace("pass")
-"""The passes that are installed, by name."""
+"""The installed passes by name."""
 
 
 def run_passes(
     program: Program, given: Sequence[Pass] | None = None, *, verify: bool = True
 ) -> Program:
-    """Apply passes, each to what the one before gave.
+    """Apply passes in order.
 
     Args:
         program: a valid program; it is not changed.
-        given: in this order; those that are installed, in the order of their names, by default.
-        verify: whether to verify what each pass gives.
+        given: the passes; by default the installed ones in the order of their names.
+        verify: whether to verify the result of each pass.
+
+    Returns:
+        The result of the last pass.
 
     Raises:
-        VerifyError: a pass broke the program; names the pass.
+        VerifyError: the result of a pass is invalid; the message names the pass.
     """
     if given is None:
         given = [each for each in map(passes.get, passes.known()) if each is not None]

@@ -1,4 +1,4 @@
-"""What each party does at the moment."""
+"""Progress of parties: state, current op and traffic."""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ from dataclasses import astuple, dataclass, field
 
 @dataclass(slots=True)
 class Traffic:
-    """What went between one party and another: bytes, and in how many messages."""
+    """Traffic between one party and another.
+
+    Attributes:
+        sent: bytes sent.
+        sent_messages: the number of messages sent.
+        received: bytes received.
+        received_messages: the number of messages received.
+    """
 
     sent: int = 0
     sent_messages: int = 0
@@ -24,14 +31,14 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True)
 class PartyState:
-    """One party, as its host sees it.
+    """State of a party.
 
     Attributes:
         state: ``idle``, ``queued``, ``running``, or how its last run ended: ``done``,
             ``failed``, ``cancelled``.
-        op: the op that runs, the innermost one.
-        location: its line in the source.
-        links: what went between it and each other party, since the host began.
+        op: the current innermost op; ``None`` for none.
+        location: its source line, ``"file:line"``.
+        links: the traffic with each other party by rank since the host started.
     """
 
     state: str = "idle"

@@ -1,13 +1,13 @@
-"""Projection: the part of a program that one party runs, as a program for that party alone.
+"""Endpoint projection: the part of a program that one party runs, as a program of its own.
 
-What others hold and run is not in it: no constant and no code of theirs. A value of the party
-is ``…@{rank}``, or ``…@?`` as before. How an op projects is the op's to say, by
-:class:`Projects`; a shuffle becomes what the party sends and what it receives.
+A projection contains no constants and no code of other parties. Its values are ``…@{rank}``, or
+``…@?`` as in the whole program. Each op defines its projection by :class:`Projects`; a shuffle
+becomes a send and a receive.
 
-What parties do together (messages, branches, loops, a ``pcall`` of several) has the attribute
-``place``: the op's position in its graph in the whole program. Keys of messages are made of
-positions, loop turns included, so all ends agree on them, and a party that runs its projection
-may even work with one that runs the whole.
+Ops that parties run together (messages, branches, loops, a ``pcall`` of several) have the
+attribute ``place``: the position of the op in its graph of the whole program. Message keys
+contain these positions and loop turns, so both ends compute the same key, even if one party runs
+its projection and another the whole program.
 """
 
 from __future__ import annotations
@@ -26,31 +26,35 @@ from mplang_core.types import BaseType, MPType
 
 @runtime_checkable
 class Projects(Protocol):
-    """How an op projects to one party."""
+    """Op interface: the projection of an op to one party."""
 
     def project(self, op: Operation, index: int, part: PartyGraph) -> None:
-        """Append to a party's graph what it does of an op.
+        """Append a party's part of an op to its graph.
 
         Args:
             op: the op, in the whole program.
-            index: its position there, for :meth:`PartyGraph.send` and its like.
-            part: the graph that is made. Results that the party holds are bound there.
+            index: its position there, for :meth:`PartyGraph.send` and similar methods.
+            part: the graph under construction; results that the party holds are bound there.
+
+        Raises:
+            TypeError: the op has no projection to the party.
+            ValueError: the same.
         """
 
 
 def project(program: Program, rank: int) -> Program:
-    """Return the part of a program that one party runs.
+    """Return the projection of a program to one party.
 
-    Its inputs and outputs are those of the program that the party may hold; :func:`held` says
-    which ones. A projection is its own projection.
+    Its inputs and outputs are those of the program that the party may hold, see :func:`held`.
+    A projection is its own projection.
 
     Args:
-        program: verified; optimize it before, for all parties alike.
+        program: a verified program; passes must run before, on the whole program.
         rank: the party.
 
     Raises:
         ValueError: the party does not take part.
-        VerifyError: an op cannot be run by the party alone, and does not say how it projects.
+        VerifyError: an op does not implement :class:`Projects`, and the party cannot run it alone.
 
     Example:
         >>> import mplang_core as mp
@@ -90,7 +94,7 @@ def _may_hold(kind: AnyType, rank: int) -> bool:
 
 
 def project_graph(graph: Graph, rank: int, world: Mask) -> Graph:
-    """Return the part of a graph among the parties of a world that one of them runs."""
+    """Return the projection of a graph among parties to one party."""
     part = PartyGraph(rank, world)
     for value in part.held(graph.inputs):
         part.env[value] = Value(part.type_of(value))
@@ -115,14 +119,14 @@ def project_graph(graph: Graph, rank: int, world: Mask) -> Graph:
 
 @dataclass(slots=True)
 class PartyGraph:
-    """One party's part of a graph, under construction.
+    """Projection of a graph under construction.
 
     Attributes:
         rank: the party.
         world: all parties of the program.
-        graph: its part.
-        env: per value of the whole that the party may have, its value here.
-        missing: likewise for what only its type says that the party may have.
+        graph: the projected graph.
+        env: values of the whole program that the party may hold, each with its value here.
+        missing: values that the party may hold by their type only, each with an absent value.
     """
 
     rank: int
@@ -132,28 +136,28 @@ class PartyGraph:
     missing: dict[Value, Value] = field(default_factory=dict)
 
     def has(self, value: Value) -> bool:
-        """Return whether a value of the whole may be here."""
+        """Return whether the party may hold a value of the whole program."""
         return value in self.env
 
     def held(self, values: Sequence[Value]) -> list[Value]:
-        """Return the values whose types say that the party may hold them."""
+        """Return the values that the party may hold by their types."""
         return [values[i] for i in held(values, self.rank)]
 
     def type_of(self, value: Value) -> MPType:
-        """Return the type of a value of the whole as it is at this party."""
+        """Return the type of a value of the whole program at this party."""
         assert isinstance(value.type, MPType)
         return MPType(value.type.base, None if value.type.pmask is None else Mask.of(self.rank))
 
     def need(self, values: Iterable[Value]) -> list[Value]:
-        """Return what stands here for values of the whole; the absent one where it has none."""
+        """Return the values here for values of the whole program, absent ones if none."""
         return [self.env.get(value) or self._absent(value) for value in values]
 
     def forward(self, value: Value, result: Value) -> None:
-        """Let a result of the whole be another value, which the party has."""
+        """Bind a result of the whole program to another value, which the party has."""
         self.env[result] = self.env[value]
 
     def region(self, graph: Graph) -> Graph:
-        """Return the party's part of a region among the parties."""
+        """Return the projection of a region among the parties."""
         return project_graph(graph, self.rank, self.world)
 
     def emit(
@@ -165,33 +169,34 @@ class PartyGraph:
         regions: Mapping[str, Graph] | None = None,
         **attrs: Any,
     ) -> None:
-        """Append an op that stands for the party's part of another one.
+        """Append an op for the party's part of another one.
 
         Args:
-            op: the op of the whole, whose line it has.
-            opcode: what is appended.
-            operands: its operands, as values of the whole.
-            results: the values of the whole that its results are.
+            op: the op of the whole program; its source line is kept.
+            opcode: the opcode of the new op.
+            operands: its operands, as values of the whole program.
+            results: the values of the whole program to bind its results to.
             regions: its regions, projected.
-            **attrs: its attributes; ``place`` is the op's index, where parties act together.
+            **attrs: its attributes; ``place`` is ``index`` if several parties run it together.
         """
         inputs = tuple(self.need(operands))
         outs = self._append(Operation(opcode, inputs, (), attrs, regions or {}, op.location))
         self.env.update(zip(results, outs, strict=False))
 
     def send(self, op: Operation, index: int, value: Value, to: Mask) -> None:
-        """Append the sending of a value to other parties."""
+        """Append a send of a value to other parties."""
         self.emit(op, SEND, [value], [], to=to, place=index)
 
     def receive(self, op: Operation, index: int, source: int, kind: BaseType, out: Value) -> None:
-        """Append the receiving of a value from another party, which is checked against its type."""
+        """Append a receive of a value from another party, with a check of its type."""
         self.emit(op, RECV, [], [out], source=source, kind=kind, place=index)
 
     def whole(self, op: Operation, index: int) -> None:
-        """Append the op as it is, regions projected: all parties run it together.
+        """Append an op that all parties run together, with its regions projected.
 
         Raises:
-            TypeError, ValueError: the op cannot stand in a program of one party.
+            TypeError: the op is not allowed in a program of one party.
+            ValueError: the same.
         """
         op_def = op_defs.get(op.opcode)
         levels = op_def.regions if op_def is not None else {}

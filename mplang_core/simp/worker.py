@@ -1,4 +1,4 @@
-"""One party's interpreter."""
+"""Interpreter of a worker: programs at one party."""
 
 from __future__ import annotations
 
@@ -14,22 +14,20 @@ from mplang_core.simp.progress import PartyState
 
 
 class WorkerInterpreter(Interpreter):
-    """Runs programs as one party.
+    """Interpreter of programs at one party.
 
     At party level a value that this party does not hold is ``None``.
 
     Args:
-        communicator: how it reaches the others; says which party this is.
-        session: a name that all workers of a cluster share, and no other cluster has.
-        insecure: whether protocols that are for debugging only may run.
-        timeout: how many seconds plugins' own links wait for a peer.
-        checks: where a simulator's parties compare their numbers with plain ones.
+        communicator: the transport, which determines the rank.
+        session: a name that all workers of the cluster share, and no other cluster has.
+        insecure: whether insecure protocols for debugging may run.
+        timeout: how long links of plugins wait for a peer, in seconds.
+        checks: the number checks of a simulator; ``None`` elsewhere.
 
     Attributes:
-        rank: this party.
-        world_size: how many parties there are.
-        resources: what kernels keep from one op to the next, by plugin; made anew after a
-            failure, when links are out of step.
+        resources: objects that kernels keep between ops, by plugin; replaced after a failure,
+            since links may be out of sync.
     """
 
     def __init__(
@@ -57,7 +55,7 @@ class WorkerInterpreter(Interpreter):
 
     @property
     def world_size(self) -> int:
-        """How many parties there are."""
+        """The number of parties."""
         return self.communicator.world_size
 
     def evaluate(
@@ -68,14 +66,21 @@ class WorkerInterpreter(Interpreter):
         listener: Listener | None = None,
         recorder: Recorder | None = None,
     ) -> list[Any]:
-        """Run a program as this party; where it fails, the others are told.
+        """Run a program as this party; on failure abort the run at the other parties.
 
         Args:
-            program: the same at all parties; verified before it runs.
-            inputs: this party's values, ``None`` for what it does not hold.
-            run: the run's name, opened at the communicator.
-            listener: is told of each op.
-            recorder: notes ops and messages.
+            program: the whole program or this party's projection; verified before it runs.
+            inputs: one value per input, ``None`` for those that this party does not hold.
+            run: the name of the run, which must be open at the communicator.
+            listener: notified of each op.
+            recorder: records ops and messages.
+
+        Returns:
+            One value per output, ``None`` for those that this party does not hold.
+
+        Raises:
+            VerifyError: the program breaks a rule.
+            MPLangError: an op failed; ``error.op`` and ``error.location`` name it.
         """
         try:
             if recorder is not None:
@@ -93,7 +98,7 @@ class WorkerInterpreter(Interpreter):
                 recorder.end()
 
     def state(self) -> PartyState:
-        """Return what this party does now; may be asked from any thread."""
+        """Return the state of this party; thread-safe."""
         run = next(iter(self.runs()), None)
         op = None if run is None else self.where(run)
         return PartyState(

@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 
 import mplang_core as mp
 from mplang_core.errors import ConfigError
-from mplang_core.ir import source
+from mplang_core.ir import source_line
 
 SOURCE = '''
 from __future__ import annotations
@@ -63,7 +63,7 @@ SWAP = ("--arg", "x=f64[2]@P0", "--arg", "y=i64[]")
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.setattr(source, "_SKIPPED", {*source._SKIPPED})  # main adds to it
+    monkeypatch.setattr(source_line, "_SKIPPED", {*source_line._SKIPPED})  # main adds to it
     sys.modules.pop("helper", None)
     Path("prog.py").write_text(SOURCE)
     Path("helper.py").write_text(HELPER)

@@ -76,10 +76,12 @@ def test_all_failed_requirements_are_told():
 
 
 def test_a_kind_brings_its_own_predicate():
-    def takes(meta, members):
+    def unsupported_reasons(meta, members):
         return [] if meta.family == "tables" else [f"an enclave runs tables only, not {meta.name}"]
 
-    enclave = Device("T", DeviceKind("TEE", Form.HANDLE, takes=takes), mp.Mask.of(0))
+    enclave = Device(
+        "T", DeviceKind("TEE", Form.HANDLE, unsupported_reasons=unsupported_reasons), mp.Mask.of(0)
+    )
     assert route(FeMeta(name="tables.join"), enclave).fits
     assert route(meta(), enclave).reasons == ("an enclave runs tables only, not outside.op",)
 

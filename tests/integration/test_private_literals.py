@@ -10,7 +10,7 @@ from mplang_simulator import Simulator
 
 import mplang_core as mp
 from mplang_core.ir import to_bytes
-from mplang_core.ir.code import unpack
+from mplang_core.ir.compressed_text import unpack
 from mplang_core.runtime import encode
 
 A, B = 0x1234_5678_9ABC_DEF1, 0x0FED_CBA9_8765_4321  # of party 0, of party 1

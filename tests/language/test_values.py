@@ -414,7 +414,7 @@ def test_64_bits_in_functions_stay_64_bits(simulate, name):
 
 @needs_jax
 def test_what_loops_close_over_is_no_part_of_the_code():
-    from mplang_core.ir.code import unpack
+    from mplang_core.ir.compressed_text import unpack
 
     for fn in (_scan_of_jitted, _cond_of_jitted, _remat_of_jitted):
         tfn = trace(lambda v, fn=fn: mp.invoke(fn, v), np.int32([1, 2]))

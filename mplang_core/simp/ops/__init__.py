@@ -1,6 +1,6 @@
-"""The ops among parties, one file each: declaration, interfaces, worker kernel, user's function.
+"""Ops among parties, one file each: declaration, interfaces, worker kernel, user's function.
 
-Importing this package declares all of them.
+The import of this package declares all of them.
 """
 
 from mplang_core.simp.ops import bounded, call, constant, projected  # noqa: F401  (declared)

@@ -1,4 +1,4 @@
-"""``simp.bounded``: a declared range, checked by who has the value."""
+"""Op ``simp.bounded``: a declared range, checked by the holder of the value."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ declare(
 @kernel("simp.bounded")
 def _bounded(ctx: KernelContext, x: Any, *, low: float, high: float) -> Any:
     array = np.asarray(x)
-    if array.dtype.kind == "V":  # bfloat16 has no comparisons with float64 everywhere
+    if array.dtype.kind == "V":  # not all versions of ml_dtypes compare bfloat16 with float64
         array = array.astype(np.float32)
     if not bool(((array >= low) & (array <= high)).all()):  # NaN is in no range
         where = f" at {ctx.op.location}" if ctx.op.location else ""

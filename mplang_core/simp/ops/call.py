@@ -1,7 +1,7 @@
-"""``func.call`` and ``func.launch``: functions of multi-party values, as ops.
+"""Ops ``func.call`` and ``func.launch``: calls of functions of multi-party values.
 
-A function is a region of the op that calls it. A call is interpreted by the host in standard mode
-and sent away whole in launch mode; a launch is sent away whole in both.
+The function is a region of the op. The host interprets a call in standard mode and submits it as
+a whole in launch mode; it submits a launch as a whole in both.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mplang_core.simp.passes import run_passes
 
 
 def call_program(program: Program) -> Program:
-    """Return a program that calls another one, so that a kernel decides how it is run."""
+    """Return a program that calls another one; the kernel of the call depends on the mode."""
     inputs = [Value(value.type) for value in program.graph.inputs]
     outputs = [Value(value.type) for value in program.graph.outputs]
     attrs, regions = {"name": program.name}, {"body": program.graph}
@@ -46,7 +46,7 @@ class _Call(ControlFlow, Labels, ProjectsTogether):
         return f"call {op.attrs['name']}"
 
     def takes_part(self, results: Sequence[Value], regions: Mapping[str, Graph]) -> bool:
-        """A party in whose part nothing happens does not call."""
+        """Return whether the party has results or ops; otherwise it does not call."""
         return bool(results or regions["body"].ops)
 
 
@@ -73,13 +73,13 @@ declare(
 @kernel("func.call", role="host")
 @kernel("func.call", "func.launch", role="worker")
 def interpret(ctx: KernelContext, *args: Any, name: str) -> Any:
-    """Run the body here, op by op."""
+    """Run the body op by op."""
     return single(ctx, ctx.run_region("body", args))
 
 
 @kernel("func.launch", role="host")
 def launch(ctx: KernelContext, *args: Any, name: str) -> Any:
-    """Submit the body to the parties, whole and optimized."""
+    """Submit the body to the parties as a whole, after the passes."""
     step = ctx.step
     if step.cache is None:
         step.cache = run_passes(Program(name, ctx.interpreter.mask, step.op.regions["body"]))

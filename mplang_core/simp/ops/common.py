@@ -1,4 +1,4 @@
-"""Shared checks of type inference and kernels of the ops among parties."""
+"""Helpers of ops among parties: checks of type inference and of kernels."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from mplang_core.edsl import MPContext, MPObject, find_ctx
 from mplang_core.errors import RunError, TraceError
 from mplang_core.ir import AnyType, OpDef, Operation, op_defs
-from mplang_core.ir.source import at
+from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
 from mplang_core.runtime import KernelContext
 from mplang_core.simp.interfaces import Labels
@@ -25,10 +25,13 @@ def declare(*definitions: OpDef) -> None:
 
 
 def context_of(*args: Any) -> MPContext:
-    """Return the context of multi-party values.
+    """Return the current context, else that of the first value.
+
+    Args:
+        *args: multi-party values.
 
     Raises:
-        TraceError: one of them is no multi-party value.
+        TraceError: an argument is not a multi-party value, or there is no context.
     """
     for arg in args:
         if not isinstance(arg, MPObject):
@@ -37,7 +40,7 @@ def context_of(*args: Any) -> MPContext:
 
 
 class NamedWithoutDialect(Labels):
-    """An op whose name says enough without its prefix."""
+    """Op interface: a label that is the opcode without its dialect."""
 
     def label(self, op: Operation) -> str:
         """Return the part after the dot."""
@@ -51,7 +54,7 @@ def operand_types(op: Operation) -> list[MPType]:
     """Return the types of the operands of an op among parties.
 
     Raises:
-        TypeError: one has no mask.
+        TypeError: an operand has no mask.
     """
     types = [value.type for value in op.inputs]
     for i, found in enumerate(types):
@@ -61,10 +64,14 @@ def operand_types(op: Operation) -> list[MPType]:
 
 
 def check_parties(parties: Mask, world: Mask) -> None:
-    """Check that parties are named, and take part in the program.
+    """Check that a mask of parties is not empty and is part of the program's.
+
+    Args:
+        parties: the mask.
+        world: the parties of the program.
 
     Raises:
-        ValueError: they do not.
+        ValueError: it is empty, or has other parties.
     """
     if not parties:
         raise ValueError("no party is named")
@@ -76,7 +83,7 @@ def check_sendable(src: AnyType) -> None:
     """Check that a value may leave its party.
 
     Raises:
-        TypeError: it is a key, or not held by parties.
+        TypeError: it is a key, or has no mask.
     """
     if not isinstance(src, MPType):
         raise TypeError(f"the operand has no mask: {src}")
@@ -98,7 +105,7 @@ def single(ctx: KernelContext, outs: Sequence[Any]) -> Any:
 
 
 def received(value: Any, source: int, kind: BaseType) -> Any:
-    """Return what came from a party, which is not believed: it is held against its type."""
+    """Return a received value; raise ``RunError`` if it is missing or not of its type."""
     wrong = kind.mismatch(present(value, source))
     if wrong:
         raise RunError(f"party {source} sent something else: {wrong}")
@@ -106,7 +113,7 @@ def received(value: Any, source: int, kind: BaseType) -> Any:
 
 
 def present(value: Any, source: int) -> Any:
-    """Return a value that a party is to have."""
+    """Return a value that a party sends; raise ``RunError`` if the party does not hold it."""
     if value is None:
         raise RunError(f"party {source} is to send a value that it does not hold")
     return value

@@ -1,4 +1,4 @@
-"""``simp.constant``: a literal, known to the parties that are named."""
+"""Op ``simp.constant``: a literal at some parties."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class _Constant(PublicLiteral, NamedWithoutDialect, Projects):
         return value
 
     def project(self, op: Operation, index: int, part: PartyGraph) -> None:
-        """The literals of others are not told."""
+        """Append the literal if the party holds it; literals of others are not disclosed."""
         if part.rank in op.attrs["parties"]:
             attrs = {**op.attrs, "parties": Mask.of(part.rank)}
             part.emit(op, op.opcode, [], op.outputs, **attrs)
@@ -48,5 +48,5 @@ declare(
 
 @kernel("simp.constant")
 def constant(ctx: KernelContext, *, value: np.ndarray[Any, Any], parties: Mask) -> Any:
-    """Return the literal at those who hold it."""
+    """Return the literal if this party holds it."""
     return value if ctx.interpreter.rank in parties else None

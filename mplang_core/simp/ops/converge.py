@@ -1,4 +1,4 @@
-"""``simp.converge``: one value of several that different parties hold."""
+"""Op ``simp.converge``: union of values that different parties hold."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from mplang_core.edsl import MPObject
 from mplang_core.errors import RunError, TraceError
 from mplang_core.ir import AnyType, Effects, Level, OpDef, Operation
-from mplang_core.ir.source import at
+from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
 from mplang_core.runtime import KernelContext, kernel
 from mplang_core.simp.interfaces import Communicates, Forwards, Message
@@ -24,17 +24,25 @@ from mplang_core.types import MPType
 
 
 def pconv(vars: Sequence[MPObject]) -> MPObject:
-    """Join values of one type that are held by different parties.
+    """Return the union of values of one type that different parties hold.
 
     Args:
-        vars: the values; their masks do not overlap.
+        vars: the values, of one base type, with disjoint masks.
 
     Returns:
-        A value that is held by all of their holders.
+        A value of that base type, held by all of their holders.
 
     Raises:
         TraceError: the masks overlap, or the types differ.
-        RunError: masks that are known only at run time overlap (when it runs).
+        RunError: masks that are known only at run time overlap (when the program runs).
+
+    Example:
+        >>> import mplang_core as mp
+        >>> def program():
+        ...     return mp.pconv([mp.constant(1, parties=0), mp.constant(2, parties=1)])
+        >>> with mp.Simulator(mp.ClusterSpec.simple(2)) as sim:
+        ...     mp.fetch(sim, mp.evaluate(sim, program))
+        [array(1), array(2)]
     """
     if isinstance(vars, MPObject) or not isinstance(vars, Sequence):
         raise TraceError(f"{at()}pconv takes a list of values, got {vars!r}")
@@ -91,7 +99,7 @@ declare(
 
 @kernel("simp.converge")
 def converge(ctx: KernelContext, *args: Any) -> Any:
-    """Give the one value that is here."""
+    """Return the operand that this party holds, ``None`` if it holds none."""
     here = [arg for arg in args if arg is not None]
     if len(here) > 1:
         raise RunError(

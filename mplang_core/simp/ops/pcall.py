@@ -1,4 +1,4 @@
-"""``simp.pcall_static`` and ``simp.pcall_dynamic``: local computation at parties."""
+"""Ops ``simp.pcall_static`` and ``simp.pcall_dynamic``: local computation at parties."""
 
 from __future__ import annotations
 
@@ -28,30 +28,30 @@ Parties = Mask | int | Sequence[int]
 
 
 def pcall_static(parties: Parties, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Run a function at the parties that are named.
+    """Run a function at given parties.
 
     Args:
-        parties: who runs it; each holds all of the args.
+        parties: the parties, a mask or ranks; each holds all of the args.
         fn: a feop; a Python function of plain values, which an installed frontend compiles;
             or an ``@mp.function``, whose body is traced for one party.
         *args: nests of values and literals.
         **kwargs: attributes of the feop, or literals for the function.
 
     Returns:
-        What the function returns; the leaves are held by ``parties``.
+        The result of the function; ``parties`` hold its leaves.
 
     Raises:
         TraceError: a party does not hold an arg.
-        FeCapabilityError: no frontend here compiles the function.
+        FeCapabilityError: no installed frontend compiles the function.
     """
     mask = read_mask(parties)
     return _pcall("simp.pcall_static", {"parties": mask}, mask, fn, args, kwargs)
 
 
 def pcall_dynamic(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Run a function at every party that has all of the args when it runs.
+    """Run a function at the parties that hold all args at run time.
 
-    See :func:`pcall_static`; the mask of the results is known at run time only.
+    Otherwise as :func:`pcall_static`; the mask of the results is known only at run time.
     """
     return _pcall("simp.pcall_dynamic", {}, None, fn, args, kwargs)
 
@@ -101,7 +101,7 @@ def _check_body(op: Operation) -> None:
 
 def _infer_static(op: Operation, world: Mask) -> Sequence[AnyType]:
     parties: Mask = op.attrs["parties"]
-    if origin_of(op) is not None:  # in a projection, the others are outside of this world
+    if origin_of(op) is not None:  # in a projection, ``world`` is one party
         parties &= world
     check_parties(parties, world)
     _check_body(op)
@@ -127,7 +127,7 @@ class _Pcall(ControlFlow, Labels, Projects):
         return PartyCall("do", op.attrs.get("parties"))
 
     def label(self, op: Operation) -> str:
-        """Name the ops that it runs."""
+        """Return the opcodes of its body."""
         counted = Counter(inner.opcode for inner in op.regions["do"].ops)
         names = (f"{name} ×{n}" if n > 1 else name for name, n in counted.items())
         return ", ".join(names) or "pass"
@@ -135,7 +135,7 @@ class _Pcall(ControlFlow, Labels, Projects):
 
 class _Static(_Pcall):
     def project(self, op: Operation, index: int, part: PartyGraph) -> None:
-        """A body that others run as well may talk to them, so it keeps its index."""
+        """Append the op; with other parties it keeps its index, since the body may communicate."""
         alone = op.attrs["parties"] == Mask.of(part.rank)
         attrs = op.attrs if alone else {**op.attrs, "place": index}
         if part.rank in op.attrs["parties"]:
@@ -181,7 +181,7 @@ def _absent(ctx: KernelContext) -> Any:
 
 @kernel("simp.pcall_static")
 def run_static(ctx: KernelContext, *args: Any, parties: Mask) -> Any:
-    """Run the body where this party is named; every operand must be here then."""
+    """Run the body if this party is in ``parties``; then it must hold every operand."""
     if ctx.interpreter.rank not in parties:
         return _absent(ctx)
     for i, arg in enumerate(args):
@@ -194,7 +194,7 @@ def run_static(ctx: KernelContext, *args: Any, parties: Mask) -> Any:
 
 @kernel("simp.pcall_dynamic")
 def run_dynamic(ctx: KernelContext, *args: Any) -> Any:
-    """Run the body where every operand is here."""
+    """Run the body if this party holds every operand."""
     if any(arg is None for arg in args):
         return _absent(ctx)
     return single(ctx, ctx.run_region("do", args))

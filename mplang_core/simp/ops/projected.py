@@ -84,7 +84,7 @@ declare(
 
 @kernel("simp.send")
 def send(ctx: KernelContext, src: Any, *, to: Mask) -> tuple[()]:
-    """Send the value to each, also if it is not here: the other end says what is wrong."""
+    """Send the value to each receiver; a missing value too, since the receiver reports it."""
     for rank in to:
         ctx.interpreter.communicator.send(rank, ctx.key, src)
     return ()
@@ -92,10 +92,10 @@ def send(ctx: KernelContext, src: Any, *, to: Mask) -> tuple[()]:
 
 @kernel("simp.recv")
 def recv(ctx: KernelContext, *, source: int, kind: BaseType) -> Any:
-    """Wait for the value, and hold it against its type."""
+    """Wait for the value and check its type."""
     return received(ctx.interpreter.communicator.recv(source, ctx.key), source, kind)
 
 
 @kernel("simp.nothing")
 def nothing(ctx: KernelContext, *, kind: BaseType) -> None:
-    """Hold nothing."""
+    """Return ``None``: the party does not hold the value."""

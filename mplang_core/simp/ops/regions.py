@@ -1,4 +1,4 @@
-"""Shared parts of control flow: predicates that parties agree on, and traced regions."""
+"""Helpers of control flow: agreement on predicates, tracing of regions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mplang_core.edsl.literals import is_literal, read_args
 from mplang_core.errors import RunError, TraceError
 from mplang_core.feop import unflatten
 from mplang_core.ir import AnyType, Attr, Graph, Operation, Value
-from mplang_core.ir.source import at
+from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
 from mplang_core.runtime import KernelContext
 from mplang_core.simp.ops.common import list_types
@@ -21,7 +21,7 @@ VERIFY = Attr(bool, True, "whether the parties compare their predicates")
 
 
 class ProjectsTogether(Projects):
-    """All parties take part, each with what it holds of operands, results and regions."""
+    """Op interface: a projection in which parties keep the op with their operands and results."""
 
     def project(self, op: Operation, index: int, part: PartyGraph) -> None:
         """Append the op with its regions projected."""
@@ -47,7 +47,7 @@ def scope_of(ctx: MPContext) -> TraceContext:
 def on_devices(
     ctx: MPContext, outs: Sequence[MPObject], tfn: TracedFunction, uniform: Sequence[bool]
 ) -> Any:
-    """Return results nested as a traced function gives them, marked with its devices."""
+    """Return results with the structure and the devices of a traced function's results."""
     marks = zip(outs, tfn.out_devices, uniform, strict=True)
     return unflatten(tfn.out_struct, [ctx.place(*mark) for mark in marks])
 
@@ -56,7 +56,7 @@ def lift(ctx: MPContext, tree: Any) -> Any:
     """Return a nest of values and numbers with constants in place of the numbers.
 
     Raises:
-        TraceError: a leaf is neither.
+        TraceError: a leaf is neither a value nor a number.
     """
     leaves, spec = read_args((tree,), {})
     lifted = [constant(ctx, leaf) if is_literal(leaf) else leaf for leaf in leaves]
@@ -71,7 +71,7 @@ def lift(ctx: MPContext, tree: Any) -> Any:
 
 
 def union(first: Sequence[MPObject], second: Sequence[MPObject]) -> list[MPObject]:
-    """Return the values of both, each once."""
+    """Return the union of two lists of values."""
     return list({id(obj): obj for obj in (*first, *second)}.values())
 
 
@@ -84,10 +84,11 @@ def describe(type: Any, device: Any) -> str:
 
 
 def check_predicate(pred: AnyType, world: Mask) -> None:
-    """Check that a type is that of a predicate which all parties hold.
+    """Check that a type is a plain bool scalar held by all parties.
 
     Raises:
-        TypeError or ValueError: it is not.
+        TypeError: it is another base type, or protected.
+        ValueError: not all parties hold it.
     """
     if isinstance(pred, MPType) and pred.base.form is not Form.PLAIN:
         raise TypeError(
@@ -104,10 +105,15 @@ def check_predicate(pred: AnyType, world: Mask) -> None:
 
 
 def check_taken(op: Operation, operands: Sequence[AnyType], what: str = "region") -> None:
-    """Check that each region of an op, which messages call ``what``, takes certain operands.
+    """Check the parameters of all regions of an op.
+
+    Args:
+        op: the op.
+        operands: the expected types of the parameters.
+        what: the name of a region in messages.
 
     Raises:
-        TypeError: one takes others.
+        TypeError: a region has other parameters.
     """
     for name, region in op.regions.items():
         taken = [value.type for value in region.inputs]
@@ -121,7 +127,7 @@ def check_taken(op: Operation, operands: Sequence[AnyType], what: str = "region"
 
 
 def agreed(ctx: KernelContext, pred: Any, turn: int, verify: bool) -> bool:
-    """Return the predicate once all parties have said the same; never print it."""
+    """Return the predicate after all parties compared theirs; messages must not disclose it."""
     me, comm = ctx.interpreter.rank, ctx.interpreter.communicator
     mine = None if pred is None else bool(pred)
     if verify:
@@ -129,7 +135,7 @@ def agreed(ctx: KernelContext, pred: Any, turn: int, verify: bool) -> bool:
         others = [rank for rank in range(ctx.interpreter.world_size) if rank != me]
         for rank in others:
             comm.send(rank, key, mine)
-        # everyone hears everyone before anyone raises, so all fail for the same reason
+        # receive from all parties before raising, so that all fail for the same reason
         said = [comm.recv(rank, key) for rank in others]
         differing = [rank for rank, other in zip(others, said, strict=True) if other != mine]
         if mine is not None and differing:

@@ -1,4 +1,4 @@
-"""``simp.shuffle_static`` and ``simp.shuffle_dynamic``: moving a value between parties."""
+"""Ops ``simp.shuffle_static`` and ``simp.shuffle_dynamic``: moves of values between parties."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mplang_core.errors import RunError, TraceError
 from mplang_core.ir import AnyType, Attr, Effects, Level, OpDef, Operation
 from mplang_core.ir.opdef import OPTIONAL
 from mplang_core.ir.origin import origin_of
-from mplang_core.ir.source import at
+from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
 from mplang_core.runtime import KernelContext, kernel
 from mplang_core.simp.interfaces import Communicates, Forwards, Labels, Message, holders_of
@@ -32,7 +32,7 @@ from mplang_core.types import DType, MPType, TensorType
 
 
 def pshfl(src: MPObject, index: MPObject) -> MPObject:
-    """Move a value: each party that has an index pulls from the rank that it names.
+    """Move a value: each holder of an index receives the value of the party with that rank.
 
     ::
 
@@ -41,24 +41,25 @@ def pshfl(src: MPObject, index: MPObject) -> MPObject:
         index: -    0    -
         out:   -    x0   -
 
-    Only the party that is pulled from learns of the index.
+    Only the party with that rank learns the index.
 
     Args:
         src: the value.
-        index: an integer scalar.
+        index: an integer scalar, a rank; holders may have different ones.
 
     Returns:
-        A value of the type of ``src``, held by those that have an index.
+        A value of the base type of ``src``, held by the holders of ``index``.
 
     Raises:
-        TraceError: the index is no integer scalar.
-        RunError: a party pulls from one that does not hold the value (when it runs).
+        TraceError: the index is not an integer scalar.
+        RunError: an index is not a rank, or names a party that does not hold the value (when
+            the program runs).
     """
     return context_of(src, index).emit("simp.shuffle_dynamic", [src, index])[0]
 
 
 def pshfl_s(src: MPObject, pmask: Parties, src_ranks: Sequence[int]) -> MPObject:
-    """Move a value along ways that are known beforehand.
+    """Move a value along a static routing.
 
     ::
 
@@ -68,14 +69,21 @@ def pshfl_s(src: MPObject, pmask: Parties, src_ranks: Sequence[int]) -> MPObject
 
     Args:
         src: the value.
-        pmask: who receives.
-        src_ranks: from whom, for each receiver in the order of ranks.
+        pmask: the receivers, a mask or ranks.
+        src_ranks: the rank of the sender of each receiver, in the order of the receivers' ranks.
 
     Returns:
-        A value of the type of ``src``, held by ``pmask``.
+        A value of the base type of ``src``, held by ``pmask``.
 
     Raises:
-        TraceError: a source does not hold the value.
+        TraceError: a sender does not hold the value, or the numbers of senders and receivers
+            differ.
+
+    Example:
+        >>> import mplang_core as mp
+        >>> with mp.Simulator(mp.ClusterSpec.simple(2)) as sim:
+        ...     mp.fetch(sim, mp.evaluate(sim, lambda: mp.pshfl_s(mp.constant(7), 1, [0])))
+        [None, array(7)]
     """
     mask = read_mask(pmask)
     if isinstance(src_ranks, int):
@@ -179,7 +187,7 @@ class _Dynamic(Communicates, Forwards, Labels, Projects):
         return "move to whoever asks"
 
     def project(self, op: Operation, index: int, part: PartyGraph) -> None:
-        """Those who may hold the index ask all others, whatever they have."""
+        """Append the op: possible holders of the index ask all other parties."""
         asker = op.inputs[1].type
         assert isinstance(asker, MPType)
         attrs: dict[str, Any] = {} if asker.pmask is None else {"askers": asker.pmask}
@@ -230,10 +238,10 @@ def move(ctx: KernelContext, src: Any, *, routing: tuple[tuple[int, int], ...]) 
 
 @kernel("simp.shuffle_dynamic")
 def ask_and_move(ctx: KernelContext, src: Any, index: Any, *, askers: Mask | None = None) -> Any:
-    """Ask the one that the index names, answer those who may ask here, then receive.
+    """Send requests, answer requests of possible holders of an index, then receive.
 
-    Each party that may hold the index asks every other with a yes or no, so that nobody waits
-    in vain. The others are not heard.
+    Each possible holder of the index sends every other party a request, yes or no, so that no
+    party waits forever. Requests of other parties are ignored.
     """
     me, comm = ctx.interpreter.rank, ctx.interpreter.communicator
     everyone = Mask.all(ctx.interpreter.world_size)

@@ -1,4 +1,4 @@
-"""``simp.uniform_cond``: a branch that all parties take together."""
+"""Op ``simp.uniform_cond``: a branch that all parties take together."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mplang_core.edsl import MPObject, TracedFunction, constant, find_ctx, trace
 from mplang_core.errors import TraceError
 from mplang_core.feop import flatten
 from mplang_core.ir import AnyType, Effects, Level, OpDef, Operation
-from mplang_core.ir.source import at
+from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
 from mplang_core.runtime import KernelContext, kernel
 from mplang_core.simp.interfaces import Branch, ControlFlow
@@ -43,11 +43,14 @@ def uniform_cond(
 
     Args:
         pred: a bool scalar that every party of the trace holds.
-        then_fn: run where it is true.
-        else_fn: run where it is false. Both give the same nest of the same types and masks,
-            on the same devices. They may use values from around.
-        *args: arguments for either.
+        then_fn: runs if the predicate is true.
+        else_fn: runs if it is false. Both return the same nest of the same types and masks,
+            on the same devices. They may capture values of enclosing contexts.
+        *args: the arguments of both functions.
         verify_uniform: whether the parties compare their predicates before they branch.
+
+    Returns:
+        The result of the function that ran.
 
     Raises:
         TraceError: the predicate's mask is not the trace's, or the branches differ.

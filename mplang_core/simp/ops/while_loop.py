@@ -1,4 +1,4 @@
-"""``simp.while_loop``: a loop that all parties run together."""
+"""Op ``simp.while_loop``: a loop that all parties run together."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mplang_core.errors import TraceError
 from mplang_core.feop import flatten, unflatten
 from mplang_core.feop.program import PyTreeDef
 from mplang_core.ir import AnyType, Effects, Level, OpDef, Operation
-from mplang_core.ir.source import at
+from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
 from mplang_core.runtime import KernelContext, kernel
 from mplang_core.simp.interfaces import ControlFlow, Loop
@@ -36,13 +36,13 @@ T = TypeVar("T")
 def while_loop(
     cond_fn: Callable[[T], Any], body_fn: Callable[[T], T], init: T, *, verify_uniform: bool = True
 ) -> T:
-    """Run a function again and again, the same number of times at all parties.
+    """Run a function while a condition holds, equally often at all parties.
 
     Args:
-        cond_fn: from the state to a bool scalar that every party of the trace holds.
-        body_fn: from the state to the next, of the same nest, types, masks and devices.
-            Both may use values from around.
-        init: the state to begin with; numbers and arrays become constants.
+        cond_fn: returns for a state a bool scalar that every party of the trace holds.
+        body_fn: returns for a state the next one, of the same nest, types, masks and devices.
+            Both may capture values of enclosing contexts.
+        init: the initial state; numbers and arrays become constants.
         verify_uniform: whether the parties compare their predicates in each turn.
 
     Returns:
@@ -86,7 +86,7 @@ def while_loop(
 def _trace_body(
     scope: TraceContext, body_fn: Callable[[Any], Any], state: Any
 ) -> tuple[Any, TracedFunction]:
-    """Trace the body, again where it makes a value differ between parties that did not."""
+    """Trace the body until the uniformity of the state is stable: a body may clear it."""
     while True:
         tfn = trace(scope, body_fn, state)
         leaves, spec = flatten(state)
@@ -152,7 +152,7 @@ declare(
 
 @kernel("simp.while_loop")
 def loop(ctx: KernelContext, *args: Any, verify_uniform: bool) -> Any:
-    """Run the body as long as all parties agree to."""
+    """Run the body while the predicate, which all parties agree on, is true."""
     size = len(ctx.step.outs)
     state, captures = list(args[:size]), list(args[size:])
     turn = 0

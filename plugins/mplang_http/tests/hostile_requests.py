@@ -9,7 +9,7 @@ from mplang_http.requests import Given
 from mplang_http.values import frame_head, join_frame, pack
 
 import mplang_core as mp
-from mplang_core.ir.code import pack as pack_code
+from mplang_core.ir.compressed_text import pack as pack_code
 
 GROWTH = 192 * MB  # bytes; far less than the size of each attack
 DEEP = 10_000

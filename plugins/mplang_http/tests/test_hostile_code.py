@@ -13,7 +13,7 @@ from mplang_spu import ShareType, SpuConfig
 
 import mplang_core as mp
 from mplang_core.errors import MPLangError, PartyError
-from mplang_core.ir.code import pack
+from mplang_core.ir.compressed_text import pack
 
 SLOW = pytest.mark.slow
 

@@ -11,7 +11,7 @@ from http_raw import DOUBLE, MB, RawWorker, changed, program, sha
 from mplang_testing import dialect
 
 import mplang_core as mp
-from mplang_core.ir.code import pack as pack_code
+from mplang_core.ir.compressed_text import pack as pack_code
 from mplang_core.ir.wire import to_bytes
 
 pytestmark = pytest.mark.usefixtures("unharmed")

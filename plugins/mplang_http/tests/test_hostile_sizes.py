@@ -17,7 +17,7 @@ from mplang_http.values import Head
 from mplang_testing import dialect
 
 import mplang_core as mp
-from mplang_core.ir.code import pack as pack_code
+from mplang_core.ir.compressed_text import pack as pack_code
 
 pytestmark = pytest.mark.usefixtures("unharmed")
 

@@ -14,7 +14,7 @@ from mplang_ibis import arrow, query
 
 import mplang_core as mp
 from mplang_core.errors import KernelError, PartyError, WireError
-from mplang_core.ir.code import pack
+from mplang_core.ir.compressed_text import pack
 from mplang_core.runtime import decode, encode
 
 TYPES = st.sampled_from(

@@ -14,7 +14,7 @@ from mplang_ibis.query import admit
 import mplang_core as mp
 from mplang_core.errors import TraceError
 from mplang_core.feop import flatten
-from mplang_core.ir.code import unpack
+from mplang_core.ir.compressed_text import unpack
 
 SALES = mp.TableType(
     (

@@ -15,7 +15,7 @@ from mplang_ibis.ops import NAME, RUN
 
 import mplang_core as mp
 from mplang_core.errors import AdmissionError, PartyError, TraceError, VerifyError
-from mplang_core.ir.code import pack
+from mplang_core.ir.compressed_text import pack
 
 KIND = mp.TableType((("a", "int64"), ("s", "string")))
 GIVES = mp.TableType((("a", "int64"),))

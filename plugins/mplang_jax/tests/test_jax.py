@@ -17,7 +17,7 @@ from mplang_stablehlo import signature_of
 import mplang_core as mp
 from mplang_core.errors import AdmissionError, PartyError, TraceError, VerifyError
 from mplang_core.feop import unflatten
-from mplang_core.ir.code import pack, unpack
+from mplang_core.ir.compressed_text import pack, unpack
 
 
 def compiled(fn, *types, **kwargs):

@@ -182,7 +182,7 @@ def test_lines_are_beside_the_code_and_not_in_it():
     from mplang_jax.frontend import jax_compile
 
     from mplang_core import FeSignature, TensorType
-    from mplang_core.ir.code import unpack
+    from mplang_core.ir.compressed_text import unpack
 
     def fn(x):
         y = x + 2

@@ -12,7 +12,7 @@ from mplang_spu.reference_check.flat_function import Op, flat_function
 from mplang_spu.reference_check.tolerance import compare
 from mplang_stablehlo.module import canonical
 
-from mplang_core.ir.code import pack
+from mplang_core.ir.compressed_text import pack
 
 STEP = 2.0**-18
 

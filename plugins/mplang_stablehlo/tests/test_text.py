@@ -12,7 +12,7 @@ from mplang_stablehlo import read, signature_of
 from mplang_stablehlo.nesting import check_nesting
 
 import mplang_core as mp
-from mplang_core.ir.code import MAX_CODE, pack
+from mplang_core.ir.compressed_text import MAX_CODE, pack
 
 F32 = "tensor<3xf32>"
 
@@ -148,7 +148,7 @@ def test_nesting_is_counted_as_a_parser_would():
 
 def test_the_signature_needs_no_jax():
     source = (
-        "import sys\nfrom mplang_core.ir.code import pack\n"
+        "import sys\nfrom mplang_core.ir.compressed_text import pack\n"
         "from mplang_stablehlo import signature_of\n"
         f"signature_of(pack({module(')')!r}))\nprint('jax' in sys.modules)"
     )

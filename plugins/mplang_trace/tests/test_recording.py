@@ -14,7 +14,7 @@ from mplang_cli.cli import app
 from mplang_simulator import ThreadCommunicator
 from mplang_testing import dialect
 from mplang_trace import SpanRecorder
-from mplang_trace.live import terminal
+from mplang_trace.live_table import terminal
 from rich.console import Console
 from typer.testing import CliRunner
 

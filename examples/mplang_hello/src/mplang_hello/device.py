@@ -25,7 +25,7 @@ from mplang_core.ext import (
 from mplang_hello.ops import join, split
 
 
-def takes(meta: FeMeta, members: int) -> Sequence[str]:
+def unsupported_reasons(meta: FeMeta, members: int) -> Sequence[str]:
     """Return why a vault does not run a feop: it runs only what is made for halves."""
     if "VAULT" in meta.targets:
         return []
@@ -56,7 +56,7 @@ VAULT = DeviceKind(
     "VAULT",
     Form.SHARE,
     members=(2, 2),
-    takes=takes,
+    unsupported_reasons=unsupported_reasons,
     transfers=[
         Transfer("PPU", "VAULT", lock, "auto"),
         Transfer(PARTY, "VAULT", lock, "auto"),

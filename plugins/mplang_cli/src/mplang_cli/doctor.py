@@ -1,4 +1,4 @@
-"""What is wrong with this installation, and what to do: ``mplang doctor``."""
+"""Checks of the installation, with remedies: ``mplang doctor``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mplang_core.ext import CORE, KNOWN, Check, plugin_manager
 
 
 def examine() -> Rows:
-    """Check the versions of everything, load every plugin, and ask each what it finds.
+    """Check versions, load every plugin and run its checks.
 
     Returns:
         A row per check: ``package``, ``check``, ``status`` (``ok``, ``failed``, or ``absent``
@@ -47,7 +47,7 @@ def examine() -> Rows:
 
 
 def _wrong_versions(package: str) -> Iterator[str]:
-    """Tell which packages that one asks for are not there, or in another version."""
+    """Yield the requirements of a package that are missing or have another version."""
     for line in requires(package) or ():
         wanted = Requirement(line)
         if wanted.marker is not None and not wanted.marker.evaluate({"extra": ""}):
@@ -62,7 +62,7 @@ def _wrong_versions(package: str) -> Iterator[str]:
 
 
 def plugin_checks() -> Iterator[tuple[str, Check]]:
-    """Yield what each loaded plugin says of itself, with its distribution."""
+    """Yield the checks of each loaded plugin with its distribution."""
     for distribution, module in plugin_manager.modules():
         ask = getattr(module, "mplang_doctor", None)
         if ask is None:

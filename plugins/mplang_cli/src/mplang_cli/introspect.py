@@ -1,6 +1,6 @@
-"""What there is: frontends, ops, kernels, devices, backends, plugins. As plain data.
+"""Introspection of frontends, ops, kernels, devices, backends and plugins, as plain data.
 
-The answers are lists and dicts of str, int, bool and such; a list prints as a table in a
+Results are lists and dicts of str, int and bool; a list prints as a table in a
 terminal (``rich.print``) and in a notebook.
 
 Example:
@@ -43,7 +43,7 @@ CORE = "mplang-core"
 
 
 def list_frontends() -> list[str]:
-    """Return the families of all feops that are here, sorted."""
+    """Return the families of all installed feops, sorted."""
     return sorted({meta.family for meta in registry.list_ops()})
 
 
@@ -135,7 +135,7 @@ def list_plugins(load: bool = True) -> Rows:
 
 
 def describe(op: Feop | str) -> dict[str, Any]:
-    """Return all that is known of a feop.
+    """Return the metadata of a feop as plain data.
 
     Besides its metadata: ``doc`` and ``example``; ``config_schema`` and ``attributes``, both as
     JSON Schema; ``kernels``, by role the distribution that brings one; ``devices``, the kinds
@@ -229,7 +229,7 @@ def _first_line(op: Any) -> str:
 
 
 def _some_device(meta: FeMeta, kind: DeviceKind) -> bool:
-    """Tell whether some device of a kind can run a feop."""
+    """Return whether some device of a kind can run a feop."""
     low, high = kind.members
     need = meta.capabilities.requires_device
     asked = int(need.members.lstrip("<>=")) if need is not None else low

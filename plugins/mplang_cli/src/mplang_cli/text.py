@@ -1,4 +1,4 @@
-"""Programs from text.
+"""Parser of programs.
 
 The grammar, in the order of the rules below; types and masks are those of
 :mod:`mplang_core.ir.parser`::
@@ -38,10 +38,13 @@ from mplang_core.ext import (
 
 
 def parse(text: str) -> Program:
-    """Read a program as ``str(program)`` and ``compiler_ir()`` write it; not verified yet.
+    """Return the program of a text from ``str(program)`` or ``compiler_ir()``, not verified.
+
+    Args:
+        text: untrusted text.
 
     Raises:
-        ParseError: the text is no program; says line, column and what was expected.
+        ParseError: the text is not a program; the message has line, column and expectation.
 
     Example:
         >>> import mplang_core as mp
@@ -58,7 +61,7 @@ class _ProgramParser(TypeParser):
         self.buffers: dict[str, bytes] | None = None
         self._buffers_at = self._find_buffers()
 
-    # -- buffers stand behind the graph, but the graph needs them
+    # -- buffers follow the graph, which refers to them
 
     def _find_buffers(self) -> int | None:
         depth = 0

@@ -13,7 +13,7 @@ import numpy as np
 from jax.extend.core import Literal
 
 from mplang_core import BaseType, FeSignature
-from mplang_core.ext import around_of, flatten
+from mplang_core.ext import flatten, free_variables
 
 _JAX = os.path.dirname(jax.__file__) + os.sep
 
@@ -33,7 +33,7 @@ def has_64_bits(fn: Callable[..., Any], signature: FeSignature, consts: Sequence
     given = [leaf for leaf in literals if not isinstance(leaf, BaseType)]
     inner = inspect.unwrap(fn)
     if isinstance(inner, FunctionType) and not inner.__code__.co_filename.startswith(_JAX):
-        given += around_of(inner)
+        given += free_variables(inner)
     return any(_is_wide(value) and np.size(value) for value in (*given, *consts))
 
 

@@ -1,4 +1,4 @@
-"""Dead code elimination: ops, results, operands and loop states that nobody uses."""
+"""Dead code elimination: unused ops, results, operands and loop states."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from mplang_passes.rewrite import rewrite_graphs, rewrite_regions
 
 
 def eliminate_dead_code(program: Program) -> Program:
-    """Leave out ops whose results are not used, and results, operands and states likewise.
+    """Return the program without unused ops, results, operands and loop states.
 
-    Ops of which nothing is known stay. A shuffle goes as a whole, at all of its parties.
-    Inputs and outputs of the program stay. Idempotent.
+    Ops with unknown effects stay. A shuffle is removed at all of its parties or at none. The
+    inputs and outputs of the program stay. Idempotent.
 
     Example:
         >>> from mplang_core import parse
@@ -43,7 +43,7 @@ def eliminate_dead_code(program: Program) -> Program:
 
 
 def _live(graph: Graph, keep: Iterable[int] | None = None) -> Graph:
-    """Return the graph with only what some of its results need, all by default."""
+    """Return the graph without ops that some of its results, all by default, do not need."""
     outputs = graph.outputs if keep is None else [graph.outputs[i] for i in keep]
     used, ops = set(outputs), list[Operation]()
     for op in reversed(graph.ops):
@@ -65,7 +65,7 @@ def _used(op: Operation, used: Set[Value]) -> list[int]:
 
 
 def _trim(op: Operation, used: Set[Value]) -> Operation:
-    """Trim results, operands and regions of an op that tells how it runs them."""
+    """Return an op without unused results, operands and region ops if it has control flow."""
     control = control_of(op) if origin_of(op) is None else None
     match control:
         case Call():
@@ -101,7 +101,7 @@ def _narrow(
 
 
 def _trim_call(op: Operation, used: Set[Value], extra: int = 0) -> Operation:
-    """Regions take the operands (after some extra ones), and give the results."""
+    """Return a trimmed op whose regions take its operands after ``extra`` ones."""
     outputs = _used(op, used)
     regions = {name: _live(region, outputs) for name, region in op.regions.items()}
     operands = sorted(set[int]().union(*map(_needed, regions.values())))
@@ -109,14 +109,17 @@ def _trim_call(op: Operation, used: Set[Value], extra: int = 0) -> Operation:
 
 
 def _trim_dynamic(op: Operation, used: Set[Value], region: str) -> Operation:
-    """Operands stay: they decide who runs it."""
+    """Return a trimmed dynamic pcall; operands stay, since they determine who runs it."""
     outputs = _used(op, used)
     body = _live(op.regions[region], outputs)
     return _narrow(op, outputs, range(len(op.inputs)), {region: body})
 
 
 def _trim_loop(op: Operation, used: Set[Value], loop: Loop) -> Operation:
-    """A state is needed if its last value is, or if the condition or a needed state uses it."""
+    """Return a trimmed loop.
+
+    A state is needed if its result is, or if the condition or a needed state uses it.
+    """
     size, states = len(op.outputs), set(_used(op, used))
     cond = _live(op.regions[loop.condition])
     while True:

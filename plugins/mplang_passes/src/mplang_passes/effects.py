@@ -10,9 +10,9 @@ _ORDER = tuple(Effects)
 def effects_of(op: Operation) -> Effects:
     """Return the strongest effect of an op and of those in its regions.
 
-    What parties do together has none as long as they all leave it out, or all do it. In a
-    projection one party cannot leave it out alone, so a projected op may do anything.
-    To fail is no effect: an op that nobody needs may be left out although it would fail.
+    Communication is no effect in a whole program, where a pass removes an op at all parties.
+    In a projection, one party cannot remove it alone, so projected ops have unknown effects.
+    Failure is no effect: an unused op may be removed although it would fail.
 
     Example:
         >>> effects_of(Operation("nobody.knows", ()))

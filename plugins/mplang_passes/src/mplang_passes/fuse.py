@@ -86,18 +86,18 @@ def _is_passive(op: Operation, world: Mask) -> bool:
 
 @dataclass(slots=True, eq=False)
 class _Group:
-    """``pcall``s that become one.
+    """Group of ``pcall``s to fuse.
 
     Attributes:
-        parts: in order.
-        defined: what they define.
+        parts: the ``pcall``s in order.
+        defined: their results.
     """
 
     parts: list[Operation] = field(default_factory=list)
     defined: set[Value] = field(default_factory=set)
 
     def admits(self, op: Operation) -> bool:
-        """Tell whether surely the same parties run the op."""
+        """Return whether the same parties are known to run the op."""
         first, control = self.parts[0], control_of(op)
         if op.opcode != first.opcode or op.attrs != first.attrs:
             return False
@@ -137,7 +137,7 @@ def _base(value: Value) -> BaseType:
 
 @dataclass(slots=True)
 class _Scan:
-    """Goes through the ops of a graph and gathers groups.
+    """Scan of the ops of a graph for groups.
 
     Args:
         world: the parties of the program.

@@ -1,4 +1,4 @@
-"""Rewriting of graphs: substitution, inlining. What stays as it is, both programs share."""
+"""Rewriting of graphs: substitution and inlining; programs share unchanged ops."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mplang_core import Program
 from mplang_core.ext import Graph, Operation, Value, origin_of
 
 Env = dict[Value, Value]
-"""Per value the one that takes its place; others stay."""
+"""Substitution of values; others stay."""
 
 
 def rewrite_graphs(program: Program, rewrite: Callable[[Graph], Graph]) -> Program:
@@ -20,8 +20,7 @@ def rewrite_graphs(program: Program, rewrite: Callable[[Graph], Graph]) -> Progr
 def rewrite_regions(op: Operation, rewrite: Callable[[Graph], Graph]) -> Operation:
     """Return the op with its regions rewritten.
 
-    A projected op is run together with parties whose programs are not seen here, so it stays
-    as it is.
+    Projected ops stay unchanged, since other parties run them too, by other programs.
     """
     if not op.regions or origin_of(op) is not None:
         return op
@@ -29,12 +28,12 @@ def rewrite_regions(op: Operation, rewrite: Callable[[Graph], Graph]) -> Operati
 
 
 def lookup(env: Mapping[Value, Value], values: Iterable[Value]) -> tuple[Value, ...]:
-    """Return what takes the place of each value."""
+    """Return the substitutes of values."""
     return tuple(env.get(value, value) for value in values)
 
 
 def rewire(op: Operation, env: Mapping[Value, Value]) -> Operation:
-    """Return the op, its operands replaced, its outputs the same."""
+    """Return the op with substituted operands and the same outputs."""
     inputs = lookup(env, op.inputs)
     return op if inputs == op.inputs else replace(op, inputs=inputs)
 

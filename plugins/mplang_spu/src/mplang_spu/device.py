@@ -78,7 +78,7 @@ SPU = DeviceKind(
     Form.SHARE,
     config=SpuConfig,
     members=(2, None),
-    settle=resolve_config,
+    resolve_config=resolve_config,
     lowering=Lowering(("stablehlo",), lower),
     transfers=[
         Transfer("PPU", "SPU", share_out, "auto"),

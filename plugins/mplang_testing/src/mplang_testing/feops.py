@@ -135,7 +135,7 @@ class FeopSuite(Suite, kit=True):
                 f"{meta.name} takes a configuration that nobody can look up",
                 expected="a pydantic model with fields",
                 got=meta.config_schema,
-                fix="make config_schema a subclass of mplang_core.strict.StrictModel",
+                fix="make config_schema a subclass of mplang_core.config_model.StrictModel",
             )
         report = _run_examples(op, facts["doc"])
         if report:

@@ -29,6 +29,6 @@ _VAULT = DeviceKind(
     "KIT_VAULT",
     Form.SHARE,
     members=(2, None),
-    takes=lambda meta, members: ["a vault runs nothing"],
+    unsupported_reasons=lambda meta, members: ["a vault runs nothing"],
     doc="A device that runs nothing.",
 )

@@ -4,7 +4,7 @@
 is installed.
 """
 
-from mplang_trace.live import terminal, watch
+from mplang_trace.live_table import terminal, watch
 from mplang_trace.recording import LinkUse, Recording, record
 from mplang_trace.spans import Span, SpanRecorder, now
 

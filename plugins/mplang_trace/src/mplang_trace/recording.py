@@ -20,11 +20,11 @@ MICRO = 1e6
 
 @dataclass(frozen=True, slots=True)
 class LinkUse:
-    """What went from one party to another.
+    """Traffic from one party to another.
 
     Attributes:
-        messages: how many.
-        bytes: of all of them, as values are; heads and encryption add to it.
+        messages: the number of messages.
+        bytes: the size of their values in bytes, without headers and encryption.
     """
 
     messages: int = 0
@@ -32,10 +32,10 @@ class LinkUse:
 
 
 class Recording:
-    """What ran while a host was recorded; see :func:`mplang_core.record`.
+    """Recording of the spans of a host and its parties; see :func:`mplang_core.record`.
 
     Args:
-        names: the parties, by rank.
+        names: the names of the parties by rank.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -43,22 +43,22 @@ class Recording:
         self._recorders: list[SpanRecorder] = []
 
     def add(self, recorder: SpanRecorder) -> None:
-        """Take in what a recorder notes, also what it notes later."""
+        """Add the spans of a recorder, including later ones."""
         self._recorders.append(recorder)
 
     @property
     def spans(self) -> list[Span]:
-        """All spans, by their beginning."""
+        """All spans in the order of their start."""
         found = [span for recorder in self._recorders for span in recorder.spans]
         return sorted(found, key=lambda span: (span.begin, -span.duration))
 
     @property
     def dropped(self) -> int:
-        """How many spans were too many to keep."""
+        """The number of discarded spans."""
         return sum(recorder.dropped for recorder in self._recorders)
 
     def links(self) -> dict[tuple[int, int], LinkUse]:
-        """Return what went over each link, by sender and receiver."""
+        """Return the traffic of each link by ``(sender, receiver)``."""
         found: dict[tuple[int, int], LinkUse] = {}
         for span in self.spans:
             if span.kind == "send" and span.party is not None:
@@ -69,7 +69,7 @@ class Recording:
         return found
 
     def to_json(self) -> dict[str, Any]:
-        """Return a trace in the format of Chrome, which Perfetto reads."""
+        """Return the recording as a Chrome trace, which Perfetto reads."""
         spans = self.spans
         zero = spans[0].begin if spans else 0.0
         lanes = _lanes(spans)
@@ -82,7 +82,7 @@ class Recording:
         }
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the trace; ui.perfetto.dev shows it."""
+        """Write the Chrome trace to a file; ui.perfetto.dev shows it."""
         Path(path).write_text(json.dumps(self.to_json()), encoding="utf-8")
 
     def _labels(self, lanes: dict[tuple[int, int], int]) -> Iterator[dict[str, Any]]:
@@ -132,7 +132,7 @@ def _slice(span: Span, lanes: dict[tuple[int, int], int], zero: float) -> dict[s
 def _arrows(
     spans: Sequence[Span], lanes: dict[tuple[int, int], int], zero: float
 ) -> Iterator[dict[str, Any]]:
-    """Yield an arrow from where a message is sent to where it is waited for."""
+    """Yield the flow events from the send of each message to its receive."""
     sent: dict[tuple[Any, ...], Span] = {
         (span.facts["run"], span.facts.get("key"), span.party, span.facts["peer"]): span
         for span in spans
@@ -145,7 +145,7 @@ def _arrows(
         if send is not None:
             fields = {"name": "message", "cat": "message", "id": number}
             yield _event(send, "s", send.begin - zero, lanes, **fields)
-            arrives = wait.begin + 0.999 * wait.duration - zero  # inside of it, as arrows need
+            arrives = wait.begin + 0.999 * wait.duration - zero  # inside of the slice
             yield _event(wait, "f", arrives, lanes, bp="e", **fields)
 
 
@@ -158,7 +158,7 @@ def record(host: SimpHost) -> Iterator[Recording]:
     """Record what a host and its parties do inside of ``with``: ops, messages, bytes.
 
     Args:
-        host: of any backend.
+        host: a host of any backend.
 
     Yields:
         The recording; it grows while programs run.
@@ -181,7 +181,7 @@ def record(host: SimpHost) -> Iterator[Recording]:
 
 
 def _set(host: SimpHost, recordings: tuple[Recording, ...]) -> None:
-    """Have a host ask for recorders as long as one recording is open."""
+    """Set the open recordings of a host."""
 
     def observe(rank: int | None, run: str) -> SpanRecorder:
         recorder = SpanRecorder(rank, run)

@@ -1,4 +1,4 @@
-"""Spans: what ran for how long. A recorder notes those of one party in one run."""
+"""Spans, and the recorder of the spans of one party in one run."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ Kind: TypeAlias = Literal["program", "op", "send", "wait", "fetch"]
 
 
 def now() -> float:
-    """Return the time in seconds since 1970; it never goes back within a process."""
+    """Return the time in seconds since 1970, monotonic within a process."""
     return _EPOCH + time.perf_counter()
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Something that took a while.
+    """Interval of time in which an op or a message took place.
 
     Attributes:
-        name: the op, or what was done with which party.
+        name: the opcode, or the action and the other party.
         kind: a ``program`` that the host evaluates; an ``op``; to ``send`` a message; to
             ``wait`` for one; to ``fetch`` data.
-        party: whose span it is; ``None`` for the host.
-        begin: in seconds since 1970, by the host's clock.
-        duration: in seconds.
-        thread: tells the threads of a party apart; the spans of one thread are nested.
-        facts: what else is known: ``run``, ``line`` of the source, ``peer``, ``key`` of a
+        party: the rank of the party; ``None`` for the host.
+        begin: the start in seconds since 1970 by the host's clock.
+        duration: the duration in seconds.
+        thread: the id of the thread; the spans of one thread are nested.
+        facts: further fields: ``run``, ``line`` of the source, ``peer``, ``key`` of a
             message, ``bytes``, ``failed``.
     """
 
@@ -50,21 +50,21 @@ class Span:
 
     @property
     def end(self) -> float:
-        """When it ended."""
+        """The end in seconds since 1970."""
         return self.begin + self.duration
 
 
 class SpanRecorder:
-    """Notes the spans of one party in one run; a :class:`~mplang_core.ext.Recorder`.
+    """Recorder of the spans of one party in one run; a :class:`~mplang_core.ext.Recorder`.
 
     Args:
         party: the party; ``None`` for the host.
         run: the run.
-        most: how many spans it keeps.
+        most: the maximum number of spans.
 
     Attributes:
-        spans: those that have ended.
-        dropped: how many more there were.
+        spans: the completed spans.
+        dropped: the number of discarded spans.
     """
 
     def __init__(self, party: int | None, run: str, most: int = MOST) -> None:
@@ -76,23 +76,23 @@ class SpanRecorder:
         self._open: list[tuple[Operation, float]] = []
 
     def op_started(self, op: Operation, index: int, total: int) -> None:
-        """Note when an op begins."""
+        """Record the start of an op."""
         self._open.append((op, now()))
 
     def op_finished(self, op: Operation, index: int, total: int) -> None:
-        """Note an op; those inside of it that have not ended have failed."""
+        """Record the end of an op; unfinished ops inside of it have failed."""
         while self._open[-1][0] is not op:
             self._close(failed=1)
         self._close()
 
     def end(self) -> None:
-        """Note the ops that have not ended: they have failed."""
+        """Record unfinished ops as failed."""
         while self._open:
             self._close(failed=1)
 
     @contextlib.contextmanager
     def program(self, name: str) -> Iterator[None]:
-        """Note a program that is evaluated inside of ``with``."""
+        """Record a program that is evaluated inside of ``with``."""
         with self._during(name, "program", {}):
             try:
                 yield
@@ -102,7 +102,7 @@ class SpanRecorder:
     def message(
         self, kind: Literal["send", "wait", "fetch"], peer: int, key: str
     ) -> contextlib.AbstractContextManager[Facts]:
-        """Note what is done inside of ``with`` about a message; facts may be added."""
+        """Record the send, wait or fetch of a message inside of ``with``; facts may be added."""
         toward = "to" if kind == "send" else "for" if kind == "wait" else "from"
         place = key.partition("/")[2][:MAX_TEXT]
         return self._during(f"{kind} {toward} P{peer}", kind, {"peer": peer, "key": place})
@@ -119,12 +119,12 @@ class SpanRecorder:
             self._add(name, kind, begin, facts)
 
     def take(self, spans: Iterable[Span], dropped: int, shift: float) -> None:
-        """Add spans that the party noted itself.
+        """Add spans that the party recorded.
 
         Args:
             spans: the spans.
-            dropped: how many it did not keep.
-            shift: added to each beginning, as the party's clock is another.
+            dropped: the number of spans that it discarded.
+            shift: the offset of the host's clock to the party's, in seconds.
         """
         for span in spans:
             facts: Facts = {**span.facts, "run": self.run}

@@ -1,4 +1,4 @@
-"""A program in one file: it runs without its source.
+"""Program artifacts: programs in one file, independent of their source.
 
 Example:
     >>> import mplang_core as mp

@@ -1,4 +1,4 @@
-"""Arguments as a command line gives them: ``NAME[@PLACE]=VALUE``."""
+"""Command-line arguments of programs: ``NAME[@PLACE]=VALUE``."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Given:
 
 
 def read_given(arguments: Iterable[str]) -> dict[str, Given]:
-    """Read arguments as they stand in a command.
+    """Return the arguments of a command line by name.
 
     Raises:
         ConfigError: one is no ``NAME[@PLACE]=VALUE``, or is given twice.

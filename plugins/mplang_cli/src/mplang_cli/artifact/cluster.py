@@ -1,4 +1,4 @@
-"""The cluster that a program was compiled for, without addresses, as plain data."""
+"""Summary of the cluster of a program, without addresses, as plain data."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class ClusterSummary(Data, frozen=True):
         return [None if name is None else found[name] for name in names]
 
     def check(self) -> None:
-        """Hold its parts against each other.
+        """Check its consistency.
 
         Raises:
             ValueError: they do not fit.

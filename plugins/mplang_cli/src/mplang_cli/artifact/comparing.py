@@ -1,4 +1,4 @@
-"""What differs between two artifacts."""
+"""Comparison of artifacts."""
 
 from __future__ import annotations
 

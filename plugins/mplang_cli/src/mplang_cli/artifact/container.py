@@ -1,4 +1,4 @@
-r"""The outermost layer of a file: is it an artifact, of which version, and whole?
+r"""Container format of artifacts: magic, version, length and checksum.
 
 History
 -------
@@ -19,7 +19,7 @@ from typing import TypeAlias
 
 from mplang_core.ext import WireError
 
-MAGIC = b"\x89MPL\r\n\x1a\n"  # tells, as PNG's, what a transfer as text has changed
+MAGIC = b"\x89MPL\r\n\x1a\n"  # as PNG's: detects a transfer as text
 ARTIFACT_VERSION = 1
 MAX_BYTES = 1 << 31
 

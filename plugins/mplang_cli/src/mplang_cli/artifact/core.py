@@ -1,4 +1,4 @@
-"""A program that runs without its source, and how it is read."""
+"""Artifacts and their loading."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from mplang_core.ext import (
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """A program that runs without its source.
+    """Program with its manifest, independent of its source.
 
     Attributes:
-        manifest: what it takes, gives and needs.
+        manifest: its signature, cluster and requirements.
         program: the graph, verified.
     """
 
@@ -154,7 +154,7 @@ def load(source: Source) -> Artifact:
 
 
 def manifest(source: Source) -> Manifest:
-    """Read what stands beside the program; this needs no plugin.
+    """Return the manifest of an artifact; needs no plugin.
 
     Raises:
         WireError: it is no artifact, of another version, or damaged.

@@ -1,4 +1,4 @@
-"""The base of what is written into an artifact beside the program."""
+"""Base class of the data in a manifest."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ import msgspec
 
 
 class Data(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """Plain data, read strictly: a field too many, or of another kind, is refused."""
+    """Plain data with strict decoding: rejects unknown fields and other types."""

@@ -1,4 +1,4 @@
-"""What is in an artifact, for people and as data."""
+"""Inspection of artifacts, as tables and as data."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mplang_core import MPLangError, Program
 
 @dataclass(frozen=True, slots=True)
 class Inspection(Report):
-    """What is in an artifact.
+    """Contents of an artifact.
 
     Attributes:
         manifest: all but the graph.
@@ -36,7 +36,7 @@ class Inspection(Report):
 
     @property
     def ops(self) -> dict[str, int]:
-        """How often each op stands in the program."""
+        """The number of uses of each opcode."""
         found = [op.opcode for op in self.program.graph.walk()] if self.program else []
         return dict(sorted(collections.Counter(found).items()))
 
@@ -109,7 +109,7 @@ class Inspection(Report):
 
 
 def inspect(source: Source) -> Inspection:
-    """Tell what is in an artifact; where a plugin is missing, what can be told without it.
+    """Return the contents of an artifact; without its program if a plugin is missing.
 
     Raises:
         WireError: it is no artifact, of another version, or damaged.

@@ -1,4 +1,4 @@
-"""What stands in an artifact beside the program: readable where plugins are missing."""
+"""Manifest of an artifact, readable without plugins."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Manifest(Data, frozen=True):
     requirements: tuple[Requirement, ...]
 
     def check(self) -> None:
-        """Hold its parts against each other.
+        """Check its consistency.
 
         Raises:
             ValueError: they do not fit.
@@ -46,7 +46,7 @@ class Manifest(Data, frozen=True):
                 raise ValueError(f"a result is on {output.device!r}, which is no device")
 
     def suits(self, program: Program) -> None:
-        """Hold it against the program.
+        """Check that it belongs to a program.
 
         Raises:
             ValueError: it belongs to another one.

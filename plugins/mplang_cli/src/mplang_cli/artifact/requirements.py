@@ -1,4 +1,4 @@
-"""Which packages a program needs, found from its ops, types and devices."""
+"""Required packages of programs, by ops, types and devices."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ class Signature(Data, frozen=True):
         return tuple(placed), rest
 
     def check(self) -> None:
-        """Hold its parts against each other.
+        """Check its consistency.
 
         Raises:
             ValueError: they do not fit.

@@ -1,4 +1,4 @@
-"""From ``prog.py:fn`` to an artifact."""
+"""Compilation of a function in a file, ``prog.py:fn``, to an artifact."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def backend_of(cluster: ClusterSpec) -> str:
 
 
 def is_source(target: str) -> bool:
-    """Tell whether something names a function in a file, and no artifact.
+    """Return whether a target is a function in a file, not an artifact.
 
     Example:
         >>> is_source("prog.py:fn"), is_source("prog.mpl")

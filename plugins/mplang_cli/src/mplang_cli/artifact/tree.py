@@ -1,4 +1,4 @@
-"""How arguments and results are nested, as plain data."""
+"""Structure of nested arguments and results, as plain data."""
 
 from __future__ import annotations
 

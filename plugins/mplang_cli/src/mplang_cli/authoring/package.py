@@ -1,4 +1,4 @@
-"""Writes the package of a new plugin."""
+"""Generator of plugin packages from templates."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from packaging.version import Version
 from mplang_core.ext import KNOWN, ConfigError, op_defs, plugin_manager, type_classes
 
 CORE = "mplang-core"
-SUFFIX = ".in"  # so that no tool takes a template for what it makes
+SUFFIX = ".in"  # tools must not treat templates as Python files
 NAME = re.compile(r"[a-z](_?[a-z0-9])*")
 LONGEST = 30
 

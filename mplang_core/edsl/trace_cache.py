@@ -1,4 +1,4 @@
-"""When a function that was traced before need not be traced again."""
+"""Cache of traced functions: keys from arguments, closures and globals."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from mplang_core.edsl.context import MPContext, MPObject
 from mplang_core.edsl.literals import is_literal, literal_type, read_args
 from mplang_core.edsl.tracer import TraceContext, TracedFunction, trace
 from mplang_core.errors import TraceError
-from mplang_core.ir.source import at
+from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
 from mplang_core.types import MPType
 
 
 def signature(args: Sequence[Any], kwargs: Mapping[str, Any], world: Mask) -> Hashable:
-    """Return what a trace depends on of its arguments: types, devices, literals, not data.
+    """Return the cache key of arguments: types, devices and compiled-in literals, no data.
 
     Args:
-        args: by position.
-        kwargs: by keyword.
-        world: who knows what is public.
+        args: the positional arguments.
+        kwargs: the keyword arguments.
+        world: the parties, which hold all public values.
 
     Raises:
-        TraceError: an argument that is compiled in could change later.
+        TraceError: an argument that is compiled in is mutable.
     """
     leaves, struct = read_args(args, kwargs)
     return struct, tuple(_key(leaf, world) for leaf in leaves)
@@ -54,31 +54,30 @@ def _key(leaf: Any, world: Mask) -> Hashable:
 def trace_once(
     ctx: TraceContext, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> TracedFunction:
-    """Trace a function, or return what a call like this gave before in the same program.
+    """Return the cached trace of a function in the same program, or trace it.
 
-    It is traced again where it could give another program: for arguments of other types or
-    devices, or once a name that it reads from around stands for another object. What is
-    inside of such an object is not compared, as ``jax.jit`` does not, multi-party values aside;
-    nor are names that the function itself assigns to, a counter of its calls for example.
+    A function is traced again for another signature, or after one of its free variables was
+    bound to another object. As with ``jax.jit``, mutations of such an object are not detected.
+    Names that the function itself assigns, such as a counter of its calls, are ignored.
     """
     leaves, _ = read_args(args, kwargs)
     if not isinstance(fn, FunctionType) or not all(map(_is_fixed, leaves)):
         return trace(ctx, fn, *args, **kwargs)
-    keeper = _keeper(ctx)
-    kept = keeper.traced.setdefault(fn, {})
+    owner = _cache_owner(ctx)
+    kept = owner.traced.setdefault(fn, {})
     key = signature(args, kwargs, ctx.mask), ctx.mask, ctx.is_local
     if key in kept:
         around, known = kept[key]
-        if _same(around, list(around_of(fn))) and _all_in(known.captures, around, ctx):
+        if _same(around, list(free_variables(fn))) and _all_in(known.captures, around, ctx):
             return cast(TracedFunction, known)
     tfn = trace(ctx, fn, *args, **kwargs)
-    if isinstance(keeper, TraceContext) or not tfn.captures:  # a host keeps no values alive
-        kept[key] = list(around_of(fn)), tfn
+    if isinstance(owner, TraceContext) or not tfn.captures:  # a host must not keep values alive
+        kept[key] = list(free_variables(fn)), tfn
     return tfn
 
 
-def _keeper(ctx: MPContext) -> MPContext:
-    """The program that is being traced, or a host where a function is run at once."""
+def _cache_owner(ctx: MPContext) -> MPContext:
+    """Return the owner of the cache: the outermost trace, or a host that runs the function."""
     chain = list(ctx.ancestors())
     at_once = len(chain) == 2 and not isinstance(chain[1], TraceContext)
     return chain[1] if at_once else [c for c in chain if isinstance(c, TraceContext)][-1]
@@ -93,15 +92,25 @@ def _same(before: Sequence[Any], now: Sequence[Any]) -> bool:
 
 
 def _all_in(captures: Sequence[MPObject], around: Sequence[Any], ctx: MPContext) -> bool:
-    """Tell whether the captured values were found by name, and may be used in a context."""
+    """Return whether all captures are bound to free variables and belong to open contexts."""
     named, open_here = {id(item) for item in around}, {id(c) for c in ctx.ancestors()}
     return all(id(obj) in named and id(obj.ctx) in open_here for obj in captures)
 
 
-def around_of(fn: FunctionType) -> Iterator[Any]:
-    """Yield what a function reads by name from around it.
+def free_variables(fn: FunctionType) -> Iterator[Any]:
+    """Yield the objects of a function's closure variables and globals.
 
-    What functions of the same module read that it uses is among it.
+    Those of functions of the same module that it uses are included.
+
+    Args:
+        fn: a Python function.
+
+    Example:
+        >>> scale = 3
+        >>> def triple(x):
+        ...     return scale * x
+        >>> list(free_variables(triple))
+        [3]
     """
     todo, seen = [fn], set()
     while todo:
@@ -127,7 +136,7 @@ def _read(fn: FunctionType) -> Iterator[Any]:
 
 @functools.lru_cache(maxsize=1024)
 def _names(code: CodeType) -> tuple[tuple[str, ...], frozenset[str]]:
-    """Return the global names that some code may read, and those that it assigns to itself."""
+    """Return the global names that code may read, and the names that it assigns."""
     steps = [(step.opname, step.argval) for step in dis.get_instructions(code)]
     inner = [_names(const) for const in code.co_consts if isinstance(const, CodeType)]
     own = {name for op, name in steps if op in ("STORE_GLOBAL", "STORE_DEREF")}

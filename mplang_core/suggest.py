@@ -1,4 +1,4 @@
-"""What to do about a name that is not there."""
+"""Suggestions for unknown names: similar names, or the package to install."""
 
 from __future__ import annotations
 
@@ -21,20 +21,23 @@ KNOWN = {
     **dict.fromkeys(("cli", "artifact", "introspect", "parse"), "mplang-cli"),
     **dict.fromkeys(("trace", "record", "watch", "Recording", "Span"), "mplang-trace"),
 }
-"""Distributions of our own, by what they bring. Of others nothing is guessed."""
+"""Distributions of mplang by the names that they provide; no third-party package is suggested."""
 
 
-def get_it(name: str, there: Iterable[str] = ()) -> str:
-    """Say how to get what has a name: a likely spelling, or the package to install.
+def install_hint(name: str, there: Iterable[str] = ()) -> str:
+    """Return advice for an unknown name: the package to install, or a similar name.
 
     Args:
-        name: what was asked for.
+        name: the unknown name.
         there: the names that exist.
 
+    Returns:
+        One clause for the end of an error message.
+
     Example:
-        >>> get_it("simulater", ["simulator"])
+        >>> install_hint("simulater", ["simulator"])
         "did you mean 'simulator'?"
-        >>> get_it("jax")
+        >>> install_hint("jax")
         'try: pip install mplang-jax'
     """
     names = list(there)

@@ -1,4 +1,4 @@
-"""Configuration models: frozen, closed, and refusing in mplang's own errors."""
+"""Base class of configuration models: frozen, closed, with errors of mplang."""
 
 from __future__ import annotations
 
@@ -13,10 +13,23 @@ _nested: ContextVar[bool] = ContextVar("mplang_nested_model", default=False)
 
 
 class StrictModel(BaseModel):
-    """A frozen pydantic model that takes no unknown field.
+    """Frozen pydantic model that rejects unknown fields.
 
-    A subclass says by ``error`` what is raised for a bad field. The message names each
-    field, what was expected there, and what came.
+    Attributes:
+        error: the class of error to raise for an invalid field. A subclass may set another.
+
+    Raises:
+        ConfigError: a field is invalid or unknown. The message names each such field, the
+            expected value and the given one.
+
+    Example:
+        >>> class Limits(StrictModel):
+        ...     seconds: float = 60.0
+        >>> Limits(seconds=5).seconds
+        5.0
+        >>> Limits(minutes=5)
+        Traceback (most recent call last):
+        mplang_core.errors.ConfigError: Limits: field 'minutes': Extra inputs are ... got 5
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
@@ -36,7 +49,12 @@ class StrictModel(BaseModel):
 
     @classmethod
     def explain(cls, error: ValidationError, fields: dict[str, Any]) -> str:
-        """Say in one line per field what is wrong with it."""
+        """Return one line per invalid field: its path, the reason and the given value.
+
+        Args:
+            error: pydantic's error.
+            fields: the fields as given; a ``name`` among them goes into each line.
+        """
         named = fields.get("name")
         title = cls.__name__ + (f" {named!r}" if isinstance(named, str) else "")
         lines = []

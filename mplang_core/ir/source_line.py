@@ -1,4 +1,4 @@
-"""Where in the user's source we are."""
+"""Source lines of the user, found in stacks and tracebacks."""
 
 from __future__ import annotations
 
@@ -12,18 +12,22 @@ _SKIPPED = {"optree", "contextlib", "functools", "numpy", "jax", "jaxlib"}
 
 
 def skip_package(module: str) -> None:
-    """Treat a plugin's package as part of the framework: its lines are never the user's."""
+    """Exclude a package from source lines, as a part of the framework.
+
+    Args:
+        module: the name of the package or of a module in it.
+    """
     _SKIPPED.add(module.partition(".")[0])
 
 
 def is_skipped(module: str) -> bool:
-    """Return whether a module is of the framework, of a plugin, or of a library below them."""
+    """Return whether a module belongs to the framework, a plugin or one of their libraries."""
     package = module.partition(".")[0]
     return package in _SKIPPED or package.startswith("mplang_")
 
 
 def caller() -> Location | None:
-    """Return the innermost line that is neither the framework's nor a plugin's."""
+    """Return the innermost line of the user on the stack, ``None`` if there is none."""
     frame: types.FrameType | None = sys._getframe(1)
     while frame is not None:
         if not is_skipped(frame.f_globals.get("__name__", "")):
@@ -33,7 +37,11 @@ def caller() -> Location | None:
 
 
 def raised(error: BaseException) -> str:
-    """Return the innermost line of the user's in an error's traceback, as :func:`at` does."""
+    """Return the innermost line of the user in a traceback as the prefix of a message.
+
+    Args:
+        error: a raised error; without such a line, :func:`at` is returned.
+    """
     found = None
     trace = error.__traceback__
     while trace is not None:
@@ -44,6 +52,6 @@ def raised(error: BaseException) -> str:
 
 
 def at() -> str:
-    """Return the user's line as the beginning of a message: ``"demo.py:12: "``."""
+    """Return the user's line as the prefix of a message: ``"demo.py:12: "``; empty if unknown."""
     location = caller()
     return f"{location}: " if location is not None else ""

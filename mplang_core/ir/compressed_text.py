@@ -1,14 +1,17 @@
-"""Code of an engine (StableHLO, SQL, …) as an attribute: compressed text."""
+"""Compressed text attributes for code of engines (StableHLO, SQL, …)."""
 
 from __future__ import annotations
 
 import zlib
 
-MAX_CODE = 16 << 20  # bytes of text
+MAX_CODE = 16 << 20  # bytes of text: a limit for code from peers, which may be a zip bomb
 
 
 def pack(text: str) -> bytes:
-    """Compress text for an attribute; the same text gives the same bytes.
+    """Return compressed text for an attribute; equal text gives equal bytes.
+
+    Args:
+        text: any text.
 
     Example:
         >>> unpack(pack("SELECT 1"))
@@ -18,14 +21,14 @@ def pack(text: str) -> bytes:
 
 
 def unpack(code: bytes, largest: int = MAX_CODE) -> str:
-    """Return the text of an attribute.
+    """Return the text of an attribute; the inverse of :func:`pack`.
 
     Args:
-        code: what :func:`pack` returned.
+        code: compressed text.
         largest: the maximum size of the text in bytes.
 
     Raises:
-        ValueError: it is damaged, or the text is larger.
+        ValueError: the code is damaged, or the text is larger.
     """
     stream = zlib.decompressobj()
     try:

@@ -1,4 +1,4 @@
-"""Whether a device can run a feop, and how; from metadata alone."""
+"""Capability check: whether and how a device runs a feop, by metadata alone."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:  # pydantic takes long to import
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """How a device runs a feop, or why it does not.
+    """Result of a capability check.
 
     Attributes:
-        reasons: the requirements that are not met; with none of them it runs.
-        lowering: how the device compiles it, where it is not made for the device.
+        reasons: the unmet requirements; if empty, the device runs the feop.
+        lowering: the lowering to use; ``None`` if the device runs the feop directly.
     """
 
     reasons: tuple[str, ...] = ()
@@ -27,24 +27,28 @@ class Route:
 
     @property
     def fits(self) -> bool:
-        """Whether the device runs it."""
+        """Whether the device runs the feop."""
         return not self.reasons
 
 
 def route(meta: FeMeta, device: Device, world_size: int | None = None) -> Route:
-    """Find how a device runs a feop. Depends on nothing but its arguments.
+    """Return whether and how a device runs a feop; a pure function of its arguments.
 
-    The feop's requirements come first (targets, device, world size, visibility); then the
-    device's kind says whether it takes the feop as it is; else it may compile its dialect.
+    The requirements of the feop are checked first (targets, device, world size, visibility),
+    then those of the device kind. If only the latter fail, the kind may have a lowering for
+    the feop's dialect.
 
     Args:
         meta: the feop's metadata.
         device: the device.
-        world_size: how many parties there are at all, if that is known.
+        world_size: the number of parties of the cluster; ``None`` if it is not known.
+
+    Returns:
+        The reasons against running it, and the lowering to use.
 
     Example:
         >>> import mplang_core as mp
-        >>> from mplang_core.feop.meta import FeMeta
+        >>> from mplang_core.ext import FeMeta
         >>> cluster = mp.ClusterSpec.simple(2)
         >>> meta = FeMeta(name="demo.op", execution_model="multi_party")
         >>> route(meta, cluster.device("P0")).reasons
@@ -53,7 +57,7 @@ def route(meta: FeMeta, device: Device, world_size: int | None = None) -> Route:
     members = len(device.mask)
     reasons = unmet(meta, device.kind.name, members, world_size)
     reasons += _unseen(meta, device.kind)
-    own = list(device.kind.takes(meta, members))
+    own = list(device.kind.unsupported_reasons(meta, members))
     lowering = device.kind.lowering
     if own and lowering is not None and set(meta.dialects) & set(lowering.dialects):
         return Route(tuple(reasons), lowering)

@@ -1,4 +1,4 @@
-"""A table in the terminal of what the parties do, while a program runs."""
+"""Live table of the parties' progress in the terminal."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-AFTER = 1.0  # seconds that a program runs before it is shown
+AFTER = 1.0  # seconds of a program before the table appears
 EVERY = 0.25  # seconds
 
 terminal = threading.Lock()
-"""Who draws on the terminal holds this; who does not get it at once draws nothing."""
+"""Lock of the terminal; a thread that cannot acquire it at once draws nothing."""
 
 
 @contextlib.contextmanager
 def watch(host: SimpHost, console: Console | None = None) -> Iterator[None]:
-    """Show what runs inside of ``with``, once that takes more than a second.
+    """Show the progress of programs inside of ``with`` that run for more than a second.
 
-    The table has a row per party: how it is, the op that it is at with its line, and the bytes
-    that it sent and received. It goes when the program has ended.
+    The table has a row per party: its state, its current op with the line, and the bytes that
+    it sent and received. It disappears at the end of the program.
 
     Args:
-        host: of any backend.
-        console: where it is shown; the error output, if that is a terminal.
+        host: a host of any backend.
+        console: the console; by default stderr, if that is a terminal.
 
     Example:
         >>> import mplang_core as mp

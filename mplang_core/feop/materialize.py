@@ -1,4 +1,4 @@
-"""Which feop turns a Python function into a program, and how it is asked to."""
+"""Materialization of programs: choice of a compiler, configuration, determinism check."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mplang_core.feop.decorator import is_feop, meta_of
 from mplang_core.feop.program import FeBuilder, FeProgram, flatten
 from mplang_core.feop.registry import registry
 from mplang_core.ir import normalize
-from mplang_core.ir.code import unpack
+from mplang_core.ir.compressed_text import unpack
 from mplang_core.types import BaseType, TensorType
 
 if TYPE_CHECKING:  # pydantic takes long to import
@@ -26,13 +26,13 @@ _COUNT: dict[str, Callable[[int, int], bool]] = {"=": eq, ">=": ge, "<=": le}
 
 
 def unmet(meta: FeMeta, kind: str, members: int, world_size: int | None = None) -> list[str]:
-    """Return which of a feop's requirements a device does not meet.
+    """Return the requirements of a feop that a device does not meet.
 
     Args:
         meta: the feop's metadata.
-        kind: the device's kind.
-        members: how many parties are in it.
-        world_size: how many there are at all, if that is known.
+        kind: the name of the device's kind.
+        members: the number of its members.
+        world_size: the number of parties of the cluster; ``None`` if it is not known.
     """
     reasons = []
     if meta.targets and kind not in meta.targets:
@@ -55,10 +55,10 @@ def _holds(found: int, wanted: str) -> bool:
 
 
 def misfit(meta: FeMeta, members: int) -> list[str]:
-    """Return why so many parties do not suit a feop's execution model.
+    """Return why a feop's execution model does not suit a number of members.
 
-    An op of one party runs at one, an op of several at several. What only works on programs,
-    or in the coordinator, fits everywhere.
+    An op of one party runs on devices of one member, an op of several parties on devices of
+    several. Transforms, and ops that the host runs, fit all devices.
     """
     if meta.op_kind == "transform" or meta.execution_model == "in_controller":
         return []
@@ -73,12 +73,12 @@ def compiler_for(kind: str, members: int, types: Sequence[BaseType]) -> Feop:
     """Return the feop that compiles plain Python functions for a kind of device.
 
     Args:
-        kind: the device's kind.
-        members: how many parties are in it.
-        types: base types of the operands.
+        kind: the name of the device's kind.
+        members: the number of its members.
+        types: the base types of the operands.
 
     Raises:
-        FeCapabilityError: no installed frontend does, or several do.
+        FeCapabilityError: no installed frontend compiles such functions, or several do.
     """
     compilers = _compilers(registry.load_all(), kind, members)
     taking = [op for op in compilers if _takes(meta_of(op), types)]
@@ -101,7 +101,7 @@ def compiler_for(kind: str, members: int, types: Sequence[BaseType]) -> Feop:
 
 @functools.lru_cache(maxsize=256)
 def _compilers(version: int, kind: str, members: int) -> list[Feop]:
-    """Return the compilers for a device, as long as no feop is added or removed."""
+    """Return the compilers for a device; ``version`` of the registry is part of the cache key."""
     return [
         op
         for op in registry.find(predicate=lambda meta: meta.op_kind == "compiler")
@@ -111,7 +111,7 @@ def _compilers(version: int, kind: str, members: int) -> list[Feop]:
 
 def _takes(meta: FeMeta, types: Sequence[BaseType]) -> bool:
     kinds = {spec.kind.lower() for spec in meta.inputs}
-    if not types:  # a function of nothing makes arrays
+    if not types:  # a function without operands returns arrays
         return not kinds or TensorType.name in kinds
     return not kinds or all(kind.name.lower() in kinds for kind in types)
 
@@ -124,24 +124,35 @@ def fe_materialize(
     config: Any = None,
     **kwargs: Any,
 ) -> FeProgram:
-    """Make a program of a feop or a plain Python function and its arguments.
+    """Return the program of a feop or a plain Python function for arguments.
 
     Args:
-        op: a feop; or a Python function, for which a compiler is looked up by its metadata.
+        op: a feop; or a Python function, whose compiler is chosen by metadata.
         *args: nests whose leaves are values (with a ``base_type``) or literals.
-        kind: the kind of device that will run it.
-        members: how many parties are in it.
-        config: configuration for a feop that has a schema: an instance, or its fields.
-        **kwargs: attributes, or literals for the function.
-
-    Raises:
-        FeCapabilityError: nothing here compiles such a function.
-        FeConfigError: the configuration does not fit the feop's schema.
-        FeDeterminismError: with ``MPLANG_CHECK_DETERMINISM=1`` every program is made twice,
-            and the two differ.
+        kind: the name of the kind of device that will run the program.
+        members: the number of members of that device.
+        config: the configuration for a feop with a schema: an instance, or its fields.
+        **kwargs: attributes of the feop, or literals for the function.
 
     Returns:
         The program; its ``inputs`` are the values among the arguments.
+
+    Raises:
+        FeCapabilityError: no installed frontend compiles such a function, or several do.
+        FeConfigError: the configuration does not fit the feop's schema.
+        FeDeterminismError: with ``MPLANG_CHECK_DETERMINISM=1`` every program is built twice,
+            and the two differ.
+
+    Example:
+        >>> import mplang_core as mp
+        >>> @mp.simple_op("demo.twice")
+        ... def twice(x: mp.TensorType) -> mp.TensorType:
+        ...     '''Double a tensor.'''
+        ...     return x
+        >>> from mplang_core.ext import Operand
+        >>> operand = Operand(mp.TensorType("f32", (3,)))
+        >>> mp.fe_materialize(twice, operand).pfunc.fn_type
+        'demo.twice'
     """
     if is_feop(op) and meta_of(op).op_kind != "compiler":
         return _built(op, meta_of(op), args, {**kwargs, **_options(meta_of(op), config)})
@@ -166,10 +177,10 @@ def _build(build: Callable[..., Any], args: Any, kwargs: Any) -> FeProgram:
 
 
 def _options(meta: FeMeta, config: Any) -> dict[str, Any]:
-    """Hold a configuration against what the feop takes.
+    """Return the keyword argument for a feop's configuration, validated by its schema.
 
     Raises:
-        FeConfigError: it is of another kind, or a field of it is wrong.
+        FeConfigError: the configuration has another class, or an invalid field.
     """
     schema: Any = meta.config_schema
     if schema is None or config is None:
@@ -187,10 +198,10 @@ def _options(meta: FeMeta, config: Any) -> dict[str, Any]:
 
 
 def check_same(name: str, one: FeProgram, other: FeProgram) -> None:
-    """Compare two programs that a feop made for the same arguments.
+    """Check that two programs of a feop for the same arguments are equal.
 
     Raises:
-        FeDeterminismError: they differ; shows the first difference.
+        FeDeterminismError: they differ; the message shows the first difference.
     """
     a, b = one.pfunc, other.pfunc
     if (a.fn_type, a.ins_info, a.outs_info) != (b.fn_type, b.ins_info, b.outs_info):
