@@ -73,7 +73,7 @@ def test_it_runs_in_a_program_of_three_parties(outside, tmp_path):
     summary = "Summary(i64[3], least=1.0, mean=2.3, greatest=4.0)"
     assert (found["standard"], found["launch"]) == (summary, summary)
     assert found["provenance"] == {"distribution": "mplang-weather", "version": "0.1.0"}
-    assert found["frontends"] == ["kit", "simp", "weather"]  # the core's own, and the kit's
+    assert found["frontends"] == ["kit", "weather"]  # the kit's own, and this one
 
 
 def test_it_passes_its_own_tests_and_the_kit(outside):
