@@ -76,7 +76,7 @@ def parse_base_type(text: str) -> BaseType:
 
 def _check_length(text: str) -> None:
     """Check the length of a text before the tokenizer multiplies its memory use."""
-    if len(text) > MAX_TYPE:
+    if isinstance(text, str) and len(text) > MAX_TYPE:
         raise ParseError(f"a type is written with at most {MAX_TYPE} characters, got {len(text)}")
 
 

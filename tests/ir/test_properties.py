@@ -303,3 +303,10 @@ def test_arbitrary_bytes_are_refused_by_a_wire_error(data):
     except WireError:
         return
     assert from_bytes(to_bytes(program)).digest == program.digest
+
+
+@pytest.mark.parametrize("parse", [parse_type, parse_base_type])
+@pytest.mark.parametrize("text", [None, 7, b"f32[3]", ["f32"] * 3])
+def test_what_is_no_text_is_no_type(parse, text):
+    with pytest.raises(ParseError, match="expected text, got"):
+        parse(text)

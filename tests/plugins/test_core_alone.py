@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import pathlib
-import subprocess
 import sys
-import venv
 
 import pytest
-
-ROOT = pathlib.Path(__file__).parents[2]
-CLEAN = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "PYTEST", "MPLANG"))}
+from wheels import ROOT, make_environment, run
 
 PROGRAM = '''
 import numpy as np
@@ -48,30 +43,11 @@ assert not hasattr(mp, "analysis")
 '''
 
 
-def run(*command: object, env: dict[str, str] = CLEAN, cwd: pathlib.Path | None = None) -> str:
-    done = subprocess.run([*map(str, command)], capture_output=True, text=True, env=env, cwd=cwd)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     """Make an environment with both wheels and what they ask for; return its interpreter."""
-    home = tmp_path_factory.mktemp("alone")
-    pip = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
-    run(*pip, "install", "--target", home / "hatch", "hatchling")
-    run(
-        *(*pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", home / "wheels"),
-        *(ROOT, ROOT / "plugins" / "mplang_simulator"),
-        env={**CLEAN, "PYTHONPATH": str(home / "hatch")},
-    )
-    venv.create(home / "env", with_pip=False)
-    found = home / "env" / ("Scripts" if os.name == "nt" else "bin") / "python"
-    run(
-        *(*pip, "--python", found, "install", "--no-compile"),
-        *("--constraint", ROOT / "constraints.txt", *(home / "wheels").glob("*.whl")),
-    )
-    return found
+    projects = [ROOT, ROOT / "plugins" / "mplang_simulator"]
+    return make_environment(tmp_path_factory.mktemp("alone"), projects) / "python"
 
 
 def test_an_op_of_ones_own_is_traced_printed_and_run(python, tmp_path):

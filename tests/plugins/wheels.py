@@ -1,14 +1,20 @@
-"""Makes small plugins and installs them with pip, as real distributions, into a folder."""
+"""Wheels, made and installed by pip as real distributions: in a folder, or a new environment."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import os
 import pathlib
 import subprocess
 import sys
 import textwrap
+import venv
 import zipfile
+from collections.abc import Mapping, Sequence
+
+ROOT = pathlib.Path(__file__).parents[2]
+CLEAN = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "PYTEST", "MPLANG"))}
 
 
 def make_wheel(
@@ -51,3 +57,40 @@ def install(target: pathlib.Path, *wheels: pathlib.Path) -> None:
     """Install wheels into a folder, from nowhere else."""
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
     subprocess.run([*command, "--target", str(target), *map(str, wheels)], check=True)
+
+
+def run(*command: object, env: Mapping[str, str] = CLEAN, cwd: pathlib.Path | None = None) -> str:
+    """Run a command that must succeed; return what it printed."""
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True, env=env, cwd=cwd)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def make_environment(
+    home: pathlib.Path, projects: Sequence[pathlib.Path], *others: str
+) -> pathlib.Path:
+    """Make an environment of the wheels of projects and what these ask for.
+
+    Args:
+        home: an empty folder.
+        projects: folders with a ``pyproject.toml``.
+        *others: further packages.
+
+    Returns:
+        The folder of the environment's programs.
+    """
+    pip = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
+    run(*pip, "install", "--target", home / "hatch", "hatchling")
+    run(
+        *(*pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", home / "wheels"),
+        *projects,
+        env={**CLEAN, "PYTHONPATH": str(home / "hatch")},
+    )
+    venv.create(home / "env", with_pip=False)
+    programs = home / "env" / ("Scripts" if os.name == "nt" else "bin")
+    run(
+        *(*pip, "--python", programs / "python", "install", "--no-compile"),
+        *("--constraint", ROOT / "constraints.txt"),
+        *(*(home / "wheels").glob("*.whl"), *others),
+    )
+    return programs

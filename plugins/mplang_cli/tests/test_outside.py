@@ -1,24 +1,19 @@
 """A plugin outside of this repository: written, installed by pip, and run, the core as it is.
 
-The environment holds the wheels of the core, the simulator and the plugin, what these depend on,
-and pytest with Hypothesis; nothing else.
+The environment holds the wheels of the core, its tools, the simulator and the plugin, what these
+depend on, and pytest with Hypothesis; nothing else.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import pathlib
 import subprocess
-import sys
-import venv
 
 import pytest
 from mplang_cli.authoring import new_plugin
+from wheels import CLEAN, ROOT, make_environment, run
 
-ROOT = pathlib.Path(__file__).parents[3]
 TOOLS = ("analysis", "cli", "simulator", "testing", "trace")
-CLEAN = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "PYTEST", "MPLANG"))}
 
 PROGRAM = """
 import json
@@ -39,31 +34,13 @@ print(json.dumps(found))
 """
 
 
-def run(*command, env=CLEAN, cwd=None):
-    done = subprocess.run([*map(str, command)], capture_output=True, text=True, env=env, cwd=cwd)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
 @pytest.fixture(scope="module")
 def outside(tmp_path_factory):
     """Make an environment with the plugin; return its folder of programs, and the plugin's."""
     home = tmp_path_factory.mktemp("outside")
     plugin = new_plugin("weather", home).path
-    pip = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
-    run(*pip, "install", "--target", home / "hatch", "hatchling")
-    run(
-        *(*pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", home / "wheels"),
-        *(ROOT, *(ROOT / "plugins" / f"mplang_{name}" for name in TOOLS), plugin),
-        env={**CLEAN, "PYTHONPATH": str(home / "hatch")},
-    )
-    venv.create(home / "env", with_pip=False)
-    bin = home / "env" / ("Scripts" if os.name == "nt" else "bin")
-    run(
-        *(*pip, "--python", bin / "python", "install", "--no-compile"),
-        *("--constraint", ROOT / "constraints.txt"),
-        *(*(home / "wheels").glob("*.whl"), "pytest", "hypothesis"),
-    )
+    tools = [ROOT / "plugins" / f"mplang_{name}" for name in TOOLS]
+    bin = make_environment(home, [ROOT, *tools, plugin], "pytest", "hypothesis")
     return bin, plugin
 
 

@@ -7,6 +7,7 @@ import io
 import json
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -275,3 +276,24 @@ def test_a_trace_that_cannot_be_written_is_told_before_anything_runs(tmp_path):
     result = CliRunner().invoke(app, [*args, "--trace", str(tmp_path / "none" / "out.json")])
     assert isinstance(result.exception, ConfigError)
     assert "cannot write the trace" in str(result.exception)
+
+
+def test_recordings_of_several_threads_at_once_all_hear_of_a_run(simulate):
+    sim, ready, over = simulate(3), threading.Barrier(9), threading.Event()
+
+    def recorded(_):
+        with mp.record(sim) as recording:
+            ready.wait(10)
+            over.wait(10)
+        return recording
+
+    for _ in range(5):
+        ready.reset()
+        over.clear()
+        with ThreadPoolExecutor(8) as pool:
+            waiting = [pool.submit(recorded, i) for i in range(8)]
+            ready.wait(10)
+            mp.evaluate(sim, around, X)
+            over.set()
+            assert all(each.result().links() for each in waiting)
+        assert sim.observe is None

@@ -32,12 +32,6 @@ def lookup(env: Mapping[Value, Value], values: Iterable[Value]) -> tuple[Value, 
     return tuple(env.get(value, value) for value in values)
 
 
-def rewire(op: Operation, env: Mapping[Value, Value]) -> Operation:
-    """Return the op with substituted operands and the same outputs."""
-    inputs = lookup(env, op.inputs)
-    return op if inputs == op.inputs else replace(op, inputs=inputs)
-
-
 def inline(graph: Graph, args: Sequence[Value], ops: list[Operation]) -> tuple[Value, ...]:
     """Append a copy of a graph's ops, for these arguments, and return its results.
 

@@ -173,15 +173,17 @@ def record(host: SimpHost) -> Iterator[Recording]:
         >>> recording.save(os.devnull)  # a trace for Perfetto: "out.json", say
     """
     recording = Recording(host.names)
-    _set(host, (*_open.get(host, ()), recording))
+    with _lock:
+        _set(host, (*_open.get(host, ()), recording))
     try:
         yield recording
     finally:
-        _set(host, tuple(each for each in _open.get(host, ()) if each is not recording))
+        with _lock:
+            _set(host, tuple(each for each in _open[host] if each is not recording))
 
 
 def _set(host: SimpHost, recordings: tuple[Recording, ...]) -> None:
-    """Set the open recordings of a host."""
+    """Set the open recordings of a host, which gives them a recorder per party and run."""
 
     def observe(rank: int | None, run: str) -> SpanRecorder:
         recorder = SpanRecorder(rank, run)
@@ -189,6 +191,5 @@ def _set(host: SimpHost, recordings: tuple[Recording, ...]) -> None:
             recording.add(recorder)
         return recorder
 
-    with _lock:
-        _open[host] = recordings
-        host.observe = observe if recordings else None
+    _open[host] = recordings
+    host.observe = observe if recordings else None
