@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import pluggy
 from importlib_metadata import EntryPoint, entry_points, version
-from packaging.requirements import InvalidRequirement, Requirement
-from packaging.specifiers import SpecifierSet
 
 from mplang_core.device import DeviceKind, add_kind, device_kinds, transfers
 from mplang_core.errors import PluginConflictError, PluginError, PluginLoadError, PluginVersionError
@@ -335,24 +334,30 @@ def _dist(entry: EntryPoint) -> tuple[str, str]:
 def _record(entry: EntryPoint) -> PluginRecord:
     name, version = _dist(entry)
     requires = entry.dist.requires or [] if entry.dist is not None else []
-    core = [parsed for parsed in map(_requirement, requires) if parsed and parsed.name == CORE]
     record = PluginRecord(entry.group, entry.name, entry.value, name, version)
-    record.requires_core = ",".join(str(requirement.specifier) for requirement in core)
+    record.requires_core = _asked(requires)
     left_alone = {part.strip() for part in os.environ.get(DISABLE, "").split(",")}
     if left_alone & {name, entry.name}:
         record.status = "disabled"
     return record
 
 
-def _requirement(text: str) -> Requirement | None:
-    try:
-        return Requirement(text)
-    except InvalidRequirement:
-        return None
+def _asked(requires: Iterable[str]) -> str:
+    """Return the versions of the core in a package's requirements; invalid ones are skipped."""
+    from packaging.requirements import InvalidRequirement, Requirement  # slow to import
+
+    found = []
+    for text in requires:
+        with contextlib.suppress(InvalidRequirement):
+            requirement = Requirement(text)
+            found += [str(requirement.specifier)] if requirement.name == CORE else []
+    return ",".join(found)
 
 
 def _check_version(record: PluginRecord) -> None:
     """Check the core version that a package requires, before any import of it."""
+    from packaging.specifiers import SpecifierSet
+
     mine = version(CORE)
     if not SpecifierSet(record.requires_core).contains(mine, prereleases=True):
         raise PluginVersionError(
