@@ -10,7 +10,8 @@ PACKAGES := -e ".[dev,examples]" $(foreach p,$(PLUGINS),-e plugins/$(p)) \
 SOURCES := mplang_core $(foreach p,$(PLUGINS),plugins/$(p)/src/$(p)) \
 	$(foreach e,$(EXAMPLES),examples/$(e)/src/$(e))
 CORE := .venv-core
-PIP := --quiet --disable-pip-version-check -c constraints.txt
+PIP := --quiet --disable-pip-version-check --no-compile -c constraints.txt
+BUILD := hatchling editables  # installed once, not for each package in an environment of its own
 STAMP := $(VENV)/.installed
 JOBS ?= 2
 TOGETHER := -n $(JOBS) --dist loadfile
@@ -30,7 +31,8 @@ $(STAMP): pyproject.toml constraints.txt $(wildcard plugins/*/pyproject.toml exa
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11) and "mplang needs Python 3.11; make PYTHON=/path/to/python3.11")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "==> installing the core, the plugins and the tools, pinned by constraints.txt"
-	@$(BIN)/python -m pip install $(PIP) $(PACKAGES)
+	@$(BIN)/python -m pip install $(PIP) $(BUILD)
+	@$(BIN)/python -m pip install $(PIP) --no-build-isolation $(PACKAGES)
 	@touch $@
 
 demo: setup ## two hospitals train one model on shared secrets
@@ -50,7 +52,8 @@ test-core: $(CORE)/.installed ## run those of the core and its tools, without an
 $(CORE)/.installed: pyproject.toml constraints.txt $(foreach t,$(TOOLS),plugins/$(t)/pyproject.toml)
 	@echo "==> setting up $(CORE): the core, its tools and the simulator, no engine"
 	@test -x $(CORE)/bin/python || $(PYTHON) -m venv $(CORE)
-	@$(CORE)/bin/python -m pip install $(PIP) -e ".[test-core]" $(foreach t,$(TOOLS),-e plugins/$(t))
+	@$(CORE)/bin/python -m pip install $(PIP) $(BUILD)
+	@$(CORE)/bin/python -m pip install $(PIP) --no-build-isolation -e ".[test-core]" $(foreach t,$(TOOLS),-e plugins/$(t))
 	@touch $@
 
 test-slow: setup ## run all tests, slow ones, too (two hours)

@@ -22,13 +22,18 @@ def run_demo(tmp_path, *args):
     return done, json.loads(figures.read_text()) if figures.exists() else None
 
 
+SLOW = pytest.mark.slow
+SHORT = ("--epochs", "4")
+
+
 @pytest.mark.parametrize(
     ("args", "parties", "protocol"),
     [
-        ((), 2, "CHEETAH"),
-        pytest.param(("--parties", "3", "--protocol", "ABY3"), 3, "ABY3", marks=pytest.mark.slow),
-        pytest.param(("--protocol", "SEMI2K"), 2, "SEMI2K", marks=pytest.mark.slow),
-        (("--parties", "3", "--protocol", "SEMI2K"), 3, "SEMI2K"),
+        pytest.param((), 2, "CHEETAH", marks=SLOW),
+        (SHORT, 2, "CHEETAH"),
+        pytest.param(("--parties", "3", "--protocol", "ABY3"), 3, "ABY3", marks=SLOW),
+        pytest.param(("--protocol", "SEMI2K"), 2, "SEMI2K", marks=SLOW),
+        (("--parties", "3", "--protocol", "SEMI2K", *SHORT), 3, "SEMI2K"),
     ],
 )
 def test_the_demo_is_as_good_as_plain_numpy(tmp_path, args, parties, protocol):
@@ -44,8 +49,9 @@ def test_the_demo_is_as_good_as_plain_numpy(tmp_path, args, parties, protocol):
 
 
 @pytest.mark.needs("http")
-def test_the_demo_runs_unchanged_on_workers_with_certificates_and_one_port_each(tmp_path):
-    done, figures = run_demo(tmp_path, "--parties", "3", "--backend", "http")
+@pytest.mark.parametrize("args", [SHORT, pytest.param((), marks=SLOW)])
+def test_the_demo_runs_unchanged_on_workers_with_certificates_and_one_port_each(tmp_path, args):
+    done, figures = run_demo(tmp_path, "--parties", "3", "--backend", "http", *args)
     assert done.returncode == 0, done.stdout + done.stderr
     assert (figures["backend"], figures["protocol"]) == ("http", "ABY3")
     assert abs(figures["auc"] - figures["auc_plain"]) <= 0.005

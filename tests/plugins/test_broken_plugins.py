@@ -1,11 +1,12 @@
 """Seven ways for a plugin to be broken, each as a distribution that pip installed.
 
-For each: the others work, its record tells distribution, version and reason, and asking for what
-it would bring is an error that says what to do.
+For each, beside other broken ones: the good ones work, its record tells distribution, version and
+reason, and asking for what it would bring is an error that says what to do.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import pathlib
@@ -39,30 +40,35 @@ from mplang_core.simp import BackendSpec
 def mplang_backends():
     return [BackendSpec("simulator", lambda cluster: None)]
 """
-FRONTEND = {"mplang.frontends": ["brk"]}
+
+
+def frontend(family: str) -> dict[str, list[str]]:
+    return {"mplang.frontends": [family]}
+
+
+MISSPELT = HOOK + "@hookimpl\ndef mplang_feop():\n    return []"
+WRONG = HOOK + "@hookimpl\ndef mplang_feops():\n    return {'a': 1}"
 
 BROKEN = {
-    "raises-on-import": ("1 / 0", FRONTEND, (), "ZeroDivisionError"),
-    "missing-dependency": ("import no_such_package", FRONTEND, (), "no_such_package"),
-    "misspelt-hook": (
-        HOOK + "@hookimpl\ndef mplang_feop():\n    return []",
-        FRONTEND,
-        (),
-        "mplang_feop",
-    ),
-    "wrong-return": (
-        HOOK + "@hookimpl\ndef mplang_feops():\n    return {'a': 1}",
-        FRONTEND,
-        (),
-        "mplang_feops returns a list, got a dict",
-    ),
-    "duplicate-feop": (FEOP.format(name="jax.compile"), FRONTEND, (), "jax.compile"),
+    "raises-on-import": ("1 / 0", frontend("raises"), (), "ZeroDivisionError"),
+    "missing-dependency": ("import no_such_package", frontend("lacks"), (), "no_such_package"),
+    "misspelt-hook": (MISSPELT, frontend("misspelt"), (), "mplang_feop"),
+    "wrong-return": (WRONG, frontend("wrong"), (), "mplang_feops returns a list, got a dict"),
+    "duplicate-feop": (FEOP.format(name="jax.compile"), frontend("again"), (), "jax.compile"),
+    "newer-core": ("1 / 0", frontend("newer"), ("mplang-core>=99",), "needs mplang-core >=99"),
     "duplicate-backend": (BACKEND, {"mplang.backends": ["simulator"]}, (), "simulator"),
-    "newer-core": ("1 / 0", FRONTEND, ("mplang-core>=99",), "needs mplang-core >=99"),
+}
+"""Source, entry points, requirements and what is said, by name. The last one, for which nobody can
+have a simulator, is installed by itself, the others together."""
+
+FAMILIES = {
+    name: points["mplang.frontends"][0]
+    for name, (_, points, _, _) in BROKEN.items()
+    if "mplang.frontends" in points
 }
 
 REPORT = """
-import json
+import json, sys
 import mplang_core as mp
 from mplang_core.plugins import plugin_manager as plugins
 
@@ -75,7 +81,7 @@ def attempt(what):
 found = {
     "jax": attempt(lambda: mp.registry.get("jax.compile").__module__),
     "spu": attempt(lambda: mp.ClusterSpec.simple(2).device("SP0").kind.name),
-    "broken": attempt(lambda: mp.registry.get("brk.op")),
+    "broken": {name: attempt(lambda: mp.registry.get(f"{name}.op")) for name in sys.argv[1:]},
     "simulator": attempt(lambda: mp.Simulator),
     "listed": [meta.name for meta in mp.registry.list_ops()],
     "records": [[r.distribution, r.version, r.status, r.reason] for r in plugins.records()],
@@ -84,30 +90,35 @@ print(json.dumps(found))
 """
 
 
-def report(target: pathlib.Path, **environment: str) -> dict:
-    env = {**os.environ, "PYTHONPATH": str(target), **environment}
-    done = subprocess.run([sys.executable, "-c", REPORT], capture_output=True, text=True, env=env)
+@functools.cache
+def report(target: pathlib.Path, *families: str, disabled: str = "") -> dict:
+    """Return what a process finds that has these plugins, too."""
+    env = {**os.environ, "PYTHONPATH": str(target), "MPLANG_DISABLE_PLUGINS": disabled}
+    command = [sys.executable, "-c", REPORT, *families]
+    done = subprocess.run(command, capture_output=True, text=True, env=env)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory) -> dict[str, pathlib.Path]:
-    """Each broken plugin in a folder of its own."""
+    """Return the folder of each broken plugin."""
     folder = tmp_path_factory.mktemp("wheels")
-    targets = {}
-    for name, (source, points, requires, _) in BROKEN.items():
-        wheel = make_wheel(
+    wheels = {
+        name: make_wheel(
             folder, f"mplang-{name}", name.replace("-", "_"), source, points, requires, "1.2.3"
         )
-        targets[name] = folder / name
-        install(targets[name], wheel)
-    return targets
+        for name, (source, points, requires, _) in BROKEN.items()
+    }
+    alone = wheels.pop("duplicate-backend")
+    install(folder / "alone", alone)
+    install(folder / "together", *wheels.values())
+    return {**dict.fromkeys(wheels, folder / "together"), "duplicate-backend": folder / "alone"}
 
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_broken_plugin_is_named_and_the_others_work(installed, name):
-    found = report(installed[name])
+    found = report(installed[name], *FAMILIES.values())
     assert found["jax"] == "'mplang_jax.frontend'"
     assert found["spu"] == "'SPU'"
     assert {"jax.compile", "spu.run_jax"} <= set(found["listed"])
@@ -116,49 +127,49 @@ def test_a_broken_plugin_is_named_and_the_others_work(installed, name):
     assert BROKEN[name][3] in records[0][3]
 
 
-@pytest.mark.parametrize("name", [name for name in BROKEN if name != "duplicate-backend"])
+@pytest.mark.parametrize("name", FAMILIES)
 def test_asking_for_what_it_would_bring_says_what_to_do(installed, name):
-    told = report(installed[name])["broken"]
-    assert told.startswith("PluginLoadError: the plugin 'brk' of mplang-")
+    told = report(installed[name], *FAMILIES.values())["broken"][FAMILIES[name]]
+    assert told.startswith(f"PluginLoadError: the plugin {FAMILIES[name]!r} of mplang-{name}")
     assert "1.2.3 did not load" in told
     assert f"pip install --upgrade mplang-{name}" in told
 
 
 def test_a_duplicate_backend_names_both_distributions(installed):
-    told = report(installed["duplicate-backend"])["simulator"]
+    told = report(installed["duplicate-backend"], *FAMILIES.values())["simulator"]
     assert told.startswith("PluginConflictError: two plugins are named 'simulator'")
     assert "mplang-duplicate-backend 1.2.3 and mplang-simulator" in told
     # one of them is left alone, and the other serves
-    found = report(
-        installed["duplicate-backend"], MPLANG_DISABLE_PLUGINS="mplang-duplicate-backend"
-    )
+    found = report(installed["duplicate-backend"], disabled="mplang-duplicate-backend")
     assert "Simulator" in found["simulator"]
     assert ["mplang-duplicate-backend", "1.2.3", "disabled"] in [r[:3] for r in found["records"]]
 
 
 def test_what_is_not_asked_for_is_not_imported(installed):
     """A plugin for a newer core is refused by its metadata: its import would raise."""
-    (record,) = [r for r in report(installed["newer-core"])["records"] if "newer" in r[0]]
+    found = report(installed["newer-core"], *FAMILIES.values())
+    (record,) = [r for r in found["records"] if "newer" in r[0]]
     assert "ZeroDivisionError" not in record[3]
 
 
 def test_two_distributions_of_one_family_are_a_conflict(tmp_path):
     wheels = [
-        make_wheel(tmp_path, f"mplang-{name}", name, FEOP.format(name="brk.op"), FRONTEND)
+        make_wheel(tmp_path, f"mplang-{name}", name, FEOP.format(name="brk.op"), frontend("brk"))
         for name in ("one", "two")
     ]
     install(tmp_path / "both", *wheels)
-    told = report(tmp_path / "both")["broken"]
+    told = report(tmp_path / "both", "brk")["broken"]["brk"]
     assert told.startswith("PluginConflictError: two plugins are named 'brk'")
     assert "mplang-one 1.0 and mplang-two 1.0" in told
 
 
 def test_a_plugin_that_fails_half_way_leaves_nothing(tmp_path):
     source = FEOP.format(name="brk.op") + "\n@hookimpl\ndef mplang_kernels():\n    return [1]\n"
-    install(tmp_path / "half", make_wheel(tmp_path, "mplang-half", "half", source, FRONTEND))
-    found = report(tmp_path / "half")
+    wheel = make_wheel(tmp_path, "mplang-half", "half", source, frontend("brk"))
+    install(tmp_path / "half", wheel)
+    found = report(tmp_path / "half", "brk")
     assert "brk.op" not in found["listed"]
-    assert "mplang_kernels returns a list of KernelSpec, got a int in it" in found["broken"]
+    assert "mplang_kernels returns a list of KernelSpec, got a int in it" in found["broken"]["brk"]
 
 
 def test_strict_plugins_stop_at_the_first_failure(installed):
@@ -206,17 +217,20 @@ print(mp.registry.feops.provider("outside.triple"))
     assert done.stdout.split() == ["42", "acme-outside"], done.stderr
 
 
+@functools.cache
+def rows_of(command: str, target: pathlib.Path) -> tuple[list[dict], int]:
+    """Return what a command of the terminal prints, and its exit code."""
+    env = {**os.environ, "PYTHONPATH": str(target)}
+    line = [sys.executable, "-m", "mplang_cli.cli", command, "--json"]
+    done = subprocess.run(line, capture_output=True, text=True, env=env)
+    return json.loads(done.stdout), done.returncode
+
+
 @pytest.mark.parametrize("name", BROKEN)
 def test_the_command_names_it_its_version_and_the_reason(installed, name):
-    env = {**os.environ, "PYTHONPATH": str(installed[name])}
     for command, column in (("plugins", "reason"), ("doctor", "detail")):
-        done = subprocess.run(
-            [sys.executable, "-m", "mplang_cli.cli", command, "--json"],
-            capture_output=True,
-            text=True,
-            env=env,
-        )
-        rows = [row for row in json.loads(done.stdout) if f"mplang-{name}" in row.values()]
-        assert any(BROKEN[name][3] in row[column] for row in rows), rows
-        assert "1.2.3" in json.dumps(rows)
-        assert done.returncode == (1 if command == "doctor" else 0)
+        rows, code = rows_of(command, installed[name])
+        mine = [row for row in rows if f"mplang-{name}" in row.values()]
+        assert any(BROKEN[name][3] in row[column] for row in mine), rows
+        assert "1.2.3" in json.dumps(mine)
+        assert code == (1 if command == "doctor" else 0)

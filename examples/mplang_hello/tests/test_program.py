@@ -44,7 +44,7 @@ def shout(x):
     return broadcast(x + 1, root=1)
 
 
-@pytest.fixture(params=["simulator", "inline", "http"])
+@pytest.fixture(scope="module", params=["simulator", "inline", "http"])
 def everywhere(request):
     if request.param != "http":
         with mp.connect(request.param, mp.ClusterSpec.simple(3)) as made:

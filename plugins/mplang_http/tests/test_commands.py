@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from mplang_cli import cli
 
 PROGRAM = """
 import mplang_core as mp
@@ -40,6 +41,20 @@ def finish(process):
     out, err = process.communicate(timeout=60)
     assert "Traceback" not in err, err
     return out
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch, capsys):
+    """Return a function that runs the command in this process: its exit code and errors."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*args):
+        monkeypatch.setattr("sys.argv", ["mplang", *map(str, args)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return ended.value.code, capsys.readouterr().err
+
+    return run
 
 
 @pytest.fixture
@@ -111,63 +126,70 @@ def test_two_workers_that_were_configured_by_hand(tmp_path):
         ("name: alice\ntls: certs/alice\n", "coordinators names those who may submit"),
         ("name: alice\nprot: 1\n", "'prot'"),
         ("name: alice\nimports: [no_such_module]\n", "'imports': no module 'no_such_module'"),
-        ("[", "cannot read"),
     ],
 )
-def test_a_wrong_configuration_is_told_in_a_line(tmp_path, text, told):
+def test_a_wrong_configuration_is_told_in_a_line(tmp_path, here, text, told):
     (tmp_path / "worker.yaml").write_text(text)
+    code, errors = here("worker", "--config", "worker.yaml")
+    assert code == 1
+    assert errors.startswith("mplang: ")
+    assert told in errors
+
+
+def test_a_file_that_is_no_yaml_is_told_without_a_traceback(tmp_path):
+    (tmp_path / "worker.yaml").write_text("[")
     done = mplang("worker", "--config", "worker.yaml", cwd=tmp_path)
     assert done.returncode == 1
     assert done.stderr.startswith("mplang: ")
-    assert told in done.stderr
+    assert "cannot read" in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_a_port_that_is_taken_is_told(tmp_path, five_workers):
+def test_a_port_that_is_taken_is_told(tmp_path, here, five_workers):
     port = five_workers.spec.nodes[0].address.rpartition(":")[2]
     (tmp_path / "worker.yaml").write_text(f"name: alice\nport: {port}\n")
-    done = mplang("worker", "--config", "worker.yaml", cwd=tmp_path)
-    assert done.returncode == 1
-    assert f"cannot listen on 127.0.0.1:{port}" in done.stderr
+    code, errors = here("worker", "--config", "worker.yaml")
+    assert code == 1
+    assert f"cannot listen on 127.0.0.1:{port}" in errors
 
 
-def test_what_is_there_is_not_overwritten(tmp_path):
+def test_what_is_there_is_not_overwritten(tmp_path, here):
     (tmp_path / "cluster.yaml").write_text("nodes: [{name: mine}]\n")
-    done = mplang("up", "-n", 1, cwd=tmp_path)
-    assert done.returncode == 1
-    assert "cluster.yaml is there already" in done.stderr
-    assert mplang("keygen", "certs", "alice", "bob", cwd=tmp_path).returncode == 0
+    code, errors = here("up", "-n", 1)
+    assert code == 1
+    assert "cluster.yaml is there already" in errors
+    assert here("keygen", "certs", "alice", "bob")[0] == 0
     before = (tmp_path / "certs" / "ca.pem").read_bytes()
-    done = mplang("keygen", "certs", "carol", cwd=tmp_path)
-    assert done.returncode == 1
-    assert "certificates of others" in done.stderr
+    code, errors = here("keygen", "certs", "carol")
+    assert code == 1
+    assert "certificates of others" in errors
     assert (tmp_path / "certs" / "ca.pem").read_bytes() == before
-    done = mplang("keygen", "other", "a b", cwd=tmp_path)
-    assert done.returncode == 1
-    assert "got 'a b'" in done.stderr
+    code, errors = here("keygen", "other", "a b")
+    assert code == 1
+    assert "got 'a b'" in errors
 
 
-def test_the_certificate_of_another_is_told_at_once(tmp_path):
-    assert mplang("keygen", "certs", "alice", "bob", cwd=tmp_path).returncode == 0
+def test_the_certificate_of_another_is_told_at_once(tmp_path, here):
+    assert here("keygen", "certs", "alice", "bob")[0] == 0
     (tmp_path / "alice.yaml").write_text("name: alice\ntls: certs/bob\ncoordinators: [c]\n")
-    done = mplang("worker", "--config", "alice.yaml", cwd=tmp_path)
-    assert done.returncode == 1
-    assert "is of 'bob', so nobody would take this worker for alice" in done.stderr
+    code, errors = here("worker", "--config", "alice.yaml")
+    assert code == 1
+    assert "is of 'bob', so nobody would take this worker for alice" in errors
 
 
-def test_the_wrong_scheme_is_told(tmp_path, five_workers):
+def test_the_wrong_scheme_is_told(tmp_path, here, five_workers):
     address = five_workers.spec.nodes[0].address.replace("http:", "https:")
-    assert mplang("keygen", "certs", "host", cwd=tmp_path).returncode == 0
+    assert here("keygen", "certs", "host")[0] == 0
     (tmp_path / "c.yaml").write_text(f"nodes: [{{name: node0, address: '{address}'}}]\n")
     done = mplang("status", "--cluster", "c.yaml", "--tls", "certs/host", "--json", cwd=tmp_path)
     assert "its address begins with http://" in done.stdout
 
 
-def test_an_option_that_no_backend_has_is_told(tmp_path, program):
+def test_an_option_that_no_backend_has_is_told(here, program):
     args = ("--cluster", 3, "--option", "tsl=x")
-    done = mplang("run", program, *args, "--backend", "http", cwd=tmp_path)
-    assert done.returncode == 1
-    assert "unexpected keyword argument 'tsl'; it takes" in done.stderr
+    code, errors = here("run", program, *args, "--backend", "http")
+    assert code == 1
+    assert "unexpected keyword argument 'tsl'; it takes" in errors
 
 
 def test_workers_end_with_the_one_who_began_them(tmp_path):

@@ -23,9 +23,17 @@ pytestmark = [
 # -- programs
 
 
-@pytest.mark.parametrize("way", ["channels", "memory"])
-@pytest.mark.parametrize("mode", ["standard", "launch"])
-@pytest.mark.parametrize(("parties", "protocol"), PROTOCOLS)
+@pytest.mark.parametrize(
+    ("parties", "protocol", "mode", "way"),
+    [
+        pytest.param(
+            *each, mode, way, marks=[pytest.mark.slow] * (each[1] == "CHEETAH" and mode == "launch")
+        )
+        for each in PROTOCOLS
+        for mode in ("standard", "launch")
+        for way in ("channels", "memory")
+    ],
+)
 def test_each_way_computes(monkeypatch, parties, protocol, mode, way):
     unused = {"channels": ["create_mem", "create_brpc"], "memory": ["create_with_channels"]}[way]
     for name in unused:

@@ -73,8 +73,16 @@ RESULTS = {
 }
 
 
-@pytest.mark.parametrize("field", FIELDS)
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize(
+    ("protocol", "field"),
+    [
+        pytest.param(
+            protocol, field, marks=[pytest.mark.slow] * (protocol == "CHEETAH" and field != "FM128")
+        )
+        for protocol in PROTOCOLS
+        for field in FIELDS
+    ],
+)
 def test_shares_that_programs_give_pass(protocol, field, monkeypatch):
     """The check accepts every storage that libspu chooses for a result."""
     seen = []

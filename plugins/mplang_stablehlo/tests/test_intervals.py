@@ -281,9 +281,21 @@ def assert_within(value: np.ndarray, interval: Interval, what: str) -> None:
     assert high <= interval.high, f"{what}: {high} is above {interval!r}"
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(functions())
 def test_no_value_is_outside_of_its_interval(function):
+    check_values(function)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(functions())
+def test_so_it_is_for_many(function):
+    check_values(function)
+
+
+def check_values(function) -> None:
     with jax.enable_x64(function.x64):
         text = lowered(function.fn, *function.args)
         ranges = [
