@@ -21,7 +21,10 @@ TOOLS = ("analysis", "cli", "passes", "testing", "trace")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that need no engine: they run once, by ``make test-core``."""
+    """Mark the tests that need no engine: they run once, by ``make test-core``.
+
+    In :data:`ENGINES`, single tests have the mark themselves.
+    """
     for item in items:
         top, folder, *_ = item.path.relative_to(ROOT).parts
         needs_none = (

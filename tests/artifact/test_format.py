@@ -99,6 +99,7 @@ def survive(payload: bytes) -> None:
     assert load(artifact.to_bytes()).digest == artifact.digest
 
 
+@pytest.mark.core  # once is enough
 def test_no_byte_of_the_payload_set_to_anything_does_harm():
     payload = open_(SMALL)
     for at in range(len(payload)):
@@ -107,6 +108,7 @@ def test_no_byte_of_the_payload_set_to_anything_does_harm():
         survive(payload[:at] + payload[at + 1 :])
 
 
+@pytest.mark.core  # once is enough
 @settings(deadline=None, max_examples=300)
 @given(st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(1, 255)), min_size=1))
 def test_no_flips_in_the_payload_do_harm(flips):

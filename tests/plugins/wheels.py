@@ -80,11 +80,9 @@ def make_environment(
         The folder of the environment's programs.
     """
     pip = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
-    run(*pip, "install", "--target", home / "hatch", "hatchling")
     run(
         *(*pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", home / "wheels"),
         *projects,
-        env={**CLEAN, "PYTHONPATH": str(home / "hatch")},
     )
     venv.create(home / "env", with_pip=False)
     programs = home / "env" / ("Scripts" if os.name == "nt" else "bin")
