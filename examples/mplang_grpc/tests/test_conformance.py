@@ -18,6 +18,8 @@ class TestCommunicator(CommunicatorSuite):
 
 
 class TestBackend(BackendSuite):
+    examples = 20
+
     def make(self, cluster):
         return SimpGrpcDriver(cluster, timeout=30.0)
 

@@ -43,7 +43,7 @@ def tls_files(tmp_path_factory):
     return make_certificates(tmp_path_factory.mktemp("certificates"), [*NAMES, "host", "other"])
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def tls_workers(tls_files):
     """Return three workers with TLS, the ops of ``hostile_peer``, and ``insecure`` protocols."""
     with pytest.MonkeyPatch.context() as patch:
@@ -60,7 +60,7 @@ def tls_workers(tls_files):
             yield made
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def tls_host(tls_workers, tls_files):
     """Return the host of the hostile coordinator."""
     with mp.connect("http", tls_workers.spec, tls=tls_files["host"]) as made:
@@ -74,7 +74,7 @@ def raw_workers(tls_workers, tls_files) -> list[RawWorker]:
     return [RawWorker(tls_workers, rank, context) for rank in range(3)]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def others_value(tls_workers, tls_files):
     """Return a function that fetches a value of the other coordinator."""
     with mp.connect("http", tls_workers.spec, tls=tls_files["other"]) as made:

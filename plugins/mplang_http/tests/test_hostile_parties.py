@@ -50,7 +50,7 @@ def with_corrupted_share(protocol: str, seed: int):
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("count", [20, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [8, pytest.param(200, marks=pytest.mark.slow)])
 def test_a_share_that_is_none_of_its_type(tls_host, protocol, count):
     """The receiver rejects it before libspu reads it."""
     for seed in range(count):

@@ -397,8 +397,8 @@ def test_a_query_that_takes_too_long_is_stopped(sim, monkeypatch):
 
 
 def test_a_query_that_wants_too_much_memory_fails_alone(sim, monkeypatch):
-    monkeypatch.setitem(query._LOCKED, "memory_limit", "50MB")
-    words = "SELECT unnest(split(repeat('x,', 9999999), ',')) AS word"
+    monkeypatch.setitem(query._LOCKED, "memory_limit", "20MB")
+    words = "SELECT unnest(split(repeat('x,', 1999999), ',')) AS word"
     big = f"SELECT array_agg(word) FROM ({words}) GROUP BY word"
     with pytest.raises(PartyError, match="OutOfMemoryException in the kernel"):
         run(sim, f"SELECT len(v) AS a FROM ({big}) AS t(v)")

@@ -37,9 +37,26 @@ def compiled(function, cluster):
         return None
 
 
-@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+SOME = settings(
+    max_examples=10, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+)
+
+
+@SOME
 @given(functions(lines=6))
 def test_results_are_within_their_intervals(two, function):
+    check(two, function)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@settings(SOME, max_examples=100)
+@given(functions(lines=6))
+def test_so_it_is_for_many(two, function):
+    check(two, function)
+
+
+def check(two, function):
     traced = compiled(function, two.cluster_spec)
     assume(traced is not None)
     ranges = dict(enumerate(function.ranges.values()))

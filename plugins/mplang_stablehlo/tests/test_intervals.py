@@ -281,7 +281,7 @@ def assert_within(value: np.ndarray, interval: Interval, what: str) -> None:
     assert high <= interval.high, f"{what}: {high} is above {interval!r}"
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(functions())
 def test_no_value_is_outside_of_its_interval(function):
     check_values(function)
