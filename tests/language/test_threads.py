@@ -10,7 +10,7 @@ import toy
 
 import mplang_core as mp
 
-RUNS = 200
+RUNS = 80
 
 
 def around(seed, size):

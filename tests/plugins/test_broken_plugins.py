@@ -1,4 +1,4 @@
-"""Seven ways for a plugin to be broken, each as a distribution that pip installed.
+"""Seven ways for a plugin to be broken, each as a distribution that is installed.
 
 For each, beside other broken ones: the good ones work, its record tells distribution, version and
 reason, and asking for what it would bring is an error that says what to do.

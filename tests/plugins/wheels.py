@@ -1,4 +1,4 @@
-"""Wheels, made and installed by pip as real distributions: in a folder, or a new environment."""
+"""Wheels, made and installed as real distributions: in a folder, or a new environment."""
 
 from __future__ import annotations
 
@@ -54,9 +54,10 @@ def _digest(text: str) -> str:
 
 
 def install(target: pathlib.Path, *wheels: pathlib.Path) -> None:
-    """Install wheels into a folder, from nowhere else."""
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
-    subprocess.run([*command, "--target", str(target), *map(str, wheels)], check=True)
+    """Install wheels of one module each into a folder: as pip does, by unpacking them."""
+    for wheel in wheels:
+        with zipfile.ZipFile(wheel) as file:
+            file.extractall(target)
 
 
 def run(*command: object, env: Mapping[str, str] = CLEAN, cwd: pathlib.Path | None = None) -> str:
@@ -79,15 +80,14 @@ def make_environment(
     Returns:
         The folder of the environment's programs.
     """
-    pip = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
-    run(
-        *(*pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", home / "wheels"),
-        *projects,
-    )
+    for project in projects:
+        build = ("-m", "hatchling", "build", "-t", "wheel", "-d", home / "wheels")
+        run(sys.executable, *build, cwd=project)
     venv.create(home / "env", with_pip=False)
     programs = home / "env" / ("Scripts" if os.name == "nt" else "bin")
     run(
-        *(*pip, "--python", programs / "python", "install", "--no-compile"),
+        *(sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"),
+        *("--python", programs / "python", "install", "--no-compile"),
         *("--constraint", ROOT / "constraints.txt"),
         *(*(home / "wheels").glob("*.whl"), *others),
     )

@@ -18,8 +18,6 @@ class TestCommunicator(CommunicatorSuite):
 
 
 class TestBackend(BackendSuite):
-    examples = 20
-
     def make(self, cluster):
         return SimpGrpcDriver(cluster, timeout=30.0)
 

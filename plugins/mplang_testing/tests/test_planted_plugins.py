@@ -1,4 +1,4 @@
-"""Plugins that work for their author, and harm others; each installed by pip."""
+"""Plugins that work for their author, and harm others; each installed."""
 
 from __future__ import annotations
 
