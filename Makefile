@@ -14,8 +14,7 @@ PIP := --quiet --disable-pip-version-check --no-compile -c constraints.txt
 # Installed once, not for each package in an environment of its own.
 BUILD := hatchling editables
 STAMP := $(VENV)/.installed
-# More than the two cores of CI: tests of workers wait.
-JOBS ?= 3
+JOBS ?= 2
 TOGETHER := -n $(JOBS) --dist loadfile
 
 .DEFAULT_GOAL := help
@@ -43,7 +42,7 @@ demo: setup ## two hospitals train one model on shared secrets
 demo-http: setup ## the same on three worker processes, with mutual TLS on one port each
 	@$(BIN)/python examples/vertical_lr.py --parties 3 --backend http $(ARGS)
 
-test: test-core test-engines ## run the tests, three files at a time; JOBS=0 runs one after the other
+test: test-core test-engines ## run the tests, two files at a time; JOBS=0 runs one after the other
 
 test-engines: setup ## run the tests of the plugins, and those of the core that need one
 	@$(BIN)/python -m pytest $(TOGETHER) -m "not slow and not core" $(ARGS)
