@@ -1,4 +1,4 @@
-"""Codecs of values by type: a header of plain data and buffers, no pickle."""
+"""Codecs of values by type: a header of plain data, and buffers; decoding them runs no code."""
 
 from __future__ import annotations
 

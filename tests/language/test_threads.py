@@ -10,7 +10,7 @@ import toy
 
 import mplang_core as mp
 
-RUNS = 80
+RUNS = 200
 
 
 def around(seed, size):

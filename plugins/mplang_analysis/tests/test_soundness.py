@@ -213,7 +213,7 @@ def test_what_is_not_disclosed_makes_no_difference(block, data, joint, by):
 
 
 @given(blocks(2), st.tuples(values, values, values), values)
-@settings(EXAMPLES, max_examples=60)
+@EXAMPLES
 def test_every_report_is_made_of_every_program(block, data, joint):
     program = traced(block)
     analysis.costs(program).to_json()

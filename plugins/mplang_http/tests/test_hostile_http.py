@@ -17,19 +17,20 @@ pytestmark = pytest.mark.usefixtures("unharmed")
 # -- names
 
 
-def test_sessions_with_workers_that_are_not_there(worker, session):
+@pytest.mark.parametrize("count", [4, pytest.param(10, marks=pytest.mark.slow)])
+def test_sessions_with_workers_that_are_not_there(worker, session, count):
     """They fail in time, leave nothing behind, and do not delay other sessions."""
     away = {"name": "z-not-there", "address": "http://127.0.0.1:1"}
     body = json.dumps({"rank": 0, "parties": [worker.party(), away]}).encode()
-    with ThreadPoolExecutor(4) as pool:
+    with ThreadPoolExecutor(count) as pool:
         path = "/v1/sessions/away{}"
-        tries = [pool.submit(worker.ask, "PUT", path.format(i), body) for i in range(4)]
+        tries = [pool.submit(worker.ask, "PUT", path.format(i), body) for i in range(count)]
         assert worker.put_program(DOUBLE).status == 200
         assert worker.submit(session, DOUBLE, np.int64(4)).json["state"] == "done"
         assert not any(one.done() for one in tries)
         for found in tries:
             assert found.result().error == (503, "CommError")
-    for i in range(4):
+    for i in range(count):
         assert worker.ask("GET", f"/v1/sessions/away{i}/jobs").error == (404, "unknown-session")
 
 

@@ -65,27 +65,26 @@ def test_a_value_that_is_used_before_its_definition(worker):
 # -- programs
 
 
+def with_op(opcode: str) -> bytes:
+    """Return a program whose op of the kit is replaced by another."""
+
+    def change(envelope):
+        envelope[5][1][0][4][0][1][1][0][0] = opcode
+
+    return changed(DOUBLE, change)
+
+
 def test_an_op_that_nobody_knows(worker):
-    def unknown(envelope):
-        envelope[5][1][0][4][0][1][1][0][0] = "quantum.leap"
-
-    found = worker.put_program(changed(DOUBLE, unknown))
+    found = worker.put_program(with_op("quantum.leap"))
     assert found.error == (403, "AdmissionError")  # quantum is not among the dialects here
-
-    def unknown_here(envelope):
-        envelope[5][1][0][4][0][1][1][0][0] = "kit.leap"
-
-    found = worker.put_program(changed(DOUBLE, unknown_here))
+    found = worker.put_program(with_op("kit.leap"))
     assert found.error == (422, "VerifyError")
     assert "unknown op 'kit.leap'" in found.text
     assert "install" in found.text
 
 
 def test_an_op_that_is_not_allowed_here(worker):
-    def forbidden(envelope):
-        envelope[5][1][0][4][0][1][1][0][0] = "ibis.run"
-
-    found = worker.put_program(changed(DOUBLE, forbidden))
+    found = worker.put_program(with_op("ibis.run"))
     assert found.error == (403, "AdmissionError")
     assert "ibis.run" in found.text
     assert "runs ops of kit, jax, spu only" in found.text

@@ -188,7 +188,7 @@ PROGRAM = """
 """
 
 
-@pytest.mark.slow  # the kit asks one other process
+@pytest.mark.slow  # the kit asks other processes, too
 def test_the_same_bytes_in_two_processes_from_other_lines_with_other_hash_seeds():
     seen = set()
     for seed, blank in (("0", ""), ("1", "\n\n\n"), ("12345", "\n")):

@@ -44,7 +44,7 @@ def test_a_fault_that_no_second_run_shows_is_told_beside_a_tie():
         return bonus + x.mean() * y.mean()
 
     x, y = np.full(4096, 3, np.float32), np.full(4096, 2, np.float32)
-    for _ in range(8):
+    for _ in range(20):
         result, shown = secure(fn, x, y)
         assert bool(shown) == (abs(result - 7) > 0.1)
 

@@ -95,12 +95,8 @@ def test_without_a_fault_all_pass_but_the_undocumented(run):
     [
         ("return scale(x, by=next(counter))", "twice", "when it was called again"),
         ("return scale(x, by=id(object) % 99991)", "other_processes", "in another process*"),
-        ("return scale(x, by=1, tags=list(set('abcdefghijkl')))", "other_processes", "SEED=2*"),
-        (
-            "return scale(x, by=op.__code__.co_firstlineno)",
-            "other_processes",
-            "7 lines further down",
-        ),
+        ("return scale(x, by=1, tags=list(set('abcdefghijkl')))", "other_processes", "SEED=?"),
+        ("return scale(x, by=op.__code__.co_firstlineno)", "other_processes", "7 lines further"),
         (
             "kept.append(1); return scale(x, by=int(len(kept) > 3))",
             "state_cannot",
