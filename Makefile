@@ -10,7 +10,7 @@ PACKAGES := -e ".[dev,examples]" $(foreach p,$(PLUGINS),-e plugins/$(p)) \
 SOURCES := mplang_core $(foreach p,$(PLUGINS),plugins/$(p)/src/$(p)) \
 	$(foreach e,$(EXAMPLES),examples/$(e)/src/$(e))
 CORE := .venv-core
-PIP := --quiet --disable-pip-version-check --no-compile -c constraints.txt
+PIP := --quiet --disable-pip-version-check -c constraints.txt
 # Installed once, not for each package in an environment of its own.
 BUILD := hatchling editables
 STAMP := $(VENV)/.installed
