@@ -79,9 +79,6 @@ class Attr:
         return normal
 
 
-ORIGIN = Attr(int, OPTIONAL, "in a projection: the op's position in the graph it came from")
-"""The attribute ``place``, which all ops among parties have in addition to their own."""
-
 Infer = Callable[[Operation, Mask], Sequence[AnyType]]
 
 
@@ -100,12 +97,8 @@ class OpDef:
         doc: its semantics.
         effects: its side effects, without those of its regions.
         interfaces: its implementations of op interfaces; see
-            :mod:`mplang_core.simp.interfaces`. Projection, passes and analyses assume the
+            :mod:`mplang_core.simp.interfaces`. Workers, passes and analyses assume the
             worst of an op without the interface.
-        projected: whether it exists in projections only.
-
-    Raises:
-        ValueError: an op among parties declares its own attribute ``place``.
     """
 
     name: str
@@ -116,14 +109,6 @@ class OpDef:
     doc: str = ""
     effects: Effects = Effects.ANY
     interfaces: Sequence[object] = ()
-    projected: bool = False
-
-    def __post_init__(self) -> None:
-        if self.level is not Level.PARTY:
-            return
-        if self.attrs.get("place", ORIGIN) is not ORIGIN:
-            raise ValueError(f"{self.name}: the attribute 'place' is set by projection; rename it")
-        object.__setattr__(self, "attrs", {**self.attrs, "place": ORIGIN})
 
     def check_attrs(self, attrs: Mapping[str, AttrValue]) -> None:
         """Check attributes against the declaration.
@@ -136,8 +121,7 @@ class OpDef:
         """
         for name, value in attrs.items():
             if name not in self.attrs:
-                own = sorted(known for known, spec in self.attrs.items() if spec is not ORIGIN)
-                raise TypeError(f"unknown attribute {name!r}; it has {own}")
+                raise TypeError(f"unknown attribute {name!r}; it has {sorted(self.attrs)}")
             wrong = self.attrs[name].check(value)
             if wrong:
                 raise TypeError(f"attribute {name!r}: {wrong}")

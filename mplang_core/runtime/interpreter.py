@@ -27,7 +27,7 @@ class KernelContext(ContextBound):
             :class:`~mplang_core.ext.SimpHost` at a host.
         run: the name of the run, the same at all parties.
         step: the current step of the plan.
-        index: the position of the current op in its graph; of a projected op its origin index.
+        index: the position of the current op in its graph.
         listener: notified of ops in regions; ``None`` for none.
         inner: the context of the region that runs now; ``None`` for none.
     """
@@ -136,14 +136,23 @@ class Interpreter:
             if plan is not None:
                 self._plans.move_to_end(key)
                 return plan
-        verify(program)
-        plan = make_plan(program.graph, self.kernels)
+        plan = self.make_plan(program)
         if program.size() <= MAX_KEPT:
             with self._plans_lock:
                 self._plans[key] = plan
                 if len(self._plans) > PLANS:
                     self._plans.popitem(last=False)
         return plan
+
+    def make_plan(self, program: Program) -> Plan:
+        """Return a new plan of a program, which is verified.
+
+        Raises:
+            VerifyError: the program breaks a rule.
+            KernelError: an op has no kernel.
+        """
+        verify(program)
+        return make_plan(program.graph, self.kernels)
 
     def run(
         self,

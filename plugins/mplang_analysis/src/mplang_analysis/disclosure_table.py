@@ -11,7 +11,6 @@ from mplang_analysis.subject import program_of
 from mplang_analysis.taint import Event, Flow, What
 from mplang_analysis.type_size import bytes_of, payload
 from mplang_core import Form, Mask, MPType, Program
-from mplang_core.ext import TraceError, is_projected
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +134,7 @@ def disclosure(program: Any, *, uniform_inputs: bool = True) -> Disclosure:
             each holds is its own.
 
     Raises:
-        TraceError: it is no program, or the part of one that a single party is sent.
+        TraceError: it is no program.
         VerifyError: the program breaks a rule.
 
     Example:
@@ -149,7 +148,6 @@ def disclosure(program: Any, *, uniform_inputs: bool = True) -> Disclosure:
         result 1 host i64[1] plain ()
     """
     found = program_of(program)
-    _check_whole(found)
     flow = Flow(found, uniform_inputs)
     return Disclosure(
         program=found.name,
@@ -158,22 +156,6 @@ def disclosure(program: Any, *, uniform_inputs: bool = True) -> Disclosure:
         rows=tuple(_row(flow, event) for event in flow.events),
         notes=tuple(_assumed(found)) if uniform_inputs else (),
     )
-
-
-def _check_whole(program: Program) -> None:
-    """Refuse a projection: it does not say what the other parties send, so rows would be missing.
-
-    Raises:
-        TraceError: the program has an op that exists after projection only.
-    """
-    for op in program.graph.walk():
-        if is_projected(op):
-            raise TraceError(
-                f"{op.opcode} at {op.location}: this program is the part of party "
-                f"{_parties(tuple(program.mask))} in another one, and does not show what the other "
-                "parties do. Ask for the disclosure of the whole program, as mp.compile and "
-                "mplang compile make it; its digest is not that of a part"
-            )
 
 
 def _row(flow: Flow, event: Event) -> DisclosureRow:

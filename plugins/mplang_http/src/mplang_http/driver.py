@@ -5,6 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import hashlib
+import itertools
 import json
 import math
 import threading
@@ -44,8 +45,9 @@ from mplang_http.failure_report import abort_reason, party_locations, wait_for_c
 from mplang_http.job_monitor import JobMonitor, clock_offset
 from mplang_http.lease import LeaseRenewer, drain
 from mplang_http.progress_bars import ProgressBars
-from mplang_http.requests import Given, JobRequest
+from mplang_http.requests import Input, JobRequest, Public, Stored, Uploaded
 from mplang_http.spans import MAX_SPANS, read_spans
+from mplang_http.stored_value import PUBLIC_NAME
 from mplang_http.tls import client_context
 from mplang_http.values import frame_head, join_frame, pack, split_frame
 from mplang_http.worker_info import versions
@@ -79,12 +81,13 @@ class Ref:
 
 
 class Literal:
-    """Array that all parties know, uploaded to each on first use."""
+    """Array that all parties know: part of each request if it is small, else uploaded once."""
 
-    __slots__ = ("array", "refs")
+    __slots__ = ("array", "input", "refs")
 
     def __init__(self, array: np.ndarray[Any, Any]) -> None:
         self.array = array
+        self.input: Public | Uploaded | None = None
         self.refs: dict[int, Ref] = {}
 
 
@@ -140,7 +143,7 @@ class SimpHttpDriver(SimpHost):
         self._dropped: list[deque[str]] = [deque() for _ in self._clients]
         self._programs: weakref.WeakKeyDictionary[Program, tuple[str, bytes]]
         self._programs = weakref.WeakKeyDictionary()
-        self._literals = 0
+        self._puts = itertools.count()
         self._cancelled: set[str] = set()
         self._monitor = JobMonitor(self.world_size)
         # the name of the run, and its futures by rank
@@ -208,12 +211,13 @@ class SimpHttpDriver(SimpHost):
             name, address = self._workers[rank]
             raise RunError(f"{name} at {address} answers as no worker does") from error
 
-    def submit(self, program: Program, args: Sequence[HostVar]) -> list[HostVar]:
+    def submit(self, program: Program, args: Sequence[HostVar], parties: Mask) -> list[HostVar]:
         """Run a program; runs of several threads are serialized.
 
         Args:
             program: the program.
             args: its inputs.
+            parties: who runs it.
 
         Returns:
             The outputs of the program.
@@ -224,7 +228,7 @@ class SimpHttpDriver(SimpHost):
         """
         with self._exclusive():
             try:
-                return super().submit(program, args)
+                return super().submit(program, args, parties)
             except BaseException:
                 self._abort_run("the host was interrupted")
                 raise
@@ -245,12 +249,12 @@ class SimpHttpDriver(SimpHost):
         self._active_run = run, {}
 
     def _submit(
-        self, rank: int, run: str, program: Program, inputs: Sequence[Any]
+        self, rank: int, run: str, program: Program, inputs: Sequence[HostVar], parties: Mask
     ) -> Future[list[Any]]:
         assert self._active_run is not None
         recorder = self._recorder(rank, run)
         future = self._lease.pool.submit(
-            self._call, self._run, rank, run, self._generation, program, inputs, recorder
+            self._call, self._run, rank, run, self._generation, program, inputs, parties, recorder
         )
         self._active_run[1][rank] = future
         return future
@@ -261,7 +265,8 @@ class SimpHttpDriver(SimpHost):
         run: str,
         generation: int,
         program: Program,
-        inputs: Sequence[Any],
+        inputs: Sequence[HostVar],
+        parties: Mask,
         recorder: Recorder | None,
     ) -> list[Any]:
         """Run a program at one worker, in the generation in which the run began."""
@@ -269,7 +274,7 @@ class SimpHttpDriver(SimpHost):
         path = ("v1", "sessions", self.session, "jobs")
         name, data = self._serialized(program)
         request = JobRequest(
-            run, name, generation, [self._encode_input(rank, x) for x in inputs],
+            run, name, generation, [self._input(rank, x) for x in inputs], list(parties),
             drain(self._dropped[rank]), recorder is not None,
         )  # fmt: skip
         body = [msgspec.msgpack.encode(request)]
@@ -327,22 +332,20 @@ class SimpHttpDriver(SimpHost):
             found = self._programs[program] = hashlib.sha256(data).hexdigest(), data
         return found
 
-    def _encode_input(self, rank: int, value: Any) -> Given:
-        if isinstance(value, Ref):
-            return Given(name=value.name)
-        if value is None:
-            return Given()
-        assert isinstance(value, Literal)
-        if value.array.nbytes <= INLINE_SIZE:
-            return Given(value=join_frame(*pack(value.array)))
-        if rank not in value.refs:
-            value.refs[rank] = self._put_value(rank, value.array)
-        return Given(name=value.refs[rank].name)
+    def _input(self, rank: int, var: HostVar) -> Input:
+        """Return an input for a request; a large literal is uploaded to the party before."""
+        literal = var.values[rank]
+        if not isinstance(literal, Literal):
+            return Stored([None if each is None else each.name for each in var.values])
+        if literal.input is None:
+            literal.input = _public_input(literal.array)
+        if isinstance(literal.input, Uploaded) and rank not in literal.refs:
+            name = PUBLIC_NAME + literal.input.digest
+            literal.refs[rank] = self._put_value(rank, literal.array, name)
+        return literal.input
 
-    def _put_value(self, rank: int, array: np.ndarray[Any, Any]) -> Ref:
+    def _put_value(self, rank: int, array: np.ndarray[Any, Any], name: str) -> Ref:
         head, buffers = pack(array)
-        self._literals += 1
-        name = f"put.{rank}.{self._literals}.{id(array):x}"
         path = ("v1", "sessions", self.session, "values", name)
         with self._progress_bars.track(
             f"put to {self._workers[rank][0]}", array.nbytes
@@ -408,26 +411,26 @@ class SimpHttpDriver(SimpHost):
     # -- values
 
     def lift(self, literal: Any, parties: Mask | None = None) -> HostVar:
-        """Return a literal as a variable: uploaded now to ``parties``, else on first use.
+        """Return a literal as a variable: uploaded now to ``parties``, and to nobody else.
 
         Args:
             literal: array, or what converts to one.
-            parties: the parties that hold it; all if ``None``.
+            parties: the parties that hold it; all if ``None``, and then it is public.
 
         Raises:
             PartyError: an upload failed.
             RunError: the host is closed.
         """
         array = frozen(array_of(literal))
-        if parties is None or array.nbytes <= INLINE_SIZE:
-            held: list[Any] = [Literal(array)] * self.world_size
-        else:
-            with self._exclusive():
-                held = self._call_all(
-                    lambda rank: self._put_value(rank, array) if rank in parties else None
+        if parties is None or parties == self.mask:
+            return HostVar([Literal(array)] * self.world_size)
+        with self._exclusive():
+            name = f"put.{next(self._puts)}"
+            return HostVar(
+                self._call_all(
+                    lambda rank: self._put_value(rank, array, name) if rank in parties else None
                 )
-        ranks = range(self.world_size)
-        return HostVar([held[r] if parties is None or r in parties else None for r in ranks])
+            )
 
     def _fetch(self, rank: int, value: Any) -> Any:
         if isinstance(value, Literal):
@@ -446,6 +449,16 @@ class SimpHttpDriver(SimpHost):
                 return
             self._closed = True
             self._lease.stop()
+
+
+def _public_input(array: np.ndarray[Any, Any]) -> Public | Uploaded:
+    head, buffers = pack(array)
+    if array.nbytes <= INLINE_SIZE:
+        return Public(join_frame(head, buffers))
+    digest = hashlib.sha256(frame_head(head))
+    for buffer in buffers:
+        digest.update(buffer)
+    return Uploaded(digest.hexdigest())
 
 
 def _worker_addresses(

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from mplang_core import ClusterSpec, Program
+from mplang_core import ClusterSpec, Mask, Program
 from mplang_core.ext import (
     ConfigError,
     HostVar,
@@ -92,12 +92,13 @@ class Simulator(SimpHost):
             self._checks.begin()
         return super().evaluate(program, inputs)
 
-    def submit(self, program: Program, args: Sequence[HostVar]) -> list[HostVar]:
+    def submit(self, program: Program, args: Sequence[HostVar], parties: Mask) -> list[HostVar]:
         """Run a program after the runs of other threads, so that none starts during a failure.
 
         Args:
             program: the program.
             args: its inputs, at the parties.
+            parties: who runs it.
 
         Returns:
             Its results, at the parties.
@@ -108,15 +109,16 @@ class Simulator(SimpHost):
         with self._run_lock:
             if self._closed:
                 raise RunError("this simulator is closed")
-            return super().submit(program, args)
+            return super().submit(program, args, parties)
 
     def _begin(self, run: str) -> None:
         self._parties.open(run)
 
     def _submit(
-        self, rank: int, run: str, program: Program, inputs: Sequence[Any]
+        self, rank: int, run: str, program: Program, inputs: Sequence[HostVar], parties: Mask
     ) -> Future[list[Any]]:
-        return self._parties.submit(rank, run, program, inputs, self._recorder(rank, run))
+        mine = [each.values[rank] for each in inputs]
+        return self._parties.submit(rank, run, program, mine, self._recorder(rank, run))
 
     def _collect(
         self, run: str, futures: Sequence[Future[list[Any]]]
