@@ -99,6 +99,10 @@ class OpDef:
         interfaces: its implementations of op interfaces; see
             :mod:`mplang_core.simp.interfaces`. Workers, passes and analyses assume the
             worst of an op without the interface.
+        reads: the names of private data of its party that it reads besides its operands; empty
+            if it reads none. ``None`` if unknown: its results count as all data of the party.
+        total: whether it never fails because of the values of its operands. If it may, everyone
+            learns of them by whether it does.
     """
 
     name: str
@@ -109,6 +113,8 @@ class OpDef:
     doc: str = ""
     effects: Effects = Effects.ANY
     interfaces: Sequence[object] = ()
+    reads: tuple[str, ...] | None = None
+    total: bool = False
 
     def check_attrs(self, attrs: Mapping[str, AttrValue]) -> None:
         """Check attributes against the declaration.

@@ -8,7 +8,7 @@ import threading
 import uuid
 import weakref
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextvars import ContextVar
 from typing import Any, Literal, TypeAlias, get_args
@@ -76,13 +76,18 @@ class HostVar(ContextBound):
         values: one entry per rank: a reference of the backend, ``None`` for a party that does
             not hold the value.
         kept: whether :func:`mplang_core.keep` keeps it at the parties.
+        public: whether all parties were given it, the same.
+        labels: per rank what flowed into that party's copy, as :mod:`mplang_analysis` knows it;
+            ``None`` if it was put.
     """
 
-    __slots__ = ("__weakref__", "kept", "values")
+    __slots__ = ("__weakref__", "kept", "labels", "public", "values")
 
-    def __init__(self, values: Sequence[Any], kept: bool = False) -> None:
+    def __init__(self, values: Sequence[Any], *, kept: bool = False, public: bool = False) -> None:
         self.values = tuple(values)
         self.kept = kept
+        self.public = public
+        self.labels: Mapping[int, Any] | None = None
 
     def __repr__(self) -> str:
         held = "".join("-" if value is None else "x" for value in self.values)
@@ -249,7 +254,9 @@ class SimpHost(Interpreter, InterpContext):
         nothing: list[Any] = [None] * len(program.graph.outputs)
         results = [done.get(rank, nothing) for rank in range(self.world_size)]
         kept = kept_outputs(program.graph)
-        return [HostVar(values, i in kept) for i, values in enumerate(zip(*results, strict=True))]
+        return [
+            HostVar(values, kept=i in kept) for i, values in enumerate(zip(*results, strict=True))
+        ]
 
     def _run_parties(
         self, program: Program, args: Sequence[HostVar], parties: Mask
@@ -280,8 +287,9 @@ class SimpHost(Interpreter, InterpContext):
     def lift(self, literal: Any, parties: Mask | None = None) -> HostVar:
         """Return a reference to a literal at some parties, all by default."""
         value = frozen(array_of(literal))
-        ranks = range(self.world_size)
-        return HostVar([value if parties is None or r in parties else None for r in ranks])
+        held = self.mask if parties is None else parties
+        values = [value if rank in held else None for rank in range(self.world_size)]
+        return HostVar(values, public=held == self.mask)
 
     def fetch(self, var: HostVar) -> list[Any]:
         """Return the data of a value: one entry per rank, ``None`` for a party without it."""

@@ -143,9 +143,7 @@ def test_it_comes_back_from_bytes():
 @pytest.mark.parametrize(
     ("name", "to"), [("demo.broadcast_static", (0, 1)), ("demo.opaque", (0, 1, 2))]
 )
-def test_only_those_run_it_who_take_part_and_all_if_it_does_not_tell(
-    simulate, mode, name, to
-):
+def test_only_those_run_it_who_take_part_and_all_if_it_does_not_tell(simulate, mode, name, to):
     RUN_AT.clear()
     sim = simulate(3)
     mp.evaluate(sim, lambda: broadcast(mp.constant(7, parties=0), 0, to, name), mode=mode)

@@ -83,6 +83,7 @@ BROADCAST = OpDef(
     doc="Sends a value from one party to all others.",
     effects=Effects.NONE,
     interfaces=[_Broadcast()],
+    total=True,
 )
 
 

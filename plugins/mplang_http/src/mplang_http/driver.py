@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
-from mplang_analysis import differences
+from mplang_analysis import Memory, differences, remember
 from mplang_simulator import outcome_of
 from mplang_trace import now
 
@@ -136,6 +136,7 @@ class SimpHttpDriver(SimpHost):
         self._timeout = timeout
         self._patience = patience
         self._progress_bars = ProgressBars(progress)
+        self._memory = Memory()
         self._generation = 0
         self._opened = False
         self._closed = False
@@ -228,7 +229,10 @@ class SimpHttpDriver(SimpHost):
         """
         with self._exclusive():
             try:
-                return super().submit(program, args, parties)
+                followed = self._memory.follow(program, args)
+                results = super().submit(program, args, parties)
+                remember(results, followed)
+                return results
             except BaseException:
                 self._abort_run("the host was interrupted")
                 raise
@@ -423,7 +427,7 @@ class SimpHttpDriver(SimpHost):
         """
         array = frozen(array_of(literal))
         if parties is None or parties == self.mask:
-            return HostVar([Literal(array)] * self.world_size)
+            return HostVar([Literal(array)] * self.world_size, public=True)
         with self._exclusive():
             name = f"put.{next(self._puts)}"
             return HostVar(

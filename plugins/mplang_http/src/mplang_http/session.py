@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
-from mplang_analysis import PUBLIC, Label, follow
+from mplang_analysis import PUBLIC, Holding, Label, follow
 from mplang_trace import SpanRecorder, now
 
 from mplang_core import Mask, MPType, Program
@@ -68,6 +68,7 @@ class Session:
         self._insecure = insecure
         self._prefix = f"{quote(owner, safe='')}:{name}"
         self._settings: dict[str, Any] = {}
+        self._held_by: Mapping[int, Holding] = {}
         self._limits = limits
         self._held_bytes = 0
         self._on_end = on_end
@@ -231,7 +232,8 @@ class Session:
         """
         openings = self.comm.openings(job.key, parties)
         labels = read_labels(openings, len(program.graph.inputs))
-        followed = follow(program, labels, job.key)
+        followed = follow(program, labels, self._held_by)
+        self._held_by = followed.held
         rows = followed.disclosure.of(self.comm.rank)
         log.info("%s discloses data of this party in %d rows", program.name, len(rows))
         for row in rows:

@@ -10,6 +10,7 @@ from concurrent.futures import Future
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from mplang_analysis import Memory, remember
 
 from mplang_core import ClusterSpec, Mask, Program
 from mplang_core.ext import (
@@ -66,6 +67,7 @@ class Simulator(SimpHost):
         super().__init__(cluster_spec, mode)
         self.timeout = timeout
         self._checks = _checks(check_numbers)
+        self._memory = Memory()
         self._generation = 0
         self._closed = False
         self._run_lock = threading.Lock()
@@ -109,7 +111,10 @@ class Simulator(SimpHost):
         with self._run_lock:
             if self._closed:
                 raise RunError("this simulator is closed")
-            return super().submit(program, args, parties)
+            followed = self._memory.follow(program, args)
+            results = super().submit(program, args, parties)
+            remember(results, followed)
+            return results
 
     def _begin(self, run: str) -> None:
         self._parties.open(run)
