@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from typing import Any, Literal, TypeAlias, get_args
 
 from mplang_core.edsl import InterpContext
-from mplang_core.edsl.context import Cluster
+from mplang_core.edsl.context import Cluster, MPObject
 from mplang_core.errors import AbortedError, CommError, ConfigError, KernelError, PartyError
 from mplang_core.feop import ContextBound
 from mplang_core.ir import Level, Operation, Program, op_defs
@@ -39,12 +39,12 @@ _options: ContextVar[tuple[Mode | None, Listener | None]] = ContextVar(
 
 
 def submit(ctx: KernelContext, *args: Any, **attrs: Any) -> Any:
-    """Submit an op to all parties; return references to its results."""
+    """Submit an op to all parties, as a step; return references to its results."""
     step = ctx.step
     if step.cache is None:
         step.cache = step.program(ctx.interpreter.mask)
     given = [args[i] for i in step.distinct_ins]
-    return single(ctx, ctx.interpreter.submit(step.cache, given))
+    return single(ctx, ctx.interpreter.submit_step(step.cache, given))
 
 
 class _HostKernels(Namespace[Kernel]):
@@ -188,6 +188,11 @@ class SimpHost(Interpreter, InterpContext):
         finally:
             _options.reset(token)
 
+    def emit(self, *args: Any, **kwargs: Any) -> list[MPObject]:
+        """Run an op and return its results; eager calls are in standard mode on all hosts."""
+        with self.options(mode="standard", listener=_options.get()[1]):
+            return super().emit(*args, **kwargs)
+
     def evaluate(self, program: Program, inputs: Sequence[Any]) -> list[Any]:
         """Run a program.
 
@@ -251,6 +256,25 @@ class SimpHost(Interpreter, InterpContext):
             for rank, part in enumerate(parts)
         ]
         return [HostVar(values) for values in zip(*results, strict=True)]
+
+    def submit_step(self, program: Program, args: Sequence[HostVar]) -> list[HostVar]:
+        """Run a program of one op, of an evaluation in standard mode or an eager call.
+
+        By default as :meth:`submit`. A backend overrides it to tell its workers, which may
+        refuse programs of one op: no owner can review them.
+
+        Args:
+            program: the op alone.
+            args: one reference per input.
+
+        Returns:
+            One reference per output.
+
+        Raises:
+            AdmissionError: a party takes whole programs only.
+            PartyError: a party failed; the others have ended or were aborted.
+        """
+        return self.submit(program, args)
 
     def _run_parts(
         self, parts: Sequence[Part], inputs: Sequence[Sequence[Any]], ranks: Sequence[int]

@@ -46,6 +46,7 @@ from mplang_http.lease import LeaseRenewer, drain
 from mplang_http.progress_bars import ProgressBars
 from mplang_http.requests import Given, JobRequest
 from mplang_http.spans import MAX_SPANS, read_spans
+from mplang_http.steps import step_refusal
 from mplang_http.tls import client_context
 from mplang_http.values import frame_head, join_frame, pack, split_frame
 from mplang_http.worker_info import versions
@@ -142,6 +143,8 @@ class SimpHttpDriver(SimpHost):
         self._programs = weakref.WeakKeyDictionary()
         self._literals = 0
         self._cancelled: set[str] = set()
+        self._in_production: list[str] = []  # names of the workers that refuse steps
+        self._is_step = False  # whether the active run is a step
         self._monitor = JobMonitor(self.world_size)
         # the name of the run, and its futures by rank
         self._active_run: tuple[str, dict[int, Future[list[Any]]]] | None = None
@@ -162,8 +165,8 @@ class SimpHttpDriver(SimpHost):
             PartyError: a worker does not respond, or responds with an error.
             ConfigError: settings of the parties differ; with a table.
         """
-        answers = self._call_all(self._fetch_versions)
-        table = differences({"coordinator": versions()} | dict(answers))
+        answers = self._call_all(self._fetch_facts)
+        table = differences({"coordinator": versions()} | {name: alike for name, alike, _ in answers})
         if table:
             raise ConfigError(f"the parties do not fit together; make these the same:\n{table}")
         request = {
@@ -179,12 +182,15 @@ class SimpHttpDriver(SimpHost):
             self._clients[rank].request("PUT", *path, body=[body], patience=START_TIMEOUT)
 
         self._call_all(open_at)
+        self._in_production = [name for name, _, mode in answers if mode == "production"]
         self._opened = True
 
-    def _fetch_versions(self, rank: int) -> tuple[str, dict[str, str]]:
+    def _fetch_facts(self, rank: int) -> tuple[str, dict[str, str], str]:
+        """Return the name of a worker, what has to be the same at all parties, and its mode."""
         self._clients[rank].request("GET", "health")  # served by the front, which is never busy
-        alike = self._clients[rank].request("GET", "facts", patience=START_TIMEOUT)["alike"]
-        return self._workers[rank][0], {str(key): str(value) for key, value in alike.items()}
+        facts = self._clients[rank].request("GET", "facts", patience=START_TIMEOUT)
+        alike = {str(key): str(value) for key, value in facts["alike"].items()}
+        return self._workers[rank][0], alike, str(facts["mode"])
 
     def _call_all(self, action: Callable[[int], Any]) -> list[Any]:
         """Call all workers in parallel; raise the first failures."""
@@ -222,7 +228,32 @@ class SimpHttpDriver(SimpHost):
             PartyError: a party failed.
             RunError: the host is closed.
         """
+        return self._submit_program(program, args, step=False)
+
+    def submit_step(self, program: Program, args: Sequence[HostVar]) -> list[HostVar]:
+        """Run a program of one op; workers in production do not take it.
+
+        Args:
+            program: the op alone.
+            args: its inputs.
+
+        Returns:
+            The outputs of the op.
+
+        Raises:
+            AdmissionError: a worker is in production; names it, and the op's line.
+            PartyError: a party failed.
+            RunError: the host is closed.
+        """
+        return self._submit_program(program, args, step=True)
+
+    def _submit_program(
+        self, program: Program, args: Sequence[HostVar], *, step: bool
+    ) -> list[HostVar]:
         with self._exclusive():
+            if step and self._in_production:
+                raise step_refusal(program, self._in_production)
+            self._is_step = step
             try:
                 return super().submit(program, args)
             except BaseException:
@@ -250,8 +281,9 @@ class SimpHttpDriver(SimpHost):
         assert self._active_run is not None
         recorder = self._recorder(rank, run)
         future = self._lease.pool.submit(
-            self._call, self._run, rank, run, self._generation, program, inputs, recorder
-        )
+            self._call, self._run, rank, run, self._generation, program, inputs, recorder,
+            self._is_step,
+        )  # fmt: skip
         self._active_run[1][rank] = future
         return future
 
@@ -263,6 +295,7 @@ class SimpHttpDriver(SimpHost):
         program: Program,
         inputs: Sequence[Any],
         recorder: Recorder | None,
+        step: bool,
     ) -> list[Any]:
         """Run a program at one worker, in the generation in which the run began."""
         client = self._clients[rank]
@@ -270,7 +303,7 @@ class SimpHttpDriver(SimpHost):
         name, data = self._serialized(program)
         request = JobRequest(
             run, name, generation, [self._encode_input(rank, x) for x in inputs],
-            drain(self._dropped[rank]), recorder is not None,
+            drain(self._dropped[rank]), recorder is not None, step,
         )  # fmt: skip
         body = [msgspec.msgpack.encode(request)]
         sent = now()

@@ -38,6 +38,7 @@ from mplang_http.programs import Programs
 from mplang_http.requests import JobRequest, SessionRequest, read_names
 from mplang_http.session import Session, StoredValue
 from mplang_http.spans import write_spans
+from mplang_http.steps import step_refusal
 from mplang_http.values import Buffer, frame_head, pack_as, read_plain
 from mplang_http.worker_info import worker_info
 
@@ -279,6 +280,7 @@ class Engine:
 
         Raises:
             RequestError: the request is invalid, or of another generation.
+            AdmissionError: the program is one op, and this worker is in production.
         """
         found = self._find_session(coordinator, session)
         request = JobRequest.read(body)
@@ -289,6 +291,8 @@ class Engine:
                 409, "generation", f"the session is in generation {found.generation} here"
             )
         program = self._programs.get(request.program)
+        if request.step and self._config.mode == "production":
+            raise step_refusal(program, [self._config.name])
         inputs = [given.read(found) for given in request.inputs]
         found.release(request.release)
         return found.submit(request.run, program, inputs, record=request.record).status()

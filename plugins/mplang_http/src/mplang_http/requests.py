@@ -116,6 +116,7 @@ class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         inputs: inputs of the program.
         release: names of values to release.
         record: whether to record spans.
+        step: whether the program is one op of standard mode or of an eager call.
     """
 
     run: Name
@@ -124,6 +125,7 @@ class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     inputs: list[Given]
     release: list[str] = []
     record: bool = False
+    step: bool = False
 
     @classmethod
     def read(cls, data: Buffer) -> JobRequest:
