@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from typing import Any, Literal, TypeAlias, get_args
 
 from mplang_core.edsl import InterpContext
-from mplang_core.edsl.context import Cluster, MPObject
+from mplang_core.edsl.context import Cluster
 from mplang_core.errors import AbortedError, CommError, ConfigError, KernelError, PartyError
 from mplang_core.feop import ContextBound
 from mplang_core.ir import Level, Operation, Program, op_defs
@@ -188,11 +188,6 @@ class SimpHost(Interpreter, InterpContext):
         finally:
             _options.reset(token)
 
-    def emit(self, *args: Any, **kwargs: Any) -> list[MPObject]:
-        """Run an op and return its results; eager calls are in standard mode on all hosts."""
-        with self.options(mode="standard", listener=_options.get()[1]):
-            return super().emit(*args, **kwargs)
-
     def evaluate(self, program: Program, inputs: Sequence[Any]) -> list[Any]:
         """Run a program.
 
@@ -214,6 +209,11 @@ class SimpHost(Interpreter, InterpContext):
         listener = joined(listener, recorder)
         with contextlib.nullcontext() if recorder is None else recorder.program(program.name):
             return interpreter.run(caller, inputs, run=run, listener=listener, inside=True)
+
+    def evaluate_step(self, program: Program, inputs: Sequence[Any]) -> list[Any]:
+        """Run the program of an eager call; in standard mode, whatever that of the host is."""
+        with self.options(mode="standard", listener=_options.get()[1]):
+            return self.evaluate(program, inputs)
 
     def at(self) -> Operation | None:
         """Return the op that the parties run now; ``None`` if nothing is evaluated.

@@ -1,4 +1,4 @@
-"""Programs of one op, of standard mode and of eager calls: workers take them in development only."""
+"""Programs of one op, of standard mode and of eager calls, run in development only."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import mplang_core as mp
 from mplang_core.errors import AdmissionError, MPLangError, PartyError
 
 KIT = ("mplang_testing.dialect",)
-HOW = r'Write it inside of one function and evaluate that \(mode="launch"\), or .* mode: development'
+HOW = r'inside of one function and evaluate that \(mode="launch"\), or .* mode: development'
 
 
 @mp.function

@@ -166,7 +166,8 @@ class SimpHttpDriver(SimpHost):
             ConfigError: settings of the parties differ; with a table.
         """
         answers = self._call_all(self._fetch_facts)
-        table = differences({"coordinator": versions()} | {name: alike for name, alike, _ in answers})
+        alike = {name: facts for name, facts, _ in answers}
+        table = differences({"coordinator": versions()} | alike)
         if table:
             raise ConfigError(f"the parties do not fit together; make these the same:\n{table}")
         request = {

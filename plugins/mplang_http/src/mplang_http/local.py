@@ -68,7 +68,8 @@ class LocalCluster:
         self.tls: TlsFiles | None = None
         self._files: Mapping[str, TlsFiles] = {}
         self.workers: list[subprocess.Popen[bytes]] = []
-        self._configs = [self._configure(name, tls, {"mode": mode, **options}) for name in self._names]
+        options["mode"] = mode
+        self._configs = [self._configure(name, tls, options) for name in self._names]
         try:
             pending = [self._start(name) for name in self._names]
             addresses = [_address(*started) for started in pending]
