@@ -31,7 +31,7 @@
 
 Each leaf is also a builtin exception, so that ``except TypeError`` catches it.
 
-:class:`PrecisionWarning` is a ``UserWarning``: the program continues.
+:class:`LiteralWarning` and :class:`PrecisionWarning` are ``UserWarning``: the program continues.
 """
 
 from __future__ import annotations
@@ -147,6 +147,14 @@ class PrecisionError(RunError):
     """Number that differs from float64; the message has the op and both numbers.
 
     A simulator raises it with ``check_numbers="raise"``.
+    """
+
+
+class LiteralWarning(UserWarning):
+    """Literal in a program that may be data; all parties of the program can read it.
+
+    Tracing shows it at the user's line, once per line, for a literal of more than 64 elements
+    that ``put`` or ``seal`` moves.
     """
 
 

@@ -219,6 +219,11 @@ class SimpHost(Interpreter, InterpContext):
         with contextlib.nullcontext() if recorder is None else recorder.program(program.name):
             return interpreter.run(caller, inputs, run=run, listener=listener, inside=True)
 
+    def evaluate_step(self, program: Program, inputs: Sequence[Any]) -> list[Any]:
+        """Run the program of an eager call; in standard mode, whatever that of the host is."""
+        with self.options(mode="standard", listener=_options.get()[1]):
+            return self.evaluate(program, inputs)
+
     def at(self) -> Operation | None:
         """Return the op that the parties run now; ``None`` if nothing is evaluated.
 
@@ -236,27 +241,32 @@ class SimpHost(Interpreter, InterpContext):
         self._callers[program] = caller
         return caller
 
-    def submit(self, program: Program, args: Sequence[HostVar], parties: Mask) -> list[HostVar]:
-        """Run a program at some parties.
+    def submit(
+        self, program: Program, args: Sequence[HostVar], step: Mask | None = None
+    ) -> list[HostVar]:
+        """Run a program at the parties.
 
         Args:
             program: the whole program.
             args: one reference per input.
-            parties: who runs it: all, or those that take part in its only op.
+            step: of a program of one op, which standard mode and eager calls have, the parties
+                that take part in it; ``None`` for a program that all parties run. Workers may
+                refuse steps, since no owner can review them.
 
         Returns:
             One reference per output.
 
         Raises:
+            AdmissionError: a party takes whole programs only.
             PartyError: a party failed; the others have ended or were aborted.
         """
+        parties = self.mask if step is None else step
         done = self._run_parties(program, args, parties) if parties else {}
         nothing: list[Any] = [None] * len(program.graph.outputs)
         results = [done.get(rank, nothing) for rank in range(self.world_size)]
         kept = kept_outputs(program.graph)
-        return [
-            HostVar(values, kept=i in kept) for i, values in enumerate(zip(*results, strict=True))
-        ]
+        columns = enumerate(zip(*results, strict=True))
+        return [HostVar(values, kept=i in kept) for i, values in columns]
 
     def _run_parties(
         self, program: Program, args: Sequence[HostVar], parties: Mask

@@ -77,4 +77,4 @@ def launch(ctx: KernelContext, *args: Any, name: str) -> Any:
     step = ctx.step
     if step.cache is None:
         step.cache = Program(name, ctx.interpreter.mask, step.op.regions["body"])
-    return single(ctx, ctx.interpreter.submit(step.cache, args, ctx.interpreter.mask))
+    return single(ctx, ctx.interpreter.submit(step.cache, args))

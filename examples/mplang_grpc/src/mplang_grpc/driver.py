@@ -69,12 +69,14 @@ class SimpGrpcDriver(SimpHost):
         self._dropped: deque[str] = deque()
         self._stop = weakref.finalize(self, _stop, self.session, self._clients, self._parties)
 
-    def submit(self, program: Program, args: Sequence[HostVar], parties: Mask) -> list[HostVar]:
+    def submit(
+        self, program: Program, args: Sequence[HostVar], step: Mask | None = None
+    ) -> list[HostVar]:
         """Run a program; runs of other threads wait, so that none begins amid a failure."""
         with self._one_run:
             if not self._stop.alive:
                 raise RunError("this host is closed")
-            return super().submit(program, args, parties)
+            return super().submit(program, args, step)
 
     def _begin(self, run: str) -> None:
         """Have all parties accept messages, before one of them sends any."""

@@ -121,12 +121,14 @@ class Inline(SimpHost):
             for comm in self._comms
         ]
 
-    def submit(self, program: Program, args: Sequence[HostVar], parties: Mask) -> list[HostVar]:
+    def submit(
+        self, program: Program, args: Sequence[HostVar], step: Mask | None = None
+    ) -> list[HostVar]:
         """Run a program; runs of other threads wait, as kernels may keep resources."""
         with self._one_run:
             if self._closed:
                 raise RunError("this host is closed")
-            return super().submit(program, args, parties)
+            return super().submit(program, args, step)
 
     def _begin(self, run: str) -> None:
         for comm in self._comms:

@@ -90,6 +90,7 @@ def create_worker_app(config: WorkerConfig, engine: Supervisor) -> FastAPI:
         """Return the state of the engine; responds also while the engine is busy."""
         return {
             "name": config.name,
+            "mode": config.mode,
             "state": engine.state,
             "silence": round(engine.silence, 1),
             "restarts": engine.restarts,

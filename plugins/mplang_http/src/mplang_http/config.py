@@ -6,7 +6,7 @@ import ipaddress
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import yaml
 from pydantic import Field, model_validator
@@ -15,6 +15,8 @@ from mplang_core.ext import ConfigError, StrictModel
 
 NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}"
 """What a party is called."""
+
+WorkerMode: TypeAlias = Literal["production", "development"]
 
 
 class TlsFiles(StrictModel):
@@ -119,6 +121,8 @@ class WorkerConfig(StrictModel):
             coordinator gives their addresses, and certificates authenticate them.
         dialects: dialects whose ops may run; those of all installed plugins by default.
         insecure: whether protocols for debugging may run.
+        mode: ``production``: whole programs only, which the owner can review. ``development``:
+            also programs of one op, which are those of standard mode and of eager calls.
         imports: modules to import first, such as those with custom ops.
         limits: resource limits.
         timeouts: timeouts.
@@ -138,6 +142,7 @@ class WorkerConfig(StrictModel):
     peers: dict[str, str] | None = None
     dialects: tuple[str, ...] | None = None
     insecure: bool = False
+    mode: WorkerMode = "production"
     imports: tuple[str, ...] = ()
     limits: Limits = Field(default_factory=Limits)
     timeouts: Timeouts = Field(default_factory=Timeouts)

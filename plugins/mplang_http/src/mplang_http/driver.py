@@ -47,6 +47,7 @@ from mplang_http.lease import LeaseRenewer, drain
 from mplang_http.progress_bars import ProgressBars
 from mplang_http.requests import Input, JobRequest, Public, Stored, Uploaded
 from mplang_http.spans import MAX_SPANS, read_spans
+from mplang_http.steps import step_refusal
 from mplang_http.stored_value import PUBLIC_NAME
 from mplang_http.tls import client_context
 from mplang_http.values import frame_head, join_frame, pack, split_frame
@@ -146,6 +147,8 @@ class SimpHttpDriver(SimpHost):
         self._programs = weakref.WeakKeyDictionary()
         self._puts = itertools.count()
         self._cancelled: set[str] = set()
+        self._in_production: list[str] = []  # names of the workers that refuse steps
+        self._is_step = False  # whether the active run is a step
         self._monitor = JobMonitor(self.world_size)
         # the name of the run, and its futures by rank
         self._active_run: tuple[str, dict[int, Future[list[Any]]]] | None = None
@@ -166,8 +169,9 @@ class SimpHttpDriver(SimpHost):
             PartyError: a worker does not respond, or responds with an error.
             ConfigError: settings of the parties differ; with a table.
         """
-        answers = self._call_all(self._fetch_versions)
-        table = differences({"coordinator": versions()} | dict(answers))
+        answers = self._call_all(self._fetch_facts)
+        alike = {name: facts for name, facts, _ in answers}
+        table = differences({"coordinator": versions()} | alike)
         if table:
             raise ConfigError(f"the parties do not fit together; make these the same:\n{table}")
         request = {
@@ -183,12 +187,15 @@ class SimpHttpDriver(SimpHost):
             self._clients[rank].request("PUT", *path, body=[body], patience=START_TIMEOUT)
 
         self._call_all(open_at)
+        self._in_production = [name for name, _, mode in answers if mode == "production"]
         self._opened = True
 
-    def _fetch_versions(self, rank: int) -> tuple[str, dict[str, str]]:
+    def _fetch_facts(self, rank: int) -> tuple[str, dict[str, str], str]:
+        """Return the name of a worker, what has to be the same at all parties, and its mode."""
         self._clients[rank].request("GET", "health")  # served by the front, which is never busy
-        alike = self._clients[rank].request("GET", "facts", patience=START_TIMEOUT)["alike"]
-        return self._workers[rank][0], {str(key): str(value) for key, value in alike.items()}
+        facts = self._clients[rank].request("GET", "facts", patience=START_TIMEOUT)
+        alike = {str(key): str(value) for key, value in facts["alike"].items()}
+        return self._workers[rank][0], alike, str(facts["mode"])
 
     def _call_all(self, action: Callable[[int], Any]) -> list[Any]:
         """Call all workers in parallel; raise the first failures."""
@@ -212,25 +219,32 @@ class SimpHttpDriver(SimpHost):
             name, address = self._workers[rank]
             raise RunError(f"{name} at {address} answers as no worker does") from error
 
-    def submit(self, program: Program, args: Sequence[HostVar], parties: Mask) -> list[HostVar]:
+    def submit(
+        self, program: Program, args: Sequence[HostVar], step: Mask | None = None
+    ) -> list[HostVar]:
         """Run a program; runs of several threads are serialized.
 
         Args:
             program: the program.
             args: its inputs.
-            parties: who runs it.
+            step: of a program of one op the parties that take part in it; workers in production
+                do not take it.
 
         Returns:
             The outputs of the program.
 
         Raises:
+            AdmissionError: a worker is in production; names it, and the op's line.
             PartyError: a party failed.
             RunError: the host is closed.
         """
         with self._exclusive():
+            if step is not None and self._in_production:
+                raise step_refusal(program, self._in_production)
+            self._is_step = step is not None
             try:
                 followed = self._memory.follow(program, args)
-                results = super().submit(program, args, parties)
+                results = super().submit(program, args, step)
                 remember(results, followed)
                 return results
             except BaseException:
@@ -258,8 +272,9 @@ class SimpHttpDriver(SimpHost):
         assert self._active_run is not None
         recorder = self._recorder(rank, run)
         future = self._lease.pool.submit(
-            self._call, self._run, rank, run, self._generation, program, inputs, parties, recorder
-        )
+            self._call, self._run, rank, run, self._generation, program, inputs, parties, recorder,
+            self._is_step,
+        )  # fmt: skip
         self._active_run[1][rank] = future
         return future
 
@@ -272,6 +287,7 @@ class SimpHttpDriver(SimpHost):
         inputs: Sequence[HostVar],
         parties: Mask,
         recorder: Recorder | None,
+        step: bool,
     ) -> list[Any]:
         """Run a program at one worker, in the generation in which the run began."""
         client = self._clients[rank]
@@ -279,7 +295,7 @@ class SimpHttpDriver(SimpHost):
         name, data = self._serialized(program)
         request = JobRequest(
             run, name, generation, [self._input(rank, x) for x in inputs], list(parties),
-            drain(self._dropped[rank]), recorder is not None,
+            drain(self._dropped[rank]), recorder is not None, step,
         )  # fmt: skip
         body = [msgspec.msgpack.encode(request)]
         sent = now()

@@ -40,6 +40,7 @@ from mplang_http.programs import Programs
 from mplang_http.requests import JobRequest, SessionRequest, read_names
 from mplang_http.session import Session
 from mplang_http.spans import write_spans
+from mplang_http.steps import step_refusal
 from mplang_http.stored_value import PUBLIC_NAME, StoredValue
 from mplang_http.tls import fingerprint
 from mplang_http.values import Buffer, frame_head, pack_as, read_plain
@@ -284,6 +285,7 @@ class Engine:
 
         Raises:
             RequestError: the request is invalid, or of another generation.
+            AdmissionError: the program is one op, and this worker is in production.
         """
         found = self._find_session(coordinator, session)
         request = JobRequest.read(body)
@@ -294,6 +296,8 @@ class Engine:
                 409, "generation", f"the session is in generation {found.generation} here"
             )
         program = self._programs.get(request.program, found.comm.rank)
+        if request.step and self._config.mode == "production":
+            raise step_refusal(program, [self._config.name])
         job = found.submit(request, program)
         found.release(request.release)
         return job.status()

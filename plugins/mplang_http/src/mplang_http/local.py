@@ -19,7 +19,7 @@ import yaml
 
 from mplang_core import ClusterSpec
 from mplang_core.ext import RunError
-from mplang_http.config import TlsFiles, WorkerConfig
+from mplang_http.config import TlsFiles, WorkerConfig, WorkerMode
 
 START_TIMEOUT = 60.0  # seconds
 
@@ -32,6 +32,9 @@ class LocalCluster:
         tls: whether to create certificates; a folder to create them in; or existing ones by name,
             including one for ``host``.
         log: directory of the log files; the workers log to stderr by default.
+        mode: ``development``: the workers also take programs of one op, those of standard mode
+            and of eager calls. ``production``: whole programs only, the default of a worker
+            that is run alone.
         **options: further fields of each :class:`WorkerConfig`.
 
     Attributes:
@@ -54,6 +57,7 @@ class LocalCluster:
         *,
         tls: bool | str | Mapping[str, TlsFiles] = False,
         log: str | None = None,
+        mode: WorkerMode = "development",
         **options: Any,
     ) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="mplang-")
@@ -64,6 +68,7 @@ class LocalCluster:
         self.tls: TlsFiles | None = None
         self._files: Mapping[str, TlsFiles] = {}
         self.workers: list[subprocess.Popen[bytes]] = []
+        options["mode"] = mode
         self._configs = [self._configure(name, tls, options) for name in self._names]
         try:
             pending = [self._start(name) for name in self._names]

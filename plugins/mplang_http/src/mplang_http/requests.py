@@ -161,6 +161,7 @@ class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         parties: ranks that run it: all, or those that take part in its only op.
         release: names of values to release.
         record: whether to record spans.
+        step: whether the program is one op of standard mode or of an eager call.
     """
 
     run: Name
@@ -170,6 +171,7 @@ class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     parties: Annotated[list[int], Meta(min_length=1, max_length=1024)]
     release: list[str] = []
     record: bool = False
+    step: bool = False
 
     @classmethod
     def read(cls, data: Buffer) -> JobRequest:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import msgspec
 from pydantic import BaseModel
 
+from mplang_http.config import WorkerMode
 from mplang_http.requests import JobRequest, SessionRequest
 
 
@@ -17,6 +18,7 @@ class Health(BaseModel):
     """State of a worker's engine; ``silence`` is in seconds."""
 
     name: str
+    mode: WorkerMode
     state: Literal["starting", "ready", "ended"]
     silence: float
     restarts: int
@@ -40,6 +42,7 @@ class Facts(BaseModel):
     plugins: list[Plugin]
     dialects: list[str] | None
     insecure: bool
+    mode: WorkerMode
     limits: dict[str, int]
     timeouts: dict[str, float]
 

@@ -144,7 +144,7 @@ class Session:
         return Opening(
             run=f"{self._prefix}:{request.run}",
             program=sha256([program.digest, request.program]),
-            parties=sha256([request.parties, self.comm.certificates()]),
+            parties=sha256([request.step, request.parties, self.comm.certificates()]),
             inputs=sha256(request.inputs),
             settings=sha256([self.generation, self._settings]),
             labels=[None if each is None else each.label.encode() for each in inputs],
@@ -164,9 +164,11 @@ class Session:
                 f"a program is sent whole, for all parties: {world}; this one is for "
                 f"{program.mask}",
             )
-        parties = request.parties
-        if self.comm.rank not in parties or not set(parties) <= set(world):
-            raise RequestError(422, "forged", f"party {self.comm.rank} runs none for {parties}")
+        fit = Mask.of(self.comm.rank) <= Mask.from_ranks(request.parties) <= world
+        if not fit or (not request.step and len(request.parties) != len(world)):
+            raise RequestError(
+                422, "forged", f"parties {request.parties} cannot run it; all do but of a step"
+            )
         taken = program.graph.inputs
         if len(taken) != len(inputs):
             raise RequestError(422, "inputs", f"the program takes {len(taken)} inputs")

@@ -51,6 +51,7 @@ def worker_info(config: WorkerConfig) -> dict[str, Any]:
         ],
         "dialects": None if config.dialects is None else list(config.dialects),
         "insecure": config.insecure,
+        "mode": config.mode,
         "limits": config.limits.model_dump(),
         "timeouts": config.timeouts.model_dump(),
     }

@@ -94,13 +94,15 @@ class Simulator(SimpHost):
             self._checks.begin()
         return super().evaluate(program, inputs)
 
-    def submit(self, program: Program, args: Sequence[HostVar], parties: Mask) -> list[HostVar]:
+    def submit(
+        self, program: Program, args: Sequence[HostVar], step: Mask | None = None
+    ) -> list[HostVar]:
         """Run a program after the runs of other threads, so that none starts during a failure.
 
         Args:
             program: the program.
             args: its inputs, at the parties.
-            parties: who runs it.
+            step: of a program of one op the parties that take part in it.
 
         Returns:
             Its results, at the parties.
@@ -112,7 +114,7 @@ class Simulator(SimpHost):
             if self._closed:
                 raise RunError("this simulator is closed")
             followed = self._memory.follow(program, args)
-            results = super().submit(program, args, parties)
+            results = super().submit(program, args, step)
             remember(results, followed)
             return results
 
