@@ -23,7 +23,8 @@ def cluster_status(
 
     Returns:
         A row per worker: ``name``, ``address``, ``state`` (``starting``, ``ready``, ``lost``, or
-        ``another worker``), ``restarts`` of its engine, and ``why`` it is lost.
+        ``another worker``), ``restarts`` of its engine, ``failures``: the coordinator's failed runs
+        there and their limit, as ``3 of 10``, and ``why`` it is lost.
     """
     files = TlsFiles.of(tls)
     context = client_context(files, "http/1.1") if files is not None else None
@@ -35,6 +36,7 @@ def cluster_status(
             "address": node.address,
             "state": "lost",
             "restarts": 0,
+            "failures": "",
             "why": "",
         }
         try:
@@ -42,6 +44,8 @@ def cluster_status(
             mine = health["name"] == node.name
             row["state"] = health["state"] if mine else "another worker"
             row["restarts"] = health["restarts"]
+            failures = health["failures"]
+            row["failures"] = "{used} of {limit}".format(**failures) if failures else ""
         except RunError as error:
             row["why"] = str(error)
         finally:
