@@ -235,6 +235,9 @@ def _run_step(step: Step, slots: list[Any], ctx: KernelContext) -> None:
         failure = KernelError(f"{type(error).__name__} in the kernel of {step.op.opcode}")
         _locate(failure, step.op)
         raise failure from error
+    except BaseException as error:  # such as SystemExit, or a panic of a library in Rust
+        _locate(error, step.op)
+        raise
     for slot in step.dead:
         slots[slot] = None
     for slot, value in zip(step.outs, result, strict=True):
@@ -242,7 +245,7 @@ def _run_step(step: Step, slots: list[Any], ctx: KernelContext) -> None:
             slots[slot] = value
 
 
-def _locate(error: MPLangError, op: Operation) -> None:
+def _locate(error: BaseException, op: Operation) -> None:
     """Set the op and the location of an error, unless an inner op did."""
     if getattr(error, "op", None) is None:
         error.op = op.opcode  # type: ignore[attr-defined]

@@ -10,7 +10,7 @@ from typing import Any
 from mplang_simulator import CommunicatorBase
 
 from mplang_core import MPLangError
-from mplang_core.ext import AdmissionError, CommError, WireError
+from mplang_core.ext import AdmissionError, CommError, RunError, WireError
 from mplang_http.links import Links
 from mplang_http.opening import Opening
 from mplang_http.values import Packed, pack
@@ -98,11 +98,14 @@ class HttpCommunicator(CommunicatorBase):
             self._links.close_run(run, self.peers, waiting)
 
     def _send(self, to_rank: int, key: str, data: Any) -> int:
-        """Send a value, after the peer has opened the run."""
+        """Send a value, after the peer has opened the run.
+
+        What depends on the value is a RunError: the failure of an op, not of the transport.
+        """
         try:
             head, buffers = pack(data)
         except WireError as error:
-            raise CommError(f"party {self.rank} cannot send it: {error}") from error
+            raise RunError(f"party {self.rank} cannot send it: {error}") from error
         self._await_peer(to_rank, key)
         link = self._links.get(self.names[to_rank])
         if link is None:
@@ -110,7 +113,7 @@ class HttpCommunicator(CommunicatorBase):
         try:
             return link.send(key, head, buffers)
         except WireError as error:
-            raise CommError(f"party {self.rank} cannot send it: {error}") from error
+            raise RunError(f"party {self.rank} cannot send it: {error}") from error
         except OSError as error:
             raise CommError(f"party {self.rank} has lost its link to party {to_rank}") from error
 
@@ -125,7 +128,8 @@ class HttpCommunicator(CommunicatorBase):
             The value.
 
         Raises:
-            CommError: the message does not arrive, or cannot be decoded.
+            CommError: the message does not arrive.
+            RunError: the message cannot be decoded.
         """
         return self._decode(super().recv(from_rank, key), from_rank)
 
@@ -137,7 +141,7 @@ class HttpCommunicator(CommunicatorBase):
             key: key of the message.
 
         Raises:
-            CommError: the message cannot be decoded.
+            RunError: the message cannot be decoded.
         """
         return self._decode(super().peek_message(from_rank, key), from_rank)
 
@@ -147,7 +151,7 @@ class HttpCommunicator(CommunicatorBase):
         try:
             return found.value()
         except WireError as error:
-            raise CommError(
+            raise RunError(
                 f"party {self.rank} cannot read what party {from_rank} sent: {error}"
             ) from error
 

@@ -67,6 +67,9 @@ class Limits(StrictModel):
         links: links to other workers.
         sessions: open sessions.
         jobs: jobs of a session whose status is kept.
+        failures: runs of one coordinator in which an op may fail at this worker, over all its
+            sessions since the worker started; further runs are refused. Reading a 32-bit number
+            bit by bit through failures takes 16 of them on average.
     """
 
     head: int = Field(default=64 << 10, gt=0)
@@ -84,6 +87,7 @@ class Limits(StrictModel):
     links: int = Field(default=64, gt=0)
     sessions: int = Field(default=64, gt=0)
     jobs: int = Field(default=1000, gt=0)
+    failures: int = Field(default=10, gt=0)
 
 
 class Timeouts(StrictModel):

@@ -243,7 +243,8 @@ class Engine:
 
     def _report_end(self, coordinator: str, session: str, job: Job) -> None:
         key = [coordinator, session, job.run]
-        self._reply({"event": "ended", "key": key, "status": job.status()})
+        settled = {"settled": job.settled, "op_failed": job.op_failed}
+        self._reply({"event": "ended", "key": key, "status": job.status(), **settled})
 
     def _find_session(self, coordinator: str, name: str) -> Session:
         found = self._sessions.get((coordinator, name))

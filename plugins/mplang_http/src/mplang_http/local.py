@@ -22,6 +22,7 @@ from mplang_core.ext import RunError
 from mplang_http.config import TlsFiles, WorkerConfig, WorkerMode
 
 START_TIMEOUT = 60.0  # seconds
+FAILURES = 1_000_000  # failed runs: all data of a local cluster is the developer's own
 
 
 class LocalCluster:
@@ -35,7 +36,8 @@ class LocalCluster:
         mode: ``development``: the workers also take programs of one op, those of standard mode
             and of eager calls. ``production``: whole programs only, the default of a worker
             that is run alone.
-        **options: further fields of each :class:`WorkerConfig`.
+        **options: further fields of each :class:`WorkerConfig`; the default of ``limits.failures``
+            is ``FAILURES``, unless ``limits`` is a :class:`Limits`.
 
     Attributes:
         spec: the cluster, with addresses.
@@ -85,6 +87,9 @@ class LocalCluster:
         self, name: str, tls: bool | str | Mapping[str, TlsFiles], options: Mapping[str, Any]
     ) -> WorkerConfig:
         fields: dict[str, Any] = {"name": name, "log_level": "warning", **options}
+        limits = fields.get("limits", {})
+        if isinstance(limits, Mapping):
+            fields["limits"] = {"failures": FAILURES, **limits}
         if tls:
             from mplang_http.keygen import make_certificates
 

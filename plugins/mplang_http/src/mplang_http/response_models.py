@@ -14,14 +14,25 @@ from mplang_http.config import WorkerMode
 from mplang_http.requests import JobRequest, SessionRequest
 
 
+class FailedRuns(BaseModel):
+    """Failed runs of the coordinator that asks, and how many it may have."""
+
+    used: int
+    limit: int
+
+
 class Health(BaseModel):
-    """State of a worker's engine; ``silence`` is in seconds."""
+    """State of a worker's engine; ``silence`` is in seconds.
+
+    ``failures`` is ``null`` if the client is no coordinator.
+    """
 
     name: str
     mode: WorkerMode
     state: Literal["starting", "ready", "ended"]
     silence: float
     restarts: int
+    failures: FailedRuns | None
 
 
 class Plugin(BaseModel):

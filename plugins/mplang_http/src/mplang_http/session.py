@@ -16,14 +16,7 @@ from mplang_analysis import PUBLIC, Holding, Label, follow
 from mplang_trace import SpanRecorder, now
 
 from mplang_core import Mask, MPType, Program
-from mplang_core.ext import (
-    AbortedError,
-    CommError,
-    Failure,
-    RunError,
-    WorkerInterpreter,
-    kept_outputs,
-)
+from mplang_core.ext import AbortedError, Failure, RunError, WorkerInterpreter, kept_outputs
 from mplang_http.comm import HttpCommunicator
 from mplang_http.config import Limits
 from mplang_http.errors import RequestError
@@ -48,7 +41,8 @@ class Session:
         owner: name of the coordinator; part of the names of runs on links.
         insecure: whether protocols for debugging may run.
         limits: limits on jobs and values.
-        on_end: called with each job that has ended.
+        on_end: called with each job that has ended, and again when a job that was cancelled
+            while it ran has settled.
     """
 
     def __init__(
@@ -124,6 +118,7 @@ class Session:
         with self._lock:
             before = self._jobs.get(run)
             if before is not None and before.program == NOT_SUBMITTED:
+                self._on_end(before)
                 return before  # cancelled before it was submitted: another party had failed
             if before is not None:
                 raise RequestError(409, "replayed", f"there was a run {run!r} before")
@@ -208,10 +203,11 @@ class Session:
                 values = [None if each is None else each.value for each in inputs]
                 outs = worker.evaluate(program, values, job.key, recorder=job.recorder)
             except BaseException as error:
-                cause = None if isinstance(error, CommError) else error
-                failed_op = getattr(error, "op", None)
-                self.end(job, "failed", error=Failure.of(error))
-                log.warning("%s failed in %s: %s", program.name, failed_op, error, exc_info=cause)
+                failure = Failure.public(error)
+                log.warning("failed in %s at %s: %s", failure.op, failure.location, failure.text)
+                log.debug("why it failed", exc_info=error)
+                self._settle(job, op_failed=Failure.in_op(error))
+                self.end(job, "failed", error=failure)
             else:
                 self._store_results(job, program, outs, labels)
             finally:
@@ -253,10 +249,18 @@ class Session:
                 found[f"{job.run}.{i}"] = StoredValue(out.type.base, value, label, i in kept)
         with self._lock:
             full = None if job.finished else self._store(found)
+        self._settle(job, op_failed=full is not None)  # sizes of results may be private
         if full is not None:
             self.end(job, "failed", error=Failure.of(RunError(full)))
         else:
             self.end(job, "done", held=[value is not None for value in outs])
+
+    def _settle(self, job: Job, *, op_failed: bool) -> None:
+        """Record that the ops of a job have ended, before its outcome is."""
+        with self._lock:
+            job.settled, job.op_failed, cancelled = True, op_failed, job.finished
+        if cancelled:
+            self._on_end(job)
 
     def end(
         self, job: Job, state: str, held: Sequence[bool] = (), error: Failure | None = None
@@ -272,6 +276,7 @@ class Session:
         with self._lock:
             if job.finished:
                 return
+            job.settled |= job.state == "queued"
             job.end(state, held, error)
         self._on_end(job)
 
