@@ -13,9 +13,10 @@ import threading
 import msgspec
 import numpy as np
 import pytest
-from http_raw import LONG, MB, RawWorker, program, read_response
+from http_raw import LONG, MB, RawWorker, opening_of, program, read_response
 from mplang_http import LocalCluster
 from mplang_http.frames import CHUNK, PREFIX, Kind, frame
+from mplang_http.requests import Stored
 from mplang_http.values import Head, pack
 
 import mplang_core as mp
@@ -120,9 +121,11 @@ class LinkedSession:
     def start(self, number: int = 1) -> str:
         """Start a run, and return its name on the link."""
         run = f"{self.name}-{number}"
-        found = self.worker.submit(self.name, self.data, None, run=run, wait=0)
+        parties = [0, 1]
+        found = self.worker.submit(self.name, self.data, None, run=run, wait=0, parties=parties)
         assert found.status == 202, found
-        return f"local:{self.name}:{run}"
+        names = [HOME["name"], self.worker.party()["name"]]
+        return opening_of(f"local:{self.name}:{run}", self.data, [Stored([])], names).key
 
     def end(self, number: int = 1):
         path = f"/v1/sessions/{self.name}/jobs/{self.name}-{number}?wait=30"
