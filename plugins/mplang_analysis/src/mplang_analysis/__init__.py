@@ -18,8 +18,8 @@ from mplang_analysis.disclosure_table import Disclosure, DisclosureRow, disclosu
 from mplang_analysis.follow import Followed, follow
 from mplang_analysis.graph_builder import graph
 from mplang_analysis.graph_view import Edge, GraphView, Node, Region
-from mplang_analysis.interval import UNKNOWN, Interval, hull
 from mplang_analysis.holdings import Holding
+from mplang_analysis.interval import UNKNOWN, Interval, hull
 from mplang_analysis.labels import PUBLIC, Label, Piece, Source, own
 from mplang_analysis.mismatch_table import differences
 from mplang_analysis.op_ranges import HasRanges, NumberStatus, OpRanges, RangeRule, StepRange
