@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from mplang_analysis.report import Report, TextTable
+from mplang_analysis.party_names import names_of, quoted, read_names
+from mplang_analysis.picture import Picture
+from mplang_analysis.picture_builder import build
+from mplang_analysis.report import Paragraphs, Part, Report, TextTable
+from mplang_analysis.sentences import sentences
 from mplang_analysis.subject import program_of
 from mplang_analysis.taint import Event, Flow, What
 from mplang_analysis.type_size import bytes_of, payload
@@ -83,7 +87,7 @@ COLUMNS = ("what", "from", "to", "type", "form", "bytes", "inputs", "discloses",
 
 @dataclass(frozen=True, slots=True)
 class Disclosure(Report):
-    """What a program discloses.
+    """What a program discloses: in sentences, as a picture, and as a table.
 
     Attributes:
         program: its name.
@@ -91,6 +95,8 @@ class Disclosure(Report):
         parties: who runs it.
         rows: in the order of the program.
         notes: what was assumed.
+        names: what the parties are called, in the order of ``parties``.
+        subject: the program itself, for its picture.
     """
 
     program: str
@@ -98,10 +104,27 @@ class Disclosure(Report):
     parties: tuple[int, ...]
     rows: tuple[DisclosureRow, ...]
     notes: tuple[str, ...]
+    names: tuple[str, ...] = field(default=(), compare=False)
+    subject: Program | None = field(default=None, compare=False, repr=False)
 
     def of(self, rank: int) -> tuple[DisclosureRow, ...]:
         """Return the rows by which another one gets to know a party's data."""
         return tuple(row for row in self.rows if rank in row.discloses)
+
+    def name_of(self, who: int | str | None) -> str:
+        """Return what a party is called; ``"host"`` is the host."""
+        if isinstance(who, int):
+            named = dict(zip(self.parties, self.names, strict=False))
+            return named.get(who, f"party {who}")
+        return "the host" if who == "host" else who or "somebody"
+
+    def sentences(self) -> list[str]:
+        """Return who learns what of whose data, in sentences."""
+        return sentences(self)
+
+    def picture(self) -> Picture:
+        """Return who sends what to whom, drawn by the lines of the program."""
+        return build(self, self.subject)
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -109,6 +132,8 @@ class Disclosure(Report):
             "program": self.program,
             "digest": self.digest,
             "parties": list(self.parties),
+            "names": [self.name_of(rank) for rank in self.parties],
+            "sentences": self.sentences(),
             "rows": [row.to_dict() for row in self.rows],
             "notes": list(self.notes),
         }
@@ -123,8 +148,18 @@ class Disclosure(Report):
         """Return the notes."""
         return self.notes
 
+    def parts(self, drawings: bool = True) -> Sequence[Part]:
+        """Return the sentences, the picture, and the table with its notes."""
+        said = Paragraphs(self.sentences(), title=f"Who learns what by {quoted(self.program)}")
+        return [said, *([self.picture()] if drawings else []), *Report.parts(self)]
 
-def disclosure(program: Any, *, uniform_inputs: bool = True) -> Disclosure:
+
+def disclosure(
+    program: Any,
+    *,
+    uniform_inputs: bool = True,
+    names: Sequence[str] | Mapping[int, str] | None = None,
+) -> Disclosure:
     """Tell what crosses the boundary of a party, what is revealed, and whose data is in it.
 
     Args:
@@ -133,8 +168,11 @@ def disclosure(program: Any, *, uniform_inputs: bool = True) -> Disclosure:
             them: then all of its holders know it, and where all parties hold it, it is
             public. A program does not tell; a note says where it was assumed. Otherwise what
             each holds is its own.
+        names: names of the parties by rank; by default those in the cluster of a compiled
+            function, and ``party 0``, … for others.
 
     Raises:
+        ConfigError: a name is no text.
         TraceError: it is no program, or the part of one that a single party is sent.
         VerifyError: the program breaks a rule.
 
@@ -157,6 +195,8 @@ def disclosure(program: Any, *, uniform_inputs: bool = True) -> Disclosure:
         parties=tuple(found.mask),
         rows=tuple(_row(flow, event) for event in flow.events),
         notes=tuple(_assumed(found)) if uniform_inputs else (),
+        names=read_names(names_of(program) if names is None else names, tuple(found.mask)),
+        subject=found,
     )
 
 
