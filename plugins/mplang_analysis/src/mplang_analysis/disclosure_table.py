@@ -150,8 +150,9 @@ class Disclosure(Report):
 
     def parts(self, drawings: bool = True) -> Sequence[Part]:
         """Return the sentences, the picture, and the table with its notes."""
-        said = Paragraphs(self.sentences(), title=f"Who learns what by {quoted(self.program)}")
-        return [said, *([self.picture()] if drawings else []), *Report.parts(self)]
+        title = f"Who learns what by what {quoted(self.program)} sends, reveals and returns"
+        drawn = [self.picture()] if drawings else []
+        return [Paragraphs(self.sentences(), title), *drawn, *Report.parts(self)]
 
 
 def disclosure(

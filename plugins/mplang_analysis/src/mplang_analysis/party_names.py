@@ -29,6 +29,17 @@ def quoted(text: str) -> str:
     return f'"{shown if len(shown) <= LONGEST else shown[: LONGEST - 1] + "…"}"'
 
 
+def quoted_line(line: str) -> str:
+    """Return a source line so that it cannot be taken for ours; its number stays.
+
+    Example:
+        >>> quoted_line("a b.py:12")
+        '"a b.py":12'
+    """
+    file, colon, number = line.rpartition(":")
+    return f"{quoted(file)}:{number}" if colon and number.isdecimal() else quoted(line)
+
+
 def read_names(names: Sequence[str] | Mapping[int, str], parties: Sequence[int]) -> tuple[str, ...]:
     """Return a name per party, each of which stands for that party only.
 

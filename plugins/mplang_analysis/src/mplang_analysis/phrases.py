@@ -12,10 +12,7 @@ from mplang_core.ext import MPLangError, parse_base_type
 MOST_COLUMNS = 12
 """Columns of a table that are named; of others the number is told."""
 
-WHEN = {
-    "once": "",
-    "per iteration": "each time around a loop, however often",
-}
+WHEN = {"once": "", "per iteration": "each time around a loop, however often"}
 """Frequencies in words, where the table's own are not words enough."""
 
 
@@ -70,6 +67,17 @@ def amounts(kinds: Sequence[str]) -> str:
     """
     counted = Counter(map(amount, kinds))
     return ", and ".join(text if n == 1 else f"{n} times {text}" for text, n in counted.items())
+
+
+def protected(form: str, kinds: Sequence[str]) -> str:
+    """Return what values of a form other than plain are.
+
+    Example:
+        >>> protected("share", ["f32[3]"]), protected("share", ["f32[3]", "f32[3]"])
+        ('1 share of 3 numbers', '2 shares of 3 numbers')
+    """
+    counted = Counter(map(amount, kinds)).items()
+    return ", and ".join(f"{n} {quoted(form)}{'s' * (n > 1)} of {text}" for text, n in counted)
 
 
 def frequency(when: str) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 LEGEND = (
-    "A dot: the party runs something. An arrow: a message; dashed where it is protected. "
+    "A dot: the party runs something. An arrow: a message, from the circle to the tips. "
     "A diamond: something becomes plain. Red, with the word DISCLOSES: the receiver can read or "
     "infer data of another party."
 )
@@ -23,8 +23,9 @@ class Mark:
             may fetch. ``open``: something becomes plain at the lanes.
         sender: the lane that an arrow comes from; ``None`` where there is no arrow.
         lanes: those who run, receive or open.
-        form: the form of what is sent.
         text: what it is, in words.
+        label: a word on an arrow: the form of what is sent.
+        dashed: whether it is protected, as a share is.
         alert: whether it discloses something.
         rows: the rows of the table that it stands for, by index.
     """
@@ -33,8 +34,9 @@ class Mark:
     kind: Literal["run", "send", "open"]
     sender: int | None
     lanes: tuple[int, ...]
-    form: str
     text: str
+    label: str = ""
+    dashed: bool = False
     alert: bool = False
     rows: tuple[int, ...] = ()
 

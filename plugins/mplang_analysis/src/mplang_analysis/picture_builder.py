@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from mplang_analysis.graph_builder import graph
 from mplang_analysis.graph_view import GraphView, Node
 from mplang_analysis.party_names import quoted
-from mplang_analysis.phrases import amounts, frequency, listed
+from mplang_analysis.phrases import amounts, listed, protected
 from mplang_analysis.picture import Mark, Picture
+from mplang_core.ext import printable
 
 if TYPE_CHECKING:
     from mplang_analysis.disclosure_table import Disclosure, DisclosureRow
@@ -24,12 +25,8 @@ TEXTS = {
 }
 """What is told by a row whose type does not say it."""
 
-FORMS = {
-    "share": "a share of {}",
-    "ciphertext": "a ciphertext of {}",
-    "handle": "a handle of {}",
-    "plain": "{} in plain",
-}
+VERBS = {"move": "", "reveal": "reveals ", "result": "returns "}
+"""What happens to the value of a row; of another kind of row its name is told."""
 
 
 def build(table: Disclosure, program: Program | None) -> Picture:
@@ -64,16 +61,21 @@ class _Marks:
         yield from self.inputs()
         for line in self.lines():
             yield from self.step(line)
+        for line in self.rows:
+            yield from self.crossings(line, results=True)
 
     def lines(self) -> list[str]:
         """Return the lines; one that only rows have comes after the line of the row before."""
-        found, last = list(self.nodes), -1
-        for row in self.table.rows:
-            if row.line in found:
-                last = found.index(row.line)
+        after: dict[str | None, dict[str, None]] = defaultdict(dict)
+        last = None
+        for line in self.rows:
+            if line in self.nodes:
+                last = line
             else:
-                last += 1
-                found.insert(last, row.line)
+                after[last][line] = None
+        found = [*after[None]]
+        for line in self.nodes:
+            found += [line, *after[line]]
         return found
 
     def inputs(self) -> Iterator[Mark]:
@@ -84,11 +86,11 @@ class _Marks:
             by_number[n].append(self.lane[rank])
         for n, lanes in by_number.items():
             text = f"{n} input{'s' if n > 1 else ''}" + (" each" if len(lanes) > 1 else "")
-            yield Mark("", "run", None, tuple(sorted(lanes)), "", text)
+            yield Mark("", "run", None, tuple(sorted(lanes)), text)
 
     def step(self, line: str) -> Iterator[Mark]:
         """Yield what one line does: what is run, what is sent, and what becomes plain."""
-        moves = [node.id for node in self.nodes[line] if node.kind == "move"]
+        moves = [node.id for node in self.nodes.get(line, ()) if node.kind == "move"]
         work = list(self.work(line))
         crossings = list(self.crossings(line))
         yield from (mark for first, mark in work if not moves or first < moves[0])
@@ -102,18 +104,19 @@ class _Marks:
         """Yield what is run by whom, with the number of its first op; who runs the same is one."""
         ops: dict[int, Counter[str]] = defaultdict(Counter)
         first: dict[int, int] = {}
-        for node in self.nodes[line]:
+        for node in self.nodes.get(line, ()):
             if node.kind in ("run", "region"):
-                often = frequency(self.when(node.region))
+                often = self.when(node.region)
                 for rank in node.parties:
                     ops[rank][node.label + (f" ({often})" if often else "")] += 1
                     first.setdefault(rank, node.id)
         alike: dict[str, list[int]] = defaultdict(list)
         for rank, counted in sorted(ops.items()):
-            alike[", ".join(f"{op} ×{n}" if n > 1 else op for op, n in counted.items())].append(rank)
+            texts = (f"{op} ×{n}" if n > 1 else op for op, n in counted.items())
+            alike[printable(", ".join(texts))].append(rank)
         for text, ranks in alike.items():
             lanes = tuple(self.lane[rank] for rank in ranks)
-            yield min(first[rank] for rank in ranks), Mark(line, "run", None, lanes, "", text)
+            yield min(first[rank] for rank in ranks), Mark(line, "run", None, lanes, text)
 
     def when(self, id: int | None) -> str:
         """Return how often a region runs."""
@@ -126,17 +129,22 @@ class _Marks:
 
     # -- what crosses
 
-    def crossings(self, line: str) -> Iterator[Mark]:
-        """Yield what is sent, revealed and told; equal rows to several receivers are one mark."""
+    def crossings(self, line: str, results: bool = False) -> Iterator[Mark]:
+        """Yield what is sent, revealed and told, or what is returned.
+
+        Equal rows to several receivers are one mark.
+        """
         by_receiver: dict[tuple[object, ...], list[int]] = defaultdict(list)
-        for i in self.rows[line]:
+        for i in self.rows.get(line, ()):
             row = self.table.rows[i]
+            if (row.what == "result") is not results:
+                continue
             key = (row.what, row.sender, row.form, row.discloses, row.when)
             by_receiver[*key, row.receiver].append(i)
         alike: dict[tuple[object, ...], list[int]] = defaultdict(list)
-        for key, found in by_receiver.items():
+        for (*same, _), found in by_receiver.items():
             payloads = tuple(self.table.rows[i].payload for i in found)
-            alike[*key[:-1], payloads].extend(found)
+            alike[*same, payloads].extend(found)
         for found in alike.values():
             yield self.crossing(line, found)
 
@@ -146,10 +154,19 @@ class _Marks:
         sender = None if rows[0].sender is None else self.lane[rows[0].sender]
         lanes = sorted({lane for row in rows for lane in self.receivers(row) if lane != sender})
         first = [row for row in rows if row.receiver == rows[0].receiver]
-        kind, form = ("open", "") if sender is None else ("send", rows[0].form)
-        text = self.text(rows[0], [row.payload for row in first])
-        alert = bool(rows[0].discloses)
-        return Mark(line, kind, sender, tuple(lanes), form, text, alert, tuple(found))  # type: ignore[arg-type]
+        text = self.text(rows[0], [row.payload for row in first], len(rows) > len(first))
+        form, what = rows[0].form, rows[0].what
+        return Mark(
+            line,
+            "open" if sender is None else "send",
+            sender,
+            tuple(lanes),
+            text,
+            label=form if what in VERBS else printable(what),
+            dashed=form != "plain",
+            alert=bool(rows[0].discloses),
+            rows=tuple(found),
+        )
 
     def receivers(self, row: DisclosureRow) -> list[int]:
         receiver: int | str = row.receiver
@@ -157,17 +174,18 @@ class _Marks:
             return list(range(len(self.lane) + 1))
         return [self.lane[receiver] if isinstance(receiver, int) else len(self.lane)]
 
-    def text(self, row: DisclosureRow, payloads: Sequence[str]) -> str:
-        """Return what a mark says."""
+    def text(self, row: DisclosureRow, payloads: Sequence[str], several: bool) -> str:
+        """Return what a mark says; of what several receivers get that it is for each."""
         what: str = row.what
         if what in TEXTS:
             text = TEXTS[what]
         else:
-            text = FORMS.get(row.form, f"{quoted(row.form)} of {{}}").format(amounts(payloads))
-        if what not in ("move", *TEXTS):
-            text = f"{what if what in ('reveal', 'result') else quoted(what)}: {text}"
+            verb = VERBS.get(what, f"{quoted(what)}: ")
+            plain = row.form == "plain"
+            text = f"{amounts(payloads)} in plain" if plain else protected(row.form, payloads)
+            text = verb + text + " each" * several
         if row.discloses:
             owners = listed(f"{self.table.name_of(rank)}'s" for rank in row.discloses)
             text = f"DISCLOSES {owners} data: {text}"
-        often = frequency(row.when)
-        return f"{text}, {often}" if often else text
+        often = "" if row.when == "once" or what == "failure" else f", {row.when}"
+        return printable(text + often)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mplang_analysis.graph_view import COLORS
-from mplang_analysis.party_names import quoted
+from mplang_analysis.party_names import quoted_line
 from mplang_analysis.picture import LEGEND, Mark, Picture
 from mplang_analysis.text_cells import cut, width, wrap
 
@@ -38,7 +38,7 @@ class _Canvas:
 
     @classmethod
     def of(cls, picture: Picture) -> _Canvas:
-        lines = [width(quoted(mark.line)) for mark in picture.marks]
+        lines = [width(quoted_line(mark.line)) for mark in picture.marks]
         gutter = min(GUTTER, max(lines, default=0)) * CELL + 2 * MARGIN
         widest = max(map(width, picture.lanes)) * CELL + MARGIN
         return cls(gutter, max(120.0, widest + MARGIN), len(picture.lanes))
@@ -61,7 +61,7 @@ class _Canvas:
             if mark.line != before:
                 body.append(_stroke(MARGIN, y, self.width - MARGIN, y, "#eeeeee"))
                 if mark.line:
-                    shown = cut(quoted(mark.line), GUTTER)
+                    shown = cut(quoted_line(mark.line), GUTTER)
                     body.append(_text(MARGIN, y + LINE + 2, shown))
             before = mark.line
             texts = wrap(mark.text, WORDS)
@@ -91,7 +91,7 @@ class _Canvas:
             color = "#eeeeee" if lane == self.lanes - 1 else COLORS[lane % len(COLORS)]
             size = width(name) * CELL
             top, x = MARGIN + 2 * LINE - 2, self.x(lane)
-            yield _stroke(x, top, x, bottom, PALE)
+            yield _stroke(x, top + LINE + 6, x, bottom, PALE)
             yield (
                 f'<rect x="{x - size / 2 - 8:g}" y="{top:g}" width="{size + 16:g}" '
                 f'height="{LINE + 6}" rx="4" fill="{color}" stroke="{PALE}"/>'
@@ -112,10 +112,10 @@ class _Canvas:
                 yield _polygon(corners, color)
 
     def arrow(self, mark: Mark, y: float, color: str) -> Iterator[str]:
-        """Yield an arrow to each receiver, and the form of what is sent above it."""
+        """Yield an arrow to each receiver, and its label above it."""
         assert mark.sender is not None
         here = self.x(mark.sender)
-        dash = "" if mark.form == "plain" else "6 3"
+        dash = "6 3" if mark.dashed else ""
         for side in (-1, 1):
             ends = [self.x(lane) for lane in mark.lanes if (lane - mark.sender) * side > 0]
             if not ends:
@@ -124,8 +124,9 @@ class _Canvas:
             yield _stroke(here, y, far - side * 8, y, color, 2.5 if mark.alert else 1.5, dash)
             for x in ends:
                 yield _polygon([(x, y), (x - side * 10, y - 5), (x - side * 10, y + 5)], color)
+        yield f'<circle cx="{here:g}" cy="{y:g}" r="4" fill="#ffffff" stroke="{color}"/>'
         side = 1 if mark.lanes[0] > mark.sender else -1
-        label = cut(mark.form, int(self.pitch / CELL) - 5)
+        label = cut(mark.label, int(self.pitch / CELL) - 5)
         start = here + side * self.pitch / 2 - width(label) * CELL / 2
         yield _text(start, y - 4, label, color)
 

@@ -6,15 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mplang_analysis.party_names import quoted
+from mplang_analysis.party_names import quoted_line
 from mplang_analysis.picture import LEGEND, Mark, Picture
 from mplang_analysis.text_cells import cut, pad, width, wrap
 
 LEAST_TEXT = 30
 """Columns that the words beside the lanes have at least."""
 
-LEAST_PITCH, MOST_PITCH = 6, 16
-"""Columns from lane to lane."""
+LEAST_PITCH, USUAL_PITCH, MOST_PITCH = 6, 10, 16
+"""Columns from lane to lane: at least, for short names, and at most."""
 
 WIDEST = 100
 """Columns of a picture in a wider terminal."""
@@ -22,9 +22,10 @@ WIDEST = 100
 
 def draw(picture: Picture, columns: int) -> Iterator[tuple[str, bool]]:
     """Yield the lines of a picture, each with whether it discloses something."""
-    lines = {mark.line: quoted(mark.line) if mark.line else "" for mark in picture.marks}
+    lines = {mark.line: quoted_line(mark.line) if mark.line else "" for mark in picture.marks}
     gutter = min(24, max(map(width, lines.values()), default=0)) + 2
-    pitch = min(MOST_PITCH, (columns - gutter - LEAST_TEXT) // len(picture.lanes))
+    wanted = max(USUAL_PITCH, *(width(name) + 2 for name in picture.lanes))
+    pitch = min(MOST_PITCH, wanted, (columns - gutter - LEAST_TEXT) // len(picture.lanes))
     yield picture.title, False
     if pitch < LEAST_PITCH:
         yield from _as_list(picture, columns)
@@ -48,12 +49,12 @@ class _Lanes:
         for mark in marks:
             words = self.gutter + self.pitch * len(self.names)
             texts = wrap(mark.text, self.columns - words)
-            shown = quoted(mark.line) if mark.line and mark.line != before else ""
+            shown = quoted_line(mark.line) if mark.line and mark.line != before else ""
             before = mark.line
             for i, text in enumerate(texts):
-                left = pad(cut(shown, self.gutter - 2), self.gutter) if i == 0 else " " * self.gutter
+                left = cut(shown, self.gutter - 2) if i == 0 else ""
                 lanes = "".join(self.signs(mark if i == 0 else None))
-                yield (left + lanes + text).rstrip(), mark.alert
+                yield (pad(left, self.gutter) + lanes + text).rstrip(), mark.alert
 
     def head(self) -> Iterator[str]:
         """Yield the names: in one line where they fit, else one below the other."""
@@ -85,12 +86,10 @@ class _Lanes:
             row[at] = stroke
         for lane in range(first + 1, last):
             row[lane * self.pitch] = "┼"
-        row[mark.sender * self.pitch] = "├" if mark.lanes[0] > mark.sender else "┤"
-        if first < mark.sender < last:
-            row[mark.sender * self.pitch] = "┼"
+        row[mark.sender * self.pitch] = "○"
         for lane in mark.lanes:
             row[lane * self.pitch] = "▶" if lane > mark.sender else "◀"
-        label = f" {mark.form} "
+        label = f" {mark.label} "
         start = min(mark.sender, mark.lanes[0]) if mark.lanes[0] > mark.sender else mark.sender - 1
         if len(label) + 2 < self.pitch:
             begin = start * self.pitch + (self.pitch - len(label)) // 2 + 1
@@ -104,7 +103,7 @@ def _as_list(picture: Picture, columns: int) -> Iterator[tuple[str, bool]]:
         who = ", ".join(picture.lanes[lane] for lane in mark.lanes)
         way = who if mark.sender is None else f"{picture.lanes[mark.sender]} → {who}"
         if mark.line != before:
-            yield from ((text, False) for text in wrap(quoted(mark.line), columns))
+            yield from ((text, False) for text in wrap(quoted_line(mark.line), columns))
         before = mark.line
         for i, text in enumerate(wrap(f"{way}: {mark.text}", max(columns - 4, 1))):
             yield ("  " if i == 0 else "    ") + text, mark.alert

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from mplang_analysis.party_names import quoted
-from mplang_analysis.phrases import amounts, frequency, listed
+from mplang_analysis.party_names import quoted, quoted_line
+from mplang_analysis.phrases import amounts, frequency, listed, protected
 
 if TYPE_CHECKING:
     from mplang_analysis.disclosure_table import Disclosure, DisclosureRow
@@ -14,15 +15,15 @@ if TYPE_CHECKING:
 KINDS = {
     "predicate": "which way a condition or a loop goes",
     "index": "which party is asked for a value",
+    "failure": "whether an op of {} fails",
 }
-"""What is learned where it is not the value itself."""
+"""What is learned where it is not the value itself; of a failure, by whom."""
 
-PROTECTED = {
-    "share": "put together from shares",
-    "ciphertext": "decrypt",
-    "handle": "open by its handle",
-}
-"""What a receiver can do with a protected value that discloses something."""
+PROTECTED = {"share": "put together", "ciphertext": "decrypt"}
+"""What a receiver can do with a protected value that discloses something; else open it."""
+
+VALUES = ("move", "reveal", "result")
+"""The rows by which a receiver gets the value itself."""
 
 Group = list["DisclosureRow"]
 
@@ -30,8 +31,8 @@ Group = list["DisclosureRow"]
 def sentences(table: Disclosure) -> list[str]:
     """Return what a table of disclosures says, in sentences.
 
-    One sentence per receiver and line, then who learns nothing. They say no more than the rows:
-    a share that belongs to a value which the same line reveals has no words of its own.
+    One sentence per receiver and line, then who learns nothing. What failures tell comes last. A
+    share of a value that the same line reveals has no words of its own; the table has its row.
 
     Args:
         table: the disclosures; the names of its parties are those of the sentences.
@@ -56,52 +57,65 @@ class _Writer:
 
     def __init__(self, table: Disclosure) -> None:
         self.table = table
-        self.rows = [row for row in table.rows if row.discloses]
+        disclosing = [row for row in table.rows if row.discloses]
+        self.failures = [row for row in disclosing if _is_failure(row)]
+        self.rows = [row for row in disclosing if not _is_failure(row)]
 
     def all(self) -> list[str]:
-        if not self.rows:
-            return [
-                f"Nobody learns anything of anyone else's data by what {quoted(self.table.program)} "
-                "sends, reveals and returns."
-            ]
-        lines = [self.learns(group) for group in _grouped(self.rows, "receiver", "line")]
-        return [*lines, *self.learners(), *self.unaware()]
+        if self.rows:
+            told = [*self.learns(self.rows), *self.learners(), *self.unaware()]
+        else:
+            told = [f"Nobody learns anything of anyone else's data{self.but(self.table.parties)}."]
+        return [*told, *self.learns(self.failures)]
+
+    def but(self, owners: Iterable[int]) -> str:
+        """Return the exception to make where failures tell of some parties' data."""
+        told = {rank for row in self.failures for rank in row.discloses}
+        return "" if told.isdisjoint(owners) else ", but for whether an op fails"
 
     # -- who learns what
 
-    def learns(self, rows: Group) -> str:
-        """Return what one receiver learns at one line."""
-        receiver: int | str = rows[0].receiver
-        who = self.table.name_of(receiver)
-        only_results = receiver == "host" and all(row.what == "result" for row in rows)
-        items = "; ".join(self.items(rows))
-        line = f" ({quoted(rows[0].line)})" if rows[0].line else ""
-        return f"{_capital(who)} {'may fetch' if only_results else 'learns'}: {items}{line}."
+    def learns(self, rows: Group) -> Iterator[str]:
+        """Yield what each receiver learns at each line; who learns the same has one sentence."""
+        alike: dict[tuple[str, str, bool], list[str]] = {}
+        groups: dict[tuple[int | str, str], Group] = {}
+        for row in rows:
+            groups.setdefault((row.receiver, row.line), []).append(row)
+        for group in groups.values():
+            fetches = all(row.what == "result" for row in group)
+            key = "; ".join(self.items(group)), group[0].line, fetches
+            alike.setdefault(key, []).append(self.table.name_of(group[0].receiver))
+        for (items, line, fetches), names in alike.items():
+            verb = "may fetch" if fetches else "learns" if len(names) == 1 else "each learn"
+            at = f" ({quoted_line(line)})" if line else ""
+            yield f"{_capital(listed(names))} {verb}: {items}{at}."
 
     def items(self, rows: Group) -> Iterator[str]:
         """Yield what is learned, by what it is made of and how often."""
-        shown = [row for row in rows if not _is_part(row, rows)]
-        for group in _grouped(shown, "what", "form", "inputs", "discloses", "when"):
+        groups: dict[tuple[object, ...], Group] = {}
+        for row in _without_parts(rows):
+            kind = "value" if row.what in VALUES else row.what
+            key = kind, row.form, row.inputs, row.discloses, row.when
+            groups.setdefault(key, []).append(row)
+        for group in groups.values():
             row = group[0]
-            often = frequency(row.when)
-            yield f"{self.what(group)} {self.made_of(row)}" + (f", {often}" if often else "")
+            often = "" if _is_failure(row) else frequency(row.when)
+            yield f"{self.what(group)} {self.data(row)}" + (f", {often}" if often else "")
 
     def what(self, rows: Group) -> str:
         """Return what is learned by rows of one kind."""
         row, kinds = rows[0], [row.payload for row in rows]
         kind: str = row.what
-        if kind == "failure":
-            return f"whether an op of {self.table.name_of(row.sender)} fails, which is"
         if kind in KINDS:
-            return f"{KINDS[kind]}, which is"
+            senders = dict.fromkeys(self.table.name_of(row.sender) for row in rows)
+            return KINDS[kind].format(listed(senders, "or")) + ", which depends on"
         if row.form != "plain":
-            way = PROTECTED.get(row.form, f"open, being a {quoted(row.form)}")
-            return f"{amounts(kinds)}, which it can {way},"
-        plain = kind in ("move", "reveal", "result")
-        return amounts(kinds) + ("" if plain else f" by {quoted(kind)}")
+            way = PROTECTED.get(row.form, "open")
+            return f"{protected(row.form, kinds)}, which it can {way}, made of"
+        return amounts(kinds) + (" made of" if kind in VALUES else f" ({quoted(kind)}) made of")
 
-    def made_of(self, row: DisclosureRow) -> str:
-        """Return whose data it is made of, the receiver's own and what it knew included."""
+    def data(self, row: DisclosureRow) -> str:
+        """Return whose data something is made of, the receiver's own and what it knew included."""
         receiver: int | str = row.receiver
         known = [rank for rank in row.inputs if rank not in row.discloses and rank != receiver]
         parts = [self.owned(row.discloses)]
@@ -109,7 +123,7 @@ class _Writer:
             parts.append("its own")
         if known:
             parts.append(f"what it knew of {self.owned(known)}")
-        return f"made of {listed(parts)}"
+        return listed(parts)
 
     def owned(self, ranks: Iterable[int]) -> str:
         return listed(f"{self.table.name_of(rank)}'s" for rank in ranks) + " data"
@@ -118,15 +132,15 @@ class _Writer:
 
     def learners(self) -> Iterator[str]:
         """Yield per party that has data who learns anything of it."""
-        owners: dict[tuple[int | str, ...], list[int]] = {}
+        owners: dict[tuple[tuple[int | str, ...], str], list[int]] = {}
         for rank in self.table.parties:
             if any(rank in (*row.inputs, *row.discloses) for row in self.table.rows):
                 rows = [row for row in self.rows if rank in row.discloses]
-                owners.setdefault(tuple(dict.fromkeys(row.receiver for row in rows)), []).append(
-                    rank
-                )
-        for who, ranks in owners.items():
-            data = self.owned(ranks)
+                receivers = {row.receiver for row in rows}
+                order = sorted(receivers, key=lambda who: (isinstance(who, str), who))
+                owners.setdefault((tuple(order), self.but([rank])), []).append(rank)
+        for (who, exception), ranks in owners.items():
+            data = self.owned(ranks) + exception
             if not who:
                 yield f"Nobody else learns anything of {data}."
             elif "everyone" not in who:
@@ -137,36 +151,41 @@ class _Writer:
         """Yield the parties that learn nothing of the data of others, if there are any."""
         receivers: set[int | str] = {row.receiver for row in self.rows}
         idle = [rank for rank in self.table.parties if rank not in receivers]
-        if idle and not _told_to_everyone(self.rows, idle):
+        if idle and "everyone" not in receivers:
             verb = "learns" if len(idle) == 1 else "learn"
             names = listed(map(self.table.name_of, idle))
-            yield f"{_capital(names)} {verb} nothing of anyone else's data."
+            yield f"{names} {verb} nothing of anyone else's data{self.but(self.table.parties)}."
 
 
-def _told_to_everyone(rows: Sequence[DisclosureRow], ranks: Sequence[int]) -> bool:
-    """Tell whether one of some parties learns something by rows for everyone."""
-    receivers: list[tuple[int | str, DisclosureRow]] = [(row.receiver, row) for row in rows]
-    told = [row.discloses for who, row in receivers if who == "everyone"]
-    return any(set(owners) - {rank} for owners in told for rank in ranks)
+def _is_failure(row: DisclosureRow) -> bool:
+    what: str = row.what
+    return what == "failure"
 
 
-def _is_part(row: DisclosureRow, rows: Group) -> bool:
-    """Tell whether a row is a share of a value that another row of the line makes plain."""
-    return row.form == "share" and any(
-        other.form == "plain"
-        and other.what in ("move", "reveal", "result")
-        and (other.payload, other.when) == (row.payload, row.when)
-        and set(row.inputs) <= set(other.inputs)
-        and set(row.discloses) <= set(other.discloses)
-        for other in rows
-    )
+def _without_parts(rows: Group) -> Group:
+    """Return the rows without the shares of values that other rows of the line reveal.
 
+    Where one party sends more shares than values of the type are revealed, all shares stay.
+    """
+    opened = [row for row in rows if row.form == "plain" and row.what == "reveal"]
+    reveals = Counter((row.payload, row.when) for row in opened)
+    owners = {(row.payload, row.when, row.inputs, row.discloses) for row in opened}
+    sent = Counter((row.payload, row.when, row.sender) for row in rows if row.form == "share")
 
-def _grouped(rows: Iterable[DisclosureRow], *fields: str) -> list[Group]:
-    groups: dict[tuple[object, ...], Group] = {}
-    for row in rows:
-        groups.setdefault(tuple(getattr(row, field) for field in fields), []).append(row)
-    return list(groups.values())
+    def is_part(row: DisclosureRow) -> bool:
+        same = row.payload, row.when
+        return (
+            row.form == "share"
+            and sent[*same, row.sender] <= reveals[same]
+            and any(
+                (payload, when) == same
+                and set(row.inputs) <= set(inputs)
+                and set(row.discloses) <= set(discloses)
+                for payload, when, inputs, discloses in owners
+            )
+        )
+
+    return [row for row in rows if not is_part(row)]
 
 
 def _capital(text: str) -> str:
