@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from disclosure_rows import SCALAR, at, trace
 from mplang_analysis.disclosure_table import Disclosure, DisclosureRow
 
@@ -73,6 +75,7 @@ def hostile() -> mp.Program:
         }""")
 
 
+@functools.cache
 def shown() -> dict[str, Disclosure]:
     """Return the disclosures of all of them, by a name."""
     odd = ["銀行", HOSTILE, "a-name-that-is-quite-long-but-still-simple"]

@@ -21,6 +21,7 @@ from mplang_analysis.interval import UNKNOWN, Interval, hull
 from mplang_analysis.mismatch_table import differences
 from mplang_analysis.op_ranges import HasRanges, NumberStatus, OpRanges, RangeRule, StepRange
 from mplang_analysis.parameters import parameter_names
+from mplang_analysis.picture import Mark, Picture
 from mplang_analysis.range_table import RangeRow, Ranges, ranges
 from mplang_analysis.rows import Rows
 
@@ -35,10 +36,12 @@ __all__ = [
     "Interval",
     "LinkCost",
     "LoopRounds",
+    "Mark",
     "Node",
     "NumberStatus",
     "OpCount",
     "OpRanges",
+    "Picture",
     "RangeRow",
     "RangeRule",
     "Ranges",
