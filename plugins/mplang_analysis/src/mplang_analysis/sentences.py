@@ -48,6 +48,7 @@ def sentences(table: Disclosure) -> list[str]:
         ...     print(text)
         bank learns: 3 numbers made of shop's data (demo.py:7).
         Only bank learns anything of shop's data.
+        shop learns nothing of anyone else's data.
     """
     return _Writer(table).all()
 
