@@ -16,7 +16,7 @@ WHEN = {"once": "", "per iteration": "each time around a loop, however often"}
 """Frequencies in words, where the table's own are not words enough."""
 
 
-def listed(items: Iterable[str], word: str = "and") -> str:
+def listed(items: Iterable[str]) -> str:
     """Return an enumeration.
 
     Example:
@@ -24,7 +24,7 @@ def listed(items: Iterable[str], word: str = "and") -> str:
         'a, b and c'
     """
     *first, last = items
-    return f"{', '.join(first)} {word} {last}" if first else last
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def amount(kind: str) -> str:

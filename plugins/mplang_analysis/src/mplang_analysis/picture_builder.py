@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from mplang_core import Program
 
 
+LAST = ("result", "failure")
+"""The rows that are drawn at the end, where a run ends."""
+
 TEXTS = {
     "predicate": "which way a condition or a loop goes",
     "index": "which party is asked for a value",
@@ -61,8 +64,9 @@ class _Marks:
         yield from self.inputs()
         for line in self.lines():
             yield from self.step(line)
-        for line in self.rows:
-            yield from self.crossings(line, results=True)
+        for what in LAST:
+            for line in self.rows:
+                yield from self.crossings(line, what)
 
     def lines(self) -> list[str]:
         """Return the lines; one that only rows have comes after the line of the row before."""
@@ -129,15 +133,15 @@ class _Marks:
 
     # -- what crosses
 
-    def crossings(self, line: str, results: bool = False) -> Iterator[Mark]:
-        """Yield what is sent, revealed and told, or what is returned.
+    def crossings(self, line: str, last: str | None = None) -> Iterator[Mark]:
+        """Yield what is sent, revealed and told, or one kind of what comes last.
 
         Equal rows to several receivers are one mark.
         """
         by_receiver: dict[tuple[object, ...], list[int]] = defaultdict(list)
         for i in self.rows.get(line, ()):
             row = self.table.rows[i]
-            if (row.what == "result") is not results:
+            if last != (row.what if row.what in LAST else None):
                 continue
             key = (row.what, row.sender, row.form, row.discloses, row.when)
             by_receiver[*key, row.receiver].append(i)
@@ -169,16 +173,17 @@ class _Marks:
         )
 
     def receivers(self, row: DisclosureRow) -> list[int]:
-        receiver: int | str = row.receiver
-        if receiver == "everyone":
+        if row.receiver == "everyone":
             return list(range(len(self.lane) + 1))
-        return [self.lane[receiver] if isinstance(receiver, int) else len(self.lane)]
+        return [len(self.lane) if row.receiver == "host" else self.lane[row.receiver]]
 
     def text(self, row: DisclosureRow, payloads: Sequence[str], several: bool) -> str:
         """Return what a mark says; of what several receivers get that it is for each."""
         what: str = row.what
         if what in TEXTS:
             text = TEXTS[what]
+            others = len(set(row.lines) - {row.line})
+            text += f", at this or {others} other line{'s' * (others > 1)}" if others else ""
         else:
             verb = VERBS.get(what, f"{quoted(what)}: ")
             plain = row.form == "plain"

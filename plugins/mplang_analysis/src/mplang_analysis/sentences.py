@@ -79,17 +79,17 @@ class _Writer:
     def learns(self, rows: Group) -> Iterator[str]:
         """Yield what each receiver learns at each line; who learns the same has one sentence."""
         alike: dict[tuple[str, str, bool], list[str]] = {}
-        groups: dict[tuple[int | str, str], Group] = {}
+        groups: dict[tuple[object, ...], Group] = {}
         for row in rows:
-            groups.setdefault((row.receiver, row.line), []).append(row)
+            who_fails = row.sender if _is_failure(row) else None
+            groups.setdefault((row.receiver, row.line, who_fails), []).append(row)
         for group in groups.values():
             fetches = all(row.what == "result" for row in group)
-            key = "; ".join(self.items(group)), group[0].line, fetches
+            key = "; ".join(self.items(group)), _place(group), fetches
             alike.setdefault(key, []).append(self.table.name_of(group[0].receiver))
-        for (items, line, fetches), names in alike.items():
+        for (items, place, fetches), names in alike.items():
             verb = "may fetch" if fetches else "learns" if len(names) == 1 else "each learn"
-            at = f" ({quoted_line(line)})" if line else ""
-            yield f"{_capital(listed(names))} {verb}: {items}{at}."
+            yield f"{_capital(listed(names))} {verb}: {items}{place}."
 
     def items(self, rows: Group) -> Iterator[str]:
         """Yield what is learned, by what it is made of and how often."""
@@ -108,8 +108,7 @@ class _Writer:
         row, kinds = rows[0], [row.payload for row in rows]
         kind: str = row.what
         if kind in KINDS:
-            senders = dict.fromkeys(self.table.name_of(row.sender) for row in rows)
-            return KINDS[kind].format(listed(senders, "or")) + ", which depends on"
+            return KINDS[kind].format(self.table.name_of(row.sender)) + ", which depends on"
         if row.form != "plain":
             way = PROTECTED.get(row.form, "open")
             return f"{protected(row.form, kinds)}, which it can {way}, made of"
@@ -117,7 +116,7 @@ class _Writer:
 
     def data(self, row: DisclosureRow) -> str:
         """Return whose data something is made of, the receiver's own and what it knew included."""
-        receiver: int | str = row.receiver
+        receiver = row.receiver
         known = [rank for rank in row.inputs if rank not in row.discloses and rank != receiver]
         parts = [self.owned(row.discloses)]
         if receiver in row.inputs:
@@ -159,8 +158,15 @@ class _Writer:
 
 
 def _is_failure(row: DisclosureRow) -> bool:
-    what: str = row.what
-    return what == "failure"
+    return row.what == "failure"
+
+
+def _place(rows: Group) -> str:
+    """Return the line of some rows, and the number of other lines that they stand for."""
+    first = rows[0].line
+    more = len({line for row in rows for line in row.lines} - {first})
+    others = f" and {more} other line{'s' * (more > 1)}" if more else ""
+    return f" ({quoted_line(first)}{others})" if first else ""
 
 
 def _without_parts(rows: Group) -> Group:
