@@ -23,9 +23,13 @@ program "p" on {0, 1} (%0: f32[3]@{0}) {
 DEMO = [
     "hospital_b learns: 114 numbers made of hospital_a's data and its own (vertical_lr.py:92).",
     "The host may fetch: 1 number made of hospital_a's and hospital_b's data (vertical_lr.py:93).",
-    "Only hospital_b and the host learn anything of hospital_a's data.",
-    "Only the host learns anything of hospital_b's data.",
-    "hospital_a learns nothing of anyone else's data.",
+    "Only hospital_b and the host learn anything of hospital_a's data, except whether an op fails.",
+    "Only the host learns anything of hospital_b's data, except whether an op fails.",
+    "hospital_a learns nothing of anyone else's data, except whether an op fails.",
+    "Everyone learns: whether an op of hospital_a fails, which depends on hospital_a's data "
+    "(vertical_lr.py:85 and 1 other line).",
+    "Everyone learns: whether an op of hospital_b fails, which depends on hospital_b's data "
+    "(vertical_lr.py:85 and 2 other lines).",
 ]
 
 
@@ -44,8 +48,8 @@ def test_the_demo_says_what_a_director_asks():
 
 def test_the_document_has_the_sentences_of_the_demo():
     text = (ROOT / "docs/disclosure.md").read_text(encoding="utf-8")
-    written = "".join(re.findall(r"^> (.*)\n", text, re.MULTILINE))
-    assert [each.strip() for each in written.split("- ")[1:]] == DEMO
+    written = " ".join(re.findall(r"^> (.*)\n", text, re.MULTILINE))
+    assert [re.sub(r"\s+", " ", each).strip() for each in written.split("- ")[1:]] == DEMO
 
 
 # -- a sentence per receiver and line
@@ -173,17 +177,21 @@ def test_nobody_is_told_to_learn_nothing_of_what_everyone_learns():
 
 
 def test_failures_are_told_last_and_are_an_exception_to_what_nobody_learns():
-    failure = row("failure", 0, "everyone", when="if an op fails", line="p.py:9")
-    fails = "Everyone learns: whether an op of bank fails, which depends on bank's data (p.py:9)."
+    lines = ("p.py:9", "p.py:9", "p.py:11")
+    failure = row("failure", 0, "everyone", when="if an op fails", line="p.py:9", lines=lines)
+    fails = (
+        "Everyone learns: whether an op of bank fails, which depends on bank's data (p.py:9 and 1 "
+        "other line)."
+    )
     assert said(failure) == [
-        "Nobody learns anything of anyone else's data, but for whether an op fails.",
+        "Nobody learns anything of anyone else's data, except whether an op fails.",
         fails,
     ]
     assert said(failure, row(), row("move", 2, inputs=(2,))) == [
         "shop learns: 1 number made of bank's data; 1 number made of clinic's data (p.py:1).",
-        "Only shop learns anything of bank's data, but for whether an op fails.",
+        "Only shop learns anything of bank's data, except whether an op fails.",
         "Only shop learns anything of clinic's data.",
-        "bank and clinic learn nothing of anyone else's data, but for whether an op fails.",
+        "bank and clinic learn nothing of anyone else's data, except whether an op fails.",
         fails,
     ]
 

@@ -72,7 +72,7 @@ class _Writer:
     def but(self, owners: Iterable[int]) -> str:
         """Return the exception to make where failures tell of some parties' data."""
         told = {rank for row in self.failures for rank in row.discloses}
-        return "" if told.isdisjoint(owners) else ", but for whether an op fails"
+        return "" if told.isdisjoint(owners) else ", except whether an op fails"
 
     # -- who learns what
 
