@@ -25,6 +25,7 @@ from mplang_analysis.memory import Memory, labels_of, remember
 from mplang_analysis.mismatch_table import differences
 from mplang_analysis.op_ranges import HasRanges, NumberStatus, OpRanges, RangeRule, StepRange
 from mplang_analysis.parameters import parameter_names
+from mplang_analysis.picture import Mark, Picture
 from mplang_analysis.range_table import RangeRow, Ranges, ranges
 from mplang_analysis.rows import Rows
 
@@ -44,10 +45,12 @@ __all__ = [
     "LinkCost",
     "LoopRounds",
     "Memory",
+    "Mark",
     "Node",
     "NumberStatus",
     "OpCount",
     "OpRanges",
+    "Picture",
     "Piece",
     "RangeRow",
     "RangeRule",
