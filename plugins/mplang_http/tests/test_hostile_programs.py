@@ -83,6 +83,14 @@ def test_an_op_that_nobody_knows(worker):
     assert "install" in found.text
 
 
+@pytest.mark.parametrize("opcode", ["simp.send", "simp.recv", "simp.nothing"])
+def test_there_are_no_ops_that_send_by_themselves(worker, opcode):
+    """What a party sends is said by an op that all parties have, so that it is in the table."""
+    found = worker.put_program(with_op(opcode))
+    assert found.error == (422, "VerifyError")
+    assert f"unknown op '{opcode}'" in found.text
+
+
 def test_an_op_that_is_not_allowed_here(worker):
     found = worker.put_program(with_op("ibis.run"))
     assert found.error == (403, "AdmissionError")

@@ -132,8 +132,7 @@ class HttpCommunicator(CommunicatorBase):
             The value.
 
         Raises:
-            CommError: the message does not arrive.
-            RunError: the message cannot be decoded.
+            CommError: the message does not arrive, or cannot be decoded.
         """
         return self._decode(super().recv(from_rank, key), from_rank)
 
@@ -145,7 +144,7 @@ class HttpCommunicator(CommunicatorBase):
             key: key of the message.
 
         Raises:
-            RunError: the message cannot be decoded.
+            CommError: the message cannot be decoded.
         """
         return self._decode(super().peek_message(from_rank, key), from_rank)
 
@@ -155,8 +154,9 @@ class HttpCommunicator(CommunicatorBase):
         try:
             return found.value()
         except WireError as error:
-            raise RunError(
-                f"party {self.rank} cannot read what party {from_rank} sent: {error}"
+            raise CommError(
+                f"party {self.rank} cannot read what party {from_rank} sent; the reason is in the "
+                f"log of party {self.rank}, at log_level: debug"
             ) from error
 
     def abort(self, run: str, reason: str) -> None:
