@@ -48,7 +48,10 @@ def with_corrupted_share(protocol: str, seed: int):
     return program
 
 
-SENT = r"party 0 failed in simp\.shuffle_static at \S+: party 0 cannot read what party \d sent; the reason"
+SENT = (
+    r"party 0 failed in simp\.shuffle_static at \S+: "
+    r"party 0 cannot read what party \d sent; the reason"
+)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
