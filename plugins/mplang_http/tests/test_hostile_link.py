@@ -52,7 +52,7 @@ def unharmed(worker):
 def hello(**fields: str) -> bytes:
     fields = {
         "Connection": "Upgrade",
-        "Upgrade": "mplang-link/1",
+        "Upgrade": "mplang-link/2",
         "X-Mplang-From": PEER,
         "X-Mplang-To": "node0",
     } | {name.replace("_", "-"): text for name, text in fields.items()}

@@ -152,7 +152,7 @@ def test_a_header_names_nobody(cluster, files):
 
 def request_link(worker: RawWorker, **fields: str) -> Response | None:
     """Return the response to a link handshake."""
-    fields = {"Connection": "Upgrade", "Upgrade": "mplang-link/1"} | fields
+    fields = {"Connection": "Upgrade", "Upgrade": "mplang-link/2"} | fields
     lines = [f"{name.replace('_', '-')}: {text}" for name, text in fields.items()]
     with worker.connect() as sock:
         sock.sendall("\r\n".join(["GET /link HTTP/1.1", *lines, "", ""]).encode())
