@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import mplang_core as mp
 from mplang_core import BaseType, Form
-from mplang_core.ext import Effects, OpDef, op_defs
+from mplang_core.ext import Effects, OpDef, op_defs, type_classes
 
 
 class _Bare(BaseType):
