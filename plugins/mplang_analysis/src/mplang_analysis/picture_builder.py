@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from mplang_analysis.graph_builder import graph
+from mplang_analysis.graph_builder import view_of
 from mplang_analysis.graph_view import GraphView, Node
 from mplang_analysis.party_names import quoted
 from mplang_analysis.phrases import amounts, listed, protected
@@ -37,10 +37,11 @@ def build(table: Disclosure, program: Program | None) -> Picture:
 
     Args:
         table: its disclosures: each row is in exactly one mark.
-        program: the program, for what the parties run by themselves; else only rows are drawn.
+        program: the program, verified, for what the parties run by themselves; without it, only
+            the rows are drawn.
     """
     names = (*map(table.name_of, table.parties), table.name_of("host"))
-    marks = _Marks(table, graph(program) if program is not None else None).all()
+    marks = _Marks(table, view_of(program) if program is not None else None).all()
     return Picture(f"{quoted(table.program)}, line by line", names, tuple(marks))
 
 
