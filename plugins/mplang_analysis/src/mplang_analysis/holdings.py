@@ -36,13 +36,13 @@ class _Shares:
 
     def add(self, piece: Piece, label: Label) -> None:
         indices = self.found.setdefault(piece.secret, {})
-        indices[piece.index] = indices[piece.index] | label if piece.index in indices else label
+        indices[piece.share] = indices[piece.share] | label if piece.share in indices else label
 
     def others(self, piece: Piece) -> Iterator[Label]:
         """Yield the labels of the other shares of what may be the same secret."""
         for secret in self._related(piece.secret):
             for index, label in self.found[secret].items():
-                if index != piece.index:
+                if index != piece.share:
                     yield label
 
     def _related(self, secret: str) -> Iterable[str]:

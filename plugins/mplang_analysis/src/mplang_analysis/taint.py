@@ -128,7 +128,9 @@ class Flow:
         given = self.labels[index] if self.labels else {}
         kind = op_traits.base_of(value.type)
         fact = {
-            rank: dataclasses.replace(given[rank], program="") if rank in given else self._careful(index, rank)
+            rank: dataclasses.replace(given[rank], program="")
+            if rank in given
+            else self._careful(index, rank)
             for rank in holders_of(value.type, self.program.mask)
         }
         for rank, label in fact.items():
@@ -137,7 +139,8 @@ class Flow:
 
     def _careful(self, index: int, rank: int) -> Label:
         """Return the label of a party's copy of an input of which nothing is known."""
-        kind, world, name = self.program.graph.inputs[index].type, self.program.mask, f"input {index}"
+        kind, name = self.program.graph.inputs[index].type, f"input {index}"
+        world = self.program.mask
         assert isinstance(kind, MPType)
         match kind.base.form:
             case Form.SHARE | Form.CIPHERTEXT | Form.HANDLE:
@@ -180,8 +183,7 @@ class Flow:
                 return self._loop(op, control, ins, scope)
         if interface_of(op, PublicLiteral) is not None:
             return [
-                dict.fromkeys(holders_of(value.type, scope.parties), PUBLIC)
-                for value in op.outputs
+                dict.fromkeys(holders_of(value.type, scope.parties), PUBLIC) for value in op.outputs
             ]
         messages = messages_of(op, self.program.mask)
         if messages is not None:
@@ -214,14 +216,17 @@ class Flow:
             for kind, label in self.held.unlocked(rank):
                 self.events.append(Event("reveal", None, rank, kind, label, None))
 
-    def _may_fail(self, op: Operation, rank: int, label: Label, scope: _Scope) -> None:
-        """Note that an op may fail at a party, and so tell everyone of its operands."""
-        seen = (label | scope.control).data()
-        if seen.sources and op_traits.may_fail(op):
-            failure = self._failures[rank]
-            failure.label |= seen
-            if scope.location is not None:
-                failure.lines[scope.location] = None
+    def _note_failures(self, op: Operation, seen: Fact, scope: _Scope) -> None:
+        """Note that an op may fail at parties, and so tell everyone of what they have of it."""
+        if not op_traits.may_fail(op):
+            return
+        for rank, label in seen.items():
+            found = label.data() | scope.control
+            if found.sources:
+                failure = self._failures[rank]
+                failure.label |= found
+                if scope.location is not None:
+                    failure.lines[scope.location] = None
 
     def _tell_failures(self) -> None:
         for rank, failure in sorted(self._failures.items()):
@@ -244,8 +249,7 @@ class Flow:
             everything = self._regions(op, union(seen.values()), scope)
             shared = everything if op.regions else Label(everything.sources, keys=everything.keys)
             seen = {rank: label | shared for rank, label in seen.items()}
-        for rank, label in seen.items():
-            self._may_fail(op, rank, label, scope)
+        self._note_failures(op, seen, scope)
         return self._outputs(op, seen, scope, together)
 
     def _outputs(self, op: Operation, seen: Fact, scope: _Scope, together: bool) -> list[Fact]:
@@ -326,39 +330,30 @@ class Flow:
         for each in sorted(messages, key=lambda message: message.stage):
             found = _carried(op, each, ins, arrived[each.sender])
             if found is not None:  # a party that does not hold it is asked in vain
-                found = self._sent(found, each, scope)
-                carried[each] = found
-                arrived[each.receiver].append((each, found))
+                carried[each] = self._sent(found, each, scope)
+                arrived[each.receiver].append((each, carried[each]))
         for each in (message for message in messages if message in carried):
             kind = each.type or op_traits.base_of(op.inputs[each.operand or 0].type)
             often = [each.when] if each.when else []
             who = each.what, each.sender, each.receiver
             self._record(*who, kind, carried[each], scope, *often, sent=True)
             self.held.add(each.receiver, kind, carried[each])
-        seen = {
-            rank: union(
-                [
-                    *(fact.get(rank, PUBLIC) for fact in ins),
-                    *(label for _, label in arrived.get(rank, ())),
-                ]
-            )
-            for rank in scope.parties
-        }
         forwards = interface_of(op, Forwards)
         if forwards is None:  # each output depends on all that its party has of it
+            seen = _seen(ins, arrived, scope.parties, frozenset())
             seen = {rank: label | _read(op, rank) for rank, label in seen.items()}
-        for rank, label in seen.items():
-            self._may_fail(op, rank, label, scope)
-        if forwards is None:
+            self._note_failures(op, seen, scope)
             return self._outputs(op, seen, scope, together=False)
+        sources = [forwards.sources(op, i) for i in range(len(op.outputs))]
+        copied = frozenset(i for found in sources for i in found)
+        self._note_failures(op, _seen(ins, arrived, scope.parties, copied), scope)
         return [
             {
                 rank: label
                 for rank in holders_of(value.type, scope.parties)
-                if (label := _forwarded(forwards.sources(op, i), ins, arrived[rank], rank))
-                is not None
+                if (label := _forwarded(found, ins, arrived[rank], rank)) is not None
             }
-            for i, value in enumerate(op.outputs)
+            for value, found in zip(op.outputs, sources, strict=True)
         ]
 
     def _sent(self, label: Label, message: Message, scope: _Scope) -> Label:
@@ -416,14 +411,32 @@ class Flow:
             for other in scope.parties:
                 if other != rank:
                     self._record("predicate", rank, other, BOOL, label, scope, sent=compared)
-        everything = union(pred.values())
-        for rank in scope.parties if compared else ():
-            self._may_fail(op, rank, everything, scope)
+        if compared:
+            self._note_failures(op, dict.fromkeys(scope.parties, union(pred.values())), scope)
 
 
 def _read(op: Operation, rank: int) -> Label:
     """Return the label of what an op reads of its party's data."""
     return union(own(rank, name) for name in op_traits.reads(op))
+
+
+def _seen(
+    ins: Sequence[Fact],
+    arrived: Mapping[int, Sequence[tuple[Message, Label]]],
+    parties: Mask,
+    copied: frozenset[int],
+) -> Fact:
+    """Return what parties have of an op by operands and messages, without what it only copies."""
+    kept = [fact for i, fact in enumerate(ins) if i not in copied]
+    return {
+        rank: union(
+            [
+                *(fact.get(rank, PUBLIC) for fact in kept),
+                *(label for m, label in arrived.get(rank, ()) if m.operand not in copied),
+            ]
+        )
+        for rank in parties
+    }
 
 
 def _carried(
@@ -454,7 +467,9 @@ def _forwarded(
         found += [ins[i][rank] for i in sources if rank in ins[i]]
     if not found:
         return None
-    deciding = [fact[rank].data() for i, fact in enumerate(ins) if i not in sources and rank in fact]
+    deciding = [
+        fact[rank].data() for i, fact in enumerate(ins) if i not in sources and rank in fact
+    ]
     return union([*found, *deciding])
 
 
