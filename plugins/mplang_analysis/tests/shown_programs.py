@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 from disclosure_rows import SCALAR, at, trace
-from mplang_analysis.disclosure_table import Disclosure, DisclosureRow
+from mplang_analysis import Disclosure, DisclosureRow
 
 import mplang_core as mp
 from mplang_core import analysis
