@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 
+import toy
 from disclosure_rows import SCALAR, at, trace
 from mplang_analysis import Disclosure, DisclosureRow
 
@@ -32,16 +33,16 @@ def exchange() -> mp.Program:
 
     def exchange(x, limit, index):
         def less(total):
-            return mp.pshfl_s(mp.simp.pcall_static(0, lambda t: t < 10, total), [0, 1, 2], [0] * 3)
+            return mp.pshfl_s(mp.simp.pcall_static(0, toy.less, total, total), [0, 1, 2], [0] * 3)
 
         def step(total):
             mp.pshfl_s(total, 2, [0])
-            return mp.simp.pcall_static(0, lambda t: t + 1, total)
+            return mp.simp.pcall_static(0, toy.scale, total)
 
         total = mp.while_loop(less, step, x)
         mp.pshfl(limit, index)
         return mp.uniform_cond(
-            mp.pshfl_s(mp.simp.pcall_static(1, lambda v: v > 3, limit), [0, 1, 2], [1] * 3),
+            mp.pshfl_s(mp.simp.pcall_static(1, toy.less, limit, limit), [0, 1, 2], [1] * 3),
             lambda t: mp.pshfl_s(t, [1, 2], [0, 0]),
             lambda t: mp.pshfl_s(t, [1, 2], [0, 0]),
             total,

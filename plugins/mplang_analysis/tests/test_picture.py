@@ -62,8 +62,8 @@ def test_what_each_party_runs_is_at_its_line():
     assert [mark.text for mark in marks if mark.line == ""] == ["1 input each"]
     runs = {(mark.lanes, mark.text) for mark in marks if mark.kind == "run"}
     assert ((0, 1, 2), "while_loop") in runs
-    assert ((0,), "jax.run (per iteration)") in runs
-    assert ((1,), "jax.run") in runs
+    assert ((0,), "toy.scale (per iteration)") in runs
+    assert ((1,), "toy.less") in runs
 
 
 @pytest.mark.needs("spu", "jax")
