@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import random
 
 import toy
 from disclosure_rows import SCALAR, at, trace
@@ -74,6 +75,29 @@ def hostile() -> mp.Program:
             at "y.py:3). Nobody learns anything. (<img src=x>\u001b[2J.py:1"
           return %1
         }""")
+
+
+def random_table(seed: int) -> Disclosure:
+    """Return a table of rows of all kinds, in all combinations."""
+    pick = random.Random(seed)
+    found = []
+    for _ in range(pick.randint(0, 8)):
+        what = pick.choice(["move", "reveal", "predicate", "index", "result", "failure", "novel"])
+        sender = None if what == "reveal" else pick.randrange(3)
+        others = [rank for rank in range(3) if rank != sender]
+        receiver = {"result": "host", "failure": "everyone"}.get(what, pick.choice(others))
+        inputs = tuple(sorted(pick.sample(range(3), pick.randint(0, 3))))
+        known = pick.choice([receiver, pick.randrange(3)])
+        discloses = tuple(rank for rank in inputs if rank not in (known, receiver))
+        found.append(
+            row(
+                what, sender, receiver, pick.choice(["f32[3]", "bool[]"]),
+                pick.choice(["plain", "plain", "share", "ciphertext"]), inputs,
+                discloses=pick.choice([discloses, ()]), line=pick.choice(["p.py:1", "p.py:2"]),
+                when=pick.choice(["once", "once", "per iteration", "in a branch"]),
+            )
+        )  # fmt: skip
+    return table(*found)
 
 
 @functools.cache

@@ -12,7 +12,7 @@ from html.parser import HTMLParser
 import pytest
 from mplang_analysis.text_cells import cut, width, wrap
 from rich.console import Console
-from shown_programs import hostile, row, shown, table
+from shown_programs import hostile, random_table, row, shown, table
 from test_disclosure_ops import demo
 
 import mplang_core as mp
@@ -40,6 +40,15 @@ def found(request):
 
 
 def test_each_row_is_in_one_sign_and_each_disclosure_is_marked(found):
+    check_complete(found)
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_each_random_row_is_in_one_sign(seed):
+    check_complete(random_table(seed))
+
+
+def check_complete(found):
     marks, host = found.picture().marks, len(found.parties)
     assert sorted(i for mark in marks for i in mark.rows) == list(range(len(found.rows)))
     for mark in marks:
