@@ -121,3 +121,4 @@ class RichPicture:
         for i, (text, alert) in enumerate(draw(self.picture, min(WIDEST, options.max_width))):
             style = "italic" if i == 0 else "bold red" if alert else ""
             yield Text(text, style=style, no_wrap=True, overflow="crop")
+        yield Text("")
