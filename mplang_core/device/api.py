@@ -152,7 +152,7 @@ def reveal(x: Any, to: str | None = None) -> Any:
     Raises:
         ConfigError: there is no such device.
         TraceError: the device is protected, there is no transfer to it, or a value is a
-            ciphertext, a key or a single share, which a move does not open.
+            ciphertext, a single share or a key, which a move does not open.
     """
 
     def move(ctx: MPContext, leaf: Any) -> MPObject:
@@ -167,8 +167,8 @@ def reveal(x: Any, to: str | None = None) -> Any:
 
 def _check_opens(leaf: Any) -> None:
     """Refuse to reveal what the transfers of its device move, but do not open."""
-    if not isinstance(leaf, MPObject) or leaf.base_type.form is Form.PLAIN:
-        return
+    if not isinstance(leaf, MPObject) or leaf.base_type.form in (Form.PLAIN, Form.KEY):
+        return  # a key is refused by every move
     src, form = cast("Device | None", leaf.device), leaf.base_type.form
     if src is None or form is not src.kind.form:
         raise TraceError(

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import mplang_core as mp
 from mplang_core import BaseType, Form
-from mplang_core.ext import Effects
+from mplang_core.ext import Effects, OpDef, op_defs, type_classes
 
 
 class _Bare(BaseType):
@@ -106,6 +106,14 @@ def sum_shares(x: Half, y: Half) -> Half:
 def join(x: Half, y: Half) -> mp.TensorType:
     """Puts shares together."""
     return mp.TensorType("i64")
+
+
+type_classes.add("pke.half", Half, provider="tests")
+op_defs.add(
+    "opaque.shares",
+    OpDef("opaque.shares", lambda op, world: [Half()], doc="Has no feop."),
+    provider="tests",
+)
 
 
 def run(rank, op, *args, **attrs):

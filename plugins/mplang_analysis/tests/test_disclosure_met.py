@@ -116,6 +116,20 @@ def test_an_op_that_splits_again_does_not_hide_the_secret():
     assert moves(program, at(SCALAR, 0), parties=2) == [(0, 1, (0,), (0,)), (0, 1, (0,), (0,))]
 
 
+def test_an_op_of_which_nothing_is_known_may_hand_on_shares():
+    program = mp.parse("""
+        program "opaque" on {0, 1} (%0: pke.half<>@{0, 1}) {
+          %3 = simp.pcall_static(%0) {parties = {0, 1}} do (%1: pke.half<>) {
+            %2 = opaque.shares(%1) : pke.half<>
+            return %2
+          } : pke.half<>@{0, 1}
+          return
+        }""")
+    (one, two) = analysis.disclosure(program).rows[:2]
+    assert (one.what, one.form, one.receiver, one.discloses) == ("reveal", "share", 0, (1,))
+    assert (two.what, two.form, two.receiver, two.discloses) == ("reveal", "share", 1, (0,))
+
+
 # -- ciphertexts
 
 

@@ -146,7 +146,7 @@ class Holdings:
                 for kind, label in party.sealed:
                     if party.decrypts(label, party.keys):
                         if contains(kind, Form.SHARE):
-                            party.add_shares(label)
+                            party.add_shares(label, old=(kind, label) in party.first_sealed)
                         if contains(kind, Form.KEY):
                             party.keys |= label.keys
 
