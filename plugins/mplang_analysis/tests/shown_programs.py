@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import random
 
+import toy
 from disclosure_rows import SCALAR, at, trace
-from mplang_analysis.disclosure_table import Disclosure, DisclosureRow
+from mplang_analysis import Disclosure, DisclosureRow
 
 import mplang_core as mp
 from mplang_core import analysis
@@ -32,16 +34,16 @@ def exchange() -> mp.Program:
 
     def exchange(x, limit, index):
         def less(total):
-            return mp.pshfl_s(mp.simp.pcall_static(0, lambda t: t < 10, total), [0, 1, 2], [0] * 3)
+            return mp.pshfl_s(mp.simp.pcall_static(0, toy.less, total, total), [0, 1, 2], [0] * 3)
 
         def step(total):
             mp.pshfl_s(total, 2, [0])
-            return mp.simp.pcall_static(0, lambda t: t + 1, total)
+            return mp.simp.pcall_static(0, toy.scale, total)
 
         total = mp.while_loop(less, step, x)
         mp.pshfl(limit, index)
         return mp.uniform_cond(
-            mp.pshfl_s(mp.simp.pcall_static(1, lambda v: v > 3, limit), [0, 1, 2], [1] * 3),
+            mp.pshfl_s(mp.simp.pcall_static(1, toy.less, limit, limit), [0, 1, 2], [1] * 3),
             lambda t: mp.pshfl_s(t, [1, 2], [0, 0]),
             lambda t: mp.pshfl_s(t, [1, 2], [0, 0]),
             total,
@@ -73,6 +75,29 @@ def hostile() -> mp.Program:
             at "y.py:3). Nobody learns anything. (<img src=x>\u001b[2J.py:1"
           return %1
         }""")
+
+
+def random_table(seed: int) -> Disclosure:
+    """Return a table of rows of all kinds, in all combinations."""
+    pick = random.Random(seed)
+    found = []
+    for _ in range(pick.randint(0, 8)):
+        what = pick.choice(["move", "reveal", "predicate", "index", "result", "failure", "novel"])
+        sender = None if what == "reveal" else pick.randrange(3)
+        others = [rank for rank in range(3) if rank != sender]
+        receiver = {"result": "host", "failure": "everyone"}.get(what, pick.choice(others))
+        inputs = tuple(sorted(pick.sample(range(3), pick.randint(0, 3))))
+        known = pick.choice([receiver, pick.randrange(3)])
+        discloses = tuple(rank for rank in inputs if rank not in (known, receiver))
+        found.append(
+            row(
+                what, sender, receiver, pick.choice(["f32[3]", "bool[]"]),
+                pick.choice(["plain", "plain", "share", "ciphertext"]), inputs,
+                discloses=pick.choice([discloses, ()]), line=pick.choice(["p.py:1", "p.py:2"]),
+                when=pick.choice(["once", "once", "per iteration", "in a branch"]),
+            )
+        )  # fmt: skip
+    return table(*found)
 
 
 @functools.cache

@@ -12,7 +12,7 @@ from html.parser import HTMLParser
 import pytest
 from mplang_analysis.text_cells import cut, width, wrap
 from rich.console import Console
-from shown_programs import hostile, row, shown, table
+from shown_programs import hostile, random_table, row, shown, table
 from test_disclosure_ops import demo
 
 import mplang_core as mp
@@ -40,6 +40,15 @@ def found(request):
 
 
 def test_each_row_is_in_one_sign_and_each_disclosure_is_marked(found):
+    check_complete(found)
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_each_random_row_is_in_one_sign(seed):
+    check_complete(random_table(seed))
+
+
+def check_complete(found):
     marks, host = found.picture().marks, len(found.parties)
     assert sorted(i for mark in marks for i in mark.rows) == list(range(len(found.rows)))
     for mark in marks:
@@ -62,8 +71,8 @@ def test_what_each_party_runs_is_at_its_line():
     assert [mark.text for mark in marks if mark.line == ""] == ["1 input each"]
     runs = {(mark.lanes, mark.text) for mark in marks if mark.kind == "run"}
     assert ((0, 1, 2), "while_loop") in runs
-    assert ((0,), "jax.run (per iteration)") in runs
-    assert ((1,), "jax.run") in runs
+    assert ((0,), "toy.scale (per iteration)") in runs
+    assert ((1,), "toy.less") in runs
 
 
 @pytest.mark.needs("spu", "jax")

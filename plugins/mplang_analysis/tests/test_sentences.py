@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 
 import pytest
+from mplang_analysis import Disclosure
 from mplang_analysis.party_names import read_names
 from mplang_analysis.phrases import MOST_COLUMNS, amount, amounts
-from shown_programs import HOSTILE, exchange, hostile, row, shown, table
+from shown_programs import HOSTILE, exchange, hostile, random_table, row, shown, table
 from test_disclosure_ops import ROOT, demo
 
 import mplang_core as mp
@@ -198,8 +199,16 @@ def test_failures_are_told_last_and_are_an_exception_to_what_nobody_learns():
 
 @pytest.mark.parametrize("name", shown())
 def test_they_claim_no_more_safety_than_the_rows(name):
+    check_safe(shown()[name])
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_they_claim_no_more_safety_than_random_rows(seed):
+    check_safe(random_table(seed))
+
+
+def check_safe(found):
     """Each row that discloses has a sentence, and no sentence about nothing contradicts one."""
-    found = shown()[name]
     text = found.sentences()
     for each in found.rows:
         for owner in each.discloses:
@@ -210,12 +219,34 @@ def test_they_claim_no_more_safety_than_the_rows(name):
                 if re.search(r"\b(learns|learn|may fetch): ", s) and f":{line}" in s
                 and receiver.lower() in s.partition(": ")[0].lower() and f"{data}'s" in s
             ]  # fmt: skip
-            assert not any(s.startswith("Nobody") and f"{data}'s" in s for s in text)
-            only = [s for s in text if s.startswith("Only") and f"of {data}'s" in s]
-            if each.what != "failure":
-                assert all(receiver in s for s in only)
-                idle = [s for s in text if "nothing of anyone" in s]
-                assert not any(receiver in s for s in idle)
+            about = [s for s in text if re.match("Nobody|Only", s) and re.search(told_of(data), s)]
+            idle = [s for s in text if "nothing of anyone" in s and receiver in s]
+            nobody = [s for s in text if s.startswith("Nobody learns")]
+            if each.what == "failure":
+                assert all("except whether an op fails" in s for s in about + idle + nobody)
+            else:
+                assert all(s.startswith("Only") and receiver in s for s in about)
+                assert not idle + nobody
+
+
+def told_of(data):
+    return rf"anything of .*{re.escape(data)}'s"
+
+
+def test_the_check_of_safety_finds_a_row_that_is_left_out(monkeypatch):
+    """Each sentence of a table is needed by a row."""
+    found = table(row(), row("result", 1, "host"), row("failure", 2, "everyone", inputs=(2,)))
+    check_safe(found)
+    whole = found.sentences()
+    for left_out in whole[:2] + whole[-1:]:
+        told = [s for s in whole if s != left_out]
+        monkeypatch.setattr(Disclosure, "sentences", lambda self, told=told: told)
+        with pytest.raises(AssertionError):
+            check_safe(found)
+    for false in ("Nobody else learns anything of bank's data.", "shop learns nothing of anyone"):
+        monkeypatch.setattr(Disclosure, "sentences", lambda self, false=false: [*whole, false])
+        with pytest.raises(AssertionError):
+            check_safe(found)
 
 
 # -- words for types

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mplang_analysis.event import Event, Receiver, What
+from mplang_analysis.disclosure_row import COLUMNS, DisclosureRow
+from mplang_analysis.event import Event
 from mplang_analysis.labels import Label
-from mplang_analysis.party_names import names_of, quoted, read_names
+from mplang_analysis.party_names import PartyNames, names_of, quoted, read_names
 from mplang_analysis.picture import Picture
 from mplang_analysis.picture_builder import build
 from mplang_analysis.report import Paragraphs, Part, Report, TextTable
@@ -19,76 +20,6 @@ from mplang_analysis.taint import Flow
 from mplang_analysis.type_size import bytes_of, payload
 from mplang_core import Form, Mask, MPType, Program
 from mplang_core.ext import TraceError
-
-
-@dataclass(frozen=True, slots=True)
-class DisclosureRow:
-    """One thing that another party, or the host, gets to know of.
-
-    Attributes:
-        what: ``move``, ``reveal``, ``predicate``, ``index``, ``result`` or ``failure``; see
-            ``docs/disclosure.md``.
-        sender: the party that it comes from, or that may fail; ``None`` in a reveal.
-        receiver: the party that gets it, or ``"host"``; ``"everyone"`` of a failure.
-        type: the type of what crosses.
-        payload: what that stands for: the tensor that is shared or encrypted.
-        form: how the receiver can read it: ``plain``, ``share``, ``ciphertext``, …
-        bytes: an estimate; ``None`` where the type does not tell.
-        inputs: the parties whose private data flows into it.
-        discloses: those of them whose data the receiver can read in it, or infer of it, and
-            did not know from the beginning.
-        line: the user's line, ``demo.py:12``; empty if unknown.
-        when: ``once``, ``per iteration``, ``in a branch``, …
-        lines: the lines of all ops that it stands for; those of a failure may be several.
-    """
-
-    what: What
-    sender: int | None
-    receiver: Receiver
-    type: str
-    payload: str
-    form: str
-    bytes: int | None
-    inputs: tuple[int, ...]
-    discloses: tuple[int, ...]
-    line: str
-    when: str
-    lines: tuple[str, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as plain data; sender and receiver are called ``from`` and ``to``."""
-        return {
-            "what": self.what,
-            "from": self.sender,
-            "to": self.receiver,
-            "type": self.type,
-            "payload": self.payload,
-            "form": self.form,
-            "bytes": self.bytes,
-            "inputs": list(self.inputs),
-            "discloses": list(self.discloses),
-            "line": self.line,
-            "when": self.when,
-            "lines": list(self.lines),
-        }
-
-    def texts(self) -> list[str]:
-        """Return the cells of its line in a table."""
-        return [
-            self.what,
-            "" if self.sender is None else str(self.sender),
-            str(self.receiver),
-            self.payload,
-            self.form,
-            "?" if self.bytes is None else str(self.bytes),
-            _parties(self.inputs) or "public",
-            _parties(self.discloses) or "-",
-            self.line,
-            self.when,
-        ]
-
-
-COLUMNS = ("what", "from", "to", "type", "form", "bytes", "inputs", "discloses", "line", "when")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,18 +58,19 @@ class Disclosure(Report):
 
     def name_of(self, who: int | str | None) -> str:
         """Return what a party is called; ``"host"`` is the host."""
-        if isinstance(who, int):
-            named = dict(zip(self.parties, self.names, strict=False))
-            return named.get(who, f"party {who}")
-        return "the host" if who == "host" else who or "somebody"
+        return self._names.of(who)
+
+    @property
+    def _names(self) -> PartyNames:
+        return PartyNames(self.parties, self.names)
 
     def sentences(self) -> list[str]:
         """Return who learns what of whose data, in sentences."""
-        return sentences(self)
+        return sentences(self.rows, self._names)
 
     def picture(self) -> Picture:
         """Return who sends what to whom, drawn by the lines of the program."""
-        return build(self, self.subject)
+        return build(self.program, self.rows, self._names, self.subject)
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -271,7 +203,3 @@ def _assumed(program: Program) -> list[str]:
                 "without uniform_inputs=True it may differ, and each holder's copy is its own."
             )
     return notes
-
-
-def _parties(ranks: Sequence[int]) -> str:
-    return ", ".join(map(str, ranks))

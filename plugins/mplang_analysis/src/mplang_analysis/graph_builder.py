@@ -61,8 +61,12 @@ def graph(program: Any) -> GraphView:
            1 0->1       receive from 0 : f32[3]@{1} at demo.py:7
            2 {1}        output 0(1)
     """
-    found = program_of(program)
-    return _Builder(found).view()
+    return view_of(program_of(program))
+
+
+def view_of(program: Program) -> GraphView:
+    """Return the view of a program that is known to be valid."""
+    return _Builder(program).view()
 
 
 @dataclass(frozen=True, slots=True)

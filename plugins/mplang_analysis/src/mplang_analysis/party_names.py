@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from mplang_core.ext import ConfigError, printable
@@ -74,6 +75,26 @@ def _distinct(name: str | None, rank: int, counts: Mapping[str, int]) -> str:
     if counts[name.casefold()] == 1 and _PLAIN.fullmatch(name) and not _RESERVED.fullmatch(name):
         return name
     return f"{name} (party {rank})" if name.startswith('"') else f'"{name}" (party {rank})'
+
+
+@dataclass(frozen=True, slots=True)
+class PartyNames:
+    """Names of the parties of a program.
+
+    Attributes:
+        parties: their ranks.
+        names: a name per rank, in their order; those that are missing are ``party 0``, ….
+    """
+
+    parties: tuple[int, ...]
+    names: tuple[str, ...] = ()
+
+    def of(self, who: int | str | None) -> str:
+        """Return what a party is called, or ``"host"`` or ``"everyone"``."""
+        if isinstance(who, int):
+            named = dict(zip(self.parties, self.names, strict=False))
+            return named.get(who, f"party {who}")
+        return "the host" if who == "host" else who or "somebody"
 
 
 def names_of(subject: Any) -> Sequence[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -27,6 +28,7 @@ def listed(items: Iterable[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
+@functools.lru_cache(maxsize=1024)
 def amount(kind: str) -> str:
     """Return what a value of a type is, in words.
 

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
-from mplang_analysis.graph_builder import graph
+from mplang_analysis.diagram import Mark
+from mplang_analysis.disclosure_row import DisclosureRow
+from mplang_analysis.graph_builder import view_of
 from mplang_analysis.graph_view import GraphView, Node
-from mplang_analysis.party_names import quoted
+from mplang_analysis.party_names import PartyNames, quoted
 from mplang_analysis.phrases import amounts, listed, protected
-from mplang_analysis.picture import Mark, Picture
+from mplang_analysis.picture import Picture
+from mplang_core import Program
 from mplang_core.ext import printable
-
-if TYPE_CHECKING:
-    from mplang_analysis.disclosure_table import Disclosure, DisclosureRow
-    from mplang_core import Program
-
 
 LAST = ("result", "failure")
 """The rows that are drawn at the end, where a run ends."""
@@ -32,24 +29,31 @@ VERBS = {"move": "", "reveal": "reveals ", "result": "returns "}
 """What happens to the value of a row; of another kind of row its name is told."""
 
 
-def build(table: Disclosure, program: Program | None) -> Picture:
+def build(
+    title: str, rows: Sequence[DisclosureRow], names: PartyNames, program: Program | None
+) -> Picture:
     """Return the picture of a program.
 
     Args:
-        table: its disclosures: each row is in exactly one mark.
-        program: the program, for what the parties run by themselves; else only rows are drawn.
+        title: its name.
+        rows: the rows of its table: each is in exactly one mark.
+        names: the names of its parties.
+        program: the program, verified, for what the parties run by themselves; without it, only
+            the rows are drawn.
     """
-    names = (*map(table.name_of, table.parties), table.name_of("host"))
-    marks = _Marks(table, graph(program) if program is not None else None).all()
-    return Picture(f"{quoted(table.program)}, line by line", names, tuple(marks))
+    lanes = (*map(names.of, names.parties), names.of("host"))
+    marks = _Marks(rows, names, view_of(program) if program is not None else None).all()
+    return Picture(f"{quoted(title)}, line by line", lanes, tuple(marks))
 
 
 class _Marks:
     """Collects the marks of a picture per line, in the order of the program."""
 
-    def __init__(self, table: Disclosure, view: GraphView | None) -> None:
-        self.table = table
-        self.lane = {rank: i for i, rank in enumerate(table.parties)}
+    def __init__(
+        self, rows: Sequence[DisclosureRow], names: PartyNames, view: GraphView | None
+    ) -> None:
+        self.table, self.names = rows, names
+        self.lane = {rank: i for i, rank in enumerate(names.parties)}
         self.nodes: dict[str, list[Node]] = defaultdict(list)
         self.rows: dict[str, list[int]] = defaultdict(list)
         self.regions = {region.id: region for region in view.regions} if view else {}
@@ -57,7 +61,7 @@ class _Marks:
         for node in view.nodes if view else ():
             if node.kind not in ("input", "output"):
                 self.nodes[node.line].append(node)
-        for i, row in enumerate(table.rows):
+        for i, row in enumerate(rows):
             self.rows[row.line].append(i)
 
     def all(self) -> Iterator[Mark]:
@@ -140,21 +144,21 @@ class _Marks:
         """
         by_receiver: dict[tuple[object, ...], list[int]] = defaultdict(list)
         for i in self.rows.get(line, ()):
-            row = self.table.rows[i]
+            row = self.table[i]
             if last != (row.what if row.what in LAST else None):
                 continue
             key = (row.what, row.sender, row.form, row.discloses, row.when)
             by_receiver[*key, row.receiver].append(i)
         alike: dict[tuple[object, ...], list[int]] = defaultdict(list)
         for (*same, _), found in by_receiver.items():
-            payloads = tuple(self.table.rows[i].payload for i in found)
+            payloads = tuple(self.table[i].payload for i in found)
             alike[*same, payloads].extend(found)
         for found in alike.values():
             yield self.crossing(line, found)
 
     def crossing(self, line: str, found: Sequence[int]) -> Mark:
         """Return the mark of rows that differ in their receivers, or in what is sent."""
-        rows = [self.table.rows[i] for i in found]
+        rows = [self.table[i] for i in found]
         sender = None if rows[0].sender is None else self.lane[rows[0].sender]
         lanes = sorted({lane for row in rows for lane in self.receivers(row) if lane != sender})
         first = [row for row in rows if row.receiver == rows[0].receiver]
@@ -190,7 +194,7 @@ class _Marks:
             text = f"{amounts(payloads)} in plain" if plain else protected(row.form, payloads)
             text = verb + text + " each" * several
         if row.discloses:
-            owners = listed(f"{self.table.name_of(rank)}'s" for rank in row.discloses)
+            owners = listed(f"{self.names.of(rank)}'s" for rank in row.discloses)
             text = f"DISCLOSES {owners} data: {text}"
         often = "" if row.when == "once" or what == "failure" else f", {row.when}"
         return printable(text + often)

@@ -6,9 +6,9 @@ import html
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from mplang_analysis.diagram import LEGEND, Diagram, Mark
 from mplang_analysis.graph_view import COLORS
 from mplang_analysis.party_names import quoted_line
-from mplang_analysis.picture import LEGEND, Mark, Picture
 from mplang_analysis.text_cells import cut, width, wrap
 
 CELL, SIZE = 7.2, 12
@@ -23,7 +23,7 @@ WORDS, GUTTER = 58, 32
 INK, PALE, RED = "#333333", "#bbbbbb", "#c0140c"
 
 
-def draw(picture: Picture) -> str:
+def draw(picture: Diagram) -> str:
     """Return the element ``svg``; all texts escaped, nothing loaded."""
     return _Canvas.of(picture).element(picture)
 
@@ -37,7 +37,7 @@ class _Canvas:
     lanes: int
 
     @classmethod
-    def of(cls, picture: Picture) -> _Canvas:
+    def of(cls, picture: Diagram) -> _Canvas:
         lines = [width(quoted_line(mark.line)) for mark in picture.marks]
         gutter = min(GUTTER, max(lines, default=0)) * CELL + 2 * MARGIN
         widest = max(map(width, picture.lanes)) * CELL + MARGIN
@@ -54,7 +54,7 @@ class _Canvas:
     def width(self) -> float:
         return self.words + WORDS * CELL + MARGIN
 
-    def element(self, picture: Picture) -> str:
+    def element(self, picture: Diagram) -> str:
         top = MARGIN + 4 * LINE
         body, y, before = [], float(top), None
         for mark in picture.marks:
@@ -85,7 +85,7 @@ class _Canvas:
             f"{''.join(head)}{''.join(body)}</svg>"
         )
 
-    def header(self, picture: Picture, bottom: float) -> Iterator[str]:
+    def header(self, picture: Diagram, bottom: float) -> Iterator[str]:
         """Yield the names in boxes, and the lanes below them."""
         for lane, name in enumerate(picture.lanes):
             color = "#eeeeee" if lane == self.lanes - 1 else COLORS[lane % len(COLORS)]

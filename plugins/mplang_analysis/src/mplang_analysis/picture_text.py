@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mplang_analysis.diagram import LEGEND, Diagram, Mark
 from mplang_analysis.party_names import quoted_line
-from mplang_analysis.picture import LEGEND, Mark, Picture
 from mplang_analysis.text_cells import cut, pad, width, wrap
 
 LEAST_TEXT = 30
@@ -20,7 +20,7 @@ WIDEST = 100
 """Columns of a picture in a wider terminal."""
 
 
-def draw(picture: Picture, columns: int) -> Iterator[tuple[str, bool]]:
+def draw(picture: Diagram, columns: int) -> Iterator[tuple[str, bool]]:
     """Yield the lines of a picture, each with whether it discloses something."""
     lines = {mark.line: quoted_line(mark.line) if mark.line else "" for mark in picture.marks}
     gutter = min(24, max(map(width, lines.values()), default=0)) + 2
@@ -96,7 +96,7 @@ class _Lanes:
             row[begin : begin + len(label)] = label
 
 
-def _as_list(picture: Picture, columns: int) -> Iterator[tuple[str, bool]]:
+def _as_list(picture: Diagram, columns: int) -> Iterator[tuple[str, bool]]:
     """Yield a picture whose lanes do not fit: in words."""
     before = ""
     for mark in picture.marks:
@@ -113,7 +113,7 @@ def _as_list(picture: Picture, columns: int) -> Iterator[tuple[str, bool]]:
 class RichPicture:
     """Picture for a console of rich, drawn as wide as it is."""
 
-    picture: Picture
+    picture: Diagram
 
     def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
         from rich.text import Text
@@ -121,3 +121,4 @@ class RichPicture:
         for i, (text, alert) in enumerate(draw(self.picture, min(WIDEST, options.max_width))):
             style = "italic" if i == 0 else "bold red" if alert else ""
             yield Text(text, style=style, no_wrap=True, overflow="crop")
+        yield Text("")

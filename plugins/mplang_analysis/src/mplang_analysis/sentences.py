@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeAlias
 
-from mplang_analysis.party_names import quoted, quoted_line
+from mplang_analysis.disclosure_row import DisclosureRow
+from mplang_analysis.party_names import PartyNames, quoted, quoted_line
 from mplang_analysis.phrases import amounts, frequency, listed, protected
-
-if TYPE_CHECKING:
-    from mplang_analysis.disclosure_table import Disclosure, DisclosureRow
 
 KINDS = {
     "predicate": "which way a condition or a loop goes",
@@ -25,17 +23,18 @@ PROTECTED = {"share": "put together", "ciphertext": "decrypt"}
 VALUES = ("move", "reveal", "result")
 """The rows by which a receiver gets the value itself."""
 
-Group = list["DisclosureRow"]
+Group: TypeAlias = list[DisclosureRow]
 
 
-def sentences(table: Disclosure) -> list[str]:
+def sentences(rows: Sequence[DisclosureRow], names: PartyNames) -> list[str]:
     """Return what a table of disclosures says, in sentences.
 
     One sentence per receiver and line, then who learns nothing. What failures tell comes last. A
     share of a value that the same line reveals has no words of its own; the table has its row.
 
     Args:
-        table: the disclosures; the names of its parties are those of the sentences.
+        rows: the rows of the table.
+        names: the names of its parties.
 
     Example:
         >>> import mplang_core as mp
@@ -44,21 +43,23 @@ def sentences(table: Disclosure) -> list[str]:
         ...   %1 = simp.shuffle_static(%0) {routing = [[1, 0]]} : f32[3]@{1} at "demo.py:7"
         ...   return
         ... }''')
-        >>> for text in sentences(mp.analysis.disclosure(program, names=["shop", "bank"])):
+        >>> rows = mp.analysis.disclosure(program).rows
+        >>> for text in sentences(rows, PartyNames((0, 1), ("shop", "bank"))):
         ...     print(text)
         bank learns: 3 numbers made of shop's data (demo.py:7).
         Only bank learns anything of shop's data.
         shop learns nothing of anyone else's data.
     """
-    return _Writer(table).all()
+    return _Writer(rows, names).all()
 
 
 class _Writer:
     """Writes the sentences of one table."""
 
-    def __init__(self, table: Disclosure) -> None:
-        self.table = table
-        disclosing = [row for row in table.rows if row.discloses]
+    def __init__(self, rows: Sequence[DisclosureRow], names: PartyNames) -> None:
+        self.names = names
+        self.sources = {rank for row in rows for rank in (*row.inputs, *row.discloses)}
+        disclosing = [row for row in rows if row.discloses]
         self.failures = [row for row in disclosing if _is_failure(row)]
         self.rows = [row for row in disclosing if not _is_failure(row)]
 
@@ -66,7 +67,7 @@ class _Writer:
         if self.rows:
             told = [*self.learns(self.rows), *self.learners(), *self.unaware()]
         else:
-            told = [f"Nobody learns anything of anyone else's data{self.but(self.table.parties)}."]
+            told = [f"Nobody learns anything of anyone else's data{self.but(self.names.parties)}."]
         return [*told, *self.learns(self.failures)]
 
     def but(self, owners: Iterable[int]) -> str:
@@ -86,7 +87,7 @@ class _Writer:
         for group in groups.values():
             fetches = all(row.what == "result" for row in group)
             key = "; ".join(self.items(group)), _place(group), fetches
-            alike.setdefault(key, []).append(self.table.name_of(group[0].receiver))
+            alike.setdefault(key, []).append(self.names.of(group[0].receiver))
         for (items, place, fetches), names in alike.items():
             verb = "may fetch" if fetches else "learns" if len(names) == 1 else "each learn"
             yield f"{_capital(listed(names))} {verb}: {items}{place}."
@@ -108,7 +109,7 @@ class _Writer:
         row, kinds = rows[0], [row.payload for row in rows]
         kind: str = row.what
         if kind in KINDS:
-            return KINDS[kind].format(self.table.name_of(row.sender)) + ", which depends on"
+            return KINDS[kind].format(self.names.of(row.sender)) + ", which depends on"
         if row.form != "plain":
             way = PROTECTED.get(row.form, "open")
             return f"{protected(row.form, kinds)}, which it can {way}, made of"
@@ -126,15 +127,15 @@ class _Writer:
         return listed(parts)
 
     def owned(self, ranks: Iterable[int]) -> str:
-        return listed(f"{self.table.name_of(rank)}'s" for rank in ranks) + " data"
+        return listed(f"{self.names.of(rank)}'s" for rank in ranks) + " data"
 
     # -- who learns nothing
 
     def learners(self) -> Iterator[str]:
         """Yield per party that has data who learns anything of it."""
         owners: dict[tuple[tuple[int | str, ...], str], list[int]] = {}
-        for rank in self.table.parties:
-            if any(rank in (*row.inputs, *row.discloses) for row in self.table.rows):
+        for rank in self.names.parties:
+            if rank in self.sources:
                 rows = [row for row in self.rows if rank in row.discloses]
                 receivers = {row.receiver for row in rows}
                 order = sorted(receivers, key=lambda who: (isinstance(who, str), who))
@@ -145,16 +146,16 @@ class _Writer:
                 yield f"Nobody else learns anything of {data}."
             elif "everyone" not in who:
                 verb = "learns" if len(who) == 1 else "learn"
-                yield f"Only {listed(map(self.table.name_of, who))} {verb} anything of {data}."
+                yield f"Only {listed(map(self.names.of, who))} {verb} anything of {data}."
 
     def unaware(self) -> Iterator[str]:
         """Yield the parties that learn nothing of the data of others, if there are any."""
         receivers: set[int | str] = {row.receiver for row in self.rows}
-        idle = [rank for rank in self.table.parties if rank not in receivers]
+        idle = [rank for rank in self.names.parties if rank not in receivers]
         if idle and "everyone" not in receivers:
             verb = "learns" if len(idle) == 1 else "learn"
-            names = listed(map(self.table.name_of, idle))
-            yield f"{names} {verb} nothing of anyone else's data{self.but(self.table.parties)}."
+            names = listed(map(self.names.of, idle))
+            yield f"{names} {verb} nothing of anyone else's data{self.but(self.names.parties)}."
 
 
 def _is_failure(row: DisclosureRow) -> bool:

@@ -12,7 +12,7 @@ def width(text: str) -> int:
         >>> width("bank"), width("銀行"), width("é")
         (4, 4, 1)
     """
-    return sum(map(_width, text))
+    return len(text) if text.isascii() else sum(map(_width, text))
 
 
 def _width(char: str) -> int:
