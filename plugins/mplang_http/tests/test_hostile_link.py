@@ -388,7 +388,7 @@ def test_a_message_of_one_who_is_no_party(worker):
     ids=lambda x: getattr(x, "kind", ""),
 )
 def test_a_message_that_is_no_value(worker, head, body):
-    """The run fails; if it cannot be decoded, the error names the sender. The link stays."""
+    """The run fails, with an error that names the sender of what cannot be read; the link stays."""
     with Peer(worker) as peer:
         linked = LinkedSession(worker)
         run = linked.start()

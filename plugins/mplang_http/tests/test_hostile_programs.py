@@ -173,7 +173,10 @@ def together(worker, data: bytes) -> list[dict]:
         ]
         assert [future.result() for future in opened] == [name, name]
         assert [w.put_program(data).status for w in both] == [200, 200]
-        ran = [pool.submit(w.submit, name, data, run=f"{name}-1", wait=60, parties=[0, 1]) for w in both]
+        ran = [
+            pool.submit(w.submit, name, data, run=f"{name}-1", wait=60, parties=[0, 1])
+            for w in both
+        ]
         found = [future.result().json for future in ran]
     for w in both:
         w.ask("DELETE", f"/v1/sessions/{name}")
