@@ -34,12 +34,12 @@ print(mp.compile(program, np.ones(2), cluster_spec=cluster).compiler_ir())
 with mp.Simulator(cluster) as sim:
     for mode in ("standard", "launch"):
         print(mode, mp.fetch(sim, mp.evaluate(sim, program, np.ones(2), mode=mode)))
-for name in ("analysis", "artifact", "record", "parse"):
+for name in ("artifact", "record", "parse"):
     try:
         getattr(mp, name)
     except mp.errors.PluginError as error:
         print(error)
-assert not hasattr(mp, "analysis")
+assert not hasattr(mp, "artifact")
 '''
 
 

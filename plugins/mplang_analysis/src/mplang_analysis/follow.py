@@ -63,8 +63,8 @@ def follow(
         >>> context = mp.TraceContext(mp.ClusterSpec.simple(2))
         >>> move = mp.trace(context, lambda x: mp.put("P0", x), scalar).program
         >>> first = follow(move, [{1: own(1, "put")}])
-        >>> first.outputs[0][0].parties
-        Mask(bits=2)
+        >>> print(first.outputs[0][0].parties, [row.discloses for row in first.disclosure.rows])
+        {1} [(1,), (1,)]
     """
     given = check_labels(program, labels)
     key = (
