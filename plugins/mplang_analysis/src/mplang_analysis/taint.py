@@ -52,8 +52,8 @@ class _Scope:
     path: str = ""
 
     def at(self, op: Operation, index: int) -> _Scope:
-        place = line_of(op, self.location)
-        return dataclasses.replace(self, location=place, path=f"{self.path}/{index}")
+        place = line_of(op, self.location)  # once per op, so without the slow replace
+        return _Scope(self.parties, self.control, place, self.when, f"{self.path}/{index}")
 
     def within(self, region: str) -> _Scope:
         return dataclasses.replace(self, path=f"{self.path}/{region}")
