@@ -1,0 +1,152 @@
+"""One experiment: a chain of programs of a seed, run with the data of each party changed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from mplang_analysis.disclosure_table import Disclosure
+
+import mplang_core as mp
+from mplang_core import analysis
+from mplang_core.ext import HostVar, PartyError
+
+from .checker import Comparison, Finding, Stage, readable_bytes, unlisted
+from .deviation import deviation
+from .generator import CLUSTER, PARTIES, Source, generate
+from .lab import Lab, Setting, bytes_of
+from .opening import readable
+
+COLUMNS = (("a", "int64"), ("b", "int64"))
+
+
+@dataclass(frozen=True)
+class Data:
+    """The private data of all parties.
+
+    Attributes:
+        inputs: per name of an input, per rank that holds it the value.
+        own: per rank what the party keeps.
+    """
+
+    inputs: Mapping[str, Mapping[int, Any]]
+    own: Sequence[int]
+
+
+def data_of(source: Source, seeds: Sequence[int]) -> Data:
+    """Return the data of the parties, each drawn from a seed of its own."""
+    inputs: dict[str, dict[int, Any]] = {}
+    own = []
+    for rank, seed in zip(PARTIES, seeds, strict=True):
+        dice = random.Random(seed * len(PARTIES) + rank)
+        own.append(dice.randint(-50, 50))
+        for variable in source.inputs:
+            if rank in (variable.holders or ()):
+                table = variable.kind == "table"
+                value = _table(dice) if table else np.asarray(dice.randint(-50, 50))
+                inputs.setdefault(variable.name, {})[rank] = value
+    return Data(inputs, own)
+
+
+def _table(dice: random.Random) -> pa.Table:
+    rows = dice.randint(1, 4)
+    return pa.table({name: [dice.randint(-9, 9) for _ in range(rows)] for name, _ in COLUMNS})
+
+
+@dataclass
+class Experiment:
+    """A chain of programs, and its runs.
+
+    Args:
+        seed: determines everything.
+        lab: runs it.
+        mode: of the host.
+        liar: a party that deviates.
+        length: of the chain.
+
+    Attributes:
+        tables: per program its table.
+    """
+
+    seed: int
+    lab: Lab
+    mode: str = "launch"
+    liar: int | None = None
+    length: int = 1
+    tables: list[Disclosure] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.chain = generate(self.seed, self.length)
+        self.functions = [
+            mp.compile(source.function(), cluster_spec=CLUSTER) for source in self.chain
+        ]
+
+    def findings(self) -> list[Finding]:
+        """Run the chain with each party's data changed, and return all violations."""
+        base = self.play(None)
+        if self.liar is None:
+            found = [f for i, s in enumerate(base) for f in unlisted(i, self.tables[i], s)]
+        else:
+            found = []
+        for source in PARTIES:
+            if source != self.liar:
+                changed = self.play(source)
+                pair = Comparison(self.chain, self.tables, base, changed, source, self.liar)
+                found += pair.findings()
+        return found
+
+    def play(self, changed: int | None) -> list[Stage]:
+        """Run the chain.
+
+        Args:
+            changed: the party whose data is another than by default.
+        """
+        seeds = [self.seed + 1_000_003 * (rank == changed) for rank in PARTIES]
+        data = data_of(self.chain[0], seeds)
+        deviate = None if self.liar is None else deviation(self.seed, self.lab.world_size)
+        setting = self.lab.setting = Setting(data.own, self.liar, deviate)
+        values = {name: self._given(name, held) for name, held in data.inputs.items()}
+        stages: list[Stage] = []
+        for source, function in zip(self.chain, self.functions, strict=True):
+            start = len(setting.deliveries)
+            stage, outputs = Stage(), ()
+            try:
+                args = [values[v.name] for v in source.inputs]
+                if len(self.tables) == len(stages):
+                    program = function.trace(self.lab, *args).program
+                    self.tables.append(analysis.disclosure(program, uniform_inputs=False))
+                outputs = mp.evaluate(self.lab, function, *args, mode=self.mode)
+            except PartyError as error:
+                stage.failure = str(error)
+            stage.deliveries = setting.deliveries[start:]
+            stage.results = _results(source, outputs)
+            stage.readable = {
+                rank: readable_bytes(readable(setting.dealer, rank)) for rank in PARTIES
+            }
+            stages.append(stage)
+            values |= {v.name: x for v, x in zip(source.outputs, outputs, strict=False)}
+            if stage.failure:
+                break
+        return stages
+
+    def _given(self, name: str, held: Mapping[int, Any]) -> mp.InterpVar:
+        """Return an input: what each holder has."""
+        some = next(iter(held.values()))
+        base = mp.TableType(COLUMNS) if isinstance(some, pa.Table) else mp.TensorType("i64")
+        kind = mp.MPType(base, mp.Mask.from_ranks(held))
+        return mp.InterpVar(self.lab, kind, HostVar([held.get(rank) for rank in PARTIES]))
+
+
+def _results(source: Source, outputs: Sequence[Any]) -> dict[tuple[int, int], bytes]:
+    """Return what the host may fetch: the plain outputs."""
+    return {
+        (i, rank): bytes_of(value)
+        for i, out in enumerate(outputs)
+        if out.base_type.form.value == "plain"
+        for rank, value in enumerate(out.value.values)
+        if value is not None
+    }
