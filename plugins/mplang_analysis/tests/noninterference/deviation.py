@@ -30,7 +30,8 @@ def deviation(seed: int, world_size: int) -> Deviate:
 
     def deviate(comm: Communicator, to: int, key: str, data: Any) -> Any:
         position = key.partition("/")[2]
-        noise = digest(seed, position, to, size=2)
+        everyone = digest(seed, position)[0] % 2  # the same to all, or another to each
+        noise = digest(seed, position, None if everyone else to, size=2)
         if key.endswith("?"):
             return True
         for rank in range(world_size):  # asks whoever may answer, and more than once
@@ -39,8 +40,8 @@ def deviation(seed: int, world_size: int) -> Deviate:
                     comm.send(rank, f"{key}?", True)
         if noise[0] % 2:
             return data
-        if isinstance(data, bool):
-            return not data
+        if isinstance(data, bool):  # a predicate: all see at once that they disagree
+            return data if noise[1] % 8 else not data
         if isinstance(data, np.ndarray) and data.dtype == np.int64:
             return data + noise[1]
         if isinstance(data, SpuShare | Ciphertext | PublicKey):

@@ -128,13 +128,16 @@ class _Writer:
 
     def __init__(self, dice: random.Random, source: Source) -> None:
         self.dice, self.source = dice, source
+        self.opening, self.mixture = dice.choice(THEMES)
         self.depth, self.count, self.statement = 1, 0, 0
 
     def write(self, size: int) -> None:
         parameters = ", ".join(v.name for v in self.source.inputs)
         self.line(f"def {self.source.name}({parameters}):", 0)
         env = list(self.source.inputs)
-        for _ in range(size):
+        for statement in self.opening:
+            env = [*env, *statement(self, env, 0)]
+        for _ in range(size - len(self.opening)):
             self.statement += 1
             env = self.add(env, 2)
         self.statement += 1
@@ -205,11 +208,12 @@ class _Writer:
 
     def add(self, env: list[Variable], depth: int) -> list[Variable]:
         """Add a statement that fits."""
-        kinds = FLAT if depth == 0 else FLAT + NESTED
         while True:
-            made = self.dice.choice(kinds)(self, env, depth)
-            if made:
-                return [*env, *made]
+            statement = self.dice.choice(self.mixture)
+            if depth > 0 or statement not in NESTED:
+                made = statement(self, env, depth)
+                if made:
+                    return [*env, *made]
 
     def block(self, env: list[Variable], depth: int) -> list[Variable]:
         for _ in range(self.dice.randint(1, 3)):
@@ -244,7 +248,8 @@ class _Writer:
         return [self.let("int", ranks, f"mp.constant({number}, parties={ranks})")]
 
     def move(self, env: list[Variable], depth: int) -> list[Variable]:
-        x = self.pick(env, "int", "table", "share", "piece", "public", "sealed")
+        kinds = sorted({v.kind for v in env if v.holders is not None} & MOVABLE)
+        x = self.pick(env, self.dice.choice(kinds))
         assert x is not None
         to = self.some(ALL)
         frm = [self.one(x.holders) for _ in to]
@@ -350,7 +355,9 @@ class _Writer:
         key = self.pick(env, "key")
         if key is None:
             return []
-        x = self.pick(env, "int", "int", "table", "piece", at=key.holders)
+        x = self.pick(env, *self.dice.choice(CONTENTS), at=key.holders) or self.pick(
+            env, "int", at=key.holders
+        )
         assert x is not None
         ranks = sorted(key.holders or ())
         text = f"mp.simp.pcall_static({ranks}, encrypt, {x.name}, {key.name})"
@@ -368,8 +375,9 @@ class _Writer:
             return []
         x, key, rank = self.dice.choice(fitting)
         inner: Variable = x.detail[1]
+        kind: Kind = "piece" if inner.kind == "share" else inner.kind
         text = f"mp.simp.pcall_static([{rank}], decrypt, {x.name}, {key.name})"
-        return [self.let(inner.kind, [rank], text, inner.detail)]
+        return [self.let(kind, [rank], text, inner.detail)]
 
     # control flow
 
@@ -441,23 +449,40 @@ class _Writer:
 
 Statement: TypeAlias = Callable[[_Writer, list[Variable], int], list[Variable]]
 
-FLAT: list[Statement] = [
+CONTENTS: list[list[Kind]] = [["int"], ["int"], ["piece", "share"], ["table"]]
+MOVABLE = {"int", "table", "share", "piece", "sealed"}
+
+PLAIN: list[Statement] = [
     *[_Writer.local] * 3,
     _Writer.dynamic,
     _Writer.own,
     _Writer.constant,
-    *[_Writer.move] * 5,
+    *[_Writer.move] * 3,
     _Writer.put,
     *[_Writer.pull] * 2,
     _Writer.join,
     _Writer.filter,
     _Writer.total,
+]
+SHARES: list[Statement] = [
     *[_Writer.seal] * 2,
     *[_Writer.compute] * 3,
-    *[_Writer.reveal] * 2,
+    *[_Writer.move] * 3,
+    _Writer.reveal,
+]
+CIPHERTEXTS: list[Statement] = [
     _Writer.channel,
     _Writer.keygen,
-    *[_Writer.encrypt] * 2,
-    *[_Writer.decrypt] * 2,
+    *[_Writer.encrypt] * 4,
+    *[_Writer.move] * 4,
+    *[_Writer.decrypt] * 4,
 ]
 NESTED: list[Statement] = [*[_Writer.cond] * 2, *[_Writer.loop] * 2, _Writer.call]
+
+THEMES: list[tuple[list[Statement], list[Statement]]] = [
+    ([], PLAIN + NESTED),
+    ([_Writer.seal, _Writer.seal], SHARES * 3 + PLAIN + NESTED),
+    ([_Writer.channel, _Writer.encrypt], CIPHERTEXTS * 3 + PLAIN + NESTED),
+    ([_Writer.channel, _Writer.seal], CIPHERTEXTS * 2 + SHARES * 2 + PLAIN + NESTED),
+]
+"""What a program begins with, and the mixture of its other statements."""
