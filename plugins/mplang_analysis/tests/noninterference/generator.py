@@ -113,7 +113,8 @@ def generate(seed: int, length: int = 1, size: int = 9) -> list[Source]:
     found: list[Source] = []
     earlier: list[Variable] = []
     for i in range(length):
-        fresh = private if i == 0 else dice.sample(private, 2) + [private[4]]
+        again = [v for v in private if v.holders == ALL or dice.random() < 0.4]
+        fresh = private if i == 0 else again
         kept = dice.sample(earlier, min(len(earlier), 6))
         source = Source(f"program_{seed}_{i}", [*fresh, *kept])
         _Writer(dice, source).write(size if length == 1 else 6)
