@@ -17,59 +17,59 @@ def _same(x: TensorType, y: TensorType) -> None:
         raise TypeError(f"expected two of one type, got {x} and {y}")
 
 
-@mp.simple_op("toy.add")
+@mp.simple_op("toy.add", reads=(), total=True)
 def add(x: TensorType, y: TensorType) -> TensorType:
     """Adds."""
     _same(x, y)
     return x
 
 
-@mp.simple_op("toy.mul")
+@mp.simple_op("toy.mul", reads=(), total=True)
 def mul(x: TensorType, y: TensorType) -> TensorType:
     """Multiplies."""
     _same(x, y)
     return x
 
 
-@mp.simple_op("toy.less")
+@mp.simple_op("toy.less", reads=(), total=True)
 def less(x: TensorType, y: TensorType) -> TensorType:
     """Compares."""
     _same(x, y)
     return TensorType("bool", x.shape)
 
 
-@mp.simple_op("toy.scale")
+@mp.simple_op("toy.scale", reads=(), total=True)
 def scale(x: TensorType, *, by: int = 2) -> TensorType:
     """Multiplies by an attribute."""
     return x
 
 
-@mp.simple_op("toy.divmod")
+@mp.simple_op("toy.divmod", reads=(), total=True)
 def divide(x: TensorType, y: TensorType) -> tuple[TensorType, TensorType]:
     """Gives quotient and remainder."""
     _same(x, y)
     return x, x
 
 
-@mp.simple_op("toy.rank")
+@mp.simple_op("toy.rank", reads=("rank",), total=True)
 def rank() -> TensorType:
     """Gives the party's rank."""
     return TensorType("i64")
 
 
-@mp.simple_op("toy.next_rank")
+@mp.simple_op("toy.next_rank", reads=(), total=True)
 def next_rank(x: TensorType) -> TensorType:
     """Gives the rank after a rank, round about."""
     return x
 
 
-@mp.simple_op("toy.fail_at")
+@mp.simple_op("toy.fail_at", reads=())
 def fail_at(x: TensorType, *, party: int) -> TensorType:
     """Raises at one party."""
     return x
 
 
-@mp.simple_op("toy.lie")
+@mp.simple_op("toy.lie", reads=())
 def lie(x: TensorType) -> TensorType:
     """Promises its operand's type, and gives another."""
     return x

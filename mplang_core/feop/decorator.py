@@ -77,7 +77,13 @@ def meta_of(op: Any) -> FeMeta:
 
 
 def simple_op(
-    name: str, *, effects: Effects = Effects.ANY, interfaces: Sequence[object] = (), **fields: Any
+    name: str,
+    *,
+    effects: Effects = Effects.ANY,
+    interfaces: Sequence[object] = (),
+    reads: tuple[str, ...] | None = None,
+    total: bool = False,
+    **fields: Any,
 ) -> Callable[[Callable[..., Any]], Feop]:
     """Declare an op and its feop by one function of types.
 
@@ -93,6 +99,8 @@ def simple_op(
         name: ``family.op``; also the opcode.
         effects: its effects beyond its results; by default passes leave the op unchanged.
         interfaces: its op interfaces, as in :class:`~mplang_core.ir.OpDef`.
+        reads: the names of private data that it reads, ``()`` for none, as in ``OpDef``.
+        total: whether it never fails because of the values of its operands, as in ``OpDef``.
         **fields: further fields of :class:`~mplang_core.ext.FeMeta`.
 
     Returns:
@@ -127,7 +135,8 @@ def simple_op(
             return flatten(apply(types, dict(op.attrs)))[0]
 
         doc = inspect.getdoc(fn) or ""
-        op_def = OpDef(name, infer, attrs=attrs, doc=doc, effects=effects, interfaces=interfaces)
+        traits: Any = {"effects": effects, "interfaces": interfaces, "reads": reads, "total": total}
+        op_def = OpDef(name, infer, attrs=attrs, doc=doc, **traits)
         op_defs.add(name, op_def, provider=fn.__module__.partition(".")[0], override=_again(fn))
 
         @feop(name=name, **{"dialects": (name.partition(".")[0],), **fields})

@@ -103,6 +103,10 @@ class OpDef:
             :mod:`mplang_core.simp.interfaces`. Projection, passes and analyses assume the
             worst of an op without the interface.
         projected: whether it exists in projections only.
+        reads: the names of private data of its party that it reads besides its operands; empty
+            if it reads none. ``None`` if unknown: its results count as all data of the party.
+        total: whether it never fails because of the values of its operands. If it may, everyone
+            learns of them by whether it does.
 
     Raises:
         ValueError: an op among parties declares its own attribute ``place``.
@@ -117,6 +121,8 @@ class OpDef:
     effects: Effects = Effects.ANY
     interfaces: Sequence[object] = ()
     projected: bool = False
+    reads: tuple[str, ...] | None = None
+    total: bool = False
 
     def __post_init__(self) -> None:
         if self.level is not Level.PARTY:

@@ -45,6 +45,7 @@ declare(
         "and says nothing of the element. ``mp.put(…, range=…)`` emits it.",
         effects=Effects.NONE,
         interfaces=[_Bounded()],
+        reads=(),
     )
 )
 

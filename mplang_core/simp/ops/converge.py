@@ -93,6 +93,7 @@ declare(
         doc="Joins values of one type that are held by different parties.",
         effects=Effects.NONE,
         interfaces=[_Converge()],
+        total=True,
     )
 )
 

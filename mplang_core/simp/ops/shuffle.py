@@ -203,6 +203,7 @@ declare(
         doc="Moves a value along a routing that is known beforehand.",
         effects=Effects.NONE,
         interfaces=[_Static()],
+        total=True,
     ),
     OpDef(
         "simp.shuffle_dynamic",

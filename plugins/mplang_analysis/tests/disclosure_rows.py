@@ -35,12 +35,13 @@ def trace(fn, *types, parties: int = 2):
     return mp.trace(mp.TraceContext(mp.ClusterSpec.simple(parties)), fn, *types)
 
 
-def rows(subject, *, results: bool = False, **options):
+def rows(subject, *, results: bool = False, failures: bool = False, **options):
     """Return the rows without bytes and types, and without lines."""
+    left_out = {"result": not results, "failure": not failures}
     return [
         (row.what, row.sender, row.receiver, row.form, row.inputs, row.discloses, row.when)
         for row in analysis.disclosure(subject, **options).rows
-        if results or row.what != "result"
+        if not left_out.get(row.what)
     ]
 
 

@@ -93,7 +93,7 @@ def test_a_dynamic_shuffle_asks_and_may_be_answered_by_anyone():
         return mp.pshfl(x, index)
 
     def table(fn, *types):
-        return rows(trace(fn, *types, parties=3), results=True, uniform_inputs=False)
+        return rows(trace(fn, *types, parties=3), results=True)
 
     assert table(program, at(SCALAR, 0, 1, 2), at(SCALAR, 2)) == [
         ("index", 2, 0, "plain", (2,), (2,), "once"),
@@ -111,35 +111,40 @@ def test_values_whose_holders_are_unknown():
 
     types = at(SCALAR, 0, 1), mp.MPType(SCALAR, None)
     assert rows(trace(program, *types, parties=3), results=True) == [
-        ("result", 0, "host", "plain", (0, 1), (0, 1), "once"),
-        ("result", 1, "host", "plain", (0, 1), (0, 1), "once"),
+        ("result", 0, "host", "plain", (0,), (0,), "once"),
+        ("result", 1, "host", "plain", (1,), (1,), "once"),
     ]
 
 
 # -- inputs of several holders
 
 
-def test_an_input_of_several_is_known_to_all_of_them_and_a_note_says_so():
+def test_an_input_of_several_is_each_holder_s_own_unless_it_is_called_uniform():
     def program(x):
         return mp.pshfl_s(x, [0, 1, 2], [1, 0, 0])
 
     some = trace(program, at(SCALAR, 0, 1), parties=3)
-    assert rows(some) == [
+    assert rows(some, uniform_inputs=True) == [
         ("move", 1, 0, "plain", (0, 1), (), "once"),
         ("move", 0, 1, "plain", (0, 1), (), "once"),
         ("move", 0, 2, "plain", (0, 1), (0, 1), "once"),
     ]
-    assert rows(some, uniform_inputs=False) == [
+    assert rows(some) == [
         ("move", 1, 0, "plain", (1,), (1,), "once"),
         ("move", 0, 1, "plain", (0,), (0,), "once"),
         ("move", 0, 2, "plain", (0,), (0,), "once"),
     ]
-    (note,) = analysis.disclosure(some).notes
+    (note,) = analysis.disclosure(some, uniform_inputs=True).notes
     assert "Input 0, i64[]@{0, 1}, is taken as the same" in note
-    assert analysis.disclosure(some, uniform_inputs=False).notes == ()
+    assert analysis.disclosure(some).notes == ()
     everyone = trace(program, 7, parties=3)
-    assert all(row.inputs == () for row in analysis.disclosure(everyone).rows)
-    assert "public" in analysis.disclosure(everyone).notes[0]
+    table = analysis.disclosure(everyone, uniform_inputs=True)
+    assert all(row.inputs == () for row in table.rows)
+    assert "public" in table.notes[0]
+    labels = [dict.fromkeys(range(3), analysis.PUBLIC)]
+    known = analysis.disclosure(everyone, labels=labels)
+    assert (known.rows, known.notes) == (table.rows, ())
+    assert all(row.inputs for row in analysis.disclosure(everyone).rows)
 
 
 def test_a_world_of_one_has_its_own_data():

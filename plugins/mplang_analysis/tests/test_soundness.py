@@ -202,7 +202,7 @@ MOVE = ("move", 5, 3, 0, ())
 @EXAMPLES
 def test_what_is_not_disclosed_makes_no_difference(block, data, joint, by):
     program = traced(block)
-    table = analysis.disclosure(program)
+    table = analysis.disclosure(program, uniform_inputs=True)
     own = {r: r for r in range(N)}
     base = run(program, data, joint, own)
     for r in range(N):

@@ -94,4 +94,5 @@ BROADCAST = OpDef(
     doc="Sends a value from one party to all others.",
     effects=Effects.NONE,
     interfaces=[_Broadcast()],
+    total=True,
 )

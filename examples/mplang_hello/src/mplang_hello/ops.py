@@ -19,7 +19,14 @@ _SUMMARY = {"kind": SummaryType.name, "visibility": ("PUBLIC", "PRIVATE")}
 _HALF = {"kind": HalfType.name, "visibility": ("SECRET",)}
 
 
-@simple_op("hello.summarize", version="1", inputs=(_TENSOR,), outputs=(_SUMMARY,))
+@simple_op(
+    "hello.summarize",
+    version="1",
+    reads=(),
+    total=True,
+    inputs=(_TENSOR,),
+    outputs=(_SUMMARY,),
+)
 def summarize(x: TensorType, *, digits: int = 6) -> SummaryType:
     """Summarize a tensor by its least element, its mean and its greatest element.
 
@@ -89,7 +96,14 @@ def standardize(x: Any) -> FeProgram:
 # -- of the vault
 
 
-@simple_op("hello.split", version="1", inputs=(_TENSOR,), outputs=(_HALF, _HALF))
+@simple_op(
+    "hello.split",
+    version="1",
+    reads=(),
+    total=True,
+    inputs=(_TENSOR,),
+    outputs=(_HALF, _HALF),
+)
 def split(x: TensorType) -> tuple[HalfType, HalfType]:
     """Split a tensor into two halves, each of which is random by itself.
 
@@ -116,7 +130,14 @@ def split(x: TensorType) -> tuple[HalfType, HalfType]:
     return half, half
 
 
-@simple_op("hello.join", version="1", inputs=(_HALF, _HALF), outputs=(_TENSOR,))
+@simple_op(
+    "hello.join",
+    version="1",
+    reads=(),
+    total=True,
+    inputs=(_HALF, _HALF),
+    outputs=(_TENSOR,),
+)
 def join(a: HalfType, b: HalfType) -> TensorType:
     """Join the two halves of a tensor; who runs it learns the tensor.
 
@@ -150,6 +171,8 @@ def join(a: HalfType, b: HalfType) -> TensorType:
 @simple_op(
     "hello.pick",
     version="1",
+    reads=(),
+    total=True,
     execution_model="multi_party",
     targets=("VAULT",),
     inputs=(_HALF,),

@@ -15,9 +15,12 @@ Example:
 
 from mplang_analysis.cost_model import Costs, LinkCost, LoopRounds, OpCount, UnknownCost, costs
 from mplang_analysis.disclosure_table import Disclosure, DisclosureRow, disclosure
+from mplang_analysis.follow import Followed, follow
 from mplang_analysis.graph_builder import graph
 from mplang_analysis.graph_view import Edge, GraphView, Node, Region
 from mplang_analysis.interval import UNKNOWN, Interval, hull
+from mplang_analysis.holdings import Holding
+from mplang_analysis.labels import PUBLIC, Label, Piece, Source, own
 from mplang_analysis.mismatch_table import differences
 from mplang_analysis.op_ranges import HasRanges, NumberStatus, OpRanges, RangeRule, StepRange
 from mplang_analysis.parameters import parameter_names
@@ -25,32 +28,40 @@ from mplang_analysis.range_table import RangeRow, Ranges, ranges
 from mplang_analysis.rows import Rows
 
 __all__ = [
+    "PUBLIC",
     "UNKNOWN",
     "Costs",
     "Disclosure",
     "DisclosureRow",
     "Edge",
+    "Followed",
     "GraphView",
     "HasRanges",
+    "Holding",
     "Interval",
+    "Label",
     "LinkCost",
     "LoopRounds",
     "Node",
     "NumberStatus",
     "OpCount",
     "OpRanges",
+    "Piece",
     "RangeRow",
     "RangeRule",
     "Ranges",
     "Region",
     "Rows",
+    "Source",
     "StepRange",
     "UnknownCost",
     "costs",
     "differences",
     "disclosure",
+    "follow",
     "graph",
     "hull",
+    "own",
     "parameter_names",
     "ranges",
 ]

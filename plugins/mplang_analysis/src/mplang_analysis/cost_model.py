@@ -11,7 +11,8 @@ from typing import Any
 from mplang_analysis.report import Report, TextTable
 from mplang_analysis.rounds import Rounds
 from mplang_analysis.subject import line_of, program_of
-from mplang_analysis.taint import Event, Flow
+from mplang_analysis.event import Event
+from mplang_analysis.taint import Flow
 from mplang_analysis.type_size import bytes_of
 from mplang_core import Mask
 from mplang_core.ext import Graph, Level, Location, Loop, control_of, messages_of, op_defs
@@ -199,7 +200,7 @@ def _walk(graph: Graph, in_loop: bool) -> Iterator[tuple[str, bool]]:
 def _links(events: Sequence[Event]) -> Iterator[LinkCost]:
     sizes: dict[tuple[int, int, bool], list[int | None]] = {}
     for event in events:
-        if event.sent and event.sender is not None and event.receiver is not None:
+        if event.sent and event.sender is not None and isinstance(event.receiver, int):
             key = event.sender, event.receiver, "per iteration" in event.when
             sizes.setdefault(key, []).append(bytes_of(event.type))
     for (sender, receiver, in_loop), found in sorted(sizes.items()):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
+from mplang_analysis.event import Event, Receiver, What
+from mplang_analysis.labels import Label
 from mplang_analysis.report import Report, TextTable
 from mplang_analysis.subject import program_of
-from mplang_analysis.taint import Event, Flow, What
+from mplang_analysis.taint import Flow
 from mplang_analysis.type_size import bytes_of, payload
 from mplang_core import Form, Mask, MPType, Program
 from mplang_core.ext import TraceError, is_projected
@@ -19,10 +21,10 @@ class DisclosureRow:
     """One thing that another party, or the host, gets to know of.
 
     Attributes:
-        what: ``move``, ``reveal``, ``predicate``, ``index`` or ``result``; see
+        what: ``move``, ``reveal``, ``predicate``, ``index``, ``result`` or ``failure``; see
             ``docs/disclosure.md``.
-        sender: the party that it comes from; ``None`` in a reveal.
-        receiver: the party that gets it, or ``"host"``.
+        sender: the party that it comes from, or that may fail; ``None`` in a reveal.
+        receiver: the party that gets it, or ``"host"``; ``"everyone"`` of a failure.
         type: the type of what crosses.
         payload: what that stands for: the tensor that is shared or encrypted.
         form: how the receiver can read it: ``plain``, ``share``, ``ciphertext``, …
@@ -32,11 +34,12 @@ class DisclosureRow:
             did not know from the beginning.
         line: the user's line, ``demo.py:12``; empty if unknown.
         when: ``once``, ``per iteration``, ``in a branch``, …
+        lines: the lines of all ops that it stands for; those of a failure may be several.
     """
 
     what: What
     sender: int | None
-    receiver: int | Literal["host"]
+    receiver: Receiver
     type: str
     payload: str
     form: str
@@ -45,6 +48,7 @@ class DisclosureRow:
     discloses: tuple[int, ...]
     line: str
     when: str
+    lines: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data; sender and receiver are called ``from`` and ``to``."""
@@ -60,6 +64,7 @@ class DisclosureRow:
             "discloses": list(self.discloses),
             "line": self.line,
             "when": self.when,
+            "lines": list(self.lines),
         }
 
     def texts(self) -> list[str]:
@@ -124,18 +129,25 @@ class Disclosure(Report):
         return self.notes
 
 
-def disclosure(program: Any, *, uniform_inputs: bool = True) -> Disclosure:
-    """Tell what crosses the boundary of a party, what is revealed, and whose data is in it.
+def disclosure(
+    program: Any,
+    *,
+    labels: Sequence[Mapping[int, Label]] | None = None,
+    uniform_inputs: bool = False,
+) -> Disclosure:
+    """Return what crosses the boundary of a party, what is revealed, and whose data is in it.
 
     Args:
         program: a program, or a function that was traced or compiled.
-        uniform_inputs: whether a plain input that several parties hold is the same at all of
-            them: then all of its holders know it, and where all parties hold it, it is
-            public. A program does not tell; a note says where it was assumed. Otherwise what
-            each holds is its own.
+        labels: per input a label for each holder's copy, as :func:`follow` returns them. A copy
+            without one is its holder's own; a protected value without one may be anyone's.
+        uniform_inputs: whether a plain input that several parties hold, and that has no label, is
+            the same at all of them: then all of its holders know it, and where all parties hold
+            it, it is public. A program does not tell; a note says where it was assumed.
 
     Raises:
-        TraceError: it is no program, or the part of one that a single party is sent.
+        TraceError: it is not a program, or only the part of one that a single party is sent; or
+            the number of labels is not that of the inputs.
         VerifyError: the program breaks a rule.
 
     Example:
@@ -150,13 +162,38 @@ def disclosure(program: Any, *, uniform_inputs: bool = True) -> Disclosure:
     """
     found = program_of(program)
     _check_whole(found)
-    flow = Flow(found, uniform_inputs)
+    flow = Flow(found, check_labels(found, labels), uniform_inputs=uniform_inputs)
+    notes = _assumed(found) if uniform_inputs and labels is None else []
+    return table_of(flow, notes)
+
+
+def check_labels(
+    program: Program, labels: Sequence[Mapping[int, Label]] | None
+) -> Sequence[Mapping[int, Label]]:
+    """Return labels for all inputs of a program.
+
+    Raises:
+        TraceError: the number of labels is not that of the inputs.
+    """
+    inputs = program.graph.inputs
+    if labels is None:
+        return [{} for _ in inputs]
+    if len(labels) != len(inputs):
+        raise TraceError(
+            f"program {program.name!r}: expected labels of its {len(inputs)} inputs, got "
+            f"{len(labels)}; pass {{}} for an input without labels"
+        )
+    return labels
+
+
+def table_of(flow: Flow, notes: Sequence[str] = ()) -> Disclosure:
+    """Return the table of a flow."""
     return Disclosure(
-        program=found.name,
-        digest=found.digest,
-        parties=tuple(found.mask),
+        program=flow.program.name,
+        digest=flow.program.digest,
+        parties=tuple(flow.program.mask),
         rows=tuple(_row(flow, event) for event in flow.events),
-        notes=tuple(_assumed(found)) if uniform_inputs else (),
+        notes=tuple(notes),
     )
 
 
@@ -177,20 +214,22 @@ def _check_whole(program: Program) -> None:
 
 
 def _row(flow: Flow, event: Event) -> DisclosureRow:
-    form = event.type.form
-    readable = form is Form.PLAIN or (form is Form.SHARE and flow.opened_by(event))
+    read = flow.read(event)
+    rank = event.receiver if isinstance(event.receiver, int) else None
+    news = Mask() if read is None else read.news_to(rank)
     return DisclosureRow(
         what=event.what,
         sender=event.sender,
-        receiver="host" if event.receiver is None else event.receiver,
+        receiver=event.receiver,
         type=str(event.type),
         payload=str(payload(event.type)),
-        form=form.value,
+        form=event.type.form.value,
         bytes=bytes_of(event.type),
-        inputs=tuple(event.taint.parties),
-        discloses=tuple(event.taint.news_to(event.receiver) if readable else Mask()),
+        inputs=tuple(event.label.parties | news),
+        discloses=tuple(news),
         line=str(event.location or ""),
         when=", ".join(event.when) or "once",
+        lines=tuple(dict.fromkeys(map(str, event.lines))),
     )
 
 
@@ -202,7 +241,7 @@ def _assumed(program: Program) -> list[str]:
             who = "public" if kind.pmask == program.mask else f"known to all of {kind.pmask}"
             notes.append(
                 f"Input {i}, {kind}, is taken as the same at all its holders, and so {who}; "
-                "uniform_inputs=False takes it as different, and each holder's own."
+                "without uniform_inputs=True it may differ, and each holder's copy is its own."
             )
     return notes
 

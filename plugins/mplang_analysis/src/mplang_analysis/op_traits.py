@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mplang_core import BaseType, Form, MPType, registry
-from mplang_core.ext import AnyType, FeMeta, Operation
+from mplang_core.ext import AnyType, Effects, FeMeta, Operation, op_defs
 
 PROTECTED = (Form.SHARE, Form.CIPHERTEXT, Form.HANDLE)
 
@@ -18,8 +18,18 @@ def base_of(kind: AnyType) -> BaseType:
     return kind.base if isinstance(kind, MPType) else kind
 
 
+def takes(op: Operation, form: Form) -> bool:
+    """Return whether an operand is of a form."""
+    return any(base_of(value.type).form is form for value in op.inputs)
+
+
+def gives(op: Operation, form: Form) -> bool:
+    """Return whether an output is of a form."""
+    return any(base_of(value.type).form is form for value in op.outputs)
+
+
 def acts_together(op: Operation) -> bool:
-    """Tell whether the parties that run an op may learn of each other's operands by it.
+    """Return whether the parties that run an op may learn of each other's operands by it.
 
     They do where it takes shares, and where its feop is not ``single_rank``. An op that has
     no feop of its own name (``jax.run``, which ``jax.compile`` emits) is judged by its family.
@@ -28,34 +38,40 @@ def acts_together(op: Operation) -> bool:
     values = (*op.inputs, *op.outputs)
     if op.regions or any(isinstance(value.type, MPType) for value in values):
         return True
-    if any(base_of(value.type).form is Form.SHARE for value in op.inputs):
+    if takes(op, Form.SHARE):
         return True
     metas = _metas(op)
     return not metas or any(meta.execution_model != "single_rank" for meta in metas)
 
 
 def opens(op: Operation, output: BaseType) -> bool:
-    """Tell whether an output is less protected than an operand: decrypted, or put together."""
+    """Return whether an output is less protected than an operand: decrypted, or put together."""
     forms = {base_of(value.type).form for value in op.inputs}
     if output.form is Form.PLAIN:
         return not forms.isdisjoint(PROTECTED)
     return output.form is Form.SHARE and not forms.isdisjoint((Form.CIPHERTEXT, Form.HANDLE))
 
 
-def reads_own_data(op: Operation, output: int) -> bool:
-    """Tell whether an output may hold data of the party that runs the op, not of an operand.
+def reads(op: Operation) -> Sequence[str]:
+    """Return the names of what an op may read of its party's data beside its operands.
 
-    An op without operands must get its outputs from somewhere: a data set, say. They are not
-    private only if they are keys, or are declared ``PUBLIC``, or come of compiled code.
+    An op that does not declare what it reads may read everything.
     """
-    if op.inputs or base_of(op.outputs[output].type).form is Form.KEY:
-        return False
-    own = registry.feops.get(op.opcode)
-    if own is not None:
-        declared = own.__feop_meta__.outputs
-        if output < len(declared) and "PUBLIC" in declared[output].visibility:
-            return False
-    return not any(meta.op_kind == "compiler" for meta in _metas(op))
+    op_def = op_defs.get(op.opcode)
+    declared = None if op_def is None else op_def.reads
+    return (op.opcode,) if declared is None else declared
+
+
+def makes_fresh(op: Operation) -> bool:
+    """Return whether its keys are new and random, not made of operands or read somewhere."""
+    op_def = op_defs.get(op.opcode)
+    return op_def is not None and op_def.effects is Effects.FRESH
+
+
+def may_fail(op: Operation) -> bool:
+    """Return whether an op may fail because of the values of its operands."""
+    op_def = op_defs.get(op.opcode)
+    return op_def is None or not op_def.total
 
 
 def _metas(op: Operation) -> Sequence[FeMeta]:

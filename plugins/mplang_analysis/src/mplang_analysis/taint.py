@@ -1,4 +1,4 @@
-"""Taint analysis: abstract interpretation of a program over sets of data owners."""
+"""Taint analysis: abstract interpretation of a program over labels instead of values."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import dataclasses
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
-from operator import or_
-from typing import Literal, TypeAlias
+from hashlib import blake2b
+from typing import TypeAlias
 
 from mplang_analysis import op_traits
+from mplang_analysis.event import Event, Receiver, What
+from mplang_analysis.holdings import Holding, Holdings
+from mplang_analysis.labels import ANY, NEW, PUBLIC, Label, Piece, Source, own, union
 from mplang_analysis.subject import line_of
 from mplang_core import BaseType, DType, Form, Mask, MPType, Program, TensorType
 from mplang_core.ext import (
@@ -31,178 +33,145 @@ from mplang_core.ext import (
     messages_of,
 )
 
-What: TypeAlias = Literal["move", "reveal", "predicate", "index", "result"]
-
-Piece: TypeAlias = tuple[tuple[int, int], int]
-"""A share: which secret it is of, and which one of its shares it is."""
-
-
-@dataclass(frozen=True, slots=True)
-class Taint:
-    """What flowed into the copy of a value that one party holds.
-
-    Attributes:
-        sources: per private datum the parties that know it from the beginning.
-        pieces: the shares that it may be; of a value that is no share, nothing.
-    """
-
-    sources: frozenset[Mask] = frozenset()
-    pieces: frozenset[Piece] = frozenset()
-
-    def __or__(self, other: Taint) -> Taint:
-        return Taint(self.sources | other.sources, self.pieces | other.pieces)
-
-    @property
-    def parties(self) -> Mask:
-        """The parties whose data it is."""
-        return reduce(or_, self.sources, Mask())
-
-    def news_to(self, rank: int | None) -> Mask:
-        """Return the parties whose data a party did not know; to the host all is news."""
-        return reduce(or_, (s for s in self.sources if rank not in s), Mask())
-
-    def made_of(self) -> Taint:
-        """Return the taint of something that is made of it, and is no share."""
-        return Taint(self.sources)
-
-
-Fact: TypeAlias = Mapping[int, Taint]
-"""Per holder of a value the taint of its copy."""
-
-NOTHING = Taint()
-
-
-def _union(taints: Sequence[Taint]) -> Taint:
-    return reduce(or_, taints, NOTHING)
-
-
-def _merge(facts: Sequence[Fact]) -> Fact:
-    """Join facts of which each party's copy may come."""
-    ranks = sorted({rank for fact in facts for rank in fact})
-    return {rank: _union([fact[rank] for fact in facts if rank in fact]) for rank in ranks}
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """Something of a program that another party learns of.
-
-    Attributes:
-        what: a ``move`` of a value; a ``reveal``, by which something protected becomes plain
-            at a party; a ``predicate`` that parties compare; the ``index`` by which a party
-            asks for a value; a ``result`` that the host may fetch.
-        sender: the party that sends; nobody in a reveal.
-        receiver: the party that receives or reveals; ``None`` for the host.
-        type: what crosses.
-        taint: what flowed into it.
-        location: the user's line.
-        when: how often, as far as that is not once.
-        sent: whether a message carries it.
-    """
-
-    what: What
-    sender: int | None
-    receiver: int | None
-    type: BaseType
-    taint: Taint
-    location: Location | None
-    when: tuple[str, ...]
-    sent: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class _Scope:
-    """Where the walk is: who runs it, under whose influence, at which line, how often."""
-
-    parties: Mask
-    control: Taint = NOTHING
-    location: Location | None = None
-    when: tuple[str, ...] = ()
-
-    def at(self, op: Operation) -> _Scope:
-        return dataclasses.replace(self, location=line_of(op, self.location))
-
-    def among(self, parties: Mask) -> _Scope:
-        return dataclasses.replace(self, parties=parties)
-
-    def under(self, control: Taint, when: str) -> _Scope:
-        scopes = self.when if when in self.when else (*self.when, when)
-        return dataclasses.replace(self, control=self.control | control, when=scopes)
-
+Fact: TypeAlias = Mapping[int, Label]
+"""Per holder of a value the label of its copy."""
 
 BOOL = TensorType(DType.BOOL)
 
 
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """Where the walk is: who runs it, under whose influence, at which line, how often.
+
+    Attributes:
+        path: the op's position: indices of ops, and names of their regions.
+    """
+
+    parties: Mask
+    control: Label = PUBLIC
+    location: Location | None = None
+    when: tuple[str, ...] = ()
+    path: str = ""
+
+    def at(self, op: Operation, index: int) -> _Scope:
+        place = line_of(op, self.location)
+        return dataclasses.replace(self, location=place, path=f"{self.path}/{index}")
+
+    def within(self, region: str) -> _Scope:
+        return dataclasses.replace(self, path=f"{self.path}/{region}")
+
+    def among(self, parties: Mask) -> _Scope:
+        return dataclasses.replace(self, parties=parties)
+
+    def under(self, control: Label, when: str) -> _Scope:
+        scopes = self.when if when in self.when else (*self.when, when)
+        return dataclasses.replace(self, control=self.control | control.data(), when=scopes)
+
+
 @dataclass(slots=True)
+class _Failure:
+    """What flows into the operands of a party's ops that may fail, and their lines."""
+
+    label: Label = PUBLIC
+    lines: dict[Location, None] = field(default_factory=dict)
+
+
+@dataclass
 class Flow:
     """The flow of data through a verified program.
 
     Args:
         program: the program.
-        uniform_inputs: whether a plain input of several parties is the same at all of them,
-            and so known to all of them from the beginning; else each has its own.
+        labels: per input and holder the label of its copy. A plain value without one is its
+            holder's own; a protected one may be anyone's.
+        before: per party what it had before.
+        uniform_inputs: whether a plain input of several parties that has no label is the same
+            at all of them, and so known to all of them from the beginning.
 
     Attributes:
         events: what others learn of, in the order of the program.
+        outputs: per output and holder the label of its copy.
+        held: the holdings of the parties.
     """
 
     program: Program
-    uniform_inputs: bool = True
+    labels: Sequence[Fact] = ()
+    before: Mapping[int, Holding] = field(default_factory=dict)
+    uniform_inputs: bool = False
     events: list[Event] = field(default_factory=list)
-    _held: dict[int, set[Piece]] = field(default_factory=lambda: defaultdict(set))
 
     def __post_init__(self) -> None:
-        scope = _Scope(self.program.mask)
-        graph = self.program.graph
-        outs = self._walk(graph, list(map(self._input, graph.inputs)), scope)
+        self.held = Holdings(self.before)
+        self._failures: dict[int, _Failure] = defaultdict(_Failure)
+        scope, graph = _Scope(self.program.mask), self.program.graph
+        self.outputs = self._walk(graph, list(map(self._input, range(len(graph.inputs)))), scope)
+        self.held.settle()
+        self._unlock()
         lines = {value: op.location for op in graph.ops for value in op.outputs}
-        for value, fact in zip(graph.outputs, outs, strict=True):
+        for value, fact in zip(graph.outputs, self.outputs, strict=True):
             here = dataclasses.replace(scope, location=lines.get(value))
-            for rank, taint in sorted(fact.items()):
-                self._record("result", rank, None, op_traits.base_of(value.type), taint, here)
+            for rank, label in sorted(fact.items()):
+                self._record("result", rank, "host", op_traits.base_of(value.type), label, here)
+        self._tell_failures()
 
-    def opened_by(self, event: Event) -> bool:
-        """Tell whether a share comes to a party that has another share of the same secret."""
-        if event.receiver is None:
-            return False
-        held = self._held[event.receiver]
-        return any(
-            secret == other and piece != another
-            for secret, piece in event.taint.pieces
-            for other, another in held
-        )
+    def read(self, event: Event) -> Label | None:
+        """Return the label of what the receiver of an event reads; ``None`` if it cannot."""
+        if isinstance(event.receiver, int):
+            return self.held.read(event.receiver, event.type, event.label)
+        return event.label if event.type.form is Form.PLAIN else None
 
     # -- where data comes from
 
-    def _input(self, value: Value) -> Fact:
-        assert isinstance(value.type, MPType)
-        world, base, pmask = self.program.mask, value.type.base, value.type.pmask
-        holders = world if pmask is None else pmask
-        if base.form in op_traits.PROTECTED:  # of an earlier program; it may be anyone's
-            anyone = frozenset(map(Mask.of, world))
-            secret = (id(value), 0)
-            return {rank: Taint(anyone, frozenset([(secret, rank)])) for rank in holders}
-        if pmask is None or not self.uniform_inputs:
-            return {rank: _own(rank) for rank in holders}
-        public = holders == world and len(world) > 1
-        return dict.fromkeys(holders, NOTHING if public else Taint(frozenset([holders])))
+    def _input(self, index: int) -> Fact:
+        """Return the labels of an input, and record what its holders have by it."""
+        value = self.program.graph.inputs[index]
+        given = self.labels[index] if self.labels else {}
+        kind = op_traits.base_of(value.type)
+        fact = {
+            rank: dataclasses.replace(given[rank], program="") if rank in given else self._careful(index, rank)
+            for rank in holders_of(value.type, self.program.mask)
+        }
+        for rank, label in fact.items():
+            self.held.begin(rank, kind, label)
+        return fact
+
+    def _careful(self, index: int, rank: int) -> Label:
+        """Return the label of a party's copy of an input of which nothing is known."""
+        kind, world, name = self.program.graph.inputs[index].type, self.program.mask, f"input {index}"
+        assert isinstance(kind, MPType)
+        match kind.base.form:
+            case Form.SHARE | Form.CIPHERTEXT | Form.HANDLE:
+                anyone = union(own(party, name) for party in world)
+                return Label(anyone.sources, frozenset([Piece(ANY, rank)]), frozenset([ANY]))
+            case Form.KEY:
+                return own(rank, name) | Label(keys=frozenset([ANY]))
+        if kind.pmask is None or not self.uniform_inputs:
+            return own(rank, name)
+        if kind.pmask == world and len(world) > 1:
+            return PUBLIC
+        return Label(frozenset(Source(each, kind.pmask, name) for each in kind.pmask))
+
+    def _identity(self, path: str) -> str:
+        """Return the identity of a secret or a key by its place, the same at all parties."""
+        text = f"{self.program.digest}{path}"
+        return NEW + blake2b(text.encode(), digest_size=16).hexdigest()
 
     # -- walking
 
     def _walk(self, graph: Graph, facts: Sequence[Fact], scope: _Scope) -> list[Fact]:
         env: dict[Value, Fact] = dict(zip(graph.inputs, facts, strict=True))
-        self._hold(env)
-        for op in graph.ops:
-            outs = self._step(op, [env[value] for value in op.inputs], scope.at(op))
-            found = dict(zip(op.outputs, outs, strict=True))
-            self._hold(found)
-            env.update(found)
+        for index, op in enumerate(graph.ops):
+            outs = self._step(op, [env[value] for value in op.inputs], scope.at(op, index))
+            for value, fact in zip(op.outputs, outs, strict=True):
+                env[value] = fact
+                self._hold(op_traits.base_of(value.type), fact)
         return [env[value] for value in graph.outputs]
 
     def _step(self, op: Operation, ins: Sequence[Fact], scope: _Scope) -> list[Fact]:
         control = control_of(op)
         match control:
             case Call():
-                return self._walk(op.regions[control.region], ins, scope)
+                return self._walk(op.regions[control.region], ins, scope.within(control.region))
             case PartyCall():
                 return self._party_call(op, control, ins, scope)
             case Branch():
@@ -211,7 +180,7 @@ class Flow:
                 return self._loop(op, control, ins, scope)
         if interface_of(op, PublicLiteral) is not None:
             return [
-                dict.fromkeys(holders_of(value.type, scope.parties), NOTHING)
+                dict.fromkeys(holders_of(value.type, scope.parties), PUBLIC)
                 for value in op.outputs
             ]
         messages = messages_of(op, self.program.mask)
@@ -219,134 +188,186 @@ class Flow:
             return self._exchange(op, messages, ins, scope)
         return self._apply(op, ins, scope)
 
-    def _hold(self, facts: Mapping[Value, Fact]) -> None:
-        """Note which shares are at whom."""
-        for value, fact in facts.items():
-            if op_traits.base_of(value.type).form is Form.SHARE:
-                for rank, taint in fact.items():
-                    self._held[rank] |= taint.pieces
+    def _hold(self, kind: BaseType, fact: Fact) -> None:
+        for rank, label in fact.items():
+            self.held.add(rank, kind, label)
 
     def _record(
         self,
         what: What,
         sender: int | None,
-        receiver: int | None,
+        receiver: Receiver,
         kind: BaseType,
-        taint: Taint,
+        label: Label,
         scope: _Scope,
         *when: str,
-        sent: bool = True,
+        sent: bool = False,
     ) -> None:
-        seen = taint | scope.control
-        place, often = scope.location, (*scope.when, *when)
-        self.events.append(Event(what, sender, receiver, kind, seen, place, often, sent))
+        seen, often = label | scope.control, (*scope.when, *when)
+        self.events.append(Event(what, sender, receiver, kind, seen, scope.location, often, sent))
+
+    # -- what is known at the end only
+
+    def _unlock(self) -> None:
+        """Record ciphertexts of before that a party can decrypt by what it got in the program."""
+        for rank in self.program.mask:
+            for kind, label in self.held.unlocked(rank):
+                self.events.append(Event("reveal", None, rank, kind, label, None))
+
+    def _may_fail(self, op: Operation, rank: int, label: Label, scope: _Scope) -> None:
+        """Note that an op may fail at a party, and so tell everyone of its operands."""
+        seen = (label | scope.control).data()
+        if seen.sources and op_traits.may_fail(op):
+            failure = self._failures[rank]
+            failure.label |= seen
+            if scope.location is not None:
+                failure.lines[scope.location] = None
+
+    def _tell_failures(self) -> None:
+        for rank, failure in sorted(self._failures.items()):
+            lines = tuple(failure.lines)
+            first, when = lines[0] if lines else None, ("if an op fails",)
+            self.events.append(
+                Event("failure", rank, "everyone", BOOL, failure.label, first, when, lines=lines)
+            )
 
     # -- ops that stay at a party, or that plugins bring
 
     def _apply(self, op: Operation, ins: Sequence[Fact], scope: _Scope) -> list[Fact]:
         """Have each output depend on all operands at the same party; if they mix, of all."""
-        seen = {rank: _union([fact.get(rank, NOTHING) for fact in ins]) for rank in scope.parties}
+        seen = {rank: union(fact.get(rank, PUBLIC) for fact in ins) for rank in scope.parties}
+        seen = {rank: label | _read(op, rank) for rank, label in seen.items()}
         together = len(scope.parties) > 1 and op_traits.acts_together(op)
         if together:
             self._inform_all(op, scope, seen)
         if together or op.regions:
-            everything = self._regions(op, _union(list(seen.values())), scope)
-            seen = dict.fromkeys(scope.parties, everything)
+            everything = self._regions(op, union(seen.values()), scope)
+            shared = everything if op.regions else Label(everything.sources, keys=everything.keys)
+            seen = {rank: label | shared for rank, label in seen.items()}
+        for rank, label in seen.items():
+            self._may_fail(op, rank, label, scope)
         return self._outputs(op, seen, scope, together)
 
     def _outputs(self, op: Operation, seen: Fact, scope: _Scope, together: bool) -> list[Fact]:
-        outs = [self._output(op, i, seen) for i in range(len(op.outputs))]
+        outs = [self._output(op, i, seen, scope, together) for i in range(len(op.outputs))]
         for value, out in zip(op.outputs, outs, strict=True):
             kind = op_traits.base_of(value.type)
-            if op_traits.opens(op, kind) or (together and kind.form is Form.PLAIN):
-                for rank, taint in out.items():
-                    self._record("reveal", None, rank, kind, taint, scope, sent=False)
+            joint = together and kind.form not in (Form.SHARE, Form.HANDLE)
+            if joint or op_traits.opens(op, kind):
+                for rank, label in out.items():
+                    self._record("reveal", None, rank, kind, label, scope)
         return outs
 
     def _inform_all(self, op: Operation, scope: _Scope, seen: Fact) -> None:
         """Record that an op among parties which does not tell its messages may send all it has."""
-        everything = _union(list(seen.values()))
+        everything = union(seen.values())
         for value in op.inputs:
             if isinstance(value.type, MPType):
                 for rank in scope.parties - holders_of(value.type, scope.parties):
-                    self._record(
-                        "reveal", None, rank, value.type.base, everything, scope, sent=False
-                    )
+                    self._record("reveal", None, rank, value.type.base, everything, scope)
+                    self.held.add(rank, value.type.base, everything)
 
-    def _regions(self, op: Operation, taint: Taint, scope: _Scope) -> Taint:
+    def _regions(self, op: Operation, label: Label, scope: _Scope) -> Label:
         """Run the regions of an op of which nothing is known: anything may go anywhere."""
-        inner, mark = scope.under(taint.made_of(), "any number of times"), len(self.events)
-        found = [taint]
-        for region in op.regions.values():
-            fact = dict.fromkeys(scope.parties, taint)
-            for out in self._walk(region, [fact] * len(region.inputs), inner):
+        inner, mark = scope.under(label, "any number of times"), len(self.events)
+        found = [label]
+        for name, region in op.regions.items():
+            fact = dict.fromkeys(scope.parties, label)
+            for out in self._walk(region, [fact] * len(region.inputs), inner.within(name)):
                 found += out.values()
-        wider = _union(found)
-        if wider == taint:
-            return taint
+        wider = union(found)
+        if wider == label:
+            return label
         del self.events[mark:]
         return self._regions(op, wider, scope)
 
-    def _output(self, op: Operation, i: int, seen: Fact) -> Fact:
+    def _output(self, op: Operation, i: int, seen: Fact, scope: _Scope, together: bool) -> Fact:
         kind = op.outputs[i].type
-        holders = kind.pmask if isinstance(kind, MPType) else None
-        out = {rank: taint for rank, taint in seen.items() if holders is None or rank in holders}
-        if op_traits.reads_own_data(op, i):
-            out = {rank: taint | _own(rank) for rank, taint in out.items()}
-        match op_traits.base_of(kind).form:
-            case Form.PLAIN | Form.KEY:
-                return {rank: taint.made_of() for rank, taint in out.items()}
-            case Form.SHARE:
-                return {rank: _as_share(op, i, rank, taint) for rank, taint in out.items()}
+        among = isinstance(kind, MPType)
+        holders = holders_of(kind, scope.parties) if among else scope.parties
+        out = {}
+        for rank in (rank for rank in seen if rank in holders):
+            path = scope.path if together or among else f"{scope.path}@{rank}"
+            label, form = seen[rank], op_traits.base_of(kind).form
+            label = Label(label.sources, label.pieces, self._keys(op, form, label, path))
+            if op_traits.takes(op, Form.SHARE):
+                label = label.computed()
+            if form is Form.PLAIN:
+                label = _plain(label)
+            elif form is Form.SHARE and not (label.pieces and (together or len(op.outputs) == 1)):
+                label |= Label(pieces=self._split(path, rank if together or among else i))
+            out[rank] = label
         return out
+
+    def _split(self, path: str, index: int) -> frozenset[Piece]:
+        """Return a share of the secret that is split at a position of the program."""
+        return frozenset([Piece(self._identity(path), index)])
+
+    def _keys(self, op: Operation, form: Form, label: Label, path: str) -> frozenset[str]:
+        """Return the keys of an output: those of the operands, and new ones of a key's maker."""
+        keys = label.keys
+        if op_traits.gives(op, Form.KEY):
+            if op_traits.makes_fresh(op):
+                keys |= {self._identity(path)}
+            elif not keys or op_traits.reads(op):
+                keys |= {ANY}
+        if form is Form.CIPHERTEXT:
+            return keys or frozenset([ANY])
+        decrypted = op_traits.takes(op, Form.CIPHERTEXT) and form is not Form.KEY
+        return frozenset() if decrypted else keys
 
     # -- ops that tell which messages they send
 
     def _exchange(
         self, op: Operation, messages: Sequence[Message], ins: Sequence[Fact], scope: _Scope
     ) -> list[Fact]:
-        arrived: dict[int, list[tuple[Message, Taint]]] = defaultdict(list)
-        carried: dict[Message, Taint] = {}
+        arrived: dict[int, list[tuple[Message, Label]]] = defaultdict(list)
+        carried: dict[Message, Label] = {}
         for each in sorted(messages, key=lambda message: message.stage):
-            found = _carried(each, ins, arrived[each.sender])
+            found = _carried(op, each, ins, arrived[each.sender])
             if found is not None:  # a party that does not hold it is asked in vain
+                found = self._sent(found, each, scope)
                 carried[each] = found
                 arrived[each.receiver].append((each, found))
         for each in (message for message in messages if message in carried):
             kind = each.type or op_traits.base_of(op.inputs[each.operand or 0].type)
             often = [each.when] if each.when else []
-            self._record(each.what, each.sender, each.receiver, kind, carried[each], scope, *often)
+            who = each.what, each.sender, each.receiver
+            self._record(*who, kind, carried[each], scope, *often, sent=True)
+            self.held.add(each.receiver, kind, carried[each])
+        seen = {
+            rank: union(
+                [
+                    *(fact.get(rank, PUBLIC) for fact in ins),
+                    *(label for _, label in arrived.get(rank, ())),
+                ]
+            )
+            for rank in scope.parties
+        }
         forwards = interface_of(op, Forwards)
+        if forwards is None:  # each output depends on all that its party has of it
+            seen = {rank: label | _read(op, rank) for rank, label in seen.items()}
+        for rank, label in seen.items():
+            self._may_fail(op, rank, label, scope)
         if forwards is None:
-            return self._computed(op, ins, arrived, scope)
+            return self._outputs(op, seen, scope, together=False)
         return [
             {
-                rank: taint
+                rank: label
                 for rank in holders_of(value.type, scope.parties)
-                if (taint := _forwarded(forwards.sources(op, i), ins, arrived[rank], rank))
+                if (label := _forwarded(forwards.sources(op, i), ins, arrived[rank], rank))
                 is not None
             }
             for i, value in enumerate(op.outputs)
         ]
 
-    def _computed(
-        self,
-        op: Operation,
-        ins: Sequence[Fact],
-        arrived: Mapping[int, Sequence[tuple[Message, Taint]]],
-        scope: _Scope,
-    ) -> list[Fact]:
-        """Let each output depend on all operands at its party, and on all that arrived there."""
-        seen = {
-            rank: _union(
-                [
-                    *(fact.get(rank, NOTHING) for fact in ins),
-                    *(taint for _, taint in arrived.get(rank, ())),
-                ]
-            )
-            for rank in scope.parties
-        }
-        return self._outputs(op, seen, scope, together=False)
+    def _sent(self, label: Label, message: Message, scope: _Scope) -> Label:
+        """Return the label of a message: of the operand itself, or of what is made of it."""
+        if message.type is None:
+            return label
+        if message.type.form is Form.SHARE and not label.pieces:
+            return label | Label(pieces=self._split(scope.path, message.receiver))
+        return label if message.type.form is not Form.PLAIN else _plain(label)
 
     # -- ops that tell how they run their regions
 
@@ -357,85 +378,96 @@ class Flow:
         if parties is None:
             everywhere = [rank for rank in scope.parties if all(rank in fact for fact in ins)]
             parties = Mask.from_ranks(everywhere)
-        here = [{rank: fact.get(rank, NOTHING) for rank in parties} for fact in ins]
-        return self._walk(op.regions[call.region], here, scope.among(parties))
+        here = [{rank: fact.get(rank, PUBLIC) for rank in parties} for fact in ins]
+        inner = scope.among(parties).within(call.region)
+        return self._walk(op.regions[call.region], here, inner)
 
     def _branch(
         self, op: Operation, branch: Branch, ins: Sequence[Fact], scope: _Scope
     ) -> list[Fact]:
         pred, *args = ins
-        self._agree(branch.compared, pred, scope)
-        inner = scope.under(_union(list(pred.values())), "in a branch")
-        branches = [self._walk(op.regions[name], args, inner) for name, _ in branch.taken]
+        self._agree(op, branch.compared, pred, scope)
+        inner = scope.under(union(pred.values()), "in a branch")
+        branches = [
+            self._walk(op.regions[name], args, inner.within(name)) for name, _ in branch.taken
+        ]
         return [_under(_merge(outs), inner.control) for outs in zip(*branches, strict=True)]
 
     def _loop(self, op: Operation, loop: Loop, ins: Sequence[Fact], scope: _Scope) -> list[Fact]:
         """Go round until nothing new flows; what is recorded is of the last turn."""
         size, mark = len(op.outputs), len(self.events)
         state, captures = list(ins[:size]), list(ins[size:])
-        inner = scope.under(NOTHING, "per iteration")
+        inner = scope.under(PUBLIC, "per iteration")
+        condition, body = op.regions[loop.condition], op.regions[loop.body]
         while True:
-            (pred,) = self._walk(op.regions[loop.condition], state + captures, inner)
-            self._agree(loop.compared, pred, inner)
-            wider = inner.under(_union(list(pred.values())), "per iteration")
-            after = self._walk(op.regions[loop.body], state + captures, wider)
+            (pred,) = self._walk(condition, state + captures, inner.within(loop.condition))
+            self._agree(op, loop.compared, pred, inner)
+            wider = inner.under(union(pred.values()), "per iteration")
+            after = self._walk(body, state + captures, wider.within(loop.body))
             merged = [_merge(pair) for pair in zip(state, after, strict=True)]
             if merged == state and wider == inner:
                 return [_under(fact, inner.control) for fact in state]
             del self.events[mark:]
             state, inner = merged, wider
 
-    def _agree(self, compared: bool, pred: Fact, scope: _Scope) -> None:
+    def _agree(self, op: Operation, compared: bool, pred: Fact, scope: _Scope) -> None:
         """Everyone acts on the predicate, so everyone learns it, compared or not."""
-        for rank, taint in pred.items():
+        for rank, label in pred.items():
             for other in scope.parties:
                 if other != rank:
-                    self._record("predicate", rank, other, BOOL, taint, scope, sent=compared)
+                    self._record("predicate", rank, other, BOOL, label, scope, sent=compared)
+        everything = union(pred.values())
+        for rank in scope.parties if compared else ():
+            self._may_fail(op, rank, everything, scope)
+
+
+def _read(op: Operation, rank: int) -> Label:
+    """Return the label of what an op reads of its party's data."""
+    return union(own(rank, name) for name in op_traits.reads(op))
 
 
 def _carried(
-    message: Message, ins: Sequence[Fact], before: Sequence[tuple[Message, Taint]]
-) -> Taint | None:
+    op: Operation, message: Message, ins: Sequence[Fact], before: Sequence[tuple[Message, Label]]
+) -> Label | None:
     """Return what flows into a message; ``None`` if it is sent only by those who hold more."""
-    earlier = [(m, taint) for m, taint in before if m.stage < message.stage]
+    earlier = [(m, label) for m, label in before if m.stage < message.stage]
     if message.operand is None:
-        held = [fact.get(message.sender, NOTHING) for fact in ins]
-        return _union([*held, *(taint for _, taint in earlier)]).made_of()
-    found = [taint for m, taint in earlier if m.operand in (message.operand, None)]
+        held = [fact.get(message.sender, PUBLIC) for fact in ins]
+        own_data = _read(op, message.sender)
+        return union([own_data, *held, *(label for _, label in earlier)])
+    found = [label for m, label in earlier if m.operand in (message.operand, None)]
     fact = ins[message.operand]
     if message.sender in fact:
         found.append(fact[message.sender])
     if message.when and not found:
         return None
-    return _union(found) if message.type is None else _union(found).made_of()
+    return union(found)
 
 
 def _forwarded(
-    sources: Sequence[int], ins: Sequence[Fact], arrived: Sequence[tuple[Message, Taint]], rank: int
-) -> Taint | None:
-    """Return the taint of a party's copy: what arrived, or its own, and what decides on it."""
+    sources: Sequence[int], ins: Sequence[Fact], arrived: Sequence[tuple[Message, Label]], rank: int
+) -> Label | None:
+    """Return the label of a party's copy: what arrived, or its own, and what decides on it."""
     carriers = [m for m in arrived if m[0].operand in sources and m[0].type is None]
-    found = [taint for _, taint in carriers]
+    found = [label for _, label in carriers]
     if all(message.when for message, _ in carriers):
         found += [ins[i][rank] for i in sources if rank in ins[i]]
     if not found:
         return None
-    deciding = [fact[rank] for i, fact in enumerate(ins) if i not in sources and rank in fact]
-    return _union([*found, *deciding])
+    deciding = [fact[rank].data() for i, fact in enumerate(ins) if i not in sources and rank in fact]
+    return union([*found, *deciding])
 
 
-def _own(rank: int) -> Taint:
-    return Taint(frozenset([Mask.of(rank)]))
+def _plain(label: Label) -> Label:
+    """Return the label of something that is made of it, and is no share."""
+    return Label(label.sources, keys=label.keys)
 
 
-def _as_share(op: Operation, output: int, rank: int, taint: Taint) -> Taint:
-    """Name a share. Of what is computed on shares, each party has one; else one party all."""
-    if any(op_traits.base_of(value.type).form is Form.SHARE for value in op.inputs):
-        return Taint(taint.sources, frozenset([((id(op), output), rank)]))
-    if taint.pieces:
-        return taint  # it was encrypted, and is the same share again
-    return Taint(taint.sources, frozenset([((id(op), -1 - rank), output)]))
+def _merge(facts: Sequence[Fact]) -> Fact:
+    """Join facts of which each party's copy may come."""
+    ranks = sorted({rank for fact in facts for rank in fact})
+    return {rank: union(fact[rank] for fact in facts if rank in fact) for rank in ranks}
 
 
-def _under(fact: Fact, control: Taint) -> Fact:
-    return {rank: taint | control for rank, taint in fact.items()}
+def _under(fact: Fact, control: Label) -> Fact:
+    return {rank: label | control for rank, label in fact.items()}

@@ -18,6 +18,8 @@ _TENSOR = {"kind": "Tensor", "visibility": ("PUBLIC", "PRIVATE")}
 @simple_op(
     "crypto.keygen",
     version="1",
+    reads=(),
+    total=True,
     effects=Effects.FRESH,
     execution_model="single_rank",
     inputs=(),
@@ -50,6 +52,8 @@ def keygen() -> SymmetricKeyType:
 @simple_op(
     "crypto.keypair",
     version="1",
+    reads=(),
+    total=True,
     effects=Effects.FRESH,
     execution_model="single_rank",
     inputs=(),
@@ -81,6 +85,7 @@ def keypair() -> tuple[PrivateKeyType, PublicKeyType]:
 @simple_op(
     "crypto.agree",
     version="1",
+    reads=(),
     effects=Effects.NONE,
     execution_model="single_rank",
     inputs=(_PRIVATE, _PUBLIC),
@@ -126,6 +131,7 @@ def agree(private: PrivateKeyType, public: PublicKeyType, *, info: str) -> Symme
 @simple_op(
     "crypto.encrypt",
     version="1",
+    reads=(),
     effects=Effects.FRESH,
     execution_model="single_rank",
     inputs=(_VALUE, _SYMMETRIC),
@@ -165,6 +171,7 @@ def encrypt(x: BaseType, key: SymmetricKeyType) -> CiphertextType:
 @simple_op(
     "crypto.decrypt",
     version="1",
+    reads=(),
     execution_model="single_rank",
     inputs=(_CIPHERTEXT, _SYMMETRIC),
     outputs=(_VALUE,),
@@ -201,6 +208,8 @@ def decrypt(ct: CiphertextType, key: SymmetricKeyType) -> BaseType:
 @simple_op(
     "crypto.hash",
     version="1",
+    reads=(),
+    total=True,
     effects=Effects.NONE,
     execution_model="single_rank",
     inputs=(_TENSOR,),

@@ -118,6 +118,7 @@ RUN = OpDef(
         "ibis": Attr(str, doc="the version of Ibis that made it"),
     },
     doc="Runs one SELECT on DuckDB: tables in, a table out. It reaches nothing but its operands.",
+    reads=(),
 )
 
 
@@ -128,7 +129,7 @@ _TENSOR = {"kind": "Tensor"}
 _TARGETS = ("PPU", "TEE")
 
 
-@simple_op("ibis.literal", inputs=(), outputs=(_TABLE,), targets=_TARGETS)
+@simple_op("ibis.literal", reads=(), inputs=(), outputs=(_TABLE,), targets=_TARGETS)
 def literal(*, rows: int, data: tuple[bytes, ...], type: TableType) -> TableType:
     """Return a table that the program itself contains, so all who get the program can read it.
 
@@ -163,7 +164,7 @@ def literal(*, rows: int, data: tuple[bytes, ...], type: TableType) -> TableType
     return type
 
 
-@simple_op("ibis.to_tensor", inputs=(_TABLE,), outputs=(_TENSOR,), targets=_TARGETS)
+@simple_op("ibis.to_tensor", reads=(), inputs=(_TABLE,), outputs=(_TENSOR,), targets=_TARGETS)
 def to_tensor(x: TableType, *, rows: int) -> TensorType:
     """Convert a numeric table to a tensor, row by row.
 
@@ -199,7 +200,14 @@ def to_tensor(x: TableType, *, rows: int) -> TensorType:
     return TensorType(_DTYPES[x.columns[0][1]], (rows, len(x.columns)))
 
 
-@simple_op("ibis.from_tensor", inputs=(_TENSOR,), outputs=(_TABLE,), targets=_TARGETS)
+@simple_op(
+    "ibis.from_tensor",
+    reads=(),
+    total=True,
+    inputs=(_TENSOR,),
+    outputs=(_TABLE,),
+    targets=_TARGETS,
+)
 def from_tensor(x: TensorType, *, columns: tuple[str, ...]) -> TableType:
     """Convert a tensor to a table, row by row.
 

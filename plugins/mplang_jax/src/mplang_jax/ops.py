@@ -43,5 +43,7 @@ RUN = OpDef(
     },
     doc="Runs StableHLO on XLA: tensors in, tensors out. No Python source is needed.",
     effects=Effects.NONE,
+    reads=(),
+    total=True,
     interfaces=[RangeRule(_ranges)],
 )

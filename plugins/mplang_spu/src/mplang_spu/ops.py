@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     "spu.make_shares",
     effects=Effects.FRESH,
     interfaces=[RangeRule(ranges_of_shares)],
+    reads=(),
     inputs=({"kind": "Tensor", "visibility": ("PRIVATE",)},),
     outputs=({"kind": "spu.share", "visibility": ("SECRET",)},),
 )
@@ -99,6 +100,8 @@ RECONSTRUCT = OpDef(
     doc="Puts the shares of all parties together; who runs it learns the tensor.",
     effects=Effects.NONE,
     interfaces=[RangeRule(ranges_of_reconstruct)],
+    reads=(),
+    total=True,
 )
 
 
@@ -174,6 +177,8 @@ RUN_JAX = OpDef(
     doc="Runs StableHLO on shares and public tensors; all parties together, none learns more.",
     effects=Effects.FRESH,
     interfaces=[RangeRule(ranges_of_run)],
+    reads=(),
+    total=True,
 )
 
 

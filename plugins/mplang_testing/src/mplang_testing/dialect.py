@@ -28,7 +28,7 @@ def _same(x: TensorType, y: TensorType) -> TensorType:
     return x
 
 
-@simple_op("kit.add", effects=Effects.NONE, **_BINARY)
+@simple_op("kit.add", effects=Effects.NONE, reads=(), total=True, **_BINARY)
 def add(x: TensorType, y: TensorType) -> TensorType:
     """Adds two tensors of one type.
 
@@ -41,7 +41,7 @@ def add(x: TensorType, y: TensorType) -> TensorType:
     return _same(x, y)
 
 
-@simple_op("kit.mul", effects=Effects.NONE, **_BINARY)
+@simple_op("kit.mul", effects=Effects.NONE, reads=(), total=True, **_BINARY)
 def mul(x: TensorType, y: TensorType) -> TensorType:
     """Multiplies two tensors of one type, element by element.
 
@@ -54,7 +54,7 @@ def mul(x: TensorType, y: TensorType) -> TensorType:
     return _same(x, y)
 
 
-@simple_op("kit.less", effects=Effects.NONE, **_BINARY)
+@simple_op("kit.less", effects=Effects.NONE, reads=(), total=True, **_BINARY)
 def less(x: TensorType, y: TensorType) -> TensorType:
     """Tells where the first of two tensors is smaller.
 
@@ -67,7 +67,7 @@ def less(x: TensorType, y: TensorType) -> TensorType:
     return TensorType("bool", _same(x, y).shape)
 
 
-@simple_op("kit.rank", effects=Effects.NONE, **_ONE)
+@simple_op("kit.rank", effects=Effects.NONE, reads=(), total=True, **_ONE)
 def rank() -> TensorType:
     """Gives each party its own rank: the way to values that differ between parties.
 
@@ -80,7 +80,7 @@ def rank() -> TensorType:
     return TensorType("i64")
 
 
-@simple_op("kit.fail_at", **_UNARY)
+@simple_op("kit.fail_at", reads=(), **_UNARY)
 def fail_at(x: TensorType, *, party: int) -> TensorType:
     """Gives the operand back, and raises at one party.
 
@@ -94,7 +94,7 @@ def fail_at(x: TensorType, *, party: int) -> TensorType:
     return x
 
 
-@simple_op("kit.late", **_UNARY)
+@simple_op("kit.late", reads=(), **_UNARY)
 def late(x: TensorType, *, party: int, seconds: float) -> TensorType:
     """Gives the operand back, and takes its time at one party.
 

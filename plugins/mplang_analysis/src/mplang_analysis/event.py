@@ -1,0 +1,43 @@
+"""Events: what others learn of in a program."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from mplang_analysis.labels import Label
+from mplang_core import BaseType
+from mplang_core.ext import Location
+
+What: TypeAlias = Literal["move", "reveal", "predicate", "index", "result", "failure"]
+Receiver: TypeAlias = int | Literal["host", "everyone"]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something of a program that another party learns of.
+
+    Attributes:
+        what: a ``move`` of a value; a ``reveal``, by which something protected becomes plain
+            at a party; a ``predicate`` that parties compare; the ``index`` by which a party
+            asks for a value; a ``result`` that the host may fetch; a ``failure``, of which
+            everyone is told.
+        sender: the party that sends, or fails; nobody in a reveal.
+        receiver: who learns of it.
+        type: the type of what crosses.
+        label: what flowed into it.
+        location: the user's line, the first one of several.
+        when: how often, unless it is once.
+        sent: whether a message carries it.
+        lines: the lines of all ops that may fail.
+    """
+
+    what: What
+    sender: int | None
+    receiver: Receiver
+    type: BaseType
+    label: Label
+    location: Location | None
+    when: tuple[str, ...] = ()
+    sent: bool = False
+    lines: tuple[Location, ...] = ()

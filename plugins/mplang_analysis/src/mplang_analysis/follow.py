@@ -1,0 +1,121 @@
+"""Labels from run to run: the table over the labels of the inputs, and the labels of the outputs."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from mplang_analysis.disclosure_table import Disclosure, check_labels, table_of
+from mplang_analysis.holdings import Holding
+from mplang_analysis.labels import Label
+from mplang_analysis.subject import program_of
+from mplang_analysis.taint import Flow
+from mplang_core import Program
+
+MAX_CACHED = 512  # programs with labels
+
+Question: TypeAlias = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """What a run of a program does with labels.
+
+    Attributes:
+        disclosure: the table over the labels of the inputs.
+        outputs: per output and holder the label of its copy.
+        held: per party what it had so far: the ``held`` of the next run.
+    """
+
+    disclosure: Disclosure
+    outputs: Sequence[Mapping[int, Label]]
+    held: Mapping[int, Holding]
+
+
+def follow(
+    program: Program,
+    labels: Sequence[Mapping[int, Label]] | None = None,
+    held: Mapping[int, Holding] | None = None,
+) -> Followed:
+    """Return the table of a run of a program, and the labels of its outputs.
+
+    The labels of a chain of runs do not grow with its length: secrets and keys are named by the
+    program and the position that makes them. Results are cached by the digest and the labels, so
+    that a run like an earlier one costs microseconds.
+
+    Args:
+        program: the program, as a whole.
+        labels: per input the label of each holder's copy, as in :func:`disclosure`.
+        held: the ``held`` of the session's last run. A share or a key opens what its party got
+            in any run of a session, whether or not it is an input of this one.
+
+    Raises:
+        TraceError: the number of labels is not that of the inputs.
+        VerifyError: the program breaks a rule.
+
+    Example:
+        >>> import mplang_core as mp
+        >>> from mplang_analysis import own
+        >>> scalar = mp.MPType(mp.TensorType("i64"), mp.Mask.of(1))
+        >>> context = mp.TraceContext(mp.ClusterSpec.simple(2))
+        >>> move = mp.trace(context, lambda x: mp.put("P0", x), scalar).program
+        >>> first = follow(move, [{1: own(1, "put")}])
+        >>> first.outputs[0][0].parties
+        Mask(bits=2)
+    """
+    given = check_labels(program, labels)
+    key = (
+        program.digest,
+        program.line_hash,
+        program.name,
+        *(tuple(fact.items()) for fact in given),
+        None if held is None else tuple(held.items()),
+    )
+    found = _cache.get(key)
+    if found is None:
+        found = _follow(program, given, held or {})
+        _cache.put(key, found)
+    return found
+
+
+def _follow(
+    program: Program, labels: Sequence[Mapping[int, Label]], held: Mapping[int, Holding]
+) -> Followed:
+    flow = Flow(program_of(program), labels, held)
+    outputs = [
+        {rank: label.made_by(program.digest) for rank, label in fact.items()}
+        for fact in flow.outputs
+    ]
+    after = dict(held)
+    for rank in program.mask:
+        found = flow.held.of(rank)
+        if found != held.get(rank):  # else the same object, which is compared in no time
+            after[rank] = found
+    return Followed(table_of(flow), outputs, after)
+
+
+class _Cache:
+    """Least recently used answers; safe for threads."""
+
+    def __init__(self) -> None:
+        self._found: OrderedDict[Question, Followed] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: Question) -> Followed | None:
+        with self._lock:
+            found = self._found.get(key)
+            if found is not None:
+                self._found.move_to_end(key)
+            return found
+
+    def put(self, key: Question, found: Followed) -> None:
+        with self._lock:
+            self._found[key] = found
+            if len(self._found) > MAX_CACHED:
+                self._found.popitem(last=False)
+
+
+_cache = _Cache()

@@ -1,0 +1,255 @@
+"""Labels: whose data flowed into a party's copy of a value, from program to program."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
+from typing import Any, NamedTuple, NoReturn
+
+from mplang_core import Mask
+from mplang_core.ext import WireError
+
+MAX_ENTRIES = 4096  # sources, pieces or keys of one label
+MAX_PARTIES = 1024
+MAX_NAME = 200  # characters of the name of a source
+
+ANY = "*"
+"""Identity of a secret or a key of which nothing is known: it may be every other one."""
+
+NEW = "+"
+"""Prefix of the identity of a secret or a key that the program itself makes."""
+
+_IDENTITY = re.compile(r"\*|[0-9a-f]{32}")
+_DIGEST = re.compile(r"|[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One private datum, or several that are treated alike.
+
+    Attributes:
+        party: whose it is.
+        known_to: the parties that know it from the beginning.
+        name: what it is, such as ``"input 0"`` or the name of the op that reads it.
+
+    Example:
+        >>> sorted([Source(1, Mask.of(1), "input 0"), Source(0, Mask.of(0), "put")])[0].name
+        'put'
+    """
+
+    party: int
+    known_to: Mask
+    name: str
+
+    def __lt__(self, other: Source) -> bool:
+        return self._order() < other._order()
+
+    def _order(self) -> tuple[int, int, str]:
+        return self.party, self.known_to.bits, self.name
+
+
+class Piece(NamedTuple):
+    """A share, or what was computed on it.
+
+    Attributes:
+        secret: the identity of the secret that it is a share of.
+        index: which one of its shares it is.
+        derived: whether it was computed on that share, and is not the share itself.
+    """
+
+    secret: str
+    index: int
+    derived: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """What flowed into the copy of a value that one party holds.
+
+    Attributes:
+        sources: the private data.
+        pieces: the shares, of a value that is one or contains one.
+        keys: the identities of the keys, of a key, a public key or a ciphertext.
+        program: the digest of the program that made it; empty for a value that was put.
+
+    Example:
+        >>> label = own(0, "input 0") | own(1, "input 1")
+        >>> print(label.parties, label.news_to(0), label.news_to(None))
+        {0, 1} {1} {0, 1}
+        >>> Label.decode(label.encode()) == label
+        True
+    """
+
+    sources: frozenset[Source] = frozenset()
+    pieces: frozenset[Piece] = frozenset()
+    keys: frozenset[str] = frozenset()
+    program: str = ""
+
+    def __or__(self, other: Label) -> Label:
+        """Return the label of what is made of both."""
+        if other == self:
+            return self
+        program = self.program if self.program == other.program else ""
+        return Label(
+            self.sources | other.sources,
+            self.pieces | other.pieces,
+            self.keys | other.keys,
+            program,
+        )
+
+    @property
+    def parties(self) -> Mask:
+        """The parties whose data it is."""
+        return Mask.from_ranks(source.party for source in self.sources)
+
+    def news_to(self, rank: int | None) -> Mask:
+        """Return the parties whose data a party did not know; to the host, ``None``, all is news."""
+        return Mask.from_ranks(s.party for s in self.sources if rank not in s.known_to)
+
+    def data(self) -> Label:
+        """Return the label of something that depends on it, and is neither share nor key."""
+        return Label(self.sources)
+
+    def computed(self) -> Label:
+        """Return the label of a share that is computed on this one."""
+        return replace(self, pieces=frozenset(p._replace(derived=True) for p in self.pieces))
+
+    def made_by(self, program: str) -> Label:
+        """Return it as the label of a result, of at most ``MAX_ENTRIES`` entries of each kind.
+
+        The identities of what the program made become those of earlier runs, so labels do not
+        grow with the number of runs. The label discloses no less by either.
+
+        Args:
+            program: the digest of the program.
+        """
+        sources = self.sources
+        pieces = frozenset(p._replace(secret=p.secret.removeprefix(NEW)) for p in self.pieces)
+        keys = frozenset(key.removeprefix(NEW) for key in self.keys)
+        if len(sources) > MAX_ENTRIES:
+            sources = frozenset(Source(s.party, Mask.of(s.party), "several") for s in sources)
+        if len(pieces) > MAX_ENTRIES:
+            pieces = frozenset(Piece(ANY, piece.index, True) for piece in pieces)
+        if len(keys) > MAX_ENTRIES:
+            keys = frozenset([ANY])
+        return Label(sources, pieces, keys, program)
+
+    def encode(self) -> list[Any]:
+        """Return it as lists, integers and texts, the same for equal labels."""
+        return [
+            [[s.party, list(s.known_to), s.name] for s in sorted(self.sources)],
+            [[p.secret, p.index, int(p.derived)] for p in sorted(self.pieces)],
+            sorted(self.keys),
+            self.program,
+        ]
+
+    @classmethod
+    def decode(cls, data: Any) -> Label:
+        """Return the label that a peer encoded.
+
+        Args:
+            data: untrusted, what :meth:`encode` returned at the peer.
+
+        Raises:
+            WireError: the data is malformed, or has more than ``MAX_ENTRIES`` entries of a kind.
+        """
+        sources, pieces, keys, program = _items(data, "a label", 4, exact=True)
+        return cls(
+            _unique(_source(each) for each in _items(sources, "sources")),
+            _unique(_piece(each) for each in _items(pieces, "pieces")),
+            _unique(_text(each, _IDENTITY, "a key") for each in _items(keys, "keys")),
+            _text(program, _DIGEST, "a digest"),
+        )
+
+
+PUBLIC = Label()
+"""The label of what all parties know: literals, public inputs of a run."""
+
+
+def own(party: int, name: str) -> Label:
+    """Return the label of private data of one party.
+
+    Args:
+        party: its rank.
+        name: what it is; cut after ``MAX_NAME`` characters.
+
+    Example:
+        >>> print(own(2, "put").parties)
+        {2}
+    """
+    return Label(frozenset([Source(party, Mask.of(party), name[:MAX_NAME])]))
+
+
+def union(labels: Iterable[Label]) -> Label:
+    """Return the label of what is made of several values.
+
+    Example:
+        >>> union([]) == PUBLIC
+        True
+    """
+    return reduce(or_, labels, PUBLIC)
+
+
+# -- decoding
+
+
+def _refuse(what: str, expected: str, got: Any) -> NoReturn:
+    raise WireError(f"a label from a peer is malformed: {what}: expected {expected}, got {got}")
+
+
+def _items(data: Any, what: str, count: int = MAX_ENTRIES, exact: bool = False) -> Sequence[Any]:
+    if not isinstance(data, list | tuple):
+        _refuse(what, "a list", type(data).__name__)
+    if len(data) > count or (exact and len(data) != count):
+        _refuse(what, f"{'' if exact else 'at most '}{count} items", len(data))
+    return data
+
+
+def _number(data: Any, what: str, end: int) -> int:
+    if type(data) is not int or not 0 <= data < end:
+        _refuse(what, f"an integer from 0 to {end - 1}", _shown(data))
+    return data
+
+
+def _rank(data: Any) -> int:
+    return _number(data, "a rank", MAX_PARTIES)
+
+
+def _text(data: Any, pattern: re.Pattern[str], what: str) -> str:
+    if not isinstance(data, str) or not pattern.fullmatch(data):
+        _refuse(what, "hexadecimal digits", _shown(data))
+    return data
+
+
+def _source(data: Any) -> Source:
+    party, known_to, name = _items(data, "a source", 3, exact=True)
+    ranks = [_rank(rank) for rank in _items(known_to, "its parties", MAX_PARTIES)]
+    if not isinstance(name, str) or len(name) > MAX_NAME:
+        _refuse("the name of a source", f"a text of at most {MAX_NAME} characters", _shown(name))
+    return Source(_rank(party), Mask.from_ranks(ranks), name)
+
+
+def _piece(data: Any) -> Piece:
+    secret, index, derived = _items(data, "a piece", 3, exact=True)
+    return Piece(
+        _text(secret, _IDENTITY, "a secret"),
+        _number(index, "the index of a share", 1 << 31),
+        bool(_number(derived, "whether it is derived", 2)),
+    )
+
+
+def _unique(entries: Iterable[Any]) -> frozenset[Any]:
+    found = list(entries)
+    unique = frozenset(found)
+    if len(unique) != len(found):
+        _refuse("its entries", "each one once", f"{len(found) - len(unique)} duplicates")
+    return unique
+
+
+def _shown(data: Any) -> str:
+    if isinstance(data, str):
+        return ascii(data[:60])
+    return str(data) if type(data) is int and data.bit_length() < 100 else type(data).__name__
