@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from mplang_analysis.disclosure_table import Disclosure, DisclosureRow
+from mplang_analysis import Disclosure, DisclosureRow
 
 from .generator import PARTIES, Source
 from .lab import Delivery, bytes_of
@@ -53,8 +53,8 @@ class Finding:
 
 
 def tells(row: DisclosureRow, reader: Reader) -> bool:
-    """Tell whether a row is about a reader."""
-    return row.receiver in (reader, "everyone")
+    """Tell whether a row is about a reader, in a run that does not fail."""
+    return row.what != "failure" and row.receiver in (reader, "everyone")
 
 
 # -- every message has a row
@@ -171,7 +171,7 @@ class Comparison:
             yield Finding("opened", step, reader, self.source, f"{differing[:3]}")
 
     def _results(self, step: int, base: Stage, changed: Stage) -> Iterable[Finding]:
-        if base.failure != changed.failure and not any(
+        if bool(base.failure) != bool(changed.failure) and not any(
             row.what == "failure" and self.source in row.discloses
             for row in self.tables[step].rows
         ):

@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from mplang_analysis.disclosure_table import Disclosure
+from mplang_analysis import Disclosure, Holding, Label, follow, own
 
 import mplang_core as mp
-from mplang_core import analysis
 from mplang_core.ext import HostVar, PartyError
 
 from .checker import Comparison, Finding, Stage, readable_bytes, unlisted
@@ -70,6 +69,8 @@ class Experiment:
 
     Attributes:
         tables: per program its table.
+        labels: per input and output the labels of its copies.
+        held: what each party has of shares and keys after the last program.
     """
 
     seed: int
@@ -78,6 +79,8 @@ class Experiment:
     liar: int | None = None
     length: int = 1
     tables: list[Disclosure] = field(default_factory=list)
+    labels: dict[str, Mapping[int, Label]] = field(default_factory=dict)
+    held: Mapping[int, Holding] | None = None
 
     def __post_init__(self) -> None:
         self.chain = generate(self.seed, self.length)
@@ -117,8 +120,7 @@ class Experiment:
             try:
                 args = [values[v.name] for v in source.inputs]
                 if len(self.tables) == len(stages):
-                    program = function.trace(self.lab, *args).program
-                    self.tables.append(analysis.disclosure(program, uniform_inputs=False))
+                    self._follow(source, function.trace(self.lab, *args).program)
                 outputs = mp.evaluate(self.lab, function, *args, mode=self.mode)
             except PartyError as error:
                 stage.failure = str(error)
@@ -132,6 +134,17 @@ class Experiment:
             if stage.failure:
                 break
         return stages
+
+    def _follow(self, source: Source, program: mp.Program) -> None:
+        """Add the table of a program over the labels of its inputs."""
+        labels = [
+            self.labels.get(v.name) or {rank: own(rank, v.name) for rank in v.holders or ()}
+            for v in source.inputs
+        ]
+        found = follow(program, labels, self.held)
+        self.tables.append(found.disclosure)
+        self.held = found.held
+        self.labels |= {v.name: x for v, x in zip(source.outputs, found.outputs, strict=True)}
 
     def _given(self, name: str, held: Mapping[int, Any]) -> mp.InterpVar:
         """Return an input: what each holder has."""

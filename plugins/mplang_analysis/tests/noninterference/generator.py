@@ -261,6 +261,11 @@ class _Writer:
         x, to = self.single(env), self.one(ALL)
         return [self.let("int", [to], f'mp.put("P{to}", {x.name})')]
 
+    def bounded(self, env: list[Variable], depth: int) -> list[Variable]:
+        """Move a number that may be out of range, so that the run fails."""
+        x, to = self.single(env), self.one(ALL)
+        return [self.let("int", [to], f'mp.put("P{to}", {x.name}, range=(-200, 45))')]
+
     def pull(self, env: list[Variable], depth: int) -> list[Variable]:
         x, asked = self.integer(env, at=ALL), self.integer(env)
         assert asked.holders is not None
@@ -460,6 +465,7 @@ PLAIN: list[Statement] = [
     _Writer.constant,
     *[_Writer.move] * 3,
     _Writer.put,
+    _Writer.bounded,
     *[_Writer.pull] * 2,
     _Writer.join,
     _Writer.filter,
