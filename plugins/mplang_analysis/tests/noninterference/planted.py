@@ -1,0 +1,73 @@
+"""Planted faults: analyses that leave something out, each in one way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import mplang_analysis
+from mplang_analysis import PUBLIC, Disclosure, DisclosureRow, Followed, Label
+
+Follow: TypeAlias = Callable[..., Followed]
+
+
+def _with_rows(found: Followed, rows: Sequence[DisclosureRow]) -> Followed:
+    disclosure: Disclosure = replace(found.disclosure, rows=tuple(rows))
+    return replace(found, disclosure=disclosure)
+
+
+def without_a_row(what: str) -> Follow:
+    """Leave out the last row of a kind."""
+
+    def follow(*args: Any) -> Followed:
+        found = mplang_analysis.follow(*args)
+        rows = list(found.disclosure.rows)
+        last = max((i for i, row in enumerate(rows) if row.what == what), default=len(rows))
+        return _with_rows(found, rows[:last] + rows[last + 1 :])
+
+    return follow
+
+
+def without_a_source(what: str) -> Follow:
+    """Leave out one of several parties in the rows of a kind."""
+
+    def fewer(row: DisclosureRow) -> DisclosureRow:
+        if row.what != what or len(row.discloses) < 2:
+            return row
+        return replace(row, inputs=row.inputs[1:], discloses=row.discloses[1:])
+
+    def follow(*args: Any) -> Followed:
+        found = mplang_analysis.follow(*args)
+        return _with_rows(found, [fewer(row) for row in found.disclosure.rows])
+
+    return follow
+
+
+def _relabelled(change: Callable[[Label], Label]) -> Follow:
+    def follow(*args: Any) -> Followed:
+        found = mplang_analysis.follow(*args)
+        outputs: list[Mapping[int, Label]] = [
+            {rank: change(label) for rank, label in output.items()} for output in found.outputs
+        ]
+        return replace(found, outputs=outputs)
+
+    return follow
+
+
+def without_labels() -> Follow:
+    """Lose the labels of results."""
+    return _relabelled(lambda label: PUBLIC)
+
+
+def without_sources_of_others() -> Follow:
+    """Keep one source of a result."""
+    return _relabelled(
+        lambda label: replace(label, sources=frozenset(sorted(label.sources)[:1]))
+    )
+
+
+def without_history() -> Follow:
+    """Forget what parties got in earlier programs, and which shares and keys results are of."""
+    followed = _relabelled(lambda label: replace(label, pieces=frozenset(), keys=frozenset()))
+    return lambda program, labels, held: followed(program, labels, None)
