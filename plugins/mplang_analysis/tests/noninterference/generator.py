@@ -264,7 +264,7 @@ class _Writer:
     def bounded(self, env: list[Variable], depth: int) -> list[Variable]:
         """Move a number that may be out of range, so that the run fails."""
         x, to = self.single(env), self.one(ALL)
-        return [self.let("int", [to], f'mp.put("P{to}", {x.name}, range=(-45, 200))')]
+        return [self.let("int", [to], f'mp.put("P{to}", {x.name}, range=(-35, 200))')]
 
     def pull(self, env: list[Variable], depth: int) -> list[Variable]:
         x, asked = self.integer(env, at=ALL), self.integer(env)

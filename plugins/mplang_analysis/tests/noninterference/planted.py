@@ -29,6 +29,16 @@ def without_a_row(what: str) -> Follow:
     return follow
 
 
+def without_rows(what: str) -> Follow:
+    """Leave out all rows of a kind."""
+
+    def follow(*args: Any) -> Followed:
+        found = mplang_analysis.follow(*args)
+        return _with_rows(found, [row for row in found.disclosure.rows if row.what != what])
+
+    return follow
+
+
 def without_a_source(what: str) -> Follow:
     """Leave out one of several parties in the rows of a kind."""
 

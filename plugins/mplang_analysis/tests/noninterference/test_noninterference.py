@@ -76,7 +76,7 @@ FAULTS = {
     "move left out": planted.without_a_row("move"),
     "index left out": planted.without_a_row("index"),
     "predicate left out": planted.without_a_row("predicate"),
-    "failure left out": planted.without_a_row("failure"),
+    "failures left out": planted.without_rows("failure"),
     "source of a move dropped": planted.without_a_source("move"),
     "source of a predicate dropped": planted.without_a_source("predicate"),
     "source of a result dropped": planted.without_a_source("result"),
