@@ -42,7 +42,7 @@ def measure(hosts: dict[str, SimpHost], fn, args) -> dict[str, float]:
     times: dict[str, list[float]] = {way: [] for way in hosts}
     jobs = {}
     for way, host in hosts.items():
-        sealed = [mp.evaluate(host, lambda arg=arg: mp.seal(arg)) for arg in args]
+        sealed = [mp.evaluate(host, mp.seal, arg) for arg in args]
         spec = host.cluster_spec
         compiled = mp.compile(lambda *xs: mp.device("SP0")(fn)(*xs), *sealed, cluster_spec=spec)
         jobs[way] = host, compiled, sealed

@@ -47,7 +47,7 @@ def measure(protocol: str, parties: int, fn, args) -> dict[str, float]:
         for way in WAYS:
             spec = cluster(parties, protocol, way)
             sim = stack.enter_context(mp.Simulator(spec, mode="launch"))
-            sealed = [mp.evaluate(sim, lambda arg=arg: mp.seal(arg)) for arg in args]
+            sealed = [mp.evaluate(sim, mp.seal, arg) for arg in args]
             compiled = mp.compile(lambda *xs: mp.device("SP0")(fn)(*xs), *sealed, cluster_spec=spec)
             runs[way] = sim, compiled, sealed
             mp.evaluate(sim, compiled, *sealed)

@@ -58,6 +58,7 @@ from mplang_core.plugins import plugin_manager as _plugin_manager
 from mplang_core.runtime import kernel as kernel
 from mplang_core.simp import (
     connect as connect,
+    keep as keep,
     pconv as pconv,
     pshfl as pshfl,
     pshfl_s as pshfl_s,

@@ -214,6 +214,11 @@ def _fetch(host: SimpHost, leaf: Any) -> Any:
             f"{at()}{leaf!r} is a {form.value}; what is secret is not fetched. If its value may "
             "be known, mp.reveal it in the program"
         )
+    if leaf.value.kept:
+        raise DisclosureError(
+            f"{at()}{leaf!r} was kept by mp.keep: it is for the session's next programs, and not "
+            "fetched. Return it from a program without mp.keep, if the host may know it"
+        )
     values = host.fetch(leaf.value)
     if leaf.device is None:
         return values

@@ -31,7 +31,7 @@
 
 Each leaf is also a builtin exception, so that ``except TypeError`` catches it.
 
-:class:`PrecisionWarning` is a ``UserWarning``: the program continues.
+:class:`LiteralWarning` and :class:`PrecisionWarning` are ``UserWarning``: the program continues.
 """
 
 from __future__ import annotations
@@ -116,13 +116,18 @@ class RunError(MPLangError, RuntimeError):
 class KernelError(RunError):
     """Kernel that raised, or whose result does not have the type of its op.
 
-    The message is public: it names the op and the class of the cause, never a value. The
-    cause itself is ``__cause__``; it is not sent to other parties.
+    The message names the op and the class of the cause, never a value; the cause itself is
+    ``__cause__``. Neither leaves a worker: host and peers learn of the op and its line only, the
+    rest is in that party's log. A simulator shows all of it.
     """
 
 
 class AdmissionError(RunError, PermissionError):
-    """Program that a party does not admit; the message names the rule."""
+    """Program that a party does not admit; the message names the rule.
+
+    The message goes to the host. A kernel that raises it decides by the op's attributes, its code
+    and the party's settings, never by operands.
+    """
 
 
 class PartyError(RunError):
@@ -147,6 +152,14 @@ class PrecisionError(RunError):
     """Number that differs from float64; the message has the op and both numbers.
 
     A simulator raises it with ``check_numbers="raise"``.
+    """
+
+
+class LiteralWarning(UserWarning):
+    """Literal in a program that may be data; all parties of the program can read it.
+
+    Tracing shows it at the user's line, once per line, for a literal of more than 64 elements
+    that ``put`` or ``seal`` moves.
     """
 
 

@@ -50,7 +50,6 @@ from mplang_core.ir import (
 )
 from mplang_core.ir.compressed_text import MAX_CODE as MAX_CODE, pack as pack, unpack as unpack
 from mplang_core.ir.opdef import OPTIONAL as OPTIONAL, REQUIRED as REQUIRED
-from mplang_core.ir.origin import is_projected as is_projected, origin_of as origin_of
 from mplang_core.ir.parser import (
     TypeParser as TypeParser,
     parse_base_type as parse_base_type,
@@ -127,15 +126,17 @@ from mplang_core.simp.interfaces import (
     control_of as control_of,
     holders_of as holders_of,
     messages_of as messages_of,
+    participants_of as participants_of,
 )
 from mplang_core.simp.ops.common import (
     check_parties as check_parties,
     check_sendable as check_sendable,
     context_of as context_of,
     operand_types as operand_types,
+    received as received,
 )
-from mplang_core.simp.passes import Pass as Pass
-from mplang_core.simp.projection import PartyGraph as PartyGraph, Projects as Projects
+from mplang_core.simp.ops.keep import kept_outputs as kept_outputs
+from mplang_core.simp.passes import Pass as Pass, passes as passes, prepared as prepared
 from mplang_core.suggest import CORE as CORE, KNOWN as KNOWN
 from mplang_core.types import (
     array_from as array_from,

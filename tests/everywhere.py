@@ -3,8 +3,8 @@
 ``make test-everywhere`` enables it. Each program that a test evaluates with success is evaluated
 again in both modes. If the results of one mode are the same twice (they are not where keys or
 nonces are drawn), those of the other mode must be the same, too. Then the program is packed, and
-when all tests are over new processes run all packed programs, in both modes: on the simulator,
-and on workers in processes of their own.
+when all tests are over new processes run all packed programs: in both modes on the simulator and
+on workers in development, and as a whole on workers in production, which take no other programs.
 """
 
 from __future__ import annotations
@@ -125,11 +125,19 @@ def _traced(host: Any, program: Any, args: Any, kwargs: Any) -> Any:
     return compiled.trace(host, *args, **kwargs)
 
 
-class Hosts:
-    """A host per cluster, of one backend."""
+LEGS = {
+    "the simulator": ("standard", "launch"),
+    "workers in development": ("standard", "launch"),
+    "workers in production": ("launch",),
+}
 
-    def __init__(self, backend: str, stack: contextlib.ExitStack) -> None:
-        self._backend, self._stack = backend, stack
+
+class Hosts:
+    """A host per cluster, of one leg."""
+
+    def __init__(self, leg: str, stack: contextlib.ExitStack) -> None:
+        self._leg, self._stack = leg, stack
+        self.modes = LEGS[leg]
         self._hosts: dict[str, Any] = {}
         self._workers: dict[tuple[str, ...], list[str]] = {}
 
@@ -137,10 +145,11 @@ class Hosts:
         """Return the host of a cluster."""
         host = self._hosts.get(repr(cluster))
         if host is None:
-            options = (
-                {} if self._backend == "simulator" else {"addresses": self._addresses(cluster)}
-            )
-            made = mp.connect(self._backend, cluster, timeout=30.0, **options)
+            if self._leg == "the simulator":
+                made = mp.connect("simulator", cluster, timeout=30.0)
+            else:
+                addresses = self._addresses(cluster)
+                made = mp.connect("http", cluster, timeout=30.0, addresses=addresses)
             host = self._hosts[repr(cluster)] = self._stack.enter_context(made)
         return host
 
@@ -150,13 +159,14 @@ class Hosts:
         names = tuple(node.name for node in cluster.nodes)
         if names not in self._workers:
             options = {"insecure": True, "imports": ("toy", "mplang_testing.dialect")}
-            local = self._stack.enter_context(LocalCluster(names, **options))
+            mode = self._leg.removeprefix("workers in ")
+            local = self._stack.enter_context(LocalCluster(names, mode=mode, **options))
             self._workers[names] = [node.address for node in local.spec.nodes]
         return self._workers[names]
 
 
 def run_all(source: pathlib.Path, hosts: Hosts) -> None:
-    """Run all packed programs of a folder, in both modes; in a process of its own."""
+    """Run all packed programs of a folder, in the modes of a leg; in a process of its own."""
     for path in sorted(source.glob("*.mpl")):
         artifact = mp.artifact.load(path)
         cluster = artifact.cluster.spec()
@@ -165,7 +175,7 @@ def run_all(source: pathlib.Path, hosts: Hosts) -> None:
             outs = iter([data[f"out{i}"] for i in range(int(data["there"].sum()))])
             expected = [next(outs) if there else None for there in data["there"]]
             given = [data[name] for name in data.files if name.startswith("in")]
-        for mode in ("standard", "launch"):
+        for mode in hosts.modes:
             with sim.options(mode=mode):
                 values = [sim.lift(array) for array in given]
                 found = leaves_of(sim, _placed(sim, artifact, cluster, values, mode))
@@ -196,9 +206,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     """Run what was packed in a new process."""
     paths = os.pathsep.join([str(HERE), str(HERE / "semantics")])
     print(f"\neverywhere: {json.dumps(dict(counts), indent=1)}")
-    for backend in ("simulator", "http"):
+    for leg, modes in LEGS.items():
         done = subprocess.run(
-            [sys.executable, __file__, str(folder), backend],
+            [sys.executable, __file__, str(folder), leg],
             env={**os.environ, "PYTHONPATH": paths},
             capture_output=True,
             text=True,
@@ -207,7 +217,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
             print(done.stderr[-4000:])
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
         else:
-            where = f"in a new process, in both modes, on {backend}"
+            where = f"in a new process, in {' and '.join(modes)} mode, on {leg}"
             print(f"everywhere: {counts['packed']} artifacts ran {where}")
 
 

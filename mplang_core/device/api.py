@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol, cast
 
 from mplang_core.device.capability import Route, route
 from mplang_core.device.kinds import PARTY, Consent, Device, Lowering, device_kinds, transfers
-from mplang_core.edsl import MPContext, MPObject, constant, find_ctx, with_ctx
+from mplang_core.edsl import InterpContext, MPContext, MPObject, constant, find_ctx, with_ctx
 from mplang_core.edsl.bounds import read_range
 from mplang_core.edsl.literals import is_literal, read_args
 from mplang_core.edsl.peval import is_function, peval, run_program
-from mplang_core.errors import DisclosureError, FeCapabilityError, TraceError
+from mplang_core.errors import DisclosureError, FeCapabilityError, LiteralWarning, TraceError
 from mplang_core.feop.decorator import is_feop, meta_of
 from mplang_core.feop.materialize import fe_materialize
 from mplang_core.feop.program import FeProgram, Operand, PFunction, flatten, unflatten
-from mplang_core.ir.source_line import at
+from mplang_core.ir import Location
+from mplang_core.ir.source_line import at, caller
 from mplang_core.simp.ops import pcall_static
 from mplang_core.types import BaseType, Form, TensorType
+
+MAX_LITERAL = 64  # elements; a larger literal looks like data
+LITERAL_ADVICE = (
+    f"a literal of more than {MAX_LITERAL} elements stands in a program: all parties of the "
+    "program can read it. If it is private, mp.put it at its party outside of the function, "
+    "inside of `with mp.with_ctx(host):`, and pass the value as an argument; or read a data set"
+)
+_warned: set[Location] = set()  # lines, each of which is warned of once
 
 
 class Devices(Protocol):
@@ -85,10 +95,14 @@ def device(name: str | None = None) -> Callable[[Callable[..., Any]], Callable[.
 def put(target: str, x: Any, *, range: Any = None) -> Any:
     """Move values to a device, with the consent ``put``.
 
+    A literal in a traced function is public: all parties of the program can read it, whatever
+    the device. Private data is put outside of the function, and passed as an argument.
+
     Args:
         target: the device. A move to a ``PPU`` sends plain values to its party; a move to an
             ``SPU`` secret-shares them.
-        x: a nest of values and literals.
+        x: a nest of values and literals. In a traced function, a literal of more than 64
+            elements shows a :class:`mplang_core.errors.LiteralWarning`.
         range: ``(low, high)``, inclusive bounds of all elements. The holders check them before
             the move; a party with an element outside fails without disclosing the element.
             :func:`mplang_analysis.ranges` uses the bounds.
@@ -105,7 +119,9 @@ def put(target: str, x: Any, *, range: Any = None) -> Any:
     Example:
         >>> import mplang_core as mp
         >>> with mp.Simulator(mp.ClusterSpec.simple(2)) as sim:
-        ...     mp.fetch(sim, mp.evaluate(sim, lambda: mp.put("P1", [1, 2])))
+        ...     with mp.with_ctx(sim):  # outside of the function: only party 0 gets it
+        ...         x = mp.put("P0", [1, 2])
+        ...     mp.fetch(sim, mp.evaluate(sim, lambda x: mp.put("P1", x), x))
         array([1, 2])
     """
     bounds = None if range is None else read_range(range)
@@ -114,6 +130,8 @@ def put(target: str, x: Any, *, range: Any = None) -> Any:
 
 def seal(x: Any, to: str | None = None, *, range: Any = None) -> Any:
     """Move values to a protected device.
+
+    A literal in a traced function is public, and is not protected by sealing it; see :func:`put`.
 
     Args:
         x: a nest of values and literals.
@@ -176,11 +194,26 @@ def _map(x: Any, move: Callable[[MPContext, Any], MPObject]) -> Any:
 
 def _put(ctx: MPContext, leaf: Any, dst: Device, bounds: tuple[float, float] | None) -> MPObject:
     """Move a value; its holders check its bounds first."""
-    if bounds is None:
-        return _move(ctx, leaf, dst, "put")
     if not isinstance(leaf, MPObject):
-        leaf = constant(ctx, leaf, parties=dst.mask if dst.kind.form is Form.PLAIN else None)
-    return _move(ctx, _checked(ctx, ctx.adopt(leaf), dst, bounds), dst, "put")
+        leaf = _constant(leaf, dst)
+        if leaf.base_type.size > MAX_LITERAL and not isinstance(ctx, InterpContext):
+            _warn_of_literal()
+    if bounds is not None:
+        leaf = _checked(ctx, ctx.adopt(leaf), dst, bounds)
+    return _move(ctx, leaf, dst, "put")
+
+
+def _constant(literal: Any, dst: Device | None) -> MPObject:
+    """Return a literal as a value at the parties of a plain device; at all for any other."""
+    is_plain = dst is not None and dst.kind.form is Form.PLAIN
+    return constant(literal, parties=dst.mask if dst and is_plain else None)
+
+
+def _warn_of_literal() -> None:
+    line = caller()
+    if line is not None and line not in _warned:
+        warnings.warn_explicit(LITERAL_ADVICE, LiteralWarning, line.file, line.line)
+        _warned.add(line)  # not if a filter makes it an error, which is raised each time
 
 
 def _checked(ctx: MPContext, value: MPObject, dst: Device, bounds: tuple[float, float]) -> MPObject:
@@ -200,12 +233,7 @@ def _checked(ctx: MPContext, value: MPObject, dst: Device, bounds: tuple[float, 
 
 def _move(ctx: MPContext, leaf: Any, dst: Device | None, said: Consent) -> MPObject:
     """Move one value if the program's consent suffices."""
-    if not isinstance(leaf, MPObject):
-        parties = None
-        if dst is not None and dst.kind.form is Form.PLAIN:
-            parties = dst.mask
-        return _move(ctx, constant(leaf, parties=parties), dst, said)
-    value = ctx.adopt(leaf)
+    value = ctx.adopt(leaf if isinstance(leaf, MPObject) else _constant(leaf, dst))
     src = cast("Device | None", value.device)
     if src == dst and (dst is not None or (value.pmask == ctx.mask and value.uniform)):
         return value

@@ -55,6 +55,10 @@ class InterpContext(MPContext):
             One run-time value per output.
         """
 
+    def evaluate_step(self, program: Program, inputs: Sequence[Any]) -> list[Any]:
+        """Run the program of an eager call, which is one op; as :meth:`evaluate` by default."""
+        return self.evaluate(program, inputs)
+
     @abstractmethod
     def lift(self, literal: Any, parties: Mask | None = None) -> Any:
         """Return a run-time value for a literal.
@@ -76,7 +80,8 @@ class InterpContext(MPContext):
         operands = [Value(obj.type) for obj in given]
         op = make_op(opcode, operands, attrs, regions, self)
         graph = Graph(operands, [op], list(op.outputs))
-        results = self.evaluate(Program(opcode, self.mask, graph), [_data(obj) for obj in given])
+        program = Program(opcode, self.mask, graph)
+        results = self.evaluate_step(program, [_data(obj) for obj in given])
         return [
             InterpVar(self, _mp(value), result)
             for value, result in zip(op.outputs, results, strict=True)

@@ -17,6 +17,9 @@ from mplang_core.types import TensorType, array_of
 def constant(*args: Any, parties: Mask | int | Sequence[int] | None = None) -> MPObject:
     """Return a multi-party value for a literal.
 
+    A literal in a traced function is public: all parties of the program can read it, whoever
+    the holders are.
+
     Args:
         *args: the literal: a number, an array or a list of numbers. A context may precede it;
             the current one by default.

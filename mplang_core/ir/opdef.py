@@ -79,9 +79,6 @@ class Attr:
         return normal
 
 
-ORIGIN = Attr(int, OPTIONAL, "in a projection: the op's position in the graph it came from")
-"""The attribute ``place``, which all ops among parties have in addition to their own."""
-
 Infer = Callable[[Operation, Mask], Sequence[AnyType]]
 
 
@@ -100,16 +97,12 @@ class OpDef:
         doc: its semantics.
         effects: its side effects, without those of its regions.
         interfaces: its implementations of op interfaces; see
-            :mod:`mplang_core.simp.interfaces`. Projection, passes and analyses assume the
+            :mod:`mplang_core.simp.interfaces`. Workers, passes and analyses assume the
             worst of an op without the interface.
-        projected: whether it exists in projections only.
         reads: the names of private data of its party that it reads besides its operands; empty
             if it reads none. ``None`` if unknown: its results count as all data of the party.
         total: whether it never fails because of the values of its operands. If it may, everyone
             learns of them by whether it does.
-
-    Raises:
-        ValueError: an op among parties declares its own attribute ``place``.
     """
 
     name: str
@@ -120,16 +113,8 @@ class OpDef:
     doc: str = ""
     effects: Effects = Effects.ANY
     interfaces: Sequence[object] = ()
-    projected: bool = False
     reads: tuple[str, ...] | None = None
     total: bool = False
-
-    def __post_init__(self) -> None:
-        if self.level is not Level.PARTY:
-            return
-        if self.attrs.get("place", ORIGIN) is not ORIGIN:
-            raise ValueError(f"{self.name}: the attribute 'place' is set by projection; rename it")
-        object.__setattr__(self, "attrs", {**self.attrs, "place": ORIGIN})
 
     def check_attrs(self, attrs: Mapping[str, AttrValue]) -> None:
         """Check attributes against the declaration.
@@ -142,8 +127,7 @@ class OpDef:
         """
         for name, value in attrs.items():
             if name not in self.attrs:
-                own = sorted(known for known, spec in self.attrs.items() if spec is not ORIGIN)
-                raise TypeError(f"unknown attribute {name!r}; it has {own}")
+                raise TypeError(f"unknown attribute {name!r}; it has {sorted(self.attrs)}")
             wrong = self.attrs[name].check(value)
             if wrong:
                 raise TypeError(f"attribute {name!r}: {wrong}")

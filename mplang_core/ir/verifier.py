@@ -5,7 +5,6 @@ from __future__ import annotations
 from mplang_core.errors import VerifyError
 from mplang_core.ir.graph import AnyType, Graph, Operation, Program, Value
 from mplang_core.ir.opdef import Level, op_defs
-from mplang_core.ir.origin import check_origins
 from mplang_core.ir.printer import print_neighbourhood
 from mplang_core.mask import Mask
 from mplang_core.suggest import install_hint
@@ -69,10 +68,6 @@ def _verify_graph(graph: Graph, world: Mask, level: Level) -> None:
             raise VerifyError(
                 f"{op.opcode}{where}: {error}\n{print_neighbourhood(graph, op)}"
             ) from error
-    try:
-        check_origins(graph, world)
-    except ValueError as error:
-        raise VerifyError(f"{error}:\n{graph}") from error
     for value in graph.outputs:
         if value not in defined:
             raise VerifyError(f"a graph returns a value that it does not define:\n{graph}")

@@ -27,7 +27,7 @@ class KernelContext(ContextBound):
             :class:`~mplang_core.ext.SimpHost` at a host.
         run: the name of the run, the same at all parties.
         step: the current step of the plan.
-        index: the position of the current op in its graph; of a projected op its origin index.
+        index: the position of the current op in its graph.
         listener: notified of ops in regions; ``None`` for none.
         inner: the context of the region that runs now; ``None`` for none.
     """
@@ -136,14 +136,23 @@ class Interpreter:
             if plan is not None:
                 self._plans.move_to_end(key)
                 return plan
-        verify(program)
-        plan = make_plan(program.graph, self.kernels)
+        plan = self.make_plan(program)
         if program.size() <= MAX_KEPT:
             with self._plans_lock:
                 self._plans[key] = plan
                 if len(self._plans) > PLANS:
                     self._plans.popitem(last=False)
         return plan
+
+    def make_plan(self, program: Program) -> Plan:
+        """Return a new plan of a program, which is verified.
+
+        Raises:
+            VerifyError: the program breaks a rule.
+            KernelError: an op has no kernel.
+        """
+        verify(program)
+        return make_plan(program.graph, self.kernels)
 
     def run(
         self,
@@ -226,6 +235,9 @@ def _run_step(step: Step, slots: list[Any], ctx: KernelContext) -> None:
         failure = KernelError(f"{type(error).__name__} in the kernel of {step.op.opcode}")
         _locate(failure, step.op)
         raise failure from error
+    except BaseException as error:  # such as SystemExit, or a panic of a library in Rust
+        _locate(error, step.op)
+        raise
     for slot in step.dead:
         slots[slot] = None
     for slot, value in zip(step.outs, result, strict=True):
@@ -233,7 +245,7 @@ def _run_step(step: Step, slots: list[Any], ctx: KernelContext) -> None:
             slots[slot] = value
 
 
-def _locate(error: MPLangError, op: Operation) -> None:
+def _locate(error: BaseException, op: Operation) -> None:
     """Set the op and the location of an error, unless an inner op did."""
     if getattr(error, "op", None) is None:
         error.op = op.opcode  # type: ignore[attr-defined]

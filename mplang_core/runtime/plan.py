@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from mplang_core.errors import KernelError
 from mplang_core.ir import Graph, Operation, Program, Value
-from mplang_core.ir.origin import origin_of
 from mplang_core.mask import Mask
 from mplang_core.runtime.kernels import Kernel, KernelTable
 from mplang_core.suggest import install_hint
 from mplang_core.types import BaseType
+
+Runs: TypeAlias = Callable[[Operation], bool]
 
 
 @dataclass(slots=True, eq=False)
@@ -22,12 +24,13 @@ class Step:
         op: the op.
         kernel: its kernel.
         attrs: its attributes, as keywords.
-        index: its position in the graph; of a projected op its origin index.
+        index: its position in the graph.
         ins: slots of the operands.
         outs: slots of the results.
         dead: slots that no later step reads.
         checks: in the body of a ``pcall``, per result the base type to check.
         kernels: the kernel table of its regions.
+        runs: returns whether an op of its regions is run; ``None`` for all.
         cache: data that the kernel keeps with the op between runs.
     """
 
@@ -40,6 +43,7 @@ class Step:
     dead: tuple[int, ...]
     checks: tuple[BaseType, ...]
     kernels: KernelTable
+    runs: Runs | None = None
     cache: Any = field(default=None, repr=False)
     _regions: dict[str, Plan] = field(default_factory=dict, repr=False)
 
@@ -47,7 +51,7 @@ class Step:
         """Return the plan of a region, made at its first use, since hosts run few regions."""
         plan = self._regions.get(name)
         if plan is None:
-            plan = self._regions[name] = make_plan(self.op.regions[name], self.kernels)
+            plan = self._regions[name] = make_plan(self.op.regions[name], self.kernels, self.runs)
         return plan
 
     def program(self, mask: Mask) -> Program:
@@ -87,8 +91,14 @@ class Plan:
     outs: tuple[int, ...]
 
 
-def make_plan(graph: Graph, kernels: KernelTable) -> Plan:
+def make_plan(graph: Graph, kernels: KernelTable, runs: Runs | None = None) -> Plan:
     """Return the plan of a graph.
+
+    Args:
+        graph: the graph.
+        kernels: the kernels by opcode.
+        runs: returns whether an op is run here; the results of others are ``None``. By default
+            all are run.
 
     Raises:
         KernelError: an op has no kernel for this role; the message says what to install.
@@ -96,26 +106,28 @@ def make_plan(graph: Graph, kernels: KernelTable) -> Plan:
     slots: dict[Value, int] = {}
     for value in graph.inputs:
         slots[value] = len(slots)
-    last_use = {value: i for i, op in enumerate(graph.ops) for value in op.inputs}
-    kept = set(graph.outputs)
-    steps = []
-    for i, op in enumerate(graph.ops):
-        origin = origin_of(op)
+    for op in graph.ops:
         for value in op.outputs:
             slots[value] = len(slots)
+    run = [(i, op) for i, op in enumerate(graph.ops) if runs is None or runs(op)]
+    last_use = {value: i for i, op in run for value in op.inputs}
+    kept = set(graph.outputs)
+    steps = []
+    for i, op in run:
         used_here = {v for v in op.inputs if last_use[v] == i} - kept
         unused = {v for v in op.outputs if v not in last_use} - kept
         steps.append(
             Step(
                 op=op,
                 kernel=_kernel(op, kernels),
-                attrs={k: v for k, v in op.attrs.items() if origin is None or k != "place"},
-                index=i if origin is None else origin,
+                attrs=dict(op.attrs),
+                index=i,
                 ins=tuple(slots[v] for v in op.inputs),
                 outs=tuple(slots[v] for v in op.outputs),
                 dead=tuple(slots[v] for v in used_here | unused),
                 checks=tuple(v.type for v in op.outputs if isinstance(v.type, BaseType)),
                 kernels=kernels,
+                runs=runs,
             )
         )
     return Plan(

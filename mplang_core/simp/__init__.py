@@ -15,6 +15,7 @@ from mplang_core.simp.comm import Communicator as Communicator, size_of as size_
 from mplang_core.simp.failure import Failure as Failure
 from mplang_core.simp.host import HostVar as HostVar, SimpHost as SimpHost
 from mplang_core.simp.ops import (
+    keep as keep,
     pcall_dynamic as pcall_dynamic,
     pcall_static as pcall_static,
     pconv as pconv,

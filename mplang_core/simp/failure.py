@@ -1,4 +1,4 @@
-"""Public description of a failure at a party."""
+"""Description of a failure at a party, and its public part."""
 
 from __future__ import annotations
 
@@ -6,16 +6,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from mplang_core import errors
-from mplang_core.errors import MPLangError, RunError
+from mplang_core.errors import AdmissionError, CommError, MPLangError, RunError
 from mplang_core.printable import printable
 
 MAX_TEXT = 4000  # characters
 MAX_PLACE = 300  # characters of a source line's text, "file:line"
+WITHHELD = "the reason is in that party's log, at log_level: debug"
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Public part of an error: messages of mplang's errors; of other errors the class only.
+    """Description of an error: messages of mplang's errors; of other errors the class only.
+
+    Within one process this is :meth:`of`. What leaves a party is :meth:`public`, which tells which
+    op failed, and nothing else that may depend on its operands.
 
     Attributes:
         kind: the name of the error's class.
@@ -26,6 +30,8 @@ class Failure:
     Example:
         >>> Failure.of(ValueError("a detail of the data"))
         Failure(kind='RunError', text='ValueError', op=None, location=None)
+        >>> Failure.public(ValueError("a detail of the data")).text
+        "the reason is in that party's log, at log_level: debug"
     """
 
     kind: str
@@ -35,7 +41,7 @@ class Failure:
 
     @classmethod
     def of(cls, error: BaseException) -> Failure:
-        """Return the public part of an error."""
+        """Return the description of an error, for the process in which it was raised."""
         public = isinstance(error, MPLangError)
         return cls(
             type(error).__name__ if public else "RunError",
@@ -43,6 +49,28 @@ class Failure:
             getattr(error, "op", None),
             (getattr(error, "location", None) or "")[:MAX_PLACE] or None,
         )
+
+    @classmethod
+    def public(cls, error: BaseException) -> Failure:
+        """Return what the host and the peers may know of an error.
+
+        The failure of an op has one text, whatever its operands: its class and message stay at
+        the party. Errors of the transport, of admission, and those raised before an op ran do not
+        depend on operands, and keep theirs.
+
+        Args:
+            error: what ended the run at this party.
+        """
+        told = cls.of(error)
+        if not cls.in_op(error) or isinstance(error, AdmissionError):
+            return told
+        return cls("RunError", WITHHELD, told.op, told.location)
+
+    @staticmethod
+    def in_op(error: BaseException) -> bool:
+        """Return whether an error was raised by an op, and not by the transport or before it."""
+        located = getattr(error, "op", None) is not None or not isinstance(error, MPLangError)
+        return located and not isinstance(error, CommError)
 
     def error(self) -> MPLangError:
         """Return an error for the host to raise, a ``RunError`` or ``IRError``; text is escaped."""

@@ -8,7 +8,7 @@ import threading
 import uuid
 import weakref
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextvars import ContextVar
 from typing import Any, Literal, TypeAlias, get_args
@@ -25,9 +25,10 @@ from mplang_core.runtime.kernels import Kernel, host_kernels
 from mplang_core.runtime.listener import Listener, Observe, Recorder, joined
 from mplang_core.simp.comm import size_of
 from mplang_core.simp.failure import Failure
+from mplang_core.simp.interfaces import participants_of
 from mplang_core.simp.ops.call import call_program, interpret, launch
 from mplang_core.simp.ops.common import single
-from mplang_core.simp.partition import Part, part_of
+from mplang_core.simp.ops.keep import kept_outputs
 from mplang_core.simp.progress import PartyState
 from mplang_core.types import array_of, frozen
 
@@ -39,12 +40,13 @@ _options: ContextVar[tuple[Mode | None, Listener | None]] = ContextVar(
 
 
 def submit(ctx: KernelContext, *args: Any, **attrs: Any) -> Any:
-    """Submit an op to all parties; return references to its results."""
-    step = ctx.step
+    """Submit an op to the parties that take part in it; return references to its results."""
+    step, world = ctx.step, ctx.interpreter.mask
     if step.cache is None:
-        step.cache = step.program(ctx.interpreter.mask)
+        step.cache = step.program(world), participants_of(step.op, world)
     given = [args[i] for i in step.distinct_ins]
-    return single(ctx, ctx.interpreter.submit(step.cache, given))
+    program, parties = step.cache
+    return single(ctx, ctx.interpreter.submit(program, given, parties))
 
 
 class _HostKernels(Namespace[Kernel]):
@@ -73,12 +75,19 @@ class HostVar(ContextBound):
     Attributes:
         values: one entry per rank: a reference of the backend, ``None`` for a party that does
             not hold the value.
+        kept: whether :func:`mplang_core.keep` keeps it at the parties.
+        public: whether all parties were given it, the same.
+        labels: per rank what flowed into that party's copy, as :mod:`mplang_analysis` knows it;
+            ``None`` if it was put.
     """
 
-    __slots__ = ("__weakref__", "values")
+    __slots__ = ("__weakref__", "kept", "labels", "public", "values")
 
-    def __init__(self, values: Sequence[Any]) -> None:
+    def __init__(self, values: Sequence[Any], *, kept: bool = False, public: bool = False) -> None:
         self.values = tuple(values)
+        self.kept = kept
+        self.public = public
+        self.labels: Mapping[int, Any] | None = None
 
     def __repr__(self) -> str:
         held = "".join("-" if value is None else "x" for value in self.values)
@@ -91,7 +100,7 @@ class SimpHost(Interpreter, InterpContext):
     Args:
         cluster_spec: the parties and devices.
         mode: ``"standard"``: the host interprets programs op by op. ``"launch"``: the parties
-            run their projections as a whole. Both give the same results.
+            run them as a whole. Both give the same results.
 
     Attributes:
         names: the names of the parties by rank.
@@ -115,7 +124,6 @@ class SimpHost(Interpreter, InterpContext):
         self.session = uuid.uuid4().hex
         self._launch = Interpreter(_LaunchKernels(), owner=self)
         self._callers: weakref.WeakKeyDictionary[Program, Program] = weakref.WeakKeyDictionary()
-        self._parts: weakref.WeakKeyDictionary[Program, list[Part]] = weakref.WeakKeyDictionary()
         self._count = itertools.count()
         self._evaluations = itertools.count()
         self._order = threading.Lock()
@@ -128,18 +136,19 @@ class SimpHost(Interpreter, InterpContext):
 
     @abstractmethod
     def _submit(
-        self, rank: int, run: str, program: Program, inputs: Sequence[Any]
+        self, rank: int, run: str, program: Program, inputs: Sequence[HostVar], parties: Mask
     ) -> Future[list[Any]]:
-        """Start a party's projection of a program.
+        """Start a program at a party.
 
         Args:
             rank: the party.
             run: the name of the run.
-            program: the projection.
-            inputs: the party's references, one per input.
+            program: the whole program.
+            inputs: one per input, with the references of all parties.
+            parties: those that run it.
 
         Returns:
-            A future of one reference per output.
+            A future of one reference per output, ``None`` where the party holds none.
         """
 
     @abstractmethod
@@ -210,6 +219,11 @@ class SimpHost(Interpreter, InterpContext):
         with contextlib.nullcontext() if recorder is None else recorder.program(program.name):
             return interpreter.run(caller, inputs, run=run, listener=listener, inside=True)
 
+    def evaluate_step(self, program: Program, inputs: Sequence[Any]) -> list[Any]:
+        """Run the program of an eager call; in standard mode, whatever that of the host is."""
+        with self.options(mode="standard", listener=_options.get()[1]):
+            return self.evaluate(program, inputs)
+
     def at(self) -> Operation | None:
         """Return the op that the parties run now; ``None`` if nothing is evaluated.
 
@@ -227,57 +241,45 @@ class SimpHost(Interpreter, InterpContext):
         self._callers[program] = caller
         return caller
 
-    def submit(self, program: Program, args: Sequence[HostVar]) -> list[HostVar]:
-        """Run a program at the parties, each party its projection.
-
-        Parties with an empty projection are not contacted.
+    def submit(
+        self, program: Program, args: Sequence[HostVar], step: Mask | None = None
+    ) -> list[HostVar]:
+        """Run a program at the parties.
 
         Args:
             program: the whole program.
             args: one reference per input.
+            step: of a program of one op, which standard mode and eager calls have, the parties
+                that take part in it; ``None`` for a program that all parties run. Workers may
+                refuse steps, since no owner can review them.
 
         Returns:
             One reference per output.
 
         Raises:
+            AdmissionError: a party takes whole programs only.
             PartyError: a party failed; the others have ended or were aborted.
         """
-        parts = self._parts_of(program)
-        inputs = [[arg.values[rank] for arg in args] for rank in range(self.world_size)]
-        busy = [rank for rank, part in enumerate(parts) if not part.is_idle]
-        done = dict(zip(busy, self._run_parts(parts, inputs, busy), strict=True)) if busy else {}
-        results = [
-            part.scatter_outputs(done[rank]) if rank in done else part.forward(inputs[rank])
-            for rank, part in enumerate(parts)
-        ]
-        return [HostVar(values) for values in zip(*results, strict=True)]
+        parties = self.mask if step is None else step
+        done = self._run_parties(program, args, parties) if parties else {}
+        nothing: list[Any] = [None] * len(program.graph.outputs)
+        results = [done.get(rank, nothing) for rank in range(self.world_size)]
+        kept = kept_outputs(program.graph)
+        columns = enumerate(zip(*results, strict=True))
+        return [HostVar(values, kept=i in kept) for i, values in columns]
 
-    def _run_parts(
-        self, parts: Sequence[Part], inputs: Sequence[Sequence[Any]], ranks: Sequence[int]
-    ) -> list[list[Any]]:
+    def _run_parties(
+        self, program: Program, args: Sequence[HostVar], parties: Mask
+    ) -> dict[int, list[Any]]:
         run = f"{self.session}-{next(self._count)}"
         with self._order:  # all parties get runs in the same order: prevents deadlock
             self._begin(run)
-            futures = [
-                self._submit(
-                    rank, run, parts[rank].program, parts[rank].select_inputs(inputs[rank])
-                )
-                for rank in ranks
-            ]
-        results = self._collect(run, futures)
-        failures = [
-            (r, e) for r, e in zip(ranks, results, strict=True) if isinstance(e, BaseException)
-        ]
+            futures = [self._submit(rank, run, program, args, parties) for rank in parties]
+        results = dict(zip(parties, self._collect(run, futures), strict=True))
+        failures = [(r, e) for r, e in results.items() if isinstance(e, BaseException)]
         if failures:
             raise self._explain(failures)
         return results  # type: ignore[return-value]  # no errors among them
-
-    def _parts_of(self, program: Program) -> list[Part]:
-        parts = self._parts.get(program)
-        if parts is None:
-            parts = [part_of(program, rank) for rank in range(self.world_size)]
-            self._parts[program] = parts
-        return parts
 
     def _explain(self, failures: list[tuple[int, BaseException]]) -> BaseException:
         rank, error = min(failures, key=lambda item: _blame(item[1]))
@@ -295,8 +297,9 @@ class SimpHost(Interpreter, InterpContext):
     def lift(self, literal: Any, parties: Mask | None = None) -> HostVar:
         """Return a reference to a literal at some parties, all by default."""
         value = frozen(array_of(literal))
-        ranks = range(self.world_size)
-        return HostVar([value if parties is None or r in parties else None for r in ranks])
+        held = self.mask if parties is None else parties
+        values = [value if rank in held else None for rank in range(self.world_size)]
+        return HostVar(values, public=held == self.mask)
 
     def fetch(self, var: HostVar) -> list[Any]:
         """Return the data of a value: one entry per rank, ``None`` for a party without it."""

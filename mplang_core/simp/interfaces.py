@@ -1,4 +1,4 @@
-"""Op interfaces of ops among parties, for passes, projection and analyses.
+"""Op interfaces of ops among parties, for workers, passes and analyses.
 
 ``OpDef.interfaces`` has the implementations of an op. For an op without them the worst case is
 assumed: every party learns all its operands, its costs are unknown, and passes do not move it.
@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import and_, or_
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from mplang_core.ir import Operation, interface_of
+from mplang_core.ir import Effects, Operation, interface_of, op_defs
 from mplang_core.mask import Mask
 from mplang_core.types import BaseType, MPType
 
@@ -200,6 +202,38 @@ def messages_of(op: Operation, world: Mask) -> Sequence[Message] | None:
         return found.messages(op, world)
     passive = interface_of(op, ControlFlow) or interface_of(op, PublicLiteral)
     return None if passive is None else ()
+
+
+def participants_of(op: Operation, world: Mask) -> Mask:
+    """Return the parties that take part in an op; it is nothing to the others, which skip it.
+
+    Args:
+        op: an op.
+        world: the parties of the program.
+
+    Returns:
+        Those who run its local region, send, receive or hold a result; all if that is unknown.
+
+    Example:
+        >>> from mplang_core import parse
+        >>> program = parse('''program "p" on {0, 1, 2} (%0: i64[]@{0}) {
+        ...   %1 = simp.shuffle_static(%0) {routing = [[2, 0]]} : i64[]@{2}
+        ...   return %1
+        ... }''')
+        >>> print(participants_of(program.graph.ops[0], program.mask))
+        {0, 2}
+    """
+    control = control_of(op)
+    if isinstance(control, PartyCall):
+        holders = (holders_of(value.type, world) for value in op.inputs)
+        return reduce(and_, holders, world) if control.parties is None else control.parties
+    messages = None if control is not None else messages_of(op, world)
+    op_def = op_defs.get(op.opcode)
+    if messages is None or op_def is None or op_def.effects is Effects.ANY:
+        return world
+    ends = (rank for each in messages for rank in (each.sender, each.receiver))
+    holders = (holders_of(value.type, world) for value in op.outputs)
+    return reduce(or_, holders, Mask.from_ranks(ends))
 
 
 def holders_of(kind: object, world: Mask) -> Mask:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import weakref
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -55,6 +57,29 @@ def run_passes(
         if verify:
             _verify_after(each, program)
     return program
+
+
+def prepared(program: Program) -> Program:
+    """Return what parties run of a program: verified, after the installed passes; cached.
+
+    Each party does so by itself, so that all of them have the same program before it.
+
+    Args:
+        program: an untrusted program; it must not change afterwards.
+
+    Raises:
+        VerifyError: the program, or the result of a pass, is invalid.
+    """
+    with _preparing:
+        if program not in _prepared:
+            verify_program(program)
+            made = run_passes(program)
+            _prepared[program] = None if made is program else made  # else it would keep itself
+        return _prepared[program] or program
+
+
+_prepared: weakref.WeakKeyDictionary[Program, Program | None] = weakref.WeakKeyDictionary()
+_preparing = threading.Lock()
 
 
 def _verify_after(each: Pass, program: Program) -> None:

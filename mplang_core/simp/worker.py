@@ -8,15 +8,19 @@ from typing import Any
 from mplang_core.ir import Program
 from mplang_core.namespace import Namespace
 from mplang_core.runtime import Interpreter, Kernel, Listener, Recorder, joined, worker_kernels
+from mplang_core.runtime.plan import Plan, make_plan
 from mplang_core.simp.checks import NumberChecks
 from mplang_core.simp.comm import Communicator
+from mplang_core.simp.interfaces import participants_of
+from mplang_core.simp.passes import prepared
 from mplang_core.simp.progress import PartyState
 
 
 class WorkerInterpreter(Interpreter):
     """Interpreter of programs at one party.
 
-    At party level a value that this party does not hold is ``None``.
+    Programs are those of all parties; it skips the ops that this party takes no part in. At party
+    level a value that this party does not hold is ``None``.
 
     Args:
         communicator: the transport, which determines the rank.
@@ -58,6 +62,13 @@ class WorkerInterpreter(Interpreter):
         """The number of parties."""
         return self.communicator.world_size
 
+    def make_plan(self, program: Program) -> Plan:
+        """Return the plan of a program for this party: verified, after the passes."""
+        ready, rank = prepared(program), self.rank
+        return make_plan(
+            ready.graph, self.kernels, lambda op: rank in participants_of(op, program.mask)
+        )
+
     def evaluate(
         self,
         program: Program,
@@ -69,7 +80,7 @@ class WorkerInterpreter(Interpreter):
         """Run a program as this party; on failure abort the run at the other parties.
 
         Args:
-            program: the whole program or this party's projection; verified before it runs.
+            program: the program of all parties; verified before it runs.
             inputs: one value per input, ``None`` for those that this party does not hold.
             run: the name of the run, which must be open at the communicator.
             listener: notified of each op.

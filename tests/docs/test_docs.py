@@ -28,7 +28,10 @@ DOCUMENTS = sorted(
 )
 
 
-pytestmark = pytest.mark.needs("jax", "spu", "crypto", "ibis", "http", "hello", "grpc")
+pytestmark = [
+    pytest.mark.needs("jax", "spu", "crypto", "ibis", "http", "hello", "grpc"),
+    pytest.mark.filterwarnings("error::mplang_core.errors.LiteralWarning"),  # data is put outside
+]
 
 
 def modules():

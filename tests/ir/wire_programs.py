@@ -47,7 +47,7 @@ def traced() -> Program:
         v = mp.while_loop(
             lambda s: mp.invoke(toy.less, s, w), lambda s: mp.invoke(toy.add, s, w), x
         )
-        return mp.pconv([y, z]), pulled, big, v, mp.simp.pcall_dynamic(toy.scale, v)
+        return mp.pconv([y, z]), pulled, big, v, mp.simp.pcall_dynamic(toy.scale, mp.keep(v))
 
     ctx = mp.TraceContext(mp.ClusterSpec.simple(3))
     return mp.trace(ctx, program, MPType(TensorType("i64"), Mask(0b111))).program

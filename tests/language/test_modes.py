@@ -33,7 +33,7 @@ class Seen:
 def submissions(sim, monkeypatch):
     """Note which programs go to the parties."""
     sent, submit = [], sim.submit
-    note = lambda program, args: (sent.append(program), submit(program, args))[1]  # noqa: E731
+    note = lambda program, *rest: (sent.append(program), submit(program, *rest))[1]  # noqa: E731
     monkeypatch.setattr(sim, "submit", note)
     return sent
 

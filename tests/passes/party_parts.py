@@ -1,10 +1,9 @@
-"""Ways to run programs as data: whole, or each party its own projection."""
+"""Ways to run programs as data: each party what it takes part in, or some parties all of it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import Future
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -16,8 +15,8 @@ import mplang_core as mp
 from mplang_core import TensorType
 from mplang_core.ir import Effects, Program, from_bytes, print_program, to_bytes
 from mplang_core.runtime import KernelContext
-from mplang_core.simp.passes import run_passes
-from mplang_core.simp.projection import held, project
+from mplang_core.runtime.plan import Plan, make_plan
+from mplang_core.simp.passes import prepared
 
 # -- a dialect of ops with effects
 
@@ -61,53 +60,28 @@ def _neighbour(ctx: KernelContext, x: Any) -> Any:
 # -- running
 
 
-class PartHost(Simulator):
-    """Gives each party its projection of whatever is run.
+class DiligentHost(Simulator):
+    """Has some parties run every op, also those that they take no part in.
 
     Attributes:
-        whole: the ranks that get the whole program none the less.
-        passes: whether passes go over the projections of odd ranks.
-        sent: the projections that were sent, with their ranks.
+        diligent: their ranks.
     """
 
     def __init__(
-        self,
-        cluster: mp.ClusterSpec,
-        *,
-        whole: Sequence[int] = (),
-        passes: bool = False,
-        **options: Any,
-    ):
+        self, cluster: mp.ClusterSpec, *, diligent: Sequence[int] = (), **options: Any
+    ) -> None:
+        self.diligent = diligent
         super().__init__(cluster, **options)
-        self.whole = whole
-        self.passes = passes
-        self.sent: list[tuple[int, Program]] = []
 
-    def _submit(
-        self, rank: int, run: str, program: Program, inputs: Sequence[Any]
-    ) -> Future[list[Any]]:
-        if rank in self.whole:
-            return super()._submit(rank, run, program, inputs)
-        part = from_bytes(to_bytes(project(program, rank)))
-        if self.passes and rank % 2:
-            part = run_passes(part)
-        self.sent.append((rank, part))
-        mine = [inputs[i] for i in held(program.graph.inputs, rank)]
-        positions = held(program.graph.outputs, rank)
-        size = len(program.graph.outputs)
-        future: Future[list[Any]] = Future()
+    def _start(self) -> Any:
+        parties = super()._start()
+        for worker in (parties.workers[rank] for rank in self.diligent):
+            worker.make_plan = partial(_whole_plan, worker)
+        return parties
 
-        def scatter(done: Future[list[Any]]) -> None:
-            if error := done.exception():
-                future.set_exception(error)
-                return
-            outs: list[Any] = [None] * size
-            for i, value in zip(positions, done.result(), strict=True):
-                outs[i] = value
-            future.set_result(outs)
 
-        super()._submit(rank, run, part, mine).add_done_callback(scatter)
-        return future
+def _whole_plan(worker: Any, program: Program) -> Plan:
+    return make_plan(prepared(program).graph, worker.kernels)
 
 
 @cache

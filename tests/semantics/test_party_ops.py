@@ -15,7 +15,6 @@ from mplang_core.ext import (
     Level,
     Message,
     OpDef,
-    Projects,
     check_parties,
     check_sendable,
     context_of,
@@ -23,10 +22,9 @@ from mplang_core.ext import (
 )
 from mplang_core.ir import from_bytes, op_defs, to_bytes
 from mplang_core.simp.passes import run_passes
-from mplang_core.simp.projection import project
 
 
-class Broadcast(Communicates, Forwards, Projects):
+class Broadcast(Communicates, Forwards):
     """One party sends its value to some others."""
 
     def messages(self, op, world):
@@ -35,16 +33,6 @@ class Broadcast(Communicates, Forwards, Projects):
 
     def sources(self, op, output):
         return (0,)
-
-    def project(self, op, index, part):
-        (x,), (result,), root = op.inputs, op.outputs, op.attrs["root"]
-        others = op.attrs["to"] - mp.Mask.of(root)
-        if part.rank == root and others:
-            part.send(op, index, x, others)
-        if part.rank == root and root in op.attrs["to"]:
-            part.forward(x, result)
-        if part.rank in others:
-            part.receive(op, index, root, part.type_of(result).base, result)
 
 
 def infer(op, world):
@@ -82,15 +70,19 @@ op_defs.add(
 )
 
 
-@mp.kernel("demo.opaque")
-def opaque(ctx, x, *, root, to):
-    """Send without telling anybody: each party runs the op whole."""
+RUN_AT = []  # the ranks that ran the op
+
+
+@mp.kernel("demo.broadcast_static", "demo.opaque")
+def send_or_receive(ctx, x, *, root, to):
+    """The opaque op does not tell anybody."""
     me, comm = ctx.interpreter.rank, ctx.interpreter.communicator
+    RUN_AT.append(me)
     if me != root:
         return comm.recv(root, ctx.key)
     for rank in to - mp.Mask.of(root):
         comm.send(rank, ctx.key, x)
-    return x
+    return x if root in to or ctx.op.opcode == "demo.opaque" else None
 
 
 def broadcast(x, root, to, name="demo.broadcast_static"):
@@ -143,17 +135,19 @@ def program_of(name):
     }}""")
 
 
-def test_it_comes_back_from_bytes_and_projects_to_sending_and_receiving():
+def test_it_comes_back_from_bytes():
     program = program_of("demo.broadcast_static")
     assert from_bytes(to_bytes(program)).digest == program.digest
-    parts = [project(program, rank) for rank in range(3)]
-    assert [[op.opcode for op in part.graph.ops] for part in parts] == [
-        ["simp.recv"],
-        ["simp.send"],
-        ["simp.recv"],
-    ]
-    for part in parts:
-        mp.verify(part)
+
+
+@pytest.mark.parametrize(
+    ("name", "to"), [("demo.broadcast_static", (0, 1)), ("demo.opaque", (0, 1, 2))]
+)
+def test_only_those_run_it_who_take_part_and_all_if_it_does_not_tell(simulate, mode, name, to):
+    RUN_AT.clear()
+    sim = simulate(3)
+    mp.evaluate(sim, lambda: broadcast(mp.constant(7, parties=0), 0, to, name), mode=mode)
+    assert sorted(RUN_AT) == list(to)
 
 
 def test_disclosure_costs_and_drawing_know_what_it_tells():

@@ -6,7 +6,7 @@ a whole in launch mode; it submits a launch as a whole in both.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from mplang_core.ir import AnyType, Attr, Effects, Graph, Level, OpDef, Operation, Program, Value
@@ -14,8 +14,6 @@ from mplang_core.mask import Mask
 from mplang_core.runtime import KernelContext, kernel
 from mplang_core.simp.interfaces import Call, ControlFlow, Labels
 from mplang_core.simp.ops.common import declare, list_types, single
-from mplang_core.simp.ops.regions import ProjectsTogether
-from mplang_core.simp.passes import run_passes
 
 
 def call_program(program: Program) -> Program:
@@ -38,16 +36,12 @@ def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
     return [value.type for value in body.outputs]
 
 
-class _Call(ControlFlow, Labels, ProjectsTogether):
+class _Call(ControlFlow, Labels):
     def control(self, op: Operation) -> Call:
         return Call("body")
 
     def label(self, op: Operation) -> str:
         return f"call {op.attrs['name']}"
-
-    def takes_part(self, results: Sequence[Value], regions: Mapping[str, Graph]) -> bool:
-        """Return whether the party has results or ops; otherwise it does not call."""
-        return bool(results or regions["body"].ops)
 
 
 declare(
@@ -79,8 +73,8 @@ def interpret(ctx: KernelContext, *args: Any, name: str) -> Any:
 
 @kernel("func.launch", role="host")
 def launch(ctx: KernelContext, *args: Any, name: str) -> Any:
-    """Submit the body to the parties as a whole, after the passes."""
+    """Submit the body to all parties as a whole."""
     step = ctx.step
     if step.cache is None:
-        step.cache = run_passes(Program(name, ctx.interpreter.mask, step.op.regions["body"]))
+        step.cache = Program(name, ctx.interpreter.mask, step.op.regions["body"])
     return single(ctx, ctx.interpreter.submit(step.cache, args))

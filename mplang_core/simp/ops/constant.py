@@ -12,7 +12,6 @@ from mplang_core.mask import Mask
 from mplang_core.runtime import KernelContext, kernel
 from mplang_core.simp.interfaces import PublicLiteral
 from mplang_core.simp.ops.common import NamedWithoutDialect, check_parties, declare
-from mplang_core.simp.projection import PartyGraph, Projects
 from mplang_core.types import MPType, TensorType
 
 
@@ -21,16 +20,10 @@ def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
     return [MPType(TensorType.of(op.attrs["value"]), op.attrs["parties"])]
 
 
-class _Constant(PublicLiteral, NamedWithoutDialect, Projects):
+class _Constant(PublicLiteral, NamedWithoutDialect):
     def literal(self, op: Operation) -> np.ndarray[Any, Any]:
         value: np.ndarray[Any, Any] = op.attrs["value"]
         return value
-
-    def project(self, op: Operation, index: int, part: PartyGraph) -> None:
-        """Append the literal if the party holds it; literals of others are not disclosed."""
-        if part.rank in op.attrs["parties"]:
-            attrs = {**op.attrs, "parties": Mask.of(part.rank)}
-            part.emit(op, op.opcode, [], op.outputs, **attrs)
 
 
 declare(
@@ -39,7 +32,7 @@ declare(
         _infer,
         Level.PARTY,
         {"value": Attr(np.ndarray, doc="the tensor"), "parties": Attr(Mask, doc="who holds it")},
-        doc="A literal, known to the parties that are named.",
+        doc="A literal, held by the parties that are named; all that get the program can read it.",
         effects=Effects.NONE,
         interfaces=[_Constant()],
     )

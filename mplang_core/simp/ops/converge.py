@@ -19,7 +19,6 @@ from mplang_core.simp.ops.common import (
     list_types,
     operand_types,
 )
-from mplang_core.simp.projection import PartyGraph, Projects
 from mplang_core.types import MPType
 
 
@@ -70,19 +69,12 @@ def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
     return [MPType(types[0].base, union if known else None)]
 
 
-class _Converge(Communicates, Forwards, NamedWithoutDialect, Projects):
+class _Converge(Communicates, Forwards, NamedWithoutDialect):
     def messages(self, op: Operation, world: Mask) -> Sequence[Message]:
         return ()
 
     def sources(self, op: Operation, output: int) -> Sequence[int]:
         return range(len(op.inputs))
-
-    def project(self, op: Operation, index: int, part: PartyGraph) -> None:
-        mine = part.held(op.inputs)
-        if len(mine) == 1 and part.has(mine[0]):
-            part.forward(mine[0], op.outputs[0])
-        elif any(map(part.has, mine)):
-            part.emit(op, op.opcode, mine, op.outputs)
 
 
 declare(

@@ -13,12 +13,10 @@ from mplang_core.edsl.tracer import trace_into
 from mplang_core.errors import RunError
 from mplang_core.feop import fe_materialize, flatten, unflatten
 from mplang_core.ir import AnyType, Attr, Effects, Graph, Level, OpDef, Operation
-from mplang_core.ir.origin import origin_of
 from mplang_core.mask import Mask
 from mplang_core.runtime import KernelContext, kernel
 from mplang_core.simp.interfaces import ControlFlow, Labels, PartyCall
 from mplang_core.simp.ops.common import check_parties, declare, list_types, operand_types, single
-from mplang_core.simp.projection import PartyGraph, Projects
 from mplang_core.types import BaseType, MPType
 
 Parties = Mask | int | Sequence[int]
@@ -101,8 +99,6 @@ def _check_body(op: Operation) -> None:
 
 def _infer_static(op: Operation, world: Mask) -> Sequence[AnyType]:
     parties: Mask = op.attrs["parties"]
-    if origin_of(op) is not None:  # in a projection, ``world`` is one party
-        parties &= world
     check_parties(parties, world)
     _check_body(op)
     for i, found in enumerate(operand_types(op)):
@@ -122,7 +118,7 @@ def _infer_dynamic(op: Operation, world: Mask) -> Sequence[AnyType]:
 # -- interfaces
 
 
-class _Pcall(ControlFlow, Labels, Projects):
+class _Pcall(ControlFlow, Labels):
     def control(self, op: Operation) -> PartyCall:
         return PartyCall("do", op.attrs.get("parties"))
 
@@ -131,21 +127,6 @@ class _Pcall(ControlFlow, Labels, Projects):
         counted = Counter(inner.opcode for inner in op.regions["do"].ops)
         names = (f"{name} ×{n}" if n > 1 else name for name, n in counted.items())
         return ", ".join(names) or "pass"
-
-
-class _Static(_Pcall):
-    def project(self, op: Operation, index: int, part: PartyGraph) -> None:
-        """Append the op; with other parties it keeps its index, since the body may communicate."""
-        alone = op.attrs["parties"] == Mask.of(part.rank)
-        attrs = op.attrs if alone else {**op.attrs, "place": index}
-        if part.rank in op.attrs["parties"]:
-            part.emit(op, op.opcode, op.inputs, op.outputs, op.regions, **attrs)
-
-
-class _Dynamic(_Pcall):
-    def project(self, op: Operation, index: int, part: PartyGraph) -> None:
-        if all(map(part.has, op.inputs)):
-            part.emit(op, op.opcode, op.inputs, op.outputs, op.regions, place=index)
 
 
 declare(
@@ -157,7 +138,7 @@ declare(
         {"do": Level.LOCAL},
         "Runs a body at the parties that are named; the others hold no result.",
         Effects.NONE,
-        interfaces=[_Static()],
+        interfaces=[_Pcall()],
     ),
     OpDef(
         "simp.pcall_dynamic",
@@ -167,7 +148,7 @@ declare(
         {"do": Level.LOCAL},
         "Runs a body at every party that has all operands when it runs.",
         Effects.NONE,
-        interfaces=[_Dynamic()],
+        interfaces=[_Pcall()],
     ),
 )
 

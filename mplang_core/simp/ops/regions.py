@@ -2,38 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from mplang_core.edsl import MPContext, MPObject, TraceContext, TracedFunction, constant
 from mplang_core.edsl.literals import is_literal, read_args
 from mplang_core.errors import RunError, TraceError
 from mplang_core.feop import unflatten
-from mplang_core.ir import AnyType, Attr, Graph, Operation, Value
+from mplang_core.ir import AnyType, Attr, Operation
 from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
 from mplang_core.runtime import KernelContext
 from mplang_core.simp.ops.common import list_types
-from mplang_core.simp.projection import PartyGraph, Projects
 from mplang_core.types import DType, Form, MPType, TensorType
 
 VERIFY = Attr(bool, True, "whether the parties compare their predicates")
-
-
-class ProjectsTogether(Projects):
-    """Op interface: a projection in which parties keep the op with their operands and results."""
-
-    def project(self, op: Operation, index: int, part: PartyGraph) -> None:
-        """Append the op with its regions projected."""
-        regions = {name: part.region(region) for name, region in op.regions.items()}
-        operands, results = part.held(op.inputs), part.held(op.outputs)
-        attrs = {**op.attrs, "place": index}
-        if self.takes_part(results, regions):
-            part.emit(op, op.opcode, operands, results, regions, **attrs)
-
-    def takes_part(self, results: Sequence[Value], regions: Mapping[str, Graph]) -> bool:
-        """Return whether a party has anything to do."""
-        return True
 
 
 # -- tracing

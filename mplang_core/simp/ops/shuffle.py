@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from mplang_core.edsl import MPObject
 from mplang_core.edsl.literals import read_mask
 from mplang_core.errors import RunError, TraceError
 from mplang_core.ir import AnyType, Attr, Effects, Level, OpDef, Operation
-from mplang_core.ir.opdef import OPTIONAL
-from mplang_core.ir.origin import origin_of
 from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
 from mplang_core.runtime import KernelContext, kernel
@@ -25,7 +23,6 @@ from mplang_core.simp.ops.common import (
     received,
 )
 from mplang_core.simp.ops.pcall import Parties
-from mplang_core.simp.projection import PartyGraph, Projects
 from mplang_core.types import DType, MPType, TensorType
 
 # -- the user's functions
@@ -131,15 +128,13 @@ def _infer_dynamic(op: Operation, world: Mask) -> Sequence[AnyType]:
     if not (isinstance(index.base, TensorType) and index.base.dtype.is_integer) or index.base.shape:
         raise TypeError(f"the index is an integer scalar, got {index}")
     check_sendable(src)
-    if "askers" in op.attrs and origin_of(op) is None:
-        raise TypeError("attribute 'askers': only projections have it; elsewhere the index says it")
     return [MPType(src.base, index.pmask)]
 
 
 # -- interfaces
 
 
-class _Static(Communicates, Forwards, Labels, Projects):
+class _Static(Communicates, Forwards, Labels):
     def messages(self, op: Operation, world: Mask) -> Sequence[Message]:
         return [Message(frm, to, 0) for to, frm in op.attrs["routing"] if to != frm]
 
@@ -149,22 +144,8 @@ class _Static(Communicates, Forwards, Labels, Projects):
     def label(self, op: Operation) -> str:
         return "move"
 
-    def project(self, op: Operation, index: int, part: PartyGraph) -> None:
-        """Send to those who pull from this party, then receive."""
-        (src,), (out,) = op.inputs, op.outputs
-        routing: Mapping[int, int] = dict(op.attrs["routing"])
-        to = Mask.from_ranks(each for each, source in routing.items() if source == part.rank)
-        source = routing.get(part.rank)
-        if source == part.rank and part.type_of(src).pmask is not None:
-            part.forward(src, out)
-            to, source = to - Mask.of(part.rank), None
-        if to:
-            part.send(op, index, src, to)
-        if source is not None:
-            part.receive(op, index, source, part.type_of(src).base, out)
 
-
-class _Dynamic(Communicates, Forwards, Labels, Projects):
+class _Dynamic(Communicates, Forwards, Labels):
     def messages(self, op: Operation, world: Mask) -> Sequence[Message]:
         """Anyone may be asked; who is asked, and who is not, learns of the index.
 
@@ -186,13 +167,6 @@ class _Dynamic(Communicates, Forwards, Labels, Projects):
     def label(self, op: Operation) -> str:
         return "move to whoever asks"
 
-    def project(self, op: Operation, index: int, part: PartyGraph) -> None:
-        """Append the op: possible holders of the index ask all other parties."""
-        asker = op.inputs[1].type
-        assert isinstance(asker, MPType)
-        attrs: dict[str, Any] = {} if asker.pmask is None else {"askers": asker.pmask}
-        part.emit(op, op.opcode, op.inputs, part.held(op.outputs), place=index, **attrs)
-
 
 declare(
     OpDef(
@@ -209,7 +183,7 @@ declare(
         "simp.shuffle_dynamic",
         _infer_dynamic,
         Level.PARTY,
-        {"askers": Attr(Mask, OPTIONAL, "in a projection: who may hold the index, and so ask")},
+        {},
         doc="Moves a value: each party that has an index pulls from that rank.",
         effects=Effects.NONE,
         interfaces=[_Dynamic()],
@@ -238,7 +212,7 @@ def move(ctx: KernelContext, src: Any, *, routing: tuple[tuple[int, int], ...]) 
 
 
 @kernel("simp.shuffle_dynamic")
-def ask_and_move(ctx: KernelContext, src: Any, index: Any, *, askers: Mask | None = None) -> Any:
+def ask_and_move(ctx: KernelContext, src: Any, index: Any) -> Any:
     """Send requests, answer requests of possible holders of an index, then receive.
 
     Each possible holder of the index sends every other party a request, yes or no, so that no
@@ -247,7 +221,7 @@ def ask_and_move(ctx: KernelContext, src: Any, index: Any, *, askers: Mask | Non
     me, comm = ctx.interpreter.rank, ctx.interpreter.communicator
     everyone = Mask.all(ctx.interpreter.world_size)
     others = everyone - Mask.of(me)
-    asking = holders_of(ctx.op.inputs[1].type, everyone) if askers is None else askers
+    asking = holders_of(ctx.op.inputs[1].type, everyone)
     wanted = None if index is None else int(index)
     if wanted is not None and not 0 <= wanted < ctx.interpreter.world_size:
         raise RunError(

@@ -18,7 +18,6 @@ from mplang_core.simp.interfaces import Branch, ControlFlow
 from mplang_core.simp.ops.common import NamedWithoutDialect, declare, list_types, single
 from mplang_core.simp.ops.regions import (
     VERIFY,
-    ProjectsTogether,
     agreed,
     check_predicate,
     check_taken,
@@ -114,7 +113,7 @@ def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
     return results[0]
 
 
-class _UniformCond(ControlFlow, NamedWithoutDialect, ProjectsTogether):
+class _UniformCond(ControlFlow, NamedWithoutDialect):
     def control(self, op: Operation) -> Branch:
         return Branch((("then", 1), ("else", 0)), op.attrs["verify_uniform"])
 

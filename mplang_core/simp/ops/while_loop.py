@@ -19,7 +19,6 @@ from mplang_core.simp.interfaces import ControlFlow, Loop
 from mplang_core.simp.ops.common import NamedWithoutDialect, declare, list_types, single
 from mplang_core.simp.ops.regions import (
     VERIFY,
-    ProjectsTogether,
     agreed,
     check_predicate,
     check_taken,
@@ -131,7 +130,7 @@ def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
     return state
 
 
-class _WhileLoop(ControlFlow, NamedWithoutDialect, ProjectsTogether):
+class _WhileLoop(ControlFlow, NamedWithoutDialect):
     def control(self, op: Operation) -> Loop:
         return Loop("cond", "body", op.attrs["verify_uniform"])
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import toy
 from disclosure_rows import BOOL, SCALAR, VECTOR, at, line_of, rows, trace
+from mplang_core.simp.projection import project
 
 import mplang_core as mp
 from mplang_core import analysis
 from mplang_core.edsl.peval import run_program
 from mplang_core.errors import TraceError
-from mplang_core.simp.projection import project
 
 # -- moves
 

@@ -68,14 +68,18 @@ def test_up_status_and_run_with_certificates(tmp_path, program):
     try:
         assert up.stdout.readline() == "wrote cluster.yaml\n"
         assert up.stdout.readline() == (
+            "mode: development; standard mode and eager calls run, too; --mode production refuses "
+            "them\n"
+        )
+        assert up.stdout.readline() == (
             "try: mplang run prog.py:fn --cluster cluster.yaml --option tls=certs/host\n"
         )
         mine = ("--tls", "certs/host")
         told = mplang("status", "--cluster", "cluster.yaml", *mine, "--json", cwd=tmp_path)
         assert told.returncode == 0, told.stderr
         rows = json.loads(told.stdout)
-        assert [(row["name"], row["state"]) for row in rows] == [
-            (f"node{i}", "ready") for i in range(3)
+        assert [(row["name"], row["mode"], row["state"]) for row in rows] == [
+            (f"node{i}", "development", "ready") for i in range(3)
         ]
         tls = ("--option", "tls=certs/host")
         done = mplang("run", program, "--cluster", "cluster.yaml", *tls, "--json", cwd=tmp_path)
@@ -90,6 +94,23 @@ def test_up_status_and_run_with_certificates(tmp_path, program):
     told = mplang("status", "--cluster", "cluster.yaml", *mine, cwd=tmp_path)
     assert told.returncode == 1
     assert "lost" in told.stdout
+
+
+def test_up_in_production_runs_whole_programs_only(tmp_path, program):
+    up = begin("up", "-n", 3, "--mode", "production", cwd=tmp_path)
+    try:
+        assert up.stdout.readline() == "wrote cluster.yaml\n"
+        assert up.stdout.readline().startswith("mode: production; ")
+        up.stdout.readline()
+        run = ("run", program, "--cluster", "cluster.yaml", "--json")
+        done = mplang(*run, cwd=tmp_path)
+        assert json.loads(done.stdout)[0]["value"] == [None, None, [1, 2]], done.stderr
+        done = mplang(*run, "--mode", "standard", cwd=tmp_path)
+        assert done.returncode == 1
+        assert "prog.py" in done.stderr
+        assert "in production are node0, node1, node2" in done.stderr
+    finally:
+        finish(up)
 
 
 def test_two_workers_that_were_configured_by_hand(tmp_path):

@@ -59,5 +59,6 @@ class TestOpsAmongParties(PartyOpSuite):
         PartySample("simp.shuffle_static", lambda x: mp.pshfl_s(x, [0, 1, 2], [2, 1, 1]), X),
         PartySample("simp.shuffle_dynamic", mp.pshfl, X, RANKS),
         PartySample("simp.shuffle_dynamic", ask_two_of_three, X),
+        PartySample("simp.keep", mp.keep, X),
         PartySample("simp.converge", lambda: mp.pconv([mp.constant(1, parties=[1])])),
     )

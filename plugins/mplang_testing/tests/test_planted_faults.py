@@ -418,10 +418,10 @@ SHARES = """
         return list(var.values)
 """
 FORGETS_LAUNCH = """
-    def submit(self, program, args):
+    def submit(self, program, args, step=None):
         if program.graph.ops[-1].opcode == "simp.shuffle_static":
             return [HostVar(args[0].values) for _ in program.graph.outputs]
-        return super().submit(program, args)
+        return super().submit(program, args, step)
 """
 NEVER_CLOSED = """
     def close(self):

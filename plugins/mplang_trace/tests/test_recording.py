@@ -69,7 +69,7 @@ def test_a_trace_has_all_parties_and_is_nested(simulate, mode, tmp_path):
     assert_nested(events)
     for party in (1, 2, 3):
         found = {event["name"] for event in events if event["pid"] == party}
-        assert {"simp.pcall_static", "kit.add", "simp.send", "simp.recv"} <= found
+        assert {"simp.pcall_static", "kit.add", "simp.shuffle_static"} <= found
     lines = {event["args"].get("line") for event in events if event["name"] == "kit.add"}
     assert lines == {f"test_recording.py:{around.__code__.co_firstlineno + 1}"}
 
@@ -172,7 +172,8 @@ def test_the_host_knows_where_parties_are(simulate):
     thread = threading.Thread(target=mp.evaluate, args=(sim, slow, X), kwargs={"mode": "launch"})
     thread.start()
     deadline = time.monotonic() + 20
-    wanted = [("running", "simp.recv"), ("running", "kit.late"), ("running", "simp.recv")]
+    waiting, late = ("running", "simp.shuffle_static"), ("running", "kit.late")
+    wanted = [waiting, late, waiting]
     line = f"test_recording.py:{slow.__code__.co_firstlineno + 1}"
     while True:
         states = sim.progress()

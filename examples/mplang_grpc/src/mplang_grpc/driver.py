@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future, wait
 from typing import Any
 
-from mplang_core import ClusterSpec, Program
+from mplang_core import ClusterSpec, Mask, Program
 from mplang_core.ext import ConfigError, HostVar, Mode, PartyState, RunError, SimpHost, to_bytes
 from mplang_simulator import outcome_of
 from mplang_trace import now
@@ -69,12 +69,14 @@ class SimpGrpcDriver(SimpHost):
         self._dropped: deque[str] = deque()
         self._stop = weakref.finalize(self, _stop, self.session, self._clients, self._parties)
 
-    def submit(self, program: Program, args: Sequence[HostVar]) -> list[HostVar]:
+    def submit(
+        self, program: Program, args: Sequence[HostVar], step: Mask | None = None
+    ) -> list[HostVar]:
         """Run a program; runs of other threads wait, so that none begins amid a failure."""
         with self._one_run:
             if not self._stop.alive:
                 raise RunError("this host is closed")
-            return super().submit(program, args)
+            return super().submit(program, args, step)
 
     def _begin(self, run: str) -> None:
         """Have all parties accept messages, before one of them sends any."""
@@ -87,11 +89,12 @@ class SimpGrpcDriver(SimpHost):
             raise self._explain(failures)
 
     def _submit(
-        self, rank: int, run: str, program: Program, inputs: Sequence[Any]
+        self, rank: int, run: str, program: Program, inputs: Sequence[HostVar], parties: Mask
     ) -> Future[list[Any]]:
         recorder, dropped = self._recorder(rank, run), self._dropped
         session = f"{self.session}.{self._generation}"
-        given: list[Any] = [x.name if isinstance(x, Ref) else wire.pack(x) for x in inputs]
+        mine = [each.values[rank] for each in inputs]
+        given: list[Any] = [x.name if isinstance(x, Ref) else wire.pack(x) for x in mine]
         job = wire.Run(run, session, to_bytes(program), given, recorder is not None)
 
         def read(ran: wire.Ran) -> list[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeAlias
@@ -25,6 +26,8 @@ OPTIONS = (
     ("grpc.http2.max_pings_without_data", 0),
     ("grpc.http2.min_ping_interval_without_data_ms", 1_000),
 )
+
+log = logging.getLogger("mplang.grpc")
 
 Methods: TypeAlias = Mapping[type[Any], Callable[[Any], Any]]
 """What a server does, by class of the request."""
@@ -76,7 +79,8 @@ def _answering(kind: type[Any], method: Callable[[Any], Any]) -> Callable[[bytes
         try:
             done, failure = method(wire.decode(kind, data)), None
         except Exception as error:
-            done, failure = None, Failure.of(error)
+            log.debug("why a request failed", exc_info=error)
+            done, failure = None, Failure.public(error)
         return wire.encode(wire.Answer(msgspec.Raw(wire.encode(done)), failure))
 
     return answer

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from mplang_core import ClusterSpec, Program, TensorType
+from mplang_core import ClusterSpec, Mask, Program, TensorType
 from mplang_core.ext import (
     HostVar,
     Mode,
@@ -121,26 +121,28 @@ class Inline(SimpHost):
             for comm in self._comms
         ]
 
-    def submit(self, program: Program, args: Sequence[HostVar]) -> list[HostVar]:
+    def submit(
+        self, program: Program, args: Sequence[HostVar], step: Mask | None = None
+    ) -> list[HostVar]:
         """Run a program; runs of other threads wait, as kernels may keep resources."""
         with self._one_run:
             if self._closed:
                 raise RunError("this host is closed")
-            return super().submit(program, args)
+            return super().submit(program, args, step)
 
     def _begin(self, run: str) -> None:
         for comm in self._comms:
             comm.open(run)
 
     def _submit(
-        self, rank: int, run: str, program: Program, inputs: Sequence[Any]
+        self, rank: int, run: str, program: Program, inputs: Sequence[HostVar], parties: Mask
     ) -> Future[list[Any]]:
         worker, future = self._workers[rank], Future[list[Any]]()
-        recorder = self._recorder(rank, run)
+        recorder, mine = self._recorder(rank, run), [each.values[rank] for each in inputs]
 
         def evaluate() -> None:
             try:
-                future.set_result(worker.evaluate(program, inputs, run, recorder=recorder))
+                future.set_result(worker.evaluate(program, mine, run, recorder=recorder))
             except BaseException as error:
                 future.set_exception(error)
 

@@ -1,12 +1,12 @@
 """``hello.broadcast``: an op among parties, which sends a value from one party to all others.
 
-The whole op is in this file: its declaration, what it sends, what each party does of it, and the
-user's function. It needs no kernel, since each party's part of it consists of ops of the core.
+The whole op is in this file: its declaration, what it sends, the kernel and the user's function.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from mplang_core import Mask, MPObject, MPType
 from mplang_core.ext import (
@@ -14,15 +14,15 @@ from mplang_core.ext import (
     Communicates,
     Effects,
     Forwards,
+    KernelContext,
     Level,
     Message,
     OpDef,
     Operation,
-    PartyGraph,
-    Projects,
     check_sendable,
     context_of,
     operand_types,
+    received,
 )
 
 
@@ -64,7 +64,7 @@ def _infer(op: Operation, world: Mask) -> Sequence[MPType]:
     return [MPType(x.base, world)]
 
 
-class _Broadcast(Communicates, Forwards, Projects):
+class _Broadcast(Communicates, Forwards):
     def messages(self, op: Operation, world: Mask) -> Sequence[Message]:
         """One message from the root to each other party: disclosure and costs count them."""
         root = op.attrs["root"]
@@ -73,17 +73,6 @@ class _Broadcast(Communicates, Forwards, Projects):
     def sources(self, op: Operation, output: int) -> Sequence[int]:
         """The result is a copy of the operand."""
         return (0,)
-
-    def project(self, op: Operation, index: int, part: PartyGraph) -> None:
-        """The root sends, the others receive."""
-        (x,), (result,), root = op.inputs, op.outputs, op.attrs["root"]
-        if part.rank != root:
-            part.receive(op, index, root, part.type_of(result).base, result)
-            return
-        part.forward(x, result)
-        others = part.world - Mask.of(root)
-        if others:
-            part.send(op, index, x, others)
 
 
 BROADCAST = OpDef(
@@ -96,3 +85,14 @@ BROADCAST = OpDef(
     interfaces=[_Broadcast()],
     total=True,
 )
+
+
+def send_or_receive(ctx: KernelContext, x: Any, *, root: int) -> Any:
+    """The root sends, the others receive."""
+    me, comm = ctx.interpreter.rank, ctx.interpreter.communicator
+    if me != root:
+        return received(comm.recv(root, ctx.key), root, operand_types(ctx.op)[0].base)
+    for rank in range(ctx.interpreter.world_size):
+        if rank != root:
+            comm.send(rank, ctx.key, x)
+    return x

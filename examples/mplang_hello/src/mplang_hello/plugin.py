@@ -9,7 +9,7 @@ from mplang_cli import introspect
 from mplang_core.ext import BackendSpec, Check, DeviceKind, Dialect, Feop, KernelSpec, hookimpl
 
 from mplang_hello import backend, device, kernels, ops, types
-from mplang_hello.broadcast import BROADCAST
+from mplang_hello.broadcast import BROADCAST, send_or_receive
 
 
 @hookimpl
@@ -42,6 +42,7 @@ def mplang_kernels() -> Sequence[KernelSpec]:
         KernelSpec(["hello.split"], kernels.split),
         KernelSpec(["hello.join"], kernels.join),
         KernelSpec(["hello.pick"], kernels.pick),
+        KernelSpec(["hello.broadcast"], send_or_receive),
     ]
 
 

@@ -18,9 +18,10 @@ from mplang_analysis.disclosure_table import Disclosure, DisclosureRow, disclosu
 from mplang_analysis.follow import Followed, follow
 from mplang_analysis.graph_builder import graph
 from mplang_analysis.graph_view import Edge, GraphView, Node, Region
-from mplang_analysis.interval import UNKNOWN, Interval, hull
 from mplang_analysis.holdings import Holding
+from mplang_analysis.interval import UNKNOWN, Interval, hull
 from mplang_analysis.labels import PUBLIC, Label, Piece, Source, own
+from mplang_analysis.memory import Memory, labels_of, remember
 from mplang_analysis.mismatch_table import differences
 from mplang_analysis.op_ranges import HasRanges, NumberStatus, OpRanges, RangeRule, StepRange
 from mplang_analysis.parameters import parameter_names
@@ -42,6 +43,7 @@ __all__ = [
     "Label",
     "LinkCost",
     "LoopRounds",
+    "Memory",
     "Node",
     "NumberStatus",
     "OpCount",
@@ -61,7 +63,9 @@ __all__ = [
     "follow",
     "graph",
     "hull",
+    "labels_of",
     "own",
     "parameter_names",
     "ranges",
+    "remember",
 ]

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mplang_analysis.event import Event
 from mplang_analysis.report import Report, TextTable
 from mplang_analysis.rounds import Rounds
 from mplang_analysis.subject import line_of, program_of
-from mplang_analysis.event import Event
 from mplang_analysis.taint import Flow
 from mplang_analysis.type_size import bytes_of
 from mplang_core import Mask

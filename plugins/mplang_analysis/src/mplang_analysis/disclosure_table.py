@@ -13,7 +13,7 @@ from mplang_analysis.subject import program_of
 from mplang_analysis.taint import Flow
 from mplang_analysis.type_size import bytes_of, payload
 from mplang_core import Form, Mask, MPType, Program
-from mplang_core.ext import TraceError, is_projected
+from mplang_core.ext import TraceError
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +146,7 @@ def disclosure(
             it, it is public. A program does not tell; a note says where it was assumed.
 
     Raises:
-        TraceError: it is not a program, or only the part of one that a single party is sent; or
-            the number of labels is not that of the inputs.
+        TraceError: it is no program, or the number of labels is not that of the inputs.
         VerifyError: the program breaks a rule.
 
     Example:
@@ -161,7 +160,6 @@ def disclosure(
         result 1 host i64[1] plain ()
     """
     found = program_of(program)
-    _check_whole(found)
     flow = Flow(found, check_labels(found, labels), uniform_inputs=uniform_inputs)
     notes = _assumed(found) if uniform_inputs and labels is None else []
     return table_of(flow, notes)
@@ -195,22 +193,6 @@ def table_of(flow: Flow, notes: Sequence[str] = ()) -> Disclosure:
         rows=tuple(_row(flow, event) for event in flow.events),
         notes=tuple(notes),
     )
-
-
-def _check_whole(program: Program) -> None:
-    """Refuse a projection: it does not say what the other parties send, so rows would be missing.
-
-    Raises:
-        TraceError: the program has an op that exists after projection only.
-    """
-    for op in program.graph.walk():
-        if is_projected(op):
-            raise TraceError(
-                f"{op.opcode} at {op.location}: this program is the part of party "
-                f"{_parties(tuple(program.mask))} in another one, and does not show what the other "
-                "parties do. Ask for the disclosure of the whole program, as mp.compile and "
-                "mplang compile make it; its digest is not that of a part"
-            )
 
 
 def _row(flow: Flow, event: Event) -> DisclosureRow:

@@ -30,6 +30,7 @@ from mplang_core.ext import (
     control_of,
     holders_of,
     interface_of,
+    kept_outputs,
     messages_of,
 )
 
@@ -108,7 +109,10 @@ class Flow:
         self.held.settle()
         self._unlock()
         lines = {value: op.location for op in graph.ops for value in op.outputs}
-        for value, fact in zip(graph.outputs, self.outputs, strict=True):
+        kept = kept_outputs(graph)
+        for i, (value, fact) in enumerate(zip(graph.outputs, self.outputs, strict=True)):
+            if i in kept:
+                continue  # the host does not get it
             here = dataclasses.replace(scope, location=lines.get(value))
             for rank, label in sorted(fact.items()):
                 self._record("result", rank, "host", op_traits.base_of(value.type), label, here)
@@ -128,7 +132,9 @@ class Flow:
         given = self.labels[index] if self.labels else {}
         kind = op_traits.base_of(value.type)
         fact = {
-            rank: dataclasses.replace(given[rank], program="") if rank in given else self._careful(index, rank)
+            rank: dataclasses.replace(given[rank], program="")
+            if rank in given
+            else self._careful(index, rank)
             for rank in holders_of(value.type, self.program.mask)
         }
         for rank, label in fact.items():
@@ -137,7 +143,11 @@ class Flow:
 
     def _careful(self, index: int, rank: int) -> Label:
         """Return the label of a party's copy of an input of which nothing is known."""
-        kind, world, name = self.program.graph.inputs[index].type, self.program.mask, f"input {index}"
+        kind, world, name = (
+            self.program.graph.inputs[index].type,
+            self.program.mask,
+            f"input {index}",
+        )
         assert isinstance(kind, MPType)
         match kind.base.form:
             case Form.SHARE | Form.CIPHERTEXT | Form.HANDLE:
@@ -180,8 +190,7 @@ class Flow:
                 return self._loop(op, control, ins, scope)
         if interface_of(op, PublicLiteral) is not None:
             return [
-                dict.fromkeys(holders_of(value.type, scope.parties), PUBLIC)
-                for value in op.outputs
+                dict.fromkeys(holders_of(value.type, scope.parties), PUBLIC) for value in op.outputs
             ]
         messages = messages_of(op, self.program.mask)
         if messages is not None:
@@ -454,7 +463,9 @@ def _forwarded(
         found += [ins[i][rank] for i in sources if rank in ins[i]]
     if not found:
         return None
-    deciding = [fact[rank].data() for i, fact in enumerate(ins) if i not in sources and rank in fact]
+    deciding = [
+        fact[rank].data() for i, fact in enumerate(ins) if i not in sources and rank in fact
+    ]
     return union([*found, *deciding])
 
 

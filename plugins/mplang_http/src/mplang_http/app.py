@@ -86,13 +86,15 @@ def create_worker_app(config: WorkerConfig, engine: Supervisor) -> FastAPI:
     _add_handlers(app)
 
     @app.get("/health", response_model=response_models.Health)
-    async def health() -> dict[str, Any]:
+    async def health(request: Request) -> dict[str, Any]:
         """Return the state of the engine; responds also while the engine is busy."""
         return {
             "name": config.name,
+            "mode": config.mode,
             "state": engine.state,
             "silence": round(engine.silence, 1),
             "restarts": engine.restarts,
+            "failures": context.failures(request),
         }
 
     @app.get("/facts", response_model=response_models.Facts)
@@ -260,6 +262,15 @@ class RequestContext:
                 f"{coordinator} is not among the coordinators of {self._config.name}",
             )
         return coordinator
+
+    def failures(self, request: Request) -> dict[str, int] | None:
+        """Return the failed runs of the client and their limit; ``None`` for no coordinator."""
+        try:
+            coordinator = self.authorize(request)
+        except RequestError:
+            return None
+        budget = self._engine.budget
+        return {"used": budget.used(coordinator), "limit": budget.limit}
 
     async def call(self, request: Request, method: str, body: ipc.Body = None, **args: Any) -> Any:
         """Call the engine on behalf of the coordinator.

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from mplang_simulator import CommunicatorBase
 
-from mplang_core.ext import CommError, WireError
+from mplang_core import MPLangError
+from mplang_core.ext import AdmissionError, CommError, RunError, WireError
 from mplang_http.links import Links
+from mplang_http.opening import Opening
 from mplang_http.values import Packed, pack
 
 
@@ -32,28 +34,57 @@ class HttpCommunicator(CommunicatorBase):
         self.names = tuple(names)
         self.peers = {name: i for i, name in enumerate(names) if i != rank}
         self._links = links
-        self._joined: dict[str, set[int]] = {}  # per run, the parties that have opened it
+        # per run, the parties that have opened it, with what they were shown
+        self._joined: dict[str, dict[int, Opening | None]] = {}
         self._left: dict[str, set[int]] = {}  # per run, the parties that have closed it
 
-    def open(self, run: str) -> None:
-        """Open a run: accept its messages, and notify the peers."""
+    def open(self, run: str, opening: Opening | None = None) -> None:
+        """Open a run: accept its messages, and notify the peers.
+
+        Args:
+            run: key of the run.
+            opening: what this worker was shown of it.
+        """
+        head = b"" if opening is None else opening.write()
         with self._arrived:
             if run in self._runs:
                 return
             super().open(run)
-            self._joined[run], self._left[run] = {self.rank}, set()
+            self._joined[run], self._left[run] = {self.rank: opening}, set()
         try:
-            self._links.open_run(run, self)
-        except CommError:
+            self._links.open_run(run, self, opening)
+        except MPLangError:
             super().close(run)
             raise
-        for name, rank in self.peers.items():
+        for name in self.peers:
             link = self._links.get(name)
             if link is None:
                 self.peer_lost(name, run, "there is none")
-            elif run in link.runs:
-                with self._arrived:
-                    self._joined[run].add(rank)
+                continue
+            for other, shown in list(link.runs.items()):
+                if other == run or (shown and opening and shown.run == opening.run):
+                    self.peer_opened(name, run, shown)
+        # last: once all have opened it, a peer may end and close it at once
+        self._links.announce(self.peers, run, head)
+
+    def certificates(self) -> list[tuple[str, str]]:
+        """Return by rank the name of each party and the SHA-256 of its certificate."""
+        found = []
+        for rank, name in enumerate(self.names):
+            end = self._links if rank == self.rank else self._links.get(name)
+            found.append((name, "" if end is None else end.certificate))
+        return found
+
+    def openings(self, run: str, ranks: Iterable[int]) -> dict[int, Opening]:
+        """Wait until parties have opened a run, and return what each was shown.
+
+        Raises:
+            CommError: one of them does not open it in time, or was shown another run.
+        """
+        for rank in ranks:
+            self._await_peer(rank, run, even_after=True)
+        with self._arrived:
+            return {rank: each for rank in ranks if (each := self._joined[run][rank])}
 
     def close(self, run: str) -> None:
         """Close a run, and wait until the peers know."""
@@ -67,11 +98,14 @@ class HttpCommunicator(CommunicatorBase):
             self._links.close_run(run, self.peers, waiting)
 
     def _send(self, to_rank: int, key: str, data: Any) -> int:
-        """Send a value, after the peer has opened the run."""
+        """Send a value, after the peer has opened the run.
+
+        What depends on the value is a RunError: the failure of an op, not of the transport.
+        """
         try:
             head, buffers = pack(data)
         except WireError as error:
-            raise CommError(f"party {self.rank} cannot send it: {error}") from error
+            raise RunError(f"party {self.rank} cannot send it: {error}") from error
         self._await_peer(to_rank, key)
         link = self._links.get(self.names[to_rank])
         if link is None:
@@ -79,7 +113,7 @@ class HttpCommunicator(CommunicatorBase):
         try:
             return link.send(key, head, buffers)
         except WireError as error:
-            raise CommError(f"party {self.rank} cannot send it: {error}") from error
+            raise RunError(f"party {self.rank} cannot send it: {error}") from error
         except OSError as error:
             raise CommError(f"party {self.rank} has lost its link to party {to_rank}") from error
 
@@ -94,7 +128,8 @@ class HttpCommunicator(CommunicatorBase):
             The value.
 
         Raises:
-            CommError: the message does not arrive, or cannot be decoded.
+            CommError: the message does not arrive.
+            RunError: the message cannot be decoded.
         """
         return self._decode(super().recv(from_rank, key), from_rank)
 
@@ -106,7 +141,7 @@ class HttpCommunicator(CommunicatorBase):
             key: key of the message.
 
         Raises:
-            CommError: the message cannot be decoded.
+            RunError: the message cannot be decoded.
         """
         return self._decode(super().peek_message(from_rank, key), from_rank)
 
@@ -116,7 +151,7 @@ class HttpCommunicator(CommunicatorBase):
         try:
             return found.value()
         except WireError as error:
-            raise CommError(
+            raise RunError(
                 f"party {self.rank} cannot read what party {from_rank} sent: {error}"
             ) from error
 
@@ -130,7 +165,8 @@ class HttpCommunicator(CommunicatorBase):
         self.stop(run, reason)
         self._links.abort(self.peers, run, reason)
 
-    def _await_peer(self, rank: int, key: str) -> None:
+    def _await_peer(self, rank: int, key: str, *, even_after: bool = False) -> None:
+        """Wait until a party has opened a run; ``even_after`` it has closed it again."""
         run = key.partition("/")[0]
         deadline = time.monotonic() + self.timeout
         with self._arrived:
@@ -138,16 +174,17 @@ class HttpCommunicator(CommunicatorBase):
                 found = self._run(key)
                 if found.failure is not None:
                     raise found.failure()
-                if rank in self._left[run]:
-                    raise CommError(f"party {rank} is in no run {run!r} any more")
-                if rank in self._joined[run]:
+                joined, left = rank in self._joined[run], rank in self._left[run]
+                if joined and (even_after or not left):
                     return
-                left = deadline - time.monotonic()
-                if left <= 0:
+                if left:
+                    raise CommError(f"party {rank} is in no run {run!r} any more")
+                time_left = deadline - time.monotonic()
+                if time_left <= 0:
                     raise CommError(
                         f"party {self.rank} waited {self.timeout:g} s for party {rank} to begin"
                     )
-                self._arrived.wait(left)
+                self._arrived.wait(time_left)
 
     # -- events of links
 
@@ -164,17 +201,30 @@ class HttpCommunicator(CommunicatorBase):
             with contextlib.suppress(CommError):
                 self.deliver(rank, key, packed)
 
-    def peer_opened(self, peer: str, run: str) -> None:
-        """Record that a peer has opened a run.
+    def peer_opened(self, peer: str, run: str, opening: Opening | None) -> None:
+        """Record that a peer has opened a run, or fail the run if the peer was shown another one.
 
         Args:
             peer: name of the peer's worker.
-            run: name of the run.
+            run: key of the run, here.
+            opening: what the peer was shown.
         """
         with self._arrived:
-            if peer in self.peers and run in self._joined:
-                self._joined[run].add(self.peers[peer])
+            if peer not in self.peers or run not in self._joined:
+                return
+            rank, mine = self.peers[peer], self._joined[run][self.rank]
+            differing = mine.differences(opening) if mine and opening else ""
+            if not differing:
+                self._joined[run][rank] = opening
                 self._arrived.notify_all()
+                return
+        self._end(
+            run,
+            AdmissionError,
+            f"party {rank} ({peer}) was shown {differing} in this run than party {self.rank} "
+            f"({self.names[self.rank]}); all parties run one program on the same public inputs, "
+            "parties and settings, so it is refused",
+        )
 
     def peer_closed(self, peer: str, run: str) -> None:
         """Record that a peer has closed a run.

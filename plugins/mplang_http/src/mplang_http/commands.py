@@ -15,9 +15,13 @@ import yaml
 
 from mplang_core import ClusterSpec
 from mplang_core.ext import ConfigError
-from mplang_http.config import TlsFiles, WorkerConfig
+from mplang_http.config import TlsFiles, WorkerConfig, WorkerMode
 
 MARK = "# written by mplang up\n"
+MODES: dict[WorkerMode, str] = {
+    "development": "standard mode and eager calls run, too; --mode production refuses them",
+    "production": "whole programs only, no standard mode and no eager calls",
+}
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Tls = Annotated[
     str | None, typer.Option(help="Your certificate: certs/host, as mplang keygen makes it.")
@@ -59,6 +63,10 @@ def up(
     insecure: Annotated[
         bool, typer.Option("--insecure", help="Let protocols run that are for debugging only.")
     ] = False,
+    mode: Annotated[
+        WorkerMode,
+        typer.Option(help="production: the workers take whole programs only, as on their own."),
+    ] = "development",
 ) -> None:
     """Run a cluster on this machine until it is interrupted, and show its status."""
     from mplang_http.local import LocalCluster
@@ -68,11 +76,12 @@ def up(
     if Path(out).exists() and not Path(out).read_text(encoding="utf-8").startswith(MARK):
         raise ConfigError(f"{out} is there already, and not of mplang up; --out names another file")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    with LocalCluster(parties, tls=tls or False, insecure=insecure) as cluster:
+    with LocalCluster(parties, tls=tls or False, insecure=insecure, mode=mode) as cluster:
         nodes = [{"name": node.name, "address": node.address} for node in cluster.spec.nodes]
         text = yaml.safe_dump({"nodes": nodes}, sort_keys=False)
         Path(out).write_text(MARK + text, encoding="utf-8")
         typer.echo(f"wrote {out}")
+        typer.echo(f"mode: {mode}; {MODES[mode]}")
         mine = f" --option tls={tls}/host" if tls else ""
         typer.echo(f"try: mplang run prog.py:fn --cluster {out}{mine}")
         _show_until_interrupted(cluster.spec, cluster.tls)

@@ -6,7 +6,7 @@ import ipaddress
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import yaml
 from pydantic import Field, model_validator
@@ -15,6 +15,8 @@ from mplang_core.ext import ConfigError, StrictModel
 
 NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}"
 """What a party is called."""
+
+WorkerMode: TypeAlias = Literal["production", "development"]
 
 
 class TlsFiles(StrictModel):
@@ -65,6 +67,9 @@ class Limits(StrictModel):
         links: links to other workers.
         sessions: open sessions.
         jobs: jobs of a session whose status is kept.
+        failures: runs of one coordinator in which an op may fail at this worker, over all its
+            sessions since the worker started; further runs are refused. Reading a 32-bit number
+            bit by bit through failures takes 16 of them on average.
     """
 
     head: int = Field(default=64 << 10, gt=0)
@@ -82,6 +87,7 @@ class Limits(StrictModel):
     links: int = Field(default=64, gt=0)
     sessions: int = Field(default=64, gt=0)
     jobs: int = Field(default=1000, gt=0)
+    failures: int = Field(default=10, gt=0)
 
 
 class Timeouts(StrictModel):
@@ -119,6 +125,8 @@ class WorkerConfig(StrictModel):
             coordinator gives their addresses, and certificates authenticate them.
         dialects: dialects whose ops may run; those of all installed plugins by default.
         insecure: whether protocols for debugging may run.
+        mode: ``production``: whole programs only, which the owner can review. ``development``:
+            also programs of one op, which are those of standard mode and of eager calls.
         imports: modules to import first, such as those with custom ops.
         limits: resource limits.
         timeouts: timeouts.
@@ -138,6 +146,7 @@ class WorkerConfig(StrictModel):
     peers: dict[str, str] | None = None
     dialects: tuple[str, ...] | None = None
     insecure: bool = False
+    mode: WorkerMode = "production"
     imports: tuple[str, ...] = ()
     limits: Limits = Field(default_factory=Limits)
     timeouts: Timeouts = Field(default_factory=Timeouts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import select
 import socket
 import ssl
@@ -22,7 +23,12 @@ class Connection:
     Args:
         sock: the socket.
         write_timeout: timeout of a write in seconds, for peers that do not read.
+
+    Attributes:
+        certificate: SHA-256 of the peer's certificate, in hex; empty without TLS.
     """
+
+    certificate = ""
 
     def __init__(self, sock: socket.socket, write_timeout: float) -> None:
         self._sock = sock
@@ -71,6 +77,7 @@ class TlsConnection(Connection):
         super().__init__(sock, write_timeout)
         self._write_timeout = write_timeout
         self._tls = sock
+        self.certificate = hashlib.sha256(sock.getpeercert(binary_form=True) or b"").hexdigest()
         self._lock = threading.Lock()
         sock.setblocking(False)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import hashlib
+import itertools
 import json
 import math
 import threading
@@ -16,7 +17,7 @@ from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
-from mplang_analysis import differences
+from mplang_analysis import Memory, differences, remember
 from mplang_simulator import outcome_of
 from mplang_trace import now
 
@@ -44,8 +45,10 @@ from mplang_http.failure_report import abort_reason, party_locations, wait_for_c
 from mplang_http.job_monitor import JobMonitor, clock_offset
 from mplang_http.lease import LeaseRenewer, drain
 from mplang_http.progress_bars import ProgressBars
-from mplang_http.requests import Given, JobRequest
+from mplang_http.requests import Input, JobRequest, Public, Stored, Uploaded
 from mplang_http.spans import MAX_SPANS, read_spans
+from mplang_http.steps import step_refusal
+from mplang_http.stored_value import PUBLIC_NAME
 from mplang_http.tls import client_context
 from mplang_http.values import frame_head, join_frame, pack, split_frame
 from mplang_http.worker_info import versions
@@ -79,12 +82,13 @@ class Ref:
 
 
 class Literal:
-    """Array that all parties know, uploaded to each on first use."""
+    """Array that all parties know: part of each request if it is small, else uploaded once."""
 
-    __slots__ = ("array", "refs")
+    __slots__ = ("array", "input", "refs")
 
     def __init__(self, array: np.ndarray[Any, Any]) -> None:
         self.array = array
+        self.input: Public | Uploaded | None = None
         self.refs: dict[int, Ref] = {}
 
 
@@ -133,6 +137,7 @@ class SimpHttpDriver(SimpHost):
         self._timeout = timeout
         self._patience = patience
         self._progress_bars = ProgressBars(progress)
+        self._memory = Memory()
         self._generation = 0
         self._opened = False
         self._closed = False
@@ -140,8 +145,10 @@ class SimpHttpDriver(SimpHost):
         self._dropped: list[deque[str]] = [deque() for _ in self._clients]
         self._programs: weakref.WeakKeyDictionary[Program, tuple[str, bytes]]
         self._programs = weakref.WeakKeyDictionary()
-        self._literals = 0
+        self._puts = itertools.count()
         self._cancelled: set[str] = set()
+        self._in_production: list[str] = []  # names of the workers that refuse steps
+        self._is_step = False  # whether the active run is a step
         self._monitor = JobMonitor(self.world_size)
         # the name of the run, and its futures by rank
         self._active_run: tuple[str, dict[int, Future[list[Any]]]] | None = None
@@ -162,8 +169,9 @@ class SimpHttpDriver(SimpHost):
             PartyError: a worker does not respond, or responds with an error.
             ConfigError: settings of the parties differ; with a table.
         """
-        answers = self._call_all(self._fetch_versions)
-        table = differences({"coordinator": versions()} | dict(answers))
+        answers = self._call_all(self._fetch_facts)
+        alike = {name: facts for name, facts, _ in answers}
+        table = differences({"coordinator": versions()} | alike)
         if table:
             raise ConfigError(f"the parties do not fit together; make these the same:\n{table}")
         request = {
@@ -179,12 +187,15 @@ class SimpHttpDriver(SimpHost):
             self._clients[rank].request("PUT", *path, body=[body], patience=START_TIMEOUT)
 
         self._call_all(open_at)
+        self._in_production = [name for name, _, mode in answers if mode == "production"]
         self._opened = True
 
-    def _fetch_versions(self, rank: int) -> tuple[str, dict[str, str]]:
+    def _fetch_facts(self, rank: int) -> tuple[str, dict[str, str], str]:
+        """Return the name of a worker, what has to be the same at all parties, and its mode."""
         self._clients[rank].request("GET", "health")  # served by the front, which is never busy
-        alike = self._clients[rank].request("GET", "facts", patience=START_TIMEOUT)["alike"]
-        return self._workers[rank][0], {str(key): str(value) for key, value in alike.items()}
+        facts = self._clients[rank].request("GET", "facts", patience=START_TIMEOUT)
+        alike = {str(key): str(value) for key, value in facts["alike"].items()}
+        return self._workers[rank][0], alike, str(facts["mode"])
 
     def _call_all(self, action: Callable[[int], Any]) -> list[Any]:
         """Call all workers in parallel; raise the first failures."""
@@ -208,23 +219,34 @@ class SimpHttpDriver(SimpHost):
             name, address = self._workers[rank]
             raise RunError(f"{name} at {address} answers as no worker does") from error
 
-    def submit(self, program: Program, args: Sequence[HostVar]) -> list[HostVar]:
+    def submit(
+        self, program: Program, args: Sequence[HostVar], step: Mask | None = None
+    ) -> list[HostVar]:
         """Run a program; runs of several threads are serialized.
 
         Args:
             program: the program.
             args: its inputs.
+            step: of a program of one op the parties that take part in it; workers in production
+                do not take it.
 
         Returns:
             The outputs of the program.
 
         Raises:
+            AdmissionError: a worker is in production; names it, and the op's line.
             PartyError: a party failed.
             RunError: the host is closed.
         """
         with self._exclusive():
+            if step is not None and self._in_production:
+                raise step_refusal(program, self._in_production)
+            self._is_step = step is not None
             try:
-                return super().submit(program, args)
+                followed = self._memory.follow(program, args)
+                results = super().submit(program, args, step)
+                remember(results, followed)
+                return results
             except BaseException:
                 self._abort_run("the host was interrupted")
                 raise
@@ -245,13 +267,14 @@ class SimpHttpDriver(SimpHost):
         self._active_run = run, {}
 
     def _submit(
-        self, rank: int, run: str, program: Program, inputs: Sequence[Any]
+        self, rank: int, run: str, program: Program, inputs: Sequence[HostVar], parties: Mask
     ) -> Future[list[Any]]:
         assert self._active_run is not None
         recorder = self._recorder(rank, run)
         future = self._lease.pool.submit(
-            self._call, self._run, rank, run, self._generation, program, inputs, recorder
-        )
+            self._call, self._run, rank, run, self._generation, program, inputs, parties, recorder,
+            self._is_step,
+        )  # fmt: skip
         self._active_run[1][rank] = future
         return future
 
@@ -261,16 +284,18 @@ class SimpHttpDriver(SimpHost):
         run: str,
         generation: int,
         program: Program,
-        inputs: Sequence[Any],
+        inputs: Sequence[HostVar],
+        parties: Mask,
         recorder: Recorder | None,
+        step: bool,
     ) -> list[Any]:
         """Run a program at one worker, in the generation in which the run began."""
         client = self._clients[rank]
         path = ("v1", "sessions", self.session, "jobs")
         name, data = self._serialized(program)
         request = JobRequest(
-            run, name, generation, [self._encode_input(rank, x) for x in inputs],
-            drain(self._dropped[rank]), recorder is not None,
+            run, name, generation, [self._input(rank, x) for x in inputs], list(parties),
+            drain(self._dropped[rank]), recorder is not None, step,
         )  # fmt: skip
         body = [msgspec.msgpack.encode(request)]
         sent = now()
@@ -327,22 +352,20 @@ class SimpHttpDriver(SimpHost):
             found = self._programs[program] = hashlib.sha256(data).hexdigest(), data
         return found
 
-    def _encode_input(self, rank: int, value: Any) -> Given:
-        if isinstance(value, Ref):
-            return Given(name=value.name)
-        if value is None:
-            return Given()
-        assert isinstance(value, Literal)
-        if value.array.nbytes <= INLINE_SIZE:
-            return Given(value=join_frame(*pack(value.array)))
-        if rank not in value.refs:
-            value.refs[rank] = self._put_value(rank, value.array)
-        return Given(name=value.refs[rank].name)
+    def _input(self, rank: int, var: HostVar) -> Input:
+        """Return an input for a request; a large literal is uploaded to the party before."""
+        literal = var.values[rank]
+        if not isinstance(literal, Literal):
+            return Stored([None if each is None else each.name for each in var.values])
+        if literal.input is None:
+            literal.input = _public_input(literal.array)
+        if isinstance(literal.input, Uploaded) and rank not in literal.refs:
+            name = PUBLIC_NAME + literal.input.digest
+            literal.refs[rank] = self._put_value(rank, literal.array, name)
+        return literal.input
 
-    def _put_value(self, rank: int, array: np.ndarray[Any, Any]) -> Ref:
+    def _put_value(self, rank: int, array: np.ndarray[Any, Any], name: str) -> Ref:
         head, buffers = pack(array)
-        self._literals += 1
-        name = f"put.{rank}.{self._literals}.{id(array):x}"
         path = ("v1", "sessions", self.session, "values", name)
         with self._progress_bars.track(
             f"put to {self._workers[rank][0]}", array.nbytes
@@ -408,26 +431,26 @@ class SimpHttpDriver(SimpHost):
     # -- values
 
     def lift(self, literal: Any, parties: Mask | None = None) -> HostVar:
-        """Return a literal as a variable: uploaded now to ``parties``, else on first use.
+        """Return a literal as a variable: uploaded now to ``parties``, and to nobody else.
 
         Args:
             literal: array, or what converts to one.
-            parties: the parties that hold it; all if ``None``.
+            parties: the parties that hold it; all if ``None``, and then it is public.
 
         Raises:
             PartyError: an upload failed.
             RunError: the host is closed.
         """
         array = frozen(array_of(literal))
-        if parties is None or array.nbytes <= INLINE_SIZE:
-            held: list[Any] = [Literal(array)] * self.world_size
-        else:
-            with self._exclusive():
-                held = self._call_all(
-                    lambda rank: self._put_value(rank, array) if rank in parties else None
+        if parties is None or parties == self.mask:
+            return HostVar([Literal(array)] * self.world_size, public=True)
+        with self._exclusive():
+            name = f"put.{next(self._puts)}"
+            return HostVar(
+                self._call_all(
+                    lambda rank: self._put_value(rank, array, name) if rank in parties else None
                 )
-        ranks = range(self.world_size)
-        return HostVar([held[r] if parties is None or r in parties else None for r in ranks])
+            )
 
     def _fetch(self, rank: int, value: Any) -> Any:
         if isinstance(value, Literal):
@@ -446,6 +469,16 @@ class SimpHttpDriver(SimpHost):
                 return
             self._closed = True
             self._lease.stop()
+
+
+def _public_input(array: np.ndarray[Any, Any]) -> Public | Uploaded:
+    head, buffers = pack(array)
+    if array.nbytes <= INLINE_SIZE:
+        return Public(join_frame(head, buffers))
+    digest = hashlib.sha256(frame_head(head))
+    for buffer in buffers:
+        digest.update(buffer)
+    return Uploaded(digest.hexdigest())
 
 
 def _worker_addresses(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import faulthandler
+import hashlib
 import importlib
 import logging
 import os
@@ -21,6 +22,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from mplang_analysis import PUBLIC, own
 from mplang_simulator import type_of
 
 import mplang_core  # noqa: F401  (so that plugins are found by name)
@@ -36,10 +38,13 @@ from mplang_http.links import Links
 from mplang_http.logs import configure_logging, log_context
 from mplang_http.programs import Programs
 from mplang_http.requests import JobRequest, SessionRequest, read_names
-from mplang_http.session import Session, StoredValue
+from mplang_http.session import Session
 from mplang_http.spans import write_spans
+from mplang_http.steps import step_refusal
+from mplang_http.stored_value import PUBLIC_NAME, StoredValue
+from mplang_http.tls import fingerprint
 from mplang_http.values import Buffer, frame_head, pack_as, read_plain
-from mplang_http.worker_info import worker_info
+from mplang_http.worker_info import settings, worker_info
 
 SWITCH_INTERVAL = 0.0005  # seconds that a thread holds the GIL while others wait for it
 MAX_HANDSHAKES = 16  # concurrent handshakes
@@ -69,6 +74,7 @@ class Engine:
             max_message=config.limits.value,
             max_links=config.limits.links,
             max_waiting=config.limits.waiting,
+            certificate="" if config.tls is None else fingerprint(config.tls.cert),
         )
         self._programs = Programs(config)
         self._sessions: dict[tuple[str, str], Session] = {}
@@ -211,7 +217,7 @@ class Engine:
             if found.generation < 0:  # the session has never been open
                 self.close(coordinator, b"", session=session)
             raise
-        found.start_generation(request.generation)
+        found.start_generation(request.generation, settings(request.versions))
         return {"generation": found.generation, "lease": self._config.timeouts.lease}
 
     def _new_session(
@@ -237,7 +243,8 @@ class Engine:
 
     def _report_end(self, coordinator: str, session: str, job: Job) -> None:
         key = [coordinator, session, job.run]
-        self._reply({"event": "ended", "key": key, "status": job.status()})
+        settled = {"settled": job.settled, "op_failed": job.op_failed}
+        self._reply({"event": "ended", "key": key, "status": job.status(), **settled})
 
     def _find_session(self, coordinator: str, name: str) -> Session:
         found = self._sessions.get((coordinator, name))
@@ -279,6 +286,7 @@ class Engine:
 
         Raises:
             RequestError: the request is invalid, or of another generation.
+            AdmissionError: the program is one op, and this worker is in production.
         """
         found = self._find_session(coordinator, session)
         request = JobRequest.read(body)
@@ -288,10 +296,12 @@ class Engine:
             raise RequestError(
                 409, "generation", f"the session is in generation {found.generation} here"
             )
-        program = self._programs.get(request.program)
-        inputs = [given.read(found) for given in request.inputs]
+        program = self._programs.get(request.program, found.comm.rank)
+        if request.step and self._config.mode == "production":
+            raise step_refusal(program, [self._config.name])
+        job = found.submit(request, program)
         found.release(request.release)
-        return found.submit(request.run, program, inputs, record=request.record).status()
+        return job.status()
 
     def status(self, coordinator: str, body: Buffer, *, session: str, run: str) -> dict[str, Any]:
         """Return the status of a job.
@@ -375,8 +385,11 @@ class Engine:
         """
         found = self._find_session(coordinator, session)
         value = read_plain(body)
-        kind = type_of(value)
-        found.put(name, StoredValue(kind, value))
+        kind, public = type_of(value), name.startswith(PUBLIC_NAME)
+        if public and name != PUBLIC_NAME + hashlib.sha256(body).hexdigest():
+            raise RequestError(400, "forged", "the name of a public value is its SHA-256")
+        label = PUBLIC if public else own(found.comm.rank, "put")
+        found.put(name, StoredValue(kind, value, label))
         return {"type": str(kind)}
 
     def get(self, coordinator: str, body: Buffer, *, session: str, name: str) -> Any:
@@ -395,6 +408,10 @@ class Engine:
             RequestError: there is no such value, or it is not plain.
         """
         stored = self._find_session(coordinator, session).value(name)
+        if stored.kept:
+            raise RequestError(
+                403, "protected", "mp.keep keeps it for the next program, where it is no result"
+            )
         if stored.kind.form is not Form.PLAIN:
             raise RequestError(
                 403, "protected", f"a {stored.kind.form.value} stays here; reveal it in the program"

@@ -44,5 +44,6 @@ class RequestError(Exception):
         if isinstance(error, MPLangError):
             status = next((s for kind, s in _STATUS if isinstance(error, kind)), 400)
             return cls(status, type(error).__name__, str(error))
-        log.error("a request failed", exc_info=error)
+        log.error("a request failed: %s; its text is logged at level debug", type(error).__name__)
+        log.debug("why the request failed", exc_info=error)
         return cls(500, "internal", f"{type(error).__name__} in the worker; see its log")

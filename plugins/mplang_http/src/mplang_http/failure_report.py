@@ -33,7 +33,9 @@ def abort_reason(futures: Mapping[int, Future[list[Any]]]) -> str:
         if isinstance(error, LostWorkerError):
             return f"party {rank} was lost"
         if error is not None and not isinstance(error, AbortedError):
-            return f"party {rank} failed in {getattr(error, 'op', None)}"
+            line = getattr(error, "location", None)
+            at = f" at {line}" if line else ""
+            return f"party {rank} failed in {getattr(error, 'op', None)}{at}"
     return "another party failed"
 
 

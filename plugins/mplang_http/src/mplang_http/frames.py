@@ -5,8 +5,9 @@ Each frame is ``kind u8, stream u32, key u16, head u32, size u64`` (network orde
 in ``CHUNK`` frames of the same stream, which may be interleaved with frames of other streams.
 
 The kinds: ``MESSAGE`` carries a value, its key is ``run/op index``. ``OPEN`` says that the sender
-has opened the run that the key names, ``CLOSE`` that it has closed it, which ``CLOSED``
-acknowledges, and ``ABORT`` that the run has failed, with the reason in the head.
+has opened the run that the key names, with what it was shown of it in the head, ``CLOSE`` that it
+has closed it, which ``CLOSED`` acknowledges, and ``ABORT`` that the run has failed, with the reason
+in the head.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def frame(kind: Kind, key: bytes = b"", head: bytes = b"", size: int = 0, stream
     Args:
         kind: kind of the frame.
         key: key of a message, or name of a run; UTF-8.
-        head: head of a value, or reason of an abort.
+        head: head of a value, opening of a run, or reason of an abort.
         size: size of the body in bytes.
         stream: number of the stream of a large message.
 

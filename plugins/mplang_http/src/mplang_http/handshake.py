@@ -16,7 +16,7 @@ from mplang_http.connection import Connection, TlsConnection
 from mplang_http.tls import LINK_PROTOCOL, client_context, common_name, server_context
 
 MAX_HEAD = 4096  # bytes
-UPGRADE = "mplang-link/1"
+UPGRADE = "mplang-link/2"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 
 

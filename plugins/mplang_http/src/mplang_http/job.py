@@ -25,6 +25,8 @@ class Job:
         error: why the job failed.
         begun: time when it was queued, in seconds.
         ended: time when it ended, in seconds.
+        settled: whether no op of it runs here any more, nor ever will; a cancelled job may run on.
+        op_failed: whether one of its ops failed here.
     """
 
     run: str
@@ -36,6 +38,8 @@ class Job:
     error: Failure | None = None
     begun: float = field(default_factory=now)
     ended: float | None = None
+    settled: bool = False
+    op_failed: bool = False
     _worker: WorkerInterpreter | None = None
     _traffic_at_start: dict[int, Traffic] = field(default_factory=dict)
     _final_traffic: dict[int, Traffic] = field(default_factory=dict)

@@ -15,6 +15,7 @@ from mplang_core import MPLangError
 from mplang_core.ext import WireError
 from mplang_http.connection import Connection
 from mplang_http.frames import CHUNK, MAX_KEY, PREFIX, BufferedReader, Kind, frame
+from mplang_http.opening import Opening
 from mplang_http.values import MAX_HEAD, Buffer, Packed, read_head
 
 MAX_RUNS = 10_000  # open runs of a peer
@@ -40,12 +41,13 @@ class LinkListener(Protocol):
             packed: the encoded value.
         """
 
-    def opened(self, link: Link, run: str) -> None:
+    def opened(self, link: Link, run: str, opening: Opening | None) -> None:
         """Handle that the peer has opened a run.
 
         Args:
             link: the link.
             run: name of the run.
+            opening: what the peer was shown of it, if it tells.
         """
 
     def closed(self, link: Link, run: str) -> None:
@@ -94,7 +96,8 @@ class Link:
 
     Attributes:
         peer: name of the other worker.
-        runs: runs that the peer has opened.
+        certificate: SHA-256 of its certificate, in hex; empty without TLS.
+        runs: runs that the peer has opened, with what it was shown of each.
     """
 
     def __init__(
@@ -106,7 +109,9 @@ class Link:
         max_waiting: int,
     ) -> None:
         self.peer = peer
-        self.runs: set[str] = set()
+        self.certificate = connection.certificate
+        self.runs: dict[str, Opening | None] = {}
+        self._openings: dict[str, int] = {}  # bytes
         self._connection = connection
         self._listener = listener
         self._max_message = max_message
@@ -153,18 +158,18 @@ class Link:
                 self._write([frame(Kind.CHUNK, size=len(chunk), stream=stream), chunk])
         return size
 
-    def send_control(self, kind: Kind, run: str, text: str = "") -> None:
+    def send_control(self, kind: Kind, run: str, head: bytes = b"") -> None:
         """Send a control frame of a run.
 
         Args:
             kind: kind of the frame.
             run: name of the run.
-            text: reason of an abort.
+            head: opening of the run, or reason of an abort.
 
         Raises:
             OSError: the link is lost.
         """
-        self._write([frame(kind, run.encode(), text.encode()[:MAX_KEY])])
+        self._write([frame(kind, run.encode(), head)])
 
     def queue_control(self, kind: Kind, run: str, text: str = "") -> None:
         """Queue a control frame of a run, without blocking.
@@ -287,10 +292,16 @@ class Link:
         if kind is Kind.OPEN:
             if len(self.runs) >= MAX_RUNS or len(run) > MAX_RUN_NAME:
                 raise WireError("too many runs at once, or one with too long a name")
-            self.runs.add(run)
-            self._listener.opened(self, run)
+            opening = Opening.read(head) if head else None
+            if run in self.runs or (opening is not None and opening.key != run):
+                raise WireError("a run is opened once, under the hash of what it is")
+            self._reserve(len(head))
+            self.runs[run], self._openings[run] = opening, len(head)
+            self._listener.opened(self, run, opening)
         elif kind is Kind.CLOSE:
-            self.runs.discard(run)
+            if run in self.runs:
+                del self.runs[run]
+                self._release(self._openings.pop(run))
             self._listener.closed(self, run)
             if self._outgoing.qsize() > MAX_RUNS:
                 raise WireError("it asks, but does not read the answers")

@@ -14,6 +14,7 @@ from mplang_core.ext import CommError
 from mplang_http.connection import Connection
 from mplang_http.frames import Kind
 from mplang_http.link import Link
+from mplang_http.opening import Opening
 from mplang_http.values import Packed
 
 CLOSE_TIMEOUT = 1.0  # seconds that a peer has to confirm the end of a run
@@ -31,6 +32,7 @@ class Links:
         max_message: maximum size of a message in bytes.
         max_links: maximum number of links.
         max_waiting: maximum size in bytes of a peer's messages that no program has received yet.
+        certificate: SHA-256 of this worker's certificate, in hex; empty without TLS.
     """
 
     def __init__(
@@ -41,14 +43,17 @@ class Links:
         max_message: int,
         max_links: int,
         max_waiting: int = 1 << 40,
+        certificate: str = "",
     ) -> None:
         self.name = name
+        self.certificate = certificate
         self._dial = dial
         self._max_message = max_message
         self._max_waiting = max_waiting
         self._max_links = max_links
         self._links: dict[str, Link] = {}
         self._runs: dict[str, Any] = {}
+        self._names: dict[str, str] = {}  # the keys of those with an opening, by its name
         self._unconfirmed: dict[str, set[str]] = {}
         self._changed = threading.Condition()
         self._dialling: dict[str, threading.Lock] = {}
@@ -135,20 +140,33 @@ class Links:
 
     # -- runs
 
-    def open_run(self, run: str, communicator: Any) -> None:
-        """Dispatch messages of a run to a communicator, and notify its peers.
+    def open_run(self, run: str, communicator: Any, opening: Opening | None = None) -> None:
+        """Dispatch messages of a run to a communicator; its peers are told by :meth:`announce`.
 
         Args:
-            run: name of the run.
+            run: key of the run.
             communicator: receiver of the run's messages.
+            opening: what this worker was shown of the run.
 
         Raises:
-            CommError: another communicator has a run of that name.
+            CommError: there is a run of that name already.
         """
+        name = run if opening is None else opening.run
         with self._changed:
-            if self._runs.setdefault(run, communicator) is not communicator:
-                raise CommError(f"worker {self.name} is in another run {run!r} already")
-        self.send_control(communicator.peers, Kind.OPEN, run)
+            if run in self._runs or name in self._names:
+                raise CommError(f"worker {self.name} is in another run {name!r} already")
+            self._runs[run] = communicator
+            self._names[name] = run
+
+    def announce(self, peers: Iterable[str], run: str, opening: bytes) -> None:
+        """Tell peers that this worker has opened a run, and what it was shown of it.
+
+        Args:
+            peers: names of the peers.
+            run: key of the run.
+            opening: what this worker was shown of it, encoded.
+        """
+        self.send_control(peers, Kind.OPEN, run, opening)
 
     def close_run(self, run: str, peers: Iterable[str], expected: Iterable[str]) -> None:
         """Stop dispatching messages of a run; wait up to ``CLOSE_TIMEOUT`` until the peers know.
@@ -161,6 +179,7 @@ class Links:
         with self._changed:
             if self._runs.pop(run, None) is None:
                 return
+            self._names = {name: each for name, each in self._names.items() if each != run}
             open_ = {peer for peer in expected if peer in self._links}
             self._unconfirmed[run] = open_
         self.send_control(peers, Kind.CLOSE, run)
@@ -168,20 +187,20 @@ class Links:
             self._changed.wait_for(lambda: not open_, CLOSE_TIMEOUT)
             del self._unconfirmed[run]
 
-    def send_control(self, peers: Iterable[str], kind: Kind, run: str, text: str = "") -> None:
+    def send_control(self, peers: Iterable[str], kind: Kind, run: str, head: bytes = b"") -> None:
         """Send a control frame of a run to all peers that are linked.
 
         Args:
             peers: names of the peers.
             kind: kind of the frame.
             run: name of the run.
-            text: reason of an abort.
+            head: opening of the run.
         """
         for peer in peers:
             link = self._links.get(peer)
             if link is not None:
                 with contextlib.suppress(OSError):
-                    link.send_control(kind, run, text)
+                    link.send_control(kind, run, head)
 
     def abort(self, peers: Iterable[str], run: str, reason: str) -> None:
         """Notify peers that a run has failed, without blocking.
@@ -204,11 +223,12 @@ class Links:
         if communicator is not None:
             communicator.receive_value(link.peer, key, packed)
 
-    def opened(self, link: Link, run: str) -> None:
-        """Forward that a peer has opened a run."""
-        communicator = self._runs.get(run)
+    def opened(self, link: Link, run: str, opening: Opening | None) -> None:
+        """Forward that a peer has opened a run, or that it was shown another one of that name."""
+        here = run if opening is None else self._names.get(opening.run, run)
+        communicator = self._runs.get(here)
         if communicator is not None:
-            communicator.peer_opened(link.peer, run)
+            communicator.peer_opened(link.peer, here, opening)
 
     def closed(self, link: Link, run: str) -> None:
         """Forward that a peer has closed a run."""

@@ -19,9 +19,10 @@ import yaml
 
 from mplang_core import ClusterSpec
 from mplang_core.ext import RunError
-from mplang_http.config import TlsFiles, WorkerConfig
+from mplang_http.config import TlsFiles, WorkerConfig, WorkerMode
 
 START_TIMEOUT = 60.0  # seconds
+FAILURES = 1_000_000  # failed runs: all data of a local cluster is the developer's own
 
 
 class LocalCluster:
@@ -32,7 +33,11 @@ class LocalCluster:
         tls: whether to create certificates; a folder to create them in; or existing ones by name,
             including one for ``host``.
         log: directory of the log files; the workers log to stderr by default.
-        **options: further fields of each :class:`WorkerConfig`.
+        mode: ``development``: the workers also take programs of one op, those of standard mode
+            and of eager calls. ``production``: whole programs only, the default of a worker
+            that is run alone.
+        **options: further fields of each :class:`WorkerConfig`; the default of ``limits.failures``
+            is ``FAILURES``, unless ``limits`` is a :class:`Limits`.
 
     Attributes:
         spec: the cluster, with addresses.
@@ -54,6 +59,7 @@ class LocalCluster:
         *,
         tls: bool | str | Mapping[str, TlsFiles] = False,
         log: str | None = None,
+        mode: WorkerMode = "development",
         **options: Any,
     ) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="mplang-")
@@ -64,6 +70,7 @@ class LocalCluster:
         self.tls: TlsFiles | None = None
         self._files: Mapping[str, TlsFiles] = {}
         self.workers: list[subprocess.Popen[bytes]] = []
+        options["mode"] = mode
         self._configs = [self._configure(name, tls, options) for name in self._names]
         try:
             pending = [self._start(name) for name in self._names]
@@ -80,6 +87,9 @@ class LocalCluster:
         self, name: str, tls: bool | str | Mapping[str, TlsFiles], options: Mapping[str, Any]
     ) -> WorkerConfig:
         fields: dict[str, Any] = {"name": name, "log_level": "warning", **options}
+        limits = fields.get("limits", {})
+        if isinstance(limits, Mapping):
+            fields["limits"] = {"failures": FAILURES, **limits}
         if tls:
             from mplang_http.keygen import make_certificates
 

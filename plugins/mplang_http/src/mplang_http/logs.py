@@ -8,12 +8,14 @@ import logging
 from collections.abc import Iterator
 from contextvars import ContextVar
 from datetime import UTC, datetime
+from typing import Any
 
 from mplang_core.ext import printable
 from mplang_http.config import WorkerConfig
 from mplang_http.job import Job
 
 MAX_MESSAGE = 4000  # characters
+MAX_DETAIL = 64_000  # characters of a traceback
 FIELDS = ("party", "session", "run", "op")
 _context: ContextVar[tuple[str | None, Job | None]] = ContextVar("mplang_log", default=(None, None))
 
@@ -70,12 +72,17 @@ class _JsonFormatter(logging.Formatter):
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(),
             "level": record.levelname.lower(),
             "logger": record.name,
-            **{name: getattr(record, name, None) for name in FIELDS},
-            "message": record.getMessage()[:MAX_MESSAGE],
+            **{name: _printable(getattr(record, name, None)) for name in FIELDS},
+            "message": printable(record.getMessage()[:MAX_MESSAGE]),
         }
         if record.exc_info:
-            fields["error"] = self.formatException(record.exc_info)
+            detail = self.formatException(record.exc_info)
+            fields["error"] = printable(detail[-MAX_DETAIL:], keep="\n")
         return json.dumps(fields)
+
+
+def _printable(text: str | None) -> str | None:
+    return None if text is None else printable(text)
 
 
 class _TextFormatter(logging.Formatter):
@@ -91,5 +98,18 @@ class _TextFormatter(logging.Formatter):
         return super().format(record)
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
-        """Escape line breaks: parts of a message may come from other parties."""
-        return printable(super().formatMessage(record))[:MAX_MESSAGE]
+        """Escape control characters: parts of a message may come from other parties."""
+        return printable(super().formatMessage(record)[:MAX_MESSAGE])
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802
+        """Quote a traceback, so that no line of it can be taken for a record."""
+        return _quoted(super().formatException(ei))
+
+    def formatStack(self, stack_info: str) -> str:  # noqa: N802
+        """Quote a stack, likewise."""
+        return _quoted(super().formatStack(stack_info))
+
+
+def _quoted(text: str) -> str:
+    lines = printable(text[-MAX_DETAIL:], keep="\n").split("\n")
+    return "\n".join(f"    | {line}" for line in lines)

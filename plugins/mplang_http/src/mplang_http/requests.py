@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from collections.abc import Callable
+from typing import Annotated, TypeAlias, TypeVar
 
 import msgspec
-from mplang_analysis import differences
+from mplang_analysis import PUBLIC, differences
+from mplang_simulator import type_of
 from msgspec import Meta
 
 from mplang_http.address import split_address
 from mplang_http.config import WorkerConfig, is_loopback
 from mplang_http.errors import RequestError
+from mplang_http.opening import Sha256
+from mplang_http.stored_value import PUBLIC_NAME, StoredValue
 from mplang_http.values import Buffer, read_plain
 from mplang_http.worker_info import versions
 
-if TYPE_CHECKING:
-    from mplang_http.session import Session
-
 # the look-ahead is needed as Python's $ also matches before a trailing newline
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$(?!\n)")]
+Lookup: TypeAlias = Callable[[str], StoredValue]
 T = TypeVar("T")
 
 
@@ -88,22 +90,64 @@ class SessionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise RequestError(409, "versions", f"versions differ:\n{table}")
 
 
-class Given(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """Input of a job: the name of a stored value, an inline value, or none."""
+class Public(msgspec.Struct, frozen=True, array_like=True, tag="public"):
+    """Input that all parties are given: a small value, framed."""
 
-    name: str | None = None
-    value: bytes | None = None
+    value: bytes
 
-    def read(self, session: Session) -> Any:
+    def read(self, rank: int, stored: Lookup) -> StoredValue:
         """Return the value.
+
+        Args:
+            rank: this party.
+            stored: returns a value of the session by its name.
+
+        Raises:
+            WireError: it is malformed.
+        """
+        value = read_plain(self.value)
+        return StoredValue(type_of(value), value, PUBLIC)
+
+
+class Uploaded(msgspec.Struct, frozen=True, array_like=True, tag="uploaded"):
+    """Input that all parties are given: a value that each was put before, by its SHA-256."""
+
+    digest: Sha256
+
+    def read(self, rank: int, stored: Lookup) -> StoredValue:
+        """Return the value.
+
+        Args:
+            rank: this party.
+            stored: returns a value of the session by its name.
+
+        Raises:
+            RequestError: it was not put.
+        """
+        return stored(PUBLIC_NAME + self.digest)
+
+
+class Stored(msgspec.Struct, frozen=True, array_like=True, tag="stored"):
+    """Input that the parties have: per rank the name of its value, ``None`` if it has none."""
+
+    names: list[str | None]
+
+    def read(self, rank: int, stored: Lookup) -> StoredValue | None:
+        """Return this party's value.
+
+        Args:
+            rank: this party.
+            stored: returns a value of the session by its name.
 
         Raises:
             RequestError: there is no value of that name.
-            WireError: the inline value is malformed.
         """
-        if self.name is not None:
-            return session.value(self.name).value
-        return None if self.value is None else read_plain(self.value)
+        name = self.names[rank] if rank < len(self.names) else None
+        return None if name is None else stored(name)
+
+
+Input: TypeAlias = Public | Uploaded | Stored
+"""An input of a job, by its position: the same at all parties, or of each its own."""
 
 
 class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -113,17 +157,21 @@ class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         run: name of the run, which begins with that of the session.
         program: SHA-256 of the program's bytes, in hex.
         generation: generation of the session.
-        inputs: inputs of the program.
+        inputs: inputs of the program; the same list for all parties.
+        parties: ranks that run it: all, or those that take part in its only op.
         release: names of values to release.
         record: whether to record spans.
+        step: whether the program is one op of standard mode or of an eager call.
     """
 
     run: Name
     program: Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$(?!\n)")]
     generation: Annotated[int, Meta(ge=0)]
-    inputs: list[Given]
+    inputs: list[Input]
+    parties: Annotated[list[int], Meta(min_length=1, max_length=1024)]
     release: list[str] = []
     record: bool = False
+    step: bool = False
 
     @classmethod
     def read(cls, data: Buffer) -> JobRequest:

@@ -10,16 +10,29 @@ from typing import Any, Literal
 import msgspec
 from pydantic import BaseModel
 
+from mplang_http.config import WorkerMode
 from mplang_http.requests import JobRequest, SessionRequest
 
 
+class FailedRuns(BaseModel):
+    """Failed runs of the coordinator that asks, and how many it may have."""
+
+    used: int
+    limit: int
+
+
 class Health(BaseModel):
-    """State of a worker's engine; ``silence`` is in seconds."""
+    """State of a worker's engine; ``silence`` is in seconds.
+
+    ``failures`` is ``null`` if the client is no coordinator.
+    """
 
     name: str
+    mode: WorkerMode
     state: Literal["starting", "ready", "ended"]
     silence: float
     restarts: int
+    failures: FailedRuns | None
 
 
 class Plugin(BaseModel):
@@ -40,6 +53,7 @@ class Facts(BaseModel):
     plugins: list[Plugin]
     dialects: list[str] | None
     insecure: bool
+    mode: WorkerMode
     limits: dict[str, int]
     timeouts: dict[str, float]
 

@@ -8,37 +8,28 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
+from mplang_analysis import PUBLIC, Holding, Label, follow
 from mplang_trace import SpanRecorder, now
 
-from mplang_core import BaseType, Mask, MPType, Program
-from mplang_core.ext import AbortedError, CommError, Failure, RunError, WorkerInterpreter
+from mplang_core import Mask, MPType, Program
+from mplang_core.ext import AbortedError, Failure, RunError, WorkerInterpreter, kept_outputs
 from mplang_http.comm import HttpCommunicator
 from mplang_http.config import Limits
 from mplang_http.errors import RequestError
 from mplang_http.job import Job
 from mplang_http.logs import log_context
+from mplang_http.opening import Opening, read_labels, sha256
+from mplang_http.requests import JobRequest
+from mplang_http.stored_value import PUBLIC_NAME, StoredValue
 
 NOT_SUBMITTED = ""
 """The program of a job that was cancelled before it was submitted."""
 
 log = logging.getLogger("mplang.http.session")
-
-
-@dataclass(frozen=True, slots=True)
-class StoredValue:
-    """Value of a session, with its type."""
-
-    kind: BaseType
-    value: Any
-
-    @property
-    def size(self) -> int:
-        """Size in bytes; 0 if it is unknown."""
-        return int(getattr(self.value, "nbytes", 0))
 
 
 class Session:
@@ -50,7 +41,8 @@ class Session:
         owner: name of the coordinator; part of the names of runs on links.
         insecure: whether protocols for debugging may run.
         limits: limits on jobs and values.
-        on_end: called with each job that has ended.
+        on_end: called with each job that has ended, and again when a job that was cancelled
+            while it ran has settled.
     """
 
     def __init__(
@@ -69,6 +61,8 @@ class Session:
         self.last_seen = time.monotonic()
         self._insecure = insecure
         self._prefix = f"{quote(owner, safe='')}:{name}"
+        self._settings: dict[str, Any] = {}
+        self._held_by: Mapping[int, Holding] = {}
         self._limits = limits
         self._held_bytes = 0
         self._on_end = on_end
@@ -79,12 +73,17 @@ class Session:
         self._worker: WorkerInterpreter | None = None
         self._recorded: Job | None = None
 
-    def start_generation(self, generation: int) -> None:
-        """Start a generation: abort active jobs, and replace the interpreter."""
+    def start_generation(self, generation: int, settings: Mapping[str, Any]) -> None:
+        """Start a generation: abort active jobs, and replace the interpreter.
+
+        Args:
+            generation: its number.
+            settings: what all parties must have alike; part of the keys of messages.
+        """
         with self._lock:
             if generation <= self.generation:
                 return
-            self.generation = generation
+            self.generation, self._settings = generation, dict(settings)
             before = self.jobs()
             if self._thread is not None:
                 self._thread.shutdown(wait=False, cancel_futures=True)
@@ -99,16 +98,12 @@ class Session:
 
     # -- jobs
 
-    def submit(
-        self, run: str, program: Program, inputs: Sequence[Any], *, record: bool = False
-    ) -> Job:
+    def submit(self, request: JobRequest, program: Program) -> Job:
         """Queue a run of a program.
 
         Args:
-            run: name of the run.
+            request: the run, its inputs and its parties.
             program: the program.
-            inputs: its inputs.
-            record: whether to record spans; they are kept until the next job is recorded.
 
         Returns:
             The job.
@@ -116,38 +111,66 @@ class Session:
         Raises:
             RequestError: the run or its inputs are invalid, or there are too many jobs.
         """
-        self._check(run, program, inputs)
+        run, rank = request.run, self.comm.rank
+        inputs = [each.read(rank, self.value) for each in request.inputs]
+        self._check(request, program, inputs)
+        opening = self._opening(request, program, inputs)
         with self._lock:
             before = self._jobs.get(run)
             if before is not None and before.program == NOT_SUBMITTED:
+                self._on_end(before)
                 return before  # cancelled before it was submitted: another party had failed
             if before is not None:
                 raise RequestError(409, "replayed", f"there was a run {run!r} before")
-            job = self._add_job(Job(run, self._run_key(run), program.digest))
-            if record:
+            job = self._add_job(Job(run, opening.key, program.digest))
+            if request.record:
                 self._start_recording(job)
             thread, worker = self._thread, self._worker
         assert thread is not None
         assert worker is not None
-        self.comm.open(self._run_key(run))
-        thread.submit(self._execute, worker, job, program, inputs)
+        self.comm.open(job.key, opening)
+        thread.submit(self._execute, worker, job, program, inputs, request.parties)
         return job
 
-    def _check(self, run: str, program: Program, inputs: Sequence[Any]) -> None:
+    def _opening(
+        self, request: JobRequest, program: Program, inputs: Sequence[StoredValue | None]
+    ) -> Opening:
+        """Return what this worker was shown of a run."""
+        return Opening(
+            run=f"{self._prefix}:{request.run}",
+            program=sha256([program.digest, request.program]),
+            parties=sha256([request.step, request.parties, self.comm.certificates()]),
+            inputs=sha256(request.inputs),
+            settings=sha256([self.generation, self._settings]),
+            labels=[None if each is None else each.label.encode() for each in inputs],
+        )
+
+    def _check(
+        self, request: JobRequest, program: Program, inputs: Sequence[StoredValue | None]
+    ) -> None:
+        run = request.run
         if not run.startswith(f"{self.name}-") or "/" in run:
             raise RequestError(403, "forged", f"the runs of this session begin with {self.name}-")
-        all_, mine = Mask.all(self.comm.world_size), Mask.of(self.comm.rank)
-        if program.mask not in (all_, mine):
+        world = Mask.all(self.comm.world_size)
+        if program.mask != world:
             raise RequestError(
-                422, "forged", f"the program is for {program.mask}, not {all_} or {mine}"
+                422,
+                "forged",
+                f"a program is sent whole, for all parties: {world}; this one is for "
+                f"{program.mask}",
+            )
+        fit = Mask.of(self.comm.rank) <= Mask.from_ranks(request.parties) <= world
+        if not fit or (not request.step and len(request.parties) != len(world)):
+            raise RequestError(
+                422, "forged", f"parties {request.parties} cannot run it; all do but of a step"
             )
         taken = program.graph.inputs
         if len(taken) != len(inputs):
             raise RequestError(422, "inputs", f"the program takes {len(taken)} inputs")
-        for i, (wanted, value) in enumerate(zip(taken, inputs, strict=True)):
+        for i, (wanted, given) in enumerate(zip(taken, inputs, strict=True)):
             kind = wanted.type
             assert isinstance(kind, MPType)
-            if value is not None and kind.base.mismatch(value):
+            if given is not None and kind.base.mismatch(given.value):
                 raise RequestError(422, "inputs", f"input {i} is no {kind.base}")
 
     def _add_job(self, job: Job) -> Job:
@@ -162,23 +185,31 @@ class Session:
         return job
 
     def _execute(
-        self, worker: WorkerInterpreter, job: Job, program: Program, inputs: Sequence[Any]
+        self,
+        worker: WorkerInterpreter,
+        job: Job,
+        program: Program,
+        inputs: Sequence[StoredValue | None],
+        parties: Sequence[int],
     ) -> None:
         with self._lock:
             if job.finished:
                 return
             job.start(worker)
         with log_context(self.name, job):
-            log.info("%s begins", program.name)
+            log.info("%s begins, program %s", program.name, program.digest)
             try:
-                outs = worker.evaluate(program, inputs, job.key, recorder=job.recorder)
+                labels = self._followed(job, program, parties)
+                values = [None if each is None else each.value for each in inputs]
+                outs = worker.evaluate(program, values, job.key, recorder=job.recorder)
             except BaseException as error:
-                cause = None if isinstance(error, CommError) else error
-                failed_op = getattr(error, "op", None)
-                self.end(job, "failed", error=Failure.of(error))
-                log.warning("%s failed in %s: %s", program.name, failed_op, error, exc_info=cause)
+                failure = Failure.public(error)
+                log.warning("failed in %s at %s: %s", failure.op, failure.location, failure.text)
+                log.debug("why it failed", exc_info=error)
+                self._settle(job, op_failed=Failure.in_op(error))
+                self.end(job, "failed", error=failure)
             else:
-                self._store_results(job, program, outs)
+                self._store_results(job, program, outs, labels)
             finally:
                 self.comm.close(job.key)
             log.info("%s is %s after %.3f s", program.name, job.state, now() - job.begun)
@@ -188,22 +219,48 @@ class Session:
             self._recorded.recorder = None
         job.recorder, self._recorded = SpanRecorder(self.comm.rank, job.run), job
 
-    def _run_key(self, run: str) -> str:
-        """Return the name of a run on links, which are shared by all sessions."""
-        return f"{self._prefix}:{run}"
+    def _followed(
+        self, job: Job, program: Program, parties: Sequence[int]
+    ) -> Sequence[Mapping[int, Label]]:
+        """Wait until all parties have opened the run, and return the labels of its outputs.
 
-    def _store_results(self, job: Job, program: Program, outs: Sequence[Any]) -> None:
-        found = {}
+        Raises:
+            AdmissionError: a party was shown another run.
+            CommError: a party does not open it, or its labels are malformed.
+        """
+        openings = self.comm.openings(job.key, parties)
+        labels = read_labels(openings, len(program.graph.inputs))
+        followed = follow(program, labels, self._held_by)
+        self._held_by = followed.held
+        rows = followed.disclosure.of(self.comm.rank)
+        log.info("%s discloses data of this party in %d rows", program.name, len(rows))
+        for row in rows:
+            log.debug("%s", row)
+        return followed.outputs
+
+    def _store_results(
+        self, job: Job, program: Program, outs: Sequence[Any], labels: Sequence[Mapping[int, Label]]
+    ) -> None:
+        found, kept, rank = {}, kept_outputs(program.graph), self.comm.rank
         for i, (value, out) in enumerate(zip(outs, program.graph.outputs, strict=True)):
             assert isinstance(out.type, MPType)
             if value is not None:
-                found[f"{job.run}.{i}"] = StoredValue(out.type.base, value)
+                label = labels[i].get(rank, PUBLIC)
+                found[f"{job.run}.{i}"] = StoredValue(out.type.base, value, label, i in kept)
         with self._lock:
             full = None if job.finished else self._store(found)
+        self._settle(job, op_failed=full is not None)  # sizes of results may be private
         if full is not None:
             self.end(job, "failed", error=Failure.of(RunError(full)))
         else:
             self.end(job, "done", held=[value is not None for value in outs])
+
+    def _settle(self, job: Job, *, op_failed: bool) -> None:
+        """Record that the ops of a job have ended, before its outcome is."""
+        with self._lock:
+            job.settled, job.op_failed, cancelled = True, op_failed, job.finished
+        if cancelled:
+            self._on_end(job)
 
     def end(
         self, job: Job, state: str, held: Sequence[bool] = (), error: Failure | None = None
@@ -219,6 +276,7 @@ class Session:
         with self._lock:
             if job.finished:
                 return
+            job.settled |= job.state == "queued"
             job.end(state, held, error)
         self._on_end(job)
 
@@ -255,7 +313,7 @@ class Session:
         """
         with self._lock:
             if run not in self._jobs and run.startswith(f"{self.name}-"):
-                self._add_job(Job(run, self._run_key(run), NOT_SUBMITTED))
+                self._add_job(Job(run, "", NOT_SUBMITTED))
         job = self.job(run)
         if not job.finished:
             queued = job.state == "queued"
@@ -268,11 +326,10 @@ class Session:
                     Failure.of(error), op=op_location["op"], location=op_location["location"]
                 ),
             )
-            self.comm.abort(self._run_key(run), reason)
-            if queued:  # in a thread, as it waits for the peers
-                threading.Thread(
-                    target=self.comm.close, args=[self._run_key(run)], daemon=True
-                ).start()
+            if job.key:
+                self.comm.abort(job.key, reason)
+            if queued and job.key:  # in a thread, as it waits for the peers
+                threading.Thread(target=self.comm.close, args=[job.key], daemon=True).start()
         return job
 
     def _abort(self, jobs: Sequence[Job], reason: str) -> None:
@@ -306,6 +363,8 @@ class Session:
             RequestError: the name is taken, or the session is full.
         """
         with self._lock:
+            if name.startswith(PUBLIC_NAME) and name in self._values:
+                return  # the name says what it is
             if name in self._values or name.startswith(f"{self.name}-"):  # reserved for results
                 raise RequestError(409, "taken", f"there is a value {name!r} already")
             full = self._store({name: stored})

@@ -22,8 +22,10 @@ def cluster_status(
         patience: timeout of a response, in seconds.
 
     Returns:
-        A row per worker: ``name``, ``address``, ``state`` (``starting``, ``ready``, ``lost``, or
-        ``another worker``), ``restarts`` of its engine, and ``why`` it is lost.
+        A row per worker: ``name``, ``address``, ``mode`` (``production`` or ``development``),
+        ``state`` (``starting``, ``ready``, ``lost``, or ``another worker``), ``restarts`` of its
+        engine, ``failures``: the coordinator's failed runs there and their limit, as ``3 of 10``,
+        and ``why`` it is lost.
     """
     files = TlsFiles.of(tls)
     context = client_context(files, "http/1.1") if files is not None else None
@@ -33,15 +35,20 @@ def cluster_status(
         row = {
             "name": node.name,
             "address": node.address,
+            "mode": "",
             "state": "lost",
             "restarts": 0,
+            "failures": "",
             "why": "",
         }
         try:
             health = client.request("GET", "health")
             mine = health["name"] == node.name
             row["state"] = health["state"] if mine else "another worker"
+            row["mode"] = health["mode"]
             row["restarts"] = health["restarts"]
+            failures = health["failures"]
+            row["failures"] = "{used} of {limit}".format(**failures) if failures else ""
         except RunError as error:
             row["why"] = str(error)
         finally:

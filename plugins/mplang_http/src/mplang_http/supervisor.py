@@ -19,12 +19,11 @@ from mplang_core.ext import Failure
 from mplang_http import ipc
 from mplang_http.config import WorkerConfig
 from mplang_http.errors import RequestError
+from mplang_http.failure_budget import FailureBudget, Key
 
 PING_INTERVAL = 0.5  # seconds between two pings
 RESTART_DELAY = 1.0  # seconds before a restart if the engine failed while starting
 log = logging.getLogger("mplang.http.front")
-
-Key = tuple[str, str, str]
 
 
 class Supervisor:
@@ -36,17 +35,20 @@ class Supervisor:
     Attributes:
         state: ``starting``, ``ready`` or ``ended``.
         restarts: number of restarts after unexpected exits.
+        budget: failed runs of each coordinator.
     """
 
     def __init__(self, config: WorkerConfig) -> None:
         self.state = "starting"
         self.restarts = 0
+        self.budget = FailureBudget(config.name, config.limits.failures)
         self._unavailable = f"the engine of worker {config.name} is not ready yet; try again"
         self._config = config
         self._process: subprocess.Popen[bytes] | None = None
         self._sock: socket.socket | None = None
         self._ids = itertools.count()
         self._replies: dict[int, asyncio.Future[tuple[Any, int | None]]] = {}
+        self._submitted: dict[int, Key] = {}  # runs that the engine has not accepted yet
         self._waiting: dict[Key, set[asyncio.Future[dict[str, Any]]]] = {}
         self._unsent: deque[tuple[dict[str, Any], int | None]] = deque()
         self._last_heard = time.monotonic()
@@ -108,6 +110,8 @@ class Supervisor:
             if self.state != "ready":
                 raise RequestError(503, "starting", self._unavailable)
             number = next(self._ids)
+            if method == "submit":
+                self._reserve(number, (coordinator, args["session"], args["run"]))
             reply = asyncio.get_running_loop().create_future()
             self._replies[number] = reply
             message = {"id": number, "call": method, "who": coordinator, "args": args}
@@ -120,6 +124,10 @@ class Supervisor:
         finally:
             if file is not None:
                 os.close(file)
+
+    def _reserve(self, number: int, run: Key) -> None:
+        if self.budget.begin(run):
+            self._submitted[number] = run
 
     def hand_over_link(self, sock: socket.socket) -> None:
         """Pass the socket of a link to the engine."""
@@ -182,6 +190,8 @@ class Supervisor:
             self.state = "ready"
             self._ready.set()
         elif event == "ended":
+            if message["settled"]:
+                self.budget.end(tuple(message["key"]), failed=message["op_failed"])
             for waiting in list(self._waiting.get(tuple(message["key"]), ())):
                 if not waiting.done():
                     waiting.set_result(message["status"])
@@ -189,6 +199,9 @@ class Supervisor:
             self._handle_reply(message, file)
 
     def _handle_reply(self, message: dict[str, Any], file: int | None) -> None:
+        submitted = self._submitted.pop(message["id"], None)
+        if submitted is not None and "error" in message:
+            self.budget.end(submitted, failed=False)
         reply = self._replies.pop(message["id"], None)
         if reply is None or reply.done():
             if file is not None:
@@ -226,6 +239,8 @@ class Supervisor:
             f"the engine of worker {self._config.name} ended {why}; what it held is lost"
         )
         self._fail_pending(self._unavailable)
+        self._submitted.clear()
+        self.budget.engine_ended()
         self.restarts += 1
         self.state = "starting"
         self._ready.clear()

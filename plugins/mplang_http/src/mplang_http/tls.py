@@ -76,6 +76,15 @@ def certificate_name(file: str) -> str | None:
     return names[0] if names else None
 
 
+def fingerprint(file: str) -> str:
+    """Return the SHA-256 of a certificate file's first certificate, in hex."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives.hashes import SHA256
+
+    with open(file, "rb") as pem:
+        return x509.load_pem_x509_certificate(pem.read()).fingerprint(SHA256()).hex()
+
+
 def offers_link(hello: bytes) -> bool | None:
     """Return whether a TLS client hello offers the link protocol; ``None`` if it is incomplete.
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Mapping
 from typing import Any
 
 from importlib_metadata import PackageNotFoundError, version
 
-from mplang_core.ext import WIRE_VERSION, plugin_manager
+from mplang_core.ext import WIRE_VERSION, passes, plugin_manager
 from mplang_http.config import WorkerConfig
 from mplang_http.handshake import UPGRADE
 
@@ -23,12 +24,21 @@ def versions() -> dict[str, str]:
     return found
 
 
+def settings(told: Mapping[str, str]) -> dict[str, Any]:
+    """Return what a run's keys depend on beside what the run is, so that it must be alike.
+
+    Args:
+        told: the versions that the coordinator has told this worker.
+    """
+    return {"told": dict(told), "wire": WIRE_VERSION, "link": UPGRADE, "passes": passes.known()}
+
+
 def worker_info(config: WorkerConfig) -> dict[str, Any]:
     """Return the description that ``/facts`` serves."""
     return {
         "name": config.name,
         "python": platform.python_version(),
-        "alike": versions() | _settings(),
+        "alike": versions() | {"passes": ", ".join(passes.known())} | _settings(),
         "plugins": [
             {
                 "name": record.name,
@@ -41,6 +51,7 @@ def worker_info(config: WorkerConfig) -> dict[str, Any]:
         ],
         "dialects": None if config.dialects is None else list(config.dialects),
         "insecure": config.insecure,
+        "mode": config.mode,
         "limits": config.limits.model_dump(),
         "timeouts": config.timeouts.model_dump(),
     }

@@ -201,12 +201,7 @@ def to_tensor(x: TableType, *, rows: int) -> TensorType:
 
 
 @simple_op(
-    "ibis.from_tensor",
-    reads=(),
-    total=True,
-    inputs=(_TENSOR,),
-    outputs=(_TABLE,),
-    targets=_TARGETS,
+    "ibis.from_tensor", reads=(), total=True, inputs=(_TENSOR,), outputs=(_TABLE,), targets=_TARGETS
 )
 def from_tensor(x: TensorType, *, columns: tuple[str, ...]) -> TableType:
     """Convert a tensor to a table, row by row.

@@ -16,7 +16,6 @@ from mplang_core.ext import (
     PartyCall,
     Value,
     control_of,
-    origin_of,
 )
 from mplang_passes.effects import effects_of
 from mplang_passes.rewrite import rewrite_graphs, rewrite_regions
@@ -66,7 +65,7 @@ def _used(op: Operation, used: Set[Value]) -> list[int]:
 
 def _trim(op: Operation, used: Set[Value]) -> Operation:
     """Return an op without unused results, operands and region ops if it has control flow."""
-    control = control_of(op) if origin_of(op) is None else None
+    control = control_of(op)
     match control:
         case Call():
             return _trim_call(op, used)

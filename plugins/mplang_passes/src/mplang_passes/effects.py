@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mplang_core.ext import Effects, Operation, op_defs, origin_of
+from mplang_core.ext import Effects, Operation, op_defs
 
 _ORDER = tuple(Effects)
 
@@ -10,8 +10,7 @@ _ORDER = tuple(Effects)
 def effects_of(op: Operation) -> Effects:
     """Return the strongest effect of an op and of those in its regions.
 
-    Communication is no effect in a whole program, where a pass removes an op at all parties.
-    In a projection, one party cannot remove it alone, so projected ops have unknown effects.
+    Communication is no effect, since a pass removes an op at all parties.
     Failure is no effect: an unused op may be removed although it would fail.
 
     Example:
@@ -19,7 +18,7 @@ def effects_of(op: Operation) -> Effects:
         <Effects.ANY: 'any'>
     """
     op_def = op_defs.get(op.opcode)
-    if op_def is None or origin_of(op) is not None:
+    if op_def is None:
         return Effects.ANY
     inner = (effects_of(each) for region in op.regions.values() for each in region.ops)
     return max((op_def.effects, *inner), key=_ORDER.index)

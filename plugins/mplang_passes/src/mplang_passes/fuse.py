@@ -23,7 +23,6 @@ from mplang_core.ext import (
     control_of,
     interface_of,
     messages_of,
-    origin_of,
 )
 from mplang_passes.effects import effects_of
 from mplang_passes.rewrite import inline, lookup, rewrite_graphs, rewrite_regions
@@ -155,7 +154,7 @@ class _Scan:
     open: dict[int, _Group] = field(default_factory=dict)
 
     def add(self, op: Operation) -> None:
-        if isinstance(control_of(op), PartyCall) and origin_of(op) is None:
+        if isinstance(control_of(op), PartyCall):
             self._add_pcall(op)
             return
         if not _is_passive(op, self.world):

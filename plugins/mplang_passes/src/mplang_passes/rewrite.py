@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from mplang_core import Program
-from mplang_core.ext import Graph, Operation, Value, origin_of
+from mplang_core.ext import Graph, Operation, Value
 
 Env = dict[Value, Value]
 """Substitution of values; others stay."""
@@ -18,11 +18,8 @@ def rewrite_graphs(program: Program, rewrite: Callable[[Graph], Graph]) -> Progr
 
 
 def rewrite_regions(op: Operation, rewrite: Callable[[Graph], Graph]) -> Operation:
-    """Return the op with its regions rewritten.
-
-    Projected ops stay unchanged, since other parties run them too, by other programs.
-    """
-    if not op.regions or origin_of(op) is not None:
+    """Return the op with its regions rewritten."""
+    if not op.regions:
         return op
     return replace(op, regions={name: rewrite(graph) for name, graph in op.regions.items()})
 

@@ -10,8 +10,9 @@ from concurrent.futures import Future
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from mplang_analysis import Memory, remember
 
-from mplang_core import ClusterSpec, Program
+from mplang_core import ClusterSpec, Mask, Program
 from mplang_core.ext import (
     ConfigError,
     HostVar,
@@ -66,6 +67,7 @@ class Simulator(SimpHost):
         super().__init__(cluster_spec, mode)
         self.timeout = timeout
         self._checks = _checks(check_numbers)
+        self._memory = Memory()
         self._generation = 0
         self._closed = False
         self._run_lock = threading.Lock()
@@ -92,12 +94,15 @@ class Simulator(SimpHost):
             self._checks.begin()
         return super().evaluate(program, inputs)
 
-    def submit(self, program: Program, args: Sequence[HostVar]) -> list[HostVar]:
+    def submit(
+        self, program: Program, args: Sequence[HostVar], step: Mask | None = None
+    ) -> list[HostVar]:
         """Run a program after the runs of other threads, so that none starts during a failure.
 
         Args:
             program: the program.
             args: its inputs, at the parties.
+            step: of a program of one op the parties that take part in it.
 
         Returns:
             Its results, at the parties.
@@ -108,15 +113,19 @@ class Simulator(SimpHost):
         with self._run_lock:
             if self._closed:
                 raise RunError("this simulator is closed")
-            return super().submit(program, args)
+            followed = self._memory.follow(program, args)
+            results = super().submit(program, args, step)
+            remember(results, followed)
+            return results
 
     def _begin(self, run: str) -> None:
         self._parties.open(run)
 
     def _submit(
-        self, rank: int, run: str, program: Program, inputs: Sequence[Any]
+        self, rank: int, run: str, program: Program, inputs: Sequence[HostVar], parties: Mask
     ) -> Future[list[Any]]:
-        return self._parties.submit(rank, run, program, inputs, self._recorder(rank, run))
+        mine = [each.values[rank] for each in inputs]
+        return self._parties.submit(rank, run, program, mine, self._recorder(rank, run))
 
     def _collect(
         self, run: str, futures: Sequence[Future[list[Any]]]

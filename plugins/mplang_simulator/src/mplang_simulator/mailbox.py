@@ -16,6 +16,7 @@ from mplang_core.ext import (
     Communicator,
     Recorder,
     RecvTimeoutError,
+    RunError,
     Traffic,
     size_of,
 )
@@ -26,7 +27,7 @@ class _Run:
     inbox: dict[tuple[int, str], Any] = field(default_factory=dict)
     seen: dict[str, set[tuple[int, str]]] = field(default_factory=dict)  # by place
     forgotten: set[str] = field(default_factory=set)
-    failure: Callable[[], CommError] | None = None
+    failure: Callable[[], RunError] | None = None
 
 
 class CommunicatorBase(Communicator):
@@ -175,7 +176,7 @@ class CommunicatorBase(Communicator):
         """End all waiting in a run here, as another party cannot be reached any more."""
         self._end(run, CommError, f"party {self.rank} {reason}")
 
-    def _end(self, run: str, kind: type[CommError], text: str) -> None:
+    def _end(self, run: str, kind: type[RunError], text: str) -> None:
         with self._arrived:
             found = self._runs.get(run)
             if found is not None and found.failure is None:

@@ -17,7 +17,6 @@ from mplang_core.ext import (
     NAMESPACES,
     PluginError,
     PluginRecord,
-    Projects,
     host_kernels,
     op_defs,
     plugin_manager,
@@ -153,10 +152,7 @@ def _unmarked(modules: set[str]) -> list[str]:
 
 
 def _has_kernel(op: str) -> bool:
-    """Return whether an op has a kernel, or projects into others."""
-    op_def = op_defs.get(op)
-    if op_def is not None and any(isinstance(each, Projects) for each in op_def.interfaces):
-        return True
+    """Return whether an op has a kernel."""
     return any(table.get(op) is not None for table in (host_kernels, worker_kernels))
 
 

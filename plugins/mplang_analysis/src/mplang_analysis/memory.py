@@ -1,0 +1,72 @@
+"""Memory of a session: the labels of its values, from program to program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from mplang_analysis.follow import Followed, follow
+from mplang_analysis.holdings import Holding
+from mplang_analysis.labels import PUBLIC, Label, own
+from mplang_core import InterpVar, Program
+from mplang_core.ext import HostVar
+
+
+class Memory:
+    """What a host knows of the labels of its values, as the workers of its session know it."""
+
+    def __init__(self) -> None:
+        self._held: Mapping[int, Holding] = {}
+
+    def follow(self, program: Program, inputs: Sequence[HostVar]) -> Followed:
+        """Return the table of a run, and remember what the parties get in it.
+
+        Args:
+            program: the whole program.
+            inputs: its inputs.
+        """
+        followed = follow(program, [_labels(each) for each in inputs], self._held)
+        self._held = followed.held
+        return followed
+
+
+def remember(results: Sequence[HostVar], followed: Followed) -> None:
+    """Note the labels of the results of a run.
+
+    Args:
+        results: the results.
+        followed: what :meth:`Memory.follow` returned for the run.
+    """
+    for result, labels in zip(results, followed.outputs, strict=True):
+        result.labels = labels
+
+
+def labels_of(*values: object) -> list[Mapping[int, Label]]:
+    """Return the labels of the values of a host, for :func:`disclosure`.
+
+    Args:
+        *values: what programs returned, in the order of a program's inputs; anything else is a
+            literal, which is public.
+
+    Returns:
+        Per value a label for each party that holds it.
+
+    Example:
+        >>> import mplang_core as mp
+        >>> from mplang_core import analysis
+        >>> with mp.Simulator(mp.ClusterSpec.simple(2)) as sim:
+        ...     with mp.with_ctx(sim):
+        ...         x = mp.put("P1", [1, 2])
+        ...     moved = mp.evaluate(sim, lambda x: mp.put("P0", x), x)
+        ...     told = mp.compile(lambda x: x, moved.type, cluster_spec=sim.cluster_spec)
+        ...     table = analysis.disclosure(told, labels=analysis.labels_of(moved))
+        >>> [(row.what, row.sender, row.discloses) for row in table.rows]
+        [('result', 0, (1,))]
+    """
+    return [_labels(value.value) if isinstance(value, InterpVar) else {} for value in values]
+
+
+def _labels(var: HostVar) -> Mapping[int, Label]:
+    if var.labels is not None:
+        return var.labels
+    held = (rank for rank, value in enumerate(var.values) if value is not None)
+    return {rank: PUBLIC if var.public else own(rank, "put") for rank in held}

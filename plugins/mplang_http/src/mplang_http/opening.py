@@ -1,0 +1,123 @@
+"""Opening of a run: what a worker was shown of it, told to its peers before the first message.
+
+The keys of a run's messages begin with the SHA-256 of all that the parties must have alike: the
+run, the program, the parties with their certificates, the inputs and the settings. A worker that
+was shown something else sends and expects other keys, so nobody understands it; the opening has
+the hashes one by one, so that the error can say what differs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import msgspec
+from mplang_analysis import Label
+from msgspec import Meta
+
+from mplang_core.ext import WireError
+
+MAX_OPENING = 256 << 10  # bytes
+
+Sha256 = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$(?!\n)")]
+
+
+class Opening(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """What a worker was shown of a run, as SHA-256 in hex, and what it knows of its inputs.
+
+    Attributes:
+        run: coordinator, session and run.
+        program: of the program and its source lines.
+        parties: of the parties in order, with the certificate of each.
+        inputs: of public inputs, and of the names of the others at each party.
+        settings: of the settings that the parties must have alike.
+        labels: per input the label of this worker's copy, encoded; ``None`` without one.
+    """
+
+    run: Annotated[str, Meta(max_length=1024)]
+    program: Sha256
+    parties: Sha256
+    inputs: Sha256
+    settings: Sha256
+    labels: Annotated[list[Any], Meta(max_length=100_000)] = []
+
+    @property
+    def key(self) -> str:
+        """The name of the run on links: the SHA-256 of all but the labels."""
+        return sha256([self.run, self.program, self.parties, self.inputs, self.settings])
+
+    def write(self) -> bytes:
+        """Encode it.
+
+        Raises:
+            WireError: it is larger than a peer takes.
+        """
+        data = _encoder.encode(self)
+        if len(data) > MAX_OPENING:
+            raise WireError(f"the labels of a run's inputs have at most {MAX_OPENING} bytes")
+        return data
+
+    @classmethod
+    def read(cls, data: bytes) -> Opening:
+        """Decode the opening of a peer.
+
+        Raises:
+            WireError: it is malformed.
+        """
+        try:
+            return _decoder.decode(data)
+        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+            raise WireError(f"no opening of a run: {error}") from None
+
+    def differences(self, other: Opening) -> str:
+        """Return what differs between two openings of one run, in words.
+
+        Example:
+            >>> mine = Opening("run", *["0" * 64] * 4)
+            >>> mine.differences(Opening("run", "1" * 64, *["0" * 64] * 2, "1" * 64))
+            'another program and other settings'
+        """
+        words = {
+            "program": "another program",
+            "parties": "other parties or certificates",
+            "inputs": "other inputs",
+            "settings": "other settings",
+        }
+        names = [name for name in words if getattr(self, name) != getattr(other, name)]
+        return " and ".join(words[name] for name in names)
+
+
+def read_labels(openings: Mapping[int, Opening], size: int) -> list[dict[int, Label]]:
+    """Return per input the labels of the parties' copies.
+
+    Args:
+        openings: the openings of the parties by rank.
+        size: the number of inputs.
+
+    Raises:
+        WireError: a party tells of another number of inputs, or a label is malformed.
+    """
+    found: list[dict[int, Label]] = [{} for _ in range(size)]
+    for rank, opening in openings.items():
+        if len(opening.labels) != size:
+            raise WireError(f"party {rank} tells {len(opening.labels)} labels of {size} inputs")
+        for labels, told in zip(found, opening.labels, strict=True):
+            if told is not None:
+                labels[rank] = Label.decode(told)
+    return found
+
+
+def sha256(data: Sequence[Any] | Mapping[str, Any]) -> str:
+    """Return the SHA-256 of plain data, in hex.
+
+    Example:
+        >>> sha256({"a": 1, "b": 2}) == sha256({"b": 2, "a": 1})
+        True
+    """
+    return hashlib.sha256(_encoder.encode(data)).hexdigest()
+
+
+# built at import: msgspec crashes if two threads are the first to use a type
+_encoder = msgspec.msgpack.Encoder(order="deterministic")
+_decoder = msgspec.msgpack.Decoder(Opening)
