@@ -193,7 +193,8 @@ def _received(stage: Stage, reader: int) -> Mapping[tuple[str, int], Delivery]:
 
 def _position(source: Source, output: int, rank: int) -> int:
     """Return the position of a row among those of results: outputs, then ranks."""
-    before = sum(len(v.holders or ()) for v in source.outputs[:output])
+    earlier = (v for i, v in enumerate(source.outputs[:output]) if i not in source.kept)
+    before = sum(len(v.holders or ()) for v in earlier)
     return before + sorted(source.outputs[output].holders or ()).index(rank)
 
 

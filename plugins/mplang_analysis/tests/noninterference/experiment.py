@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from mplang_analysis import Disclosure, Holding, Label, follow, own
+from mplang_analysis import Disclosure, Holding, follow, labels_of
 
 import mplang_core as mp
 from mplang_core.ext import HostVar, PartyError
@@ -69,7 +69,6 @@ class Experiment:
 
     Attributes:
         tables: per program its table.
-        labels: per input and output the labels of its copies.
         held: what each party has of shares and keys after the last program.
     """
 
@@ -79,7 +78,6 @@ class Experiment:
     liar: int | None = None
     length: int = 1
     tables: list[Disclosure] = field(default_factory=list)
-    labels: dict[str, Mapping[int, Label]] = field(default_factory=dict)
     held: Mapping[int, Holding] | None = None
 
     def __post_init__(self) -> None:
@@ -111,7 +109,8 @@ class Experiment:
         seeds = [self.seed + 1_000_003 * (rank == changed) for rank in PARTIES]
         data = data_of(self.chain[0], seeds)
         deviate = None if self.liar is None else deviation(self.seed, self.lab.world_size)
-        setting = self.lab.setting = Setting(data.own, self.liar, deviate)
+        setting = Setting(data.own, self.liar, deviate)
+        self.lab.begin(setting)
         values = {name: self._given(name, held) for name, held in data.inputs.items()}
         stages: list[Stage] = []
         for source, function in zip(self.chain, self.functions, strict=True):
@@ -120,7 +119,7 @@ class Experiment:
             try:
                 args = [values[v.name] for v in source.inputs]
                 if len(self.tables) == len(stages):
-                    self._follow(source, function.trace(self.lab, *args).program)
+                    self._follow(function.trace(self.lab, *args).program, args)
                 outputs = mp.evaluate(self.lab, function, *args, mode=self.mode)
             except PartyError as error:
                 stage.failure = str(error)
@@ -135,16 +134,11 @@ class Experiment:
                 break
         return stages
 
-    def _follow(self, source: Source, program: mp.Program) -> None:
-        """Add the table of a program over the labels of its inputs."""
-        labels = [
-            self.labels.get(v.name) or {rank: own(rank, v.name) for rank in v.holders or ()}
-            for v in source.inputs
-        ]
-        found = follow(program, labels, self.held)
+    def _follow(self, program: mp.Program, args: Sequence[mp.InterpVar]) -> None:
+        """Add the table of a program over the labels that the host knows of its inputs."""
+        found = follow(program, labels_of(*args), self.held)
         self.tables.append(found.disclosure)
         self.held = found.held
-        self.labels |= {v.name: x for v, x in zip(source.outputs, found.outputs, strict=True)}
 
     def _given(self, name: str, held: Mapping[int, Any]) -> mp.InterpVar:
         """Return an input: what each holder has."""
@@ -159,7 +153,7 @@ def _results(source: Source, outputs: Sequence[Any]) -> dict[tuple[int, int], by
     return {
         (i, rank): bytes_of(value)
         for i, out in enumerate(outputs)
-        if out.base_type.form.value == "plain"
+        if out.base_type.form.value == "plain" and i not in source.kept
         for rank, value in enumerate(out.value.values)
         if value is not None
     }

@@ -67,6 +67,7 @@ class Source:
         name: the name of its function.
         inputs: its parameters.
         outputs: what it returns.
+        kept: the positions of those that stay at the parties, and are no results.
         lines: its lines.
         statements: the number of the top-level statement of each line.
     """
@@ -74,6 +75,7 @@ class Source:
     name: str
     inputs: list[Variable]
     outputs: list[Variable] = field(default_factory=list)
+    kept: set[int] = field(default_factory=set)
     lines: list[str] = field(default_factory=list)
     statements: dict[int, int] = field(default_factory=dict)
 
@@ -145,7 +147,11 @@ class _Writer:
         made = [v for v in env if v.holders is not None and v not in self.source.inputs]
         outputs = [v for v in made if self.dice.random() < 0.5] or made[-1:] or env[:1]
         self.source.outputs = outputs
-        self.line(f"return ({''.join(f'{v.name}, ' for v in outputs)})")
+        self.source.kept = {i for i in range(len(outputs)) if self.dice.random() < 0.5}
+        texts = [
+            f"mp.keep({v.name})" if i in self.source.kept else v.name for i, v in enumerate(outputs)
+        ]
+        self.line(f"return {', '.join(texts)},")
 
     # -- lines
 

@@ -97,6 +97,11 @@ class Lab(Simulator):
         self.recording = threading.Lock()
         super().__init__(cluster, timeout=timeout, check_numbers=False)
 
+    def begin(self, setting: Setting) -> None:
+        """Begin a run of an experiment, in which nothing is known of earlier ones."""
+        self.setting = setting
+        self._memory = type(self._memory)()
+
     def _start(self) -> Any:
         parties = super()._start()
         if self.transport == "links":

@@ -1,4 +1,7 @@
-"""Planted faults: analyses that leave something out, each in one way."""
+"""Planted faults: analyses that leave something out, each in one way.
+
+Those of rows replace the analysis of the experiment, those of labels that of the host's memory.
+"""
 
 from __future__ import annotations
 
