@@ -167,7 +167,14 @@ class Comparison:
         differing = [key for key in one.keys() & other.keys() if one[key] != other[key]]
         if not (base.failure or changed.failure):
             differing += one.keys() ^ other.keys()
-        if differing and not self._told(step, reader):
+        rows = [row for table in self.tables[: step + 1] for row in table.rows]
+        told = any(
+            tells(row, reader)
+            and self.source in row.discloses
+            and (row.form != "plain" or row.what == "reveal")
+            for row in rows
+        )
+        if differing and not told:
             yield Finding("opened", step, reader, self.source, f"{differing[:3]}")
 
     def _results(self, step: int, base: Stage, changed: Stage) -> Iterable[Finding]:

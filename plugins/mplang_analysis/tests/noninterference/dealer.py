@@ -50,10 +50,11 @@ class Piece:
 
 @dataclass(frozen=True)
 class Sealed:
-    """What a ciphertext stands for: the key that opens it, and the content."""
+    """What a ciphertext stands for: the key that opens it, the content, and who encrypted it."""
 
     key: bytes
     content: Any
+    made_by: int
 
 
 def digest(*parts: object, size: int = 32) -> bytes:
@@ -77,6 +78,8 @@ class Dealer:
 
     Attributes:
         values: per secret the number, the sum of its summands.
+        summands: per secret how many there are.
+        dealt: per secret the rank that drew the summands; ``None`` if no single one knows them.
         pieces: per content of a share what it is.
         sealed: per nonce what a ciphertext stands for.
         held: per rank the tokens that it made or received.
@@ -84,6 +87,7 @@ class Dealer:
 
     values: dict[str, int] = field(default_factory=dict)
     summands: dict[str, int] = field(default_factory=dict)
+    dealt: dict[str, int | None] = field(default_factory=dict)
     pieces: dict[bytes, Piece] = field(default_factory=dict)
     sealed: dict[bytes, Sealed] = field(default_factory=dict)
     held: dict[int, list[Any]] = field(default_factory=lambda: defaultdict(list))
@@ -121,8 +125,9 @@ class Dealer:
     def encrypt(self, ctx: KernelContext, x: Any, key: SymmetricKey) -> Ciphertext:
         (kind,) = ctx.step.checks
         assert isinstance(kind, CiphertextType)
-        nonce = digest("nonce", self.place(ctx.key), ctx.interpreter.rank, size=12)
-        self.sealed[nonce] = Sealed(key.secret, x)
+        rank = ctx.interpreter.rank
+        nonce = digest("nonce", self.place(ctx.key), rank, size=12)
+        self.sealed[nonce] = Sealed(key.secret, x, rank)
         return Ciphertext(kind, nonce, digest("sealed", nonce))
 
     def decrypt(self, ctx: KernelContext, ct: Ciphertext, key: SymmetricKey) -> Any:
@@ -136,16 +141,19 @@ class Dealer:
     def make_shares(
         self, ctx: KernelContext, x: np.ndarray[Any, Any], *, share: ShareType
     ) -> tuple[SpuShare, ...]:
-        name = f"{self.place(ctx.key)}@{ctx.interpreter.rank}"
-        return self._deal(share, name, int(x))
-
-    def _deal(self, share: ShareType, name: str, value: int) -> tuple[SpuShare, ...]:
-        """Split a number into fresh summands."""
-        self.values[name], self.summands[name] = value, len(share.parties)
+        rank = ctx.interpreter.rank
+        name = f"{self.place(ctx.key)}@{rank}"
         return tuple(
-            self._token(share, Piece(name, i, fresh_forms(share, name, i), value))
-            for i in range(len(share.parties))
+            self._fresh(share, name, i, int(x), rank) for i in range(len(share.parties))
         )
+
+    def _fresh(
+        self, share: ShareType, name: str, index: int, value: int, dealt: int | None
+    ) -> SpuShare:
+        """Return one share of a number that is split into fresh summands."""
+        self.values[name], self.summands[name] = value, len(share.parties)
+        self.dealt[name] = dealt
+        return self._token(share, Piece(name, index, fresh_forms(share, name, index), value))
 
     def _token(self, share: ShareType, piece: Piece) -> SpuShare:
         meta, head, size = _layout(share)
@@ -186,8 +194,7 @@ class Dealer:
         name = self.place(ctx.key)
         factors = affine(program["code"], len(args), lambda xs: int(_run(program, xs)))
         if factors is None:
-            self.values[name], self.summands[name] = value, len(parties)
-            return self._token(share, Piece(name, mine, fresh_forms(share, name, mine), value))
+            return self._fresh(share, name, mine, value, None)
         forms = tuple(
             combine(zip(factors, each, strict=True))
             for each in zip(*(piece.forms for piece in pieces), strict=True)

@@ -145,9 +145,10 @@ class _Writer:
             env = self.add(env, 2)
         self.statement += 1
         made = [v for v in env if v.holders is not None and v not in self.source.inputs]
-        outputs = [v for v in made if self.dice.random() < 0.5] or made[-1:] or env[:1]
+        # of most: passes remove what nobody uses
+        outputs = [v for v in made if self.dice.random() < 0.8] or made[-1:] or env[:1]
         self.source.outputs = outputs
-        self.source.kept = {i for i in range(len(outputs)) if self.dice.random() < 0.5}
+        self.source.kept = {i for i in range(len(outputs)) if self.dice.random() < 0.7}
         texts = [
             f"mp.keep({v.name})" if i in self.source.kept else v.name for i, v in enumerate(outputs)
         ]
@@ -312,7 +313,7 @@ class _Writer:
     # shares
 
     def seal(self, env: list[Variable], depth: int) -> list[Variable]:
-        x, device = self.single(env), self.dice.choice(sorted(DEVICES))
+        x, device = self.single(env), self.dice.choice(["SP0", "SP1", "SP1"])
         return [self.let("share", DEVICES[device], f'mp.seal({x.name}, to="{device}")', device)]
 
     def compute(self, env: list[Variable], depth: int) -> list[Variable]:
@@ -327,6 +328,19 @@ class _Writer:
         )
         text = f'mp.device("{x.detail}")(f.{call})'
         return [self.let("share", x.holders, text, x.detail)]
+
+    def meet(self, env: list[Variable], depth: int) -> list[Variable]:
+        """Move shares of two secrets, of different members, to one party."""
+        x = self.pick(env, "share")
+        if x is None:
+            return []
+        y = self.dice.choice([v for v in env if v.kind == "share" and v.detail == x.detail])
+        a, b = self.dice.sample(sorted(DEVICES[x.detail]), 2)
+        to = self.one(ALL - DEVICES[x.detail] or ALL)  # a member has shares already
+        return [
+            self.let("piece", [to], f"mp.pshfl_s({v.name}, [{to}], [{member}])", x.detail)
+            for v, member in ((x, a), (y, b))
+        ]
 
     def reveal(self, env: list[Variable], depth: int) -> list[Variable]:
         x = self.pick(env, "share")
@@ -480,7 +494,8 @@ PLAIN: list[Statement] = [
 SHARES: list[Statement] = [
     *[_Writer.seal] * 2,
     *[_Writer.compute] * 3,
-    *[_Writer.move] * 3,
+    *[_Writer.move] * 2,
+    *[_Writer.meet] * 2,
     _Writer.reveal,
 ]
 CIPHERTEXTS: list[Statement] = [

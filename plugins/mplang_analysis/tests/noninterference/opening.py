@@ -18,12 +18,18 @@ Readable: TypeAlias = Mapping[Any, Any]
 
 
 def readable(dealer: Dealer, rank: int) -> Readable:
-    """Return what a party can read of all tokens that it made or received."""
+    """Return what a party can read of all tokens that it holds, and did not make itself."""
     tokens = list(dealer.held[rank])
     contents = _decrypted(dealer, tokens)
     pieces = [dealer.piece(token) for token in tokens if isinstance(token, SpuShare)]
-    forms = {tuple(sorted(form.items())): form for piece in pieces for form in piece.forms}
-    return {**contents, **combinations(dealer, list(forms.values()))}
+    of_others = [
+        {atom: a for atom, a in form.items() if dealer.dealt[atom[0]] != rank}
+        for piece in pieces
+        for form in piece.forms
+    ]
+    forms = {tuple(sorted(form.items())): form for form in of_others}
+    read = {nonce: x for nonce, x in contents.items() if dealer.sealed[nonce].made_by != rank}
+    return {**read, **combinations(dealer, list(forms.values()))}
 
 
 def _decrypted(dealer: Dealer, tokens: list[Any]) -> dict[Any, Any]:
