@@ -330,11 +330,15 @@ class _Writer:
         return [self.let("share", x.holders, text, x.detail)]
 
     def meet(self, env: list[Variable], depth: int) -> list[Variable]:
-        """Move shares of two secrets, of different members, to one party."""
+        """Move shares of two secrets, mostly related ones, of different members to one party."""
         x = self.pick(env, "share")
         if x is None:
             return []
         y = self.dice.choice([v for v in env if v.kind == "share" and v.detail == x.detail])
+        if self.dice.random() < 0.6:
+            how = self.dice.choice(["affine", "same"])
+            text = f'mp.device("{x.detail}")(f.{how})({x.name})'
+            y = self.let("share", x.holders, text, x.detail)
         a, b = self.dice.sample(sorted(DEVICES[x.detail]), 2)
         to = self.one(ALL - DEVICES[x.detail] or ALL)  # a member has shares already
         return [
