@@ -74,7 +74,7 @@ test-million: setup ## the statistics of a million numbers on ABY3 (half an hour
 test-failures: setup ## break workers, links and hosts amid SPU jobs, each way 50 times
 	@MPLANG_FAILURES=50 $(BIN)/python -m pytest -v plugins/mplang_http/tests/test_failures_spu.py $(ARGS)
 
-test-everywhere: setup ## run each program of the tests in both modes, and from its artifact
+test-everywhere: setup ## run each program of the tests in both modes, from its artifact, and on workers
 	@$(BIN)/python -m pytest -p everywhere tests/semantics tests/language tests/integration \
 		plugins --ignore plugins/mplang_http -m "not slow and not once" $(ARGS)
 

@@ -71,7 +71,7 @@ def backend(name: str) -> Iterator[SimpHost]:
         return
     from mplang_http import LocalCluster
 
-    with LocalCluster(NAMES, tls=True) as local:
+    with LocalCluster(NAMES, tls=True, mode="production") as local:
         spec = make_cluster([node.address for node in local.spec.nodes])
         with mp.connect("http", spec, tls=local.tls) as host:
             yield host

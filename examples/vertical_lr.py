@@ -198,8 +198,8 @@ def workers(args: argparse.Namespace, console: Console) -> Iterator[SimpHost]:
     """Have a worker process per party, with certificates and one port each; check the ports."""
     from mplang_http import LocalCluster
 
-    insecure = args.protocol == "SEMI2K"
-    with LocalCluster(NAMES[: args.parties], tls=True, insecure=insecure) as local:
+    options = {"insecure": args.protocol == "SEMI2K", "mode": "production"}  # as on their own
+    with LocalCluster(NAMES[: args.parties], tls=True, **options) as local:
         cluster = make_cluster(args, [node.address for node in local.spec.nodes])
         with mp.connect("http", cluster, tls=local.tls) as host:
             yield host

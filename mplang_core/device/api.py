@@ -169,16 +169,31 @@ def reveal(x: Any, to: str | None = None) -> Any:
 
     Raises:
         ConfigError: there is no such device.
-        TraceError: the device is protected, or there is no transfer to it.
+        TraceError: the device is protected, there is no transfer to it, or a value is a
+            ciphertext, a single share or a key, which a move does not open.
     """
 
     def move(ctx: MPContext, leaf: Any) -> MPObject:
         target = None if to is None else _device(ctx, to)
         if target is not None and target.kind.form is not Form.PLAIN:
             raise TraceError(f"{at()}reveal: {target} holds no plain values; mp.seal is for that")
+        _check_opens(leaf)
         return _move(ctx, leaf, target, "reveal")
 
     return _map(x, move)
+
+
+def _check_opens(leaf: Any) -> None:
+    """Refuse to reveal what the transfers of its device move, but do not open."""
+    if not isinstance(leaf, MPObject) or leaf.base_type.form in (Form.PLAIN, Form.KEY):
+        return  # a key is refused by every move
+    src, form = cast("Device | None", leaf.device), leaf.base_type.form
+    if src is None or form is not src.kind.form:
+        raise TraceError(
+            f"{at()}reveal: {leaf!r} is a {form.value}, and would be one at its readers, too. "
+            "Decrypt or open it at a party that can, as the holder of its key, and reveal the "
+            "result; mp.put moves it as it is"
+        )
 
 
 # -- moving

@@ -182,8 +182,23 @@ def test_inspect_tells_all():
     facts = json.loads(call("inspect", "swap.mpl", "--json").stdout)
     assert facts["ops"] == {"simp.shuffle_static": 1}
     assert facts["disclosure"]["rows"][0]["discloses"] == [0]
+    sentences = facts["disclosure"]["sentences"]
+    assert sentences[0] == "shop learns: 2 numbers made of bank's data (prog.py:14)."
+    assert sentences[0] in done.stdout
     assert facts["requirements"][0]["status"] == "ok"
     assert "bank:1" not in done.stdout
+
+
+def test_inspect_draws_where_it_is_asked_to():
+    compiled()
+    assert "swap, line by line" not in call("inspect", "swap.mpl").stdout
+    drawn = call("inspect", "swap.mpl", "--picture").stdout
+    assert "swap, line by line" in drawn
+    assert "DISCLOSES bank's data" in drawn
+    assert call("inspect", "swap.mpl", "--html", "swap.html").exit_code == 0
+    page = Path("swap.html").read_text(encoding="utf-8")
+    assert page.index("learns: 2 numbers") < page.index("<svg")
+    assert "default-src 'none'" in page
 
 
 def test_diff_tells_the_same_from_another():
@@ -253,6 +268,7 @@ BAD = [
     ((*PACKED, "x=f64[2]@P0"), "expected @file.npy or JSON, got 'f64[2]@P0'"),
     ((*PACKED, "x@P1=[1, 2]"), "argument x: it is f64[2]@{0}, not at P1"),
     ((*PACKED, "z=1"), "swap has no argument z; it takes x, y"),
+    (("inspect", "swap.mpl", "--html", "none/page"), "cannot write none/page: No such file"),
     (("run", "swap.mpl", "--arg", "x=[1, 2]"), "argument y is missing: --arg y=@file.npy"),
     (("run", "swap.mpl", "--arg", "x=[1, 2]", "--arg", "y=1.5"), "expected i64[], got f64[]"),
     ((*PACKED, "x=[1, 2]", "--mode", "fast"), "the mode is one of"),

@@ -65,7 +65,7 @@ def test_every_field_of_a_worker_is_told_with_its_default():
     numbers |= {f"timeouts.{name}": f"{value:g} s" for name, value in Timeouts()}
     assert list(told) == [*plain, *numbers]
     assert {name: told[name] for name in numbers} == numbers
-    for name in ("host", "port", "log_format", "log_level"):
+    for name in ("host", "port", "mode", "log_format", "log_level"):
         assert told[name] == f"`{WorkerConfig.model_fields[name].default}`"
 
 

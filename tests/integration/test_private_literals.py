@@ -39,6 +39,7 @@ class Eavesdropper(Simulator):
 
     def _submit(self, rank, run, program, inputs):
         self.got[rank].append(to_bytes(program))
+        self.got[rank] += [part for x in inputs if x is not None for part in _bytes_of(x)]
         for op in program.graph.walk():
             for value in op.attrs.values():
                 nested = value.values() if isinstance(value, dict) else [value]
@@ -115,8 +116,31 @@ def test_what_is_sealed_reaches_the_others_as_shares_only(mode):
         assert not sim.saw(1, A)
 
 
+@pytest.mark.needs("jax", "spu")
+def test_data_that_is_put_outside_reaches_its_party_only(mode):
+    """A literal is public to all parties of the program; this is the way for private data."""
+
+    def program(x, shared):
+        y = mp.device("P0")(lambda v: v + 1)(x)
+        return y, mp.reveal(mp.device("SP0")(lambda v: v - A)(mp.seal(shared)), to="P1")
+
+    with Eavesdropper(mp.ClusterSpec.simple(2)) as sim:
+        with mp.with_ctx(sim):
+            x, shared = mp.put("P0", np.int64(B)), mp.put("P0", np.int64([A, A]))
+        y, z = mp.evaluate(sim, program, x, shared, mode=mode)
+        assert mp.fetch(sim, y) == B + 1
+        assert (mp.fetch(sim, z) == 0).all()
+        assert sim.saw(0, B)
+        assert not sim.saw(1, B)
+        assert not sim.saw(1, B + 1)
+
+
 def test_the_test_would_see_it(mode):
-    """What is put at party 1 in plain does reach it."""
+    """What is put at party 1 in plain does reach it, from party 0 or from the host."""
     with Eavesdropper(mp.ClusterSpec.simple(2)) as sim:
         mp.evaluate(sim, lambda: mp.put("P1", mp.put("P0", np.int64(A))), mode=mode)
         assert sim.saw(1, A)
+        with mp.with_ctx(sim):
+            x = mp.put("P1", np.int64(B))
+        mp.evaluate(sim, lambda x: mp.put("P0", x), x, mode=mode)
+        assert sim.saw(1, B)

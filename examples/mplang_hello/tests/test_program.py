@@ -159,8 +159,9 @@ def test_what_goes_into_the_vault_comes_out_again(host, mode, holder, x):
 
 
 def test_members_hold_halves_that_tell_nothing_by_themselves(host):
-    zeros = np.zeros(1000, np.uint8)
-    sealed = mp.evaluate(host, lambda: mp.seal(mp.put("A", zeros)))
+    with mp.with_ctx(host):
+        zeros = mp.put("A", np.zeros(1000, np.uint8))
+    sealed = mp.evaluate(host, mp.seal, zeros)
     with pytest.raises(mp.MPLangError, match="reveal"):
         mp.fetch(host, sealed)
     a, b, nothing = host.fetch(sealed.value)  # a look behind the scenes

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mplang_core.edsl import MPContext, MPObject, find_ctx
-from mplang_core.errors import RunError, TraceError
+from mplang_core.errors import CommError, RunError, TraceError
 from mplang_core.ir import AnyType, OpDef, Operation, op_defs
 from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
@@ -105,10 +105,13 @@ def single(ctx: KernelContext, outs: Sequence[Any]) -> Any:
 
 
 def received(value: Any, source: int, kind: BaseType) -> Any:
-    """Return a received value; raise ``RunError`` if it is missing or not of its type."""
+    """Return a received value; raise if it is missing, or not of its type.
+
+    An honest party sends the type that the program says, so another one is a ``CommError``.
+    """
     wrong = kind.mismatch(present(value, source))
     if wrong:
-        raise RunError(f"party {source} sent something else: {wrong}")
+        raise CommError(f"party {source} sent something else: {wrong}")
     return value
 
 

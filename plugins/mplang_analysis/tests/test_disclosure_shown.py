@@ -58,7 +58,13 @@ def test_it_is_plain_data_and_survives_json():
 
 def test_it_is_shown_as_text_and_in_a_terminal():
     table = analysis.disclosure(hostile())
-    assert str(table).splitlines() == [
+    said, picture, rows = str(table).split("\n\n")
+    assert said.splitlines() == [
+        'Who learns what by what "<script>alert(1)</script>" sends, reveals and returns',
+        *(f"  - {text}" for text in table.sentences()),
+    ]
+    assert picture == str(table.picture())
+    assert rows.splitlines() == [
         "What <script>alert(1)</script> discloses",
         "  what    from  to    type   form   bytes  inputs  discloses  line             when",
         "  move    0     1     i64[]  plain  8      0       0          <img>[red].py:1  once",
@@ -66,7 +72,10 @@ def test_it_is_shown_as_text_and_in_a_terminal():
     ]
     console = Console(width=200, record=True, file=io.StringIO())
     console.print(table)
-    assert "<img>[red].py:1" in console.export_text()
+    shown = console.export_text()
+    assert "<img>[red].py:1" in shown
+    assert table.sentences()[0] in shown
+    assert "DISCLOSES party 0's data" in shown
 
 
 @pytest.mark.parametrize("ask", [analysis.disclosure, analysis.costs])

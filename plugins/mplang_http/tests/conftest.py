@@ -44,7 +44,13 @@ def tls_files(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def tls_workers(tls_files):
+def tls_logs(tmp_path_factory):
+    """Return the folder of the logs of ``tls_workers``, in which reasons of failures stand."""
+    return tmp_path_factory.mktemp("logs")
+
+
+@pytest.fixture(scope="session")
+def tls_workers(tls_files, tls_logs):
     """Return three workers with TLS, the ops of ``hostile_peer``, and ``insecure`` protocols."""
     with pytest.MonkeyPatch.context() as patch:
         paths = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
@@ -55,6 +61,8 @@ def tls_workers(tls_files):
             coordinators=("host", "other"),
             imports=(*KIT, "hostile_peer"),
             insecure=True,
+            log=str(tls_logs),
+            log_level="debug",
             timeouts={"message": 20.0},
         ) as made:
             yield made

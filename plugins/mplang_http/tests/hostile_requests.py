@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 from http_raw import DOUBLE, MB, Response, changed, program, sha
-from mplang_http.requests import Given
+from mplang_http.requests import Public
 from mplang_http.values import frame_head, join_frame, pack
 
 import mplang_core as mp
@@ -53,7 +53,7 @@ def value(x) -> bytes:
 
 def job(session: str, **fields) -> bytes:
     request = {"run": f"{session}-1", "program": sha(DOUBLE), "generation": 0}
-    request["inputs"] = [Given(value=value(np.int64(4)))]
+    request |= {"inputs": [Public(value(np.int64(4)))], "parties": [0]}
     return msgspec.msgpack.encode(request | fields)
 
 

@@ -10,7 +10,7 @@ import os
 import socket
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,14 @@ from typing import Any
 import msgspec
 import numpy as np
 from mplang_http.address import split_address
-from mplang_http.requests import Given
+from mplang_http.opening import Opening, sha256
+from mplang_http.requests import Public, Stored
 from mplang_http.values import join_frame, pack
+from mplang_http.worker_info import settings
 from mplang_testing import dialect
 
 import mplang_core as mp
-from mplang_core.ir.wire import to_bytes
+from mplang_core.ir.wire import from_bytes, to_bytes
 
 LONG = 60.0  # seconds; the machine may be busy
 MB = 1 << 20
@@ -144,8 +146,16 @@ class RawWorker:
             **fields: further fields of the request.
         """
         run = fields.pop("run", f"{session}-{next(NUMBERS)}")
-        given = [Given(value=join_frame(*pack(x))) for x in inputs]
-        request = {"run": run, "program": sha(data), "generation": 0, "inputs": given, **fields}
+        given = [None if x is None else Public(join_frame(*pack(x))) for x in inputs]
+        none = Stored([])
+        request = {
+            "run": run,
+            "program": sha(data),
+            "generation": 0,
+            "inputs": [none if x is None else x for x in given],
+            "parties": [0],
+            **fields,
+        }
         path = f"/v1/sessions/{session}/jobs?run={run}&wait={wait}"
         return self.ask("POST", path, msgspec.msgpack.encode(request))
 
@@ -198,6 +208,36 @@ class RawWorker:
             time.sleep(0.1)
             counts.append(self.files())
         return counts[-1]
+
+
+def opening_of(
+    run: str,
+    data: bytes,
+    inputs: Sequence[Any],
+    names: Sequence[str],
+    *,
+    certificates: Sequence[str] = (),
+    generation: int = 0,
+) -> Opening:
+    """Return what a worker tells its peers of a run that all parties of a session run.
+
+    Args:
+        run: coordinator, session and run.
+        data: bytes of the program.
+        inputs: inputs of the request.
+        names: names of the parties.
+        certificates: SHA-256 of the certificate of each; without TLS none.
+        generation: of the session.
+    """
+    parties = list(zip(names, certificates or [""] * len(names), strict=True))
+    return Opening(
+        run=run,
+        program=sha256([from_bytes(data).digest, sha(data)]),
+        parties=sha256([False, list(range(len(names))), parties]),
+        inputs=sha256(inputs),
+        settings=sha256([generation, settings({})]),
+        labels=[None] * len(inputs),
+    )
 
 
 def read_response(sock: socket.socket) -> Response | None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hostile_requests import job
 from http_raw import DOUBLE, sha
-from mplang_http.requests import Given
+from mplang_http.requests import Stored
 
 pytestmark = pytest.mark.usefixtures("unharmed")
 
@@ -101,7 +101,7 @@ def test_runs_of_others(worker, session):
             ("GET", f"/v1/sessions/{other}/values/{session}-1.0"),
         ):
             assert worker.ask(*request).error[0] == 404
-        stolen = job(other, inputs=[Given(name=f"{session}-1.0")])
+        stolen = job(other, inputs=[Stored([f"{session}-1.0"])])
         found = worker.ask("POST", f"/v1/sessions/{other}/jobs?run={other}-1", stolen)
         assert found.error == (404, "unknown-value")
     finally:

@@ -83,6 +83,14 @@ def test_an_op_that_nobody_knows(worker):
     assert "install" in found.text
 
 
+@pytest.mark.parametrize("opcode", ["simp.send", "simp.recv", "simp.nothing"])
+def test_there_are_no_ops_that_send_by_themselves(worker, opcode):
+    """What a party sends is said by an op that all parties have, so that it is in the table."""
+    found = worker.put_program(with_op(opcode))
+    assert found.error == (422, "VerifyError")
+    assert f"unknown op '{opcode}'" in found.text
+
+
 def test_an_op_that_is_not_allowed_here(worker):
     found = worker.put_program(with_op("ibis.run"))
     assert found.error == (403, "AdmissionError")
@@ -165,7 +173,10 @@ def together(worker, data: bytes) -> list[dict]:
         ]
         assert [future.result() for future in opened] == [name, name]
         assert [w.put_program(data).status for w in both] == [200, 200]
-        ran = [pool.submit(w.submit, name, data, run=f"{name}-1", wait=60) for w in both]
+        ran = [
+            pool.submit(w.submit, name, data, run=f"{name}-1", wait=60, parties=[0, 1])
+            for w in both
+        ]
         found = [future.result().json for future in ran]
     for w in both:
         w.ask("DELETE", f"/v1/sessions/{name}")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hostile_requests import framed, job, refused, value
 from http_raw import DOUBLE, MB
-from mplang_http.requests import Given
+from mplang_http.requests import Public, Stored
 from mplang_http.values import Head
 
 pytestmark = pytest.mark.usefixtures("unharmed")
@@ -51,7 +51,7 @@ def test_values_of_no_type(worker, session, kind, body):
     found = worker.ask("PUT", f"/v1/sessions/{session}/values/x", data)
     assert found.error == (422, "WireError"), found
     worker.put_program(DOUBLE)
-    request = job(session, inputs=[Given(value=data)])
+    request = job(session, inputs=[Public(data)])
     found = worker.ask("POST", f"/v1/sessions/{session}/jobs?run={session}-1&wait=30", request)
     assert refused(found) or found.json["state"] == "failed", found
 
@@ -177,6 +177,6 @@ def test_names_in_bodies(worker, session):
         assert worker.ask("PUT", "/v1/sessions/b", body.encode()).error == (400, "damaged")
         path = f"/v1/sessions/{session}/jobs?run={session}-1"
         assert worker.ask("POST", path, job(session, run=name)).error == (400, "damaged")
-        given = [Given(name=name)]
+        given = [Stored([name])]
         assert worker.ask("POST", path, job(session, inputs=given)).error[0] in (400, 404)
         assert worker.ask("POST", path, job(session, program=name)).error == (400, "damaged")

@@ -27,7 +27,7 @@ def fails(x):
 
 def session(log, parties=2, **options):
     """Run two programs, one of which fails; return both logs, the session and the error."""
-    options = {"imports": KIT, "log": str(log), "log_level": "info", **options}
+    options = {"imports": KIT, "log": str(log), "log_level": "debug", **options}
     with LocalCluster(parties, **options) as cluster:
         with mp.connect("http", cluster.spec) as host:
             mp.evaluate(host, lambda x: mp.pshfl_s(x, [0, 1], [1, 0]), np.int64(1))
@@ -56,10 +56,13 @@ def test_json_lines_name_party_session_run_and_op(tmp_path):
             line["run"] == f"{name}-0" and "is done after" in line["message"] for line in told
         )
         assert any("there is a link to" in line["message"] for line in lines)
-    (failed,) = [line for line in second if "failed in kit.fail_at" in line["message"]]
+    (failed,) = [line for line in second if line["message"].startswith("failed in kit.fail_at")]
     assert failed["run"] == f"{name}-1"
     assert failed["level"] == "warning"
-    assert dialect.SECRET in failed["error"]
+    assert dialect.SECRET not in json.dumps(failed)
+    (reason,) = [line for line in second if line["message"] == "why it failed"]
+    assert (reason["run"], reason["level"]) == (f"{name}-1", "debug")
+    assert dialect.SECRET in reason["error"]
     assert dialect.SECRET not in str(error)
     refused = [line["message"] for line in first if "nobody" in line["message"]]
     asked = "GET '/v1/sessions/nobody/jobs' of local is refused: unknown-session"

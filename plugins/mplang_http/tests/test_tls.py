@@ -15,7 +15,7 @@ from mplang_http import LocalCluster
 from mplang_http.config import TlsFiles, WorkerConfig
 from mplang_http.handshake import Handshake
 from mplang_http.keygen import make_certificates
-from mplang_http.requests import Given
+from mplang_http.requests import Stored
 from mplang_http.tls import LINK_PROTOCOL, client_context, offers_link
 from mplang_http.values import join_frame, pack
 
@@ -152,7 +152,7 @@ def test_a_header_names_nobody(cluster, files):
 
 def request_link(worker: RawWorker, **fields: str) -> Response | None:
     """Return the response to a link handshake."""
-    fields = {"Connection": "Upgrade", "Upgrade": "mplang-link/1"} | fields
+    fields = {"Connection": "Upgrade", "Upgrade": "mplang-link/2"} | fields
     lines = [f"{name.replace('_', '-')}: {text}" for name, text in fields.items()]
     with worker.connect() as sock:
         sock.sendall("\r\n".join(["GET /link HTTP/1.1", *lines, "", ""]).encode())
@@ -259,8 +259,11 @@ def test_messages_of_two_coordinators_do_not_cross(cluster, files):
             worker.put_program(move)
 
     def start(name: str, rank: int, value: int) -> None:
-        given = [Given(value=join_frame(*pack(np.int64(value))))] if rank == 0 else [Given()]
-        found = sides[name][rank].submit("same", move, run="same-1", wait=0, inputs=given)
+        if rank == 0:
+            data = join_frame(*pack(np.int64(value)))
+            assert sides[name][0].ask("PUT", "/v1/sessions/same/values/x", data).status == 200
+        fields = {"inputs": [Stored(["x", None])], "parties": [0, 1]}
+        found = sides[name][rank].submit("same", move, run="same-1", wait=0, **fields)
         assert found.status in (200, 202), found
 
     start("other", 1, 0)

@@ -73,7 +73,7 @@ def test_the_spans_of_all_parties_are_in_one_trace(host, mode, tmp_path):
     events = [event for event in trace["traceEvents"] if event["ph"] == "X"]
     for party in (1, 2, 3):
         found = {event["name"] for event in events if event["pid"] == party}
-        assert {"simp.pcall_static", "kit.add", "simp.send", "simp.recv"} <= found
+        assert {"simp.pcall_static", "kit.add", "simp.shuffle_static"} <= found
     found = {event["name"] for event in events if event["pid"] == 0}
     assert {"around", "fetch from P0", "fetch from P1", "fetch from P2"} <= found
     arrows = [event for event in trace["traceEvents"] if event["ph"] in "sf"]
@@ -117,7 +117,8 @@ def test_the_host_knows_where_workers_are(host):
     thread = threading.Thread(target=mp.evaluate, args=(host, slow, X))
     thread.start()
     deadline = time.monotonic() + 60
-    wanted = [("running", "simp.recv"), ("running", "kit.late"), ("running", "simp.recv")]
+    waiting, late = ("running", "simp.shuffle_static"), ("running", "kit.late")
+    wanted = [waiting, late, waiting]
     while [(state.state, state.op) for state in host.progress()] != wanted:
         assert thread.is_alive()
         assert time.monotonic() < deadline

@@ -34,7 +34,7 @@ FEOP = (
 counter = itertools.count()
 kept = []
 
-@mp.simple_op("fault.scale")
+@mp.simple_op("fault.scale", reads={reads})
 def scale(x: TensorType, *, by: int, tags: tuple = ()) -> TensorType:
     """Scales."""
     {infer}
@@ -72,6 +72,7 @@ class TestFaultyKernel(KernelSuite):
 '''
 )
 RIGHT = {
+    "reads": "()",
     "infer": "pass",
     "kernel": "return x * by",
     "meta": "",
@@ -120,6 +121,15 @@ def test_a_feop_that_is_not_deterministic(caught, body, test, when):
         "-* = *",
         "+* = *",
         "to do: *make what differs an explicit attribute",
+    )
+
+
+def test_an_op_that_does_not_say_what_it_reads(caught):
+    caught(
+        feop(reads="None"),
+        "says_what_it_reads and fault.scale",
+        "fault.scale does not say what it reads of its party's data",
+        "expected: reads=() *",
     )
 
 

@@ -20,12 +20,7 @@ _HALF = {"kind": HalfType.name, "visibility": ("SECRET",)}
 
 
 @simple_op(
-    "hello.summarize",
-    version="1",
-    reads=(),
-    total=True,
-    inputs=(_TENSOR,),
-    outputs=(_SUMMARY,),
+    "hello.summarize", version="1", reads=(), total=True, inputs=(_TENSOR,), outputs=(_SUMMARY,)
 )
 def summarize(x: TensorType, *, digits: int = 6) -> SummaryType:
     """Summarize a tensor by its least element, its mean and its greatest element.

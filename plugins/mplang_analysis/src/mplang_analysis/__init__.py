@@ -14,7 +14,9 @@ Example:
 """
 
 from mplang_analysis.cost_model import Costs, LinkCost, LoopRounds, OpCount, UnknownCost, costs
-from mplang_analysis.disclosure_table import Disclosure, DisclosureRow, disclosure
+from mplang_analysis.diagram import Mark
+from mplang_analysis.disclosure_row import DisclosureRow
+from mplang_analysis.disclosure_table import Disclosure, disclosure
 from mplang_analysis.follow import Followed, follow
 from mplang_analysis.graph_builder import graph
 from mplang_analysis.graph_view import Edge, GraphView, Node, Region
@@ -25,6 +27,7 @@ from mplang_analysis.memory import Memory, labels_of, remember
 from mplang_analysis.mismatch_table import differences
 from mplang_analysis.op_ranges import HasRanges, NumberStatus, OpRanges, RangeRule, StepRange
 from mplang_analysis.parameters import parameter_names
+from mplang_analysis.picture import Picture
 from mplang_analysis.range_table import RangeRow, Ranges, ranges
 from mplang_analysis.rows import Rows
 
@@ -43,11 +46,13 @@ __all__ = [
     "Label",
     "LinkCost",
     "LoopRounds",
+    "Mark",
     "Memory",
     "Node",
     "NumberStatus",
     "OpCount",
     "OpRanges",
+    "Picture",
     "Piece",
     "RangeRow",
     "RangeRule",

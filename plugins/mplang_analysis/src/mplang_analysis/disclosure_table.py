@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from mplang_analysis.event import Event, Receiver, What
+from mplang_analysis.disclosure_row import COLUMNS, DisclosureRow
+from mplang_analysis.event import Event
 from mplang_analysis.labels import Label
-from mplang_analysis.report import Report, TextTable
+from mplang_analysis.party_names import PartyNames, names_of, quoted, read_names
+from mplang_analysis.picture import Picture
+from mplang_analysis.picture_builder import build
+from mplang_analysis.report import Paragraphs, Part, Report, TextTable
+from mplang_analysis.sentences import sentences
 from mplang_analysis.subject import program_of
 from mplang_analysis.taint import Flow
 from mplang_analysis.type_size import bytes_of, payload
@@ -17,78 +23,8 @@ from mplang_core.ext import TraceError
 
 
 @dataclass(frozen=True, slots=True)
-class DisclosureRow:
-    """One thing that another party, or the host, gets to know of.
-
-    Attributes:
-        what: ``move``, ``reveal``, ``predicate``, ``index``, ``result`` or ``failure``; see
-            ``docs/disclosure.md``.
-        sender: the party that it comes from, or that may fail; ``None`` in a reveal.
-        receiver: the party that gets it, or ``"host"``; ``"everyone"`` of a failure.
-        type: the type of what crosses.
-        payload: what that stands for: the tensor that is shared or encrypted.
-        form: how the receiver can read it: ``plain``, ``share``, ``ciphertext``, …
-        bytes: an estimate; ``None`` where the type does not tell.
-        inputs: the parties whose private data flows into it.
-        discloses: those of them whose data the receiver can read in it, or infer of it, and
-            did not know from the beginning.
-        line: the user's line, ``demo.py:12``; empty if unknown.
-        when: ``once``, ``per iteration``, ``in a branch``, …
-        lines: the lines of all ops that it stands for; those of a failure may be several.
-    """
-
-    what: What
-    sender: int | None
-    receiver: Receiver
-    type: str
-    payload: str
-    form: str
-    bytes: int | None
-    inputs: tuple[int, ...]
-    discloses: tuple[int, ...]
-    line: str
-    when: str
-    lines: tuple[str, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as plain data; sender and receiver are called ``from`` and ``to``."""
-        return {
-            "what": self.what,
-            "from": self.sender,
-            "to": self.receiver,
-            "type": self.type,
-            "payload": self.payload,
-            "form": self.form,
-            "bytes": self.bytes,
-            "inputs": list(self.inputs),
-            "discloses": list(self.discloses),
-            "line": self.line,
-            "when": self.when,
-            "lines": list(self.lines),
-        }
-
-    def texts(self) -> list[str]:
-        """Return the cells of its line in a table."""
-        return [
-            self.what,
-            "" if self.sender is None else str(self.sender),
-            str(self.receiver),
-            self.payload,
-            self.form,
-            "?" if self.bytes is None else str(self.bytes),
-            _parties(self.inputs) or "public",
-            _parties(self.discloses) or "-",
-            self.line,
-            self.when,
-        ]
-
-
-COLUMNS = ("what", "from", "to", "type", "form", "bytes", "inputs", "discloses", "line", "when")
-
-
-@dataclass(frozen=True, slots=True)
 class Disclosure(Report):
-    """What a program discloses.
+    """What a program discloses: in sentences, as a picture, and as a table.
 
     Attributes:
         program: its name.
@@ -96,6 +32,8 @@ class Disclosure(Report):
         parties: who runs it.
         rows: in the order of the program.
         notes: what was assumed.
+        names: what the parties are called, in the order of ``parties``.
+        subject: the program itself; a picture without it shows what the rows say.
     """
 
     program: str
@@ -103,10 +41,36 @@ class Disclosure(Report):
     parties: tuple[int, ...]
     rows: tuple[DisclosureRow, ...]
     notes: tuple[str, ...]
+    names: tuple[str, ...] = field(default=(), compare=False)
+    subject: Program | None = field(default=None, compare=False, repr=False)
 
     def of(self, rank: int) -> tuple[DisclosureRow, ...]:
         """Return the rows by which another one gets to know a party's data."""
         return tuple(row for row in self.rows if rank in row.discloses)
+
+    def named(self, names: Sequence[str] | Mapping[int, str]) -> Disclosure:
+        """Return the same with names for the parties, by rank.
+
+        Raises:
+            ConfigError: a name is no text.
+        """
+        return dataclasses.replace(self, names=read_names(names, self.parties))
+
+    def name_of(self, who: int | str | None) -> str:
+        """Return what a party is called; ``"host"`` is the host."""
+        return self._names.of(who)
+
+    @property
+    def _names(self) -> PartyNames:
+        return PartyNames(self.parties, self.names)
+
+    def sentences(self) -> list[str]:
+        """Return who learns what of whose data, in sentences."""
+        return sentences(self.rows, self._names)
+
+    def picture(self) -> Picture:
+        """Return who sends what to whom, drawn by the lines of the program."""
+        return build(self.program, self.rows, self._names, self.subject)
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -114,6 +78,8 @@ class Disclosure(Report):
             "program": self.program,
             "digest": self.digest,
             "parties": list(self.parties),
+            "names": [self.name_of(rank) for rank in self.parties],
+            "sentences": self.sentences(),
             "rows": [row.to_dict() for row in self.rows],
             "notes": list(self.notes),
         }
@@ -128,12 +94,19 @@ class Disclosure(Report):
         """Return the notes."""
         return self.notes
 
+    def parts(self, drawings: bool = True) -> Sequence[Part]:
+        """Return the sentences, the picture, and the table with its notes."""
+        title = f"Who learns what by what {quoted(self.program)} sends, reveals and returns"
+        drawn = [self.picture()] if drawings else []
+        return [Paragraphs(self.sentences(), title), *drawn, *Report.parts(self)]
+
 
 def disclosure(
     program: Any,
     *,
     labels: Sequence[Mapping[int, Label]] | None = None,
     uniform_inputs: bool = False,
+    names: Sequence[str] | Mapping[int, str] | None = None,
 ) -> Disclosure:
     """Return what crosses the boundary of a party, what is revealed, and whose data is in it.
 
@@ -144,8 +117,11 @@ def disclosure(
         uniform_inputs: whether a plain input that several parties hold, and that has no label, is
             the same at all of them: then all of its holders know it, and where all parties hold
             it, it is public. A program does not tell; a note says where it was assumed.
+        names: names of the parties by rank; by default those in the cluster of a compiled
+            function, and ``party 0``, … for others.
 
     Raises:
+        ConfigError: a name is no text.
         TraceError: it is no program, or the number of labels is not that of the inputs.
         VerifyError: the program breaks a rule.
 
@@ -162,7 +138,8 @@ def disclosure(
     found = program_of(program)
     flow = Flow(found, check_labels(found, labels), uniform_inputs=uniform_inputs)
     notes = _assumed(found) if uniform_inputs and labels is None else []
-    return table_of(flow, notes)
+    table = dataclasses.replace(table_of(flow, notes), subject=found)
+    return table.named(names_of(program) if names is None else names)
 
 
 def check_labels(
@@ -226,7 +203,3 @@ def _assumed(program: Program) -> list[str]:
                 "without uniform_inputs=True it may differ, and each holder's copy is its own."
             )
     return notes
-
-
-def _parties(ranks: Sequence[int]) -> str:
-    return ", ".join(map(str, ranks))

@@ -1,4 +1,4 @@
-"""Labels from run to run: the table over the labels of the inputs, and the labels of the outputs."""
+"""Labels from run to run: the table over those of the inputs, and those of the outputs."""
 
 from __future__ import annotations
 

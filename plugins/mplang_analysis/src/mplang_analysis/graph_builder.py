@@ -14,6 +14,8 @@ from mplang_analysis.type_size import payload
 from mplang_core import Form, Mask, MPType, Program
 from mplang_core.ext import (
     AnyType,
+    Branch,
+    Call,
     Forwards,
     Graph,
     Labels,
@@ -59,8 +61,12 @@ def graph(program: Any) -> GraphView:
            1 0->1       receive from 0 : f32[3]@{1} at demo.py:7
            2 {1}        output 0(1)
     """
-    found = program_of(program)
-    return _Builder(found).view()
+    return view_of(program_of(program))
+
+
+def view_of(program: Program) -> GraphView:
+    """Return the view of a program that is known to be valid."""
+    return _Builder(program).view()
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +134,7 @@ class _Builder:
         for name, region in op.regions.items():
             size = len(region.inputs)  # the last operands; a predicate stands before them
             given = taken[-size:] if 0 < size <= len(taken) else [(node,)] * size
-            made = Region(len(self.regions), f"{op.opcode} {name}", scope.region)
+            made = Region(len(self.regions), f"{op.opcode} {name}", scope.region, _often(control))
             self.regions.append(made)
             inner = dataclasses.replace(scope, depth=scope.depth + 1, region=made.id)
             outs = self._walk(region, dict(zip(region.inputs, given, strict=True)), inner)
@@ -194,6 +200,18 @@ class _Builder:
 
 def _is_silent(op: Operation, world: Mask) -> bool:
     return not op.regions and messages_of(op, world) == ()
+
+
+def _often(control: Call | PartyCall | Branch | Loop | None) -> str:
+    """Return how often the regions of an op run."""
+    match control:
+        case Loop():
+            return "per iteration"
+        case Branch():
+            return "in a branch"
+        case Call() | PartyCall():
+            return ""
+    return "any number of times"
 
 
 def _label(op: Operation) -> str:

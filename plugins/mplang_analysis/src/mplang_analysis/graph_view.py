@@ -24,11 +24,13 @@ class Region:
         id: number of the region, unique in the program.
         label: the op and the region's name.
         parent: number of the region around it, if there is one.
+        when: how often it runs: ``per iteration``, ``in a branch``, …; empty for once.
     """
 
     id: int
     label: str
     parent: int | None
+    when: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,13 +36,13 @@ class _Shares:
 
     def add(self, piece: Piece, label: Label) -> None:
         indices = self.found.setdefault(piece.secret, {})
-        indices[piece.index] = indices[piece.index] | label if piece.index in indices else label
+        indices[piece.share] = indices[piece.share] | label if piece.share in indices else label
 
     def others(self, piece: Piece) -> Iterator[Label]:
         """Yield the labels of the other shares of what may be the same secret."""
         for secret in self._related(piece.secret):
             for index, label in self.found[secret].items():
-                if index != piece.index:
+                if index != piece.share:
                     yield label
 
     def _related(self, secret: str) -> Iterable[str]:
@@ -146,7 +146,7 @@ class Holdings:
                 for kind, label in party.sealed:
                     if party.decrypts(label, party.keys):
                         if contains(kind, Form.SHARE):
-                            party.add_shares(label)
+                            party.add_shares(label, old=(kind, label) in party.first_sealed)
                         if contains(kind, Form.KEY):
                             party.keys |= label.keys
 

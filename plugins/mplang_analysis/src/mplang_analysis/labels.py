@@ -56,12 +56,12 @@ class Piece(NamedTuple):
 
     Attributes:
         secret: the identity of the secret that it is a share of.
-        index: which one of its shares it is.
+        share: which one of its shares it is, by its index.
         derived: whether it was computed on that share, and is not the share itself.
     """
 
     secret: str
-    index: int
+    share: int
     derived: bool = False
 
 
@@ -106,7 +106,7 @@ class Label:
         return Mask.from_ranks(source.party for source in self.sources)
 
     def news_to(self, rank: int | None) -> Mask:
-        """Return the parties whose data a party did not know; to the host, ``None``, all is news."""
+        """Return the parties whose data is news to a party; to the host, ``None``, all is."""
         return Mask.from_ranks(s.party for s in self.sources if rank not in s.known_to)
 
     def data(self) -> Label:
@@ -132,7 +132,7 @@ class Label:
         if len(sources) > MAX_ENTRIES:
             sources = frozenset(Source(s.party, Mask.of(s.party), "several") for s in sources)
         if len(pieces) > MAX_ENTRIES:
-            pieces = frozenset(Piece(ANY, piece.index, True) for piece in pieces)
+            pieces = frozenset(Piece(ANY, piece.share, True) for piece in pieces)
         if len(keys) > MAX_ENTRIES:
             keys = frozenset([ANY])
         return Label(sources, pieces, keys, program)
@@ -141,7 +141,7 @@ class Label:
         """Return it as lists, integers and texts, the same for equal labels."""
         return [
             [[s.party, list(s.known_to), s.name] for s in sorted(self.sources)],
-            [[p.secret, p.index, int(p.derived)] for p in sorted(self.pieces)],
+            [[p.secret, p.share, int(p.derived)] for p in sorted(self.pieces)],
             sorted(self.keys),
             self.program,
         ]

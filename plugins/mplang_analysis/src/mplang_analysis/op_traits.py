@@ -44,6 +44,11 @@ def acts_together(op: Operation) -> bool:
     return not metas or any(meta.execution_model != "single_rank" for meta in metas)
 
 
+def is_declared(op: Operation) -> bool:
+    """Return whether a feop says how an op is run; of others, parties may get all by it."""
+    return not op.regions and bool(_metas(op))
+
+
 def opens(op: Operation, output: BaseType) -> bool:
     """Return whether an output is less protected than an operand: decrypted, or put together."""
     forms = {base_of(value.type).form for value in op.inputs}

@@ -6,7 +6,7 @@ import html
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from mplang_core.ext import printable
 
@@ -26,6 +26,61 @@ caption { text-align: left; font-weight: bold; padding: .3em 0; }
 th, td { text-align: left; padding: .2em .8em; border-bottom: 1px solid #ccc; }
 tr.alert td { background: #fde8e4; }
 """
+
+
+class Part(Protocol):
+    """Part of a report."""
+
+    def text(self) -> str:
+        """Return it as plain text."""
+
+    def rich(self) -> Any:
+        """Return it as a renderable of rich; no text is read as markup."""
+
+    def html(self) -> str:
+        """Return it as an element of HTML, all texts escaped."""
+
+
+class Paragraphs:
+    """Sentences, ready to be shown: a list below its title, or one text below the other.
+
+    Args:
+        texts: the sentences.
+        title: above them.
+    """
+
+    def __init__(self, texts: Sequence[str], title: str = "") -> None:
+        self.title, self.texts = printable(title), list(map(printable, texts))
+
+    def text(self) -> str:
+        """Return them as plain text.
+
+        Example:
+            >>> print(Paragraphs(["Nobody learns anything."], "Who learns what").text())
+            Who learns what
+              - Nobody learns anything.
+        """
+        if not self.title:
+            return "\n".join(self.texts)
+        return "\n".join([self.title, *(f"  - {text}" for text in self.texts)])
+
+    def rich(self) -> Any:
+        """Return them for rich."""
+        from rich.console import Group
+        from rich.padding import Padding
+        from rich.text import Text
+
+        if not self.title:
+            return Group(*map(Text, self.texts))
+        items = (Padding(Text(f"- {text}"), (0, 0, 0, 2)) for text in self.texts)
+        return Group(Text(self.title, style="italic"), *items, Text(""))
+
+    def html(self) -> str:
+        """Return them as elements of HTML."""
+        if not self.title:
+            return "".join(f"<p>{html.escape(text)}</p>" for text in self.texts)
+        items = "".join(f"<li>{html.escape(text)}</li>" for text in self.texts)
+        return f"<p><b>{html.escape(self.title)}</b></p><ul>{items}</ul>"
 
 
 class TextTable:
@@ -89,7 +144,7 @@ class TextTable:
 
 
 class Report(ABC):
-    """Plain data that knows how to look like tables."""
+    """Plain data that knows how to look like tables, with sentences and drawings around them."""
 
     __slots__ = ()
 
@@ -105,6 +160,15 @@ class Report(ABC):
         """Return what to say beneath the tables."""
         return ()
 
+    def parts(self, drawings: bool = True) -> Sequence[Part]:
+        """Return all that is shown, in its order: by default the tables, and what is beneath.
+
+        Args:
+            drawings: whether drawings are among them.
+        """
+        notes = self.remarks()
+        return [*self.tables(), *([Paragraphs(notes)] if notes else [])]
+
     def to_json(self) -> str:
         """Return :meth:`to_dict` as JSON."""
         return json.dumps(self.to_dict(), indent=2)
@@ -114,15 +178,24 @@ class Report(ABC):
         title = html.escape(self.tables()[0].title)
         return PAGE.format(title=title, style=STYLE, body=self._repr_html_())
 
+    def rich(self, drawings: bool = True) -> Any:
+        """Return it as a renderable of rich.
+
+        Args:
+            drawings: whether drawings are among it.
+        """
+        from rich.console import Group
+
+        return Group(*(part.rich() for part in self.parts(drawings)))
+
     def __str__(self) -> str:
-        return "\n\n".join([*(table.text() for table in self.tables()), *self.remarks()])
+        return "\n\n".join(part.text() for part in self.parts())
 
     def __rich__(self) -> Any:
-        from rich.console import Group
-        from rich.text import Text
+        return self.rich()
 
-        return Group(*(table.rich() for table in self.tables()), *map(Text, self.remarks()))
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(str(self))  # what IPython shows in a terminal
 
     def _repr_html_(self) -> str:
-        notes = "".join(f"<p>{html.escape(text)}</p>" for text in self.remarks())
-        return "".join(table.html() for table in self.tables()) + notes
+        return "".join(part.html() for part in self.parts())

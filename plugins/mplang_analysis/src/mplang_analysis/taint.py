@@ -7,13 +7,13 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import TypeAlias
 
-from mplang_analysis import op_traits
+from mplang_analysis import op_traits, transfer
 from mplang_analysis.event import Event, Receiver, What
 from mplang_analysis.holdings import Holding, Holdings
 from mplang_analysis.labels import ANY, NEW, PUBLIC, Label, Piece, Source, own, union
 from mplang_analysis.subject import line_of
+from mplang_analysis.transfer import Fact
 from mplang_core import BaseType, DType, Form, Mask, MPType, Program, TensorType
 from mplang_core.ext import (
     Branch,
@@ -33,9 +33,6 @@ from mplang_core.ext import (
     kept_outputs,
     messages_of,
 )
-
-Fact: TypeAlias = Mapping[int, Label]
-"""Per holder of a value the label of its copy."""
 
 BOOL = TensorType(DType.BOOL)
 
@@ -143,11 +140,8 @@ class Flow:
 
     def _careful(self, index: int, rank: int) -> Label:
         """Return the label of a party's copy of an input of which nothing is known."""
-        kind, world, name = (
-            self.program.graph.inputs[index].type,
-            self.program.mask,
-            f"input {index}",
-        )
+        kind, name = self.program.graph.inputs[index].type, f"input {index}"
+        world = self.program.mask
         assert isinstance(kind, MPType)
         match kind.base.form:
             case Form.SHARE | Form.CIPHERTEXT | Form.HANDLE:
@@ -223,14 +217,17 @@ class Flow:
             for kind, label in self.held.unlocked(rank):
                 self.events.append(Event("reveal", None, rank, kind, label, None))
 
-    def _may_fail(self, op: Operation, rank: int, label: Label, scope: _Scope) -> None:
-        """Note that an op may fail at a party, and so tell everyone of its operands."""
-        seen = (label | scope.control).data()
-        if seen.sources and op_traits.may_fail(op):
-            failure = self._failures[rank]
-            failure.label |= seen
-            if scope.location is not None:
-                failure.lines[scope.location] = None
+    def _note_failures(self, op: Operation, seen: Fact, scope: _Scope) -> None:
+        """Note that an op may fail at parties, and so tell everyone of what they have of it."""
+        if not op_traits.may_fail(op):
+            return
+        for rank, label in seen.items():
+            found = label.data() | scope.control
+            if found.sources:
+                failure = self._failures[rank]
+                failure.label |= found
+                if scope.location is not None:
+                    failure.lines[scope.location] = None
 
     def _tell_failures(self) -> None:
         for rank, failure in sorted(self._failures.items()):
@@ -245,24 +242,24 @@ class Flow:
     def _apply(self, op: Operation, ins: Sequence[Fact], scope: _Scope) -> list[Fact]:
         """Have each output depend on all operands at the same party; if they mix, of all."""
         seen = {rank: union(fact.get(rank, PUBLIC) for fact in ins) for rank in scope.parties}
-        seen = {rank: label | _read(op, rank) for rank, label in seen.items()}
+        seen = {rank: label | transfer.read_at(op, rank) for rank, label in seen.items()}
         together = len(scope.parties) > 1 and op_traits.acts_together(op)
         if together:
             self._inform_all(op, scope, seen)
         if together or op.regions:
             everything = self._regions(op, union(seen.values()), scope)
-            shared = everything if op.regions else Label(everything.sources, keys=everything.keys)
-            seen = {rank: label | shared for rank, label in seen.items()}
-        for rank, label in seen.items():
-            self._may_fail(op, rank, label, scope)
+            if op_traits.is_declared(op):  # each party's shares stay its own
+                everything = transfer.plain(everything)
+            seen = {rank: label | everything for rank, label in seen.items()}
+        self._note_failures(op, seen, scope)
         return self._outputs(op, seen, scope, together)
 
     def _outputs(self, op: Operation, seen: Fact, scope: _Scope, together: bool) -> list[Fact]:
         outs = [self._output(op, i, seen, scope, together) for i in range(len(op.outputs))]
         for value, out in zip(op.outputs, outs, strict=True):
             kind = op_traits.base_of(value.type)
-            joint = together and kind.form not in (Form.SHARE, Form.HANDLE)
-            if joint or op_traits.opens(op, kind):
+            kept = kind.form in (Form.SHARE, Form.HANDLE) and op_traits.is_declared(op)
+            if (together and not kept) or op_traits.opens(op, kind):
                 for rank, label in out.items():
                     self._record("reveal", None, rank, kind, label, scope)
         return outs
@@ -302,7 +299,7 @@ class Flow:
             if op_traits.takes(op, Form.SHARE):
                 label = label.computed()
             if form is Form.PLAIN:
-                label = _plain(label)
+                label = transfer.plain(label)
             elif form is Form.SHARE and not (label.pieces and (together or len(op.outputs) == 1)):
                 label |= Label(pieces=self._split(path, rank if together or among else i))
             out[rank] = label
@@ -333,41 +330,32 @@ class Flow:
         arrived: dict[int, list[tuple[Message, Label]]] = defaultdict(list)
         carried: dict[Message, Label] = {}
         for each in sorted(messages, key=lambda message: message.stage):
-            found = _carried(op, each, ins, arrived[each.sender])
+            found = transfer.carried(op, each, ins, arrived[each.sender])
             if found is not None:  # a party that does not hold it is asked in vain
-                found = self._sent(found, each, scope)
-                carried[each] = found
-                arrived[each.receiver].append((each, found))
+                carried[each] = self._sent(found, each, scope)
+                arrived[each.receiver].append((each, carried[each]))
         for each in (message for message in messages if message in carried):
             kind = each.type or op_traits.base_of(op.inputs[each.operand or 0].type)
             often = [each.when] if each.when else []
             who = each.what, each.sender, each.receiver
             self._record(*who, kind, carried[each], scope, *often, sent=True)
             self.held.add(each.receiver, kind, carried[each])
-        seen = {
-            rank: union(
-                [
-                    *(fact.get(rank, PUBLIC) for fact in ins),
-                    *(label for _, label in arrived.get(rank, ())),
-                ]
-            )
-            for rank in scope.parties
-        }
         forwards = interface_of(op, Forwards)
         if forwards is None:  # each output depends on all that its party has of it
-            seen = {rank: label | _read(op, rank) for rank, label in seen.items()}
-        for rank, label in seen.items():
-            self._may_fail(op, rank, label, scope)
-        if forwards is None:
+            seen = transfer.seen(ins, arrived, scope.parties, frozenset())
+            seen = {rank: label | transfer.read_at(op, rank) for rank, label in seen.items()}
+            self._note_failures(op, seen, scope)
             return self._outputs(op, seen, scope, together=False)
+        sources = [forwards.sources(op, i) for i in range(len(op.outputs))]
+        copied = frozenset(i for found in sources for i in found)
+        self._note_failures(op, transfer.seen(ins, arrived, scope.parties, copied), scope)
         return [
             {
                 rank: label
                 for rank in holders_of(value.type, scope.parties)
-                if (label := _forwarded(forwards.sources(op, i), ins, arrived[rank], rank))
-                is not None
+                if (label := transfer.forwarded(found, ins, arrived[rank], rank)) is not None
             }
-            for i, value in enumerate(op.outputs)
+            for value, found in zip(op.outputs, sources, strict=True)
         ]
 
     def _sent(self, label: Label, message: Message, scope: _Scope) -> Label:
@@ -376,7 +364,7 @@ class Flow:
             return label
         if message.type.form is Form.SHARE and not label.pieces:
             return label | Label(pieces=self._split(scope.path, message.receiver))
-        return label if message.type.form is not Form.PLAIN else _plain(label)
+        return label if message.type.form is not Form.PLAIN else transfer.plain(label)
 
     # -- ops that tell how they run their regions
 
@@ -400,7 +388,8 @@ class Flow:
         branches = [
             self._walk(op.regions[name], args, inner.within(name)) for name, _ in branch.taken
         ]
-        return [_under(_merge(outs), inner.control) for outs in zip(*branches, strict=True)]
+        merged = map(transfer.merge, zip(*branches, strict=True))
+        return [transfer.under(fact, inner.control) for fact in merged]
 
     def _loop(self, op: Operation, loop: Loop, ins: Sequence[Fact], scope: _Scope) -> list[Fact]:
         """Go round until nothing new flows; what is recorded is of the last turn."""
@@ -413,9 +402,9 @@ class Flow:
             self._agree(op, loop.compared, pred, inner)
             wider = inner.under(union(pred.values()), "per iteration")
             after = self._walk(body, state + captures, wider.within(loop.body))
-            merged = [_merge(pair) for pair in zip(state, after, strict=True)]
+            merged = [transfer.merge(pair) for pair in zip(state, after, strict=True)]
             if merged == state and wider == inner:
-                return [_under(fact, inner.control) for fact in state]
+                return [transfer.under(fact, inner.control) for fact in state]
             del self.events[mark:]
             state, inner = merged, wider
 
@@ -425,60 +414,5 @@ class Flow:
             for other in scope.parties:
                 if other != rank:
                     self._record("predicate", rank, other, BOOL, label, scope, sent=compared)
-        everything = union(pred.values())
-        for rank in scope.parties if compared else ():
-            self._may_fail(op, rank, everything, scope)
-
-
-def _read(op: Operation, rank: int) -> Label:
-    """Return the label of what an op reads of its party's data."""
-    return union(own(rank, name) for name in op_traits.reads(op))
-
-
-def _carried(
-    op: Operation, message: Message, ins: Sequence[Fact], before: Sequence[tuple[Message, Label]]
-) -> Label | None:
-    """Return what flows into a message; ``None`` if it is sent only by those who hold more."""
-    earlier = [(m, label) for m, label in before if m.stage < message.stage]
-    if message.operand is None:
-        held = [fact.get(message.sender, PUBLIC) for fact in ins]
-        own_data = _read(op, message.sender)
-        return union([own_data, *held, *(label for _, label in earlier)])
-    found = [label for m, label in earlier if m.operand in (message.operand, None)]
-    fact = ins[message.operand]
-    if message.sender in fact:
-        found.append(fact[message.sender])
-    if message.when and not found:
-        return None
-    return union(found)
-
-
-def _forwarded(
-    sources: Sequence[int], ins: Sequence[Fact], arrived: Sequence[tuple[Message, Label]], rank: int
-) -> Label | None:
-    """Return the label of a party's copy: what arrived, or its own, and what decides on it."""
-    carriers = [m for m in arrived if m[0].operand in sources and m[0].type is None]
-    found = [label for _, label in carriers]
-    if all(message.when for message, _ in carriers):
-        found += [ins[i][rank] for i in sources if rank in ins[i]]
-    if not found:
-        return None
-    deciding = [
-        fact[rank].data() for i, fact in enumerate(ins) if i not in sources and rank in fact
-    ]
-    return union([*found, *deciding])
-
-
-def _plain(label: Label) -> Label:
-    """Return the label of something that is made of it, and is no share."""
-    return Label(label.sources, keys=label.keys)
-
-
-def _merge(facts: Sequence[Fact]) -> Fact:
-    """Join facts of which each party's copy may come."""
-    ranks = sorted({rank for fact in facts for rank in fact})
-    return {rank: union(fact[rank] for fact in facts if rank in fact) for rank in ranks}
-
-
-def _under(fact: Fact, control: Label) -> Fact:
-    return {rank: label | control for rank, label in fact.items()}
+        if compared:
+            self._note_failures(op, dict.fromkeys(scope.parties, union(pred.values())), scope)

@@ -189,17 +189,33 @@ def compile_(
 def inspect(
     path: Packed,
     ir: Annotated[bool, typer.Option("--ir", help="Print the program as text, too.")] = False,
+    picture: Annotated[
+        bool, typer.Option("--picture", help="Draw who sends what to whom, line by line.")
+    ] = False,
+    html: Annotated[
+        str | None, typer.Option(help="Write it as a page, which has the picture, to this file.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what an artifact takes, gives, needs and discloses."""
     found = artifact.inspect(path)
     text = str(found.program) if ir and found.program is not None else ""
+    if html is not None:
+        _write(html, found.to_html())
     if as_json:
         _show({**found.to_dict(), **({"ir": text} if ir else {})}, True)
         return
-    _show(found, False)
+    _show(found.rich(drawings=picture), False)
     if ir:
         typer.echo(text)
+
+
+def _write(path: str, page: str) -> None:
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(page)
+    except OSError as error:
+        raise ConfigError(f"cannot write {path}: {error.strerror}") from None
 
 
 @app.command()

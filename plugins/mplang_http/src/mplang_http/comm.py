@@ -64,6 +64,10 @@ class HttpCommunicator(CommunicatorBase):
             for other, shown in list(link.runs.items()):
                 if other == run or (shown and opening and shown.run == opening.run):
                     self.peer_opened(name, run, shown)
+            ended = link.ended.get(opening.run) if opening is not None else None
+            if ended is not None:  # it has refused the run, or failed, before this party came
+                self.peer_opened(name, run, ended)
+                self.peer_closed(name, run)
         # last: once all have opened it, a peer may end and close it at once
         self._links.announce(self.peers, run, head)
 
@@ -128,8 +132,7 @@ class HttpCommunicator(CommunicatorBase):
             The value.
 
         Raises:
-            CommError: the message does not arrive.
-            RunError: the message cannot be decoded.
+            CommError: the message does not arrive, or cannot be decoded.
         """
         return self._decode(super().recv(from_rank, key), from_rank)
 
@@ -141,7 +144,7 @@ class HttpCommunicator(CommunicatorBase):
             key: key of the message.
 
         Raises:
-            RunError: the message cannot be decoded.
+            CommError: the message cannot be decoded.
         """
         return self._decode(super().peek_message(from_rank, key), from_rank)
 
@@ -151,8 +154,9 @@ class HttpCommunicator(CommunicatorBase):
         try:
             return found.value()
         except WireError as error:
-            raise RunError(
-                f"party {self.rank} cannot read what party {from_rank} sent: {error}"
+            raise CommError(
+                f"party {self.rank} cannot read what party {from_rank} sent; the reason is in the "
+                f"log of party {self.rank}, at log_level: debug"
             ) from error
 
     def abort(self, run: str, reason: str) -> None:
@@ -221,9 +225,9 @@ class HttpCommunicator(CommunicatorBase):
         self._end(
             run,
             AdmissionError,
-            f"party {rank} ({peer}) was shown {differing} in this run than party {self.rank} "
-            f"({self.names[self.rank]}); all parties run one program on the same public inputs, "
-            "parties and settings, so it is refused",
+            f"party {rank} ({peer}) was shown {differing} than party {self.rank} "
+            f"({self.names[self.rank]}) in this run; it is refused, since all parties run one "
+            "program, on the same public inputs, with the same parties and settings",
         )
 
     def peer_closed(self, peer: str, run: str) -> None:

@@ -123,7 +123,8 @@ class WorkerConfig(StrictModel):
             They may not link, unless ``peers`` names them too.
         peers: workers that may take part in a program, name to address. If ``None``, the
             coordinator gives their addresses, and certificates authenticate them.
-        dialects: dialects whose ops may run; those of all installed plugins by default.
+        dialects: dialects whose ops may stand in a program, whichever party runs them; those of
+            all installed plugins by default.
         insecure: whether protocols for debugging may run.
         mode: ``production``: whole programs only, which the owner can review. ``development``:
             also programs of one op, which are those of standard mode and of eager calls.

@@ -296,7 +296,7 @@ class Engine:
             raise RequestError(
                 409, "generation", f"the session is in generation {found.generation} here"
             )
-        program = self._programs.get(request.program, found.comm.rank)
+        program = self._programs.get(request.program)
         if request.step and self._config.mode == "production":
             raise step_refusal(program, [self._config.name])
         job = found.submit(request, program)

@@ -36,9 +36,9 @@ class FailureBudget:
         >>> budget.end(("host", "s", "s-0"), failed=True)
         >>> budget.used("host")
         1
-        >>> budget.begin(("host", "s", "s-1"))
+        >>> budget.begin(("host", "s", "s-1"))  # doctest: +ELLIPSIS
         Traceback (most recent call last):
-        mplang_http.errors.RequestError: host has used up its 1 failed runs at alice ...
+        mplang_http.errors.RequestError: host has used up its 1 failed runs at alice, ...
     """
 
     def __init__(self, worker: str, limit: int) -> None:

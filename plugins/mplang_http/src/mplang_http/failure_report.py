@@ -47,7 +47,7 @@ def party_locations(failures: Sequence[tuple[int, BaseException]], excluded: int
         excluded: rank of a party to leave out.
 
     Yields:
-        A clause per location, such as ``parties 1, 2 were in simp.recv at "a.py:7" then``.
+        A clause per location, such as ``parties 1, 2 were in spu.reveal at "a.py:7" then``.
     """
     ranks_by_location: dict[str, list[int]] = {}
     for rank, error in failures:

@@ -6,9 +6,11 @@ import itertools
 import logging
 import queue
 import threading
+from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+import msgspec
 import numpy as np
 
 from mplang_core import MPLangError
@@ -20,6 +22,7 @@ from mplang_http.values import MAX_HEAD, Buffer, Packed, read_head
 
 MAX_RUNS = 10_000  # open runs of a peer
 MAX_RUN_NAME = 1024  # characters of a run's name
+MAX_ENDED = 256  # runs of a peer that ended last, for workers that are late
 MAX_STREAMS = 256  # large messages that are being received
 MESSAGE_OVERHEAD = 1024  # bytes of memory beside the message's own
 COPY_LIMIT = 64 << 10  # bytes up to which a body is copied from the read buffer
@@ -98,6 +101,7 @@ class Link:
         peer: name of the other worker.
         certificate: SHA-256 of its certificate, in hex; empty without TLS.
         runs: runs that the peer has opened, with what it was shown of each.
+        ended: by their names, what the peer was shown of the runs that it has closed last.
     """
 
     def __init__(
@@ -111,6 +115,7 @@ class Link:
         self.peer = peer
         self.certificate = connection.certificate
         self.runs: dict[str, Opening | None] = {}
+        self.ended: OrderedDict[str, Opening] = OrderedDict()
         self._openings: dict[str, int] = {}  # bytes
         self._connection = connection
         self._listener = listener
@@ -300,8 +305,7 @@ class Link:
             self._listener.opened(self, run, opening)
         elif kind is Kind.CLOSE:
             if run in self.runs:
-                del self.runs[run]
-                self._release(self._openings.pop(run))
+                self._end(run)
             self._listener.closed(self, run)
             if self._outgoing.qsize() > MAX_RUNS:
                 raise WireError("it asks, but does not read the answers")
@@ -310,6 +314,14 @@ class Link:
             self._listener.acknowledged(self, run)
         else:
             self._listener.aborted(self, run, head[:MAX_KEY].decode(errors="replace"))
+
+    def _end(self, run: str) -> None:
+        opening = self.runs.pop(run)
+        self._release(self._openings.pop(run))
+        if opening is not None:
+            self.ended[opening.run] = msgspec.structs.replace(opening, labels=[])
+            if len(self.ended) > MAX_ENDED:
+                self.ended.popitem(last=False)
 
     def __repr__(self) -> str:
         return f"<Link to {self.peer}>"

@@ -15,7 +15,7 @@ from urllib.parse import quote
 from mplang_analysis import PUBLIC, Holding, Label, follow
 from mplang_trace import SpanRecorder, now
 
-from mplang_core import Mask, MPType, Program
+from mplang_core import Mask, MPLangError, MPType, Program
 from mplang_core.ext import AbortedError, Failure, RunError, WorkerInterpreter, kept_outputs
 from mplang_http.comm import HttpCommunicator
 from mplang_http.config import Limits
@@ -228,8 +228,12 @@ class Session:
             AdmissionError: a party was shown another run.
             CommError: a party does not open it, or its labels are malformed.
         """
-        openings = self.comm.openings(job.key, parties)
-        labels = read_labels(openings, len(program.graph.inputs))
+        try:
+            openings = self.comm.openings(job.key, parties)
+            labels = read_labels(openings, len(program.graph.inputs))
+        except MPLangError as error:
+            self.comm.abort(job.key, str(error))
+            raise
         followed = follow(program, labels, self._held_by)
         self._held_by = followed.held
         rows = followed.disclosure.of(self.comm.rank)

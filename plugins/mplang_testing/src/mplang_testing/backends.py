@@ -203,9 +203,9 @@ class BackendSuite(Suite, kit=True):
         if dialect.SECRET in str(error):
             complain(
                 f"a failure tells the host what is private to a party, in {mode} mode",
-                expected="the class of the cause",
+                expected="the op, its line and the party",
                 got=error,
-                fix="send the text of errors of mplang only; others by the name of their class",
+                fix="send Failure.public of the error",
             )
 
     def test_a_failure_ends_everywhere(self, mode: Mode) -> None:

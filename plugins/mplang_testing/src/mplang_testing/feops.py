@@ -44,6 +44,7 @@ from mplang_core.ext import (
     VerifyError,
     meta_of,
     normalize,
+    op_defs,
 )
 from mplang_testing import probe
 from mplang_testing.sample import Sample, text_of
@@ -144,6 +145,18 @@ class FeopSuite(Suite, kit=True):
                 expected="what is written there",
                 got=report,
                 fix="correct it: it is the first thing that users try",
+            )
+
+    def test_its_op_says_what_it_reads(self, sample: Sample) -> None:
+        """An op that does not declare it counts as reading all data of its party."""
+        opcode = sample.build().pfunc.fn_type
+        op_def = op_defs.get(opcode)
+        if op_def is not None and op_def.reads is None:
+            complain(
+                f"{opcode} does not say what it reads of its party's data",
+                expected="reads=() if it reads nothing but its operands, else names",
+                got="reads=None: its results count as all data of the party",
+                fix="declare reads=… in @simple_op or OpDef, and total=True if it cannot fail",
             )
 
     # -- the same program each time

@@ -167,7 +167,7 @@ class KernelSuite(Suite, kit=True):
                     f"{sample} with a {type(wrong).__name__} as operand {i} fails in a wrong way",
                     expected="PartyError, or another error of mplang",
                     got=got,
-                    fix="raise KernelError or RunError with a public text",
+                    fix="raise KernelError or RunError, with a text for the log of the party",
                 )
             _execute(host, program, [sample.data(rank) for rank in range(sample.parties)])
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mplang_analysis import Disclosure, disclosure
-from mplang_analysis.report import Report, TextTable
+from mplang_analysis.report import Part, Report, TextTable
 
 from mplang_cli.artifact.container import ARTIFACT_VERSION, Source, read
 from mplang_cli.artifact.core import load
@@ -70,7 +70,7 @@ class Inspection(Report):
         }
 
     def tables(self) -> list[TextTable]:
-        """Return what it takes and gives, needs, does, and discloses."""
+        """Return what it takes and gives, needs and does."""
         found, signature = self.manifest, self.manifest.signature
         inputs = zip(signature.names, map(str, signature.inputs), strict=True)
         outputs = zip(signature.results, map(str, signature.outputs), strict=True)
@@ -97,15 +97,16 @@ class Inspection(Report):
         ]
         if self.program is not None:
             shown.append(_facts("Its ops", ((op, str(n)) for op, n in self.ops.items())))
-        return [table for table in shown if table.rows] + (
-            self.discloses.tables() if self.discloses else []
-        )
+        return [table for table in shown if table.rows]
 
     def remarks(self) -> Sequence[str]:
-        """Return what could not be shown, and what the disclosure assumes."""
-        if self.trouble:
-            return [f"The program itself cannot be read here: {self.trouble}"]
-        return self.discloses.remarks() if self.discloses else []
+        """Return what could not be shown."""
+        return [f"The program itself cannot be read here: {self.trouble}"] if self.trouble else []
+
+    def parts(self, drawings: bool = True) -> Sequence[Part]:
+        """Return the tables, then what it discloses."""
+        told = self.discloses.parts(drawings) if self.discloses else []
+        return [*Report.parts(self), *told]
 
 
 def inspect(source: Source) -> Inspection:
@@ -126,7 +127,7 @@ def inspect(source: Source) -> Inspection:
     found, _ = unpack_payload(data)
     try:
         program = load(data).program
-        return Inspection(found, program, "", disclosure(program))
+        return Inspection(found, program, "", disclosure(program, names=found.cluster.parties))
     except MPLangError as error:
         if all(each.status == "ok" for each in found.requirements):
             raise

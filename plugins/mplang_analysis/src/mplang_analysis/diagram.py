@@ -1,0 +1,56 @@
+"""Sequence diagram of a program: lanes of parties, and signs by the user's lines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+LEGEND = (
+    "A dot: the party runs something. An arrow: a message, from the circle to the tips. "
+    "A diamond: something becomes plain. Red, with the word DISCLOSES: the receiver can read or "
+    "infer data of another party."
+)
+"""What the signs mean."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A sign in a picture: what one line of the program does at some lanes.
+
+    Attributes:
+        line: the user's line; empty if unknown.
+        kind: ``run``: the lanes run something. ``send``: a message, or a result that the host
+            may fetch. ``open``: something becomes plain at the lanes.
+        sender: the lane that an arrow comes from; ``None`` where there is no arrow.
+        lanes: those who run, receive or open.
+        text: what it is, in words.
+        label: a word on an arrow: the form of what is sent.
+        dashed: whether it is protected, as a share is.
+        alert: whether it discloses something.
+        rows: the rows of the table that it stands for, by index.
+    """
+
+    line: str
+    kind: Literal["run", "send", "open"]
+    sender: int | None
+    lanes: tuple[int, ...]
+    text: str
+    label: str = ""
+    dashed: bool = False
+    alert: bool = False
+    rows: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Diagram:
+    """A sequence diagram.
+
+    Attributes:
+        title: its title.
+        lanes: the names of the parties; the last one is the host.
+        marks: its signs, from the top.
+    """
+
+    title: str
+    lanes: tuple[str, ...]
+    marks: tuple[Mark, ...]

@@ -1,0 +1,83 @@
+"""Disclosure row: one thing that a party, or the host, gets to know of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mplang_analysis.event import Receiver, What
+
+
+@dataclass(frozen=True, slots=True)
+class DisclosureRow:
+    """One thing that another party, or the host, gets to know of.
+
+    Attributes:
+        what: ``move``, ``reveal``, ``predicate``, ``index``, ``result`` or ``failure``; see
+            ``docs/disclosure.md``.
+        sender: the party that it comes from, or that may fail; ``None`` in a reveal.
+        receiver: the party that gets it, or ``"host"``; ``"everyone"`` of a failure.
+        type: the type of what crosses.
+        payload: what that stands for: the tensor that is shared or encrypted.
+        form: how the receiver can read it: ``plain``, ``share``, ``ciphertext``, …
+        bytes: an estimate; ``None`` where the type does not tell.
+        inputs: the parties whose private data flows into it.
+        discloses: those of them whose data the receiver can read in it, or infer of it, and
+            did not know from the beginning.
+        line: the user's line, ``demo.py:12``; empty if unknown.
+        when: ``once``, ``per iteration``, ``in a branch``, …
+        lines: the lines of all ops that it stands for; those of a failure may be several.
+    """
+
+    what: What
+    sender: int | None
+    receiver: Receiver
+    type: str
+    payload: str
+    form: str
+    bytes: int | None
+    inputs: tuple[int, ...]
+    discloses: tuple[int, ...]
+    line: str
+    when: str
+    lines: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data; sender and receiver are called ``from`` and ``to``."""
+        return {
+            "what": self.what,
+            "from": self.sender,
+            "to": self.receiver,
+            "type": self.type,
+            "payload": self.payload,
+            "form": self.form,
+            "bytes": self.bytes,
+            "inputs": list(self.inputs),
+            "discloses": list(self.discloses),
+            "line": self.line,
+            "when": self.when,
+            "lines": list(self.lines),
+        }
+
+    def texts(self) -> list[str]:
+        """Return the cells of its line in a table."""
+        return [
+            self.what,
+            "" if self.sender is None else str(self.sender),
+            str(self.receiver),
+            self.payload,
+            self.form,
+            "?" if self.bytes is None else str(self.bytes),
+            _parties(self.inputs) or "public",
+            _parties(self.discloses) or "-",
+            self.line,
+            self.when,
+        ]
+
+
+COLUMNS = ("what", "from", "to", "type", "form", "bytes", "inputs", "discloses", "line", "when")
+
+
+def _parties(ranks: Sequence[int]) -> str:
+    return ", ".join(map(str, ranks))

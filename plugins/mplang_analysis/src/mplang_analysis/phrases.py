@@ -1,0 +1,92 @@
+"""Phrases: types, counts and frequencies of a disclosure table in words."""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from mplang_analysis.party_names import quoted
+from mplang_core import TableType, TensorType
+from mplang_core.ext import MPLangError, parse_base_type
+
+MOST_COLUMNS = 12
+"""Columns of a table that are named; of others the number is told."""
+
+WHEN = {"once": "", "per iteration": "each time around a loop, however often"}
+"""Frequencies in words, where the table's own are not words enough."""
+
+
+def listed(items: Iterable[str]) -> str:
+    """Return an enumeration.
+
+    Example:
+        >>> listed(["a", "b", "c"])
+        'a, b and c'
+    """
+    *first, last = items
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+@functools.lru_cache(maxsize=1024)
+def amount(kind: str) -> str:
+    """Return what a value of a type is, in words.
+
+    Args:
+        kind: the type as text; one that cannot be read is named.
+
+    Example:
+        >>> print(amount("f32[455, 15]"), amount("f32[]"), amount("bool[3]"), sep="; ")
+        455 × 15 numbers; 1 number; 3 yes-or-no answers
+        >>> print(amount('table<["id", "int64"], ["pay", "float64"]>'))
+        a table of columns id, pay
+    """
+    try:
+        found = parse_base_type(kind)
+    except (MPLangError, ValueError, TypeError):
+        found = None
+    match found:
+        case TensorType(shape=shape):
+            noun = "yes-or-no answer" if found.dtype.value == "bool" else "number"
+            if found.dtype.value.startswith("c"):
+                noun = "complex number"
+            counted = " × ".join(map(str, shape)) or "1"
+            return f"{counted} {noun}" + ("" if counted == "1" else "s")
+        case TableType(columns=columns):
+            names = [quoted(name) for name, _ in columns[:MOST_COLUMNS]]
+            more = len(columns) - len(names)
+            names += [f"and {more} more"] * bool(more)
+            return "a table of columns " + ", ".join(names) if columns else "a table"
+    return f"a value of type {quoted(kind)}"
+
+
+def amounts(kinds: Sequence[str]) -> str:
+    """Return what several values are; equal ones once, with their number.
+
+    Example:
+        >>> amounts(["f32[3]", "i64[]", "f32[3]"])
+        '2 times 3 numbers, and 1 number'
+    """
+    counted = Counter(map(amount, kinds))
+    return ", and ".join(text if n == 1 else f"{n} times {text}" for text, n in counted.items())
+
+
+def protected(form: str, kinds: Sequence[str]) -> str:
+    """Return what values of a form other than plain are.
+
+    Example:
+        >>> protected("share", ["f32[3]"]), protected("share", ["f32[3]", "f32[3]"])
+        ('1 share of 3 numbers', '2 shares of 3 numbers')
+    """
+    counted = Counter(map(amount, kinds)).items()
+    return ", and ".join(f"{n} {quoted(form)}{'s' * (n > 1)} of {text}" for text, n in counted)
+
+
+def frequency(when: str) -> str:
+    """Return how often, in words; nothing for once.
+
+    Example:
+        >>> frequency("in a branch, per iteration"), frequency("once")
+        ('in a branch, each time around a loop, however often', '')
+    """
+    return ", ".join(filter(None, (WHEN.get(each, each) for each in when.split(", "))))

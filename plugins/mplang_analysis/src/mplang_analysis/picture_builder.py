@@ -1,0 +1,200 @@
+"""Picture builder: the rows of a disclosure table and the ops of its program, by source lines."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+
+from mplang_analysis.diagram import Mark
+from mplang_analysis.disclosure_row import DisclosureRow
+from mplang_analysis.graph_builder import view_of
+from mplang_analysis.graph_view import GraphView, Node
+from mplang_analysis.party_names import PartyNames, quoted
+from mplang_analysis.phrases import amounts, listed, protected
+from mplang_analysis.picture import Picture
+from mplang_core import Program
+from mplang_core.ext import printable
+
+LAST = ("result", "failure")
+"""The rows that are drawn at the end, where a run ends."""
+
+TEXTS = {
+    "predicate": "which way a condition or a loop goes",
+    "index": "which party is asked for a value",
+    "failure": "whether an op fails",
+}
+"""What is told by a row whose type does not say it."""
+
+VERBS = {"move": "", "reveal": "reveals ", "result": "returns "}
+"""What happens to the value of a row; of another kind of row its name is told."""
+
+
+def build(
+    title: str, rows: Sequence[DisclosureRow], names: PartyNames, program: Program | None
+) -> Picture:
+    """Return the picture of a program.
+
+    Args:
+        title: its name.
+        rows: the rows of its table: each is in exactly one mark.
+        names: the names of its parties.
+        program: the program, verified, for what the parties run by themselves; without it, only
+            the rows are drawn.
+    """
+    lanes = (*map(names.of, names.parties), names.of("host"))
+    marks = _Marks(rows, names, view_of(program) if program is not None else None).all()
+    return Picture(f"{quoted(title)}, line by line", lanes, tuple(marks))
+
+
+class _Marks:
+    """Collects the marks of a picture per line, in the order of the program."""
+
+    def __init__(
+        self, rows: Sequence[DisclosureRow], names: PartyNames, view: GraphView | None
+    ) -> None:
+        self.table, self.names = rows, names
+        self.lane = {rank: i for i, rank in enumerate(names.parties)}
+        self.nodes: dict[str, list[Node]] = defaultdict(list)
+        self.rows: dict[str, list[int]] = defaultdict(list)
+        self.regions = {region.id: region for region in view.regions} if view else {}
+        self.given = [node for node in view.nodes if node.kind == "input"] if view else []
+        for node in view.nodes if view else ():
+            if node.kind not in ("input", "output"):
+                self.nodes[node.line].append(node)
+        for i, row in enumerate(rows):
+            self.rows[row.line].append(i)
+
+    def all(self) -> Iterator[Mark]:
+        yield from self.inputs()
+        for line in self.lines():
+            yield from self.step(line)
+        for what in LAST:
+            for line in self.rows:
+                yield from self.crossings(line, what)
+
+    def lines(self) -> list[str]:
+        """Return the lines; one that only rows have comes after the line of the row before."""
+        after: dict[str | None, dict[str, None]] = defaultdict(dict)
+        last = None
+        for line in self.rows:
+            if line in self.nodes:
+                last = line
+            else:
+                after[last][line] = None
+        found = [*after[None]]
+        for line in self.nodes:
+            found += [line, *after[line]]
+        return found
+
+    def inputs(self) -> Iterator[Mark]:
+        """Yield who holds inputs of the program."""
+        counted = Counter(rank for node in self.given for rank in node.parties)
+        by_number: dict[int, list[int]] = defaultdict(list)
+        for rank, n in counted.items():
+            by_number[n].append(self.lane[rank])
+        for n, lanes in by_number.items():
+            text = f"{n} input{'s' if n > 1 else ''}" + (" each" if len(lanes) > 1 else "")
+            yield Mark("", "run", None, tuple(sorted(lanes)), text)
+
+    def step(self, line: str) -> Iterator[Mark]:
+        """Yield what one line does: what is run, what is sent, and what becomes plain."""
+        moves = [node.id for node in self.nodes.get(line, ()) if node.kind == "move"]
+        work = list(self.work(line))
+        crossings = list(self.crossings(line))
+        yield from (mark for first, mark in work if not moves or first < moves[0])
+        yield from (mark for mark in crossings if mark.kind == "send")
+        yield from (mark for first, mark in work if moves and first > moves[0])
+        yield from (mark for mark in crossings if mark.kind == "open")
+
+    # -- what the parties run
+
+    def work(self, line: str) -> Iterator[tuple[int, Mark]]:
+        """Yield what is run by whom, with the number of its first op; who runs the same is one."""
+        ops: dict[int, Counter[str]] = defaultdict(Counter)
+        first: dict[int, int] = {}
+        for node in self.nodes.get(line, ()):
+            if node.kind in ("run", "region"):
+                often = self.when(node.region)
+                for rank in node.parties:
+                    ops[rank][node.label + (f" ({often})" if often else "")] += 1
+                    first.setdefault(rank, node.id)
+        alike: dict[str, list[int]] = defaultdict(list)
+        for rank, counted in sorted(ops.items()):
+            texts = (f"{op} ×{n}" if n > 1 else op for op, n in counted.items())
+            alike[printable(", ".join(texts))].append(rank)
+        for text, ranks in alike.items():
+            lanes = tuple(self.lane[rank] for rank in ranks)
+            yield min(first[rank] for rank in ranks), Mark(line, "run", None, lanes, text)
+
+    def when(self, id: int | None) -> str:
+        """Return how often a region runs."""
+        found: dict[str, None] = {}
+        while id is not None:
+            region = self.regions[id]
+            found = {**({region.when: None} if region.when else {}), **found}
+            id = region.parent
+        return ", ".join(found)
+
+    # -- what crosses
+
+    def crossings(self, line: str, last: str | None = None) -> Iterator[Mark]:
+        """Yield what is sent, revealed and told, or one kind of what comes last.
+
+        Equal rows to several receivers are one mark.
+        """
+        by_receiver: dict[tuple[object, ...], list[int]] = defaultdict(list)
+        for i in self.rows.get(line, ()):
+            row = self.table[i]
+            if last != (row.what if row.what in LAST else None):
+                continue
+            key = (row.what, row.sender, row.form, row.discloses, row.when)
+            by_receiver[*key, row.receiver].append(i)
+        alike: dict[tuple[object, ...], list[int]] = defaultdict(list)
+        for (*same, _), found in by_receiver.items():
+            payloads = tuple(self.table[i].payload for i in found)
+            alike[*same, payloads].extend(found)
+        for found in alike.values():
+            yield self.crossing(line, found)
+
+    def crossing(self, line: str, found: Sequence[int]) -> Mark:
+        """Return the mark of rows that differ in their receivers, or in what is sent."""
+        rows = [self.table[i] for i in found]
+        sender = None if rows[0].sender is None else self.lane[rows[0].sender]
+        lanes = sorted({lane for row in rows for lane in self.receivers(row) if lane != sender})
+        first = [row for row in rows if row.receiver == rows[0].receiver]
+        text = self.text(rows[0], [row.payload for row in first], len(rows) > len(first))
+        form, what = rows[0].form, rows[0].what
+        return Mark(
+            line,
+            "open" if sender is None else "send",
+            sender,
+            tuple(lanes),
+            text,
+            label=form if what in VERBS else printable(what),
+            dashed=form != "plain",
+            alert=bool(rows[0].discloses),
+            rows=tuple(found),
+        )
+
+    def receivers(self, row: DisclosureRow) -> list[int]:
+        if row.receiver == "everyone":
+            return list(range(len(self.lane) + 1))
+        return [len(self.lane) if row.receiver == "host" else self.lane[row.receiver]]
+
+    def text(self, row: DisclosureRow, payloads: Sequence[str], several: bool) -> str:
+        """Return what a mark says; of what several receivers get that it is for each."""
+        what: str = row.what
+        if what in TEXTS:
+            text = TEXTS[what]
+            others = len(set(row.lines) - {row.line})
+            text += f", at this or {others} other line{'s' * (others > 1)}" if others else ""
+        else:
+            verb = VERBS.get(what, f"{quoted(what)}: ")
+            plain = row.form == "plain"
+            text = f"{amounts(payloads)} in plain" if plain else protected(row.form, payloads)
+            text = verb + text + " each" * several
+        if row.discloses:
+            owners = listed(f"{self.names.of(rank)}'s" for rank in row.discloses)
+            text = f"DISCLOSES {owners} data: {text}"
+        often = "" if row.when == "once" or what == "failure" else f", {row.when}"
+        return printable(text + often)

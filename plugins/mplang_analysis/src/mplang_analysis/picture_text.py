@@ -1,0 +1,124 @@
+"""Picture in characters, for terminals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mplang_analysis.diagram import LEGEND, Diagram, Mark
+from mplang_analysis.party_names import quoted_line
+from mplang_analysis.text_cells import cut, pad, width, wrap
+
+LEAST_TEXT = 30
+"""Columns that the words beside the lanes have at least."""
+
+LEAST_PITCH, USUAL_PITCH, MOST_PITCH = 6, 10, 16
+"""Columns from lane to lane: at least, for short names, and at most."""
+
+WIDEST = 100
+"""Columns of a picture in a wider terminal."""
+
+
+def draw(picture: Diagram, columns: int) -> Iterator[tuple[str, bool]]:
+    """Yield the lines of a picture, each with whether it discloses something."""
+    lines = {mark.line: quoted_line(mark.line) if mark.line else "" for mark in picture.marks}
+    gutter = min(24, max(map(width, lines.values()), default=0)) + 2
+    wanted = max(USUAL_PITCH, *(width(name) + 2 for name in picture.lanes))
+    pitch = min(MOST_PITCH, wanted, (columns - gutter - LEAST_TEXT) // len(picture.lanes))
+    yield picture.title, False
+    if pitch < LEAST_PITCH:
+        yield from _as_list(picture, columns)
+    else:
+        yield from _Lanes(picture.lanes, gutter, pitch, columns).rows(picture.marks)
+    yield from ((text, False) for text in wrap(LEGEND, columns))
+
+
+@dataclass(frozen=True, slots=True)
+class _Lanes:
+    """Columns of a picture: lines, lanes, words."""
+
+    names: tuple[str, ...]
+    gutter: int
+    pitch: int
+    columns: int
+
+    def rows(self, marks: Sequence[Mark]) -> Iterator[tuple[str, bool]]:
+        yield from ((text, False) for text in self.head())
+        before = ""
+        for mark in marks:
+            words = self.gutter + self.pitch * len(self.names)
+            texts = wrap(mark.text, self.columns - words)
+            shown = quoted_line(mark.line) if mark.line and mark.line != before else ""
+            before = mark.line
+            for i, text in enumerate(texts):
+                left = cut(shown, self.gutter - 2) if i == 0 else ""
+                lanes = "".join(self.signs(mark if i == 0 else None))
+                yield (pad(left, self.gutter) + lanes + text).rstrip(), mark.alert
+
+    def head(self) -> Iterator[str]:
+        """Yield the names: in one line where they fit, else one below the other."""
+        if all(width(name) < self.pitch for name in self.names):
+            yield (" " * self.gutter + "".join(pad(n, self.pitch) for n in self.names)).rstrip()
+            return
+        for i, name in enumerate(self.names):
+            left = " " * self.gutter + pad("│", self.pitch) * i
+            yield left + cut(name, self.columns - width(left))
+
+    def signs(self, mark: Mark | None) -> list[str]:
+        """Return the characters of one line of the lanes."""
+        row = list(pad("│", self.pitch) * len(self.names))
+        if mark is None:
+            return row
+        if mark.sender is not None:
+            self.arrow(row, mark)
+        else:
+            for lane in mark.lanes:
+                row[lane * self.pitch] = "●" if mark.kind == "run" else "◆"
+        return row
+
+    def arrow(self, row: list[str], mark: Mark) -> None:
+        """Draw an arrow from its sender to each receiver, over the lanes between."""
+        assert mark.sender is not None
+        first, last = min(mark.sender, *mark.lanes), max(mark.sender, *mark.lanes)
+        stroke = "═" if mark.alert else "─"
+        for at in range(first * self.pitch + 1, last * self.pitch):
+            row[at] = stroke
+        for lane in range(first + 1, last):
+            row[lane * self.pitch] = "┼"
+        row[mark.sender * self.pitch] = "○"
+        for lane in mark.lanes:
+            row[lane * self.pitch] = "▶" if lane > mark.sender else "◀"
+        label = f" {mark.label} "
+        start = min(mark.sender, mark.lanes[0]) if mark.lanes[0] > mark.sender else mark.sender - 1
+        if len(label) + 2 < self.pitch:
+            begin = start * self.pitch + (self.pitch - len(label)) // 2 + 1
+            row[begin : begin + len(label)] = label
+
+
+def _as_list(picture: Diagram, columns: int) -> Iterator[tuple[str, bool]]:
+    """Yield a picture whose lanes do not fit: in words."""
+    before = ""
+    for mark in picture.marks:
+        who = ", ".join(picture.lanes[lane] for lane in mark.lanes)
+        way = who if mark.sender is None else f"{picture.lanes[mark.sender]} → {who}"
+        if mark.line != before:
+            yield from ((text, False) for text in wrap(quoted_line(mark.line), columns))
+        before = mark.line
+        for i, text in enumerate(wrap(f"{way}: {mark.text}", max(columns - 4, 1))):
+            yield ("  " if i == 0 else "    ") + text, mark.alert
+
+
+@dataclass(frozen=True, slots=True)
+class RichPicture:
+    """Picture for a console of rich, drawn as wide as it is."""
+
+    picture: Diagram
+
+    def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
+        from rich.text import Text
+
+        for i, (text, alert) in enumerate(draw(self.picture, min(WIDEST, options.max_width))):
+            style = "italic" if i == 0 else "bold red" if alert else ""
+            yield Text(text, style=style, no_wrap=True, overflow="crop")
+        yield Text("")

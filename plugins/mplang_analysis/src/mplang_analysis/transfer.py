@@ -1,0 +1,93 @@
+"""Transfer functions of the taint analysis: labels of messages, copies and results of an op."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+from mplang_analysis import op_traits
+from mplang_analysis.labels import PUBLIC, Label, own, union
+from mplang_core import Mask
+from mplang_core.ext import Message, Operation
+
+Fact: TypeAlias = Mapping[int, Label]
+"""Per holder of a value the label of its copy."""
+
+Arrived: TypeAlias = Sequence[tuple[Message, Label]]
+"""The messages of an op that a party received, with their labels."""
+
+
+def read_at(op: Operation, rank: int) -> Label:
+    """Return the label of what an op reads of its party's data."""
+    return union(own(rank, name) for name in op_traits.reads(op))
+
+
+def seen(
+    ins: Sequence[Fact], arrived: Mapping[int, Arrived], parties: Mask, copied: frozenset[int]
+) -> Fact:
+    """Return what parties have of an op, by operands and messages.
+
+    Args:
+        ins: the operands.
+        arrived: per party its messages.
+        parties: the parties.
+        copied: the positions of operands that the op only copies; they are left out.
+    """
+    kept = [fact for i, fact in enumerate(ins) if i not in copied]
+    return {
+        rank: union(
+            [
+                *(fact.get(rank, PUBLIC) for fact in kept),
+                *(label for m, label in arrived.get(rank, ()) if m.operand not in copied),
+            ]
+        )
+        for rank in parties
+    }
+
+
+def carried(op: Operation, message: Message, ins: Sequence[Fact], before: Arrived) -> Label | None:
+    """Return what flows into a message; ``None`` if it is sent only by those who hold more."""
+    earlier = [(m, label) for m, label in before if m.stage < message.stage]
+    if message.operand is None:
+        held = [fact.get(message.sender, PUBLIC) for fact in ins]
+        own_data = read_at(op, message.sender)
+        return union([own_data, *held, *(label for _, label in earlier)])
+    found = [label for m, label in earlier if m.operand in (message.operand, None)]
+    fact = ins[message.operand]
+    if message.sender in fact:
+        found.append(fact[message.sender])
+    if message.when and not found:
+        return None
+    return union(found)
+
+
+def forwarded(
+    sources: Sequence[int], ins: Sequence[Fact], arrived: Arrived, rank: int
+) -> Label | None:
+    """Return the label of a party's copy: what arrived, or its own, and what decides on it."""
+    carriers = [m for m in arrived if m[0].operand in sources and m[0].type is None]
+    found = [label for _, label in carriers]
+    if all(message.when for message, _ in carriers):
+        found += [ins[i][rank] for i in sources if rank in ins[i]]
+    if not found:
+        return None
+    deciding = [
+        fact[rank].data() for i, fact in enumerate(ins) if i not in sources and rank in fact
+    ]
+    return union([*found, *deciding])
+
+
+def plain(label: Label) -> Label:
+    """Return the label of something that is made of it, and is no share."""
+    return Label(label.sources, keys=label.keys)
+
+
+def merge(facts: Sequence[Fact]) -> Fact:
+    """Join facts of which each party's copy may come."""
+    ranks = sorted({rank for fact in facts for rank in fact})
+    return {rank: union(fact[rank] for fact in facts if rank in fact) for rank in ranks}
+
+
+def under(fact: Fact, control: Label) -> Fact:
+    """Return a fact that also depends on what decided on it."""
+    return {rank: label | control for rank, label in fact.items()}

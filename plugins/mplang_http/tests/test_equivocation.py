@@ -1,0 +1,197 @@
+"""A coordinator that shows parties different things: refused by all of them, in words."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from http_raw import MB, RawWorker, program, sha
+from mplang_http import LocalCluster
+from mplang_http.requests import Public, Stored, Uploaded
+from mplang_http.values import join_frame, pack
+from mplang_testing import dialect
+
+import mplang_core as mp
+
+PARTIES = [0, 1, 2]
+
+
+def swap(x):
+    """What the honest program does: party 0 gets party 1's datum, and so on."""
+    return mp.pshfl_s(x, [0, 1, 2], [1, 2, 0])
+
+
+def alone(x):
+    """No party sends anything: nobody would notice by a message that does not come."""
+    return mp.invoke(dialect.add, x, x)
+
+
+def leak(x):
+    """The same types at the same places, but party 1 sends its datum to party 2."""
+    return mp.pshfl_s(x, [0, 1, 2], [2, 0, 1])
+
+
+SWAP, ALONE, LEAK = (program(fn, np.int64(0), parties=3) for fn in (swap, alone, leak))
+ONE, TWO = (Public(join_frame(*pack(np.int64(n)))) for n in (1, 2))
+
+
+@pytest.fixture(scope="module")
+def workers():
+    with LocalCluster(3, imports=("mplang_testing.dialect",), mode="production") as cluster:
+        yield [RawWorker(cluster, rank) for rank in PARTIES]
+
+
+@pytest.fixture
+def session(workers):
+    parties = [worker.party() for worker in workers]
+    name = open_at(workers, [parties] * 3)
+    yield name
+    close(workers, name)
+
+
+def open_at(workers, parties, **fields):
+    """Open a session, perhaps with other parties at each worker."""
+    name = f"equivocal{np.random.default_rng().integers(1 << 60)}"
+
+    def open_one(rank):
+        return workers[rank].open(name=name, rank=rank, parties=parties[rank], **fields)
+
+    with ThreadPoolExecutor(3) as pool:
+        assert list(pool.map(open_one, PARTIES)) == [name] * 3
+    return name
+
+
+def close(workers, name):
+    for worker in workers:
+        worker.ask("DELETE", f"/v1/sessions/{name}")
+
+
+def run(workers, name, shown, number=1):
+    """Start a run with other data, inputs and fields at each worker; return how each ends."""
+
+    def at(rank):
+        data, inputs, fields = shown[rank]
+        assert workers[rank].put_program(data).status == 200
+        given = {"inputs": inputs, "parties": PARTIES, **fields}
+        found = workers[rank].submit(name, data, run=f"{name}-{number}", wait=30, **given)
+        return found.json
+
+    with ThreadPoolExecutor(3) as pool:
+        return list(pool.map(at, PARTIES))
+
+
+def refused_by_all(found, words):
+    """Tell whether all refuse, each for what it was shown, before an op has run."""
+    assert [status["state"] for status in found] == ["failed"] * 3, found
+    for status in found:
+        error = status["error"]
+        assert error["kind"] in ("AdmissionError", "AbortedError")  # by itself, or told by a peer
+        assert words in error["text"], error["text"]
+        assert error["op"] is None
+
+
+def test_what_is_the_same_for_all_runs(workers, session):
+    for number, data in enumerate((SWAP, ALONE)):
+        found = run(workers, session, [(data, [ONE], {})] * 3, number)
+        assert [status["state"] for status in found] == ["done"] * 3
+    found = run(workers, session, [(SWAP, [Stored([f"{session}-0.0"] * 3)], {})] * 3, 2)
+    assert [status["state"] for status in found] == ["done"] * 3
+
+
+@pytest.mark.parametrize("honest", [SWAP, ALONE], ids=["messages", "no message"])
+@pytest.mark.parametrize("odd", PARTIES)
+def test_another_program_for_one(workers, session, honest, odd):
+    shown = [(LEAK if rank == odd else honest, [ONE], {}) for rank in PARTIES]
+    refused_by_all(run(workers, session, shown), "was shown another program")
+
+
+def test_the_same_program_with_other_lines_for_its_reader(workers, session):
+    other = SWAP.replace(b"test_equivocation.py", b"best_equivocation.py")
+    assert sha(other) != sha(SWAP)
+    shown = [(SWAP, [ONE], {}), (other, [ONE], {}), (SWAP, [ONE], {})]
+    refused_by_all(run(workers, session, shown), "was shown another program")
+
+
+def test_another_public_input_for_one(workers, session):
+    shown = [(SWAP, [TWO if rank == 1 else ONE], {}) for rank in PARTIES]
+    refused_by_all(run(workers, session, shown), "was shown other inputs")
+
+
+def test_another_large_public_input_for_one(workers, session):
+    digests = []
+    for n in (1, 2):
+        data = join_frame(*pack(np.full(MB, n)))
+        digests.append(sha(data))
+        for worker in workers:
+            path = f"/v1/sessions/{session}/values/public.{sha(data)}"
+            assert worker.ask("PUT", path, data).status == 200
+    big = program(alone, np.zeros(MB, np.int64), parties=3)
+    shown = [(big, [Uploaded(digests[rank == 2])], {}) for rank in PARTIES]
+    refused_by_all(run(workers, session, shown), "was shown other inputs")
+    lie = workers[0].ask("PUT", f"/v1/sessions/{session}/values/public.{sha(b'')}", data)
+    assert lie.error == (400, "forged")
+
+
+def test_another_value_named_for_one(workers, session):
+    """What party 1 is to use is named to all, so it cannot be told of two."""
+    for number in (1, 2):
+        run(workers, session, [(SWAP, [ONE], {})] * 3, number)
+    names = [[f"{session}-{1 + (rank == 1)}.0"] * 3 for rank in PARTIES]
+    shown = [(SWAP, [Stored(names[rank])], {}) for rank in PARTIES]
+    refused_by_all(run(workers, session, shown, 3), "was shown other inputs")
+
+
+def test_other_parties_for_one(workers):
+    """Worker 1 is told another order: it has no such rank."""
+    parties = [worker.party() for worker in workers]
+    name = open_at(workers, [parties] * 3)
+    with pytest.raises(AssertionError, match="another-worker"):
+        open_at(workers, [parties, [parties[0], parties[2], parties[1]], parties])
+    close(workers, name)
+
+
+def test_a_party_more_for_one(workers):
+    """Party 0 is told that the parties are three, party 1 that they are two."""
+    three = [worker.party() for worker in workers]
+    name = open_at(workers, [three, three, three])
+    two = open_at(workers, [three, three[:2], three])
+    pair = program(swap_two, np.int64(0), parties=2)
+    shown = [(SWAP, [ONE], {}), (pair, [ONE], {"parties": [0, 1]}), (SWAP, [ONE], {})]
+    found = run(workers, two, shown)
+    assert [status["state"] for status in found] == ["failed"] * 3
+    assert all("other parties or certificates" in status["error"]["text"] for status in found)
+    close(workers, name)
+    close(workers, two)
+
+
+def swap_two(x):
+    return mp.pshfl_s(x, [0, 1], [1, 0])
+
+
+def test_other_settings_for_one(workers):
+    parties = [worker.party() for worker in workers]
+    name = f"settings{np.random.default_rng().integers(1 << 60)}"
+
+    def open_one(rank):
+        versions = {"a coordinator's own": str(int(rank == 2))}
+        return workers[rank].open(name=name, rank=rank, parties=parties, versions=versions)
+
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(open_one, PARTIES))
+    found = run(workers, name, [(SWAP, [ONE], {})] * 3)
+    refused_by_all(found, "was shown other settings")
+    close(workers, name)
+
+
+def test_a_program_for_some_parties_is_no_program(workers, session):
+    """Each party gets the whole; a part, or a run that leaves a party out, is refused."""
+    part = program(lambda x: mp.invoke(dialect.add, x, x), np.int64(0), parties=1)
+    assert workers[0].put_program(part).status == 200
+    found = workers[0].submit(session, part, inputs=[ONE], parties=PARTIES)
+    assert found.error == (422, "forged")
+    assert "a program is sent whole" in found.text
+    workers[0].put_program(SWAP)
+    for parties in ([0, 1], [1, 2], [0, 1, 2, 3]):
+        found = workers[0].submit(session, SWAP, inputs=[ONE], parties=parties)
+        assert found.error == (422, "forged")
