@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -74,7 +74,7 @@ class Experiment:
 
     seed: int
     lab: Lab
-    mode: str = "launch"
+    mode: Literal["launch", "standard"] = "launch"
     liar: int | None = None
     length: int = 1
     tables: list[Disclosure] = field(default_factory=list)
@@ -146,6 +146,24 @@ class Experiment:
         base = mp.TableType(COLUMNS) if isinstance(some, pa.Table) else mp.TensorType("i64")
         kind = mp.MPType(base, mp.Mask.from_ranks(held))
         return mp.InterpVar(self.lab, kind, HostVar([held.get(rank) for rank in PARTIES]))
+
+
+def of_seed(seed: int, lab: Lab, length: int | None = None) -> Experiment:
+    """Return the experiment of a seed: modes, lengths and liars take turns.
+
+    Args:
+        seed: of an even one all parties follow the protocol, of an odd one a party does not.
+        lab: runs it.
+        length: of the chain, if not that of the seed's turn.
+    """
+    turn = seed // 2
+    return Experiment(
+        seed,
+        lab,
+        mode=("launch", "standard")[turn % 2],
+        liar=turn % 3 if seed % 2 else None,
+        length=length or (1, 2, 1, 3)[turn // 2 % 4],
+    )
 
 
 def _results(source: Source, outputs: Sequence[Any]) -> dict[tuple[int, int], bytes]:

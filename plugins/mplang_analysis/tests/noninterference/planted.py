@@ -57,6 +57,30 @@ def without_a_source(what: str) -> Follow:
     return follow
 
 
+def without_meetings(form: str) -> Follow:
+    """Take shares, or ciphertexts, as readable by nobody."""
+
+    def unread(row: DisclosureRow) -> DisclosureRow:
+        return replace(row, discloses=()) if row.form == form else row
+
+    def follow(*args: Any) -> Followed:
+        found = mplang_analysis.follow(*args)
+        rows = [unread(row) for row in found.disclosure.rows if row.what != "reveal"]
+        return _with_rows(found, rows)
+
+    return follow
+
+
+def without_a_receiver(rank: int) -> Follow:
+    """Leave out what one party learns."""
+
+    def follow(*args: Any) -> Followed:
+        found = mplang_analysis.follow(*args)
+        return _with_rows(found, [row for row in found.disclosure.rows if row.receiver != rank])
+
+    return follow
+
+
 def _relabelled(change: Callable[[Label], Label]) -> Follow:
     def follow(*args: Any) -> Followed:
         found = mplang_analysis.follow(*args)
