@@ -63,9 +63,7 @@ def tells(row: DisclosureRow, reader: Reader) -> bool:
 def unlisted(step: int, table: Disclosure, stage: Stage) -> list[Finding]:
     """Find messages without a row: ops at a line, between two parties, beyond the rows of it."""
     rows = Counter((r.what, r.sender, r.receiver, r.line) for r in table.rows)
-    ops = {
-        (d.what, d.sender, d.receiver, d.line, _without_turns(d.key)) for d in stage.deliveries
-    }
+    ops = {(d.what, d.sender, d.receiver, d.line, _without_turns(d.key)) for d in stage.deliveries}
     sent = Counter(op[:4] for op in ops)
     return [
         Finding("row", step, route[2], None, f"{count} x {route}, rows: {rows[route]}")
@@ -118,9 +116,7 @@ class Comparison:
                 break
         return found
 
-    def _messages(
-        self, step: int, reader: int, base: Stage, changed: Stage
-    ) -> Iterable[Finding]:
+    def _messages(self, step: int, reader: int, base: Stage, changed: Stage) -> Iterable[Finding]:
         views = [_received(stage, reader) for stage in (base, changed)]
         aborted = bool(base.failure or changed.failure)
         for place in views[0].keys() | views[1].keys():
@@ -179,8 +175,7 @@ class Comparison:
 
     def _results(self, step: int, base: Stage, changed: Stage) -> Iterable[Finding]:
         if bool(base.failure) != bool(changed.failure) and not any(
-            row.what == "failure" and self.source in row.discloses
-            for row in self.tables[step].rows
+            row.what == "failure" and self.source in row.discloses for row in self.tables[step].rows
         ):
             yield Finding("failure", step, "host", self.source, base.failure or changed.failure)
         rows = [row for row in self.tables[step].rows if row.what == "result"]
@@ -193,9 +188,7 @@ class Comparison:
 
 
 def _received(stage: Stage, reader: int) -> Mapping[tuple[str, int], Delivery]:
-    return {
-        (each.key, each.sender): each for each in stage.deliveries if each.receiver == reader
-    }
+    return {(each.key, each.sender): each for each in stage.deliveries if each.receiver == reader}
 
 
 def _position(source: Source, output: int, rank: int) -> int:

@@ -143,9 +143,7 @@ class Dealer:
     ) -> tuple[SpuShare, ...]:
         rank = ctx.interpreter.rank
         name = f"{self.place(ctx.key)}@{rank}"
-        return tuple(
-            self._fresh(share, name, i, int(x), rank) for i in range(len(share.parties))
-        )
+        return tuple(self._fresh(share, name, i, int(x), rank) for i in range(len(share.parties)))
 
     def _fresh(
         self, share: ShareType, name: str, index: int, value: int, dealt: int | None
@@ -243,7 +241,7 @@ def affine(
     return _factors[code]
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _layout(share: ShareType) -> tuple[bytes, bytes, int]:
     """Return libspu's description of a share, the head of its one chunk, and the size of the rest.
 

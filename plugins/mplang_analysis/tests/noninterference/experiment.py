@@ -15,7 +15,7 @@ import mplang_core as mp
 from mplang_core.ext import HostVar, PartyError
 
 from .checker import Comparison, Finding, Stage, readable_bytes, unlisted
-from .deviation import deviation
+from .deviation import Deviation
 from .generator import CLUSTER, PARTIES, Source, generate
 from .lab import Lab, Setting, bytes_of
 from .opening import readable
@@ -68,6 +68,7 @@ class Experiment:
         length: of the chain.
 
     Attributes:
+        programs: the chain as traced.
         tables: per program its table.
         held: what each party has of shares and keys after the last program.
     """
@@ -77,6 +78,7 @@ class Experiment:
     mode: Literal["launch", "standard"] = "launch"
     liar: int | None = None
     length: int = 1
+    programs: list[mp.Program] = field(default_factory=list)
     tables: list[Disclosure] = field(default_factory=list)
     held: Mapping[int, Holding] | None = None
 
@@ -108,8 +110,8 @@ class Experiment:
         """
         seeds = [self.seed + 1_000_003 * (rank == changed) for rank in PARTIES]
         data = data_of(self.chain[0], seeds)
-        deviate = None if self.liar is None else deviation(self.seed, self.lab.world_size)
-        setting = Setting(data.own, self.liar, deviate)
+        deviation = None if self.liar is None else Deviation(self.liar, self.seed)
+        setting = Setting(data.own, deviation)
         self.lab.begin(setting)
         values = {name: self._given(name, held) for name, held in data.inputs.items()}
         stages: list[Stage] = []
@@ -137,6 +139,7 @@ class Experiment:
     def _follow(self, program: mp.Program, args: Sequence[mp.InterpVar]) -> None:
         """Add the table of a program over the labels that the host knows of its inputs."""
         found = follow(program, labels_of(*args), self.held)
+        self.programs.append(program)
         self.tables.append(found.disclosure)
         self.held = found.held
 

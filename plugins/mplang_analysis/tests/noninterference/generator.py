@@ -189,7 +189,9 @@ class _Writer:
             v for v in env if v.kind in kinds and v.holders is not None and wanted <= v.holders
         ]
         # mostly the latest, so that data flows on
-        return self.dice.choice(found[-8:] if self.dice.random() < 0.7 else found) if found else None
+        return (
+            self.dice.choice(found[-8:] if self.dice.random() < 0.7 else found) if found else None
+        )
 
     def integer(self, env: list[Variable], at: Iterable[int] | None = None) -> Variable:
         found = self.pick(env, "int", at=at)
@@ -449,9 +451,7 @@ class _Writer:
         self.line(f"{limit} = mp.simp.pcall_static([0, 1, 2], f.modulo_three, {flag.name})")
         start = choose(env)
         again, turn, state = f"again{limit}", f"turn{limit}", self.fresh()
-        self.function(
-            again, "s", lambda: f"mp.simp.pcall_static([0, 1, 2], f.less, s[0], {limit})"
-        )
+        self.function(again, "s", lambda: f"mp.simp.pcall_static([0, 1, 2], f.less, s[0], {limit})")
 
         def body() -> str:
             self.line(f"i, {state} = s")

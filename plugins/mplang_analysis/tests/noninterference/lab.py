@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -18,11 +18,11 @@ from mplang_core import ClusterSpec
 from mplang_core.ext import Communicator, KernelContext, WorkerInterpreter, encode
 
 from .dealer import Dealer
+from .deviation import Deviation
+
+Kernel: TypeAlias = Callable[..., Any]
 
 Transport: TypeAlias = Literal["threads", "links"]
-
-Deviate: TypeAlias = Callable[[Communicator, int, str, Any], Any]
-"""What a dishonest party sends to a rank, under a key, in place of a value."""
 
 
 @dataclass(frozen=True)
@@ -55,15 +55,13 @@ class Setting:
 
     Attributes:
         own: per rank the number that the party keeps.
-        liar: the rank of a party that deviates; ``None`` for none.
-        deviate: what it sends.
+        deviation: of the party that does not follow the protocol; ``None`` if all do.
         dealer: names tokens.
         deliveries: messages in the order of sending.
     """
 
     own: Sequence[int]
-    liar: int | None = None
-    deviate: Deviate | None = None
+    deviation: Deviation | None = None
     dealer: Dealer = field(default_factory=Dealer)
     deliveries: list[Delivery] = field(default_factory=list)
 
@@ -83,6 +81,7 @@ class Lab(Simulator):
     Args:
         cluster: the parties and devices.
         transport: what carries messages.
+        kernels: further kernels, in place of the workers'.
         timeout: seconds that a party waits for a message.
 
     Attributes:
@@ -90,8 +89,13 @@ class Lab(Simulator):
     """
 
     def __init__(
-        self, cluster: ClusterSpec, transport: Transport = "threads", timeout: float = 20.0
+        self,
+        cluster: ClusterSpec,
+        transport: Transport = "threads",
+        kernels: Mapping[str, Kernel] | None = None,
+        timeout: float = 20.0,
     ) -> None:
+        self.kernels_in_place = dict(kernels or {})
         self.setting = Setting([0] * len(cluster.mask))
         self.transport: Transport = transport
         self.recording = threading.Lock()
@@ -124,9 +128,9 @@ class RecordedCommunicator(Communicator):
         self.inner, self._worker, self._lab = inner, worker, lab
 
     def send(self, to_rank: int, key: str, data: Any) -> None:
-        setting = self._lab.setting
-        if setting.deviate is not None and self.rank == setting.liar:
-            data = setting.deviate(self.inner, to_rank, key, data)
+        setting, deviation = self._lab.setting, self._deviation
+        if deviation is not None:
+            data = deviation.sent(self.inner, to_rank, key, data)
         op = self._worker.where(key.partition("/")[0])
         line = "" if op is None or op.location is None else str(op.location)
         place = setting.dealer.place(key)
@@ -136,7 +140,14 @@ class RecordedCommunicator(Communicator):
         setting.dealer.give(to_rank, data)
         self.inner.send(to_rank, key, data)
 
+    @property
+    def _deviation(self) -> Deviation | None:
+        found = self._lab.setting.deviation
+        return found if found is not None and found.rank == self.rank else None
+
     def recv(self, from_rank: int, key: str) -> Any:
+        if self._deviation is not None and key.endswith("?"):
+            self._deviation.ask(self.inner, key)
         return self.inner.recv(from_rank, key)
 
     def open(self, run: str) -> None:
@@ -167,7 +178,7 @@ DEALT = (
 def _install(worker: WorkerInterpreter, lab: Lab) -> None:
     """Replace kernels of randomness by the dealer's, and give the ops that read own data theirs."""
 
-    def dealt(opcode: str) -> Callable[..., Any]:
+    def dealt(opcode: str) -> Kernel:
         def kernel(ctx: KernelContext, *args: Any, **attrs: Any) -> Any:
             dealer = lab.setting.dealer
             made = getattr(dealer, opcode.partition(".")[2])(ctx, *args, **attrs)
@@ -183,6 +194,7 @@ def _install(worker: WorkerInterpreter, lab: Lab) -> None:
         return np.asarray(x + lab.setting.own[ctx.interpreter.rank])
 
     kernels = {opcode: dealt(opcode) for opcode in DEALT} | {"lab.load": load, "lab.read": read}
+    kernels |= lab.kernels_in_place
     for opcode, kernel in kernels.items():
         worker.kernels.add(opcode, kernel, provider="lab")
 

@@ -12,6 +12,8 @@ from typing import Any, TypeAlias
 import mplang_analysis
 from mplang_analysis import PUBLIC, Disclosure, DisclosureRow, Followed, Label
 
+from mplang_core.ext import KernelContext
+
 Follow: TypeAlias = Callable[..., Followed]
 
 
@@ -81,6 +83,21 @@ def without_a_receiver(rank: int) -> Follow:
     return follow
 
 
+def answer_anybody(ctx: KernelContext, src: Any, index: Any) -> Any:
+    """Answer whoever asks in a shuffle by an index, as its kernel once did."""
+    me, comm = ctx.interpreter.rank, ctx.interpreter.communicator
+    others = [rank for rank in range(ctx.interpreter.world_size) if rank != me]
+    wanted = None if index is None else int(index)
+    for rank in others:
+        comm.send(rank, ctx.key + "?", rank == wanted)
+    for rank in others:
+        if comm.recv(rank, ctx.key + "?"):
+            comm.send(rank, ctx.key, src)
+    if wanted is None or wanted == me:
+        return src if wanted == me else None
+    return comm.recv(wanted, ctx.key)
+
+
 def _relabelled(change: Callable[[Label], Label]) -> Follow:
     def follow(*args: Any) -> Followed:
         found = mplang_analysis.follow(*args)
@@ -99,9 +116,7 @@ def without_labels() -> Follow:
 
 def without_sources_of_others() -> Follow:
     """Keep one source of a result."""
-    return _relabelled(
-        lambda label: replace(label, sources=frozenset(sorted(label.sources)[:1]))
-    )
+    return _relabelled(lambda label: replace(label, sources=frozenset(sorted(label.sources)[:1])))
 
 
 def without_history() -> Follow:

@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterable
 
 import pytest
+
 from noninterference.checker import Finding
 from noninterference.experiment import Experiment, of_seed
 from noninterference.generator import CLUSTER
