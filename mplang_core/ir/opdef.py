@@ -115,6 +115,14 @@ class OpDef:
     interfaces: Sequence[object] = ()
     reads: tuple[str, ...] | None = None
     total: bool = False
+    _found: dict[type, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def interface(self, kind: type[Interface]) -> Interface | None:
+        """Return the implementation of an interface, or ``None``."""
+        if kind not in self._found:  # isinstance of a protocol takes microseconds
+            found = (each for each in self.interfaces if isinstance(each, kind))
+            self._found[kind] = next(found, None)
+        return self._found[kind]  # type: ignore[no-any-return]
 
     def check_attrs(self, attrs: Mapping[str, AttrValue]) -> None:
         """Check attributes against the declaration.
@@ -169,5 +177,4 @@ def interface_of(op: Operation, kind: type[Interface]) -> Interface | None:
         kind: a protocol, such as those of :mod:`mplang_core.simp.interfaces`.
     """
     op_def = op_defs.get(op.opcode)
-    found = (each for each in (op_def.interfaces if op_def else ()) if isinstance(each, kind))
-    return next(found, None)
+    return None if op_def is None else op_def.interface(kind)

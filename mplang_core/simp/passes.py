@@ -73,13 +73,24 @@ def prepared(program: Program) -> Program:
     with _preparing:
         if program not in _prepared:
             verify_program(program)
-            made = run_passes(program)
+            made = _passed(program)
             _prepared[program] = None if made is program else made  # else it would keep itself
         return _prepared[program] or program
 
 
 _prepared: weakref.WeakKeyDictionary[Program, Program | None] = weakref.WeakKeyDictionary()
 _preparing = threading.Lock()
+
+
+def _passed(program: Program) -> Program:
+    """Apply the installed passes; only if the result is invalid, find the pass that broke it."""
+    made = run_passes(program, verify=False)
+    try:
+        if made is not program:
+            verify_program(made)
+    except VerifyError:
+        return run_passes(program)
+    return made
 
 
 def _verify_after(each: Pass, program: Program) -> None:

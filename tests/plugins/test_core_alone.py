@@ -1,4 +1,4 @@
-"""Wheels of core and simulator, and nothing else of mplang: what a plugin author begins with."""
+"""Wheels of core, analysis and simulator, and nothing else: what a plugin author begins with."""
 
 from __future__ import annotations
 
@@ -34,19 +34,22 @@ print(mp.compile(program, np.ones(2), cluster_spec=cluster).compiler_ir())
 with mp.Simulator(cluster) as sim:
     for mode in ("standard", "launch"):
         print(mode, mp.fetch(sim, mp.evaluate(sim, program, np.ones(2), mode=mode)))
-for name in ("analysis", "artifact", "record", "parse"):
+for name in ("artifact", "record", "parse"):
     try:
         getattr(mp, name)
     except mp.errors.PluginError as error:
         print(error)
-assert not hasattr(mp, "analysis")
+assert not hasattr(mp, "artifact")
 '''
 
 
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     """Make an environment with both wheels and what they ask for; return its interpreter."""
-    projects = [ROOT, ROOT / "plugins" / "mplang_simulator"]
+    projects = [
+        ROOT,
+        *(ROOT / "plugins" / name for name in ("mplang_analysis", "mplang_simulator")),
+    ]
     return make_environment(tmp_path_factory.mktemp("alone"), projects) / "python"
 
 
@@ -57,7 +60,6 @@ def test_an_op_of_ones_own_is_traced_printed_and_run(python, tmp_path):
     assert "standard [3. 3.]" in text
     assert "launch [3. 3.]" in text
     for name, package in {
-        "analysis": "mplang-analysis",
         "artifact": "mplang-cli",
         "record": "mplang-trace",
         "parse": "mplang-cli",
@@ -71,6 +73,7 @@ def test_nothing_but_the_packages_that_are_named_is_installed(python):
     mine = {line.partition("==")[0].lower().replace("_", "-") for line in listed.split()}
     assert {name for name in mine if name.startswith("mplang")} == {
         "mplang-core",
+        "mplang-analysis",
         "mplang-simulator",
     }
     assert not {"rich", "typer", "jax", "pytest", "hypothesis"} & mine

@@ -87,6 +87,7 @@ declare(
         doc="Gives a value as it is; a program that returns it keeps it for the next program.",
         effects=Effects.NONE,
         interfaces=[_Keep()],
+        total=True,
     )
 )
 

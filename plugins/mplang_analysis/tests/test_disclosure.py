@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pytest
 import toy
 from disclosure_rows import BOOL, SCALAR, VECTOR, at, line_of, rows, trace
-from mplang_core.simp.projection import project
 
 import mplang_core as mp
 from mplang_core import analysis
 from mplang_core.edsl.peval import run_program
-from mplang_core.errors import TraceError
 
 # -- moves
 
@@ -265,31 +261,6 @@ def test_nested_regions_and_calls_keep_the_inner_line():
 
 
 # -- what cannot be judged, or only with care
-
-
-def test_the_part_of_one_party_is_refused_and_says_what_to_ask():
-    """It does not show what the others do: an empty table would say that nothing is disclosed."""
-    whole = trace(lambda x: mp.put("P1", x), at(VECTOR, 0)).program
-    for rank in (0, 1):
-        part = project(whole, rank)
-        with pytest.raises(TraceError) as error:
-            analysis.disclosure(part)
-        told = str(error.value)
-        assert re.search(rf"simp\.(send|recv) at test_disclosure.py:\d+: .* party {rank} in", told)
-        assert "Ask for the disclosure of the whole program" in told
-    assert [row[0] for row in rows(whole)] == ["move"]
-
-
-def test_a_part_that_only_names_its_place_is_refused():
-    """The `pcall` that several parties run together has its place in a part, and no message."""
-    pfunc = mp.PFunction("opaque.mix", (SCALAR,), (SCALAR,), {})
-
-    def program(x):
-        return mp.peval(pfunc, [x], rmask=mp.Mask.all(2))[0]
-
-    part = project(trace(program, at(SCALAR, 0, 1)).program, 0)
-    with pytest.raises(TraceError, match="simp.pcall_static at .* the part of party 0"):
-        analysis.disclosure(part)
 
 
 def test_a_program_for_one_party_is_whole():

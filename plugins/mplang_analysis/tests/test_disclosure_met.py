@@ -72,6 +72,17 @@ def test_shares_of_two_secrets_meet_where_something_was_computed_on_both():
     assert found[2:] == [(0, 2, (0,), ()), (1, 2, (1,), ()), (0, 2, (0, 1), (0, 1))]
 
 
+def test_a_result_discloses_what_flowed_into_it_and_no_more():
+    """Party 0 has shares of all, and of what was computed on its own data and party 2's."""
+
+    def program(x, y, z):
+        a, b, c = shared(x, 0), shared(y, 1), shared(send(z, 2, 1), 1)
+        one, _ = run((0, 1), sum_shares, a, b), run((0, 1), sum_shares, a, c)
+        return send(one, 1, 0)
+
+    assert moves(program, *(at(SCALAR, rank) for rank in range(3)))[-1] == (1, 0, (0, 1), (1,))
+
+
 def test_shares_that_meet_in_a_loop_or_a_branch():
     """One crosses in a branch of the loop, the other one afterwards."""
 

@@ -158,7 +158,7 @@ def test_labels_do_not_grow_with_the_number_of_runs():
         if turn == 1:
             early = state, held
     assert (state, held) == early
-    assert len(state[0].pieces) == 2
+    assert (len(state[0].pieces), len(state[0].derived)) == (0, 2)
 
 
 def test_public_inputs_have_the_label_of_nobody():
@@ -170,7 +170,7 @@ def test_a_share_without_a_label_may_be_of_the_secret_of_one_with_a_label():
     labelled = follow(SEAL, [{0: own(0, "put")}]).outputs[0]
     meet = program(lambda x, y: (send(x, 0, 2), send(y, 1, 2)), at(Half(), 0, 1), at(Half(), 0, 1))
     assert told(follow(meet, [labelled, {}]))[1][2] == (0, 1)
-    assert told(follow(meet, [{}, labelled]))[1][2] == (0, 1)
+    assert told(follow(meet, [{}, labelled])) == [(0, 2, (0, 1)), (1, 2, (0,))]
     separate = follow(SEAL_OTHER, [{1: own(1, "put")}]).outputs[0]
     assert told(follow(meet, [labelled, separate])) == [(0, 2, ()), (1, 2, ())]
 
@@ -205,7 +205,8 @@ def test_a_run_like_an_earlier_one_costs_microseconds():
 
 FULL = Label(
     frozenset([Source(1, mp.Mask.of([0, 1]), "input 0"), Source(0, mp.Mask.of(0), "put")]),
-    frozenset([Piece("ab" * 16, 1, True), Piece("*", 0)]),
+    frozenset([Piece("ab" * 16, 1), Piece("*", 0)]),
+    frozenset([Piece("12" * 16, 2)]),
     frozenset(["cd" * 16, "*"]),
     "ef" * 32,
 )
@@ -231,18 +232,23 @@ def test_labels_of_results_survive_the_wire():
 
 def broken():
     """Yield encoded labels of peers that are damaged or lie."""
-    sources, pieces, keys, digest = FULL.encode()
-    yield from (None, 7, "text", [], [sources, pieces, keys], {}, [None, pieces, keys, digest])
-    yield from ([[[1, [0], "x", 2]], [], [], ""], [[[True, [0], "x"]], [], [], ""])
-    yield from ([[[-1, [0], "x"]], [], [], ""], [[[1 << 40, [0], "x"]], [], [], ""])
-    yield from ([[[0, [1 << 40], "x"]], [], [], ""], [[[0, 0, "x"]], [], [], ""])
-    yield from ([[[0, [0], "x" * 201]], [], [], ""], [[[0, [0], b"x"]], [], [], ""])
-    yield from ([[[0, list(range(1025)), "x"]], [], [], ""], [[[0, [0] * 2000, "x"]], [], [], ""])
-    yield from ([[], [["+" + "ab" * 16, 0, 0]], [], ""], [[], [["ab" * 16, -1, 0]], [], ""])
-    yield from ([[], [["ab" * 16, 0, 2]], [], ""], [[], [["ab" * 16, 0]], [], ""])
-    yield from ([[], [], ["AB" * 16], ""], [[], [], [7], ""], [[], [], ["ab" * 16] * 2, ""])
-    yield from ([[], [], ["*"] * 4097, ""], [[], [], [], "ef" * 31], [[], [], [], None])
-    yield [[], [], [f"{i:032x}" for i in range(4097)], ""]
+    encoded = PUBLIC.encode()
+
+    def but(place, data):
+        return [*encoded[:place], data, *encoded[place + 1 :]]
+
+    yield from (None, 7, "text", [], {}, encoded[:4], [*encoded, 1], but(0, None), but(4, None))
+    for party in (True, -1, 1 << 40, "0"):
+        yield from (but(0, [[party, [0], "x"]]), but(0, [[0, [party], "x"]]))
+    for source in ([0, [0]], [0, [0], "x", 2], [0, 0, "x"], [0, [0] * 2000, "x"], 7):
+        yield but(0, [source])
+    for name in ("x" * 201, b"x"):
+        yield but(0, [[0, [0], name]])
+    for piece in (["+" + "ab" * 16, 0], ["ab" * 16, -1], ["ab" * 16, 0, 0], ["ab" * 16], [0, 0]):
+        yield from (but(1, [piece]), but(2, [piece]))
+    for keys in (["AB" * 16], [7], ["ab" * 16] * 2, ["*"] * 4097):
+        yield but(3, keys)
+    yield from (but(3, [f"{i:032x}" for i in range(4097)]), but(4, "ef" * 31), but(4, "EF" * 32))
 
 
 @pytest.mark.parametrize("data", list(broken()))
@@ -256,12 +262,14 @@ def test_a_label_that_is_too_long_becomes_a_shorter_one_that_hides_nothing():
     label = Label(
         frozenset(Source(i % 2, mp.Mask.of(i % 2), f"input {i}") for i in many),
         frozenset(Piece(f"{i:032x}", i % 3) for i in many),
+        frozenset(Piece(f"{i:032x}", i % 2) for i in many),
         frozenset(f"{i:032x}" for i in many),
     )
     short = label.made_by("ef" * 32)
     assert Label.decode(short.encode()) == short
     assert short.parties == label.parties
-    assert {(p.secret, p.share) for p in short.pieces} == {("*", 0), ("*", 1), ("*", 2)}
+    assert sorted(short.pieces) == [("*", 0), ("*", 1), ("*", 2)]
+    assert sorted(short.derived) == [("*", 0), ("*", 1)]
     assert short.keys == {"*"}
     fact = {0: dataclasses.replace(short, sources=frozenset(own(0, "put").sources))}
     other = follow(SEAL, [{0: own(0, "put")}]).outputs[0]

@@ -55,11 +55,11 @@ def test_every_op_of_a_plugin_is_described(row):
     facts = introspect.describe(row["name"])
     assert facts["doc"], "it has no docstring"
     assert facts["provenance"]["distribution"]
-    assert facts["devices"], "no kind of device takes it"
     json.dumps(facts["attributes"])
     assert facts["attributes"]["type"] == "object"
     if facts["provenance"]["distribution"] not in DISTRIBUTIONS:
         return  # an op of these tests
+    assert facts["devices"], "no kind of device takes it"
     assert ">>>" in facts["example"], "its docstring has no example"
     assert facts["outputs"], "its results are not described"
     parameters = inspect.signature(mp.registry.get(row["name"])).parameters.values()

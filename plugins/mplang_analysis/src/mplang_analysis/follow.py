@@ -11,7 +11,6 @@ from typing import TypeAlias
 from mplang_analysis.disclosure_table import Disclosure, check_labels, table_of
 from mplang_analysis.holdings import Holding
 from mplang_analysis.labels import Label
-from mplang_analysis.subject import program_of
 from mplang_analysis.taint import Flow
 from mplang_core import Program
 
@@ -47,14 +46,13 @@ def follow(
     that a run like an earlier one costs microseconds.
 
     Args:
-        program: the program, as a whole.
+        program: the whole program, verified.
         labels: per input the label of each holder's copy, as in :func:`disclosure`.
         held: the ``held`` of the session's last run. A share or a key opens what its party got
             in any run of a session, whether or not it is an input of this one.
 
     Raises:
         TraceError: the number of labels is not that of the inputs.
-        VerifyError: the program breaks a rule.
 
     Example:
         >>> import mplang_core as mp
@@ -63,8 +61,8 @@ def follow(
         >>> context = mp.TraceContext(mp.ClusterSpec.simple(2))
         >>> move = mp.trace(context, lambda x: mp.put("P0", x), scalar).program
         >>> first = follow(move, [{1: own(1, "put")}])
-        >>> first.outputs[0][0].parties
-        Mask(bits=2)
+        >>> print(first.outputs[0][0].parties, [row.discloses for row in first.disclosure.rows])
+        {1} [(1,), (1,)]
     """
     given = check_labels(program, labels)
     key = (
@@ -84,7 +82,7 @@ def follow(
 def _follow(
     program: Program, labels: Sequence[Mapping[int, Label]], held: Mapping[int, Holding]
 ) -> Followed:
-    flow = Flow(program_of(program), labels, held)
+    flow = Flow(program, labels, held)
     outputs = [
         {rank: label.made_by(program.digest) for rank, label in fact.items()}
         for fact in flow.outputs

@@ -18,71 +18,37 @@ class Holding:
     """What one party had at some time, and may remember.
 
     Attributes:
-        shares: the labels of its shares, one per share of a secret.
+        shares: the label of its shares, all together.
+        received: the labels of the shares that others sent it.
         keys: the identities of its keys.
         sealed: its ciphertexts, those that it cannot decrypt, too.
     """
 
-    shares: frozenset[Label] = frozenset()
+    shares: Label = field(default_factory=Label)
+    received: frozenset[Label] = frozenset()
     keys: frozenset[str] = frozenset()
     sealed: frozenset[Sealed] = frozenset()
 
 
 @dataclass(slots=True)
-class _Shares:
-    """Shares of one party: what flowed into them, by the secret and the index of the share."""
-
-    found: dict[str, dict[int, Label]] = field(default_factory=dict)
-
-    def add(self, piece: Piece, label: Label) -> None:
-        indices = self.found.setdefault(piece.secret, {})
-        indices[piece.share] = indices[piece.share] | label if piece.share in indices else label
-
-    def others(self, piece: Piece) -> Iterator[Label]:
-        """Yield the labels of the other shares of what may be the same secret."""
-        for secret in self._related(piece.secret):
-            for index, label in self.found[secret].items():
-                if index != piece.share:
-                    yield label
-
-    def _related(self, secret: str) -> Iterable[str]:
-        if secret == ANY:
-            return [each for each in self.found if not each.startswith(NEW)]
-        unknown = () if secret.startswith(NEW) else (ANY,)
-        return [each for each in (secret, *unknown) if each in self.found]
-
-
-@dataclass(slots=True)
 class _Party:
-    """What one party has; ``first_…`` and ``old`` are of before the program."""
+    """What one party has; ``old`` and ``first_…`` are of before the program."""
 
-    shares: _Shares = field(default_factory=_Shares)
-    derived: _Shares = field(default_factory=_Shares)
-    old: _Shares = field(default_factory=_Shares)
+    shares: set[Piece] = field(default_factory=set)
+    derived: set[Piece] = field(default_factory=set)
+    old: set[Piece] = field(default_factory=set)
+    received: dict[Label, None] = field(default_factory=dict)
+    first_received: list[Label] = field(default_factory=list)
     keys: set[str] = field(default_factory=set)
     sealed: dict[Sealed, None] = field(default_factory=dict)
     first_keys: set[str] = field(default_factory=set)
     first_sealed: dict[Sealed, None] = field(default_factory=dict)
 
     def add_shares(self, label: Label, *, old: bool = False) -> None:
-        data = label.data()
-        for piece in label.pieces:
-            (self.derived if piece.derived else self.shares).add(piece, data)
-            if old:
-                self.old.add(piece, data)
-
-    def met(self, label: Label) -> list[Label]:
-        """Return the labels of the shares that open one that the party gets.
-
-        The meeting of a share with one that is computed on its sibling is told where the
-        computed one arrives, which all of the data flowed into.
-        """
-        return [
-            other
-            for piece in label.pieces
-            for held in (self.shares, self.derived if piece.derived else self.old)
-            for other in held.others(piece)
-        ]
+        self.shares |= label.pieces
+        self.derived |= label.derived
+        if old:
+            self.old |= label.pieces | label.derived
 
     def decrypts(self, label: Label, keys: set[str]) -> bool:
         unknown = not label.keys or ANY in label.keys or ANY in keys
@@ -98,14 +64,16 @@ class Holdings:
 
     def __init__(self, before: Mapping[int, Holding]) -> None:
         self._parties: dict[int, _Party] = defaultdict(_Party)
+        self._indices: dict[int, tuple[_Index, _Index]] = {}
         for rank, held in before.items():
             party = self._parties[rank]
+            party.add_shares(held.shares, old=True)
+            party.first_received = list(held.received)
+            party.received = dict.fromkeys(held.received)
             party.keys |= held.keys
             party.first_keys |= held.keys
-            for each in sorted(held.sealed, key=str):
-                party.sealed[each] = party.first_sealed[each] = None
-            for label in held.shares:
-                party.add_shares(label, old=True)
+            party.sealed = dict.fromkeys(sorted(held.sealed, key=str))
+            party.first_sealed = dict(party.sealed)
 
     # -- while the program is followed
 
@@ -121,21 +89,25 @@ class Holdings:
             case Form.CIPHERTEXT:
                 party.first_sealed[kind, label] = None
 
-    def add(self, rank: int, kind: BaseType, label: Label) -> None:
+    def add(self, rank: int, kind: BaseType, label: Label, *, received: bool = False) -> None:
         """Record a value that a party gets.
 
         Args:
             rank: the party.
             kind: the type of its copy.
             label: the label of its copy.
+            received: whether others sent it.
         """
+        party = self._parties[rank]
         match kind.form:
             case Form.KEY:
-                self._parties[rank].keys |= label.keys
+                party.keys |= label.keys
             case Form.SHARE:
-                self._parties[rank].add_shares(label)
+                party.add_shares(label)
             case Form.CIPHERTEXT:
-                self._parties[rank].sealed[kind, label] = None
+                party.sealed[kind, label] = None
+        if received and contains(kind, Form.SHARE):
+            party.received[Label(label.sources, label.pieces, label.derived)] = None
 
     def settle(self) -> None:
         """Add what is in ciphertexts that their holders can decrypt."""
@@ -156,7 +128,7 @@ class Holdings:
         """Return the label of what a party reads by a value that it gets.
 
         Returns:
-            The label, also of shares that it opens together with the value; ``None`` if the
+            The label, also of shares that it received before and opens by it; ``None`` if the
             party cannot read it.
         """
         party, form = self._parties[rank], kind.form
@@ -166,8 +138,15 @@ class Holdings:
             if not contains(kind, Form.SHARE):
                 return label
             form = Form.SHARE
-        met = party.met(label) if form is Form.SHARE else []
-        return union([label, *met]) if met else None
+        if form is not Form.SHARE or not self._opens(rank, label):
+            return None
+        pieces = label.pieces | label.derived
+        met = (
+            old.data()
+            for old in party.first_received
+            if any(_Index(old.pieces | old.derived).has_other(piece) for piece in pieces)
+        )
+        return union([label, *met])
 
     def unlocked(self, rank: int) -> Iterator[Sealed]:
         """Yield the ciphertexts of before that a party could not decrypt then, and reads now."""
@@ -179,20 +158,53 @@ class Holdings:
     def of(self, rank: int) -> Holding:
         """Return what a party had at some time."""
         party = self._parties[rank]
-        shares = {
-            (secret, index, derived): label
-            for derived, held in ((False, party.shares), (True, party.derived))
-            for secret, indices in held.found.items()
-            for index, label in indices.items()
-        }
-        labels = {
-            Label(label.sources, frozenset([Piece(*piece)])).made_by("")
-            for piece, label in shares.items()
-        }
-        if len(labels) > MAX_ENTRIES:
-            labels = {union(labels).made_by("")}
-        keys = Label(keys=frozenset(party.keys)).made_by("").keys
-        return Holding(frozenset(labels), keys, _bounded(party.sealed))
+        shares, derived = frozenset(party.shares), frozenset(party.derived)
+        settled = Label(pieces=shares, derived=derived, keys=frozenset(party.keys)).made_by("")
+        received = {label.made_by("") for label in party.received}
+        if len(received) > MAX_ENTRIES:
+            received = {union(received).made_by("")}
+        return Holding(
+            Label(pieces=settled.pieces, derived=settled.derived),
+            frozenset(received),
+            settled.keys,
+            _bounded(party.sealed),
+        )
+
+    def _opens(self, rank: int, label: Label) -> bool:
+        """Return whether a party has another share of a secret of what it gets.
+
+        That a share meets what was computed on its sibling in the same program is told where the
+        computed one arrives, which all of the data flowed into.
+        """
+        if rank not in self._indices:
+            party = self._parties[rank]
+            self._indices[rank] = (
+                _Index(party.shares | party.old),
+                _Index(party.shares | party.derived),
+            )
+        siblings, everything = self._indices[rank]
+        return any(map(siblings.has_other, label.pieces)) or any(
+            map(everything.has_other, label.derived)
+        )
+
+
+class _Index:
+    """Shares by their secrets."""
+
+    def __init__(self, pieces: Iterable[Piece]) -> None:
+        self._found: dict[str, set[int]] = defaultdict(set)
+        self._old: set[int] = set()
+        for secret, share in pieces:
+            self._found[secret].add(share)
+            if not secret.startswith(NEW):
+                self._old.add(share)
+
+    def has_other(self, piece: Piece) -> bool:
+        """Return whether there is another share of what may be the same secret."""
+        if piece.secret == ANY:
+            return bool(self._old - {piece.share})
+        unknown = set() if piece.secret.startswith(NEW) else self._found.get(ANY, set())
+        return bool((self._found.get(piece.secret, set()) | unknown) - {piece.share})
 
 
 def contains(kind: BaseType, form: Form) -> bool:

@@ -52,17 +52,15 @@ class Source:
 
 
 class Piece(NamedTuple):
-    """A share, or what was computed on it.
+    """A share of a secret.
 
     Attributes:
-        secret: the identity of the secret that it is a share of.
+        secret: the identity of the secret.
         share: which one of its shares it is, by its index.
-        derived: whether it was computed on that share, and is not the share itself.
     """
 
     secret: str
     share: int
-    derived: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +69,8 @@ class Label:
 
     Attributes:
         sources: the private data.
-        pieces: the shares, of a value that is one or contains one.
+        pieces: the shares that it is or contains.
+        derived: the shares that it was computed on, and is still a share of the same secrets by.
         keys: the identities of the keys, of a key, a public key or a ciphertext.
         program: the digest of the program that made it; empty for a value that was put.
 
@@ -85,6 +84,7 @@ class Label:
 
     sources: frozenset[Source] = frozenset()
     pieces: frozenset[Piece] = frozenset()
+    derived: frozenset[Piece] = frozenset()
     keys: frozenset[str] = frozenset()
     program: str = ""
 
@@ -96,6 +96,7 @@ class Label:
         return Label(
             self.sources | other.sources,
             self.pieces | other.pieces,
+            self.derived | other.derived,
             self.keys | other.keys,
             program,
         )
@@ -115,7 +116,7 @@ class Label:
 
     def computed(self) -> Label:
         """Return the label of a share that is computed on this one."""
-        return replace(self, pieces=frozenset(p._replace(derived=True) for p in self.pieces))
+        return replace(self, pieces=frozenset(), derived=self.pieces | self.derived)
 
     def made_by(self, program: str) -> Label:
         """Return it as the label of a result, of at most ``MAX_ENTRIES`` entries of each kind.
@@ -127,21 +128,19 @@ class Label:
             program: the digest of the program.
         """
         sources = self.sources
-        pieces = frozenset(p._replace(secret=p.secret.removeprefix(NEW)) for p in self.pieces)
         keys = frozenset(key.removeprefix(NEW) for key in self.keys)
         if len(sources) > MAX_ENTRIES:
             sources = frozenset(Source(s.party, Mask.of(s.party), "several") for s in sources)
-        if len(pieces) > MAX_ENTRIES:
-            pieces = frozenset(Piece(ANY, piece.share, True) for piece in pieces)
         if len(keys) > MAX_ENTRIES:
             keys = frozenset([ANY])
-        return Label(sources, pieces, keys, program)
+        return Label(sources, _settled(self.pieces), _settled(self.derived), keys, program)
 
     def encode(self) -> list[Any]:
         """Return it as lists, integers and texts, the same for equal labels."""
         return [
             [[s.party, list(s.known_to), s.name] for s in sorted(self.sources)],
-            [[p.secret, p.share, int(p.derived)] for p in sorted(self.pieces)],
+            [list(piece) for piece in sorted(self.pieces)],
+            [list(piece) for piece in sorted(self.derived)],
             sorted(self.keys),
             self.program,
         ]
@@ -156,10 +155,11 @@ class Label:
         Raises:
             WireError: the data is malformed, or has more than ``MAX_ENTRIES`` entries of a kind.
         """
-        sources, pieces, keys, program = _items(data, "a label", 4, exact=True)
+        sources, pieces, derived, keys, program = _items(data, "a label", 5, exact=True)
         return cls(
             _unique(_source(each) for each in _items(sources, "sources")),
             _unique(_piece(each) for each in _items(pieces, "pieces")),
+            _unique(_piece(each) for each in _items(derived, "pieces")),
             _unique(_text(each, _IDENTITY, "a key") for each in _items(keys, "keys")),
             _text(program, _DIGEST, "a digest"),
         )
@@ -191,6 +191,13 @@ def union(labels: Iterable[Label]) -> Label:
         True
     """
     return reduce(or_, labels, PUBLIC)
+
+
+def _settled(pieces: frozenset[Piece]) -> frozenset[Piece]:
+    """Return shares by the identities of earlier runs, at most ``MAX_ENTRIES``."""
+    if len(pieces) > MAX_ENTRIES:
+        return frozenset(Piece(ANY, piece.share) for piece in pieces)
+    return frozenset(Piece(secret.removeprefix(NEW), share) for secret, share in pieces)
 
 
 # -- decoding
@@ -233,12 +240,8 @@ def _source(data: Any) -> Source:
 
 
 def _piece(data: Any) -> Piece:
-    secret, index, derived = _items(data, "a piece", 3, exact=True)
-    return Piece(
-        _text(secret, _IDENTITY, "a secret"),
-        _number(index, "the index of a share", 1 << 31),
-        bool(_number(derived, "whether it is derived", 2)),
-    )
+    secret, index = _items(data, "a piece", 2, exact=True)
+    return Piece(_text(secret, _IDENTITY, "a secret"), _number(index, "a share", 1 << 31))
 
 
 def _unique(entries: Iterable[Any]) -> frozenset[Any]:

@@ -52,8 +52,8 @@ class _Scope:
     path: str = ""
 
     def at(self, op: Operation, index: int) -> _Scope:
-        place = line_of(op, self.location)
-        return dataclasses.replace(self, location=place, path=f"{self.path}/{index}")
+        place = line_of(op, self.location)  # once per op, so without the slow replace
+        return _Scope(self.parties, self.control, place, self.when, f"{self.path}/{index}")
 
     def within(self, region: str) -> _Scope:
         return dataclasses.replace(self, path=f"{self.path}/{region}")
@@ -146,7 +146,8 @@ class Flow:
         match kind.base.form:
             case Form.SHARE | Form.CIPHERTEXT | Form.HANDLE:
                 anyone = union(own(party, name) for party in world)
-                return Label(anyone.sources, frozenset([Piece(ANY, rank)]), frozenset([ANY]))
+                pieces, keys = frozenset([Piece(ANY, rank)]), frozenset([ANY])
+                return Label(anyone.sources, pieces, keys=keys)
             case Form.KEY:
                 return own(rank, name) | Label(keys=frozenset([ANY]))
         if kind.pmask is None or not self.uniform_inputs:
@@ -271,7 +272,7 @@ class Flow:
             if isinstance(value.type, MPType):
                 for rank in scope.parties - holders_of(value.type, scope.parties):
                     self._record("reveal", None, rank, value.type.base, everything, scope)
-                    self.held.add(rank, value.type.base, everything)
+                    self.held.add(rank, value.type.base, everything, received=True)
 
     def _regions(self, op: Operation, label: Label, scope: _Scope) -> Label:
         """Run the regions of an op of which nothing is known: anything may go anywhere."""
@@ -295,15 +296,19 @@ class Flow:
         for rank in (rank for rank in seen if rank in holders):
             path = scope.path if together or among else f"{scope.path}@{rank}"
             label, form = seen[rank], op_traits.base_of(kind).form
-            label = Label(label.sources, label.pieces, self._keys(op, form, label, path))
+            label = dataclasses.replace(label, keys=self._keys(op, form, label, path))
             if op_traits.takes(op, Form.SHARE):
                 label = label.computed()
             if form is Form.PLAIN:
                 label = transfer.plain(label)
-            elif form is Form.SHARE and not (label.pieces and (together or len(op.outputs) == 1)):
+            elif form is Form.SHARE and self._splits(op, label, together):
                 label |= Label(pieces=self._split(path, rank if together or among else i))
             out[rank] = label
         return out
+
+    def _splits(self, op: Operation, label: Label, together: bool) -> bool:
+        """Return whether an output is a share of a new secret, not only of those of operands."""
+        return not (label.pieces or label.derived) or (len(op.outputs) > 1 and not together)
 
     def _split(self, path: str, index: int) -> frozenset[Piece]:
         """Return a share of the secret that is split at a position of the program."""
@@ -339,7 +344,7 @@ class Flow:
             often = [each.when] if each.when else []
             who = each.what, each.sender, each.receiver
             self._record(*who, kind, carried[each], scope, *often, sent=True)
-            self.held.add(each.receiver, kind, carried[each])
+            self.held.add(each.receiver, kind, carried[each], received=True)
         forwards = interface_of(op, Forwards)
         if forwards is None:  # each output depends on all that its party has of it
             seen = transfer.seen(ins, arrived, scope.parties, frozenset())
@@ -362,7 +367,7 @@ class Flow:
         """Return the label of a message: of the operand itself, or of what is made of it."""
         if message.type is None:
             return label
-        if message.type.form is Form.SHARE and not label.pieces:
+        if message.type.form is Form.SHARE and not (label.pieces or label.derived):
             return label | Label(pieces=self._split(scope.path, message.receiver))
         return label if message.type.form is not Form.PLAIN else transfer.plain(label)
 
