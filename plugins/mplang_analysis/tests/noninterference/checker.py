@@ -24,12 +24,14 @@ class Stage:
         results: per output, and rank that holds it, the bytes; of a plain output.
         readable: per rank the bytes that the party can read in tokens, so far.
         failure: the public text of a failure; empty if there is none.
+        failed_at: the party, op and line of it.
     """
 
     deliveries: list[Delivery] = field(default_factory=list)
     results: dict[tuple[int, int], bytes] = field(default_factory=dict)
     readable: dict[int, dict[Any, bytes]] = field(default_factory=dict)
     failure: str = ""
+    failed_at: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -62,9 +64,12 @@ def tells(row: DisclosureRow, reader: Reader) -> bool:
 
 def unlisted(step: int, table: Disclosure, stage: Stage) -> list[Finding]:
     """Find messages without a row: ops at a line, between two parties, beyond the rows of it."""
-    rows = Counter((r.what, r.sender, r.receiver, r.line) for r in table.rows)
-    ops = {(d.what, d.sender, d.receiver, d.line, _without_turns(d.key)) for d in stage.deliveries}
-    sent = Counter(op[:4] for op in ops)
+    rows = Counter((r.what, r.sender, r.receiver, r.line, r.type) for r in table.rows)
+    ops = {
+        (d.what, d.sender, d.receiver, d.line, d.type, _without_turns(d.key))
+        for d in stage.deliveries
+    }
+    sent = Counter(op[:5] for op in ops)
     return [
         Finding("row", step, route[2], None, f"{count} x {route}, rows: {rows[route]}")
         for route, count in sent.items()
@@ -178,6 +183,8 @@ class Comparison:
             row.what == "failure" and self.source in row.discloses for row in self.tables[step].rows
         ):
             yield Finding("failure", step, "host", self.source, base.failure or changed.failure)
+        if base.failed_at == changed.failed_at and base.failure != changed.failure:
+            yield Finding("failure", step, "host", self.source, f"{base.failure}/{changed.failure}")
         rows = [row for row in self.tables[step].rows if row.what == "result"]
         for (output, rank), data in base.results.items():
             if changed.results.get((output, rank), data) != data:

@@ -125,6 +125,7 @@ class Experiment:
                 outputs = mp.evaluate(self.lab, function, *args, mode=self.mode)
             except PartyError as error:
                 stage.failure = str(error)
+                stage.failed_at = (error.rank, error.op, error.location)
             stage.deliveries = setting.deliveries[start:]
             stage.results = _results(source, outputs)
             stage.readable = {

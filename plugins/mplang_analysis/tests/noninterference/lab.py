@@ -34,6 +34,7 @@ class Delivery:
         sender: a rank.
         receiver: a rank.
         line: the user's line of the op that sends it.
+        type: of the value, as a row has it.
         data: its bytes.
     """
 
@@ -41,6 +42,7 @@ class Delivery:
     sender: int
     receiver: int
     line: str
+    type: str
     data: bytes
 
     @property
@@ -134,7 +136,8 @@ class RecordedCommunicator(Communicator):
         op = self._worker.where(key.partition("/")[0])
         line = "" if op is None or op.location is None else str(op.location)
         place = setting.dealer.place(key)
-        found = Delivery(place, self.rank, to_rank, line, bytes_of(data))
+        kind = "bool[]" if isinstance(data, bool) else str(type_of(data))
+        found = Delivery(place, self.rank, to_rank, line, kind, bytes_of(data))
         with self._lab.recording:
             setting.deliveries.append(found)
         setting.dealer.give(to_rank, data)
