@@ -77,6 +77,15 @@ def unlisted(step: int, table: Disclosure, stage: Stage) -> list[Finding]:
     ]
 
 
+def unexpected(stages: Sequence[Stage]) -> list[Finding]:
+    """Find failures that generated programs do not provoke: runs that would compare nothing."""
+    return [
+        Finding("failure", step, "host", None, stage.failure)
+        for step, stage in enumerate(stages)
+        if stage.failure and stage.failed_at[1] != "simp.bounded"
+    ]
+
+
 def _without_turns(key: str) -> str:
     """Return a message key without the turns of loops."""
     return "/".join(part.split(":")[-1].split("=")[0] for part in key.split("/"))

@@ -14,10 +14,11 @@ from mplang_analysis import Disclosure, Holding, follow, labels_of
 import mplang_core as mp
 from mplang_core.ext import HostVar, PartyError
 
-from .checker import Comparison, Finding, Stage, readable_bytes, unlisted
+from .checker import Comparison, Finding, Stage, readable_bytes, unexpected, unlisted
 from .deviation import Deviation
 from .generator import CLUSTER, PARTIES, Source, generate
 from .lab import Lab, Setting, bytes_of
+from .live import Live
 from .opening import readable
 
 COLUMNS = (("a", "int64"), ("b", "int64"))
@@ -74,7 +75,7 @@ class Experiment:
     """
 
     seed: int
-    lab: Lab
+    lab: Lab | Live
     mode: Literal["launch", "standard"] = "launch"
     liar: int | None = None
     length: int = 1
@@ -93,6 +94,7 @@ class Experiment:
         base = self.play(None)
         if self.liar is None:
             found = [f for i, s in enumerate(base) for f in unlisted(i, self.tables[i], s)]
+            found += unexpected(base)
         else:
             found = []
         for source in PARTIES:
@@ -127,7 +129,7 @@ class Experiment:
                 stage.failure = str(error)
                 stage.failed_at = (error.rank, error.op, error.location)
             stage.deliveries = setting.deliveries[start:]
-            stage.results = _results(source, outputs)
+            stage.results = self._results(source, outputs)
             stage.readable = {
                 rank: readable_bytes(readable(setting.dealer, rank)) for rank in PARTIES
             }
@@ -149,10 +151,21 @@ class Experiment:
         some = next(iter(held.values()))
         base = mp.TableType(COLUMNS) if isinstance(some, pa.Table) else mp.TensorType("i64")
         kind = mp.MPType(base, mp.Mask.from_ranks(held))
-        return mp.InterpVar(self.lab, kind, HostVar([held.get(rank) for rank in PARTIES]))
+        values = [self.lab.given(rank, held[rank]) if rank in held else None for rank in PARTIES]
+        return mp.InterpVar(self.lab, kind, HostVar(values))
+
+    def _results(self, source: Source, outputs: Sequence[Any]) -> dict[tuple[int, int], bytes]:
+        """Return what the host may fetch: the plain outputs."""
+        return {
+            (i, rank): bytes_of(value)
+            for i, out in enumerate(outputs)
+            if out.base_type.form.value == "plain" and i not in source.kept
+            for rank, value in enumerate(self.lab.fetch(out.value))
+            if value is not None
+        }
 
 
-def of_seed(seed: int, lab: Lab, length: int | None = None) -> Experiment:
+def of_seed(seed: int, lab: Lab | Live, length: int | None = None) -> Experiment:
     """Return the experiment of a seed: modes, lengths and liars take turns.
 
     Args:
@@ -168,14 +181,3 @@ def of_seed(seed: int, lab: Lab, length: int | None = None) -> Experiment:
         liar=turn % 3 if seed % 2 else None,
         length=length or (1, 2, 1, 3)[turn // 2 % 4],
     )
-
-
-def _results(source: Source, outputs: Sequence[Any]) -> dict[tuple[int, int], bytes]:
-    """Return what the host may fetch: the plain outputs."""
-    return {
-        (i, rank): bytes_of(value)
-        for i, out in enumerate(outputs)
-        if out.base_type.form.value == "plain" and i not in source.kept
-        for rank, value in enumerate(out.value.values)
-        if value is not None
-    }

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-import numpy as np
 from mplang_simulator import Simulator, type_of
 
 from mplang_core import ClusterSpec
@@ -19,6 +18,7 @@ from mplang_core.ext import Communicator, KernelContext, WorkerInterpreter, enco
 
 from .dealer import Dealer
 from .deviation import Deviation
+from .own_data import own
 
 Kernel: TypeAlias = Callable[..., Any]
 
@@ -107,6 +107,12 @@ class Lab(Simulator):
         """Begin a run of an experiment, in which nothing is known of earlier ones."""
         self.setting = setting
         self._memory = type(self._memory)()
+        for worker, number in zip(self._parties.workers, setting.own, strict=True):
+            worker.resources[own] = number
+
+    def given(self, rank: int, value: Any) -> Any:
+        """Return a reference to a value of a party."""
+        return value
 
     def _start(self) -> Any:
         parties = super()._start()
@@ -114,6 +120,7 @@ class Lab(Simulator):
             parties._comms = linked(self.world_size, self.timeout)
         for worker, comm in zip(parties.workers, parties._comms, strict=True):
             worker.communicator = RecordedCommunicator(comm, worker, self)
+            worker.resources[own] = self.setting.own[worker.rank]
             _install(worker, self)
         return parties
 
@@ -179,7 +186,7 @@ DEALT = (
 
 
 def _install(worker: WorkerInterpreter, lab: Lab) -> None:
-    """Replace kernels of randomness by the dealer's, and give the ops that read own data theirs."""
+    """Replace kernels of randomness by the dealer's."""
 
     def dealt(opcode: str) -> Kernel:
         def kernel(ctx: KernelContext, *args: Any, **attrs: Any) -> Any:
@@ -190,14 +197,7 @@ def _install(worker: WorkerInterpreter, lab: Lab) -> None:
 
         return kernel
 
-    def load(ctx: KernelContext) -> Any:
-        return np.asarray(lab.setting.own[ctx.interpreter.rank])
-
-    def read(ctx: KernelContext, x: Any) -> Any:
-        return np.asarray(x + lab.setting.own[ctx.interpreter.rank])
-
-    kernels = {opcode: dealt(opcode) for opcode in DEALT} | {"lab.load": load, "lab.read": read}
-    kernels |= lab.kernels_in_place
+    kernels = {opcode: dealt(opcode) for opcode in DEALT} | lab.kernels_in_place
     for opcode, kernel in kernels.items():
         worker.kernels.add(opcode, kernel, provider="lab")
 
