@@ -49,8 +49,8 @@ class Variable:
         kind: ``int``, a scalar; ``share``, a secret on an SPU; ``piece``, shares of it at parties;
             ``sealed``, a ciphertext; …
         holders: who holds it; ``None`` if that is known at run time only.
-        detail: of a share its device; of a key its material; of a ciphertext the material of its
-            key, and the variable that it contains.
+        detail: of a share its device; of a key the name of it, the same at both parties; of a
+            ciphertext that name, and the variable that it contains.
     """
 
     name: str
@@ -367,21 +367,18 @@ class _Writer:
             private, public = self.fresh(), self.fresh()
             self.line(f'{private}, {public} = mp.device("P{rank}")(keypair)()')
             pairs[rank] = private, public
-        made = [
-            Variable(pairs[r][0], "private", frozenset({r}), frozenset({pairs[r][0]}))
-            for r in (a, b)
-        ]
+        made = [Variable(pairs[rank][0], "private", frozenset({rank})) for rank in (a, b)]
         keys = []
         for rank, other in ((a, b), (b, a)):
             public = f'mp.put("P{rank}", {pairs[other][1]})'
             text = f'mp.device("P{rank}")(agree)({pairs[rank][0]}, {public}, info="lab")'
-            keys.append(self.let("key", [rank], text, frozenset({pairs[a][0], pairs[b][0]})))
+            keys.append(self.let("key", [rank], text, f"{self.source.name}.{pairs[a][0]}"))
         return [*made, *keys]
 
     def keygen(self, env: list[Variable], depth: int) -> list[Variable]:
         rank = self.one(ALL)
         made = self.let("key", [rank], f'mp.device("P{rank}")(keygen)()')
-        return [replace(made, detail=frozenset({made.name}))]
+        return [replace(made, detail=f"{self.source.name}.{made.name}")]
 
     def encrypt(self, env: list[Variable], depth: int) -> list[Variable]:
         key = self.pick(env, "key")
