@@ -151,7 +151,7 @@ def evaluate(
         program: a compiled or traced function, or a Python function, which is traced first.
         *args: values of that host, or arrays and numbers, which are public.
         mode: ``"standard"``: the host submits the program op by op. ``"launch"``: the host
-            submits each party its projection as a whole. The results are the same.
+            submits it to all parties as a whole. The results are the same.
         listener: notified of each op in standard mode.
         **kwargs: the same by keyword.
 

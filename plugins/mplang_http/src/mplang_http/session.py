@@ -21,8 +21,9 @@ from mplang_http.comm import HttpCommunicator
 from mplang_http.config import Limits
 from mplang_http.errors import RequestError
 from mplang_http.job import Job
+from mplang_http.known_labels import KnownLabels
 from mplang_http.logs import log_context
-from mplang_http.opening import Opening, read_labels, sha256
+from mplang_http.opening import Opening, sha256
 from mplang_http.requests import JobRequest
 from mplang_http.stored_value import PUBLIC_NAME, StoredValue
 
@@ -63,6 +64,7 @@ class Session:
         self._prefix = f"{quote(owner, safe='')}:{name}"
         self._settings: dict[str, Any] = {}
         self._held_by: Mapping[int, Holding] = {}
+        self._known = KnownLabels()
         self._limits = limits
         self._held_bytes = 0
         self._on_end = on_end
@@ -128,8 +130,13 @@ class Session:
             thread, worker = self._thread, self._worker
         assert thread is not None
         assert worker is not None
-        self.comm.open(job.key, opening)
-        thread.submit(self._execute, worker, job, program, inputs, request.parties)
+        try:
+            self.comm.open(job.key, opening)
+        except MPLangError as error:
+            self._settle(job, op_failed=False)
+            self.end(job, "failed", error=Failure.public(error))
+        else:
+            thread.submit(self._execute, worker, job, program, inputs, request)
         return job
 
     def _opening(
@@ -190,7 +197,7 @@ class Session:
         job: Job,
         program: Program,
         inputs: Sequence[StoredValue | None],
-        parties: Sequence[int],
+        request: JobRequest,
     ) -> None:
         with self._lock:
             if job.finished:
@@ -199,7 +206,7 @@ class Session:
         with log_context(self.name, job):
             log.info("%s begins, program %s", program.name, program.digest)
             try:
-                labels = self._followed(job, program, parties)
+                labels = self._followed(job, program, request)
                 values = [None if each is None else each.value for each in inputs]
                 outs = worker.evaluate(program, values, job.key, recorder=job.recorder)
             except BaseException as error:
@@ -220,7 +227,7 @@ class Session:
         job.recorder, self._recorded = SpanRecorder(self.comm.rank, job.run), job
 
     def _followed(
-        self, job: Job, program: Program, parties: Sequence[int]
+        self, job: Job, program: Program, request: JobRequest
     ) -> Sequence[Mapping[int, Label]]:
         """Wait until all parties have opened the run, and return the labels of its outputs.
 
@@ -229,13 +236,14 @@ class Session:
             CommError: a party does not open it, or its labels are malformed.
         """
         try:
-            openings = self.comm.openings(job.key, parties)
-            labels = read_labels(openings, len(program.graph.inputs))
+            openings = self.comm.openings(job.key, request.parties)
+            labels = self._known.of_inputs(openings, request.inputs)
         except MPLangError as error:
             self.comm.abort(job.key, str(error))
             raise
         followed = follow(program, labels, self._held_by)
         self._held_by = followed.held
+        self._known.add(job.run, followed.outputs)
         rows = followed.disclosure.of(self.comm.rank)
         log.info("%s discloses data of this party in %d rows", program.name, len(rows))
         for row in rows:
