@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from mplang_crypto.types import Ciphertext, PrivateKey, PublicKey, SymmetricKey
 from mplang_spu.shares import SpuShare
 
-from .dealer import Atom, Dealer, Form, agreed
+from .dealer import Dealer, Form, agreed
 
 PRIME = 2**61 - 1
 """Numbers are compared modulo a prime: linear algebra over a field, with an exact answer."""
@@ -86,6 +86,3 @@ def _reduced(rows: list[list[int]], width: int) -> list[list[int]]:
                 rows[i] = [(x - factor * y) % PRIME for x, y in zip(row, rows[done], strict=True)]
         done += 1
     return rows[:done]
-
-
-__all__ = ["PRIME", "Atom", "Readable", "combinations", "readable"]
