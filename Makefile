@@ -18,7 +18,7 @@ JOBS ?= 2
 TOGETHER := -n $(JOBS) --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help setup environments demo demo-http test test-core test-engines test-slow test-hostile test-numbers test-million test-failures test-everywhere lint accuracy bench clean
+.PHONY: help setup environments demo demo-http test test-core test-engines test-slow test-hostile test-numbers test-million test-failures test-noninterference test-everywhere lint accuracy bench clean
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -73,6 +73,10 @@ test-million: setup ## the statistics of a million numbers on ABY3 (half an hour
 
 test-failures: setup ## break workers, links and hosts amid SPU jobs, each way 50 times
 	@MPLANG_FAILURES=50 $(BIN)/python -m pytest -v plugins/mplang_http/tests/test_failures_spu.py $(ARGS)
+
+test-noninterference: setup ## hold 20,000 random programs against their disclosure tables (90 minutes)
+	@MPLANG_PROGRAMS=20000 $(BIN)/python -m pytest -n $(JOBS) \
+		plugins/mplang_analysis/tests/noninterference/test_noninterference.py $(ARGS)
 
 test-everywhere: setup ## run each program of the tests in both modes, from its artifact, and on workers
 	@$(BIN)/python -m pytest -p everywhere tests/semantics tests/language tests/integration \

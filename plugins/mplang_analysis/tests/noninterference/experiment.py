@@ -1,0 +1,183 @@
+"""One experiment: a chain of programs of a seed, run with the data of each party changed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+from mplang_analysis import Disclosure, Holding, follow, labels_of
+
+import mplang_core as mp
+from mplang_core.ext import HostVar, PartyError
+
+from .checker import Comparison, Finding, Stage, readable_bytes, unexpected, unlisted
+from .deviation import Deviation
+from .generator import CLUSTER, PARTIES, Source, generate
+from .lab import Lab, Setting, bytes_of
+from .live import Live
+from .opening import readable
+
+COLUMNS = (("a", "int64"), ("b", "int64"))
+
+
+@dataclass(frozen=True)
+class Data:
+    """The private data of all parties.
+
+    Attributes:
+        inputs: per name of an input, per rank that holds it the value.
+        own: per rank what the party keeps.
+    """
+
+    inputs: Mapping[str, Mapping[int, Any]]
+    own: Sequence[int]
+
+
+def data_of(source: Source, seeds: Sequence[int]) -> Data:
+    """Return the data of the parties, each drawn from a seed of its own."""
+    inputs: dict[str, dict[int, Any]] = {}
+    own = []
+    for rank, seed in zip(PARTIES, seeds, strict=True):
+        dice = random.Random(seed * len(PARTIES) + rank)
+        own.append(dice.randint(-50, 50))
+        for variable in source.inputs:
+            if rank in (variable.holders or ()):
+                table = variable.kind == "table"
+                value = _table(dice) if table else np.asarray(dice.randint(-50, 50))
+                inputs.setdefault(variable.name, {})[rank] = value
+    return Data(inputs, own)
+
+
+def _table(dice: random.Random) -> pa.Table:
+    rows = dice.randint(1, 4)
+    return pa.table({name: [dice.randint(-9, 9) for _ in range(rows)] for name, _ in COLUMNS})
+
+
+@dataclass
+class Experiment:
+    """A chain of programs, and its runs.
+
+    Args:
+        seed: determines everything.
+        lab: runs it.
+        mode: of the host.
+        liar: a party that deviates.
+        length: of the chain.
+
+    Attributes:
+        programs: the chain as traced.
+        tables: per program its table.
+        held: what each party has of shares and keys after the last program.
+    """
+
+    seed: int
+    lab: Lab | Live
+    mode: Literal["launch", "standard"] = "launch"
+    liar: int | None = None
+    length: int = 1
+    programs: list[mp.Program] = field(default_factory=list)
+    tables: list[Disclosure] = field(default_factory=list)
+    held: Mapping[int, Holding] | None = None
+
+    def __post_init__(self) -> None:
+        self.chain = generate(self.seed, self.length)
+        self.functions = [
+            mp.compile(source.function(), cluster_spec=CLUSTER) for source in self.chain
+        ]
+
+    def findings(self) -> list[Finding]:
+        """Run the chain with each party's data changed, and return all violations."""
+        base = self.play(None)
+        if self.liar is None:
+            found = [f for i, s in enumerate(base) for f in unlisted(i, self.tables[i], s)]
+            found += unexpected(base)
+        else:
+            found = []
+        for source in PARTIES:
+            if source != self.liar:
+                changed = self.play(source)
+                pair = Comparison(self.chain, self.tables, base, changed, source, self.liar)
+                found += pair.findings()
+        return found
+
+    def play(self, changed: int | None) -> list[Stage]:
+        """Run the chain.
+
+        Args:
+            changed: the party whose data is another than by default.
+        """
+        seeds = [self.seed + 1_000_003 * (rank == changed) for rank in PARTIES]
+        data = data_of(self.chain[0], seeds)
+        deviation = None if self.liar is None else Deviation(self.liar, self.seed)
+        setting = Setting(data.own, deviation)
+        self.lab.begin(setting)
+        values = {name: self._given(name, held) for name, held in data.inputs.items()}
+        stages: list[Stage] = []
+        for source, function in zip(self.chain, self.functions, strict=True):
+            start = len(setting.deliveries)
+            stage, outputs = Stage(), ()
+            try:
+                args = [values[v.name] for v in source.inputs]
+                if len(self.tables) == len(stages):
+                    self._follow(function.trace(self.lab, *args).program, args)
+                outputs = mp.evaluate(self.lab, function, *args, mode=self.mode)
+            except PartyError as error:
+                stage.failure = str(error)
+                stage.failed_at = (error.rank, error.op, error.location)
+            stage.deliveries = setting.deliveries[start:]
+            stage.results = self._results(source, outputs)
+            stage.readable = {
+                rank: readable_bytes(readable(setting.dealer, rank)) for rank in PARTIES
+            }
+            stages.append(stage)
+            values |= {v.name: x for v, x in zip(source.outputs, outputs, strict=False)}
+            if stage.failure:
+                break
+        return stages
+
+    def _follow(self, program: mp.Program, args: Sequence[mp.InterpVar]) -> None:
+        """Add the table of a program over the labels that the host knows of its inputs."""
+        found = follow(program, labels_of(*args), self.held)
+        self.programs.append(program)
+        self.tables.append(found.disclosure)
+        self.held = found.held
+
+    def _given(self, name: str, held: Mapping[int, Any]) -> mp.InterpVar:
+        """Return an input: what each holder has."""
+        some = next(iter(held.values()))
+        base = mp.TableType(COLUMNS) if isinstance(some, pa.Table) else mp.TensorType("i64")
+        kind = mp.MPType(base, mp.Mask.from_ranks(held))
+        values = [self.lab.given(rank, held[rank]) if rank in held else None for rank in PARTIES]
+        return mp.InterpVar(self.lab, kind, HostVar(values))
+
+    def _results(self, source: Source, outputs: Sequence[Any]) -> dict[tuple[int, int], bytes]:
+        """Return what the host may fetch: the plain outputs."""
+        return {
+            (i, rank): bytes_of(value)
+            for i, out in enumerate(outputs)
+            if out.base_type.form.value == "plain" and i not in source.kept
+            for rank, value in enumerate(self.lab.fetch(out.value))
+            if value is not None
+        }
+
+
+def of_seed(seed: int, lab: Lab | Live, length: int | None = None) -> Experiment:
+    """Return the experiment of a seed: modes, lengths and liars take turns.
+
+    Args:
+        seed: of an even one all parties follow the protocol, of an odd one a party does not.
+        lab: runs it.
+        length: of the chain, if not that of the seed's turn.
+    """
+    turn = seed // 2
+    return Experiment(
+        seed,
+        lab,
+        mode=("launch", "standard")[turn % 2],
+        liar=turn % 3 if seed % 2 else None,
+        length=length or (1, 2, 1, 3)[turn // 2 % 4],
+    )

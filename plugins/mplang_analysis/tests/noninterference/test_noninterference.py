@@ -1,0 +1,64 @@
+"""What the table does not say, does not happen: on random programs and the shipped kernels.
+
+``MPLANG_PROGRAMS`` sets the number of programs; see ``make test-noninterference``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+from mplang_http import LocalCluster
+
+from noninterference.checker import Finding
+from noninterference.experiment import Experiment, of_seed
+from noninterference.generator import CLUSTER
+from noninterference.lab import Lab
+from noninterference.live import Live
+
+pytestmark = [pytest.mark.needs("crypto", "http", "ibis", "jax", "spu"), pytest.mark.once]
+
+PROGRAMS = int(os.environ.get("MPLANG_PROGRAMS", "200"))
+BATCH = 40
+ON_LINKS = 32  # programs whose messages go over TCP links of the HTTP backend
+ON_WORKERS = 10  # programs on worker processes, whose SPU takes its time
+
+
+def check(seeds: Iterable[int], lab: Lab | Live) -> None:
+    """Run experiments; fail with their findings, and the source of the first that has one."""
+    failed: list[tuple[Experiment, list[Finding]]] = []
+    for seed in seeds:
+        made = of_seed(seed, lab)
+        found = made.findings()
+        if found:
+            failed.append((made, found))
+    if failed:
+        shown = "\n".join(f"seed {made.seed}: {found[:3]}" for made, found in failed)
+        source = "\n\n".join(source.text for source in failed[0][0].chain)
+        pytest.fail(f"{len(failed)} programs\n{shown}\n\n{source}")
+
+
+@pytest.mark.parametrize("start", range(0, PROGRAMS, BATCH))
+def test_what_is_not_disclosed_makes_no_difference(lab, start):
+    check(range(start, min(start + BATCH, PROGRAMS)), lab)
+
+
+@pytest.fixture
+def workers(monkeypatch) -> Iterator[LocalCluster]:
+    paths = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
+    with LocalCluster(3, insecure=True, imports=("noninterference.own_data",)) as made:
+        yield made
+
+
+def test_what_is_fetched_of_worker_processes(workers):
+    """Messages are not seen there: what the host fetches is, of real shares and ciphertexts."""
+    with Live(workers) as live:
+        check(range(0, 2 * ON_WORKERS, 2), live)
+
+
+def test_over_links():
+    with Lab(CLUSTER, "links") as lab:
+        check(range(ON_LINKS), lab)
