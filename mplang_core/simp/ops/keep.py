@@ -38,7 +38,7 @@ def keep(x: T) -> T:
         ...     total = mp.evaluate(sim, lambda: mp.keep(mp.put("P0", 3)))
         ...     more = mp.evaluate(sim, lambda x: mp.reveal(mp.seal(x) + mp.seal(x)), total)
         ...     mp.fetch(sim, more)
-        array(6)
+        [array(6), array(6)]
     """
     leaves, struct = flatten(x)
     kept: T = unflatten(struct, [_keep(leaf) for leaf in leaves])

@@ -124,7 +124,7 @@ def test_a_number_is_not_read_bit_by_bit(workers, polarity):
 # -- one text
 
 
-GONE = "party 0 is in no run 'run' any more"
+GONE = "party 0 has left the run"
 
 
 def failing(x):

@@ -182,7 +182,7 @@ class HttpCommunicator(CommunicatorBase):
                 if joined and (even_after or not left):
                     return
                 if left:
-                    raise CommError(f"party {rank} is in no run {run!r} any more")
+                    raise CommError(f"party {rank} has left the run")
                 time_left = deadline - time.monotonic()
                 if time_left <= 0:
                     raise CommError(
