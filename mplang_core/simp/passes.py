@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from mplang_core.errors import VerifyError
@@ -71,14 +72,24 @@ def prepared(program: Program) -> Program:
         VerifyError: the program, or the result of a pass, is invalid.
     """
     with _preparing:
-        if program not in _prepared:
+        work = _prepared.setdefault(program, _Prepared())
+    with work.lock:  # others may prepare other programs
+        if not work.done:
             verify_program(program)
             made = _passed(program)
-            _prepared[program] = None if made is program else made  # else it would keep itself
-        return _prepared[program] or program
+            work.result = None if made is program else made  # else it would keep itself
+            work.done = True
+        return work.result or program
 
 
-_prepared: weakref.WeakKeyDictionary[Program, Program | None] = weakref.WeakKeyDictionary()
+@dataclass(slots=True)
+class _Prepared:
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    done: bool = False
+    result: Program | None = None
+
+
+_prepared: weakref.WeakKeyDictionary[Program, _Prepared] = weakref.WeakKeyDictionary()
 _preparing = threading.Lock()
 
 

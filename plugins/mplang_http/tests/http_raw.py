@@ -236,7 +236,6 @@ def opening_of(
         parties=sha256([False, list(range(len(names))), parties]),
         inputs=sha256(inputs),
         settings=sha256([generation, settings({})]),
-        labels=[None] * len(inputs),
     )
 
 

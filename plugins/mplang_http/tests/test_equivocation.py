@@ -15,6 +15,7 @@ from mplang_testing import dialect
 import mplang_core as mp
 
 PARTIES = [0, 1, 2]
+KIND = mp.TensorType("i64")
 
 
 def swap(x):
@@ -160,7 +161,9 @@ def test_a_party_more_for_one(workers):
     shown = [(SWAP, [ONE], {}), (pair, [ONE], {"parties": [0, 1]}), (SWAP, [ONE], {})]
     found = run(workers, two, shown)
     assert [status["state"] for status in found] == ["failed"] * 3
-    assert all("other parties or certificates" in status["error"]["text"] for status in found)
+    told = [status["error"]["text"] for status in found]
+    assert all("other parties or certificates" in text for text in told[:2])
+    assert "other parties or certificates" in told[2] or "ended this run before" in told[2]
     close(workers, name)
     close(workers, two)
 
@@ -195,3 +198,57 @@ def test_a_program_for_some_parties_is_no_program(workers, session):
     for parties in ([0, 1], [1, 2], [0, 1, 2, 3]):
         found = workers[0].submit(session, SWAP, inputs=[ONE], parties=parties)
         assert found.error == (422, "forged")
+
+
+STOLEN = program(lambda x: mp.keep(mp.put("P0", x)), mp.MPType(KIND, mp.Mask.of(1)), parties=3)
+SHOWN = program(lambda x: mp.pconv([x]), mp.MPType(KIND, mp.Mask.of(0)), parties=3)
+
+
+def put_at_one(workers, session):
+    data = join_frame(*pack(np.int64(98)))
+    assert workers[1].ask("PUT", f"/v1/sessions/{session}/values/x", data).status == 200
+    inputs = [Stored([None, "x", None])]
+    found = run(workers, session, [(STOLEN, inputs, {})] * 3)
+    assert [status["state"] for status in found] == ["done"] * 3
+
+
+@pytest.mark.parametrize("parties", [[0, 0, 0], [0, 1, 1], [0], [2, 1, 0], []])
+def test_a_run_that_leaves_a_party_out(workers, session, parties):
+    """Else party 0 would tell the host of party 1's data, and party 1 would not know."""
+    put_at_one(workers, session)
+    workers[0].put_program(SHOWN)
+    for step in (False, True):
+        fields = {"inputs": [Stored([f"{session}-1.0", None, None])], "parties": parties}
+        found = workers[0].submit(session, SHOWN, run=f"{session}-2", step=step, **fields)
+        assert found.status in (400, 403, 422), found
+    found = workers[0].ask("GET", f"/v1/sessions/{session}/values/{session}-1.0")
+    assert found.error == (403, "protected")
+
+
+def test_a_party_that_is_cancelled_while_others_run_has_not_opened_the_run(workers, session):
+    """Its queue is blocked by another run, so it has not followed this one: nobody may run it."""
+    put_at_one(workers, session)
+    for worker in workers:
+        worker.put_program(SHOWN)
+    fields = {"inputs": [Stored([f"{session}-1.0", None, None])], "parties": PARTIES, "wait": 0}
+    workers[1].submit(session, SHOWN, run=f"{session}-2", **fields)  # waits for the others
+    for worker in workers:
+        worker.submit(session, SHOWN, run=f"{session}-3", **fields)
+    found = workers[0].ask("GET", f"/v1/sessions/{session}/jobs/{session}-3?wait=1")
+    assert found.json["state"] == "running"
+    for number in (3, 2):
+        workers[1].ask("DELETE", f"/v1/sessions/{session}/jobs/{session}-{number}")
+    found = workers[0].ask("GET", f"/v1/sessions/{session}/values/{session}-3.0")
+    assert found.error == (404, "unknown-value")
+
+
+def test_a_run_is_not_run_twice_whatever_came_between(workers, session):
+    put_at_one(workers, session)
+    fields = {"inputs": [Stored([None, "x", None])], "parties": PARTIES, "wait": 0}
+    workers[1].submit(session, STOLEN, run=f"{session}-7", **fields)
+    for number in (1, 3, 7):
+        found = workers[1].submit(session, STOLEN, run=f"{session}-{number}", **fields)
+        assert found.error == (409, "replayed")
+    for name in (f"{session}-x", f"{session}-", "another-8", f"{session}--8"):
+        found = workers[1].submit(session, STOLEN, run=name, **fields)
+        assert found.error == (403, "forged")

@@ -93,7 +93,7 @@ def test_shares_in_other_storages_at_each_party(tls_host, tls_logs, mix):
             sent.append(mp.pshfl_s(piece, mp.Mask.of(rank), [2]))
         return mp.peval(fe.pfunc, [mp.pconv(sent)], rmask=members)[0]
 
-    log = LogReader(tls_logs / "alice.log")
+    log = LogReader(*sorted(tls_logs.glob("*.log")))
     with pytest.raises(PartyError, match=r"failed in spu\.run_jax at \S+: the reason"):
         mp.evaluate(tls_host, program, mode="launch")
     log.wait_for(r"members of this SPU do not fit together(.|\n)*storages")

@@ -10,11 +10,13 @@ import time
 
 import numpy as np
 import pytest
+from http_raw import RawWorker
 from mplang_http import LocalCluster
+from mplang_http.worker_info import versions
 from mplang_testing import dialect
 
 import mplang_core as mp
-from mplang_core.errors import DisclosureError, PartyError
+from mplang_core.errors import AdmissionError, DisclosureError, PartyError
 from mplang_core.ext import passes
 
 NAMES = ("alice", "bob", "carol")
@@ -144,3 +146,85 @@ def test_a_failed_run_is_no_way_to_forget(host, logs):
     with pytest.raises(PartyError, match="party 0 failed in kit.fail_at"):
         mp.evaluate(host, fails, x)
     assert ("move", "1", "0") in rows_of(logs, "bob", before)
+
+
+def test_equal_literals_are_one_value_until_the_last_of_them_goes(host):
+    data = np.arange(40_000)
+    kind = mp.MPType(mp.TensorType("i64", data.shape), mp.Mask.all(3))
+    double = mp.compile(
+        lambda x: mp.invoke(dialect.add, x, x), kind, cluster_spec=host.cluster_spec
+    ).program
+    one, two = host.lift(data), host.lift(data.copy())
+    host.evaluate(double, [one])
+    host.evaluate(double, [two])
+    del one
+    time.sleep(2.5)  # what is not referred to any more is released once a second
+    (result,) = host.evaluate(double, [two])
+    np.testing.assert_array_equal(host.fetch(result)[0], data * 2)
+
+
+def test_a_party_that_missed_runs_takes_others_to_have_had_anything(cluster, logs):
+    """Its session was closed and opened anew, by a coordinator that would have it forget."""
+    crypto = pytest.importorskip("mplang_crypto")
+
+    def offer():
+        private, public = mp.device("P0")(crypto.keypair)()
+        return mp.keep(private), mp.keep(mp.put("P1", public))
+
+    def seal(public, x):
+        private, mine = mp.device("P1")(crypto.keypair)()
+        key = mp.device("P1")(crypto.agree)(private, public, info="test")
+        sealed = mp.device("P1")(crypto.encrypt)(x, key)
+        return mp.keep(mp.put("P2", sealed)), mp.keep(mp.put("P0", mine))
+
+    def told(before):
+        rows = rows_of(logs, "bob", before)
+        return [row for row in rows if row[0] == "move"]
+
+    def reopen(host):
+        raw = RawWorker(cluster, 1)
+        raw.ask("DELETE", f"/v1/sessions/{host.session}")
+        parties = [{"name": node.name, "address": node.address} for node in cluster.spec.nodes]
+        raw.open(name=host.session, rank=1, parties=parties, versions=versions())
+
+    with mp.connect("http", cluster.spec) as host:
+        with mp.with_ctx(host):
+            public = mp.evaluate(host, offer)[1]
+            x = mp.put("P1", np.int64(7))
+        before = (logs / "bob.log").stat().st_size
+        mp.evaluate(host, seal, public, x)
+        assert not told(before)  # carol has no key
+    with mp.connect("http", cluster.spec) as host:
+        mp.evaluate(host, offer)
+        reopen(host)
+
+        def again(x):
+            private, public = mp.device("P1")(crypto.keypair)()
+            key = mp.device("P1")(crypto.agree)(private, public, info="test")
+            return mp.keep(mp.put("P2", mp.device("P1")(crypto.encrypt)(x, key)))
+
+        with mp.with_ctx(host):
+            x = mp.put("P1", np.int64(7))
+        before = (logs / "bob.log").stat().st_size
+        mp.evaluate(host, again, x)
+        assert ("move", "1", "2") in told(before)  # for all that bob knows, carol has a key
+
+
+def test_loops_in_loops_that_never_settle_are_refused_in_words():
+    """Each loop passes its states on in a circle, so one more around it multiplies the work."""
+
+    def circle(depth, xs):
+        def body(s):
+            i, *rest = s
+            if depth:
+                circle(depth - 1, xs)
+            return (mp.invoke(dialect.add, i, mp.constant(1)), *rest[1:], rest[0])
+
+        below = lambda s: mp.invoke(dialect.less, s[0], mp.constant(1))  # noqa: E731
+        return mp.while_loop(below, body, (mp.constant(0), *xs))
+
+    kinds = [mp.MPType(mp.TensorType("i64"), mp.Mask.all(3))] * 9
+    cluster = mp.ClusterSpec.simple(3)
+    made = mp.compile(lambda *xs: circle(6, xs), *kinds, cluster_spec=cluster)
+    with pytest.raises(AdmissionError, match="too involved to be told"):
+        mp.analysis.disclosure(made)

@@ -15,6 +15,7 @@ from mplang_analysis.taint import Flow
 from mplang_core import Program
 
 MAX_CACHED = 512  # programs with labels
+MAX_ROWS = 50_000  # of all cached tables
 
 Question: TypeAlias = tuple[object, ...]
 
@@ -100,6 +101,7 @@ class _Cache:
 
     def __init__(self) -> None:
         self._found: OrderedDict[Question, Followed] = OrderedDict()
+        self._rows = 0
         self._lock = threading.Lock()
 
     def get(self, key: Question) -> Followed | None:
@@ -111,9 +113,12 @@ class _Cache:
 
     def put(self, key: Question, found: Followed) -> None:
         with self._lock:
+            if key not in self._found:
+                self._rows += len(found.disclosure.rows)
             self._found[key] = found
-            if len(self._found) > MAX_CACHED:
-                self._found.popitem(last=False)
+            while len(self._found) > MAX_CACHED or (self._rows > MAX_ROWS and len(self._found) > 1):
+                _, dropped = self._found.popitem(last=False)
+                self._rows -= len(dropped.disclosure.rows)
 
 
 _cache = _Cache()

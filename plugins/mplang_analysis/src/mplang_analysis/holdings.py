@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from mplang_analysis.labels import ANY, MAX_ENTRIES, NEW, Label, Piece, union
-from mplang_core import BaseType, Form
+from mplang_analysis.labels import ANY, MAX_ENTRIES, NEW, Label, Piece, own, union
+from mplang_core import BaseType, Form, Mask
 
 Sealed = tuple[BaseType, Label]
 """A ciphertext that a party has: its type and its label."""
@@ -28,6 +28,21 @@ class Holding:
     received: frozenset[Label] = frozenset()
     keys: frozenset[str] = frozenset()
     sealed: frozenset[Sealed] = frozenset()
+
+
+def unknown_history(world: Mask) -> dict[int, Holding]:
+    """Return what parties may have got in runs of which nothing is known: anything.
+
+    Args:
+        world: the parties.
+
+    Example:
+        >>> unknown_history(Mask.of(0))[0].keys == frozenset([ANY])
+        True
+    """
+    anyone = union(own(party, "an earlier run") for party in world)
+    shares = Label(anyone.sources, frozenset(Piece(ANY, share) for share in (-1, *world)))
+    return {rank: Holding(shares=shares, keys=frozenset([ANY])) for rank in world}
 
 
 @dataclass(slots=True)

@@ -16,6 +16,7 @@ from mplang_analysis.subject import line_of
 from mplang_analysis.transfer import Fact
 from mplang_core import BaseType, DType, Form, Mask, MPType, Program, TensorType
 from mplang_core.ext import (
+    AdmissionError,
     Branch,
     Call,
     Forwards,
@@ -35,6 +36,9 @@ from mplang_core.ext import (
 )
 
 BOOL = TensorType(DType.BOOL)
+
+
+MAX_STEPS = 100_000  # ops that are gone through, those of a loop once per turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +104,8 @@ class Flow:
 
     def __post_init__(self) -> None:
         self.held = Holdings(self.before)
+        self._steps = 0
+        self._most_steps = MAX_STEPS + 20 * sum(1 for _ in self.program.graph.walk())
         self._failures: dict[int, _Failure] = defaultdict(_Failure)
         scope, graph = _Scope(self.program.mask), self.program.graph
         self.outputs = self._walk(graph, list(map(self._input, range(len(graph.inputs)))), scope)
@@ -164,6 +170,12 @@ class Flow:
     # -- walking
 
     def _walk(self, graph: Graph, facts: Sequence[Fact], scope: _Scope) -> list[Fact]:
+        self._steps += len(graph.ops)
+        if self._steps > self._most_steps:
+            raise AdmissionError(
+                f"what {self.program.name} discloses is too involved to be told: loops in loops "
+                f"take more than {self._most_steps} steps at {scope.location}; use fewer"
+            )
         env: dict[Value, Fact] = dict(zip(graph.inputs, facts, strict=True))
         for index, op in enumerate(graph.ops):
             outs = self._step(op, [env[value] for value in op.inputs], scope.at(op, index))

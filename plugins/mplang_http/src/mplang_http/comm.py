@@ -43,9 +43,9 @@ class HttpCommunicator(CommunicatorBase):
 
         Args:
             run: key of the run.
-            opening: what this worker was shown of it.
+            opening: what this worker was shown of it; then the peers are notified by
+                :meth:`announce`, when this worker is ready to run it.
         """
-        head = b"" if opening is None else opening.write()
         with self._arrived:
             if run in self._runs:
                 return
@@ -55,7 +55,9 @@ class HttpCommunicator(CommunicatorBase):
             self._links.open_run(run, self, opening)
         except MPLangError:
             super().close(run)
+            del self._joined[run], self._left[run]
             raise
+        gone = []
         for name in self.peers:
             link = self._links.get(name)
             if link is None:
@@ -67,9 +69,26 @@ class HttpCommunicator(CommunicatorBase):
             ended = link.ended.get(opening.run) if opening is not None else None
             if ended is not None:  # it has refused the run, or failed, before this party came
                 self.peer_opened(name, run, ended)
-                self.peer_closed(name, run)
-        # last: once all have opened it, a peer may end and close it at once
-        self._links.announce(self.peers, run, head)
+                gone.append(self.peers[name])
+        for rank in gone:  # after all were asked for what they were shown, which tells more
+            self.stop(run, f"party {rank} ended this run before it began here")
+        if opening is None:
+            self._links.announce(self.peers, run, b"")
+
+    def announce(self, run: str, opening: Opening) -> None:
+        """Tell the peers what this worker was shown of an open run.
+
+        Args:
+            run: key of the run.
+            opening: what this worker was shown, and what it tells of its inputs.
+
+        Raises:
+            WireError: the opening is too large.
+        """
+        with self._arrived:
+            if run in self._joined:
+                self._joined[run][self.rank] = opening
+        self._links.announce(self.peers, run, opening.write())
 
     def certificates(self) -> list[tuple[str, str]]:
         """Return by rank the name of each party and the SHA-256 of its certificate."""

@@ -37,7 +37,7 @@ class KnownLabels:
         """Return per input the labels of the parties' copies.
 
         A party tells the labels of its own copies. Of a result that this worker knows, they are
-        joined with what it knows, so that no party can leave out whose data it got.
+        joined with what it knows, so that a party cannot leave out whose data it got.
 
         Args:
             openings: the openings of the parties by rank.

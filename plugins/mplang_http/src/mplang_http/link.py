@@ -10,7 +10,6 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-import msgspec
 import numpy as np
 
 from mplang_core import MPLangError
@@ -319,7 +318,7 @@ class Link:
         opening = self.runs.pop(run)
         self._release(self._openings.pop(run))
         if opening is not None:
-            self.ended[opening.run] = msgspec.structs.replace(opening, labels=[])
+            self.ended[opening.run] = opening.told("", [])
             if len(self.ended) > MAX_ENDED:
                 self.ended.popitem(last=False)
 

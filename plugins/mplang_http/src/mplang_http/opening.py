@@ -18,7 +18,7 @@ from msgspec import Meta
 
 from mplang_core.ext import WireError
 
-MAX_OPENING = 256 << 10  # bytes
+MAX_OPENING = 1 << 20  # bytes
 
 Sha256 = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$(?!\n)")]
 
@@ -32,7 +32,8 @@ class Opening(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
         parties: of the parties in order, with the certificate of each.
         inputs: of public inputs, and of the names of the others at each party.
         settings: of the settings that the parties must have alike.
-        labels: per input the label of this worker's copy, encoded; ``None`` without one.
+        history: of the runs of the session that this worker has followed; not part of the key.
+        labels: per input the label of this worker's copy, in MessagePack; none without one.
     """
 
     run: Annotated[str, Meta(max_length=1024)]
@@ -40,11 +41,12 @@ class Opening(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
     parties: Sha256
     inputs: Sha256
     settings: Sha256
-    labels: Annotated[list[Any], Meta(max_length=100_000)] = []
+    history: str = ""
+    labels: msgspec.Raw = msgspec.Raw(b"\x90")
 
     @property
     def key(self) -> str:
-        """The name of the run on links: the SHA-256 of all but the labels."""
+        """The name of the run on links: the SHA-256 of all but history and labels."""
         return sha256([self.run, self.program, self.parties, self.inputs, self.settings])
 
     def write(self) -> bytes:
@@ -57,6 +59,17 @@ class Opening(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
         if len(data) > MAX_OPENING:
             raise WireError(f"the labels of a run's inputs have at most {MAX_OPENING} bytes")
         return data
+
+    def told(self, history: str, labels: Sequence[Label | None]) -> Opening:
+        """Return it with what this worker tells of its inputs.
+
+        Args:
+            history: of the runs that it has followed.
+            labels: per input the label of its copy.
+        """
+        encoded = [None if each is None else each.encode() for each in labels]
+        raw = msgspec.Raw(_encoder.encode(encoded))
+        return msgspec.structs.replace(self, history=history, labels=raw)
 
     @classmethod
     def read(cls, data: bytes) -> Opening:
@@ -100,9 +113,13 @@ def read_labels(openings: Mapping[int, Opening], size: int) -> list[dict[int, La
     """
     found: list[dict[int, Label]] = [{} for _ in range(size)]
     for rank, opening in openings.items():
-        if len(opening.labels) != size:
-            raise WireError(f"party {rank} tells {len(opening.labels)} labels of {size} inputs")
-        for labels, told in zip(found, opening.labels, strict=True):
+        try:
+            each = _labels.decode(opening.labels)
+        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+            raise WireError(f"what party {rank} tells of its inputs is damaged: {error}") from None
+        if len(each) != size:
+            raise WireError(f"party {rank} tells {len(each)} labels of {size} inputs")
+        for labels, told in zip(found, each, strict=True):
             if told is not None:
                 labels[rank] = Label.decode(told)
     return found
@@ -121,3 +138,4 @@ def sha256(data: Sequence[Any] | Mapping[str, Any]) -> str:
 # built at import: msgspec crashes if two threads are the first to use a type
 _encoder = msgspec.msgpack.Encoder(order="deterministic")
 _decoder = msgspec.msgpack.Decoder(Opening)
+_labels = msgspec.msgpack.Decoder(list[Any])

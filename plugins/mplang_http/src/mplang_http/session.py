@@ -5,18 +5,25 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
-from mplang_analysis import PUBLIC, Holding, Label, follow
+from mplang_analysis import Holding, Label, follow, own, unknown_history
 from mplang_trace import SpanRecorder, now
 
 from mplang_core import Mask, MPLangError, MPType, Program
-from mplang_core.ext import AbortedError, Failure, RunError, WorkerInterpreter, kept_outputs
+from mplang_core.ext import (
+    AbortedError,
+    Failure,
+    RunError,
+    WorkerInterpreter,
+    kept_outputs,
+    participants_of,
+)
 from mplang_http.comm import HttpCommunicator
 from mplang_http.config import Limits
 from mplang_http.errors import RequestError
@@ -65,6 +72,9 @@ class Session:
         self._settings: dict[str, Any] = {}
         self._held_by: Mapping[int, Holding] = {}
         self._known = KnownLabels()
+        self._history = ""
+        self._last_number = -1
+        self._puts: Counter[str] = Counter()
         self._limits = limits
         self._held_bytes = 0
         self._on_end = on_end
@@ -114,16 +124,18 @@ class Session:
             RequestError: the run or its inputs are invalid, or there are too many jobs.
         """
         run, rank = request.run, self.comm.rank
+        number = self._number(run)
         inputs = [each.read(rank, self.value) for each in request.inputs]
         self._check(request, program, inputs)
-        opening = self._opening(request, program, inputs)
+        opening = self._opening(request, program)
         with self._lock:
             before = self._jobs.get(run)
             if before is not None and before.program == NOT_SUBMITTED:
                 self._on_end(before)
                 return before  # cancelled before it was submitted: another party had failed
-            if before is not None:
-                raise RequestError(409, "replayed", f"there was a run {run!r} before")
+            if before is not None or number <= self._last_number:
+                raise RequestError(409, "replayed", f"there was {run!r} before, or a later run")
+            self._last_number = number
             job = self._add_job(Job(run, opening.key, program.digest))
             if request.record:
                 self._start_recording(job)
@@ -136,12 +148,10 @@ class Session:
             self._settle(job, op_failed=False)
             self.end(job, "failed", error=Failure.public(error))
         else:
-            thread.submit(self._execute, worker, job, program, inputs, request)
+            thread.submit(self._execute, worker, job, opening, program, inputs, request)
         return job
 
-    def _opening(
-        self, request: JobRequest, program: Program, inputs: Sequence[StoredValue | None]
-    ) -> Opening:
+    def _opening(self, request: JobRequest, program: Program) -> Opening:
         """Return what this worker was shown of a run."""
         return Opening(
             run=f"{self._prefix}:{request.run}",
@@ -149,15 +159,11 @@ class Session:
             parties=sha256([request.step, request.parties, self.comm.certificates()]),
             inputs=sha256(request.inputs),
             settings=sha256([self.generation, self._settings]),
-            labels=[None if each is None else each.label.encode() for each in inputs],
         )
 
     def _check(
         self, request: JobRequest, program: Program, inputs: Sequence[StoredValue | None]
     ) -> None:
-        run = request.run
-        if not run.startswith(f"{self.name}-") or "/" in run:
-            raise RequestError(403, "forged", f"the runs of this session begin with {self.name}-")
         world = Mask.all(self.comm.world_size)
         if program.mask != world:
             raise RequestError(
@@ -166,10 +172,13 @@ class Session:
                 f"a program is sent whole, for all parties: {world}; this one is for "
                 f"{program.mask}",
             )
-        fit = Mask.of(self.comm.rank) <= Mask.from_ranks(request.parties) <= world
-        if not fit or (not request.step and len(request.parties) != len(world)):
+        fit = request.parties == list(_parties_of(program, request.step))
+        if not fit or self.comm.rank not in request.parties:
             raise RequestError(
-                422, "forged", f"parties {request.parties} cannot run it; all do but of a step"
+                422,
+                "forged",
+                f"parties {request.parties} cannot run it: all parties do, or of a step, which is "
+                "one op, those that take part in it",
             )
         taken = program.graph.inputs
         if len(taken) != len(inputs):
@@ -179,6 +188,19 @@ class Session:
             assert isinstance(kind, MPType)
             if given is not None and kind.base.mismatch(given.value):
                 raise RequestError(422, "inputs", f"input {i} is no {kind.base}")
+
+    def _number(self, run: str) -> int:
+        """Return the number of a run, which grows within a session.
+
+        Raises:
+            RequestError: it is no name of a run of this session.
+        """
+        name, _, number = run.rpartition("-")
+        if name != self.name or not number.isdecimal():
+            raise RequestError(
+                403, "forged", f"the runs of this session are {self.name}-0, {self.name}-1, …"
+            )
+        return int(number)
 
     def _add_job(self, job: Job) -> Job:
         while len(self._jobs) >= self._limits.jobs:
@@ -195,6 +217,7 @@ class Session:
         self,
         worker: WorkerInterpreter,
         job: Job,
+        opening: Opening,
         program: Program,
         inputs: Sequence[StoredValue | None],
         request: JobRequest,
@@ -206,11 +229,14 @@ class Session:
         with log_context(self.name, job):
             log.info("%s begins, program %s", program.name, program.digest)
             try:
-                labels = self._followed(job, program, request)
+                told = [None if each is None else each.label for each in inputs]
+                labels = self._followed(job, opening.told(self._history, told), program, request)
                 values = [None if each is None else each.value for each in inputs]
                 outs = worker.evaluate(program, values, job.key, recorder=job.recorder)
             except BaseException as error:
                 failure = Failure.public(error)
+                if not Failure.in_op(error):
+                    self.comm.abort(job.key, failure.text)
                 log.warning("failed in %s at %s: %s", failure.op, failure.location, failure.text)
                 log.debug("why it failed", exc_info=error)
                 self._settle(job, op_failed=Failure.in_op(error))
@@ -227,21 +253,43 @@ class Session:
         job.recorder, self._recorded = SpanRecorder(self.comm.rank, job.run), job
 
     def _followed(
-        self, job: Job, program: Program, request: JobRequest
+        self, job: Job, opening: Opening, program: Program, request: JobRequest
     ) -> Sequence[Mapping[int, Label]]:
         """Wait until all parties have opened the run, and return the labels of its outputs.
 
+        A run of which the peers were told is followed even if it fails here before it begins, as
+        another party may have run it.
+
         Raises:
-            AdmissionError: a party was shown another run.
+            AdmissionError: a party was shown another run, or the program is too involved.
             CommError: a party does not open it, or its labels are malformed.
         """
+        openings = {self.comm.rank: opening}
         try:
-            openings = self.comm.openings(job.key, request.parties)
+            self.comm.announce(job.key, opening)
+            found = openings | self.comm.openings(job.key, request.parties)
+            labels = self._known.of_inputs(found, request.inputs)
+        except MPLangError:
             labels = self._known.of_inputs(openings, request.inputs)
-        except MPLangError as error:
-            self.comm.abort(job.key, str(error))
+            self._follow(job, openings, labels, program, request)
             raise
-        followed = follow(program, labels, self._held_by)
+        return self._follow(job, found, labels, program, request)
+
+    def _follow(
+        self,
+        job: Job,
+        openings: Mapping[int, Opening],
+        labels: Sequence[Mapping[int, Label]],
+        program: Program,
+        request: JobRequest,
+    ) -> Sequence[Mapping[int, Label]]:
+        """Log which rows disclose this party's data, and return the labels of the outputs."""
+        held = self._held_by
+        if not request.step:
+            if any(each.history != self._history for each in openings.values()):
+                held = unknown_history(program.mask)  # a party has missed runs, maybe this one
+            self._history = sha256([self._history, job.key])
+        followed = follow(program, labels, held)
         self._held_by = followed.held
         self._known.add(job.run, followed.outputs)
         rows = followed.disclosure.of(self.comm.rank)
@@ -257,7 +305,7 @@ class Session:
         for i, (value, out) in enumerate(zip(outs, program.graph.outputs, strict=True)):
             assert isinstance(out.type, MPType)
             if value is not None:
-                label = labels[i].get(rank, PUBLIC)
+                label = labels[i].get(rank) or own(rank, "unknown")
                 found[f"{job.run}.{i}"] = StoredValue(out.type.base, value, label, i in kept)
         with self._lock:
             full = None if job.finished else self._store(found)
@@ -375,8 +423,10 @@ class Session:
             RequestError: the name is taken, or the session is full.
         """
         with self._lock:
-            if name.startswith(PUBLIC_NAME) and name in self._values:
-                return  # the name says what it is
+            if name.startswith(PUBLIC_NAME):
+                self._puts[name] += 1  # each literal of that content releases it once
+                if name in self._values:
+                    return
             if name in self._values or name.startswith(f"{self.name}-"):  # reserved for results
                 raise RequestError(409, "taken", f"there is a value {name!r} already")
             full = self._store({name: stored})
@@ -397,6 +447,9 @@ class Session:
     def release(self, names: Sequence[str]) -> int:
         """Release values, and return how many there were."""
         with self._lock:
+            self._puts.subtract(name for name in names if name in self._puts)
+            self._puts = +self._puts  # without those that nobody uses any more
+            names = [name for name in names if name not in self._puts]
             gone = [stored for name in names if (stored := self._values.pop(name, None))]
             self._held_bytes -= sum(stored.size for stored in gone)
             return len(gone)
@@ -411,3 +464,11 @@ class Session:
             self._values.clear()
             if self._thread is not None:
                 self._thread.shutdown(wait=False, cancel_futures=True)
+
+
+def _parties_of(program: Program, step: bool) -> Mask:
+    """Return who runs a program: all parties, or those that take part in the op of a step."""
+    ops = program.graph.ops
+    if not step:
+        return program.mask
+    return participants_of(ops[0], program.mask) if len(ops) == 1 else Mask()

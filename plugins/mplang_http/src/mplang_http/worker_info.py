@@ -38,7 +38,7 @@ def worker_info(config: WorkerConfig) -> dict[str, Any]:
     return {
         "name": config.name,
         "python": platform.python_version(),
-        "alike": versions() | {"passes": ", ".join(passes.known())} | _settings(),
+        "alike": versions() | _settings() | {"passes": ", ".join(passes.known())},
         "plugins": [
             {
                 "name": record.name,
