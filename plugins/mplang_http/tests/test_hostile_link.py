@@ -16,6 +16,7 @@ import pytest
 from http_raw import LONG, MB, RawWorker, opening_of, program, read_response
 from mplang_http import LocalCluster
 from mplang_http.frames import CHUNK, PREFIX, Kind, frame
+from mplang_http.opening import Opening
 from mplang_http.requests import Stored
 from mplang_http.values import Head, pack
 
@@ -124,8 +125,12 @@ class LinkedSession:
         parties = [0, 1]
         found = self.worker.submit(self.name, self.data, None, run=run, wait=0, parties=parties)
         assert found.status == 202, found
+        return self.opening(run).key
+
+    def opening(self, run: str, **fields: object) -> Opening:
+        """Return what both parties are shown of a run, or something else by fields."""
         names = [HOME["name"], self.worker.party()["name"]]
-        return opening_of(f"local:{self.name}:{run}", self.data, [Stored([])], names).key
+        return opening_of(f"local:{self.name}:{run}", self.data, [Stored([])], names, **fields)
 
     def end(self, number: int = 1):
         path = f"/v1/sessions/{self.name}/jobs/{self.name}-{number}?wait=30"
@@ -428,4 +433,18 @@ def test_a_reason_without_end(worker):
         found = linked.end()
         assert found["state"] == "failed"
         assert len(found["error"]["text"]) <= 4200
+        linked.close()
+
+
+@pytest.mark.parametrize("certificates", [["ab" * 32, ""], ["", "ab" * 32]])
+def test_a_peer_that_was_shown_another_certificate(worker, certificates):
+    """Somebody is between the two, or one has been given the certificate of another."""
+    with Peer(worker) as peer:
+        linked = LinkedSession(worker)
+        linked.start()
+        opening = linked.opening(f"{linked.name}-1", certificates=certificates)
+        peer.send(frame(Kind.OPEN, opening.key.encode(), opening.write()))
+        found = linked.end()
+        assert (found["state"], found["error"]["kind"]) == ("failed", "AdmissionError")
+        assert "was shown other parties or certificates" in found["error"]["text"]
         linked.close()

@@ -20,7 +20,7 @@ from mplang_analysis.disclosure_table import Disclosure, disclosure
 from mplang_analysis.follow import Followed, follow
 from mplang_analysis.graph_builder import graph
 from mplang_analysis.graph_view import Edge, GraphView, Node, Region
-from mplang_analysis.holdings import Holding, unknown_history
+from mplang_analysis.holdings import Holding
 from mplang_analysis.interval import UNKNOWN, Interval, hull
 from mplang_analysis.labels import PUBLIC, Label, Piece, Source, own
 from mplang_analysis.memory import Memory, labels_of, remember
@@ -73,5 +73,4 @@ __all__ = [
     "parameter_names",
     "ranges",
     "remember",
-    "unknown_history",
 ]

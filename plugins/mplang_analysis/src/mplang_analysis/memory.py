@@ -5,28 +5,37 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from mplang_analysis.follow import Followed, follow
-from mplang_analysis.holdings import Holding
+from mplang_analysis.holdings import Holding, unknown_history
 from mplang_analysis.labels import PUBLIC, Label, own
 from mplang_core import InterpVar, Program
 from mplang_core.ext import HostVar
 
 
 class Memory:
-    """What a host knows of the labels of its values, as the workers of its session know it."""
+    """What the parties got in the runs of a session; a host has one, and each worker."""
 
     def __init__(self) -> None:
         self._held: Mapping[int, Holding] = {}
 
-    def follow(self, program: Program, inputs: Sequence[HostVar]) -> Followed:
+    def follow(
+        self, program: Program, labels: Sequence[Mapping[int, Label]], *, missed: bool = False
+    ) -> Followed:
         """Return the table of a run, and remember what the parties get in it.
 
         Args:
-            program: the whole program.
-            inputs: its inputs.
+            program: the whole program, verified.
+            labels: per input the label of each party's copy.
+            missed: whether there were runs of which this memory knows nothing; then the parties
+                count as having had anything.
         """
-        followed = follow(program, [_labels(each) for each in inputs], self._held)
+        held = unknown_history(program.mask) if missed else self._held
+        followed = follow(program, labels, held)
         self._held = followed.held
         return followed
+
+    def follow_values(self, program: Program, inputs: Sequence[HostVar]) -> Followed:
+        """Return :meth:`follow` over the values of a host."""
+        return self.follow(program, [_labels(each) for each in inputs])
 
 
 def remember(results: Sequence[HostVar], followed: Followed) -> None:
@@ -34,7 +43,7 @@ def remember(results: Sequence[HostVar], followed: Followed) -> None:
 
     Args:
         results: the results.
-        followed: what :meth:`Memory.follow` returned for the run.
+        followed: what :meth:`Memory.follow_values` returned for the run.
     """
     for result, labels in zip(results, followed.outputs, strict=True):
         result.labels = labels

@@ -5,12 +5,12 @@ Messages go between threads, or over TCP links of the HTTP backend.
 
 from __future__ import annotations
 
-import socket
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from mplang_http.comm import HttpCommunicator
 from mplang_simulator import Simulator, type_of
 
 from mplang_core import ClusterSpec
@@ -117,7 +117,7 @@ class Lab(Simulator):
     def _start(self) -> Any:
         parties = super()._start()
         if self.transport == "links":
-            parties._comms = linked(self.world_size, self.timeout)
+            parties._comms = HttpCommunicator.connected(self.world_size, self.timeout)
         for worker, comm in zip(parties.workers, parties._comms, strict=True):
             worker.communicator = RecordedCommunicator(comm, worker, self)
             worker.resources[own] = self.setting.own[worker.rank]
@@ -200,21 +200,3 @@ def _install(worker: WorkerInterpreter, lab: Lab) -> None:
     kernels = {opcode: dealt(opcode) for opcode in DEALT} | lab.kernels_in_place
     for opcode, kernel in kernels.items():
         worker.kernels.add(opcode, kernel, provider="lab")
-
-
-def linked(parties: int, timeout: float) -> list[Communicator]:
-    """Return communicators of the HTTP backend, linked by TCP connections in this process."""
-    from mplang_http.comm import HttpCommunicator
-    from mplang_http.connection import Connection
-    from mplang_http.links import Links
-
-    names = [f"node{i}" for i in range(parties)]
-    tables = [Links(name, None, max_message=1 << 30, max_links=8) for name in names]
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        for a in range(parties):
-            for b in range(a + 1, parties):
-                near = socket.create_connection(server.getsockname())
-                far, _ = server.accept()
-                tables[a].add(Connection(near, timeout), names[b])
-                tables[b].add(Connection(far, timeout), names[a])
-    return [HttpCommunicator(r, names, tables[r], timeout) for r in range(parties)]

@@ -5,43 +5,42 @@ Those of rows replace the analysis of the experiment, those of labels that of th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias
 
 import mplang_analysis
-from mplang_analysis import PUBLIC, Disclosure, DisclosureRow, Followed, Label
+from mplang_analysis import PUBLIC, DisclosureRow, Followed, Label
 
 from mplang_core.ext import KernelContext
 
 Follow: TypeAlias = Callable[..., Followed]
 
 
-def _with_rows(found: Followed, rows: Sequence[DisclosureRow]) -> Followed:
-    disclosure: Disclosure = replace(found.disclosure, rows=tuple(rows))
-    return replace(found, disclosure=disclosure)
+def _changed(change: Callable[[list[DisclosureRow]], list[DisclosureRow]]) -> Follow:
+    """Return an analysis whose rows are changed."""
+
+    def follow(*args: Any) -> Followed:
+        found = mplang_analysis.follow(*args)
+        rows = tuple(change(list(found.disclosure.rows)))
+        return replace(found, disclosure=replace(found.disclosure, rows=rows))
+
+    return follow
 
 
 def without_a_row(what: str) -> Follow:
     """Leave out the last row of a kind."""
 
-    def follow(*args: Any) -> Followed:
-        found = mplang_analysis.follow(*args)
-        rows = list(found.disclosure.rows)
+    def change(rows: list[DisclosureRow]) -> list[DisclosureRow]:
         last = max((i for i, row in enumerate(rows) if row.what == what), default=len(rows))
-        return _with_rows(found, rows[:last] + rows[last + 1 :])
+        return rows[:last] + rows[last + 1 :]
 
-    return follow
+    return _changed(change)
 
 
 def without_rows(what: str) -> Follow:
     """Leave out all rows of a kind."""
-
-    def follow(*args: Any) -> Followed:
-        found = mplang_analysis.follow(*args)
-        return _with_rows(found, [row for row in found.disclosure.rows if row.what != what])
-
-    return follow
+    return _changed(lambda rows: [row for row in rows if row.what != what])
 
 
 def without_a_source(what: str) -> Follow:
@@ -52,11 +51,7 @@ def without_a_source(what: str) -> Follow:
             return row
         return replace(row, inputs=row.inputs[1:], discloses=row.discloses[1:])
 
-    def follow(*args: Any) -> Followed:
-        found = mplang_analysis.follow(*args)
-        return _with_rows(found, [fewer(row) for row in found.disclosure.rows])
-
-    return follow
+    return _changed(lambda rows: list(map(fewer, rows)))
 
 
 def without_meetings(form: str) -> Follow:
@@ -65,22 +60,12 @@ def without_meetings(form: str) -> Follow:
     def unread(row: DisclosureRow) -> DisclosureRow:
         return replace(row, discloses=()) if row.form == form else row
 
-    def follow(*args: Any) -> Followed:
-        found = mplang_analysis.follow(*args)
-        rows = [unread(row) for row in found.disclosure.rows if row.what != "reveal"]
-        return _with_rows(found, rows)
-
-    return follow
+    return _changed(lambda rows: [unread(row) for row in rows if row.what != "reveal"])
 
 
 def without_a_receiver(rank: int) -> Follow:
     """Leave out what one party learns."""
-
-    def follow(*args: Any) -> Followed:
-        found = mplang_analysis.follow(*args)
-        return _with_rows(found, [row for row in found.disclosure.rows if row.receiver != rank])
-
-    return follow
+    return _changed(lambda rows: [row for row in rows if row.receiver != rank])
 
 
 def answer_anybody(ctx: KernelContext, src: Any, index: Any) -> Any:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
+import socket
 import time
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -11,6 +13,7 @@ from mplang_simulator import CommunicatorBase
 
 from mplang_core import MPLangError
 from mplang_core.ext import AdmissionError, CommError, RunError, WireError
+from mplang_http.connection import Connection
 from mplang_http.links import Links
 from mplang_http.opening import Opening
 from mplang_http.values import Packed, pack
@@ -37,6 +40,24 @@ class HttpCommunicator(CommunicatorBase):
         # per run, the parties that have opened it, with what they were shown
         self._joined: dict[str, dict[int, Opening | None]] = {}
         self._left: dict[str, set[int]] = {}  # per run, the parties that have closed it
+
+    @classmethod
+    def connected(cls, world_size: int, timeout: float) -> list[HttpCommunicator]:
+        """Return one communicator per party, linked by TCP connections within this process.
+
+        Args:
+            world_size: the number of parties.
+            timeout: seconds that a receiver waits.
+        """
+        names = [f"node{i}" for i in range(world_size)]
+        tables = [Links(name, _dial_nobody, max_message=1 << 30, max_links=64) for name in names]
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            for a, b in itertools.combinations(range(world_size), 2):
+                near = socket.create_connection(server.getsockname())
+                far, _ = server.accept()
+                tables[a].add(Connection(near, timeout), names[b])
+                tables[b].add(Connection(far, timeout), names[a])
+        return [cls(rank, names, links, timeout) for rank, links in enumerate(tables)]
 
     def open(self, run: str, opening: Opening | None = None) -> None:
         """Open a run: accept its messages, and notify the peers.
@@ -107,7 +128,8 @@ class HttpCommunicator(CommunicatorBase):
         for rank in ranks:
             self._await_peer(rank, run, even_after=True)
         with self._arrived:
-            return {rank: each for rank in ranks if (each := self._joined[run][rank])}
+            joined = self._joined.get(run, {})  # none if it was cancelled meanwhile
+            return {rank: each for rank in ranks if (each := joined.get(rank)) is not None}
 
     def close(self, run: str) -> None:
         """Close a run, and wait until the peers know."""
@@ -274,3 +296,7 @@ class HttpCommunicator(CommunicatorBase):
             done = rank in self._left.get(run, ())
         if not done:
             self.lose(run, f"has lost its link to party {rank} ({peer}): {reason}")
+
+
+def _dial_nobody(peer: str, address: str) -> Connection:
+    raise CommError(f"the communicators of this process are connected; {peer} is not dialled")

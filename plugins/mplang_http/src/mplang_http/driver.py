@@ -45,51 +45,21 @@ from mplang_http.failure_report import abort_reason, party_locations, wait_for_c
 from mplang_http.job_monitor import JobMonitor, clock_offset
 from mplang_http.lease import LeaseRenewer, drain
 from mplang_http.progress_bars import ProgressBars
-from mplang_http.requests import Input, JobRequest, Public, Stored, Uploaded
+from mplang_http.references import Literal, Ref
+from mplang_http.requests import Input, JobRequest, Stored, Uploaded
 from mplang_http.spans import MAX_SPANS, read_spans
 from mplang_http.steps import step_refusal
 from mplang_http.stored_value import PUBLIC_NAME
 from mplang_http.tls import client_context
-from mplang_http.values import frame_head, join_frame, pack, split_frame
+from mplang_http.values import frame_head, pack, split_frame
 from mplang_http.worker_info import versions
 
 POLL_INTERVAL = 1.0  # seconds that a worker waits for the end of a job before it responds
 START_TIMEOUT = 30.0  # seconds that a worker has to describe itself and to link to its peers
 MIN_COPY_RATE = 100e6  # minimum bytes per second at which a worker prepares a response
-INLINE_SIZE = 16 << 10  # bytes up to which a literal is part of the job request
 
 
 T = TypeVar("T")
-
-
-class Ref:
-    """Reference to a value at one worker; its deletion releases the value there.
-
-    Attributes:
-        name: name of the value at the worker.
-        kind: type of the value.
-    """
-
-    __slots__ = ("_dropped", "kind", "name")
-
-    def __init__(self, name: str, kind: BaseType, dropped: deque[str]) -> None:
-        self.name = name
-        self.kind = kind
-        self._dropped = dropped
-
-    def __del__(self) -> None:
-        self._dropped.append(self.name)
-
-
-class Literal:
-    """Array that all parties know: part of each request if it is small, else uploaded once."""
-
-    __slots__ = ("array", "input", "refs")
-
-    def __init__(self, array: np.ndarray[Any, Any]) -> None:
-        self.array = array
-        self.input: Public | Uploaded | None = None
-        self.refs: dict[int, Ref] = {}
 
 
 class SimpHttpDriver(SimpHost):
@@ -243,7 +213,7 @@ class SimpHttpDriver(SimpHost):
                 raise step_refusal(program, self._in_production)
             self._is_step = step is not None
             try:
-                followed = self._memory.follow(program, args)
+                followed = self._memory.follow_values(program, args)
                 results = super().submit(program, args, step)
                 remember(results, followed)
                 return results
@@ -357,8 +327,6 @@ class SimpHttpDriver(SimpHost):
         literal = var.values[rank]
         if not isinstance(literal, Literal):
             return Stored([None if each is None else each.name for each in var.values])
-        if literal.input is None:
-            literal.input = _public_input(literal.array)
         if isinstance(literal.input, Uploaded) and rank not in literal.refs:
             name = PUBLIC_NAME + literal.input.digest
             literal.refs[rank] = self._put_value(rank, literal.array, name)
@@ -469,16 +437,6 @@ class SimpHttpDriver(SimpHost):
                 return
             self._closed = True
             self._lease.stop()
-
-
-def _public_input(array: np.ndarray[Any, Any]) -> Public | Uploaded:
-    head, buffers = pack(array)
-    if array.nbytes <= INLINE_SIZE:
-        return Public(join_frame(head, buffers))
-    digest = hashlib.sha256(frame_head(head))
-    for buffer in buffers:
-        digest.update(buffer)
-    return Uploaded(digest.hexdigest())
 
 
 def _worker_addresses(

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
-from mplang_analysis import Holding, Label, follow, own, unknown_history
+from mplang_analysis import Label, Memory, own
 from mplang_trace import SpanRecorder, now
 
 from mplang_core import Mask, MPLangError, MPType, Program
@@ -70,7 +70,7 @@ class Session:
         self._insecure = insecure
         self._prefix = f"{quote(owner, safe='')}:{name}"
         self._settings: dict[str, Any] = {}
-        self._held_by: Mapping[int, Holding] = {}
+        self._memory = Memory()
         self._known = KnownLabels()
         self._history = ""
         self._last_number = -1
@@ -284,13 +284,11 @@ class Session:
         request: JobRequest,
     ) -> Sequence[Mapping[int, Label]]:
         """Log which rows disclose this party's data, and return the labels of the outputs."""
-        held = self._held_by
-        if not request.step:
-            if any(each.history != self._history for each in openings.values()):
-                held = unknown_history(program.mask)  # a party has missed runs, maybe this one
+        missed = False
+        if not request.step:  # steps are known to those who take part only
+            missed = any(each.history != self._history for each in openings.values())
             self._history = sha256([self._history, job.key])
-        followed = follow(program, labels, held)
-        self._held_by = followed.held
+        followed = self._memory.follow(program, labels, missed=missed)
         self._known.add(job.run, followed.outputs)
         rows = followed.disclosure.of(self.comm.rank)
         log.info("%s discloses data of this party in %d rows", program.name, len(rows))

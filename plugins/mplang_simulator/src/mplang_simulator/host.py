@@ -113,7 +113,7 @@ class Simulator(SimpHost):
         with self._run_lock:
             if self._closed:
                 raise RunError("this simulator is closed")
-            followed = self._memory.follow(program, args)
+            followed = self._memory.follow_values(program, args)
             results = super().submit(program, args, step)
             remember(results, followed)
             return results
