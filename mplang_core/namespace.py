@@ -105,6 +105,9 @@ class Namespace(Generic[T]):
         Raises:
             PluginLoadError: the provider did not load.
         """
+        loaded = self._items.get(name)
+        if loaded is not None:  # asked for several times per op
+            return loaded[0]
         found = self.peek(name)
         if found is None and self._resolver is not None:
             self._resolver(name)

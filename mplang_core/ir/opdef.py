@@ -119,10 +119,12 @@ class OpDef:
 
     def interface(self, kind: type[Interface]) -> Interface | None:
         """Return the implementation of an interface, or ``None``."""
-        if kind not in self._found:  # isinstance of a protocol takes microseconds
-            found = (each for each in self.interfaces if isinstance(each, kind))
-            self._found[kind] = next(found, None)
-        return self._found[kind]  # type: ignore[no-any-return]
+        try:
+            return self._found[kind]  # type: ignore[no-any-return]
+        except KeyError:  # isinstance of a protocol takes microseconds
+            found = next((each for each in self.interfaces if isinstance(each, kind)), None)
+            self._found[kind] = found
+            return found
 
     def check_attrs(self, attrs: Mapping[str, AttrValue]) -> None:
         """Check attributes against the declaration.

@@ -82,6 +82,18 @@ def test_what_a_party_got_in_an_earlier_program_meets_what_it_gets_now():
     assert told(follow(HAND_OUT_OTHER, negated.outputs)) == [(1, 2, ())]
 
 
+def test_a_table_of_shares_alone_takes_others_to_have_had_anything():
+    sealed = follow(SEAL, [{0: own(0, "put")}])
+
+    def told_of(labels, held=None):
+        rows = analysis.disclosure(HAND_OUT, labels=labels, held=held).rows
+        return [row.discloses for row in rows if row.what == "move"]
+
+    assert told_of(sealed.outputs) == [(0,)]  # party 2 may have the other share
+    assert told_of(sealed.outputs, sealed.held) == [()]
+    assert told_of([{0: PUBLIC}]) == [()]
+
+
 def test_a_share_of_more_that_a_party_had_is_opened_by_a_share_of_less():
     """Party 2 has a share of what was computed on both; a share of one secret may open it."""
     a = follow(SEAL, [{0: own(0, "put")}])

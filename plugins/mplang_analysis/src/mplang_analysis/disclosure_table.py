@@ -9,6 +9,7 @@ from typing import Any
 
 from mplang_analysis.disclosure_row import COLUMNS, DisclosureRow
 from mplang_analysis.event import Event
+from mplang_analysis.holdings import Holding, unknown_history
 from mplang_analysis.labels import Label
 from mplang_analysis.party_names import PartyNames, names_of, quoted, read_names
 from mplang_analysis.picture import Picture
@@ -105,6 +106,7 @@ def disclosure(
     program: Any,
     *,
     labels: Sequence[Mapping[int, Label]] | None = None,
+    held: Mapping[int, Holding] | None = None,
     uniform_inputs: bool = False,
     names: Sequence[str] | Mapping[int, str] | None = None,
 ) -> Disclosure:
@@ -114,6 +116,8 @@ def disclosure(
         program: a program, or a function that was traced or compiled.
         labels: per input a label for each holder's copy, as :func:`follow` returns them. A copy
             without one is its holder's own; a protected value without one may be anyone's.
+        held: per party what it had in earlier runs, as :func:`follow` returns it. Without it
+            parties count as having had anything where a label is of a share, a key or a ciphertext.
         uniform_inputs: whether a plain input that several parties hold, and that has no label, is
             the same at all of them: then all of its holders know it, and where all parties hold
             it, it is public. A program does not tell; a note says where it was assumed.
@@ -136,10 +140,19 @@ def disclosure(
         result 1 host i64[1] plain ()
     """
     found = program_of(program)
-    flow = Flow(found, check_labels(found, labels), uniform_inputs=uniform_inputs)
+    given = check_labels(found, labels)
+    if held is None:
+        held = unknown_history(found.mask) if _is_protected(given) else {}
+    flow = Flow(found, given, held, uniform_inputs=uniform_inputs)
     notes = _assumed(found) if uniform_inputs and labels is None else []
     table = dataclasses.replace(table_of(flow, notes), subject=found)
     return table.named(names_of(program) if names is None else names)
+
+
+def _is_protected(labels: Sequence[Mapping[int, Label]]) -> bool:
+    """Return whether a label is of a share, a key or a ciphertext, so that others may open it."""
+    given = (label for fact in labels for label in fact.values())
+    return any(label.pieces or label.derived or label.keys for label in given)
 
 
 def check_labels(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from mplang_analysis.labels import Label
 from mplang_core import BaseType
@@ -13,8 +12,7 @@ What: TypeAlias = Literal["move", "reveal", "predicate", "index", "result", "fai
 Receiver: TypeAlias = int | Literal["host", "everyone"]
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """Something of a program that another party learns of.
 
     Attributes:

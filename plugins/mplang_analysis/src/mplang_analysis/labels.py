@@ -90,8 +90,10 @@ class Label:
 
     def __or__(self, other: Label) -> Label:
         """Return the label of what is made of both."""
-        if other == self:
+        if other is self or (other is PUBLIC and not self.program):
             return self
+        if (self is PUBLIC and not other.program) or other == self:
+            return other
         program = self.program if self.program == other.program else ""
         return Label(
             self.sources | other.sources,
@@ -112,7 +114,13 @@ class Label:
 
     def data(self) -> Label:
         """Return the label of something that depends on it, and is neither share nor key."""
-        return Label(self.sources)
+        return Label(self.sources) if self.keys else self.plain()
+
+    def plain(self) -> Label:
+        """Return the label of something that is made of it, and is no share."""
+        if not (self.pieces or self.derived or self.program):
+            return self
+        return Label(self.sources, keys=self.keys)
 
     def computed(self) -> Label:
         """Return the label of a share that is computed on this one."""

@@ -17,6 +17,11 @@ class Memory:
     def __init__(self) -> None:
         self._held: Mapping[int, Holding] = {}
 
+    @property
+    def held(self) -> Mapping[int, Holding]:
+        """Per party what it had so far, for :func:`follow` and :func:`disclosure`."""
+        return self._held
+
     def follow(
         self, program: Program, labels: Sequence[Mapping[int, Label]], *, missed: bool = False
     ) -> Followed:

@@ -7,13 +7,14 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from typing import NamedTuple
 
 from mplang_analysis import op_traits, transfer
 from mplang_analysis.event import Event, Receiver, What
 from mplang_analysis.holdings import Holding, Holdings
 from mplang_analysis.labels import ANY, NEW, PUBLIC, Label, Piece, Source, own, union
 from mplang_analysis.subject import line_of
-from mplang_analysis.transfer import Fact
+from mplang_analysis.transfer import Arrived, Fact
 from mplang_core import BaseType, DType, Form, Mask, MPType, Program, TensorType
 from mplang_core.ext import (
     AdmissionError,
@@ -41,8 +42,7 @@ BOOL = TensorType(DType.BOOL)
 MAX_STEPS = 100_000  # ops that are gone through, those of a loop once per turn
 
 
-@dataclass(frozen=True, slots=True)
-class _Scope:
+class _Scope(NamedTuple):
     """Where the walk is: who runs it, under whose influence, at which line, how often.
 
     Attributes:
@@ -56,18 +56,17 @@ class _Scope:
     path: str = ""
 
     def at(self, op: Operation, index: int) -> _Scope:
-        place = line_of(op, self.location)  # once per op, so without the slow replace
-        return _Scope(self.parties, self.control, place, self.when, f"{self.path}/{index}")
+        return self._replace(location=line_of(op, self.location), path=f"{self.path}/{index}")
 
     def within(self, region: str) -> _Scope:
-        return dataclasses.replace(self, path=f"{self.path}/{region}")
+        return self._replace(path=f"{self.path}/{region}")
 
     def among(self, parties: Mask) -> _Scope:
-        return dataclasses.replace(self, parties=parties)
+        return self._replace(parties=parties)
 
     def under(self, control: Label, when: str) -> _Scope:
         scopes = self.when if when in self.when else (*self.when, when)
-        return dataclasses.replace(self, control=self.control | control.data(), when=scopes)
+        return self._replace(control=self.control | control.data(), when=scopes)
 
 
 @dataclass(slots=True)
@@ -116,7 +115,7 @@ class Flow:
         for i, (value, fact) in enumerate(zip(graph.outputs, self.outputs, strict=True)):
             if i in kept:
                 continue  # the host does not get it
-            here = dataclasses.replace(scope, location=lines.get(value))
+            here = scope._replace(location=lines.get(value))
             for rank, label in sorted(fact.items()):
                 self._record("result", rank, "host", op_traits.base_of(value.type), label, here)
         self._tell_failures()
@@ -205,8 +204,9 @@ class Flow:
         return self._apply(op, ins, scope)
 
     def _hold(self, kind: BaseType, fact: Fact) -> None:
-        for rank, label in fact.items():
-            self.held.add(rank, kind, label)
+        if kind.form is not Form.PLAIN:
+            for rank, label in fact.items():
+                self.held.add(rank, kind, label)
 
     def _record(
         self,
@@ -254,18 +254,26 @@ class Flow:
 
     def _apply(self, op: Operation, ins: Sequence[Fact], scope: _Scope) -> list[Fact]:
         """Have each output depend on all operands at the same party; if they mix, of all."""
-        seen = {rank: union(fact.get(rank, PUBLIC) for fact in ins) for rank in scope.parties}
-        seen = {rank: label | transfer.read_at(op, rank) for rank, label in seen.items()}
+        seen = self._had(op, ins, {}, scope)
         together = len(scope.parties) > 1 and op_traits.acts_together(op)
         if together:
             self._inform_all(op, scope, seen)
         if together or op.regions:
             everything = self._regions(op, union(seen.values()), scope)
             if op_traits.is_declared(op):  # each party's shares stay its own
-                everything = transfer.plain(everything)
+                everything = everything.plain()
             seen = {rank: label | everything for rank, label in seen.items()}
         self._note_failures(op, seen, scope)
         return self._outputs(op, seen, scope, together)
+
+    def _had(
+        self, op: Operation, ins: Sequence[Fact], arrived: Mapping[int, Arrived], scope: _Scope
+    ) -> Fact:
+        """Return what parties have of an op, with what it reads of their data."""
+        seen = transfer.seen(ins, arrived, scope.parties, frozenset())
+        if not op_traits.reads(op):
+            return seen
+        return {rank: label | transfer.read_at(op, rank) for rank, label in seen.items()}
 
     def _outputs(self, op: Operation, seen: Fact, scope: _Scope, together: bool) -> list[Fact]:
         outs = [self._output(op, i, seen, scope, together) for i in range(len(op.outputs))]
@@ -308,11 +316,13 @@ class Flow:
         for rank in (rank for rank in seen if rank in holders):
             path = scope.path if together or among else f"{scope.path}@{rank}"
             label, form = seen[rank], op_traits.base_of(kind).form
-            label = dataclasses.replace(label, keys=self._keys(op, form, label, path))
+            keys = self._keys(op, form, label, path)
+            if keys != label.keys:
+                label = dataclasses.replace(label, keys=keys)
             if op_traits.takes(op, Form.SHARE):
                 label = label.computed()
             if form is Form.PLAIN:
-                label = transfer.plain(label)
+                label = label.plain()
             elif form is Form.SHARE and self._splits(op, label, together):
                 label |= Label(pieces=self._split(path, rank if together or among else i))
             out[rank] = label
@@ -359,13 +369,13 @@ class Flow:
             self.held.add(each.receiver, kind, carried[each], received=True)
         forwards = interface_of(op, Forwards)
         if forwards is None:  # each output depends on all that its party has of it
-            seen = transfer.seen(ins, arrived, scope.parties, frozenset())
-            seen = {rank: label | transfer.read_at(op, rank) for rank, label in seen.items()}
+            seen = self._had(op, ins, arrived, scope)
             self._note_failures(op, seen, scope)
             return self._outputs(op, seen, scope, together=False)
         sources = [forwards.sources(op, i) for i in range(len(op.outputs))]
         copied = frozenset(i for found in sources for i in found)
-        self._note_failures(op, transfer.seen(ins, arrived, scope.parties, copied), scope)
+        if op_traits.may_fail(op):
+            self._note_failures(op, transfer.seen(ins, arrived, scope.parties, copied), scope)
         return [
             {
                 rank: label
@@ -381,7 +391,7 @@ class Flow:
             return label
         if message.type.form is Form.SHARE and not (label.pieces or label.derived):
             return label | Label(pieces=self._split(scope.path, message.receiver))
-        return label if message.type.form is not Form.PLAIN else transfer.plain(label)
+        return label if message.type.form is not Form.PLAIN else label.plain()
 
     # -- ops that tell how they run their regions
 

@@ -19,7 +19,8 @@ Arrived: TypeAlias = Sequence[tuple[Message, Label]]
 
 def read_at(op: Operation, rank: int) -> Label:
     """Return the label of what an op reads of its party's data."""
-    return union(own(rank, name) for name in op_traits.reads(op))
+    names = op_traits.reads(op)
+    return union(own(rank, name) for name in names) if names else PUBLIC
 
 
 def seen(
@@ -34,15 +35,10 @@ def seen(
         copied: the positions of operands that the op only copies; they are left out.
     """
     kept = [fact for i, fact in enumerate(ins) if i not in copied]
-    return {
-        rank: union(
-            [
-                *(fact.get(rank, PUBLIC) for fact in kept),
-                *(label for m, label in arrived.get(rank, ()) if m.operand not in copied),
-            ]
-        )
-        for rank in parties
-    }
+    found = {rank: [fact[rank] for fact in kept if rank in fact] for rank in parties}
+    for rank, messages in arrived.items():
+        found[rank] += [label for m, label in messages if m.operand not in copied]
+    return {rank: union(labels) for rank, labels in found.items()}
 
 
 def carried(op: Operation, message: Message, ins: Sequence[Fact], before: Arrived) -> Label | None:
@@ -75,11 +71,6 @@ def forwarded(
         fact[rank].data() for i, fact in enumerate(ins) if i not in sources and rank in fact
     ]
     return union([*found, *deciding])
-
-
-def plain(label: Label) -> Label:
-    """Return the label of something that is made of it, and is no share."""
-    return Label(label.sources, keys=label.keys)
 
 
 def merge(facts: Sequence[Fact]) -> Fact:

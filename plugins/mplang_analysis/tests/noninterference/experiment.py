@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
-from mplang_analysis import Disclosure, Holding, follow, labels_of
+from mplang_analysis import Disclosure, follow, labels_of
 
 import mplang_core as mp
 from mplang_core.ext import HostVar, PartyError
@@ -71,7 +71,6 @@ class Experiment:
     Attributes:
         programs: the chain as traced.
         tables: per program its table.
-        held: what each party has of shares and keys after the last program.
     """
 
     seed: int
@@ -81,7 +80,6 @@ class Experiment:
     length: int = 1
     programs: list[mp.Program] = field(default_factory=list)
     tables: list[Disclosure] = field(default_factory=list)
-    held: Mapping[int, Holding] | None = None
 
     def __post_init__(self) -> None:
         self.chain = generate(self.seed, self.length)
@@ -141,10 +139,9 @@ class Experiment:
 
     def _follow(self, program: mp.Program, args: Sequence[mp.InterpVar]) -> None:
         """Add the table of a program over the labels that the host knows of its inputs."""
-        found = follow(program, labels_of(*args), self.held)
+        found = follow(program, labels_of(*args), self.lab.held)
         self.programs.append(program)
         self.tables.append(found.disclosure)
-        self.held = found.held
 
     def _given(self, name: str, held: Mapping[int, Any]) -> mp.InterpVar:
         """Return an input: what each holder has."""

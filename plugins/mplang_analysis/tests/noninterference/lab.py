@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from mplang_analysis import Holding, Memory
 from mplang_http.comm import HttpCommunicator
 from mplang_simulator import Simulator, type_of
 
@@ -106,9 +107,14 @@ class Lab(Simulator):
     def begin(self, setting: Setting) -> None:
         """Begin a run of an experiment, in which nothing is known of earlier ones."""
         self.setting = setting
-        self._memory = type(self._memory)()
+        self._memory = Memory()
         for worker, number in zip(self._parties.workers, setting.own, strict=True):
             worker.resources[own] = number
+
+    @property
+    def held(self) -> Mapping[int, Holding]:
+        """Per party what it has of shares and keys, in the mode in which programs run."""
+        return self._memory.held
 
     def given(self, rank: int, value: Any) -> Any:
         """Return a reference to a value of a party."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from mplang_analysis import Holding, Memory
 from mplang_http import LocalCluster
 from mplang_http.driver import SimpHttpDriver
 from mplang_ibis import from_tensor
@@ -31,7 +32,12 @@ class Live(SimpHttpDriver):
 
     def begin(self, setting: Setting) -> None:
         """Begin a run of an experiment."""
-        self.setting = setting
+        self.setting, self._memory = setting, Memory()
+
+    @property
+    def held(self) -> Mapping[int, Holding]:
+        """Per party what it has of shares and keys."""
+        return self._memory.held
 
     def given(self, rank: int, value: Any) -> Any:
         """Return a reference to a value that is uploaded to a party."""

@@ -18,7 +18,7 @@ from mplang_core.ext import (
     control_of,
 )
 from mplang_passes.effects import effects_of
-from mplang_passes.rewrite import rewrite_graphs, rewrite_regions
+from mplang_passes.rewrite import rewrite_graphs, rewrite_ops, rewrite_regions
 
 
 def eliminate_dead_code(program: Program) -> Program:
@@ -50,7 +50,7 @@ def _live(graph: Graph, keep: Iterable[int] | None = None) -> Graph:
             op = _trim(op, used)
             used.update(op.inputs)
             ops.append(op)
-    return Graph(graph.inputs, ops[::-1], outputs)
+    return rewrite_ops(graph, ops[::-1], outputs)
 
 
 def _needed(graph: Graph) -> set[int]:
@@ -88,6 +88,9 @@ def _narrow(
     extra: int = 0,
 ) -> Operation:
     """Return the op with some of its results, and the operands that its regions take."""
+    everything = len(outputs) == len(op.outputs) and len(operands) == len(op.inputs) - extra
+    if everything and regions == op.regions:
+        return op
     return replace(
         op,
         inputs=op.inputs[:extra] + tuple(op.inputs[extra + i] for i in operands),

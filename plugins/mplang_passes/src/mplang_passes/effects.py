@@ -20,5 +20,7 @@ def effects_of(op: Operation) -> Effects:
     op_def = op_defs.get(op.opcode)
     if op_def is None:
         return Effects.ANY
-    inner = (effects_of(each) for region in op.regions.values() for each in region.ops)
-    return max((op_def.effects, *inner), key=_ORDER.index)
+    if not op.regions or op_def.effects is Effects.ANY:
+        return op_def.effects
+    inner = {effects_of(each) for region in op.regions.values() for each in region.ops}
+    return max({op_def.effects, *inner}, key=_ORDER.index)

@@ -25,7 +25,7 @@ from mplang_core.ext import (
     messages_of,
 )
 from mplang_passes.effects import effects_of
-from mplang_passes.rewrite import inline, lookup, rewrite_graphs, rewrite_regions
+from mplang_passes.rewrite import inline, lookup, rewrite_graphs, rewrite_ops, rewrite_regions
 
 
 def fuse_pcalls(program: Program) -> Program:
@@ -66,7 +66,7 @@ def _fuse(world: Mask, graph: Graph) -> Graph:
         op = item if isinstance(item, Operation) else item.fused(used)
         used.update(op.inputs)
         ops.append(op)
-    return Graph(graph.inputs, ops[::-1], graph.outputs)
+    return rewrite_ops(graph, ops[::-1])
 
 
 def _constants_first(ops: Sequence[Operation]) -> list[Operation]:
@@ -157,7 +157,7 @@ class _Scan:
         if isinstance(control_of(op), PartyCall):
             self._add_pcall(op)
             return
-        if not _is_passive(op, self.world):
+        if self.open and not _is_passive(op, self.world):
             self.open.clear()
         if not _is_literal(op):
             self.position.update(dict.fromkeys(op.outputs, len(self.items)))

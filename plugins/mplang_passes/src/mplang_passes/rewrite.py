@@ -13,15 +13,29 @@ Env = dict[Value, Value]
 
 
 def rewrite_graphs(program: Program, rewrite: Callable[[Graph], Graph]) -> Program:
-    """Return the program with its graph rewritten."""
-    return Program(program.name, program.mask, rewrite(program.graph))
+    """Return the program with its graph rewritten; the same one if its graph stays."""
+    graph = rewrite(program.graph)
+    if graph is program.graph:
+        return program
+    return Program(program.name, program.mask, graph)
+
+
+def rewrite_ops(
+    graph: Graph, ops: Sequence[Operation], outputs: Sequence[Value] | None = None
+) -> Graph:
+    """Return the graph with other ops and outputs; the same one if they are the same objects."""
+    outs = graph.outputs if outputs is None else list(outputs)
+    if ops == graph.ops and outs == graph.outputs:
+        return graph
+    return Graph(graph.inputs, list(ops), outs)
 
 
 def rewrite_regions(op: Operation, rewrite: Callable[[Graph], Graph]) -> Operation:
-    """Return the op with its regions rewritten."""
+    """Return the op with its regions rewritten; the same one if they stay."""
     if not op.regions:
         return op
-    return replace(op, regions={name: rewrite(graph) for name, graph in op.regions.items()})
+    regions = {name: rewrite(graph) for name, graph in op.regions.items()}
+    return op if regions == op.regions else replace(op, regions=regions)
 
 
 def lookup(env: Mapping[Value, Value], values: Iterable[Value]) -> tuple[Value, ...]:
