@@ -57,6 +57,8 @@ class Attr:
 
     def check(self, value: AttrValue) -> str | None:
         """Return why a normalized value is not allowed, or ``None``."""
+        if type(value) is self.kind:
+            return None
         kinds = self.kind if isinstance(self.kind, tuple) else (self.kind,)
         kinds = tuple(Mapping if kind is dict else kind for kind in kinds)
         wrong_bool = isinstance(value, bool) and bool not in kinds and object not in kinds
@@ -141,6 +143,8 @@ class OpDef:
             wrong = self.attrs[name].check(value)
             if wrong:
                 raise TypeError(f"attribute {name!r}: {wrong}")
+        if attrs.keys() == self.attrs.keys():
+            return
         needed = (name for name, spec in self.attrs.items() if spec.default is not OPTIONAL)
         missing = [name for name in needed if name not in attrs]
         if missing:

@@ -46,7 +46,7 @@ def infer_outputs(op: Operation, world: Mask) -> list[AnyType]:
             f"{op.dialect!r}: {install_hint(op.dialect)}"
         )
     op_def.check_attrs(op.attrs)
-    if list(op.regions) != list(op_def.regions):
+    if (op.regions or op_def.regions) and list(op.regions) != list(op_def.regions):
         raise TypeError(f"expected the regions {list(op_def.regions)}, got {list(op.regions)}")
     return list(op_def.infer(op, world))
 
@@ -86,9 +86,9 @@ def _define(value: Value, defined: set[Value], world: Mask, level: Level) -> Non
 
 
 def _verify_op(op: Operation, defined: set[Value], world: Mask, level: Level) -> None:
-    for i, value in enumerate(op.inputs):
-        if value not in defined:
-            raise TypeError(f"operand {i} is used before its definition")
+    if not defined.issuperset(op.inputs):
+        early = next(i for i, value in enumerate(op.inputs) if value not in defined)
+        raise TypeError(f"operand {early} is used before its definition")
     op_def = op_defs.get(op.opcode)
     if op_def is not None:
         if op_def.level is not level:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from mplang_analysis.disclosure_row import COLUMNS, DisclosureRow
@@ -19,7 +20,7 @@ from mplang_analysis.sentences import sentences
 from mplang_analysis.subject import program_of
 from mplang_analysis.taint import Flow
 from mplang_analysis.type_size import bytes_of, payload
-from mplang_core import Form, Mask, MPType, Program
+from mplang_core import BaseType, Form, Mask, MPType, Program
 from mplang_core.ext import TraceError
 
 
@@ -185,16 +186,23 @@ def table_of(flow: Flow, notes: Sequence[str] = ()) -> Disclosure:
     )
 
 
+@lru_cache(maxsize=1024)
+def _texts(kind: BaseType) -> tuple[str, str]:
+    """Return the text of a type and of its payload; programs have few types and many rows."""
+    return str(kind), str(payload(kind))
+
+
 def _row(flow: Flow, event: Event) -> DisclosureRow:
     read = flow.read(event)
     rank = event.receiver if isinstance(event.receiver, int) else None
     news = Mask() if read is None else read.news_to(rank)
+    kind, carried = _texts(event.type)
     return DisclosureRow(
         what=event.what,
         sender=event.sender,
         receiver=event.receiver,
-        type=str(event.type),
-        payload=str(payload(event.type)),
+        type=kind,
+        payload=carried,
         form=event.type.form.value,
         bytes=bytes_of(event.type),
         inputs=tuple(event.label.parties | news),

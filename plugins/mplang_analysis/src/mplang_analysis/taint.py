@@ -13,7 +13,6 @@ from mplang_analysis import op_traits, transfer
 from mplang_analysis.event import Event, Receiver, What
 from mplang_analysis.holdings import Holding, Holdings
 from mplang_analysis.labels import ANY, NEW, PUBLIC, Label, Piece, Source, own, union
-from mplang_analysis.subject import line_of
 from mplang_analysis.transfer import Arrived, Fact
 from mplang_core import BaseType, DType, Form, Mask, MPType, Program, TensorType
 from mplang_core.ext import (
@@ -56,7 +55,8 @@ class _Scope(NamedTuple):
     path: str = ""
 
     def at(self, op: Operation, index: int) -> _Scope:
-        return self._replace(location=line_of(op, self.location), path=f"{self.path}/{index}")
+        line = op.location or self.location  # once per op, so without the slower replace
+        return _Scope(self.parties, self.control, line, self.when, f"{self.path}/{index}")
 
     def within(self, region: str) -> _Scope:
         return self._replace(path=f"{self.path}/{region}")
@@ -194,14 +194,14 @@ class Flow:
                 return self._branch(op, control, ins, scope)
             case Loop():
                 return self._loop(op, control, ins, scope)
-        if interface_of(op, PublicLiteral) is not None:
-            return [
-                dict.fromkeys(holders_of(value.type, scope.parties), PUBLIC) for value in op.outputs
-            ]
         messages = messages_of(op, self.program.mask)
-        if messages is not None:
+        if messages is None:
+            return self._apply(op, ins, scope)
+        if messages or interface_of(op, PublicLiteral) is None:
             return self._exchange(op, messages, ins, scope)
-        return self._apply(op, ins, scope)
+        return [
+            dict.fromkeys(holders_of(value.type, scope.parties), PUBLIC) for value in op.outputs
+        ]
 
     def _hold(self, kind: BaseType, fact: Fact) -> None:
         if kind.form is not Form.PLAIN:
@@ -355,18 +355,19 @@ class Flow:
         self, op: Operation, messages: Sequence[Message], ins: Sequence[Fact], scope: _Scope
     ) -> list[Fact]:
         arrived: dict[int, list[tuple[Message, Label]]] = defaultdict(list)
-        carried: dict[Message, Label] = {}
-        for each in sorted(messages, key=lambda message: message.stage):
+        carried: dict[int, Label] = {}
+        for i, each in sorted(enumerate(messages), key=lambda item: item[1].stage):
             found = transfer.carried(op, each, ins, arrived[each.sender])
             if found is not None:  # a party that does not hold it is asked in vain
-                carried[each] = self._sent(found, each, scope)
-                arrived[each.receiver].append((each, carried[each]))
-        for each in (message for message in messages if message in carried):
+                carried[i] = self._sent(found, each, scope)
+                arrived[each.receiver].append((each, carried[i]))
+        for i, label in sorted(carried.items()):
+            each = messages[i]
             kind = each.type or op_traits.base_of(op.inputs[each.operand or 0].type)
             often = [each.when] if each.when else []
             who = each.what, each.sender, each.receiver
-            self._record(*who, kind, carried[each], scope, *often, sent=True)
-            self.held.add(each.receiver, kind, carried[each], received=True)
+            self._record(*who, kind, label, scope, *often, sent=True)
+            self.held.add(each.receiver, kind, label, received=True)
         forwards = interface_of(op, Forwards)
         if forwards is None:  # each output depends on all that its party has of it
             seen = self._had(op, ins, arrived, scope)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any
 
 from mplang_core import BaseType, Form, TensorType
@@ -21,6 +22,7 @@ def payload(kind: BaseType) -> BaseType:
     return payload(inner[0]) if inner else kind
 
 
+@lru_cache(maxsize=1024)
 def bytes_of(kind: BaseType) -> int | None:
     """Estimate the bytes of a value, or return ``None`` where the type does not tell.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import faulthandler
+import gc
 import hashlib
 import importlib
 import logging
@@ -48,6 +49,7 @@ from mplang_http.worker_info import settings, worker_info
 
 SWITCH_INTERVAL = 0.0005  # seconds that a thread holds the GIL while others wait for it
 MAX_HANDSHAKES = 16  # concurrent handshakes
+GC_THRESHOLD = 20_000  # new objects before the garbage collector looks for cycles
 log = logging.getLogger("mplang.http.engine")
 
 
@@ -476,6 +478,8 @@ def main() -> None:
         configure_logging(config)
         for module in config.imports:
             importlib.import_module(module)
+        gc.freeze()  # what is imported stays; programs are large, and have no cycles
+        gc.set_threshold(GC_THRESHOLD)
         Engine(config, sock).serve()
     except (EOFError, BrokenPipeError, ConnectionResetError, KeyboardInterrupt, CommError):
         pass

@@ -7,7 +7,7 @@ import threading
 from collections import OrderedDict
 
 from mplang_core import MPType, Program, TensorType
-from mplang_core.ext import AdmissionError, Operation, Value, from_bytes, prepared
+from mplang_core.ext import AdmissionError, AnyType, Operation, Value, from_bytes, prepared
 from mplang_http.config import WorkerConfig
 from mplang_http.errors import RequestError
 from mplang_http.msgpack_limits import count_items
@@ -74,11 +74,14 @@ class Programs:
             return found[0]
 
     def _admit(self, program: Program) -> None:
+        checked = set[AnyType]()  # programs have few types
         for count, op in enumerate(program.graph.walk(), 1):
             if count > self._limits.ops:
                 raise AdmissionError(f"a program has at most {self._limits.ops} ops here")
             for value in op.outputs:
-                self._check_size(op, value)
+                if value.type not in checked:
+                    self._check_size(op, value)
+                    checked.add(value.type)
             if self._dialects is None or op.dialect in (*ALWAYS_ALLOWED, *self._dialects):
                 continue
             raise AdmissionError(

@@ -46,7 +46,7 @@ def _live(graph: Graph, keep: Iterable[int] | None = None) -> Graph:
     outputs = graph.outputs if keep is None else [graph.outputs[i] for i in keep]
     used, ops = set(outputs), list[Operation]()
     for op in reversed(graph.ops):
-        if effects_of(op) is Effects.ANY or not used.isdisjoint(op.outputs):
+        if not used.isdisjoint(op.outputs) or effects_of(op) is Effects.ANY:
             op = _trim(op, used)
             used.update(op.inputs)
             ops.append(op)

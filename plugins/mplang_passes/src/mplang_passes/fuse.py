@@ -8,7 +8,7 @@ keep their source lines.
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Set
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -59,19 +59,16 @@ def fuse_pcalls(program: Program) -> Program:
 
 def _fuse(world: Mask, graph: Graph) -> Graph:
     scan = _Scan(world)
-    for op in _constants_first(graph.ops):
-        scan.add(rewrite_regions(op, partial(_fuse, world)))
+    rewrite = partial(_fuse, world)
+    scan.items += filter(_is_literal, graph.ops)  # before the pcalls that they stand between
+    for op in (op for op in graph.ops if not _is_literal(op)):
+        scan.add(rewrite_regions(op, rewrite))
     used, ops = set(graph.outputs), list[Operation]()
     for item in reversed(scan.items):
         op = item if isinstance(item, Operation) else item.fused(used)
         used.update(op.inputs)
         ops.append(op)
     return rewrite_ops(graph, ops[::-1])
-
-
-def _constants_first(ops: Sequence[Operation]) -> list[Operation]:
-    """Put literals before the ``pcall``s that they stand between."""
-    return sorted(ops, key=lambda op: not _is_literal(op))
 
 
 def _is_literal(op: Operation) -> bool:
@@ -143,7 +140,7 @@ class _Scan:
 
     Attributes:
         items: what becomes of them, in order.
-        position: per value the item that defines it; constants and inputs stand before all.
+        position: per value the item that defines it; literals and inputs stand before all.
         open: the groups that may grow, by position. After each stand only groups whose ops
             have no effects, and passive ops.
     """
@@ -159,8 +156,7 @@ class _Scan:
             return
         if self.open and not _is_passive(op, self.world):
             self.open.clear()
-        if not _is_literal(op):
-            self.position.update(dict.fromkeys(op.outputs, len(self.items)))
+        self.position.update(dict.fromkeys(op.outputs, len(self.items)))
         self.items.append(op)
 
     def _add_pcall(self, op: Operation) -> None:
