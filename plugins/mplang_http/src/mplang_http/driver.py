@@ -212,14 +212,16 @@ class SimpHttpDriver(SimpHost):
             if step is not None and self._in_production:
                 raise step_refusal(program, self._in_production)
             self._is_step = step is not None
+            followed = self._lease.pool.submit(self._memory.follow_values, program, args)
             try:
-                followed = self._memory.follow_values(program, args)
                 results = super().submit(program, args, step)
-                remember(results, followed)
+                remember(results, followed.result())
                 return results
             except BaseException:
                 self._abort_run("the host was interrupted")
                 raise
+            finally:
+                concurrent.futures.wait([followed])  # of a failed run, too, before the next one
 
     @contextlib.contextmanager
     def _exclusive(self) -> Iterator[None]:
