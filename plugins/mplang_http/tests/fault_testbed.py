@@ -19,6 +19,7 @@ import pytest
 from mplang_http import LocalCluster
 from mplang_http.client import RefusedError, WorkerClient
 from mplang_testing import dialect
+from processes import engine_of
 
 import mplang_core as mp
 from mplang_core.errors import PartyError
@@ -146,12 +147,6 @@ def running(client, session):
             raise
         return []
     return [job for job in jobs if job["state"] in ("queued", "running")]
-
-
-def engine_of(front):
-    with open(f"/proc/{front}/task/{front}/children") as children:
-        (pid,) = map(int, children.read().split())
-    return pid
 
 
 def count(pid, what):

@@ -23,6 +23,7 @@ from mplang_http.requests import Public, Stored
 from mplang_http.values import join_frame, pack
 from mplang_http.worker_info import settings
 from mplang_testing import dialect
+from processes import engine_of
 
 import mplang_core as mp
 from mplang_core.ir.wire import from_bytes, to_bytes
@@ -183,8 +184,7 @@ class RawWorker:
     def pids(self) -> list[int]:
         """Return the process IDs of the front and the engine."""
         front = self.cluster.workers[self.rank].pid
-        with open(f"/proc/{front}/task/{front}/children") as children:
-            return [front, *map(int, children.read().split())]
+        return [front, engine_of(front)]
 
     def memory(self, *, peak: bool = False) -> int:
         """Return the resident memory of both processes in bytes, or its peak."""

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from mplang_cli import cli
+from processes import descendants
 
 PROGRAM = """
 import mplang_core as mp
@@ -217,11 +218,11 @@ def test_workers_end_with_the_one_who_began_them(tmp_path):
     """The workers of a cluster exit when its parent process is killed."""
     up = begin("up", "-n", 1, cwd=tmp_path)
     up.stdout.readline()
-    children = Path(f"/proc/{up.pid}/task/{up.pid}/children").read_text().split()
-    assert children
+    below = descendants(up.pid)
+    assert len(below) == 4  # of the cluster, front, of the front, engine
     up.kill()
     up.communicate()
     deadline = time.monotonic() + 30
-    while any(Path(f"/proc/{pid}").exists() for pid in children):
+    while any(Path(f"/proc/{pid}").exists() for pid in below):
         assert time.monotonic() < deadline
         time.sleep(0.1)

@@ -8,11 +8,13 @@ import os
 import signal
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 from mplang_http.client import WorkerClient
 from mplang_testing import dialect
+from processes import engine_of, fork_server_of
 
 import mplang_core as mp
 from mplang_core.errors import ConfigError, PartyError, RunError
@@ -27,13 +29,6 @@ def works(host):
     assert found == [8] * host.world_size
 
 
-def engine_of(front):
-    """Return the process ID of the engine, the only child of the front."""
-    with open(f"/proc/{front.pid}/task/{front.pid}/children") as children:
-        (pid,) = map(int, children.read().split())
-    return pid
-
-
 @contextlib.contextmanager
 def stopped(pid):
     os.kill(pid, signal.SIGSTOP)
@@ -46,7 +41,7 @@ def stopped(pid):
 def test_an_engine_that_is_stopped_does_not_stop_the_front(three_workers):
     from mplang_http.status import cluster_status
 
-    with stopped(engine_of(three_workers.workers[0])):
+    with stopped(engine_of(three_workers.workers[0].pid)):
         time.sleep(2)
         begin = time.monotonic()
         (row, *_) = cluster_status(three_workers.spec)
@@ -69,7 +64,7 @@ def test_an_engine_that_is_stopped_while_large_values_go_to_it(three_workers):
         x = mp.put("P0", x)
         return mp.while_loop(below, turn, (mp.constant(np.int64(0)), x, mp.put("P1", x)))
 
-    engine = engine_of(three_workers.workers[1])
+    engine = engine_of(three_workers.workers[1].pid)
     with mp.connect("http", three_workers.spec, patience=1.0) as host:
         works(host)
         with contextlib.ExitStack() as stack:
@@ -84,6 +79,29 @@ def test_an_engine_that_is_stopped_while_large_values_go_to_it(three_workers):
             with mp.connect("http", others) as another:
                 works(another)
         works(host)
+
+
+def works_again(host):
+    try:
+        works(host)
+    except (PartyError, RunError):
+        return False
+    return True
+
+
+def test_a_worker_outlives_the_process_that_forks_its_engine(three_workers):
+    front = three_workers.workers[2].pid
+    server, engine = fork_server_of(front), engine_of(front)
+    with mp.connect("http", three_workers.spec) as host:
+        works(host)
+        os.kill(server, signal.SIGKILL)
+        deadline = time.monotonic() + 30
+        while Path(f"/proc/{engine}").exists():  # it ends with it
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        while not works_again(host):
+            assert time.monotonic() < deadline
+    assert engine_of(front) != engine
 
 
 def test_values_are_freed(five_workers):

@@ -21,6 +21,7 @@ from mplang_http.errors import RequestError
 from mplang_http.failure_budget import FailureBudget
 from mplang_http.status import cluster_status
 from mplang_testing import dialect
+from processes import engine_of
 
 import mplang_core as mp
 from mplang_core.errors import PartyError
@@ -70,12 +71,6 @@ def until(condition, seconds=30.0):
         time.sleep(0.05)
 
 
-def engine_of(front):
-    with open(f"/proc/{front.pid}/task/{front.pid}/children") as children:
-        (pid,) = map(int, children.read().split())
-    return pid
-
-
 # -- the attack of the review: a private number, a bit a run
 
 
@@ -114,7 +109,7 @@ def test_a_number_is_not_read_bit_by_bit(workers, polarity):
     assert (used(cluster, 0), used(cluster, 1)) == (10, 0)
     assert [row["failures"] for row in cluster_status(cluster.spec)] == ["10 of 10", "0 of 10"]
     # neither another session nor another engine helps
-    os.kill(engine_of(cluster.workers[0]), signal.SIGKILL)
+    os.kill(engine_of(cluster.workers[0].pid), signal.SIGKILL)
     until(lambda: cluster_status(cluster.spec)[0]["restarts"] == 1)
     until(lambda: cluster_status(cluster.spec)[0]["state"] == "ready")
     with mp.connect("http", cluster.spec) as host, pytest.raises(PartyError, match="used up"):

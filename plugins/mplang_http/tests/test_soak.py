@@ -5,22 +5,17 @@ from __future__ import annotations
 import gc
 import os
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 import pytest
 from mplang_http import LocalCluster
 from mplang_testing import dialect
+from processes import engine_of
 
 import mplang_core as mp
 
 KIT = ("mplang_testing.dialect",)
 MB = 1 << 20
-
-
-def engine_of(front):
-    (pid,) = Path(f"/proc/{front}/task/{front}/children").read_text().split()
-    return int(pid)
 
 
 def resident_mb(pid):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import io
 import os
-from pathlib import Path
 
 import numpy as np
 import pytest
 from http_raw import wait_until
 from mplang_http import LocalCluster, progress_bars
 from mplang_http.progress_bars import ProgressBars
+from processes import engine_of
 from rich.console import Console
 
 import mplang_core as mp
@@ -23,11 +23,6 @@ def peak_memory(pid):
     """Return the peak resident memory of a process in bytes, including shared memory."""
     with open(f"/proc/{pid}/status") as status:
         return next(int(line.split()[1]) for line in status if line.startswith("VmHWM:")) << 10
-
-
-def engine_of(front):
-    (pid,) = Path(f"/proc/{front}/task/{front}/children").read_text().split()
-    return int(pid)
 
 
 @pytest.mark.slow

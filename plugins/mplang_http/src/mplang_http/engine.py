@@ -1,13 +1,11 @@
 """Engine of a worker: the process that holds values and links, and runs kernels.
 
-It has no port. The front, its parent process, sends it requests and the sockets of links; the
-engine exits when the front does.
+It has no port. The front sends it requests and the sockets of links. It is forked from a process
+that the front keeps for this (:mod:`mplang_http.forks`), and exits when that one or the front does.
 """
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import faulthandler
 import gc
 import hashlib
@@ -33,6 +31,7 @@ from mplang_http import ipc
 from mplang_http.comm import HttpCommunicator
 from mplang_http.config import WorkerConfig
 from mplang_http.errors import RequestError
+from mplang_http.forks import end_with_parent
 from mplang_http.handshake import Handshake
 from mplang_http.job import Job
 from mplang_http.links import Links
@@ -464,17 +463,19 @@ class _FileReply:
         self.descriptor = descriptor
 
 
-def main() -> None:
-    """Run the engine on the socket that the front has passed."""
-    sock = socket.socket(fileno=int(sys.argv[1]))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the front decides when the engine ends
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+def run(argument: dict[str, Any], file: int) -> None:
+    """Run the engine.
+
+    Args:
+        argument: the configuration, as ``config``.
+        file: descriptor of the socket to the front.
+    """
+    sock = socket.socket(fileno=file)
+    end_with_parent(signal.SIGKILL)
     sys.setswitchinterval(SWITCH_INTERVAL)
     faulthandler.enable()  # so that the log has the stack of a kernel that crashed
     try:
-        message, _ = ipc.receive(sock)
-        config = WorkerConfig(**message["config"])
+        config = WorkerConfig(**argument["config"])
         configure_logging(config)
         for module in config.imports:
             importlib.import_module(module)
@@ -487,7 +488,3 @@ def main() -> None:
         logging.exception("the engine ends")
         os._exit(1)
     os._exit(0)  # without waiting for kernels that still run
-
-
-if __name__ == "__main__":
-    main()

@@ -5,10 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import select
 import signal
+import socket
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -20,6 +19,8 @@ import yaml
 from mplang_core import ClusterSpec
 from mplang_core.ext import RunError
 from mplang_http.config import TlsFiles, WorkerConfig, WorkerMode
+from mplang_http.forks import Child, ForkServer
+from mplang_http.supervisor import ENGINE
 
 START_TIMEOUT = 60.0  # seconds
 FAILURES = 1_000_000  # failed runs: all data of a local cluster is the developer's own
@@ -69,7 +70,9 @@ class LocalCluster:
         self._names = list(parties)
         self.tls: TlsFiles | None = None
         self._files: Mapping[str, TlsFiles] = {}
-        self.workers: list[subprocess.Popen[bytes]] = []
+        self.workers: list[Child] = []
+        self._lines: list[socket.socket] = []
+        self._forks = [ForkServer("mplang_http.worker", ENGINE)]
         options["mode"] = mode
         self._configs = [self._configure(name, tls, options) for name in self._names]
         try:
@@ -111,21 +114,14 @@ class LocalCluster:
     def _path(self, name: str) -> Path:
         return Path(self._folder.name) / f"{name}.yaml"
 
-    def _start(self, name: str) -> tuple[subprocess.Popen[bytes], int]:
-        ours, theirs = os.pipe()
-        # -P: nothing is imported from the working directory
-        program = [sys.executable, "-P", "-m", "mplang_http.worker"]
-        command = [*program, str(self._path(name)), str(theirs)]
-        with contextlib.ExitStack() as stack:
-            log = None
-            if self._log is not None:
-                log = stack.enter_context(open(Path(self._log) / f"{name}.log", "ab"))
-            process = subprocess.Popen(
-                command, pass_fds=[theirs], stdin=subprocess.PIPE, stderr=log,
-                start_new_session=True,
-            )  # fmt: skip
-        os.close(theirs)
+    def _start(self, name: str) -> tuple[Child, socket.socket]:
+        ours, theirs = socket.socketpair()
+        log = None if self._log is None else str((Path(self._log) / f"{name}.log").absolute())
+        with theirs:
+            argument = {"config": str(self._path(name)), "log": log}
+            process = self._forks[-1].fork(argument, theirs.fileno())
         self.workers.append(process)
+        self._lines.append(ours)  # the worker ends when it is closed
         return process, ours
 
     def _fix_port(self, name: str, address: str) -> None:
@@ -145,11 +141,12 @@ class LocalCluster:
         os.killpg(self.workers[rank].pid, number)
 
     def restart(self, rank: int) -> None:
-        """Start a worker that has exited, at the same address."""
+        """Start a worker that has exited, at the same address, in a new interpreter."""
         self.workers[rank].wait(10)
-        process, ours = self._start(self._names[rank])
+        self._forks.append(ForkServer("mplang_http.worker", ENGINE))
+        started = self._start(self._names[rank])
         self.workers[rank] = self.workers.pop()
-        _address(process, ours)
+        _address(*started)
 
     def close(self) -> None:
         """Stop all workers."""
@@ -165,8 +162,10 @@ class LocalCluster:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
-            if process.stdin is not None:
-                process.stdin.close()
+        for line in self._lines:
+            line.close()
+        for server in self._forks:
+            server.close()
         self._folder.cleanup()
 
     def __enter__(self) -> LocalCluster:
@@ -176,11 +175,13 @@ class LocalCluster:
         self.close()
 
 
-def _address(process: subprocess.Popen[bytes], pipe: int) -> str:
+def _address(process: Child, told: socket.socket) -> str:
     """Wait until a worker reports its address."""
-    with open(pipe, "rb") as pipe_reader:
-        ready, _, _ = select.select([pipe_reader], [], [], START_TIMEOUT)
-        line = pipe_reader.readline() if ready else b""
+    told.settimeout(START_TIMEOUT)
+    try:
+        line = told.recv(4096)  # written at once
+    except TimeoutError:
+        line = b""
     if not line:
         process.kill()
         raise RunError(f"a worker did not start; it ended with {process.wait()}")

@@ -9,7 +9,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections import deque
 from dataclasses import asdict
@@ -20,7 +19,9 @@ from mplang_http import ipc
 from mplang_http.config import WorkerConfig
 from mplang_http.errors import RequestError
 from mplang_http.failure_budget import FailureBudget, Key
+from mplang_http.forks import Child, ForkServer
 
+ENGINE = "mplang_http.engine"
 PING_INTERVAL = 0.5  # seconds between two pings
 RESTART_DELAY = 1.0  # seconds before a restart if the engine failed while starting
 log = logging.getLogger("mplang.http.front")
@@ -31,6 +32,7 @@ class Supervisor:
 
     Args:
         config: configuration of the worker.
+        engines: forks engines; by default a new interpreter.
 
     Attributes:
         state: ``starting``, ``ready`` or ``ended``.
@@ -38,13 +40,14 @@ class Supervisor:
         budget: failed runs of each coordinator.
     """
 
-    def __init__(self, config: WorkerConfig) -> None:
+    def __init__(self, config: WorkerConfig, engines: ForkServer | None = None) -> None:
+        self._engines = engines or ForkServer(ENGINE)
         self.state = "starting"
         self.restarts = 0
         self.budget = FailureBudget(config.name, config.limits.failures)
         self._unavailable = f"the engine of worker {config.name} is not ready yet; try again"
         self._config = config
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Child | None = None
         self._sock: socket.socket | None = None
         self._ids = itertools.count()
         self._replies: dict[int, asyncio.Future[tuple[Any, int | None]]] = {}
@@ -85,6 +88,7 @@ class Supervisor:
         for task in self._tasks:
             task.cancel()
         self._stop_engine("the worker ends")
+        self._engines.close()
 
     # -- calls
 
@@ -217,15 +221,17 @@ class Supervisor:
         self.state = "starting"
         mine, theirs = ipc.channel()
         mine.setblocking(False)
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "mplang_http.engine", str(theirs.fileno())],
-            pass_fds=[theirs.fileno()],
-            stdin=subprocess.DEVNULL,
-        )
+        argument = {"config": self._config.model_dump(mode="json")}
+        try:
+            if not self._engines.alive:
+                self._engines.close()
+                self._engines = ForkServer(ENGINE)
+            self._process = self._engines.fork(argument, theirs.fileno())
+        except OSError:  # tried again, as an engine that ended while starting
+            self._process = None
         theirs.close()
         self._sock, self._last_heard = mine, time.monotonic()
         asyncio.get_running_loop().add_reader(mine, self._receive)
-        self._send({"config": self._config.model_dump(mode="json")}, None)
 
     def _engine_lost(self) -> None:
         """Fail all pending calls after the engine has exited, and restart it."""
@@ -267,7 +273,7 @@ class Supervisor:
         if reason:
             self._fail_pending(reason)
         if self._process is None:
-            return 0
+            return -signal.SIGKILL
         if self._process.poll() is None:
             try:
                 self._process.wait(0.5)
@@ -299,5 +305,5 @@ class Supervisor:
                 self._send({"id": number, "call": "ping"}, None)
             if self.silence > self._config.timeouts.engine:
                 log.error("the engine was silent for %.0f s, and is ended", self.silence)
-                assert self._process is not None
-                self._process.kill()
+                if self._process is not None:
+                    self._process.kill()

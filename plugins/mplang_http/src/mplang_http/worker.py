@@ -9,16 +9,17 @@ import json
 import os
 import signal
 import socket
-import sys
 import threading
 from collections.abc import Callable
+from typing import Any
 
 from mplang_core.ext import ConfigError
 from mplang_http.acceptor import Acceptor
 from mplang_http.app import create_worker_app
 from mplang_http.config import WorkerConfig
+from mplang_http.forks import ForkServer, end_with_parent
 from mplang_http.logs import configure_logging
-from mplang_http.supervisor import Supervisor
+from mplang_http.supervisor import ENGINE, Supervisor
 from mplang_http.tls import certificate_name, server_context
 
 START_TIMEOUT = 60.0  # seconds that an engine has to start
@@ -27,6 +28,7 @@ START_TIMEOUT = 60.0  # seconds that an engine has to start
 def run_worker(
     config: WorkerConfig,
     *,
+    engines: ForkServer | None = None,
     listening: socket.socket | None = None,
     ready: Callable[[str], None] = lambda address: None,
 ) -> None:
@@ -34,13 +36,26 @@ def run_worker(
 
     Args:
         config: configuration of the worker.
+        engines: forks its engines, and is closed at the end; by default a new interpreter. A fork
+            of this process saves its imports.
         listening: listening socket; by default a new one at the configured address.
         ready: called with the worker's address when the engine is ready.
 
     Raises:
         ConfigError: the address cannot be bound, or a configured module or file is missing.
     """
-    _check(config)
+    with contextlib.closing(engines or ForkServer(ENGINE)) as forking:
+        _check_imports(config)
+        _check_certificate(config)
+        _run(config, forking, listening, ready)
+
+
+def _run(
+    config: WorkerConfig,
+    engines: ForkServer,
+    listening: socket.socket | None,
+    ready: Callable[[str], None],
+) -> None:
     if listening is None:
         try:
             listening = socket.create_server((config.host, config.port), backlog=128)
@@ -49,11 +64,11 @@ def run_worker(
     import uvloop
 
     with listening, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(config, listening, ready))
+        runner.run(_serve(config, engines, listening, ready))
 
 
-def _check(config: WorkerConfig) -> None:
-    """Check imports and certificates here, for errors that only the engine would raise."""
+def _check_imports(config: WorkerConfig) -> None:
+    """Check imports here, for errors that only the engine would raise."""
     for module in config.imports:
         try:
             installed = importlib.util.find_spec(module) is not None
@@ -64,6 +79,9 @@ def _check(config: WorkerConfig) -> None:
                 f"WorkerConfig {config.name}: field 'imports': no module {module!r} is installed; "
                 "a worker imports nothing from its working directory"
             )
+
+
+def _check_certificate(config: WorkerConfig) -> None:
     if config.tls is not None:
         server_context(config.tls)
         name = certificate_name(config.tls.cert)
@@ -75,9 +93,12 @@ def _check(config: WorkerConfig) -> None:
 
 
 async def _serve(
-    config: WorkerConfig, listening: socket.socket, ready: Callable[[str], None]
+    config: WorkerConfig,
+    engines: ForkServer,
+    listening: socket.socket,
+    ready: Callable[[str], None],
 ) -> None:
-    engine = Supervisor(config)
+    engine = Supervisor(config, engines)
     acceptor = Acceptor(create_worker_app(config, engine), config, engine)
     loop = asyncio.get_running_loop()
     engine.start()
@@ -96,24 +117,32 @@ async def _serve(
         engine.stop()
 
 
-def _run_as_child(config: str, pipe: int) -> None:
-    """Run a worker that writes its address to a pipe, and exits with its parent process."""
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+def run(argument: dict[str, Any], file: int) -> None:
+    """Run a worker of a :class:`~mplang_http.local.LocalCluster`, in a session of its own.
+
+    Args:
+        argument: the path of its configuration, as ``config``, and perhaps of its ``log``.
+        file: descriptor of a socket: the address is written to it, and its end ends the worker.
+    """
+    os.setsid()
+    end_with_parent(signal.SIGTERM)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    if argument["log"] is not None:
+        log = os.open(argument["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        os.dup2(log, 2)
+        os.close(log)
+    line = socket.socket(fileno=file)
 
     def tell(address: str) -> None:
-        with open(pipe, "w") as out:
-            out.write(json.dumps({"address": address}) + "\n")
+        line.sendall(json.dumps({"address": address}).encode() + b"\n")
+        threading.Thread(target=_end_with, args=(line,), daemon=True).start()
 
-    made = WorkerConfig.from_yaml(config)
-    configure_logging(made)
-    run_worker(made, ready=tell)
+    config = WorkerConfig.from_yaml(argument["config"])
+    configure_logging(config)
+    run_worker(config, engines=ForkServer(ENGINE, here=True), ready=tell)
 
 
-def _end_with_parent() -> None:
-    while os.read(0, 1):
+def _end_with(line: socket.socket) -> None:
+    while line.recv(1):
         pass
     os.kill(os.getpid(), signal.SIGTERM)
-
-
-if __name__ == "__main__":  # the entry point of LocalCluster
-    _run_as_child(sys.argv[1], int(sys.argv[2]))

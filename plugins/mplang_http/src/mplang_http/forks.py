@@ -1,0 +1,269 @@
+"""Fork server: a process that imports modules once, and forks children that run one of them.
+
+A new interpreter imports for a second; a fork takes milliseconds, and shares the memory of what
+was imported. The server has one thread, and no key, file or connection but that to its client.
+Its children ask for a signal at its end (:func:`end_with_parent`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import importlib
+import os
+import random
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn, TypeAlias
+
+from mplang_http import ipc
+
+Run: TypeAlias = Callable[[ipc.Message, int], None]
+"""What a child runs: ``run(argument, file)``."""
+
+PR_SET_PDEATHSIG = 1
+
+
+class ForkServer:
+    """Client of a fork server, which ends with it. Safe for threads.
+
+    Args:
+        *modules: modules to import; the first one has the function ``run(argument, file)`` that
+            children call.
+        here: whether the server is a fork of this process, which must have one thread and nothing
+            in its memory that children must not read. Else it is a new interpreter.
+
+    Example:
+        >>> server = ForkServer("mplang_http.forks")
+        >>> server.alive
+        True
+        >>> server.close()
+    """
+
+    def __init__(self, *modules: str, here: bool = False) -> None:
+        self._sock, theirs = ipc.channel()
+        self._lock = threading.Lock()
+        self._codes: dict[int, int] = {}
+        self.alive = True
+        self._process: subprocess.Popen[bytes] | None = None
+        if here:
+            self._pid = os.fork()
+            if self._pid == 0:
+                _end_with(_begin_here, modules, theirs.detach())
+        else:
+            number = str(theirs.fileno())
+            # -P: nothing is imported from the working directory
+            command = [sys.executable, "-P", "-m", "mplang_http.forks", number, *modules]
+            self._process = subprocess.Popen(
+                command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL
+            )
+            self._pid = self._process.pid
+        theirs.close()
+
+    def fork(self, argument: ipc.Message, file: int) -> Child:
+        """Start a child.
+
+        Args:
+            argument: plain data.
+            file: file descriptor; the caller closes its own.
+
+        Raises:
+            OSError: the server has ended.
+        """
+        with self._lock:
+            try:
+                ipc.send(self._sock, argument, file)
+                while "pid" not in (message := self._receive(None)):
+                    pass
+            except (EOFError, OSError) as error:
+                self.alive = False
+                raise OSError("the fork server has ended") from error
+        return Child(self, message["pid"])
+
+    def exit_code(self, pid: int, timeout: float | None) -> int | None:
+        """Return the exit code of a child, the negative signal that ended it.
+
+        Args:
+            pid: the child.
+            timeout: seconds to wait.
+
+        Returns:
+            The code; ``None`` if it runs. If the server has ended, its children have been killed.
+        """
+        with self._lock:
+            try:
+                while pid not in self._codes:
+                    self._receive(timeout)
+            except (TimeoutError, BlockingIOError):
+                return None
+            except (EOFError, OSError):
+                self.alive = False
+                self._codes[pid] = -signal.SIGKILL
+            return self._codes[pid]
+
+    def _receive(self, timeout: float | None) -> ipc.Message:
+        self._sock.settimeout(timeout)
+        message, _ = ipc.receive(self._sock)
+        if "ended" in message:
+            self._codes[message["ended"]] = message["code"]
+        return message
+
+    def close(self) -> None:
+        """End the server, and so its children."""
+        with self._lock:
+            if self._sock.fileno() < 0:
+                return
+            self.alive = False
+            self._sock.close()
+            os.kill(self._pid, signal.SIGKILL)  # until it is waited for, its number is its own
+            if self._process is not None:
+                self._process.wait()
+            else:
+                os.waitpid(self._pid, 0)
+
+
+class Child:
+    """Child of a fork server; its methods are those of :class:`subprocess.Popen`.
+
+    Args:
+        server: the server.
+        pid: process ID.
+
+    Attributes:
+        returncode: the exit code; ``None`` while it runs, as far as is known.
+    """
+
+    def __init__(self, server: ForkServer, pid: int) -> None:
+        self.pid = pid
+        self.returncode: int | None = None
+        self._server = server
+
+    def poll(self) -> int | None:
+        """Return the exit code, or ``None``."""
+        if self.returncode is None:
+            self.returncode = self._server.exit_code(self.pid, 0)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for the end, and return the exit code.
+
+        Raises:
+            subprocess.TimeoutExpired: it has not ended within ``timeout`` seconds.
+        """
+        if self.returncode is None:
+            self.returncode = self._server.exit_code(self.pid, timeout)
+        if self.returncode is None:
+            raise subprocess.TimeoutExpired(f"process {self.pid}", timeout or 0.0)
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal, unless it has ended."""
+        if self.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        """Ask it to end."""
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it."""
+        self.send_signal(signal.SIGKILL)
+
+
+def end_with_parent(number: int) -> None:
+    """Have this process get a signal when the thread that started it ends."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, number)
+
+
+# -- the server
+
+
+def _begin_here(modules: Sequence[str], number: int) -> None:
+    """Serve in a fork of the client: leave its files and signals."""
+    end_with_parent(signal.SIGKILL)
+    devnull = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(devnull, 0)
+    os.closerange(3, number)
+    os.closerange(number + 1, os.sysconf("SC_OPEN_MAX"))
+    _serve(modules, number)
+
+
+def _serve(modules: Sequence[str], number: int) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the client decides
+    run: Run | None = None
+    for name in reversed(modules):
+        run = getattr(importlib.import_module(name), "run", None)
+    gc.freeze()  # so that a child does not copy it when it collects garbage
+    sock = socket.socket(fileno=number)
+    poll = select.poll()
+    poll.register(sock, select.POLLIN)
+    children: dict[int, int] = {}  # process IDs by descriptors
+    while True:
+        for ready, _ in poll.poll():
+            if ready == number:
+                try:
+                    argument, file = ipc.receive(sock)
+                except (EOFError, OSError):
+                    return
+                pid = os.fork()
+                if pid == 0:
+                    sock.close()
+                    for each in children:
+                        os.close(each)
+                    _end_with(run, argument, file)
+                if file is not None:
+                    os.close(file)
+                handle = os.pidfd_open(pid)
+                children[handle] = pid
+                poll.register(handle, select.POLLIN)
+                reply = {"pid": pid}
+            else:
+                pid = children.pop(ready)
+                poll.unregister(ready)
+                os.close(ready)
+                _, status = os.waitpid(pid, 0)
+                reply = {"ended": pid, "code": os.waitstatus_to_exitcode(status)}
+            try:
+                ipc.send(sock, reply)
+            except OSError:
+                return
+
+
+def _end_with(run: Callable[..., None] | None, *args: Any) -> NoReturn:
+    """Call a function, and end this process, without what its parent would do at exit."""
+    code = 1
+    try:
+        _reseed()
+        assert run is not None
+        run(*args)
+        code = 0
+    except SystemExit as error:
+        code = error.code if isinstance(error.code, int) else int(error.code is not None)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(Exception):
+                stream.flush()
+        os._exit(code)
+
+
+def _reseed() -> None:
+    """Seed the global generators, whose state is the parent's: children must not draw alike."""
+    random.seed()
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.seed()
+
+
+if __name__ == "__main__":
+    _serve(sys.argv[2:], int(sys.argv[1]))

@@ -1,0 +1,122 @@
+"""Fork server: children are new processes, alike in nothing but what was imported."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from mplang_http.forks import ForkServer
+from processes import children, fork_server_of
+
+MODULE = """
+import json, os, random, signal, socket, sys, time
+import numpy as np
+from mplang_http.forks import end_with_parent
+
+def run(argument, file):
+    end_with_parent(signal.SIGKILL)
+    line = socket.socket(fileno=file)
+    if argument["do"] == "fail":
+        raise RuntimeError("as was asked")
+    if argument["do"] == "exit":
+        sys.exit(argument["code"])
+    files = [name for name in os.listdir("/proc/self/fd") if int(name) > 2]
+    told = {"pid": os.getpid(), "drawn": [random.random(), np.random.random()], "files": files}
+    line.sendall(json.dumps(told).encode())
+    if argument["do"] == "wait":
+        time.sleep(600)
+"""
+
+
+@pytest.fixture
+def server(tmp_path, monkeypatch):
+    (tmp_path / "module_of_children.py").write_text(MODULE)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    made = ForkServer("module_of_children")
+    yield made
+    made.close()
+
+
+def begin(server, do, **more):
+    """Start a child, and return it with its line."""
+    ours, theirs = socket.socketpair()
+    with theirs:
+        child = server.fork({"do": do, **more}, theirs.fileno())
+    ours.settimeout(30)
+    return child, ours
+
+
+def told(line):
+    with line:
+        return json.loads(line.recv(4096))
+
+
+def gone(pid):
+    deadline = time.monotonic() + 10
+    while Path(f"/proc/{pid}").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_children_are_processes_that_draw_different_numbers(server):
+    begun = [begin(server, "tell") for _ in range(3)]
+    found = [told(line) for _, line in begun]
+    assert [each["pid"] for each in found] == [child.pid for child, _ in begun]
+    assert len({number for each in found for number in each["drawn"]}) == 6
+    assert [child.wait(10) for child, _ in begun] == [0, 0, 0]
+
+
+def test_a_child_has_its_file_and_no_other(server):
+    running, line = begin(server, "wait")
+    told(line)
+    _, line = begin(server, "tell")
+    assert len(told(line)["files"]) == 2  # and the folder that it lists
+    assert running.poll() is None
+
+
+@pytest.mark.parametrize(
+    ("do", "code"), [("fail", 1), ("exit", 7), ("exit", 0)], ids=["raises", "exits", "ends"]
+)
+def test_exit_codes(server, do, code):
+    child, line = begin(server, do, code=code)
+    assert child.wait(10) == child.returncode == code
+    line.close()
+
+
+def test_signals(server):
+    child, line = begin(server, "wait")
+    told(line)
+    with pytest.raises(subprocess.TimeoutExpired):
+        child.wait(0.1)
+    child.kill()
+    assert child.wait(10) == -signal.SIGKILL
+    child.kill()  # of one that has ended nothing is signalled
+
+
+def test_children_end_with_the_server_which_ends_with_its_client(server):
+    child, line = begin(server, "wait")
+    told(line)
+    (pid,) = [each for each in children(os.getpid()) if child.pid in children(each)]
+    server.close()
+    gone(pid)
+    gone(child.pid)
+    assert child.wait(0) == -signal.SIGKILL
+    assert not server.alive
+    with pytest.raises(OSError, match="fork server has ended"):
+        begin(server, "tell")
+
+
+def test_the_server_of_a_worker_has_no_files(tls_workers):
+    for worker in tls_workers.workers:
+        pid = fork_server_of(worker.pid)
+        files = {
+            os.readlink(each) for each in Path(f"/proc/{pid}/fd").iterdir() if int(each.name) > 2
+        }
+        assert {each.partition(":")[0] for each in files} <= {"socket", "anon_inode"}, files
+        assert sum(each.startswith("socket") for each in files) == 1
