@@ -17,6 +17,9 @@ STAMP := $(VENV)/.installed
 JOBS ?= 2
 TOGETHER := -n $(JOBS) --dist loadfile
 
+# The tests start hundreds of processes: what they import is compiled once.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup environments demo demo-http test test-core test-engines test-slow test-hostile test-numbers test-million test-failures test-noninterference test-everywhere lint accuracy bench clean
 
