@@ -14,7 +14,8 @@ PIP := --quiet --disable-pip-version-check -c constraints.txt
 # Installed once, not for each package in an environment of its own.
 BUILD := hatchling editables
 STAMP := $(VENV)/.installed
-JOBS ?= 2
+# More than two cores have, since tests of workers wait a quarter of their time.
+JOBS ?= 3
 TOGETHER := -n $(JOBS) --dist loadfile
 
 # The tests start hundreds of processes: what they import is compiled once.
@@ -45,7 +46,7 @@ demo: setup ## two hospitals train one model on shared secrets
 demo-http: setup ## the same on three worker processes, with mutual TLS on one port each
 	@$(BIN)/python examples/vertical_lr.py --parties 3 --backend http $(ARGS)
 
-test: test-core test-engines ## run the tests, two files at a time; JOBS=0 runs one after the other
+test: test-core test-engines ## run the tests, three files at a time; JOBS=0 runs one after the other
 
 test-engines: setup ## run the tests of the plugins, and those of the core that need one
 	@$(BIN)/python -m pytest $(TOGETHER) -m "not slow and not core" $(ARGS)

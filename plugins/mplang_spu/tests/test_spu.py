@@ -204,10 +204,11 @@ def test_field_and_precision_are_used(simulate):
 def test_a_share_is_not_the_data():
     """Each party's share looks random, and differs from run to run."""
     with mp.Simulator(cluster(2, **FAST)) as sim:
-        x = np.zeros(1000, np.int64)
+        with mp.with_ctx(sim):
+            x = mp.put("P0", np.zeros(1000, np.int64))
         chunks = set()
         for _ in range(2):
-            sealed = mp.evaluate(sim, lambda: mp.seal(x))
+            sealed = mp.evaluate(sim, mp.seal, x)
             for share in sealed.value.values:
                 (chunk,) = share.chunks
                 chunks.add(bytes(chunk))

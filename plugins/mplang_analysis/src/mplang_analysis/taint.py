@@ -357,17 +357,17 @@ class Flow:
         arrived: dict[int, list[tuple[Message, Label]]] = defaultdict(list)
         carried: dict[int, Label] = {}
         for i, each in sorted(enumerate(messages), key=lambda item: item[1].stage):
-            found = transfer.carried(op, each, ins, arrived[each.sender])
-            if found is not None:  # a party that does not hold it is asked in vain
-                carried[i] = self._sent(found, each, scope)
+            flown = transfer.carried(op, each, ins, arrived[each.sender])
+            if flown is not None:  # a party that does not hold it is asked in vain
+                carried[i] = self._sent(flown, each, scope)
                 arrived[each.receiver].append((each, carried[i]))
-        for i, label in sorted(carried.items()):
+        for i, content in sorted(carried.items()):
             each = messages[i]
             kind = each.type or op_traits.base_of(op.inputs[each.operand or 0].type)
             often = [each.when] if each.when else []
             who = each.what, each.sender, each.receiver
-            self._record(*who, kind, label, scope, *often, sent=True)
-            self.held.add(each.receiver, kind, label, received=True)
+            self._record(*who, kind, content, scope, *often, sent=True)
+            self.held.add(each.receiver, kind, content, received=True)
         forwards = interface_of(op, Forwards)
         if forwards is None:  # each output depends on all that its party has of it
             seen = self._had(op, ins, arrived, scope)

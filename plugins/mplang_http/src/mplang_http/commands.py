@@ -52,7 +52,7 @@ def worker(
     given = {"log_format": log_format, "log_level": log_level}
     made = WorkerConfig.from_yaml(config, **{k: v for k, v in given.items() if v is not None})
     configure_logging(made)
-    alone = threading.active_count() == 1
+    alone = threading.active_count() == 1 and "jax" not in sys.modules  # it has threads, too
     engines = ForkServer(ENGINE, here=alone)  # before this process reads a key
     run_worker(made, engines=engines, ready=lambda at: typer.echo(f"worker {made.name} at {at}"))
 

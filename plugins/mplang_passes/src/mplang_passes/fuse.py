@@ -60,9 +60,11 @@ def fuse_pcalls(program: Program) -> Program:
 def _fuse(world: Mask, graph: Graph) -> Graph:
     scan = _Scan(world)
     rewrite = partial(_fuse, world)
-    scan.items += filter(_is_literal, graph.ops)  # before the pcalls that they stand between
-    for op in (op for op in graph.ops if not _is_literal(op)):
-        scan.add(rewrite_regions(op, rewrite))
+    literals = [op for op in graph.ops if _is_literal(op)]
+    scan.items += literals  # before the pcalls that they stand between
+    for op in graph.ops:
+        if not _is_literal(op):
+            scan.add(rewrite_regions(op, rewrite))
     used, ops = set(graph.outputs), list[Operation]()
     for item in reversed(scan.items):
         op = item if isinstance(item, Operation) else item.fused(used)
