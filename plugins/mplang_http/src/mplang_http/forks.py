@@ -75,16 +75,18 @@ class ForkServer:
             file: file descriptor; the caller closes its own.
 
         Raises:
-            OSError: the server has ended.
+            OSError: the server has ended, or the system has no room for another process.
         """
         with self._lock:
             try:
                 ipc.send(self._sock, argument, file)
-                while "pid" not in (message := self._receive(None)):
+                while "ended" in (message := self._receive(None)):
                     pass
             except (EOFError, OSError) as error:
                 self.alive = False
                 raise OSError("the fork server has ended") from error
+        if "pid" not in message:
+            raise OSError(message["refused"])
         return Child(self, message["pid"])
 
     def exit_code(self, pid: int, timeout: float | None) -> int | None:
@@ -192,8 +194,10 @@ def _begin_here(modules: Sequence[str], number: int) -> None:
     end_with_parent(signal.SIGKILL)
     devnull = os.open(os.devnull, os.O_RDONLY)
     os.dup2(devnull, 0)
-    os.closerange(3, number)
-    os.closerange(number + 1, os.sysconf("SC_OPEN_MAX"))
+    for each in map(int, os.listdir("/proc/self/fd")):
+        if each > 2 and each != number:
+            with contextlib.suppress(OSError):  # of the listing itself
+                os.close(each)
     _serve(modules, number)
 
 
@@ -202,48 +206,61 @@ def _serve(modules: Sequence[str], number: int) -> None:
     run: Run | None = None
     for name in reversed(modules):
         run = getattr(importlib.import_module(name), "run", None)
+    assert run is not None
     gc.freeze()  # so that a child does not copy it when it collects garbage
-    sock = socket.socket(fileno=number)
-    poll = select.poll()
-    poll.register(sock, select.POLLIN)
-    children: dict[int, int] = {}  # process IDs by descriptors
-    while True:
-        for ready, _ in poll.poll():
-            if ready == number:
-                try:
-                    argument, file = ipc.receive(sock)
-                except (EOFError, OSError):
-                    return
-                pid = os.fork()
-                if pid == 0:
-                    sock.close()
-                    for each in children:
-                        os.close(each)
-                    _end_with(run, argument, file)
-                if file is not None:
-                    os.close(file)
-                handle = os.pidfd_open(pid)
-                children[handle] = pid
-                poll.register(handle, select.POLLIN)
-                reply = {"pid": pid}
-            else:
-                pid = children.pop(ready)
-                poll.unregister(ready)
-                os.close(ready)
-                _, status = os.waitpid(pid, 0)
-                reply = {"ended": pid, "code": os.waitstatus_to_exitcode(status)}
-            try:
-                ipc.send(sock, reply)
-            except OSError:
-                return
+    _Server(socket.socket(fileno=number), run).serve()
 
 
-def _end_with(run: Callable[..., None] | None, *args: Any) -> NoReturn:
+class _Server:
+    """Fork server: answers its client, and tells it of children that have ended."""
+
+    def __init__(self, sock: socket.socket, run: Run) -> None:
+        self._sock = sock
+        self._run = run
+        self._poll = select.poll()
+        self._poll.register(sock, select.POLLIN)
+        self._children: dict[int, int] = {}  # process IDs by descriptors
+
+    def serve(self) -> None:
+        """Serve until the client has gone."""
+        with contextlib.suppress(EOFError, OSError):
+            while True:
+                for ready, _ in self._poll.poll():
+                    asked = ready == self._sock.fileno()
+                    ipc.send(self._sock, self._fork() if asked else self._reap(ready))
+
+    def _fork(self) -> ipc.Message:
+        argument, file = ipc.receive(self._sock)
+        assert file is not None
+        try:
+            pid = os.fork()
+            if pid == 0:
+                self._sock.close()
+                for each in self._children:
+                    os.close(each)
+                _end_with(self._run, argument, file)
+            handle = os.pidfd_open(pid)
+        except OSError as error:
+            return {"refused": str(error)}
+        finally:
+            os.close(file)
+        self._children[handle] = pid
+        self._poll.register(handle, select.POLLIN)
+        return {"pid": pid}
+
+    def _reap(self, handle: int) -> ipc.Message:
+        pid = self._children.pop(handle)
+        self._poll.unregister(handle)
+        os.close(handle)
+        _, status = os.waitpid(pid, 0)
+        return {"ended": pid, "code": os.waitstatus_to_exitcode(status)}
+
+
+def _end_with(run: Callable[..., None], *args: Any) -> NoReturn:
     """Call a function, and end this process, without what its parent would do at exit."""
     code = 1
     try:
         _reseed()
-        assert run is not None
         run(*args)
         code = 0
     except SystemExit as error:
@@ -260,9 +277,9 @@ def _end_with(run: Callable[..., None] | None, *args: Any) -> NoReturn:
 def _reseed() -> None:
     """Seed the global generators, whose state is the parent's: children must not draw alike."""
     random.seed()
-    numpy = sys.modules.get("numpy")
-    if numpy is not None:
-        numpy.random.seed()
+    numbers = sys.modules.get("numpy.random")
+    if numbers is not None:
+        numbers.seed()
 
 
 if __name__ == "__main__":

@@ -72,9 +72,9 @@ class LocalCluster:
         self._files: Mapping[str, TlsFiles] = {}
         self.workers: list[Child] = []
         self._lines: list[socket.socket] = []
-        self._forks = [ForkServer("mplang_http.worker", ENGINE)]
         options["mode"] = mode
         self._configs = [self._configure(name, tls, options) for name in self._names]
+        self._forks = [ForkServer("mplang_http.worker", ENGINE)]
         try:
             pending = [self._start(name) for name in self._names]
             addresses = [_address(*started) for started in pending]
@@ -153,7 +153,7 @@ class LocalCluster:
         for process in self.workers:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGCONT)
-                process.terminate()
+            process.terminate()
         deadline = time.monotonic() + 5
         for process in self.workers:
             try:
@@ -161,6 +161,7 @@ class LocalCluster:
             except subprocess.TimeoutExpired:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
+                process.kill()  # one that began just now has no group yet
                 process.wait()
         for line in self._lines:
             line.close()
