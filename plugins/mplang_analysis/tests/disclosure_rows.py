@@ -6,6 +6,7 @@ import pathlib
 
 import mplang_core as mp
 from mplang_core import analysis
+from mplang_core.ext import Message
 from mplang_core.ir import Level, OpDef, op_defs
 
 SCALAR, VECTOR, BOOL = (mp.TensorType("i64"), mp.TensorType("f32", (3,)), mp.TensorType("bool"))
@@ -23,6 +24,20 @@ op_defs.add(
         Level.PARTY,
         regions={"body": Level.PARTY},
     ),
+    provider="tests",
+)
+
+
+class _ToAll:
+    """Every party sends the operand to every other one."""
+
+    def messages(self, op, world):
+        return [Message(a, b, 0) for a in world for b in world if a != b]
+
+
+op_defs.add(
+    "opaque.gossip",
+    OpDef("opaque.gossip", lambda op, world: [SCALAR], interfaces=(_ToAll(),)),
     provider="tests",
 )
 

@@ -191,3 +191,17 @@ def test_a_plain_array_in_the_demo_where_a_share_was_meant_shows_up_with_its_lin
     assert (row.what, row.sender, row.receiver, row.discloses) == ("move", 1, 0, (1,))
     assert str(row.type) == "f32[455]"
     assert row.line == "vertical_lr.py:87"
+
+
+def test_messages_to_parties_beyond_those_of_a_pcall():
+    program = mp.parse("""
+        program "gossip" on {0, 1, 2} (%0: i64[]@{0, 1}) {
+          %2 = simp.pcall_static(%0) {parties = {0, 1}} do (%1: i64[]) {
+            %3 = opaque.gossip(%1) : i64[] at "here.py:3"
+            return %3
+          } : i64[]@{0, 1}
+          return %2
+        }
+    """)
+    told = {row[1:3] for row in rows(program) if row[0] == "move"}
+    assert told >= {(0, 1), (0, 2), (1, 0), (1, 2)}

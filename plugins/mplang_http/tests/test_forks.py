@@ -7,10 +7,12 @@ import os
 import signal
 import socket
 import subprocess
+import threading
 import time
 from pathlib import Path
 
 import pytest
+from mplang_http import forks
 from mplang_http.forks import ForkServer
 from processes import children, fork_server_of
 
@@ -108,8 +110,48 @@ def test_children_end_with_the_server_which_ends_with_its_client(server):
     gone(child.pid)
     assert child.wait(0) == -signal.SIGKILL
     assert not server.alive
-    with pytest.raises(OSError, match="fork server has ended"):
+    with pytest.raises(OSError, match="fork server has ended, or does not answer"):
         begin(server, "tell")
+
+
+def test_one_who_waits_for_a_child_keeps_nobody(server):
+    (slow, line), (quick, other) = begin(server, "wait"), begin(server, "wait")
+    told(line), told(other)
+    waiting = threading.Thread(target=slow.wait)
+    waiting.start()
+    quick.kill()
+    assert quick.wait(10) == -signal.SIGKILL
+    assert slow.poll() is None
+    slow.kill()
+    waiting.join(10)
+    assert slow.returncode == -signal.SIGKILL
+
+
+def test_a_server_that_does_not_answer_is_given_up(server, monkeypatch):
+    monkeypatch.setattr(forks, "FORK_TIMEOUT", 0.5)
+    child, line = begin(server, "wait")
+    told(line)
+    (pid,) = [each for each in children(os.getpid()) if child.pid in children(each)]
+    os.kill(pid, signal.SIGSTOP)
+    with pytest.raises(OSError, match="does not answer"):
+        begin(server, "tell")
+    assert child.poll() is None  # it still runs
+    server.close()
+    gone(child.pid)
+    assert child.poll() == -signal.SIGKILL
+
+
+def test_children_are_reaped_where_sigchld_was_ignored(server):
+    ignored = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        made = ForkServer("module_of_children")
+    finally:
+        signal.signal(signal.SIGCHLD, ignored)
+    for code in (3, 4):
+        child, line = begin(made, "exit", code=code)
+        assert child.wait(30) == code
+        line.close()
+    made.close()
 
 
 def test_the_server_of_a_worker_has_no_files(tls_workers):

@@ -118,7 +118,8 @@ def disclosure(
         labels: per input a label for each holder's copy, as :func:`follow` returns them. A copy
             without one is its holder's own; a protected value without one may be anyone's.
         held: per party what it had in earlier runs, as :func:`follow` returns it. Without it
-            parties count as having had anything where a label is of a share, a key or a ciphertext.
+            parties count as having had anything where a label is of a share, a key or a ciphertext,
+            and nothing where no label is.
         uniform_inputs: whether a plain input that several parties hold, and that has no label, is
             the same at all of them: then all of its holders know it, and where all parties hold
             it, it is public. A program does not tell; a note says where it was assumed.

@@ -36,8 +36,11 @@ def seen(
     """
     kept = [fact for i, fact in enumerate(ins) if i not in copied]
     found = {rank: [fact[rank] for fact in kept if rank in fact] for rank in parties}
-    for rank, messages in arrived.items():
-        found[rank] += [label for m, label in messages if m.operand not in copied]
+    for (
+        rank,
+        labels,
+    ) in found.items():  # others may be told of messages, too, in the body of a pcall
+        labels += [label for m, label in arrived.get(rank, ()) if m.operand not in copied]
     return {rank: union(labels) for rank, labels in found.items()}
 
 

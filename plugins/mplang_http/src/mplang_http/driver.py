@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
-from mplang_analysis import Memory, differences, remember
+from mplang_analysis import Followed, Memory, differences, remember
 from mplang_simulator import outcome_of
 from mplang_trace import now
 
@@ -108,6 +108,7 @@ class SimpHttpDriver(SimpHost):
         self._patience = patience
         self._progress_bars = ProgressBars(progress)
         self._memory = Memory()
+        self._following: list[Future[Followed]] = []  # while the workers run
         self._generation = 0
         self._opened = False
         self._closed = False
@@ -212,16 +213,16 @@ class SimpHttpDriver(SimpHost):
             if step is not None and self._in_production:
                 raise step_refusal(program, self._in_production)
             self._is_step = step is not None
-            followed = self._lease.pool.submit(self._memory.follow_values, program, args)
+            concurrent.futures.wait(self._following)  # of a run that failed or was interrupted
             try:
+                followed = self._lease.pool.submit(self._memory.follow_values, program, args)
+                self._following = [followed]
                 results = super().submit(program, args, step)
                 remember(results, followed.result())
                 return results
             except BaseException:
                 self._abort_run("the host was interrupted")
                 raise
-            finally:
-                concurrent.futures.wait([followed])  # of a failed run, too, before the next one
 
     @contextlib.contextmanager
     def _exclusive(self) -> Iterator[None]:

@@ -12,7 +12,6 @@ import hashlib
 import importlib
 import logging
 import os
-import signal
 import socket
 import sys
 import threading
@@ -31,7 +30,6 @@ from mplang_http import ipc
 from mplang_http.comm import HttpCommunicator
 from mplang_http.config import WorkerConfig
 from mplang_http.errors import RequestError
-from mplang_http.forks import end_with_parent
 from mplang_http.handshake import Handshake
 from mplang_http.job import Job
 from mplang_http.links import Links
@@ -471,7 +469,6 @@ def run(argument: dict[str, Any], file: int) -> None:
         file: descriptor of the socket to the front.
     """
     sock = socket.socket(fileno=file)
-    end_with_parent(signal.SIGKILL)
     sys.setswitchinterval(SWITCH_INTERVAL)
     faulthandler.enable()  # so that the log has the stack of a kernel that crashed
     try:

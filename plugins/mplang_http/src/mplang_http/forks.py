@@ -2,7 +2,7 @@
 
 A new interpreter imports for a second; a fork takes milliseconds, and shares the memory of what
 was imported. The server has one thread, and no key, file or connection but that to its client.
-Its children ask for a signal at its end (:func:`end_with_parent`).
+Its children are killed when it ends, or get another signal (:func:`end_with_parent`).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import contextlib
 import ctypes
 import gc
 import importlib
+import math
 import os
 import random
 import select
@@ -19,6 +20,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, TypeAlias
@@ -29,6 +31,8 @@ Run: TypeAlias = Callable[[ipc.Message, int], None]
 """What a child runs: ``run(argument, file)``."""
 
 PR_SET_PDEATHSIG = 1
+FORK_TIMEOUT = 30.0  # seconds that a server has to import, and to fork
+SLICE = 0.05  # seconds that one thread listens to the server while others wait
 
 
 class ForkServer:
@@ -54,6 +58,8 @@ class ForkServer:
         self.alive = True
         self._process: subprocess.Popen[bytes] | None = None
         if here:
+            sys.stdout.flush()  # what is buffered is not printed twice
+            sys.stderr.flush()
             self._pid = os.fork()
             if self._pid == 0:
                 _end_with(_begin_here, modules, theirs.detach())
@@ -79,14 +85,15 @@ class ForkServer:
         """
         with self._lock:
             try:
-                ipc.send(self._sock, argument, file)
-                while "ended" in (message := self._receive(None)):
+                ipc.send(self._sock, {"run": argument}, file)
+                while "ended" in (message := self._receive(FORK_TIMEOUT)):
                     pass
             except (EOFError, OSError) as error:
                 self.alive = False
-                raise OSError("the fork server has ended") from error
-        if "pid" not in message:
-            raise OSError(message["refused"])
+                raise OSError("the fork server has ended, or does not answer") from error
+            if "pid" not in message:
+                raise OSError(message["refused"])
+            self._codes.pop(message["pid"], None)  # of an earlier process of that number
         return Child(self, message["pid"])
 
     def exit_code(self, pid: int, timeout: float | None) -> int | None:
@@ -97,18 +104,29 @@ class ForkServer:
             timeout: seconds to wait.
 
         Returns:
-            The code; ``None`` if it runs. If the server has ended, its children have been killed.
+            The code; ``None`` if it runs. That of a child that outlived the server is unknown, and
+            counts as killed.
         """
-        with self._lock:
-            try:
-                while pid not in self._codes:
-                    self._receive(timeout)
-            except (TimeoutError, BlockingIOError):
-                return None
-            except (EOFError, OSError):
-                self.alive = False
-                self._codes[pid] = -signal.SIGKILL
-            return self._codes[pid]
+        deadline = math.inf if timeout is None else time.monotonic() + timeout
+        while True:
+            left = deadline - time.monotonic()
+            with self._lock:  # not for long, as others wait for other children
+                self._hear(pid, max(0.0, min(left, SLICE)))
+                if pid not in self._codes and not self.alive and not _runs(pid):
+                    self._codes[pid] = -signal.SIGKILL
+                if pid in self._codes or left <= 0:
+                    return self._codes.get(pid)
+            time.sleep(0 if self.alive else min(SLICE, max(left, 0.0)))
+
+    def _hear(self, pid: int, timeout: float) -> None:
+        """Take what the server tells, until it tells of a child or the time is over."""
+        try:
+            while self.alive and pid not in self._codes:
+                self._receive(timeout)
+        except (TimeoutError, BlockingIOError):
+            pass
+        except (EOFError, OSError):
+            self.alive = False
 
     def _receive(self, timeout: float | None) -> ipc.Message:
         self._sock.settimeout(timeout)
@@ -124,11 +142,13 @@ class ForkServer:
                 return
             self.alive = False
             self._sock.close()
-            os.kill(self._pid, signal.SIGKILL)  # until it is waited for, its number is its own
-            if self._process is not None:
-                self._process.wait()
-            else:
-                os.waitpid(self._pid, 0)
+            # until it is waited for its number is its own, unless SIGCHLD is ignored
+            with contextlib.suppress(ProcessLookupError, ChildProcessError):
+                os.kill(self._pid, signal.SIGKILL)
+                if self._process is not None:
+                    self._process.wait()
+                else:
+                    os.waitpid(self._pid, 0)
 
 
 class Child:
@@ -180,6 +200,15 @@ class Child:
         self.send_signal(signal.SIGKILL)
 
 
+def _runs(pid: int) -> bool:
+    """Return whether a process that is no child of this one runs."""
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 def end_with_parent(number: int) -> None:
     """Have this process get a signal when the thread that started it ends."""
     with contextlib.suppress(OSError, AttributeError):
@@ -202,7 +231,9 @@ def _begin_here(modules: Sequence[str], number: int) -> None:
 
 
 def _serve(modules: Sequence[str], number: int) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the client decides
+    for each in (signal.SIGINT, signal.SIGTERM):  # the client decides
+        signal.signal(each, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where it was ignored, there are no exit codes
     run: Run | None = None
     for name in reversed(modules):
         run = getattr(importlib.import_module(name), "run", None)
@@ -230,15 +261,20 @@ class _Server:
                     ipc.send(self._sock, self._fork() if asked else self._reap(ready))
 
     def _fork(self) -> ipc.Message:
-        argument, file = ipc.receive(self._sock)
+        message, file = ipc.receive(self._sock)
         assert file is not None
+        me = os.getpid()
         try:
             pid = os.fork()
             if pid == 0:
+                end_with_parent(signal.SIGKILL)
+                if os.getppid() != me:
+                    os._exit(1)  # it ended before it could be asked for the signal
+                signal.signal(signal.SIGTERM, signal.SIG_DFL)
                 self._sock.close()
                 for each in self._children:
                     os.close(each)
-                _end_with(self._run, argument, file)
+                _end_with(self._run, message["run"], file)
             handle = os.pidfd_open(pid)
         except OSError as error:
             return {"refused": str(error)}

@@ -65,6 +65,8 @@ class LocalCluster:
     ) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="mplang-")
         self._log = log
+        if log is not None and not Path(log).is_dir():
+            raise RunError(f"no folder {log} for the log files of workers")
         if isinstance(parties, int):
             parties = [f"node{i}" for i in range(parties)]
         self._names = list(parties)
@@ -119,7 +121,11 @@ class LocalCluster:
         log = None if self._log is None else str((Path(self._log) / f"{name}.log").absolute())
         with theirs:
             argument = {"config": str(self._path(name)), "log": log}
-            process = self._forks[-1].fork(argument, theirs.fileno())
+            try:
+                process = self._forks[-1].fork(argument, theirs.fileno())
+            except OSError as error:
+                ours.close()
+                raise RunError(f"worker {name} does not start: {error}") from error
         self.workers.append(process)
         self._lines.append(ours)  # the worker ends when it is closed
         return process, ours

@@ -23,6 +23,7 @@ from mplang_http.forks import Child, ForkServer
 
 ENGINE = "mplang_http.engine"
 PING_INTERVAL = 0.5  # seconds between two pings
+STOP_TIMEOUT = 5.0  # seconds until the end of an engine that was killed is told
 RESTART_DELAY = 1.0  # seconds before a restart if the engine failed while starting
 log = logging.getLogger("mplang.http.front")
 
@@ -240,6 +241,8 @@ class Supervisor:
         at_once = self.state == "starting"
         code = self._stop_engine("")
         why = f"by {signal.Signals(-code).name}" if code < 0 else f"with {code}"
+        if self._process is None:
+            why = "before it began, as there is no room for a process"
         log.error("the engine ended %s; another is started", why)
         self._unavailable = (
             f"the engine of worker {self._config.name} ended {why}; what it held is lost"
@@ -279,7 +282,11 @@ class Supervisor:
                 self._process.wait(0.5)
             except subprocess.TimeoutExpired:
                 self._process.kill()
-        return self._process.wait()
+        try:
+            return self._process.wait(STOP_TIMEOUT)
+        except subprocess.TimeoutExpired:  # the fork server does not answer
+            self._engines.close()
+            return -signal.SIGKILL
 
     def _fail_pending(self, text: str) -> None:
         for reply in self._replies.values():
