@@ -128,9 +128,9 @@ def test_one_who_waits_for_a_child_keeps_nobody(server):
 
 
 def test_a_server_that_does_not_answer_is_given_up(server, monkeypatch):
-    monkeypatch.setattr(forks, "FORK_TIMEOUT", 0.5)
     child, line = begin(server, "wait")
     told(line)
+    monkeypatch.setattr(forks, "FORK_TIMEOUT", 0.5)  # not before the server has imported
     (pid,) = [each for each in children(os.getpid()) if child.pid in children(each)]
     os.kill(pid, signal.SIGSTOP)
     with pytest.raises(OSError, match="does not answer"):

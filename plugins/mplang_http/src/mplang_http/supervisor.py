@@ -33,7 +33,7 @@ class Supervisor:
 
     Args:
         config: configuration of the worker.
-        engines: forks engines; by default a new interpreter.
+        engines: forks engines; replaced by a new interpreter if it ends, and closed at the end.
 
     Attributes:
         state: ``starting``, ``ready`` or ``ended``.
@@ -41,8 +41,8 @@ class Supervisor:
         budget: failed runs of each coordinator.
     """
 
-    def __init__(self, config: WorkerConfig, engines: ForkServer | None = None) -> None:
-        self._engines = engines or ForkServer(ENGINE)
+    def __init__(self, config: WorkerConfig, engines: ForkServer) -> None:
+        self._engines = engines
         self.state = "starting"
         self.restarts = 0
         self.budget = FailureBudget(config.name, config.limits.failures)

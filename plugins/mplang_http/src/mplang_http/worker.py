@@ -45,8 +45,7 @@ def run_worker(
         ConfigError: the address cannot be bound, or a configured module or file is missing.
     """
     with contextlib.closing(engines or ForkServer(ENGINE)) as forking:
-        _check_imports(config)
-        _check_certificate(config)
+        _check(config)
         _run(config, forking, listening, ready)
 
 
@@ -67,8 +66,8 @@ def _run(
         runner.run(_serve(config, engines, listening, ready))
 
 
-def _check_imports(config: WorkerConfig) -> None:
-    """Check imports here, for errors that only the engine would raise."""
+def _check(config: WorkerConfig) -> None:
+    """Check imports and certificates here, for errors that only the engine would raise."""
     for module in config.imports:
         try:
             installed = importlib.util.find_spec(module) is not None
@@ -79,9 +78,6 @@ def _check_imports(config: WorkerConfig) -> None:
                 f"WorkerConfig {config.name}: field 'imports': no module {module!r} is installed; "
                 "a worker imports nothing from its working directory"
             )
-
-
-def _check_certificate(config: WorkerConfig) -> None:
     if config.tls is not None:
         server_context(config.tls)
         name = certificate_name(config.tls.cert)
