@@ -180,6 +180,22 @@ def mplang_settings() -> Mapping[str, str]:
 
 
 @hookspec
+def mplang_preload() -> Sequence[str]:
+    """Return names of modules that the plugin's kernels import when they first run.
+
+    A worker imports them once, before it forks the process of a session; so they must start no
+    thread that a kernel needs, and no client of a device.
+
+    Example::
+
+        @hookimpl
+        def mplang_preload():
+            return ["duckdb", "pyarrow"]
+    """
+    raise NotImplementedError
+
+
+@hookspec
 def mplang_doctor() -> Sequence[Check]:
     """Return checks of the plugin's environment; only ``mplang doctor`` calls it, so it may import.
 

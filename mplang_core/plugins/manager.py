@@ -212,7 +212,7 @@ class PluginManager:
         try:
             self._hooks.check_pending()
         except pluggy.PluginValidationError as error:
-            known = ", ".join([*_HOOKS, "mplang_settings", "mplang_doctor"])
+            known = ", ".join([*_HOOKS, "mplang_settings", "mplang_preload", "mplang_doctor"])
             raise PluginLoadError(f"{error}; the hooks are {known}") from error
 
     def _call(self, hook: str, module: Any) -> list[Any]:

@@ -17,10 +17,10 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from mplang_http.config import WorkerConfig
-from mplang_http.supervisor import Supervisor
-from mplang_http.tls import common_name, offers_link, server_context
+from mplang_http.engines import Engines
+from mplang_http.handshake import link_in_head
+from mplang_http.tls import common_name, link_in_hello, server_context
 
-GET_LINK = b"GET /link "
 PEEK_SIZE = 32 << 10  # bytes; more than the longest TLS client hello
 READ_AHEAD = 1 << 20  # bytes of a body to buffer before the application reads them
 KEEP_ALIVE = 75  # seconds that an idle connection is kept open
@@ -33,12 +33,12 @@ class Acceptor:
     Args:
         app: ASGI application.
         config: configuration of the worker.
-        engine: receives the sockets of links.
+        engines: receive the sockets of links.
     """
 
-    def __init__(self, app: Any, config: WorkerConfig, engine: Supervisor) -> None:
+    def __init__(self, app: Any, config: WorkerConfig, engines: Engines) -> None:
         self._config = config
-        self._engine = engine
+        self._engines = engines
         self._tls = server_context(config.tls, "http/1.1") if config.tls is not None else None
         self._uvicorn = uvicorn.Config(
             app, http="httptools", ws="none", lifespan="off", log_config=None, access_log=False,
@@ -76,8 +76,8 @@ class Acceptor:
     async def _route(self, sock: socket.socket) -> None:
         loop = asyncio.get_running_loop()
         try:
-            if await self._is_link(sock):
-                self._engine.hand_over_link(sock)
+            link = await self._link_of(sock)
+            if link and self._engines.hand_over_link(sock, link):
                 sock.close()
                 return
             await loop.connect_accepted_socket(
@@ -91,20 +91,15 @@ class Acceptor:
             with contextlib.suppress(OSError):
                 sock.close()
 
-    async def _is_link(self, sock: socket.socket) -> bool:
-        """Return whether a connection is a link, by peeking at its first bytes."""
+    async def _link_of(self, sock: socket.socket) -> str:
+        """Return the name of a link's end, by peeking at its first bytes; empty for a request."""
         deadline = time.monotonic() + self._config.timeouts.head
         await asyncio.wait_for(_readable(sock), self._config.timeouts.head)
         while True:
             data = sock.recv(PEEK_SIZE, socket.MSG_PEEK)
             if not data:
                 raise ConnectionError("it closed at once")
-            if self._tls is not None:
-                found = offers_link(data)
-            elif len(data) >= len(GET_LINK):
-                found = data.startswith(GET_LINK)
-            else:
-                found = None if GET_LINK.startswith(data) else False
+            found = link_in_hello(data) if self._tls is not None else link_in_head(data)
             if found is not None:
                 return found
             if time.monotonic() > deadline:

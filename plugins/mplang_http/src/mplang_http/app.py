@@ -18,11 +18,13 @@ from fastapi.responses import JSONResponse, Response, StreamingResponse
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
+from mplang_core import MPLangError
 from mplang_http import ipc, response_models
 from mplang_http.config import WorkerConfig, is_loopback
+from mplang_http.engines import Engines
 from mplang_http.errors import RequestError
+from mplang_http.front_jobs import KnownJob
 from mplang_http.handshake import UPGRADE
-from mplang_http.supervisor import Supervisor
 
 CHUNK = 1 << 20
 MIN_RATE = 64 << 10  # minimum bytes per second of a request's body
@@ -54,6 +56,7 @@ def _error_responses(*codes: int) -> dict[int | str, dict[str, Any]]:
 
 
 _NAMES = {"type": "array", "items": {"type": "string"}}
+_LINKS = {"$ref": "#/components/schemas/LinkRequest"}
 _SESSION = {"$ref": "#/components/schemas/SessionRequest"}
 _COMMON_ERRORS = (400, 403, 404, 405, 421, 422, 500, 503)
 _BODY_ERRORS = _error_responses(408, 409, 411, 413, 415, 429)
@@ -62,12 +65,12 @@ _RUNNING: dict[int | str, dict[str, Any]] = {
 }
 
 
-def create_worker_app(config: WorkerConfig, engine: Supervisor) -> FastAPI:
+def create_worker_app(config: WorkerConfig, engines: Engines) -> FastAPI:
     """Create the HTTP application of a worker.
 
     Args:
         config: configuration of the worker.
-        engine: supervisor that forwards requests to the engine.
+        engines: engines of the sessions.
 
     Returns:
         An ASGI application.
@@ -82,25 +85,28 @@ def create_worker_app(config: WorkerConfig, engine: Supervisor) -> FastAPI:
         redoc_url=None,
     )
     _describe_requests(app)
-    limits, context = config.limits, RequestContext(config, engine)
+    limits, context = config.limits, RequestContext(config, engines)
     _add_handlers(app)
 
     @app.get("/health", response_model=response_models.Health)
     async def health(request: Request) -> dict[str, Any]:
-        """Return the state of the engine; responds also while the engine is busy."""
+        """Return the state of the worker."""
         return {
             "name": config.name,
             "mode": config.mode,
-            "state": engine.state,
-            "silence": round(engine.silence, 1),
-            "restarts": engine.restarts,
+            "state": engines.state,
+            "sessions": len(engines),
+            "crashes": engines.crashes,
             "failures": context.failures(request),
         }
 
     @app.get("/facts", response_model=response_models.Facts)
     async def facts(request: Request) -> Any:
         """Return versions, plugins and limits."""
-        return await context.call(request, "facts")
+        context.authorize(request)
+        if not engines.info:
+            raise RequestError(503, "starting", f"worker {config.name} is not ready yet; try again")
+        return JSONResponse(engines.info)
 
     @app.get(
         "/link",
@@ -115,31 +121,49 @@ def create_worker_app(config: WorkerConfig, engine: Supervisor) -> FastAPI:
         )
 
     @app.put(
-        "/v1/programs/{program}",
-        openapi_extra=_request_body("the program"),
-        response_model=response_models.Taken,
-        responses=_BODY_ERRORS,
-    )
-    async def program(request: Request, program: Digest) -> Any:
-        """Upload a program; it is verified and checked for admission."""
-        body = await context.read_body(request, limits.program)
-        return await context.call(request, "program", body, name=program)
-
-    @app.put(
         "/v1/sessions/{session}",
         openapi_extra=_request_body("the session", "application/json", _SESSION),
         response_model=response_models.Opened,
         responses=_BODY_ERRORS,
     )
     async def open_session(request: Request, session: Name) -> Any:
-        """Open a session or start its next generation, and connect to all parties."""
-        body = await context.read_body(request, limits.request)
-        return await context.call(request, "open", body, session=session)
+        """Open a session: start its process, and return the credential for its links."""
+        body = await context.read_body(request, limits.request, in_memory=True)
+        return JSONResponse(await engines.open(context.authorize(request), session, body))
+
+    @app.post(
+        "/v1/sessions/{session}/links",
+        openapi_extra=_request_body("all credentials", "application/json", _LINKS),
+        response_model=response_models.Joined,
+        responses=_BODY_ERRORS,
+    )
+    async def join(request: Request, session: Name) -> Any:
+        """Link a session to those of all parties, and start its next generation."""
+        body = await context.read_body(request, limits.request, in_memory=True)
+        return JSONResponse(await engines.join(context.authorize(request), session, body))
+
+    @app.get("/v1/sessions/{session}", response_model=response_models.Alive)
+    async def alive(request: Request, session: Name) -> Any:
+        """Return whether a session is open; responds also while its process is busy."""
+        found = engines.find(context.authorize(request), session)
+        return {"busy": found.process is not None and found.process.busy}
 
     @app.delete("/v1/sessions/{session}")
     async def close_session(request: Request, session: Name) -> Any:
-        """Close a session: end its jobs and release its values."""
-        return await context.call(request, "close", session=session)
+        """Close a session: end its jobs and its process, and release its values."""
+        await engines.close(context.authorize(request), session)
+        return JSONResponse(None)
+
+    @app.put(
+        "/v1/sessions/{session}/programs/{program}",
+        openapi_extra=_request_body("the program"),
+        response_model=response_models.Taken,
+        responses=_BODY_ERRORS,
+    )
+    async def program(request: Request, session: Name, program: Digest) -> Any:
+        """Upload a program; it is verified and checked for admission."""
+        body = await context.read_body(request, limits.program)
+        return await context.call(request, "program", session, body, name=program)
 
     @app.post(
         "/v1/sessions/{session}/release",
@@ -149,13 +173,13 @@ def create_worker_app(config: WorkerConfig, engine: Supervisor) -> FastAPI:
     )
     async def release(request: Request, session: Name) -> Any:
         """Release values and renew the lease."""
-        body = await context.read_body(request, limits.request)
-        return await context.call(request, "release", body, session=session)
+        body = await context.read_body(request, limits.request, in_memory=True)
+        return JSONResponse(await engines.release(context.authorize(request), session, body))
 
     @app.get("/v1/sessions/{session}/jobs", response_model=response_models.Jobs)
     async def jobs(request: Request, session: Name) -> Any:
         """List the jobs of a session."""
-        return await context.call(request, "jobs", session=session)
+        return await context.call(request, "jobs", session)
 
     @app.post(
         "/v1/sessions/{session}/jobs",
@@ -166,7 +190,8 @@ def create_worker_app(config: WorkerConfig, engine: Supervisor) -> FastAPI:
     async def submit(request: Request, session: Name, run: Run, wait: Wait = 0) -> Any:
         """Run a program; responds when the job has ended, or after ``wait`` seconds."""
         body = await context.read_body(request, limits.request)
-        return await context.call_job(request, session, run, wait, "submit", body)
+        done, job = await engines.submit(context.authorize(request), session, run, body)
+        return await context.wait_for_end(request, session, run, wait, done, job)
 
     @app.get(
         "/v1/sessions/{session}/jobs/{run}",
@@ -175,7 +200,8 @@ def create_worker_app(config: WorkerConfig, engine: Supervisor) -> FastAPI:
     )
     async def status(request: Request, session: Name, run: Name, wait: Wait = 0) -> Any:
         """Return the status of a job; responds when it has ended, or after ``wait`` seconds."""
-        return await context.call_job(request, session, run, wait, "status")
+        done, job = await engines.status(context.authorize(request), session, run)
+        return await context.wait_for_end(request, session, run, wait, done, job)
 
     @app.get(
         "/v1/sessions/{session}/jobs/{run}/events",
@@ -193,7 +219,7 @@ def create_worker_app(config: WorkerConfig, engine: Supervisor) -> FastAPI:
     )
     async def spans(request: Request, session: Name, run: Name) -> Response:
         """Return the spans of a recorded job, in MessagePack."""
-        return await context.stream(request, "spans", session=session, run=run)
+        return await context.stream(request, "spans", session, run=run)
 
     @app.delete(
         "/v1/sessions/{session}/jobs/{run}",
@@ -207,7 +233,8 @@ def create_worker_app(config: WorkerConfig, engine: Supervisor) -> FastAPI:
         reason: Annotated[str, Query(max_length=1000)] = "the coordinator cancelled it",
     ) -> Any:
         """Cancel a job at all parties."""
-        return await context.call(request, "cancel", session=session, run=run, reason=reason)
+        coordinator = context.authorize(request)
+        return JSONResponse(await engines.cancel(coordinator, session, run, reason))
 
     @app.put(
         "/v1/sessions/{session}/values/{value}",
@@ -218,7 +245,7 @@ def create_worker_app(config: WorkerConfig, engine: Supervisor) -> FastAPI:
     async def put(request: Request, session: Name, value: Name) -> Any:
         """Store a value."""
         body = await context.read_body(request, limits.value)
-        return await context.call(request, "put", body, session=session, name=value)
+        return await context.call(request, "put", session, body, name=value)
 
     @app.get(
         "/v1/sessions/{session}/values/{value}",
@@ -227,7 +254,7 @@ def create_worker_app(config: WorkerConfig, engine: Supervisor) -> FastAPI:
     )
     async def get(request: Request, session: Name, value: Name) -> Response:
         """Return the data of a plain value."""
-        return await context.stream(request, "get", session=session, name=value)
+        return await context.stream(request, "get", session, name=value)
 
     return app
 
@@ -237,12 +264,12 @@ class RequestContext:
 
     Args:
         config: configuration of the worker.
-        engine: supervisor that forwards requests to the engine.
+        engines: engines of the sessions.
     """
 
-    def __init__(self, config: WorkerConfig, engine: Supervisor) -> None:
+    def __init__(self, config: WorkerConfig, engines: Engines) -> None:
         self._config = config
-        self._engine = engine
+        self._engines = engines
         self._incoming_bytes = 0  # of the bodies that are being read
 
     def authorize(self, request: Request) -> str:
@@ -269,15 +296,18 @@ class RequestContext:
             coordinator = self.authorize(request)
         except RequestError:
             return None
-        budget = self._engine.budget
+        budget = self._engines.budget
         return {"used": budget.used(coordinator), "limit": budget.limit}
 
-    async def call(self, request: Request, method: str, body: ipc.Body = None, **args: Any) -> Any:
-        """Call the engine on behalf of the coordinator.
+    async def call(
+        self, request: Request, method: str, session: str, body: ipc.Body = None, /, **args: Any
+    ) -> Any:
+        """Call the engine of a session on behalf of the coordinator.
 
         Args:
             request: the HTTP request.
             method: name of the engine's method.
+            session: name of the session.
             body: body of the request.
             **args: further arguments of the method.
 
@@ -287,33 +317,37 @@ class RequestContext:
         Raises:
             RequestError: the client is no coordinator, or the engine returns an error.
         """
-        done, _ = await self._engine.call(method, self.authorize(request), body, **args)
+        done, _ = await self._engines.call(method, self.authorize(request), session, body, **args)
         return JSONResponse(done)
 
-    async def stream(self, request: Request, method: str, **args: Any) -> Response:
-        """Call the engine, and stream the file that it returns.
+    async def stream(self, request: Request, method: str, session: str, /, **args: Any) -> Response:
+        """Call the engine of a session, and stream the file that it returns.
 
         Args:
             request: the HTTP request.
             method: name of the engine's method.
+            session: name of the session.
             **args: further arguments of the method.
 
         Raises:
             RequestError: the client is no coordinator, or the engine returns an error.
         """
-        _, file = await self._engine.call(method, self.authorize(request), **args)
+        _, file = await self._engines.call(method, self.authorize(request), session, **args)
         assert file is not None
         data = ipc.read_file(file)
         return StreamingResponse(
             _chunks(data), media_type=BINARY, headers={"content-length": str(len(data))}
         )
 
-    async def read_body(self, request: Request, limit: int) -> ipc.Body:
+    async def read_body(
+        self, request: Request, limit: int, *, in_memory: bool = False
+    ) -> ipc.Body:
         """Read the body of a request, after authorization and all checks of its size.
 
         Args:
             request: the HTTP request.
             limit: maximum size in bytes.
+            in_memory: whether it is bytes also if it is large.
 
         Raises:
             RequestError: the client is no coordinator, or the body is too large or too slow.
@@ -321,7 +355,8 @@ class RequestContext:
         self.authorize(request)
         size = _content_length(request, limit)
         with self._reserve(size):
-            return await _read_body(request, size, self._config.timeouts.body)
+            inline = size if in_memory else ipc.INLINE
+            return await _read_body(request, size, self._config.timeouts.body, inline)
 
     @contextlib.contextmanager
     def _reserve(self, size: int) -> Iterator[None]:
@@ -335,44 +370,41 @@ class RequestContext:
         finally:
             self._incoming_bytes -= size
 
-    async def call_job(
+    async def wait_for_end(
         self,
         request: Request,
         session: str,
         run: str,
         wait: float,
-        method: str,
-        body: ipc.Body = None,
+        done: dict[str, Any],
+        job: KnownJob | None,
     ) -> Any:
-        """Call a method that returns the status of a job, and wait for the end of the job.
+        """Wait for the end of a job.
 
         Args:
             request: the HTTP request.
             session: name of the session.
             run: name of the job.
             wait: maximum time to wait, in seconds.
-            method: name of the engine's method.
-            body: body of the request.
+            done: its status.
+            job: what the front knows of it.
 
         Returns:
             The status of the job; the HTTP status is 202 if it has not ended.
 
         Raises:
-            RequestError: the client is no coordinator, or the engine returns an error.
+            RequestError: the client is no coordinator, or the job was refused.
         """
         coordinator = self.authorize(request)
-        ended = self._engine.final_status((coordinator, session, run))
-        try:
-            done, _ = await self._engine.call(method, coordinator, body, session=session, run=run)
-            if done["ended"] is None and wait:
-                try:
-                    done = await asyncio.wait_for(asyncio.shield(ended), wait)
-                except TimeoutError:  # so that the response has the current op
-                    done, _ = await self._engine.call(
-                        "status", coordinator, session=session, run=run
-                    )
-        finally:
-            ended.cancel()
+        if done["ended"] is None and wait and job is not None:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(job.ended.wait(), wait)
+            if job.refused is not None:
+                raise job.refused
+            if job.ended.is_set():
+                done = job.status
+            else:  # so that the response has the current op
+                done, _ = await self._engines.status(coordinator, session, run)
         return JSONResponse(done, 202 if done["state"] in ACTIVE_STATES else 200)
 
     async def events(self, request: Request, session: str, run: str, every: float) -> Response:
@@ -387,23 +419,18 @@ class RequestContext:
         Raises:
             RequestError: the client is no coordinator, or there is no such job.
         """
-        coordinator = self.authorize(request)
-        call = functools.partial(self._engine.call, "status", coordinator, session=session, run=run)
-        first, _ = await call()
+        ask = functools.partial(self._engines.status, self.authorize(request), session, run)
+        first, job = await ask()
 
         async def tell() -> AsyncIterator[str]:
             done = first
             while True:
                 yield f"data: {json.dumps(done)}\n\n"
-                if done["state"] not in ACTIVE_STATES:
+                if done["state"] not in ACTIVE_STATES or job is None:
                     return
-                ended = self._engine.final_status((coordinator, session, run))
-                try:
-                    done = await asyncio.wait_for(asyncio.shield(ended), every)
-                except TimeoutError:
-                    done, _ = await call()
-                finally:
-                    ended.cancel()
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(job.ended.wait(), every)
+                done = job.status if job.ended.is_set() else (await ask())[0]
 
         return StreamingResponse(tell(), media_type=EVENTS)
 
@@ -435,10 +462,10 @@ def _content_length(request: Request, limit: int) -> int:
     return size
 
 
-async def _read_body(request: Request, size: int, patience: float) -> ipc.Body:
+async def _read_body(request: Request, size: int, patience: float, inline: int) -> ipc.Body:
     """Read a body into bytes or a memory file, at ``MIN_RATE`` or faster."""
     small, file, count = bytearray(), None, 0
-    if size > ipc.INLINE:
+    if size > inline:
         file = ipc.write_file(())
     loop = asyncio.get_running_loop()
     deadline = loop.time() + patience + size / MIN_RATE
@@ -495,6 +522,10 @@ def _add_handlers(app: FastAPI) -> None:
         level = logging.DEBUG if error.code in ROUTINE_CODES else logging.INFO
         log.log(level, "%s %r of %s is refused: %s, %r", *asked, error.code, error.text)
         return _error_response(error)
+
+    @app.exception_handler(MPLangError)
+    async def own_error(request: Request, error: MPLangError) -> Response:
+        return await request_error(request, RequestError.of(error))
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> Response:

@@ -48,14 +48,22 @@ class WorkerClient:
         name: name of the worker, as in its certificate.
         address: ``http://host:port`` or ``https://host:port``.
         context: TLS context, needed for https.
-        patience: timeout of a response in seconds, in addition to the request's ``wait``.
+        patience: timeout in seconds: of the worker's front to take a request, or to say that the
+            process of the session is busy.
+        session: name of the session that the front is asked about; a response is waited for as
+            long as it is open.
 
     Raises:
         ConfigError: the address is malformed, or an https address has no context.
     """
 
     def __init__(
-        self, name: str, address: str, context: ssl.SSLContext | None, patience: float
+        self,
+        name: str,
+        address: str,
+        context: ssl.SSLContext | None,
+        patience: float,
+        session: str | None = None,
     ) -> None:
         self.name = name
         self.address = address
@@ -67,6 +75,7 @@ class WorkerClient:
             )
         self._context = context
         self._patience = patience
+        self._session = session
         self._idle: queue.LifoQueue[http.client.HTTPConnection] = queue.LifoQueue()
         self._closed = False
         self._has_answered = False
@@ -191,6 +200,7 @@ class WorkerClient:
                 for chunk in _chunks(body):
                     connection.send(chunk)
                     on_progress(len(chunk))
+                self._await_response(connection, patience)
                 return connection.getresponse(), connection
             except http.client.RemoteDisconnected as error:
                 if used and method in IDEMPOTENT:  # the worker closed an idle connection
@@ -199,6 +209,37 @@ class WorkerClient:
                 raise self._lost(connection, error) from error
             except (OSError, http.client.HTTPException) as error:
                 raise self._lost(connection, error) from error
+
+    def _await_response(
+        self, connection: http.client.HTTPConnection, patience: float
+    ) -> None:
+        """Wait for a response, as long as the front answers that the session is open.
+
+        Raises:
+            TimeoutError: neither comes in time.
+        """
+        sock = connection.sock
+        while not _is_readable(sock, patience):
+            try:
+                self._ask_front()
+            except (OSError, http.client.HTTPException, LostWorkerError) as error:
+                raise TimeoutError from error
+
+    def _ask_front(self) -> None:
+        """Ask the front, on a connection of its own, whether the session is open.
+
+        Raises:
+            OSError: it does not answer in time, or it is not.
+        """
+        if self._session is None:
+            raise TimeoutError
+        connection = self._connect(self._patience)
+        try:
+            connection.request("GET", f"/v1/sessions/{quote(self._session, safe='')}")
+            if connection.getresponse().status != 200:
+                raise TimeoutError
+        finally:
+            connection.close()
 
     def _read_response(
         self, response: http.client.HTTPResponse, connection: http.client.HTTPConnection
@@ -222,6 +263,9 @@ class WorkerClient:
                     kept.sock.settimeout(patience)
                     return kept, True
                 kept.close()
+        return self._connect(patience), False
+
+    def _connect(self, patience: float) -> http.client.HTTPConnection:
         host, port = self._endpoint
         made = http.client.HTTPConnection(host, port)
         try:
@@ -233,14 +277,14 @@ class WorkerClient:
         except OSError as error:
             raise self._lost(made, error) from error
         made.sock = sock
-        return made, False
+        return made
 
     def _lost(
         self, connection: http.client.HTTPConnection, error: BaseException
     ) -> LostWorkerError:
         connection.close()
         if isinstance(error, TimeoutError):
-            why = "it gave no sign of life in time"
+            why = f"its front gave no sign of life for {self._patience:g} s (the option patience)"
         else:
             why = str(error) or type(error).__name__
         if isinstance(error, ssl.SSLError) and error.reason == "WRONG_VERSION_NUMBER":
@@ -277,6 +321,13 @@ def _chunks(body: Sequence[Buffer]) -> Iterator[Buffer]:
 
 def _is_stale(sock: socket.socket) -> bool:
     """Return whether the peer has closed an idle connection."""
+    return _is_readable(sock, 0)
+
+
+def _is_readable(sock: socket.socket, timeout: float) -> bool:
+    """Return whether there is something to read, or the connection has ended, within seconds."""
+    if isinstance(sock, ssl.SSLSocket) and sock.pending():
+        return True
     poll = select.poll()
     poll.register(sock, select.POLLIN)
-    return bool(poll.poll(0))
+    return bool(poll.poll(timeout * 1000))

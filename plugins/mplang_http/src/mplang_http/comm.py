@@ -50,7 +50,7 @@ class HttpCommunicator(CommunicatorBase):
             timeout: seconds that a receiver waits.
         """
         names = [f"node{i}" for i in range(world_size)]
-        tables = [Links(name, _dial_nobody, max_message=1 << 30, max_links=64) for name in names]
+        tables = [Links(name, max_message=1 << 30) for name in names]
         with socket.create_server(("127.0.0.1", 0)) as server:
             for a, b in itertools.combinations(range(world_size), 2):
                 near = socket.create_connection(server.getsockname())
@@ -296,7 +296,3 @@ class HttpCommunicator(CommunicatorBase):
             done = rank in self._left.get(run, ())
         if not done:
             self.lose(run, f"has lost its link to party {rank} ({peer}): {reason}")
-
-
-def _dial_nobody(peer: str, address: str) -> Connection:
-    raise CommError(f"the communicators of this process are connected; {peer} is not dialled")

@@ -39,9 +39,9 @@ def worker(
     ] = None,
 ) -> None:
     """Run one party's worker until it is interrupted."""
+    from mplang_http.engines import WARM
     from mplang_http.forks import ForkServer
     from mplang_http.logs import configure_logging
-    from mplang_http.supervisor import ENGINE
     from mplang_http.worker import run_worker
 
     if not sys.flags.safe_path and sys.path[:1] in ([""], [os.getcwd()]):
@@ -51,10 +51,10 @@ def worker(
         )
     given = {"log_format": log_format, "log_level": log_level}
     made = WorkerConfig.from_yaml(config, **{k: v for k, v in given.items() if v is not None})
-    configure_logging(made)
+    configure_logging(made.name, made.log_format, made.log_level)
     alone = threading.active_count() == 1 and "jax" not in sys.modules  # it has threads, too
-    engines = ForkServer(ENGINE, here=alone)  # before this process reads a key
-    run_worker(made, engines=engines, ready=lambda at: typer.echo(f"worker {made.name} at {at}"))
+    forks = ForkServer(WARM, here=alone)  # before this process reads a key
+    run_worker(made, forks=forks, ready=lambda at: typer.echo(f"worker {made.name} at {at}"))
 
 
 def up(

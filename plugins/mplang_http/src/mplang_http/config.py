@@ -16,6 +16,9 @@ from mplang_core.ext import ConfigError, StrictModel
 NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}"
 """What a party is called."""
 
+MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+"""Bytes of the machine's memory, of which limits are shares."""
+
 WorkerMode: TypeAlias = Literal["production", "development"]
 
 
@@ -64,12 +67,18 @@ class Limits(StrictModel):
         values: values of a session.
         held: bytes of all values of a session.
         connections: open connections.
-        links: links to other workers.
+        parties: parties of a session.
         sessions: open sessions.
         jobs: jobs of a session whose status is kept.
         failures: runs of one coordinator in which an op may fail at this worker, over all its
             sessions since the worker started; further runs are refused. Reading a 32-bit number
             bit by bit through failures takes 16 of them on average.
+        sessions_each: open sessions of one coordinator.
+        memory: bytes of private memory of a session's engine; half of the machine's by default.
+        cpu: seconds of CPU time of a session's engine; any by default.
+        cores: cores of a session's engine; all by default.
+        threads: threads of a session's engine.
+        files: open files of a session's engine.
     """
 
     head: int = Field(default=64 << 10, gt=0)
@@ -77,17 +86,23 @@ class Limits(StrictModel):
     programs: int = Field(default=256 << 20, gt=0)
     items: int = Field(default=4_000_000, gt=0)
     ops: int = Field(default=200_000, gt=0)
-    value: int = Field(default=8 << 30, gt=0)
+    value: int = Field(default=min(8 << 30, MEMORY // 4), gt=0)
     request: int = Field(default=1 << 20, gt=0)
-    bodies: int = Field(default=16 << 30, gt=0)
-    waiting: int = Field(default=16 << 30, gt=0)
+    bodies: int = Field(default=MEMORY // 4, gt=0)
+    waiting: int = Field(default=MEMORY // 4, gt=0)
     values: int = Field(default=100_000, gt=0)
-    held: int = Field(default=64 << 30, gt=0)
+    held: int = Field(default=MEMORY // 2, gt=0)
     connections: int = Field(default=256, gt=0)
-    links: int = Field(default=64, gt=0)
+    parties: int = Field(default=64, gt=0)
     sessions: int = Field(default=64, gt=0)
     jobs: int = Field(default=1000, gt=0)
     failures: int = Field(default=10, gt=0)
+    sessions_each: int = Field(default=32, gt=0)
+    memory: int = Field(default=MEMORY // 2, gt=0)
+    cpu: int | None = Field(default=None, gt=0)
+    cores: int | None = Field(default=None, gt=0)
+    threads: int = Field(default=1000, gt=0)
+    files: int = Field(default=4096, gt=0)
 
 
 class Timeouts(StrictModel):
@@ -98,61 +113,80 @@ class Timeouts(StrictModel):
         message: a message of another worker arrives.
         head: the head of a request arrives.
         body: the next chunk of a request's body arrives, or of a response is read.
-        engine: the engine responds to a ping; else it is killed.
         lease: the coordinator sends a request; else its session ends.
+        job: a job ends; else its session's engine is ended.
+        cancel: a job that was cancelled ends; else its session's engine is ended.
     """
 
     connect: float = Field(default=10.0, gt=0)
     message: float = Field(default=60.0, gt=0)
     head: float = Field(default=10.0, gt=0)
     body: float = Field(default=30.0, gt=0)
-    engine: float = Field(default=60.0, gt=0)
     lease: float = Field(default=60.0, gt=0)
+    job: float = Field(default=86_400.0, gt=0)
+    cancel: float = Field(default=10.0, gt=0)
 
 
-class WorkerConfig(StrictModel):
-    """Configuration of one party's worker.
+class EngineConfig(StrictModel):
+    """What the engines of a worker know of its configuration: nothing of keys and peers.
 
     Attributes:
         name: name of the party, as in the cluster's nodes and in its certificate.
-        host: address to bind to; without ``tls`` a loopback address.
-        port: TCP port; 0 for any free one.
-        tls: certificates; in YAML also ``certs/alice`` for the files of mplang keygen.
-            Without, clients are not authenticated, so the worker binds to loopback only.
-        coordinators: common names of those who may submit programs; required with ``tls``.
-            They may not link, unless ``peers`` names them too.
-        peers: workers that may take part in a program, name to address. If ``None``, the
-            coordinator gives their addresses, and certificates authenticate them.
         dialects: dialects whose ops may stand in a program, whichever party runs them; those of
             all installed plugins by default.
         insecure: whether protocols for debugging may run.
         mode: ``production``: whole programs only, which the owner can review. ``development``:
             also programs of one op, which are those of standard mode and of eager calls.
         imports: modules to import first, such as those with custom ops.
+        readable: files and folders that ops may read, beside those of Python and its packages.
         limits: resource limits.
         timeouts: timeouts.
         log_format: ``text`` for people, ``json`` for one JSON object per line.
         log_level: minimum level; ``info`` has a line per session and job.
+    """
+
+    name: str = Field(pattern=f"^{NAME}$")
+    dialects: tuple[str, ...] | None = None
+    insecure: bool = False
+    mode: WorkerMode = "production"
+    imports: tuple[str, ...] = ()
+    readable: tuple[str, ...] = ()
+    limits: Limits = Field(default_factory=Limits)
+    timeouts: Timeouts = Field(default_factory=Timeouts)
+    log_format: Literal["text", "json"] = "text"
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+
+class WorkerConfig(EngineConfig):
+    """Configuration of one party's worker.
+
+    Attributes:
+        host: address to bind to; without ``tls`` a loopback address.
+        port: TCP port; 0 for any free one.
+        tls: certificates; in YAML also ``certs/alice`` for the files of mplang keygen.
+            Without, clients are not authenticated, so the worker binds to loopback only.
+        coordinators: common names of those who may submit programs; required with ``tls``.
+            They may not take part as workers, unless ``peers`` names them too.
+        peers: workers that may take part in a program, name to address. If ``None``, the
+            coordinator gives their addresses, and certificates authenticate them.
+
+    See :class:`EngineConfig` for the other fields.
 
     Example:
         >>> WorkerConfig(name="alice", port=9000).host
         '127.0.0.1'
     """
 
-    name: str = Field(pattern=f"^{NAME}$")
     host: str = "127.0.0.1"
     port: int = Field(default=0, ge=0, le=65535)
     tls: TlsFiles | None = None
     coordinators: tuple[str, ...] = ()
     peers: dict[str, str] | None = None
-    dialects: tuple[str, ...] | None = None
-    insecure: bool = False
-    mode: WorkerMode = "production"
-    imports: tuple[str, ...] = ()
-    limits: Limits = Field(default_factory=Limits)
-    timeouts: Timeouts = Field(default_factory=Timeouts)
-    log_format: Literal["text", "json"] = "text"
-    log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+    @property
+    def engine(self) -> EngineConfig:
+        """The part of it that engines know."""
+        return EngineConfig(**{name: getattr(self, name) for name in EngineConfig.model_fields})
 
     @model_validator(mode="after")
     def _check(self) -> WorkerConfig:

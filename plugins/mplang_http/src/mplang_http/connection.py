@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import select
 import socket
 import ssl
@@ -23,15 +22,15 @@ class Connection:
     Args:
         sock: the socket.
         write_timeout: timeout of a write in seconds, for peers that do not read.
+        certificate: SHA-256 of the certificate of the peer's party, in hex; empty without TLS.
 
     Attributes:
-        certificate: SHA-256 of the peer's certificate, in hex; empty without TLS.
+        certificate: see above.
     """
 
-    certificate = ""
-
-    def __init__(self, sock: socket.socket, write_timeout: float) -> None:
+    def __init__(self, sock: socket.socket, write_timeout: float, certificate: str = "") -> None:
         self._sock = sock
+        self.certificate = certificate
         set_socket_options(sock, write_timeout)
 
     def write(self, parts: Sequence[Buffer]) -> None:
@@ -73,11 +72,12 @@ class Connection:
 class TlsConnection(Connection):
     """TLS connection. OpenSSL allows one thread at a time, so no thread blocks under the lock."""
 
-    def __init__(self, sock: ssl.SSLSocket, write_timeout: float) -> None:
-        super().__init__(sock, write_timeout)
+    def __init__(
+        self, sock: ssl.SSLSocket, write_timeout: float, certificate: str = ""
+    ) -> None:
+        super().__init__(sock, write_timeout, certificate)
         self._write_timeout = write_timeout
         self._tls = sock
-        self.certificate = hashlib.sha256(sock.getpeercert(binary_form=True) or b"").hexdigest()
         self._lock = threading.Lock()
         sock.setblocking(False)
 

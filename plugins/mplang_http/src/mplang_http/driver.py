@@ -56,7 +56,6 @@ from mplang_http.worker_info import versions
 
 POLL_INTERVAL = 1.0  # seconds that a worker waits for the end of a job before it responds
 START_TIMEOUT = 30.0  # seconds that a worker has to describe itself and to link to its peers
-MIN_COPY_RATE = 100e6  # minimum bytes per second at which a worker prepares a response
 
 
 T = TypeVar("T")
@@ -72,7 +71,8 @@ class SimpHttpDriver(SimpHost):
         tls: this coordinator's certificate, key and authority; ``"certs/host"`` stands for
             the files that mplang keygen makes.
         timeout: seconds that a party waits for a message; the workers' limit by default.
-        patience: seconds without a response after which a worker is lost.
+        patience: seconds without a sign of life of a worker's front after which it is lost. A
+            kernel may take as long as the worker's limit for jobs allows.
         progress: whether to show progress bars for long uploads and downloads; ``None`` for if
             stderr is a terminal.
 
@@ -102,7 +102,8 @@ class SimpHttpDriver(SimpHost):
         files = TlsFiles.of(tls)
         context = client_context(files, "http/1.1") if files is not None else None
         self._clients = [
-            WorkerClient(name, address, context, patience) for name, address in self._workers
+            WorkerClient(name, address, context, patience, self.session)
+            for name, address in self._workers
         ]
         self._timeout = timeout
         self._patience = patience
@@ -147,23 +148,28 @@ class SimpHttpDriver(SimpHost):
             raise ConfigError(f"the parties do not fit together; make these the same:\n{table}")
         request = {
             "parties": [{"name": name, "address": address} for name, address in self._workers],
-            "generation": self._generation,
             "versions": versions(),
             "timeout": self._timeout,
         }
+        path = ("v1", "sessions", self.session)
 
-        def open_at(rank: int) -> None:
+        def open_at(rank: int) -> Any:
             body = json.dumps({**request, "rank": rank}).encode()
-            path = ("v1", "sessions", self.session)
-            self._clients[rank].request("PUT", *path, body=[body], patience=START_TIMEOUT)
+            found = self._clients[rank].request("PUT", *path, body=[body], patience=START_TIMEOUT)
+            return found["credential"]
 
-        self._call_all(open_at)
+        linked = {"credentials": self._call_all(open_at), "generation": self._generation}
+        body = json.dumps(linked).encode()
+        self._call_all(
+            lambda rank: self._clients[rank].request(
+                "POST", *path, "links", body=[body], patience=START_TIMEOUT
+            )
+        )
         self._in_production = [name for name, _, mode in answers if mode == "production"]
         self._opened = True
 
     def _fetch_facts(self, rank: int) -> tuple[str, dict[str, str], str]:
         """Return the name of a worker, what has to be the same at all parties, and its mode."""
-        self._clients[rank].request("GET", "health")  # served by the front, which is never busy
         facts = self._clients[rank].request("GET", "facts", patience=START_TIMEOUT)
         alike = {str(key): str(value) for key, value in facts["alike"].items()}
         return self._workers[rank][0], alike, str(facts["mode"])
@@ -277,7 +283,7 @@ class SimpHttpDriver(SimpHost):
         except RefusedError as error:
             if error.code != "unknown-program":
                 raise
-            client.request("PUT", "v1", "programs", name, body=[data], patience=60.0)
+            client.request("PUT", *path[:-1], "programs", name, body=[data])
             sent = now()
             status = client.request("POST", *path, body=body, wait=POLL_INTERVAL, run=run)
         self._monitor.update(rank, status)
@@ -345,7 +351,6 @@ class SimpHttpDriver(SimpHost):
                 "PUT",
                 *path,
                 body=[frame_head(head), *buffers],
-                patience=60.0,
                 on_progress=on_progress,
             )
         return Ref(name, TensorType.of(array), self._dropped[rank])
@@ -428,9 +433,8 @@ class SimpHttpDriver(SimpHost):
             return value.array
         path = ("v1", "sessions", self.session, "values", value.name)
         size = _byte_size(value.kind)
-        patience = self._patience + (START_TIMEOUT if size is None else size / MIN_COPY_RATE)
         with self._progress_bars.track(f"fetch from {self._workers[rank][0]}", size) as on_progress:
-            data = self._clients[rank].fetch(*path, patience=patience, on_progress=on_progress)
+            data = self._clients[rank].fetch(*path, on_progress=on_progress)
         return split_frame(data.data).value(value.kind)
 
     def close(self) -> None:

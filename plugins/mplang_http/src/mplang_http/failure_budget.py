@@ -101,7 +101,14 @@ class FailureBudget:
                 run[2], coordinator, self.used(coordinator), self.limit,
             )  # fmt: skip
 
-    def engine_ended(self) -> None:
-        """Count all active runs as failed: one of them may have ended the engine."""
-        for run in sorted(self._active):
-            self.end(run, failed=True)
+    def session_ended(self, coordinator: str, session: str, *, failed: bool) -> None:
+        """Release the reservations of a session.
+
+        Args:
+            coordinator: name of the coordinator.
+            session: name of the session.
+            failed: whether its engine has ended, so that its active runs count as failed: one of
+                them may have ended it.
+        """
+        for run in sorted(key for key in self._active if key[:2] == (coordinator, session)):
+            self.end(run, failed=failed)

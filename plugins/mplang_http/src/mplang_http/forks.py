@@ -23,12 +23,10 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NoReturn
 
+from mplang_core.ext import ConfigError
 from mplang_http import ipc
-
-Run: TypeAlias = Callable[[ipc.Message, int], None]
-"""What a child runs: ``run(argument, file)``."""
 
 PR_SET_PDEATHSIG = 1
 FORK_TIMEOUT = 30.0  # seconds that a server has to import, and to fork
@@ -40,7 +38,7 @@ class ForkServer:
 
     Args:
         *modules: modules to import; the first one has the function ``run(argument, file)`` that
-            children call.
+            children call, and perhaps ``prepare(argument)`` for :meth:`prepare`.
         here: whether the server is a fork of this process, which must have one thread and nothing
             in its memory that children must not read. Else it is a new interpreter.
 
@@ -72,6 +70,30 @@ class ForkServer:
             )
             self._pid = self._process.pid
         theirs.close()
+
+    def prepare(self, argument: ipc.Message) -> Any:
+        """Call ``prepare(argument)`` of the first module in the server, before it forks.
+
+        Args:
+            argument: plain data.
+
+        Returns:
+            What it returns.
+
+        Raises:
+            OSError: the server has ended, or does not answer.
+            ConfigError: it raised an exception.
+        """
+        with self._lock:
+            try:
+                ipc.send(self._sock, {"prepare": argument})
+                message = self._receive(FORK_TIMEOUT)
+            except (EOFError, OSError) as error:
+                self.alive = False
+                raise OSError("the fork server has ended, or does not answer") from error
+        if "failed" in message:
+            raise ConfigError(message["failed"])
+        return message["prepared"]
 
     def fork(self, argument: ipc.Message, file: int) -> Child:
         """Start a child.
@@ -234,20 +256,17 @@ def _serve(modules: Sequence[str], number: int) -> None:
     for each in (signal.SIGINT, signal.SIGTERM):  # the client decides
         signal.signal(each, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where it was ignored, there are no exit codes
-    run: Run | None = None
-    for name in reversed(modules):
-        run = getattr(importlib.import_module(name), "run", None)
-    assert run is not None
+    first, *_ = [importlib.import_module(name) for name in modules]
     gc.freeze()  # so that a child does not copy it when it collects garbage
-    _Server(socket.socket(fileno=number), run).serve()
+    _Server(socket.socket(fileno=number), first).serve()
 
 
 class _Server:
     """Fork server: answers its client, and tells it of children that have ended."""
 
-    def __init__(self, sock: socket.socket, run: Run) -> None:
+    def __init__(self, sock: socket.socket, module: Any) -> None:
         self._sock = sock
-        self._run = run
+        self._module = module
         self._poll = select.poll()
         self._poll.register(sock, select.POLLIN)
         self._children: dict[int, int] = {}  # process IDs by descriptors
@@ -258,11 +277,25 @@ class _Server:
             while True:
                 for ready, _ in self._poll.poll():
                     asked = ready == self._sock.fileno()
-                    ipc.send(self._sock, self._fork() if asked else self._reap(ready))
+                    ipc.send(self._sock, self._answer() if asked else self._reap(ready))
 
-    def _fork(self) -> ipc.Message:
+    def _answer(self) -> ipc.Message:
         message, file = ipc.receive(self._sock)
+        if "prepare" in message:
+            return self._prepare(message["prepare"])
         assert file is not None
+        return self._fork(message["run"], file)
+
+    def _prepare(self, argument: ipc.Message) -> ipc.Message:
+        try:
+            done = self._module.prepare(argument)
+        except Exception as error:
+            return {"failed": f"{type(error).__name__}: {error}"}
+        gc.collect()
+        gc.freeze()
+        return {"prepared": done}
+
+    def _fork(self, argument: ipc.Message, file: int) -> ipc.Message:
         me = os.getpid()
         try:
             pid = os.fork()
@@ -274,7 +307,7 @@ class _Server:
                 self._sock.close()
                 for each in self._children:
                     os.close(each)
-                _end_with(self._run, message["run"], file)
+                _end_with(self._module.run, argument, file)
             handle = os.pidfd_open(pid)
         except OSError as error:
             return {"refused": str(error)}

@@ -1,78 +1,124 @@
-"""Link handshake: ``GET /link`` with an HTTP upgrade, client and server side."""
+"""Link handshake of one session: TLS with the session's key, then ``GET /link`` with an upgrade."""
 
 from __future__ import annotations
 
 import contextlib
 import json
-import re
+import os
 import socket
 import ssl
+import threading
 import time
+from collections.abc import Sequence
+
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from mplang_core.ext import CommError
-from mplang_http.address import split_address
-from mplang_http.config import WorkerConfig
+from mplang_http.config import Timeouts
 from mplang_http.connection import Connection, TlsConnection
-from mplang_http.tls import LINK_PROTOCOL, client_context, common_name, server_context
+from mplang_http.credentials import LinkEnd
+from mplang_http.tls import LINK_PROTOCOL
 
 MAX_HEAD = 4096  # bytes
-UPGRADE = "mplang-link/2"
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
+UPGRADE = "mplang-link/3"
+_GET_LINK = b"GET /link "
 
 
 class Handshake:
-    """Client and server side of the link handshake of one worker.
+    """Client and server side of the link handshake of one session, at one party.
 
     Args:
-        config: configuration of the worker.
+        name: name of the party.
+        link: name of its end of the links.
+        timeouts: timeouts of the worker.
+        tls: whether links are encrypted; then there is a key, which never leaves this process.
     """
 
-    def __init__(self, config: WorkerConfig) -> None:
-        self._name = config.name
-        self._peers = config.peers
-        self._coordinators = config.coordinators
-        self._timeouts = config.timeouts
-        self._server = self._client = None
-        if config.tls is not None:
-            self._server = server_context(config.tls, LINK_PROTOCOL)
-            self._client = client_context(config.tls, LINK_PROTOCOL)
+    def __init__(self, name: str, link: str, timeouts: Timeouts, *, tls: bool) -> None:
+        self._name = name
+        self._link = link
+        self._timeouts = timeouts
+        self._key = ec.generate_private_key(ec.SECP256R1()) if tls else None
+        self._server: ssl.SSLContext | None = None
+        self._client: ssl.SSLContext | None = None
+        self._peers: dict[str, LinkEnd] = {}
+        self._introduced = threading.Event()
 
-    def dial(self, peer: str, address: str) -> Connection:
-        """Connect to a worker, and upgrade the connection to a link.
+    @property
+    def public_key(self) -> str | None:
+        """The public key of the session in PEM; ``None`` without TLS."""
+        if self._key is None:
+            return None
+        form = serialization.PublicFormat.SubjectPublicKeyInfo
+        return self._key.public_key().public_bytes(serialization.Encoding.PEM, form).decode()
+
+    def introduce(self, ends: Sequence[LinkEnd]) -> list[str]:
+        """Take the ends of all parties' links, this one's included.
 
         Args:
-            peer: name of the worker, as in its certificate.
-            address: address of the worker.
+            ends: the ends; the front has verified them.
+
+        Returns:
+            Names of the peers that are new, or have another end than before.
+        """
+        peers = {end.name: end for end in ends if end.name != self._name}
+        changed = [name for name, end in peers.items() if self._peers.get(name) != end]
+        if self._key is not None:
+            (mine,) = (end.certificate for end in ends if end.name == self._name)
+            trusted = "".join(end.certificate for end in peers.values())
+            self._server = self._context(ssl.PROTOCOL_TLS_SERVER, mine, trusted)
+            self._client = self._context(ssl.PROTOCOL_TLS_CLIENT, mine, trusted)
+        self._peers = peers
+        self._introduced.set()
+        return changed
+
+    def _context(self, role: int, certificate: str, trusted: str) -> ssl.SSLContext:
+        assert self._key is not None
+        context = ssl.SSLContext(role)
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # these are trusted, and no others
+        context.set_alpn_protocols([LINK_PROTOCOL])
+        key = self._key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+        with open(os.memfd_create("key"), "wb") as file:  # ssl takes files only
+            file.write(certificate.encode() + key)
+            file.flush()
+            context.load_cert_chain(f"/proc/self/fd/{file.fileno()}")
+        if trusted:
+            context.load_verify_locations(cadata=trusted)
+        return context
+
+    def dial(self, sock: socket.socket, peer: str) -> Connection:
+        """Upgrade a connection to a peer to a link.
+
+        Args:
+            sock: socket of the connection.
+            peer: name of the peer.
 
         Raises:
             OSError: the connection fails.
-            CommError: the worker is another one, or rejects the link.
+            CommError: the peer is another one, or rejects the link.
         """
+        end = self._peers[peer]
         try:
-            return self._dial(peer, address)
-        except ValueError as error:  # such as a host name with two dots in a row
-            raise CommError(f"no link to worker {peer} at {address}: {error}") from None
-
-    def _dial(self, peer: str, address: str) -> Connection:
-        sock = socket.create_connection(split_address(address), self._timeouts.connect)
-        try:
+            sock.settimeout(self._timeouts.connect)
             if self._client is not None:
-                sock = self._client.wrap_socket(sock, server_hostname=peer)
-                if common_name(sock.getpeercert()) != peer:
-                    raise CommError(f"the certificate at {address} is of another worker")
+                sock = self._client.wrap_socket(sock, server_hostname=end.link)
+                self._check(sock, end)
+            fields = {"X_Mplang_Link": end.link, "X_Mplang_From": self._name}
             _send_head(
-                sock,
-                "GET /link HTTP/1.1",
-                Host=peer,
-                Connection="Upgrade",
-                Upgrade=UPGRADE,
-                X_Mplang_From=self._name,
-                X_Mplang_To=peer,
-            )
+                sock, "GET /link HTTP/1.1", Host=peer, Connection="Upgrade", Upgrade=UPGRADE,
+                **fields,
+            )  # fmt: skip
             status, _ = _read_head(sock, self._timeouts.connect)
             if " 101 " not in f"{status} ":
                 raise CommError(f"worker {peer} refuses a link: {status[9:80]}")
-            return self._wrap(sock)
+            return self._wrap(sock, end)
         except BaseException:
             sock.close()
             raise
@@ -88,55 +134,52 @@ class Handshake:
 
         Raises:
             OSError: the connection fails.
-            CommError: the client is no worker, or none that may link to this one.
+            CommError: the client is no peer of this session.
         """
         try:
+            if not self._introduced.wait(self._timeouts.connect):
+                raise CommError("a link came, but this party was not told of its peers")
             sock.settimeout(self._timeouts.connect)
             if self._server is not None:
                 sock = self._server.wrap_socket(sock, server_side=True)
             status, fields = _read_head(sock, self._timeouts.connect)
-            peer = self._peer_name(sock, fields)
-            rejection = self._rejection(peer, status, fields)
-            if rejection:
+            end = self._peers.get(fields.get("x-mplang-from", ""))
+            rejection = self._rejection(status, fields, end)
+            if end is None or rejection:
                 with contextlib.suppress(OSError):
                     _send_rejection(sock, rejection)
-                raise CommError(f"a link of {peer!r} was refused: {rejection}")
+                raise CommError(f"a link was refused: {rejection}")
+            self._check(sock, end)
             _send_head(
                 sock, "HTTP/1.1 101 Switching Protocols", Connection="Upgrade", Upgrade=UPGRADE
             )
-            return self._wrap(sock), peer
+            return self._wrap(sock, end), end.name
         except BaseException:
             sock.close()
             raise
 
-    def _peer_name(self, sock: socket.socket, fields: dict[str, str]) -> str:
-        """Return the common name of the peer's certificate; without TLS the name that it sends."""
+    def _check(self, sock: socket.socket, end: LinkEnd) -> None:
+        """Check that the other side has the key of one party; TLS checks that it is of a party."""
         if isinstance(sock, ssl.SSLSocket):
-            return common_name(sock.getpeercert()) or ""
-        return fields.get("x-mplang-from", "")
+            found = sock.getpeercert(binary_form=True) or b""
+            if found != ssl.PEM_cert_to_DER_cert(end.certificate):
+                raise CommError(f"the certificate of a link is not that of {end.name}")
 
-    def _rejection(self, peer: str, status: str, fields: dict[str, str]) -> str | None:
+    def _rejection(self, status: str, fields: dict[str, str], end: LinkEnd | None) -> str:
         if not status.startswith("GET /link ") or fields.get("upgrade") != UPGRADE:
             return f"426 Upgrade to {UPGRADE}"
-        if fields.get("x-mplang-to") != self._name:
-            return f"421 This is {self._name}"
-        if fields.get("x-mplang-from") != peer:
-            return "403 The certificate is of another"
-        if not _NAME.fullmatch(peer):
-            return "403 No name of a worker"
-        if self._peers is not None and peer not in self._peers:
-            return "403 Not among the peers"
-        if self._peers is None and peer in self._coordinators:
-            return "403 A coordinator is no worker"
-        if peer >= self._name:
+        if fields.get("x-mplang-link") != self._link:
+            return "421 Another session"
+        if end is None:
+            return "403 No party of this session"
+        if end.name >= self._name:
             return "409 The worker whose name comes first connects"
-        return None
+        return ""
 
-    def _wrap(self, sock: socket.socket) -> Connection:
+    def _wrap(self, sock: socket.socket, end: LinkEnd) -> Connection:
         write_timeout = self._timeouts.message
-        if isinstance(sock, ssl.SSLSocket):
-            return TlsConnection(sock, write_timeout)
-        return Connection(sock, write_timeout)
+        kind = TlsConnection if isinstance(sock, ssl.SSLSocket) else Connection
+        return kind(sock, write_timeout, end.fingerprint)  # type: ignore[arg-type]
 
 
 def _send_head(sock: socket.socket, first: str, **fields: str) -> None:
@@ -166,6 +209,32 @@ def _read_head(sock: socket.socket, timeout: float) -> tuple[str, dict[str, str]
         if not byte or len(data) >= MAX_HEAD:
             raise CommError("the other end is no worker")
         data += byte
+    return parse_head(bytes(data))
+
+
+def parse_head(data: bytes) -> tuple[str, dict[str, str]]:
+    """Return the first line of a head, and its fields with their names in lower case."""
     first, *lines = data.decode("latin-1").split("\r\n")
     fields = (line.partition(":") for line in lines if line)
     return first, {name.strip().lower(): value.strip() for name, _, value in fields}
+
+
+def link_in_head(data: bytes) -> str | None:
+    """Return which end of a link a request without TLS is for.
+
+    Args:
+        data: its first bytes.
+
+    Returns:
+        The name; empty for another request, ``None`` if more bytes are needed.
+
+    Example:
+        >>> link_in_head(b"GET /link HTTP/1.1\\r\\nX-Mplang-Link: 5c1f\\r\\n\\r\\n")
+        '5c1f'
+    """
+    if not data.startswith(_GET_LINK):
+        return None if _GET_LINK.startswith(data) else ""
+    head, end, _ = data.partition(b"\r\n\r\n")
+    if not end:
+        return None if len(data) < MAX_HEAD else ""
+    return parse_head(head)[1].get("x-mplang-link", "")

@@ -5,10 +5,8 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
-
-import tenacity
 
 from mplang_core.ext import CommError
 from mplang_http.connection import Connection
@@ -22,59 +20,40 @@ log = logging.getLogger("mplang.http.link")
 
 
 class Links:
-    """Links of one worker, at most one per peer; dispatches their messages to communicators.
+    """Links of one session at one party, at most one per peer; dispatches their messages.
 
-    Of each pair of workers, the one whose name sorts first connects to the other.
+    Of each pair of parties, the one whose name sorts first connects to the other.
 
     Args:
-        name: name of this worker.
-        dial: connects to a worker, given its name and address.
+        name: name of this party.
         max_message: maximum size of a message in bytes.
-        max_links: maximum number of links.
         max_waiting: maximum size in bytes of a peer's messages that no program has received yet.
-        certificate: SHA-256 of this worker's certificate, in hex; empty without TLS.
+
+    Attributes:
+        certificate: SHA-256 of this party's certificate, in hex; empty without TLS.
     """
 
-    def __init__(
-        self,
-        name: str,
-        dial: Callable[[str, str], Connection],
-        *,
-        max_message: int,
-        max_links: int,
-        max_waiting: int = 1 << 40,
-        certificate: str = "",
-    ) -> None:
+    def __init__(self, name: str, *, max_message: int, max_waiting: int = 1 << 40) -> None:
         self.name = name
-        self.certificate = certificate
-        self._dial = dial
+        self.certificate = ""
         self._max_message = max_message
         self._max_waiting = max_waiting
-        self._max_links = max_links
         self._links: dict[str, Link] = {}
         self._runs: dict[str, Any] = {}
         self._names: dict[str, str] = {}  # the keys of those with an opening, by its name
         self._unconfirmed: dict[str, set[str]] = {}
         self._changed = threading.Condition()
-        self._dialling: dict[str, threading.Lock] = {}
 
     def add(self, connection: Connection, peer: str) -> None:
         """Add a link; it replaces an open link to the same peer.
 
         Args:
             connection: the connection after the handshake.
-            peer: name of the other worker.
-
-        Raises:
-            CommError: the maximum number of links is reached.
+            peer: name of the other party.
         """
         link = Link(connection, peer, self, self._max_message, self._max_waiting)
         with self._changed:
             before = self._links.get(peer)
-            if before is None and len(self._links) >= self._max_links:
-                raise CommError(
-                    f"worker {self.name} has {self._max_links} links, and takes no more"
-                )
             self._links[peer] = link
             self._changed.notify_all()
         if before is not None:
@@ -82,47 +61,31 @@ class Links:
         log.info("there is a link to %s", peer)
         link.start()
 
-    def connect(self, peer: str, address: str, timeout: float) -> None:
-        """Ensure that there is a link to a worker: connect, or wait for the peer to connect.
+    def drop(self, peer: str, reason: str) -> None:
+        """Close the link to a peer, if there is one."""
+        link = self._links.get(peer)
+        if link is not None:
+            link.close(reason)
+
+    def wait(self, peers: Iterable[str], timeout: float) -> None:
+        """Wait until there is a link to each peer.
 
         Args:
-            peer: name of the worker.
-            address: address of the worker.
+            peers: names of the peers.
             timeout: timeout in seconds.
 
         Raises:
-            CommError: there is no link in time.
+            CommError: there is none in time.
         """
-        if peer == self.name or peer in self._links:
-            return
-        if self.name < peer:
-            with self._changed:
-                lock = self._dialling.setdefault(peer, threading.Lock())
-            with lock:
-                if peer not in self._links:
-                    self.add(self._dial_until_up(peer, address, timeout), peer)
-            return
+        wanted = set(peers)
         with self._changed:
-            connected = self._changed.wait_for(lambda: peer in self._links, timeout)
-        if not connected:
+            self._changed.wait_for(lambda: wanted <= self._links.keys(), timeout)
+            missing = sorted(wanted - self._links.keys())
+        if missing:
             raise CommError(
-                f"worker {self.name} waited {timeout:g} s for {peer} to connect; is it running?"
+                f"worker {self.name} waited {timeout:g} s for {', '.join(missing)} to connect; "
+                "is it running?"
             )
-
-    def _dial_until_up(self, peer: str, address: str, timeout: float) -> Connection:
-        """Dial until the peer is up: workers start in any order."""
-        again = tenacity.Retrying(
-            retry=tenacity.retry_if_exception_type(OSError),
-            stop=tenacity.stop_after_delay(timeout),
-            wait=tenacity.wait_fixed(0.1),
-            reraise=True,
-        )
-        try:
-            return again(self._dial, peer, address)
-        except OSError as error:
-            raise CommError(
-                f"worker {self.name} cannot reach {peer} at {address}: {error}"
-            ) from None
 
     def get(self, peer: str) -> Link | None:
         """Return the link to a worker, or ``None``."""

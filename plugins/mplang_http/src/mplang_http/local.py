@@ -20,7 +20,6 @@ from mplang_core import ClusterSpec
 from mplang_core.ext import RunError
 from mplang_http.config import TlsFiles, WorkerConfig, WorkerMode
 from mplang_http.forks import Child, ForkServer
-from mplang_http.supervisor import ENGINE
 
 START_TIMEOUT = 60.0  # seconds
 FAILURES = 1_000_000  # failed runs: all data of a local cluster is the developer's own
@@ -76,7 +75,7 @@ class LocalCluster:
         self._lines: list[socket.socket] = []
         options["mode"] = mode
         self._configs = [self._configure(name, tls, options) for name in self._names]
-        self._forks = [ForkServer("mplang_http.worker", ENGINE)]
+        self._forks = [_new_server()]
         try:
             pending = [self._start(name) for name in self._names]
             addresses = [_address(*started) for started in pending]
@@ -149,7 +148,7 @@ class LocalCluster:
     def restart(self, rank: int) -> None:
         """Start a worker that has exited, at the same address, in a new interpreter."""
         self.workers[rank].wait(10)
-        self._forks.append(ForkServer("mplang_http.worker", ENGINE))
+        self._forks.append(_new_server())
         started = self._start(self._names[rank])
         self.workers[rank] = self.workers.pop()
         _address(*started)
@@ -180,6 +179,17 @@ class LocalCluster:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+
+def _new_server() -> ForkServer:
+    """Return a fork server of workers, which has imported what their engines need."""
+    made = ForkServer("mplang_http.worker")
+    try:
+        made.prepare({})
+    except OSError as error:
+        made.close()
+        raise RunError(f"workers do not start: {error}") from error
+    return made
 
 
 def _address(process: Child, told: socket.socket) -> str:

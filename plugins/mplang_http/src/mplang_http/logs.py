@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from mplang_core.ext import printable
-from mplang_http.config import WorkerConfig
 from mplang_http.job import Job
 
 MAX_MESSAGE = 4000  # characters
@@ -39,14 +38,20 @@ def log_context(session: str, job: Job | None = None) -> Iterator[None]:
         _context.reset(token)
 
 
-def configure_logging(config: WorkerConfig) -> None:
-    """Configure the root logger of this process to write to stderr."""
+def configure_logging(name: str, log_format: str, log_level: str) -> None:
+    """Configure the root logger of this process to write to stderr.
+
+    Args:
+        name: name of the party.
+        log_format: ``text`` or ``json``.
+        log_level: minimum level.
+    """
     handler = logging.StreamHandler()
-    handler.addFilter(_ContextFilter(config.name))
-    handler.setFormatter(_JsonFormatter() if config.log_format == "json" else _TextFormatter())
+    handler.addFilter(_ContextFilter(name))
+    handler.setFormatter(_JsonFormatter() if log_format == "json" else _TextFormatter())
     root = logging.getLogger()
     root.handlers[:] = [handler]
-    root.setLevel(config.log_level.upper())
+    root.setLevel(log_level.upper())
 
 
 class _ContextFilter(logging.Filter):

@@ -8,7 +8,7 @@ from collections import OrderedDict
 
 from mplang_core import MPType, Program, TensorType
 from mplang_core.ext import AdmissionError, AnyType, Operation, Value, from_bytes, prepared
-from mplang_http.config import WorkerConfig
+from mplang_http.config import EngineConfig
 from mplang_http.errors import RequestError
 from mplang_http.msgpack_limits import count_items
 from mplang_http.values import Buffer
@@ -24,7 +24,7 @@ class Programs:
         config: configuration of the worker.
     """
 
-    def __init__(self, config: WorkerConfig) -> None:
+    def __init__(self, config: EngineConfig) -> None:
         self._limits = config.limits
         self._dialects = config.dialects
         self._cache: OrderedDict[str, tuple[Program, int]] = OrderedDict()

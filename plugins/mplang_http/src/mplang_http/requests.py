@@ -12,6 +12,7 @@ from msgspec import Meta
 
 from mplang_http.address import split_address
 from mplang_http.config import WorkerConfig, is_loopback
+from mplang_http.credentials import Credential
 from mplang_http.errors import RequestError
 from mplang_http.opening import Sha256
 from mplang_http.stored_value import PUBLIC_NAME, StoredValue
@@ -32,19 +33,17 @@ class Party(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SessionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Request to open a session or to start its next generation; JSON.
+    """Request to open a session; JSON.
 
     Attributes:
         rank: rank of this worker.
         parties: all parties, by rank.
-        generation: number that grows after each failure.
         versions: versions at the coordinator, which have to be those of this worker.
         timeout: seconds that a party waits for a message, up to the worker's limit.
     """
 
     rank: Annotated[int, Meta(ge=0)]
     parties: Annotated[list[Party], Meta(min_length=1, max_length=1024)]
-    generation: Annotated[int, Meta(ge=0, le=2**53)] = 0
     versions: dict[str, str] = {}
     timeout: Annotated[float, Meta(gt=0)] | None = None
 
@@ -79,6 +78,8 @@ class SessionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise RequestError(
                 403, "no-peer", f"without tls a worker links to loopback only, not to {host}"
             )
+        if config.peers is None and party.name in config.coordinators:
+            raise RequestError(403, "no-peer", f"{party.name} is a coordinator here, and no worker")
         if config.peers is not None and config.peers.get(party.name) != party.address:
             raise RequestError(
                 403, "no-peer", f"{party.name} at {party.address} is no peer of {config.name}"
@@ -88,6 +89,27 @@ class SessionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         table = differences({"coordinator": self.versions, "here": versions()})
         if table:
             raise RequestError(409, "versions", f"versions differ:\n{table}")
+
+
+class LinkRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Request to link a session to its parties, and to start its next generation; JSON.
+
+    Attributes:
+        credentials: credentials of all parties, by rank, as they gave them when it was opened.
+        generation: number that grows after each failure.
+    """
+
+    credentials: Annotated[list[Credential], Meta(min_length=1, max_length=1024)]
+    generation: Annotated[int, Meta(ge=0, le=2**53)] = 0
+
+    @classmethod
+    def read(cls, data: Buffer) -> LinkRequest:
+        """Decode a request.
+
+        Raises:
+            RequestError: the request is malformed.
+        """
+        return _decode(_link_decoder, data)
 
 
 class Public(msgspec.Struct, frozen=True, array_like=True, tag="public"):
@@ -185,6 +207,7 @@ class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 # built at import: msgspec crashes if two threads are the first to use a type
 _session_decoder = msgspec.json.Decoder(SessionRequest)
+_link_decoder = msgspec.json.Decoder(LinkRequest)
 _job_decoder = msgspec.msgpack.Decoder(JobRequest)
 _names_decoder = msgspec.json.Decoder(list[str])
 

@@ -11,7 +11,7 @@ import msgspec
 from pydantic import BaseModel
 
 from mplang_http.config import WorkerMode
-from mplang_http.requests import JobRequest, SessionRequest
+from mplang_http.requests import JobRequest, LinkRequest, SessionRequest
 
 
 class FailedRuns(BaseModel):
@@ -22,16 +22,17 @@ class FailedRuns(BaseModel):
 
 
 class Health(BaseModel):
-    """State of a worker's engine; ``silence`` is in seconds.
+    """State of a worker: ``ready`` if sessions can be opened.
 
-    ``failures`` is ``null`` if the client is no coordinator.
+    ``sessions`` are open, ``crashes`` ended unexpectedly or passed a limit. ``failures`` is
+    ``null`` if the client is no coordinator.
     """
 
     name: str
     mode: WorkerMode
     state: Literal["starting", "ready", "ended"]
-    silence: float
-    restarts: int
+    sessions: int
+    crashes: int
     failures: FailedRuns | None
 
 
@@ -54,7 +55,7 @@ class Facts(BaseModel):
     dialects: list[str] | None
     insecure: bool
     mode: WorkerMode
-    limits: dict[str, int]
+    limits: dict[str, int | None]
     timeouts: dict[str, float]
 
 
@@ -64,8 +65,27 @@ class Taken(BaseModel):
     digest: str
 
 
+class OpenedCredential(BaseModel):
+    """Credential of a session's key: the name of its end of the links, and certificates in PEM."""
+
+    link: str
+    certificates: list[str]
+
+
 class Opened(BaseModel):
-    """An open session. It ends after ``lease`` seconds without a request."""
+    """An open session, which is to be linked to those of all parties."""
+
+    credential: OpenedCredential
+
+
+class Alive(BaseModel):
+    """An open session; ``busy`` if its process has yet to answer a request."""
+
+    busy: bool
+
+
+class Joined(BaseModel):
+    """A session that is linked. It ends after ``lease`` seconds without a request."""
 
     generation: int
     lease: float
@@ -148,6 +168,6 @@ class Refused(BaseModel):
 def request_schemas() -> dict[str, Any]:
     """Return the JSON schemas of the requests that msgspec decodes."""
     _, found = msgspec.json.schema_components(
-        [SessionRequest, JobRequest], ref_template="#/components/schemas/{name}"
+        [SessionRequest, LinkRequest, JobRequest], ref_template="#/components/schemas/{name}"
     )
     return found

@@ -23,8 +23,8 @@ def cluster_status(
 
     Returns:
         A row per worker: ``name``, ``address``, ``mode`` (``production`` or ``development``),
-        ``state`` (``starting``, ``ready``, ``lost``, or ``another worker``), ``restarts`` of its
-        engine, ``failures``: the coordinator's failed runs there and their limit, as ``3 of 10``,
+        ``state`` (``starting``, ``ready``, ``lost``, or ``another worker``), ``crashes`` of its
+        engines, ``failures``: the coordinator's failed runs there and their limit, as ``3 of 10``,
         and ``why`` it is lost.
     """
     files = TlsFiles.of(tls)
@@ -37,7 +37,7 @@ def cluster_status(
             "address": node.address,
             "mode": "",
             "state": "lost",
-            "restarts": 0,
+            "crashes": 0,
             "failures": "",
             "why": "",
         }
@@ -46,7 +46,7 @@ def cluster_status(
             mine = health["name"] == node.name
             row["state"] = health["state"] if mine else "another worker"
             row["mode"] = health["mode"]
-            row["restarts"] = health["restarts"]
+            row["crashes"] = health["crashes"]
             failures = health["failures"]
             row["failures"] = "{used} of {limit}".format(**failures) if failures else ""
         except RunError as error:

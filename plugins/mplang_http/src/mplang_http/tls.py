@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mplang_core.ext import ConfigError
@@ -76,51 +76,57 @@ def certificate_name(file: str) -> str | None:
     return names[0] if names else None
 
 
-def fingerprint(file: str) -> str:
-    """Return the SHA-256 of a certificate file's first certificate, in hex."""
-    from cryptography import x509
-    from cryptography.hazmat.primitives.hashes import SHA256
-
-    with open(file, "rb") as pem:
-        return x509.load_pem_x509_certificate(pem.read()).fingerprint(SHA256()).hex()
-
-
-def offers_link(hello: bytes) -> bool | None:
-    """Return whether a TLS client hello offers the link protocol; ``None`` if it is incomplete.
+def link_in_hello(hello: bytes) -> str | None:
+    """Return which end of a link a TLS client hello is for.
 
     The answer selects the process that does the handshake, and authenticates nobody.
+
+    Args:
+        hello: first bytes of the connection.
+
+    Returns:
+        The name; empty for another connection, ``None`` if more bytes are needed.
     """
     if len(hello) < 5:
         return None
     length = int.from_bytes(hello[3:5], "big")
     if hello[0] != 0x16 or length > MAX_HELLO:
-        return False
+        return ""
     if len(hello) < 5 + length:
         return None
     try:
-        return LINK_PROTOCOL.encode() in _alpn_protocols(hello[5 : 5 + length])
-    except IndexError:
-        return False
+        extensions = _extensions(hello[5 : 5 + length])
+        if LINK_PROTOCOL.encode() not in _names(extensions.get(_ALPN, b""), 1):
+            return ""
+        # each name has a type, of which there is one
+        return next(_names(extensions.get(_SERVER_NAME, b""), 3)).decode("ascii")
+    except (IndexError, StopIteration, UnicodeDecodeError):
+        return ""
 
 
-def _alpn_protocols(message: bytes) -> list[bytes]:
+_SERVER_NAME, _ALPN = 0, 16
+
+
+def _extensions(message: bytes) -> dict[int, bytes]:
     at = 4 + 2 + 32  # type and length, version, random
     at += 1 + message[at]  # session
     at += 2 + int.from_bytes(message[at : at + 2], "big")  # ciphers
     at += 1 + message[at]  # compression
     at += 2
+    found = {}
     while at + 4 <= len(message):
         kind, size = (int.from_bytes(message[at + i : at + i + 2], "big") for i in (0, 2))
         at += 4
-        if kind == 16:
-            return _parse_names(message[at + 2 : at + size])
+        found[kind] = message[at : at + size]
         at += size
-    return []
-
-
-def _parse_names(data: bytes) -> list[bytes]:
-    found, at = [], 0
-    while at < len(data):
-        found.append(data[at + 1 : at + 1 + data[at]])
-        at += 1 + data[at]
     return found
+
+
+def _names(data: bytes, prefix: int) -> Iterator[bytes]:
+    """Yield the names of a list, each after a prefix whose last two bytes or one are its length."""
+    at = 2
+    while at < len(data):
+        size = int.from_bytes(data[at : at + prefix][-2:], "big")
+        at += prefix
+        yield data[at : at + size]
+        at += size

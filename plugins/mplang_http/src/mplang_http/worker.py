@@ -1,4 +1,4 @@
-"""Front process of a worker: owns the port, and supervises the engine."""
+"""Front process of a worker: owns the port and the key, and supervises the engines."""
 
 from __future__ import annotations
 
@@ -17,18 +17,21 @@ from mplang_core.ext import ConfigError
 from mplang_http.acceptor import Acceptor
 from mplang_http.app import create_worker_app
 from mplang_http.config import WorkerConfig
+from mplang_http.confinement import hide_memory
+from mplang_http.engines import WARM, Engines
 from mplang_http.forks import ForkServer, end_with_parent
 from mplang_http.logs import configure_logging
-from mplang_http.supervisor import ENGINE, Supervisor
-from mplang_http.tls import certificate_name, server_context
 
-START_TIMEOUT = 60.0  # seconds that an engine has to start
+from mplang_http.tls import certificate_name, server_context
+from mplang_http.warm import preload
+
+START_TIMEOUT = 60.0  # seconds that the warm process has to import what engines need
 
 
 def run_worker(
     config: WorkerConfig,
     *,
-    engines: ForkServer | None = None,
+    forks: ForkServer | None = None,
     listening: socket.socket | None = None,
     ready: Callable[[str], None] = lambda address: None,
 ) -> None:
@@ -36,22 +39,23 @@ def run_worker(
 
     Args:
         config: configuration of the worker.
-        engines: forks its engines, and is closed at the end; by default a new interpreter. A fork
-            of this process saves its imports.
+        forks: its warm process, which forks the engines, and is closed at the end; by default a
+            new interpreter. A fork of this process saves its imports.
         listening: listening socket; by default a new one at the configured address.
-        ready: called with the worker's address when the engine is ready.
+        ready: called with the worker's address when sessions can be opened.
 
     Raises:
         ConfigError: the address cannot be bound, or a configured module or file is missing.
     """
-    with contextlib.closing(engines or ForkServer(ENGINE)) as forking:
+    with contextlib.closing(forks or ForkServer(WARM)) as warm:
+        hide_memory()
         _check(config)
-        _run(config, forking, listening, ready)
+        _run(config, warm, listening, ready)
 
 
 def _run(
     config: WorkerConfig,
-    engines: ForkServer,
+    forks: ForkServer,
     listening: socket.socket | None,
     ready: Callable[[str], None],
 ) -> None:
@@ -63,7 +67,7 @@ def _run(
     import uvloop
 
     with listening, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(config, engines, listening, ready))
+        runner.run(_serve(config, forks, listening, ready))
 
 
 def _check(config: WorkerConfig) -> None:
@@ -90,19 +94,19 @@ def _check(config: WorkerConfig) -> None:
 
 async def _serve(
     config: WorkerConfig,
-    engines: ForkServer,
+    forks: ForkServer,
     listening: socket.socket,
     ready: Callable[[str], None],
 ) -> None:
-    engine = Supervisor(config, engines)
-    acceptor = Acceptor(create_worker_app(config, engine), config, engine)
+    engines = Engines(config, forks)
+    acceptor = Acceptor(create_worker_app(config, engines), config, engines)
     loop = asyncio.get_running_loop()
-    engine.start()
+    engines.start()
     serving = loop.create_task(acceptor.serve(listening))
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, serving.cancel)
     try:
-        await engine.ready(START_TIMEOUT)
+        await engines.ready(START_TIMEOUT)
         scheme = "https" if config.tls is not None else "http"
         host, port = listening.getsockname()[:2]
         ready(f"{scheme}://{host}:{port}")
@@ -110,7 +114,16 @@ async def _serve(
             await serving
     finally:
         serving.cancel()
-        engine.stop()
+        engines.stop()
+
+
+def prepare(argument: dict[str, Any]) -> None:
+    """Import what engines need, once for all workers of a cluster on this machine.
+
+    Args:
+        argument: unused.
+    """
+    preload()
 
 
 def run(argument: dict[str, Any], file: int) -> None:
@@ -134,8 +147,8 @@ def run(argument: dict[str, Any], file: int) -> None:
         threading.Thread(target=_end_with, args=(line,), daemon=True).start()
 
     config = WorkerConfig.from_yaml(argument["config"])
-    configure_logging(config)
-    run_worker(config, engines=ForkServer(ENGINE, here=True), ready=tell)
+    configure_logging(config.name, config.log_format, config.log_level)
+    run_worker(config, forks=ForkServer(WARM, here=True), ready=tell)
 
 
 def _end_with(line: socket.socket) -> None:

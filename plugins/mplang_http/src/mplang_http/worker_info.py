@@ -9,7 +9,7 @@ from typing import Any
 from importlib_metadata import PackageNotFoundError, version
 
 from mplang_core.ext import WIRE_VERSION, passes, plugin_manager
-from mplang_http.config import WorkerConfig
+from mplang_http.config import EngineConfig
 from mplang_http.handshake import UPGRADE
 
 
@@ -33,7 +33,7 @@ def settings(told: Mapping[str, str]) -> dict[str, Any]:
     return {"told": dict(told), "wire": WIRE_VERSION, "link": UPGRADE, "passes": passes.known()}
 
 
-def worker_info(config: WorkerConfig) -> dict[str, Any]:
+def worker_info(config: EngineConfig) -> dict[str, Any]:
     """Return the description that ``/facts`` serves."""
     return {
         "name": config.name,

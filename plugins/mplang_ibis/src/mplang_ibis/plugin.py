@@ -29,3 +29,9 @@ def mplang_kernels() -> Sequence[KernelSpec]:
         KernelSpec(["ibis.to_tensor"], kernels.to_tensor),
         KernelSpec(["ibis.from_tensor"], kernels.from_tensor),
     ]
+
+
+@hookimpl
+def mplang_preload() -> Sequence[str]:
+    """Return what the kernels import when they first run."""
+    return ["mplang_ibis.query", "mplang_ibis.arrow", "pandas"]

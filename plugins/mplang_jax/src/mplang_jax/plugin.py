@@ -36,3 +36,9 @@ def mplang_doctor() -> Sequence[Check]:
     (found,) = kernel.executable(program.attrs["code"], program.attrs["x64"])(np.float32(1))
     where = jax.devices()[0].platform
     return [Check("a function compiles and runs", found == 2, f"jax {jax.__version__} on {where}")]
+
+
+@hookimpl
+def mplang_preload() -> Sequence[str]:
+    """Return what the kernels import when they first run."""
+    return ["mplang_stablehlo.executable", "mplang_jax.admission", "jaxlib.lapack"]

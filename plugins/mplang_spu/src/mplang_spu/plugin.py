@@ -59,3 +59,9 @@ def mplang_doctor() -> Sequence[Check]:
     supported = hasattr(spu.libspu.link, "create_with_channels")
     advice = "" if supported else "; pip install 'spu>=0.10.0.dev20251211'"
     return [Check("libspu has channels", supported, f"spu {spu.__version__}{advice}")]
+
+
+@hookimpl
+def mplang_preload() -> Sequence[str]:
+    """Return what the kernels import when they first run."""
+    return ["mplang_spu.engine", "mplang_spu.engine_pool", "mplang_spu.reference_check.check"]

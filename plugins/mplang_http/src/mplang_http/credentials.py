@@ -1,0 +1,202 @@
+"""Credentials of a session: a key for its links, which a party's certificate vouches for.
+
+An engine runs a coordinator's programs, so it does not get the key of its party. It makes a key of
+its own, and the front issues a certificate for it with the party's key: for this session and these
+parties in this order, for a week at most. The coordinator passes the certificates on; each front
+verifies those of the peers, and each engine links to whoever has their keys, and nobody else.
+
+Without TLS there are no certificates, and a link is told by its name, which is secret.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.x509.verification import (
+    Criticality,
+    ExtensionPolicy,
+    PolicyBuilder,
+    Store,
+    VerificationError,
+)
+from msgspec import Meta
+
+from mplang_core.ext import AdmissionError, ConfigError
+from mplang_http.config import TlsFiles
+from mplang_http.opening import sha256
+
+LIFETIME = datetime.timedelta(days=7)
+SKEW = datetime.timedelta(hours=1)  # by which clocks of parties may differ
+MAX_CERTIFICATES = 8
+PEM = Annotated[str, Meta(max_length=16 << 10)]
+
+PublicKey = ec.EllipticCurvePublicKey
+_SIGNING = (rsa.RSAPrivateKey, ec.EllipticCurvePrivateKey)
+
+
+class Credential(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Credential of one party of a session.
+
+    Attributes:
+        link: name of its end of the links, as DNS name of the certificate.
+        certificates: in PEM: that of the session's key, that of the party, and intermediates;
+            none without TLS.
+    """
+
+    link: Annotated[str, Meta(pattern=r"^[0-9a-f]{32}$(?!\n)")]
+    certificates: Annotated[list[PEM], Meta(max_length=MAX_CERTIFICATES)] = []
+
+
+class LinkEnd(msgspec.Struct, frozen=True):
+    """End of the links of one party, as its engine and those of its peers know it.
+
+    Attributes:
+        name: name of the party.
+        link: name of the end.
+        certificate: of the session's key, in PEM; empty without TLS.
+        fingerprint: SHA-256 of the certificate of the party, in hex; empty without TLS.
+    """
+
+    name: str
+    link: str
+    certificate: str = ""
+    fingerprint: str = ""
+
+
+def session_statement(coordinator: str, session: str, parties: Sequence[str]) -> str:
+    """Return what the certificate of a session's key states, as a URI.
+
+    Args:
+        coordinator: name of the coordinator.
+        session: name of the session.
+        parties: names of the parties, in order.
+    """
+    return f"urn:mplang:session:{sha256([coordinator, session, list(parties)])}"
+
+
+class Authority:
+    """Issues and verifies credentials, with the certificate and key of one party.
+
+    Args:
+        files: the files of the party.
+
+    Raises:
+        ConfigError: a file cannot be read, or the key cannot sign certificates.
+
+    References:
+        Paths are validated as by RFC 5280, by :mod:`cryptography.x509.verification`.
+    """
+
+    def __init__(self, files: TlsFiles) -> None:
+        try:
+            self._chain = x509.load_pem_x509_certificates(Path(files.cert).read_bytes())
+            self._key = serialization.load_pem_private_key(Path(files.key).read_bytes(), None)
+            self._store = Store(x509.load_pem_x509_certificates(Path(files.ca).read_bytes()))
+        except (OSError, ValueError, TypeError) as error:
+            raise ConfigError(f"cannot use {files.cert}, {files.key}, {files.ca}: {error}") from None
+        if not isinstance(self._key, _SIGNING):
+            raise ConfigError(f"the key {files.key} is neither RSA nor of an elliptic curve")
+
+    def issue(self, link: str, key: str, statement: str) -> Credential:
+        """Return the credential of a session's key.
+
+        Args:
+            link: name of the end of the session's links.
+            key: public key of the session in PEM.
+            statement: what the certificate states; see :func:`session_statement`.
+
+        Raises:
+            ValueError: it is no such key.
+        """
+        public = serialization.load_pem_public_key(key.encode())
+        if not isinstance(public, PublicKey):
+            raise ValueError("the key of a session is one of an elliptic curve")
+        now, mine = datetime.datetime.now(datetime.UTC), self._chain[0]
+        names = [x509.DNSName(link), x509.UniformResourceIdentifier(statement)]
+        assert isinstance(self._key, _SIGNING)
+        made = (
+            x509.CertificateBuilder()
+            .subject_name(mine.subject)
+            .issuer_name(mine.subject)
+            .public_key(public)
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(max(mine.not_valid_before_utc, now - SKEW))
+            .not_valid_after(min(mine.not_valid_after_utc, now + LIFETIME))
+            .add_extension(x509.SubjectAlternativeName(names), critical=False)
+            .sign(self._key, hashes.SHA256())
+        )
+        return Credential(link, [_pem(each) for each in (made, *self._chain)])
+
+    def verify(self, name: str, credential: Credential, statement: str) -> LinkEnd:
+        """Return the end of a party's links.
+
+        Args:
+            name: name of the party.
+            credential: its credential, as the coordinator passes it on.
+            statement: what the certificate of the session's key has to state.
+
+        Raises:
+            AdmissionError: the credential is not of that party, not for that session and those
+                parties, has expired, or nobody that is trusted here vouches for it.
+        """
+        try:
+            made, party, *others = [
+                x509.load_pem_x509_certificate(each.encode()) for each in credential.certificates
+            ]
+            self._verify(name, credential.link, statement, made, party, others)
+        except (
+            ValueError, TypeError, VerificationError, InvalidSignature, x509.DuplicateExtension,
+            x509.ExtensionNotFound,
+        ) as error:  # fmt: skip
+            reason = str(error) or type(error).__name__
+            raise AdmissionError(
+                f"the credential of {name} for this session is refused: {reason[:500]}"
+            ) from None
+        return LinkEnd(
+            name, credential.link, _pem(made), party.fingerprint(hashes.SHA256()).hex()
+        )
+
+    def _verify(
+        self,
+        name: str,
+        link: str,
+        statement: str,
+        made: x509.Certificate,
+        party: x509.Certificate,
+        others: Sequence[x509.Certificate],
+    ) -> None:
+        now = datetime.datetime.now(datetime.UTC)
+        authority = ExtensionPolicy.permit_all().require_present(
+            x509.BasicConstraints, Criticality.AGNOSTIC, None
+        )
+        policy = PolicyBuilder().store(self._store).time(now)
+        policy = policy.extension_policies(
+            ee_policy=ExtensionPolicy.permit_all(), ca_policy=authority
+        )
+        policy.build_client_verifier().verify(party, list(others))
+        names = party.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
+        if [each.value for each in names] != [name]:
+            raise ValueError(f"it is of {party.subject.rfc4514_string()[:100]}")
+        made.verify_directly_issued_by(party)
+        if not made.not_valid_before_utc <= now <= made.not_valid_after_utc:
+            raise ValueError("it is not valid at this time")
+        if not isinstance(made.public_key(), PublicKey):
+            raise ValueError("the key of a session is one of an elliptic curve")
+        stated = made.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        if (
+            stated.get_values_for_type(x509.DNSName) != [link]
+            or stated.get_values_for_type(x509.UniformResourceIdentifier) != [statement]
+        ):
+            raise ValueError("it is for another session, or for other parties")
+
+
+def _pem(certificate: x509.Certificate) -> str:
+    return certificate.public_bytes(serialization.Encoding.PEM).decode()

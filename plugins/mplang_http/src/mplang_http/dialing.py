@@ -1,0 +1,82 @@
+"""Connections of a front to the fronts of peers, for the links of its engines."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+
+from mplang_core.ext import CommError
+from mplang_http.address import split_address
+from mplang_http.engine_process import EngineProcess
+from mplang_http.errors import RequestError
+
+RETRY_INTERVAL = 0.1  # seconds
+log = logging.getLogger("mplang.http.front")
+
+
+async def dial(engine: EngineProcess, name: str, peer: str, address: str, timeout: float) -> None:
+    """Link an engine to a peer: connect, and hand over the connection, until the peer takes it.
+
+    Engines cannot connect by themselves. Workers start in any order, and learn of their peers'
+    keys in any order, so this is tried again.
+
+    Args:
+        engine: the engine.
+        name: name of this worker.
+        peer: name of the peer.
+        address: address of the peer.
+        timeout: timeout in seconds.
+
+    Raises:
+        CommError: there is no link in time. Its text does not tell the reason, as the coordinator
+            gives addresses; the log does.
+        RequestError: the engine has ended.
+    """
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + timeout
+    while True:
+        left = deadline - loop.time()
+        reason = "it does not answer"
+        try:
+            sock = await asyncio.wait_for(_connect(address), max(left, 0.01))
+            await asyncio.wait_for(engine.call("dial", sock.detach(), peer=peer), max(left, 0.01))
+            return
+        except RequestError as error:
+            if error.code != CommError.__name__:
+                raise
+            reason = error.text
+        except (OSError, ValueError, TimeoutError) as error:
+            reason = str(error) or reason
+        if left <= RETRY_INTERVAL:
+            log.warning("no link to %s at %s: %s", peer, address, reason)
+            raise CommError(
+                f"worker {name} cannot link to {peer} at {address}; the reason is in its log"
+            )
+        await asyncio.sleep(RETRY_INTERVAL)
+
+
+async def _connect(address: str) -> socket.socket:
+    """Return a connected socket.
+
+    Raises:
+        OSError: no address of the host answers.
+    """
+    loop = asyncio.get_running_loop()
+    host, port = split_address(address)
+    failure: OSError = ConnectionError("the host has no address")
+    for family, kind, protocol, _, at in await loop.getaddrinfo(
+        host, port, type=socket.SOCK_STREAM
+    ):
+        sock = socket.socket(family, kind, protocol)
+        try:
+            sock.setblocking(False)
+            await loop.sock_connect(sock, at)
+            return sock
+        except OSError as error:
+            sock.close()
+            failure = error
+        except BaseException:
+            sock.close()
+            raise
+    raise failure

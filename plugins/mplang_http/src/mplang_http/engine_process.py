@@ -1,0 +1,198 @@
+"""Engine of one session, as the front sees it: calls, events and its end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import os
+import signal
+import socket
+import subprocess
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from mplang_http import ipc
+from mplang_http.errors import RequestError
+from mplang_http.forks import Child
+
+END_TIMEOUT = 5.0  # seconds until the end of a process that was killed is told
+
+
+class EngineProcess:
+    """Process of one engine, and the socket to it.
+
+    Args:
+        process: the process.
+        sock: socket to it.
+        on_event: called with each event that it reports.
+        on_end: called when it has closed its socket, unless :meth:`end` was called before.
+    """
+
+    def __init__(
+        self,
+        process: Child,
+        sock: socket.socket,
+        on_event: Callable[[dict[str, Any]], None],
+        on_end: Callable[[], None],
+    ) -> None:
+        self._process = process
+        self._sock = sock
+        self._on_event = on_event
+        self._on_end = on_end
+        self._ids = itertools.count()
+        self._replies: dict[int, asyncio.Future[tuple[Any, int | None]]] = {}
+        self._unsent: deque[tuple[dict[str, Any], int | None]] = deque()
+        self._ended: str | None = None
+        sock.setblocking(False)
+        asyncio.get_running_loop().add_reader(sock, self._receive)
+
+    @property
+    def pid(self) -> int:
+        """Process ID."""
+        return self._process.pid
+
+    @property
+    def busy(self) -> bool:
+        """Whether the engine has yet to answer a call."""
+        return bool(self._replies)
+
+    async def call(
+        self, method: str, body: ipc.Body = None, /, **args: Any
+    ) -> tuple[Any, int | None]:
+        """Call a method of the engine.
+
+        Args:
+            method: name of the method.
+            body: body of the request; a file descriptor is closed.
+            **args: further arguments of the method.
+
+        Returns:
+            The result, and a file descriptor if the engine returns a file.
+
+        Raises:
+            RequestError: the method failed, or the engine has ended.
+        """
+        file = body if isinstance(body, int) else None
+        if self._ended is not None:
+            if file is not None:
+                os.close(file)
+            raise RequestError(503, "engine-ended", self._ended)
+        number = next(self._ids)
+        reply = asyncio.get_running_loop().create_future()
+        self._replies[number] = reply
+        message = {"id": number, "call": method, "args": args}
+        if isinstance(body, bytes):
+            message["body"] = body
+        self._send(message, file)
+        answer: tuple[Any, int | None] = await reply
+        return answer
+
+    def hand_over_link(self, sock: socket.socket) -> None:
+        """Pass the socket of a link that a peer has begun."""
+        if self._ended is None:
+            self._send({"call": "link"}, os.dup(sock.fileno()))
+
+    # -- packets
+
+    def _send(self, message: dict[str, Any], file: int | None) -> None:
+        """Queue a message for the engine; its file is closed once it is sent."""
+        self._unsent.append((message, file))
+        self._flush()
+
+    def _flush(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._unsent:
+            message, file = self._unsent[0]
+            try:
+                ipc.send(self._sock, message, file)
+            except BlockingIOError:
+                loop.add_writer(self._sock, self._flush)
+                return
+            except OSError:
+                return  # _receive detects the end
+            self._unsent.popleft()
+            if file is not None:
+                os.close(file)
+        loop.remove_writer(self._sock)
+
+    def _receive(self) -> None:
+        try:
+            while self._ended is None:
+                self._handle(*ipc.receive(self._sock))
+        except BlockingIOError:
+            return
+        except (EOFError, OSError):
+            self._on_end()
+        except Exception:  # a packet that no engine sends
+            self._process.kill()
+            self._on_end()
+
+    def _handle(self, message: dict[str, Any], file: int | None) -> None:
+        if "event" in message:
+            self._on_event(message)
+            return
+        reply = self._replies.pop(message["id"], None)
+        if reply is None or reply.done():
+            if file is not None:
+                os.close(file)
+        elif "error" in message:
+            reply.set_exception(RequestError(*message["error"]))
+        else:
+            reply.set_result((message["ok"], file))
+
+    # -- the end
+
+    async def end(self, reason: str, *, kill: bool = False) -> str:
+        """End the process, and fail all calls.
+
+        Args:
+            reason: text for the calls' errors; if it is empty, how the process ended by itself.
+            kill: whether it is to end now, whatever it does.
+
+        Returns:
+            The text.
+        """
+        loop = asyncio.get_running_loop()
+        self._ended = reason or "the engine has ended"
+        with contextlib.suppress(OSError, ValueError):
+            loop.remove_reader(self._sock)
+            loop.remove_writer(self._sock)
+        self._sock.close()
+        for _, file in self._unsent:
+            if file is not None:
+                os.close(file)
+        self._unsent.clear()
+        code = await loop.run_in_executor(None, self._wait, kill)
+        if not reason:
+            how = f"by {signal.Signals(-code).name}" if code < 0 else f"with {code}"
+            self._ended = f"the engine of this session ended {how}; what it held is lost"
+        for reply in self._replies.values():
+            if not reply.done():
+                reply.set_exception(RequestError(503, "engine-ended", self._ended))
+        self._replies.clear()
+        return self._ended
+
+    def _wait(self, kill: bool) -> int:
+        if kill:
+            self._process.kill()
+        try:
+            return self._process.wait(0.5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+        try:
+            return self._process.wait(END_TIMEOUT)
+        except subprocess.TimeoutExpired:  # the fork server does not answer
+            return -signal.SIGKILL
+
+    def usage(self) -> tuple[int, int]:
+        """Return its bytes of private memory, and its number of threads; 0 once it has ended."""
+        try:
+            with open(f"/proc/{self.pid}/statm") as statm:
+                _, resident, shared, *_ = map(int, statm.read().split())
+            with open(f"/proc/{self.pid}/stat") as stat:
+                threads = int(stat.read().rpartition(")")[2].split()[17])
+        except (OSError, ValueError, IndexError):
+            return 0, 0
+        return (resident - shared) * os.sysconf("SC_PAGE_SIZE"), threads

@@ -1,0 +1,595 @@
+"""Engines of a worker, one per session: started, linked, watched and ended by the front."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import itertools
+import logging
+import os
+import secrets
+import socket
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from mplang_core.ext import ConfigError
+from mplang_http import ipc
+from mplang_http.config import WorkerConfig
+from mplang_http.credentials import Authority, Credential, LinkEnd, session_statement
+from mplang_http.dialing import dial
+from mplang_http.engine import EngineArgument
+from mplang_http.engine_process import EngineProcess
+from mplang_http.errors import RequestError
+from mplang_http.failure_budget import FailureBudget
+from mplang_http.forks import ForkServer
+from mplang_http.front_jobs import FrontJobs, KnownJob
+from mplang_http.requests import LinkRequest, SessionRequest, read_names
+
+WARM = "mplang_http.warm"
+START_TIMEOUT = 30.0  # seconds that an engine has to start
+CLOSE_TIMEOUT = 1.0  # seconds that an engine has to end its jobs
+BUSY = 1.0  # seconds after which the front answers for an engine
+WATCH_INTERVAL = 0.25  # seconds
+FIRST_DELAY, LAST_DELAY = 0.5, 30.0  # seconds until a warm process that ended is started again
+MAX_TOLD = 1000  # sessions of which it is known why they ended
+log = logging.getLogger("mplang.http.front")
+
+Key = tuple[str, str]
+"""Coordinator and name of a session."""
+
+
+class FrontSession:
+    """Session of a coordinator, as the front sees it.
+
+    Args:
+        key: coordinator and name.
+        request: the request that opened it.
+
+    Attributes:
+        link: name of its end of the links; whoever knows it reaches the engine's handshake.
+        process: its engine, once that has started.
+        seen: time of the last request.
+        joined: whether it was ever linked to all parties.
+    """
+
+    def __init__(self, key: Key, request: SessionRequest) -> None:
+        self.key = key
+        self.request = request
+        self.parties = [party.name for party in request.parties]
+        self.statement = session_statement(*key, self.parties)
+        self.link = secrets.token_hex(16)
+        self.process: EngineProcess | None = None
+        self.jobs = FrontJobs()
+        self.seen = time.monotonic()
+        self.joined = False
+        self.ending = False
+        self.baseline = 0  # bytes of memory at its start
+        self.ready: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+        self.started: asyncio.Task[Credential] | None = None
+        self.linking = asyncio.Lock()
+
+
+class Engines:
+    """Engines of a worker.
+
+    Args:
+        config: configuration of the worker.
+        forks: its warm process; replaced by a new interpreter if it ends, and closed at the end.
+
+    Attributes:
+        state: ``starting``, ``ready`` or ``ended``: whether sessions can be opened.
+        crashes: number of engines that ended unexpectedly.
+        budget: failed runs of each coordinator.
+        info: description of the worker.
+    """
+
+    def __init__(self, config: WorkerConfig, forks: ForkServer) -> None:
+        self.state = "starting"
+        self.crashes = 0
+        self.budget = FailureBudget(config.name, config.limits.failures)
+        self.info: dict[str, Any] = {}
+        self._config = config
+        self._forks = forks
+        self._authority = Authority(config.tls) if config.tls is not None else None
+        self._sessions: dict[Key, FrontSession] = {}
+        self._links: dict[str, FrontSession] = {}
+        self._told: OrderedDict[Key, str] = OrderedDict()
+        self._cores = itertools.cycle(sorted(os.sched_getaffinity(0)))
+        self._warmed = asyncio.Event()
+        self._failure: ConfigError | None = None
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def __len__(self) -> int:
+        """Number of sessions."""
+        return len(self._sessions)
+
+    # -- the warm process
+
+    def start(self) -> None:
+        """Start to warm up; needs a running event loop."""
+        self._begin(self._warm_up())
+        self._begin(self._watch())
+
+    async def ready(self, timeout: float) -> None:
+        """Wait until sessions can be opened.
+
+        Raises:
+            TimeoutError: they cannot within ``timeout`` seconds.
+            ConfigError: a plugin or a module of the configuration cannot be imported.
+        """
+        await asyncio.wait_for(self._warmed.wait(), timeout)
+        if self._failure is not None:
+            raise self._failure
+
+    def _begin(self, work: Any) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _warm_up(self) -> None:
+        """Prepare the warm process; start another one while it ends, ever more rarely."""
+        loop, delay = asyncio.get_running_loop(), FIRST_DELAY
+        argument = {"config": self._config.engine.model_dump(mode="json")}
+        while self.state == "starting":
+            try:
+                if not self._forks.alive:
+                    self._forks.close()
+                    self._forks = await loop.run_in_executor(None, ForkServer, WARM)
+                prepare = functools.partial(self._forks.prepare, argument)
+                self.info = await loop.run_in_executor(None, prepare)
+                if self.state == "starting":
+                    self.state = "ready"
+            except ConfigError as error:
+                self._failure = ConfigError(f"WorkerConfig {self._config.name}: {error}")
+                self._forks.alive = False
+            except OSError as error:
+                log.error("the process that starts engines does not start: %s", error)
+            if self.state == "ready" or self._failure is not None:
+                self._warmed.set()
+            if self.state == "starting":
+                await asyncio.sleep(delay)
+                delay = min(2 * delay, LAST_DELAY)
+
+    def _cool_down(self) -> None:
+        """Start another warm process, as this one has ended."""
+        if self.state == "ready":
+            log.error("the process that starts engines has ended; another is started")
+            self.state = "starting"
+            self._begin(self._warm_up())
+
+    def stop(self) -> None:
+        """End all engines, and the warm process, for good."""
+        self.state = "ended"
+        for task in list(self._tasks):
+            task.cancel()
+        for session in self._sessions.values():
+            session.jobs.fail("the worker ends")
+        self._forks.close()
+
+    # -- sessions
+
+    async def open(self, coordinator: str, name: str, body: Any) -> dict[str, Any]:
+        """Open a session: start its engine, unless it has one.
+
+        Args:
+            coordinator: name of the coordinator.
+            name: name of the session.
+            body: a SessionRequest in JSON.
+
+        Returns:
+            The credential of this party, for :meth:`join` at all parties.
+
+        Raises:
+            RequestError: the request is invalid, there are too many sessions, or an engine does
+                not start.
+        """
+        request = SessionRequest.read(body, self._config)
+        key = (coordinator, name)
+        session = self._sessions.get(key)
+        if session is None:
+            session = self._new_session(key, request)
+        elif session.request.parties != request.parties or session.request.rank != request.rank:
+            raise RequestError(409, "taken", "this session has other parties")
+        session.seen = time.monotonic()
+        assert session.started is not None
+        credential = await asyncio.shield(session.started)
+        return {"credential": msgspec.to_builtins(credential)}
+
+    def _new_session(self, key: Key, request: SessionRequest) -> FrontSession:
+        limits = self._config.limits
+        if self.state != "ready":
+            raise RequestError(
+                503, "starting", f"worker {self._config.name} is not ready yet; try again"
+            )
+        if len(request.parties) > limits.parties:
+            raise RequestError(422, "parties", f"at most {limits.parties} parties are linked here")
+        mine = Counter(coordinator for coordinator, _ in self._sessions)[key[0]]
+        if len(self._sessions) >= limits.sessions or mine >= limits.sessions_each:
+            raise RequestError(
+                429,
+                "busy",
+                f"{mine} sessions of {key[0]} are open here, of at most {limits.sessions_each}, "
+                f"and of all at most {limits.sessions}",
+            )
+        session = FrontSession(key, request)
+        self._sessions[key] = self._links[session.link] = session
+        self._told.pop(key, None)
+        session.started = asyncio.get_running_loop().create_task(self._start(session))
+        session.started.add_done_callback(lambda task: task.cancelled() or task.exception())
+        return session
+
+    async def _start(self, session: FrontSession) -> Credential:
+        """Start the engine of a session, and return the credential of its key."""
+        try:
+            await self._fork(session)
+            key = await asyncio.wait_for(session.ready, START_TIMEOUT)
+        except (OSError, TimeoutError) as error:
+            log.error("an engine does not start: %s", str(error) or "it takes too long")
+            self._forget(session, "its engine did not start")
+            if session.process is not None:
+                await session.process.end("it did not start", kill=True)
+            if not self._forks.alive:
+                self._cool_down()
+            raise RequestError(503, "starting", "an engine does not start; try again") from None
+        assert session.process is not None
+        session.baseline, _ = session.process.usage()
+        log.info(
+            "a session of %s is open, as party %d of %d",
+            session.key[0], session.request.rank, len(session.parties),
+        )  # fmt: skip
+        if self._authority is None or key is None:
+            return Credential(session.link)
+        return self._authority.issue(session.link, key, session.statement)
+
+    async def _fork(self, session: FrontSession) -> None:
+        config, request = self._config, session.request
+        cores = config.limits.cores
+        argument = EngineArgument(
+            config=config.engine.model_dump(mode="json"),
+            coordinator=session.key[0],
+            session=session.key[1],
+            rank=request.rank,
+            parties=session.parties,
+            timeout=min(config.timeouts.message, request.timeout or float("inf")),
+            link=session.link,
+            tls=config.tls is not None,
+            cores=[] if cores is None else sorted({next(self._cores) for _ in range(cores)}),
+        )
+        mine, theirs = ipc.channel()
+        with theirs:
+            fork = functools.partial(self._forks.fork, msgspec.to_builtins(argument), theirs.fileno())
+            try:
+                child = await asyncio.get_running_loop().run_in_executor(None, fork)
+            except BaseException:
+                mine.close()
+                raise
+        session.process = EngineProcess(
+            child,
+            mine,
+            functools.partial(self._handle, session),
+            lambda: self._begin(self._lost(session)),
+        )
+
+    async def join(self, coordinator: str, name: str, body: Any) -> dict[str, Any]:
+        """Link the engine of a session to those of all parties, and start a generation.
+
+        Args:
+            coordinator: name of the coordinator.
+            name: name of the session.
+            body: a LinkRequest in JSON.
+
+        Returns:
+            The generation, and the lease in seconds.
+
+        Raises:
+            RequestError: the request is invalid.
+            AdmissionError: a credential is refused.
+            CommError: a link cannot be established.
+        """
+        session, request = self.find(coordinator, name), LinkRequest.read(body)
+        process = session.process
+        if process is None or len(request.credentials) != len(session.parties):
+            raise RequestError(422, "parties", "each party of the session has a credential")
+        ends = self._verified(session, request.credentials)
+        connect, versions = self._config.timeouts.connect, session.request.versions
+        async with session.linking:
+            try:
+                told, _ = await process.call("introduce", ends=msgspec.to_builtins(ends))
+                addresses = {party.name: party.address for party in session.request.parties}
+                async with asyncio.TaskGroup() as group:
+                    for peer in told:
+                        group.create_task(
+                            dial(process, self._config.name, peer, addresses[peer], connect)
+                        )
+                done, _ = await process.call(
+                    "join", generation=request.generation, versions=versions
+                )
+            except BaseException as error:
+                if not session.joined:
+                    self._begin(self._end(session, "it was not linked to its peers"))
+                if isinstance(error, BaseExceptionGroup):
+                    raise error.exceptions[0] from None
+                raise
+            session.joined = True
+        answer: dict[str, Any] = done
+        return answer
+
+    def _verified(
+        self, session: FrontSession, credentials: Sequence[Credential]
+    ) -> list[LinkEnd]:
+        ends = []
+        for name, credential in zip(session.parties, credentials, strict=True):
+            if self._authority is None:
+                ends.append(LinkEnd(name, credential.link))
+            else:
+                ends.append(self._authority.verify(name, credential, session.statement))
+        if ends[session.request.rank].link != session.link:
+            raise RequestError(422, "parties", "the credential of this party is another one")
+        return ends
+
+    def find(self, coordinator: str, name: str) -> FrontSession:
+        """Return a session, and renew its lease.
+
+        Raises:
+            RequestError: there is none of that name and coordinator.
+        """
+        session = self._sessions.get((coordinator, name))
+        if session is None:
+            why = self._told.get((coordinator, name), "it ended, or this worker was started again")
+            raise RequestError(
+                404,
+                "unknown-session",
+                f"no session {name[:100]!r} of yours is open here: {why}; what it held is lost",
+            )
+        session.seen = time.monotonic()
+        return session
+
+    async def close(self, coordinator: str, name: str) -> None:
+        """Close a session; do nothing if there is none."""
+        session = self._sessions.get((coordinator, name))
+        if session is not None:
+            await self._end(session, "the coordinator ended the session")
+
+    def hand_over_link(self, sock: socket.socket, link: str) -> bool:
+        """Pass the socket of a link to the engine that has its end.
+
+        Returns:
+            Whether there is one.
+        """
+        session = self._links.get(link)
+        if session is None or session.process is None:
+            return False
+        session.process.hand_over_link(sock)
+        return True
+
+    # -- calls
+
+    async def call(
+        self, method: str, coordinator: str, name: str, body: ipc.Body = None, /, **args: Any
+    ) -> tuple[Any, int | None]:
+        """Call a method of a session's engine.
+
+        Args:
+            method: name of the method.
+            coordinator: name of the coordinator.
+            name: name of the session.
+            body: body of the request; a file descriptor is closed.
+            **args: further arguments of the method.
+
+        Returns:
+            The result, and a file descriptor if the engine returns a file.
+
+        Raises:
+            RequestError: there is no such session, the method failed, or the engine has ended.
+        """
+        try:
+            process = self.find(coordinator, name).process
+            if process is None:
+                raise RequestError(409, "generation", "the session has no links yet; join it first")
+        except BaseException:
+            if isinstance(body, int):
+                os.close(body)
+            raise
+        return await process.call(method, body, **args)
+
+    async def submit(
+        self, coordinator: str, name: str, run: str, body: ipc.Body
+    ) -> tuple[dict[str, Any], KnownJob]:
+        """Submit a job, and return its status, which is ``queued`` while the engine is busy.
+
+        Args:
+            coordinator: name of the coordinator.
+            name: name of the session.
+            run: name of the run.
+            body: a JobRequest in MessagePack.
+
+        Raises:
+            RequestError: the job is refused.
+        """
+        session, key = self.find(coordinator, name), (coordinator, name, run)
+        reserved = self.budget.begin(key)
+        job = session.jobs.begin(run)
+        submitting = asyncio.get_running_loop().create_task(
+            self._submit(session, run, body, reserved)
+        )
+        self._tasks.add(submitting)
+        submitting.add_done_callback(self._tasks.discard)
+        with contextlib.suppress(TimeoutError):
+            return await asyncio.wait_for(asyncio.shield(submitting), BUSY), job
+        return job.status, job
+
+    async def _submit(
+        self, session: FrontSession, run: str, body: ipc.Body, reserved: bool
+    ) -> dict[str, Any]:
+        try:
+            done, _ = await self.call("submit", *session.key, body, run=run)
+        except RequestError as error:
+            if reserved:
+                self.budget.end((*session.key, run), failed=False)
+                session.jobs.refuse(run, error)
+            raise
+        session.jobs.update(done)
+        status: dict[str, Any] = done
+        return status
+
+    async def status(
+        self, coordinator: str, name: str, run: str
+    ) -> tuple[dict[str, Any], KnownJob | None]:
+        """Return the status of a job; the last one that is known while the engine is busy.
+
+        Args:
+            coordinator: name of the coordinator.
+            name: name of the session.
+            run: name of the run.
+
+        Raises:
+            RequestError: there is no such job, or it was refused.
+        """
+        job = self.find(coordinator, name).jobs.get(run)
+        if job is not None and not job.accepted.is_set():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(job.accepted.wait(), BUSY)
+            if job.refused is not None:
+                raise job.refused
+            if not job.accepted.is_set():
+                return job.status, job
+        if job is not None and job.ended.is_set():
+            return job.status, job
+        asking = self.call("status", coordinator, name, run=run)
+        if job is None:
+            return (await asking)[0], None
+        try:
+            done, _ = await asyncio.wait_for(asking, BUSY)
+        except TimeoutError:
+            return job.status, job
+        job.status |= {} if job.ended.is_set() else done
+        return job.status, job
+
+    async def cancel(self, coordinator: str, name: str, run: str, reason: str) -> dict[str, Any]:
+        """Cancel a job; its engine is ended if it does not end.
+
+        Args:
+            coordinator: name of the coordinator.
+            name: name of the session.
+            run: name of the run.
+            reason: text for the job's error.
+
+        Returns:
+            The status of the job.
+
+        Raises:
+            RequestError: there is no such session, or the run is not of it.
+        """
+        session = self.find(coordinator, name)
+        session.jobs.cancel(run)
+        asking = self.call("cancel", coordinator, name, run=run, reason=reason)
+        job = session.jobs.get(run)
+        if job is None:
+            return dict((await asking)[0])
+        with contextlib.suppress(TimeoutError):
+            return dict((await asyncio.wait_for(asking, BUSY))[0])
+        return job.status
+
+    async def release(self, coordinator: str, name: str, body: Any) -> dict[str, Any]:
+        """Release values, and renew the lease of the session.
+
+        Args:
+            coordinator: name of the coordinator.
+            name: name of the session.
+            body: list of names in JSON, perhaps empty.
+
+        Returns:
+            The number of values that were released; 0 while the engine is busy.
+
+        Raises:
+            RequestError: there is no such session, or the body is malformed.
+        """
+        self.find(coordinator, name)
+        if not read_names(body):
+            return {"released": 0}
+        asking = asyncio.ensure_future(self.call("release", coordinator, name, body))
+        asking.add_done_callback(lambda task: task.cancelled() or task.exception())
+        with contextlib.suppress(TimeoutError):
+            return dict((await asyncio.wait_for(asyncio.shield(asking), BUSY))[0])
+        return {"released": 0}
+
+    # -- events, and the end
+
+    def _handle(self, session: FrontSession, message: dict[str, Any]) -> None:
+        if message["event"] == "ready":
+            if not session.ready.done():
+                session.ready.set_result(message["key"])
+        elif message["event"] == "ended":
+            session.jobs.update(message["status"], settled=message["settled"])
+            if message["settled"]:
+                self.budget.end((*session.key, message["run"]), failed=message["op_failed"])
+
+    async def _lost(self, session: FrontSession) -> None:
+        """Take notice that an engine has ended by itself."""
+        if session.ending or session.process is None:
+            return
+        session.ending = True
+        why = await session.process.end("")
+        self.crashes += 1
+        log.error("session %s of %s: %s", session.key[1], session.key[0], why)
+        if not session.ready.done():
+            session.ready.set_exception(ConnectionError(why))
+        self._forget(session, why, failed=True)
+        if not self._forks.alive:
+            self._cool_down()
+
+    async def _end(self, session: FrontSession, why: str, *, kill: bool = False) -> None:
+        """End a session and its engine; at once if it is to be killed."""
+        if session.ending:
+            return
+        session.ending = True
+        process = session.process
+        if process is not None and not kill:
+            with contextlib.suppress(RequestError, TimeoutError):
+                await asyncio.wait_for(process.call("close", reason=why), CLOSE_TIMEOUT)
+        self._forget(session, why, failed=kill)
+        if process is not None:
+            await process.end(why, kill=True)
+
+    def _forget(self, session: FrontSession, why: str, *, failed: bool = False) -> None:
+        session.jobs.fail(why)
+        self.budget.session_ended(*session.key, failed=failed)
+        if self._sessions.get(session.key) is session:
+            del self._sessions[session.key]
+        self._links.pop(session.link, None)
+        self._told[session.key] = why
+        if len(self._told) > MAX_TOLD:
+            self._told.popitem(last=False)
+
+    async def _watch(self) -> None:
+        """End the sessions whose coordinator is gone, or whose engine passes its limits."""
+        lease = self._config.timeouts.lease
+        while True:
+            await asyncio.sleep(min(WATCH_INTERVAL, lease / 4))
+            for session in list(self._sessions.values()):
+                if session.ending or session.process is None:
+                    continue
+                if time.monotonic() - session.seen > lease:
+                    why = f"nothing was heard of the coordinator for {lease:g} s"
+                    log.warning("session %s of %s: %s", session.key[1], session.key[0], why)
+                    self._begin(self._end(session, why))
+                elif why := self._excess(session):
+                    log.error("session %s of %s: %s", session.key[1], session.key[0], why)
+                    self.crashes += 1
+                    self._begin(self._end(session, f"its engine was ended: {why}", kill=True))
+
+    def _excess(self, session: FrontSession) -> str:
+        """Return which limit an engine passes."""
+        assert session.process is not None
+        limits, timeouts = self._config.limits, self._config.timeouts
+        memory, threads = session.process.usage()
+        if memory - session.baseline > limits.memory:
+            return f"it used more than {limits.memory >> 20} MB of memory (limits.memory)"
+        if threads > limits.threads:
+            return f"it had more than {limits.threads} threads (limits.threads)"
+        return session.jobs.overdue(timeouts.job, timeouts.cancel) or ""
