@@ -29,7 +29,6 @@ def fuzz(worker, examples: int) -> None:
         content_type_conformance,
         response_schema_conformance,
     ]
-    worker.put_program(DOUBLE)
     how = settings(
         max_examples=examples,
         deadline=None,
@@ -41,6 +40,7 @@ def fuzz(worker, examples: int) -> None:
     def ask(case, here) -> None:
         if here and "session" in case.path_parameters:
             worker.open(name="here")
+            worker.put_program(DOUBLE, "here")
             case.path_parameters["session"] = "here"
         if here and "program" in case.path_parameters and isinstance(case.body, bytes):
             case.path_parameters["program"] = sha(case.body)

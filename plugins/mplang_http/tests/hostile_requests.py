@@ -31,7 +31,7 @@ LIMITS = {
 def routes(session: str) -> list[tuple[str, str]]:
     """Return all routes whose requests have a body."""
     return [
-        ("PUT", f"/v1/programs/{sha(b'')}"),
+        ("PUT", f"/v1/sessions/{session}/programs/{sha(b'')}"),
         ("PUT", "/v1/sessions/another"),
         ("POST", f"/v1/sessions/{session}/release"),
         ("POST", f"/v1/sessions/{session}/jobs?run={session}-1"),

@@ -11,6 +11,7 @@ import socket
 import ssl
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from mplang_http.requests import Public, Stored
 from mplang_http.values import join_frame, pack
 from mplang_http.worker_info import settings
 from mplang_testing import dialect
-from processes import engine_of
+from processes import engines_of
 
 import mplang_core as mp
 from mplang_core.ir.wire import from_bytes, to_bytes
@@ -124,17 +125,45 @@ class RawWorker:
             The name of the session.
         """
         name = name or f"s{next(NUMBERS)}"
-        body = {"rank": 0, "parties": [self.party()], "generation": 0, **fields}
-        found = self.ask("PUT", f"/v1/sessions/{name}", json.dumps(body).encode())
+        credential = self.begin(name, **fields)
+        found = self.join(name, [credential])
         assert found.status == 200, found
         return name
+
+    def begin(self, name: str, **fields: Any) -> dict[str, Any]:
+        """Open a session, which is not linked yet, and return this party's credential.
+
+        Args:
+            name: name of the session.
+            **fields: further fields of the request; by default this worker is the only party.
+        """
+        body = {"rank": 0, "parties": [self.party()], **fields}
+        found = self.ask("PUT", f"/v1/sessions/{name}", json.dumps(body).encode())
+        assert found.status == 200, found
+        return found.json["credential"]
+
+    def join(self, name: str, credentials: Sequence[Any], generation: int = 0) -> Response:
+        """Link a session to those of all parties.
+
+        Args:
+            name: name of the session.
+            credentials: credentials of all parties.
+            generation: number of the generation.
+        """
+        body = json.dumps({"credentials": list(credentials), "generation": generation}).encode()
+        return self.ask("POST", f"/v1/sessions/{name}/links", body)
 
     def party(self, rank: int | None = None) -> dict[str, str]:
         node = self.cluster.spec.nodes[self.rank if rank is None else rank]
         return {"name": node.name, "address": node.address}
 
-    def put_program(self, data: bytes) -> Response:
-        return self.ask("PUT", f"/v1/programs/{sha(data)}", data)
+    def put_program(self, data: bytes, session: str | None = None) -> Response:
+        """Upload a program to a session; by default to one that is closed afterwards."""
+        name = session or self.open()
+        found = self.ask("PUT", f"/v1/sessions/{name}/programs/{sha(data)}", data)
+        if session is None:
+            self.ask("DELETE", f"/v1/sessions/{name}")
+        return found
 
     def submit(self, session: str, data: bytes, *inputs: Any, wait=30, **fields: Any) -> Response:
         """Run a program that was uploaded before.
@@ -168,7 +197,7 @@ class RawWorker:
             *inputs: inline inputs.
         """
         session = self.open()
-        assert self.put_program(data).status == 200
+        assert self.put_program(data, session).status == 200
         found = self.submit(session, data, *inputs)
         self.ask("DELETE", f"/v1/sessions/{session}")
         return found
@@ -181,25 +210,27 @@ class RawWorker:
         assert found.status == 200, found
         assert found.json["state"] == "done", found
 
-    def pids(self) -> list[int]:
-        """Return the process IDs of the front and the engine."""
-        front = self.cluster.workers[self.rank].pid
-        return [front, engine_of(front)]
+    @property
+    def front(self) -> int:
+        """Process ID of the front."""
+        return self.cluster.workers[self.rank].pid
+
+    def crashes(self) -> int:
+        """Return the number of engines that ended unexpectedly."""
+        return self.ask("GET", "/health").json["crashes"]
 
     def memory(self, *, peak: bool = False) -> int:
-        """Return the resident memory of both processes in bytes, or its peak."""
-        found = 0
-        for pid in self.pids():
-            with open(f"/proc/{pid}/status") as status:
-                lines = dict(line.split(":", 1) for line in status)
-            found += int(lines["VmHWM" if peak else "VmRSS"].split()[0]) << 10
-            if not peak:
-                Path(f"/proc/{pid}/clear_refs").write_text("5")  # the peak is counted from here
-        return found
+        """Return the bytes of the front, or its peak since the last call, and of all engines."""
+        with open(f"/proc/{self.front}/status") as status:
+            lines = dict(line.split(":", 1) for line in status)
+        found = int(lines["VmHWM" if peak else "VmRSS"].split()[0]) << 10
+        if not peak:
+            Path(f"/proc/{self.front}/clear_refs").write_text("5")  # the peak is counted from here
+        return found + sum(map(private_memory, engines_of(self.front)))
 
     def files(self) -> int:
         """Return the number of open file descriptors of the front."""
-        return len(os.listdir(f"/proc/{self.pids()[0]}/fd"))
+        return len(os.listdir(f"/proc/{self.front}/fd"))
 
     def settled_files(self) -> int:
         """Return the number of open file descriptors once it no longer changes."""
@@ -208,6 +239,34 @@ class RawWorker:
             time.sleep(0.1)
             counts.append(self.files())
         return counts[-1]
+
+
+def private_memory(pid: int) -> int:
+    """Return the bytes of memory that a process shares with no other; 0 if it has ended."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) << 10 for line in lines if line.startswith("Private_"))
+
+
+def open_at_all(workers: Sequence[RawWorker], name: str, **fields: Any) -> list[Response]:
+    """Open a session at workers, and return how each is linked to the others.
+
+    Args:
+        workers: the workers, in order of their ranks.
+        name: name of the session.
+        **fields: further fields of the requests: of each worker a list of them.
+    """
+    each = [{key: values[rank] for key, values in fields.items()} for rank in range(len(workers))]
+    parties = [worker.party() for worker in workers]
+    credentials = [
+        worker.begin(name, **{"rank": rank, "parties": parties, **given})
+        for rank, (worker, given) in enumerate(zip(workers, each, strict=True))
+    ]
+    with ThreadPoolExecutor(len(workers)) as pool:
+        known = [credentials[: len(given.get("parties", parties))] for given in each]
+        return list(pool.map(RawWorker.join, workers, [name] * len(workers), known))
 
 
 def opening_of(

@@ -1,4 +1,4 @@
-"""Processes of a worker: the front, the fork server that it keeps, and the engine."""
+"""Processes of a worker: the front, the warm process that it keeps, and an engine per session."""
 
 from __future__ import annotations
 
@@ -16,12 +16,17 @@ def descendants(pid: int) -> list[int]:
 
 
 def fork_server_of(front: int) -> int:
-    """Return the process ID of the fork server, the only child of a front."""
+    """Return the process ID of the warm process, the only child of a front."""
     (pid,) = children(front)
     return pid
 
 
+def engines_of(front: int) -> list[int]:
+    """Return the process IDs of the engines of a front, one per session."""
+    return children(fork_server_of(front))
+
+
 def engine_of(front: int) -> int:
-    """Return the process ID of the engine of a front."""
-    (pid,) = children(fork_server_of(front))
+    """Return the process ID of the only engine of a front."""
+    (pid,) = engines_of(front)
     return pid

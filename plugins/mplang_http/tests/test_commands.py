@@ -219,7 +219,7 @@ def test_workers_end_with_the_one_who_began_them(tmp_path):
     up = begin("up", "-n", 1, cwd=tmp_path)
     up.stdout.readline()
     below = descendants(up.pid)
-    assert len(below) == 4  # of the cluster, front, of the front, engine
+    assert len(below) == 3  # of the cluster, front, of the front
     up.kill()
     up.communicate()
     deadline = time.monotonic() + 30

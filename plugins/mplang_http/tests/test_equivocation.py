@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from http_raw import MB, RawWorker, program, sha
+from http_raw import MB, RawWorker, open_at_all, program, sha
 from mplang_http import LocalCluster
 from mplang_http.requests import Public, Stored, Uploaded
 from mplang_http.values import join_frame, pack
@@ -54,12 +54,8 @@ def session(workers):
 def open_at(workers, parties, **fields):
     """Open a session, perhaps with other parties at each worker."""
     name = f"equivocal{np.random.default_rng().integers(1 << 60)}"
-
-    def open_one(rank):
-        return workers[rank].open(name=name, rank=rank, parties=parties[rank], **fields)
-
-    with ThreadPoolExecutor(3) as pool:
-        assert list(pool.map(open_one, PARTIES)) == [name] * 3
+    found = open_at_all(workers, name, parties=parties, **fields)
+    assert [each.status for each in found] == [200] * 3, found
     return name
 
 
@@ -73,7 +69,7 @@ def run(workers, name, shown, number=1):
 
     def at(rank):
         data, inputs, fields = shown[rank]
-        assert workers[rank].put_program(data).status == 200
+        assert workers[rank].put_program(data, name).status == 200
         given = {"inputs": inputs, "parties": PARTIES, **fields}
         found = workers[rank].submit(name, data, run=f"{name}-{number}", wait=30, **given)
         return found.json
@@ -155,33 +151,16 @@ def test_other_parties_for_one(workers):
 def test_a_party_more_for_one(workers):
     """Party 0 is told that the parties are three, party 1 that they are two."""
     three = [worker.party() for worker in workers]
-    name = open_at(workers, [three, three, three])
-    two = open_at(workers, [three, three[:2], three])
-    pair = program(swap_two, np.int64(0), parties=2)
-    shown = [(SWAP, [ONE], {}), (pair, [ONE], {"parties": [0, 1]}), (SWAP, [ONE], {})]
-    found = run(workers, two, shown)
-    assert [status["state"] for status in found] == ["failed"] * 3
-    told = [status["error"]["text"] for status in found]
-    assert all("other parties or certificates" in text for text in told[:2])
-    assert "other parties or certificates" in told[2] or "ended this run before" in told[2]
-    close(workers, name)
-    close(workers, two)
-
-
-def swap_two(x):
-    return mp.pshfl_s(x, [0, 1], [1, 0])
+    found = open_at_all(workers, "two", parties=[three, three[:2], three])
+    assert [each.status for each in found[1:]] == [200, 503]
+    assert found[2].error == (503, "CommError")  # party 1 does not link to it
+    close(workers, "two")
 
 
 def test_other_settings_for_one(workers):
     parties = [worker.party() for worker in workers]
-    name = f"settings{np.random.default_rng().integers(1 << 60)}"
-
-    def open_one(rank):
-        versions = {"a coordinator's own": str(int(rank == 2))}
-        return workers[rank].open(name=name, rank=rank, parties=parties, versions=versions)
-
-    with ThreadPoolExecutor(3) as pool:
-        list(pool.map(open_one, PARTIES))
+    versions = [{"a coordinator's own": str(int(rank == 2))} for rank in PARTIES]
+    name = open_at(workers, [parties] * 3, versions=versions)
     found = run(workers, name, [(SWAP, [ONE], {})] * 3)
     refused_by_all(found, "was shown other settings")
     close(workers, name)
@@ -190,11 +169,11 @@ def test_other_settings_for_one(workers):
 def test_a_program_for_some_parties_is_no_program(workers, session):
     """Each party gets the whole; a part, or a run that leaves a party out, is refused."""
     part = program(lambda x: mp.invoke(dialect.add, x, x), np.int64(0), parties=1)
-    assert workers[0].put_program(part).status == 200
+    assert workers[0].put_program(part, session).status == 200
     found = workers[0].submit(session, part, inputs=[ONE], parties=PARTIES)
     assert found.error == (422, "forged")
     assert "a program is sent whole" in found.text
-    workers[0].put_program(SWAP)
+    workers[0].put_program(SWAP, session)
     for parties in ([0, 1], [1, 2], [0, 1, 2, 3]):
         found = workers[0].submit(session, SWAP, inputs=[ONE], parties=parties)
         assert found.error == (422, "forged")
@@ -216,7 +195,7 @@ def put_at_one(workers, session):
 def test_a_run_that_leaves_a_party_out(workers, session, parties):
     """Else party 0 would tell the host of party 1's data, and party 1 would not know."""
     put_at_one(workers, session)
-    workers[0].put_program(SHOWN)
+    workers[0].put_program(SHOWN, session)
     for step in (False, True):
         fields = {"inputs": [Stored([f"{session}-1.0", None, None])], "parties": parties}
         found = workers[0].submit(session, SHOWN, run=f"{session}-2", step=step, **fields)
@@ -229,7 +208,7 @@ def test_a_party_that_is_cancelled_while_others_run_has_not_opened_the_run(worke
     """Its queue is blocked by another run, so it has not followed this one: nobody may run it."""
     put_at_one(workers, session)
     for worker in workers:
-        worker.put_program(SHOWN)
+        worker.put_program(SHOWN, session)
     fields = {"inputs": [Stored([f"{session}-1.0", None, None])], "parties": PARTIES, "wait": 0}
     workers[1].submit(session, SHOWN, run=f"{session}-2", **fields)  # waits for the others
     for worker in workers:

@@ -146,14 +146,15 @@ def test_a_worker_that_is_stopped_and_goes_on(testbed):
         works(testbed.host)
 
 
-def test_an_engine_that_is_stopped_and_goes_on(testbed):
+def test_an_engine_that_is_stopped(testbed):
     for _, rank in rounds():
         engine = testbed.engine(rank)
         try:
             error = testbed.run_with_fault(lambda engine=engine: os.kill(engine, signal.SIGSTOP))
         finally:
-            os.kill(engine, signal.SIGCONT)
-        assert_error(error, rank, f"worker node{rank} .*gave no sign of life")
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(engine, signal.SIGCONT)
+        assert_error(error, rank, "its engine was ended: its process was stopped by a signal")
         assert testbed.delays[-1] < 3 + SLACK
         testbed.wait_all_ended()
         works(testbed.host)

@@ -23,9 +23,13 @@ def test_sessions_with_workers_that_are_not_there(worker, session, count):
     away = {"name": "z-not-there", "address": "http://127.0.0.1:1"}
     body = json.dumps({"rank": 0, "parties": [worker.party(), away]}).encode()
     with ThreadPoolExecutor(count) as pool:
-        path = "/v1/sessions/away{}"
-        tries = [pool.submit(worker.ask, "PUT", path.format(i), body) for i in range(count)]
-        assert worker.put_program(DOUBLE).status == 200
+
+        def open_one(i):
+            found = worker.ask("PUT", f"/v1/sessions/away{i}", body)
+            return worker.join(f"away{i}", [found.json["credential"], {"link": "0" * 32}])
+
+        tries = [pool.submit(open_one, i) for i in range(count)]
+        assert worker.put_program(DOUBLE, session).status == 200
         assert worker.submit(session, DOUBLE, np.int64(4)).json["state"] == "done"
         assert not any(one.done() for one in tries)
         for found in tries:
@@ -37,12 +41,10 @@ def test_sessions_with_workers_that_are_not_there(worker, session, count):
 # -- forged requests
 
 
-def test_a_digest_that_is_another(worker):
-    assert worker.ask("PUT", f"/v1/programs/{sha(b'x')}", DOUBLE).error == (400, "forged")
-    assert worker.ask("PUT", f"/v1/programs/{sha(DOUBLE).upper()}", DOUBLE).error == (
-        422,
-        "invalid",
-    )
+def test_a_digest_that_is_another(worker, session):
+    path = f"/v1/sessions/{session}/programs"
+    assert worker.ask("PUT", f"{path}/{sha(b'x')}", DOUBLE).error == (400, "forged")
+    assert worker.ask("PUT", f"{path}/{sha(DOUBLE).upper()}", DOUBLE).error == (422, "invalid")
 
 
 def test_a_rank_that_is_another(worker):
@@ -81,8 +83,9 @@ def test_addresses_that_lead_elsewhere(worker, address, error):
 
 def test_runs_of_others(worker, session):
     """A run belongs to its session, and its name is used once."""
-    worker.put_program(DOUBLE)
+    worker.put_program(DOUBLE, session)
     other = worker.open()
+    worker.put_program(DOUBLE, other)
     try:
         path = f"/v1/sessions/{session}/jobs"
         theirs = job(session, run=f"{other}-1")
@@ -110,7 +113,7 @@ def test_runs_of_others(worker, session):
 
 def test_a_run_that_is_cancelled_before_it_comes(worker, session):
     """Another party has failed first: the run is cancelled, not replayed."""
-    worker.put_program(DOUBLE)
+    worker.put_program(DOUBLE, session)
     path = f"/v1/sessions/{session}/jobs"
     gone = worker.ask("DELETE", f"{path}/{session}-1?reason=another+party+failed")
     assert gone.json["state"] == "cancelled"
@@ -129,7 +132,7 @@ def test_sessions_and_programs_that_are_not_there(worker, session):
 
 
 def test_inputs_that_do_not_fit(worker, session):
-    worker.put_program(DOUBLE)
+    worker.put_program(DOUBLE, session)
     for inputs in ([], [np.float32(1)], [np.zeros(3, np.int64)], [np.int64(1)] * 2):
         found = worker.submit(session, DOUBLE, *inputs)
         assert found.error == (422, "inputs")

@@ -5,15 +5,15 @@ from __future__ import annotations
 import contextlib
 import json
 import random
-import select
 import socket
 import struct
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 import numpy as np
 import pytest
-from http_raw import LONG, MB, RawWorker, opening_of, program, read_response
+from http_raw import LONG, MB, NUMBERS, RawWorker, opening_of, program, read_response
 from mplang_http import LocalCluster
 from mplang_http.frames import CHUNK, PREFIX, Kind, frame
 from mplang_http.opening import Opening
@@ -33,7 +33,7 @@ def worker():
     with LocalCluster(
         1,
         imports=("mplang_testing.dialect",),
-        limits={"value": 32 * MB, "waiting": 48 * MB, "links": 4},
+        limits={"value": 32 * MB, "waiting": 48 * MB},
         timeouts={"connect": 2.0, "head": 2.0, "message": 4.0, "lease": 20.0},
     ) as cluster:
         made = RawWorker(cluster)
@@ -50,33 +50,45 @@ def unharmed(worker):
     assert worker.memory(peak=True) - before < GROWTH
 
 
-def hello(**fields: str) -> bytes:
+def hello(link: str, **fields: str) -> bytes:
     fields = {
         "Connection": "Upgrade",
-        "Upgrade": "mplang-link/2",
+        "Upgrade": "mplang-link/3",
         "X-Mplang-From": PEER,
-        "X-Mplang-To": "node0",
+        "X-Mplang-Link": link,
     } | {name.replace("_", "-"): text for name, text in fields.items()}
     lines = [f"{name}: {text}" for name, text in fields.items()]
     return "\r\n".join(["GET /link HTTP/1.1", *lines, "", ""]).encode("latin-1")
 
 
 class Peer:
-    """Client side of a link."""
+    """Client side of the link of a session, in which it is party 0, and the worker is party 1."""
 
-    def __init__(self, worker: RawWorker, name: str = PEER) -> None:
-        self.sock = worker.connect()
-        self.sock.sendall(hello(X_Mplang_From=name))
+    def __init__(self, worker: RawWorker, data: bytes | None = None) -> None:
+        name = f"linked{next(NUMBERS)}"
+        mine = worker.begin(name, rank=1, parties=[HOME, worker.party()])
+        self.link = mine["link"]
+        with ThreadPoolExecutor(1) as pool:
+            joining = pool.submit(worker.join, name, [{"link": "0" * 32}, mine])
+            self.sock = self.connect(worker)
+            assert joining.result().status == 200
+        self.linked = LinkedSession(worker, name, MOVE if data is None else data)
+
+    def connect(self, worker: RawWorker) -> socket.socket:
+        sock = worker.connect()
+        sock.sendall(hello(self.link))
         found = b""
         while not found.endswith(b"\r\n\r\n"):
-            found += self.sock.recv(1)
+            found += sock.recv(1)
         assert b" 101 " in found
+        return sock
 
     def __enter__(self) -> Peer:
         return self
 
     def __exit__(self, *exc: object) -> None:
         self.sock.close()
+        self.linked.close()
 
     def send(self, *parts: bytes) -> None:
         self.sock.sendall(b"".join(parts))
@@ -114,10 +126,9 @@ MOVE = program(lambda x: mp.pshfl_s(x, mp.Mask.of(1), [0]), np.int64(0), parties
 class LinkedSession:
     """Session of the peer, which is party 0, and the worker, which is party 1."""
 
-    def __init__(self, worker: RawWorker, data: bytes = MOVE) -> None:
-        self.worker, self.data = worker, data
-        self.name = worker.open(rank=1, parties=[HOME, worker.party()])
-        assert worker.put_program(data).status == 200
+    def __init__(self, worker: RawWorker, name: str, data: bytes) -> None:
+        self.worker, self.name, self.data = worker, name, data
+        assert worker.put_program(data, name).status == 200
 
     def start(self, number: int = 1) -> str:
         """Start a run, and return its name on the link."""
@@ -147,27 +158,44 @@ class LinkedSession:
 # -- before the upgrade
 
 
+@pytest.fixture
+def link(worker):
+    """Return the name of the end of a session's links."""
+    name = f"waiting{next(NUMBERS)}"
+    mine = worker.begin(name, rank=1, parties=[HOME, worker.party()])
+    with ThreadPoolExecutor(1) as pool:
+        joining = pool.submit(worker.join, name, [{"link": "0" * 32}, mine])
+        yield mine["link"]
+        assert joining.result().error == (503, "CommError")  # no peer has come
+    assert worker.ask("GET", f"/v1/sessions/{name}").error == (404, "unknown-session")
+
+
 @pytest.mark.parametrize(
-    ("fields", "status"),
+    ("fields", "error"),
     [
-        ({"Upgrade": "websocket"}, 426),
-        ({"Upgrade": ""}, 426),
-        ({"X-Mplang-To": "node7"}, 421),
-        ({"X-Mplang-From": ""}, 403),
-        ({"X-Mplang-From": "../../etc"}, 403),
-        ({"X-Mplang-From": "a" * 200}, 403),
-        ({"X-Mplang-From": "z"}, 409),
-        ({"X-Mplang-From": "node0"}, 409),
+        ({"Upgrade": "websocket"}, (426, "link")),
+        ({"Upgrade": ""}, (426, "link")),
+        ({"X-Mplang-Link": "1" * 32}, (426, "upgrade")),
+        ({"X-Mplang-From": ""}, (403, "link")),
+        ({"X-Mplang-From": "../../etc"}, (403, "link")),
+        ({"X-Mplang-From": "a" * 200}, (403, "link")),
+        ({"X-Mplang-From": "z"}, (403, "link")),
+        ({"X-Mplang-From": "node0"}, (403, "link")),
     ],
 )
-def test_links_that_are_refused(worker, fields, status):
-    found = worker.send(hello(**fields))
-    assert found.error == (status, "link")
+def test_links_that_are_refused(worker, link, fields, error):
+    found = worker.send(hello(link, **fields))
+    assert found.error == error
+
+
+def test_links_of_a_session_that_is_not_there(worker):
+    for link in ("", "0" * 32, "x" * 3000):
+        assert worker.send(hello(link)).error == (426, "upgrade")
 
 
 def test_rubbish_in_place_of_an_upgrade(worker):
     generator = random.Random(5)
-    whole = hello()
+    whole = hello("0" * 32)
     for _ in range(40):
         rubbish = generator.choice(
             [
@@ -178,7 +206,7 @@ def test_rubbish_in_place_of_an_upgrade(worker):
             ]
         )
         found = worker.send(rubbish, end=True)
-        assert found is None or found.error == (426, "link")
+        assert found is None or found.error[0] in (400, 426)
 
 
 def test_upgrades_that_come_by_drops(worker):
@@ -209,16 +237,17 @@ def test_upgrades_that_come_by_drops(worker):
             sock.close()
 
 
-def test_more_links_than_are_allowed(worker):
-    """One of five is closed, whichever came last; the other four stay open."""
-    peers = [Peer(worker, f"b{i}") for i in range(5)]
-    try:
-        (ended,), _, _ = select.select([peer.sock for peer in peers], [], [], LONG)
+def test_a_second_link_takes_the_place_of_the_first(worker):
+    with Peer(worker) as peer:
+        before, peer.sock = peer.sock, peer.connect(worker)
+        before.settimeout(LONG)
         with contextlib.suppress(ConnectionError):
-            assert ended.recv(1) == b""
-    finally:
-        for peer in peers:
-            peer.sock.close()
+            assert before.recv(1) == b""
+        before.close()
+        run = peer.linked.start()
+        peer.send(frame(Kind.OPEN, run.encode()))
+        peer.message(f"{run}/0", np.int64(5))
+        assert peer.linked.end()["state"] == "done"
 
 
 # -- after the upgrade
@@ -274,7 +303,7 @@ def test_frames_with_bits_flipped(worker):
 def test_messages_that_nobody_asked_for(worker):
     """They are buffered up to a limit, then the link is closed."""
     with Peer(worker) as peer:
-        linked = LinkedSession(worker)
+        linked = peer.linked
         run = linked.start()
         peer.send(frame(Kind.OPEN, run.encode()))
         try:
@@ -286,12 +315,11 @@ def test_messages_that_nobody_asked_for(worker):
         found = linked.end()
         assert found["state"] == "failed"
         assert PEER in found["error"]["text"]
-        linked.close()
 
 
 def test_small_messages_that_nobody_asked_for(worker):
     with Peer(worker) as peer:
-        linked = LinkedSession(worker)
+        linked = peer.linked
         run = linked.start()
         head = msgspec.msgpack.encode(Head("!true", {}, []))
         try:
@@ -302,7 +330,6 @@ def test_small_messages_that_nobody_asked_for(worker):
         except ConnectionError:
             pass
         assert peer.ended()
-        linked.close()
 
 
 def test_questions_whose_answers_are_not_read(worker):
@@ -318,10 +345,9 @@ def test_questions_whose_answers_are_not_read(worker):
 
 def test_what_was_taken_makes_room_again(worker):
     """Received values and ended runs do not count towards the limit."""
-    with Peer(worker) as peer:
-        linked = LinkedSession(worker, program(
-            lambda x: mp.pshfl_s(x, mp.Mask.of(1), [0]), np.zeros(2 * MB), parties=2
-        ))  # fmt: skip
+    large = program(lambda x: mp.pshfl_s(x, mp.Mask.of(1), [0]), np.zeros(2 * MB), parties=2)
+    with Peer(worker, large) as peer:
+        linked = peer.linked
         for number in range(1, 9):
             run = linked.start(number)
             peer.send(frame(Kind.OPEN, run.encode()))
@@ -337,7 +363,6 @@ def test_what_was_taken_makes_room_again(worker):
             peer.send(frame(Kind.CLOSE, run.encode()))
             released = json.dumps([f"{linked.name}-{number}.0"]).encode()
             worker.ask("POST", f"/v1/sessions/{linked.name}/release", released)
-        linked.close()
 
 
 # -- in a run
@@ -346,7 +371,7 @@ def test_what_was_taken_makes_room_again(worker):
 def test_a_message_that_is_replayed(worker):
     """The first message counts, and not in another run."""
     with Peer(worker) as peer:
-        linked = LinkedSession(worker)
+        linked = peer.linked
         one = linked.start(1)
         peer.send(frame(Kind.OPEN, one.encode()))
         peer.message(f"{one}/0", np.int64(5))
@@ -359,13 +384,12 @@ def test_a_message_that_is_replayed(worker):
         peer.message(f"{two}/0", np.int64(7))
         assert linked.end(2)["state"] == "done"
         assert linked.result(2) == struct.pack("q", 7)
-        linked.close()
 
 
 def test_a_message_of_one_who_is_no_party(worker):
     """It is dropped, and so is an abort."""
-    with Peer(worker) as peer, Peer(worker, "b-peer") as other:
-        linked = LinkedSession(worker)
+    with Peer(worker) as peer, Peer(worker) as other:
+        linked = peer.linked
         run = linked.start()
         other.send(frame(Kind.OPEN, run.encode()))
         other.message(f"{run}/0", np.int64(6))
@@ -376,7 +400,6 @@ def test_a_message_of_one_who_is_no_party(worker):
         peer.message(f"{run}/0", np.int64(5))
         assert linked.end()["state"] == "done"
         assert linked.result() == struct.pack("q", 5)
-        linked.close()
 
 
 @pytest.mark.parametrize(
@@ -395,7 +418,7 @@ def test_a_message_of_one_who_is_no_party(worker):
 def test_a_message_that_is_no_value(worker, head, body):
     """The run fails, with an error that names the sender of what cannot be read; the link stays."""
     with Peer(worker) as peer:
-        linked = LinkedSession(worker)
+        linked = peer.linked
         run = linked.start()
         peer.send(frame(Kind.OPEN, run.encode()))
         packed = msgspec.msgpack.encode(head)
@@ -406,45 +429,39 @@ def test_a_message_that_is_no_value(worker, head, body):
         # that a party has no value for another may depend on its data
         expected = "the reason is in that party's log" if head.kind == "!none" else unread
         assert found["error"]["text"].startswith(expected)
-        linked.close()
-        again = LinkedSession(worker)
-        again.start()
-        again.close()
+        linked.start(2)
 
 
 def test_a_value_of_another_type_than_the_program_says(worker):
     with Peer(worker) as peer:
-        linked = LinkedSession(worker)
+        linked = peer.linked
         run = linked.start()
         peer.send(frame(Kind.OPEN, run.encode()))
         peer.message(f"{run}/0", np.zeros(1000))
         found = linked.end()
         assert found["state"] == "failed", found
         assert "party 0 sent something else" in found["error"]["text"]
-        linked.close()
 
 
 def test_a_reason_without_end(worker):
     with Peer(worker) as peer:
-        linked = LinkedSession(worker)
+        linked = peer.linked
         run = linked.start()
         peer.send(frame(Kind.OPEN, run.encode()))
         peer.send(frame(Kind.ABORT, run.encode(), b"\xff" * MB))
         found = linked.end()
         assert found["state"] == "failed"
         assert len(found["error"]["text"]) <= 4200
-        linked.close()
 
 
 @pytest.mark.parametrize("certificates", [["ab" * 32, ""], ["", "ab" * 32]])
 def test_a_peer_that_was_shown_another_certificate(worker, certificates):
     """Somebody is between the two, or one has been given the certificate of another."""
     with Peer(worker) as peer:
-        linked = LinkedSession(worker)
+        linked = peer.linked
         linked.start()
         opening = linked.opening(f"{linked.name}-1", certificates=certificates)
         peer.send(frame(Kind.OPEN, opening.key.encode(), opening.write()))
         found = linked.end()
         assert (found["state"], found["error"]["kind"]) == ("failed", "AdmissionError")
         assert "was shown other parties or certificates" in found["error"]["text"]
-        linked.close()

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from hostile_requests import CALLBACK, DEEP, STABLEHLO, jax_program, stablehlo
-from http_raw import DOUBLE, MB, RawWorker, changed, program, sha
+from http_raw import DOUBLE, MB, RawWorker, changed, open_at_all, program, sha
 from mplang_testing import dialect
 
 import mplang_core as mp
@@ -24,7 +24,7 @@ def test_a_mask_that_is_another(worker, session):
     """A program for parties that are not in the session."""
     for mask in (b"\x02", b"\x03", b"\xff" * 100):
         data = changed(DOUBLE, lambda p, mask=mask: p.__setitem__(3, mask))
-        found = worker.put_program(data)
+        found = worker.put_program(data, session)
         if found.status == 200:
             found = worker.submit(session, data, np.int64(4))
         assert found.error in ((422, "forged"), (422, "VerifyError")), found
@@ -105,7 +105,7 @@ def test_a_place_in_the_source_that_is_a_book(worker, session):
         envelope[5][1][0][4][0][1][1][0][5] = [book, 1]
 
     data = changed(DOUBLE, place)
-    assert worker.put_program(data).status == 200
+    assert worker.put_program(data, session).status == 200
     found = worker.submit(session, data, np.int64(1))
     assert found.json["state"] == "done"
     assert len(found.data) < 10_000
@@ -166,13 +166,9 @@ def together(worker, data: bytes) -> list[dict]:
     """Return the status of a run at both workers."""
     both = [RawWorker(worker.cluster, rank) for rank in (0, 1)]
     name = f"spu{sha(data)[:8]}"
+    assert [each.status for each in open_at_all(both, name)] == [200, 200]
+    assert [w.put_program(data, name).status for w in both] == [200, 200]
     with ThreadPoolExecutor(2) as pool:
-        opened = [
-            pool.submit(w.open, name=name, rank=w.rank, parties=[x.party() for x in both])
-            for w in both
-        ]
-        assert [future.result() for future in opened] == [name, name]
-        assert [w.put_program(data).status for w in both] == [200, 200]
         ran = [
             pool.submit(w.submit, name, data, run=f"{name}-1", wait=60, parties=[0, 1])
             for w in both

@@ -215,7 +215,7 @@ def test_programs_without_end(worker, session):
     for i in range(50):
         data = program(lambda i=i: mp.constant(np.full(6 * MB, i, np.uint8)))
         first = first or data
-        assert worker.put_program(data).status == 200
+        assert worker.put_program(data, session).status == 200
     assert worker.submit(session, data).json["state"] == "done"
     assert worker.submit(session, first).error == (404, "unknown-program")
 
@@ -237,13 +237,13 @@ def test_names_without_end_to_release(worker, session):
 def test_a_list_of_jobs_that_is_large(worker, session):
     """A hundred errors of 4,000 characters exceed a packet."""
     outs = program(lambda x: [mp.invoke(dialect.add, x, x) for _ in range(2000)], np.int64(0))
-    worker.put_program(outs)
+    worker.put_program(outs, session)
     for _ in range(3):
         found = worker.submit(session, outs, np.int64(1), wait=30)
         assert found.json["state"] == "failed"  # more values than a session holds
         assert "keeps 50 values" in found.json["error"]["text"]
     wide = program(lambda x: [x] * 20_000, np.int64(0))
-    worker.put_program(wide)
+    worker.put_program(wide, session)
     for _ in range(10):
         run = worker.submit(session, wide, None, wait=30).json
         assert run["state"] == "done"

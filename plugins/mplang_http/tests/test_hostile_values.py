@@ -50,7 +50,7 @@ def test_values_of_no_type(worker, session, kind, body):
     data = framed(msgspec.msgpack.encode(Head(kind, {}, [len(body)])), body)
     found = worker.ask("PUT", f"/v1/sessions/{session}/values/x", data)
     assert found.error == (422, "WireError"), found
-    worker.put_program(DOUBLE)
+    worker.put_program(DOUBLE, session)
     request = job(session, inputs=[Public(data)])
     found = worker.ask("POST", f"/v1/sessions/{session}/jobs?run={session}-1&wait=30", request)
     assert refused(found) or found.json["state"] == "failed", found
@@ -160,7 +160,7 @@ def test_paths_in_names(worker, session, name):
     for answer in (
         worker.ask("PUT", f"/v1/sessions/{name}", body),
         worker.ask("DELETE", f"/v1/sessions/{name}"),
-        worker.ask("PUT", f"/v1/programs/{name}", DOUBLE),
+        worker.ask("PUT", f"/v1/sessions/{session}/programs/{name}", DOUBLE),
         worker.ask("PUT", f"/v1/sessions/{session}/values/{name}", value(np.int64(1))),
         worker.ask("GET", f"/v1/sessions/{session}/values/{name}"),
         worker.ask("GET", f"/v1/sessions/{session}/jobs/{name}"),
@@ -171,7 +171,7 @@ def test_paths_in_names(worker, session, name):
 
 
 def test_names_in_bodies(worker, session):
-    worker.put_program(DOUBLE)
+    worker.put_program(DOUBLE, session)
     for name in ("../../etc/passwd", "a\0", "a\n", "", "a" * 129):
         body = json.dumps({"rank": 0, "parties": [{"name": name, "address": "http://a:1"}]})
         assert worker.ask("PUT", "/v1/sessions/b", body.encode()).error == (400, "damaged")

@@ -115,7 +115,7 @@ def _say(ctx, x):
 def test_what_others_write_forges_no_line(capsys):
     kept = logging.getLogger().handlers[:]
     try:
-        configure_logging(WorkerConfig(name="alice"))
+        configure_logging("alice", "text", "warning")
         logging.getLogger("mplang.http").warning("a name: %s", "x\n2026-01-01 ERROR bob: no")
     finally:
         logging.getLogger().handlers[:] = kept

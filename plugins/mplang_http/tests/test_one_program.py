@@ -10,7 +10,7 @@ import time
 
 import numpy as np
 import pytest
-from http_raw import RawWorker
+from http_raw import RawWorker, open_at_all
 from mplang_http import LocalCluster
 from mplang_http.worker_info import versions
 from mplang_testing import dialect
@@ -182,10 +182,10 @@ def test_a_party_that_missed_runs_takes_others_to_have_had_anything(cluster, log
         return [row for row in rows if row[0] == "move"]
 
     def reopen(host):
-        raw = RawWorker(cluster, 1)
-        raw.ask("DELETE", f"/v1/sessions/{host.session}")
-        parties = [{"name": node.name, "address": node.address} for node in cluster.spec.nodes]
-        raw.open(name=host.session, rank=1, parties=parties, versions=versions())
+        workers = [RawWorker(cluster, rank) for rank in range(3)]
+        workers[1].ask("DELETE", f"/v1/sessions/{host.session}")
+        found = open_at_all(workers, host.session, versions=[versions()] * 3)
+        assert [each.status for each in found] == [200] * 3
 
     with mp.connect("http", cluster.spec) as host:
         with mp.with_ctx(host):

@@ -75,7 +75,7 @@ def test_answers_are_as_described(worker):
     fits(worker.ask("GET", "/health"), response_models.Health)
     fits(worker.ask("GET", "/facts"), response_models.Facts)
     session = worker.open()
-    fits(worker.put_program(DOUBLE), response_models.Taken)
+    fits(worker.put_program(DOUBLE, session), response_models.Taken)
     for x in (np.int64(1), None):  # one is done, one fails
         fits(worker.submit(session, DOUBLE, x), response_models.JobStatus)
     fits(worker.ask("GET", f"/v1/sessions/{session}/jobs"), response_models.Jobs)

@@ -102,15 +102,15 @@ def test_a_number_is_not_read_bit_by_bit(workers, polarity):
                     break
                 texts.add(last)
                 bits[index] = polarity
-    assert "local has used up its 10 failed runs at node0" in last
-    assert len(bits) < 32
-    assert len(texts) == 1
-    assert list(bits.values()).count(polarity) == 10
-    assert (used(cluster, 0), used(cluster, 1)) == (10, 0)
-    assert [row["failures"] for row in cluster_status(cluster.spec)] == ["10 of 10", "0 of 10"]
-    # neither another session nor another engine helps
-    os.kill(engine_of(cluster.workers[0].pid), signal.SIGKILL)
-    until(lambda: cluster_status(cluster.spec)[0]["restarts"] == 1)
+        assert "local has used up its 10 failed runs at node0" in last
+        assert len(bits) < 32
+        assert len(texts) == 1
+        assert list(bits.values()).count(polarity) == 10
+        assert (used(cluster, 0), used(cluster, 1)) == (10, 0)
+        assert [row["failures"] for row in cluster_status(cluster.spec)] == ["10 of 10", "0 of 10"]
+        # neither another session nor another engine helps
+        os.kill(engine_of(cluster.workers[0].pid), signal.SIGKILL)
+    until(lambda: cluster_status(cluster.spec)[0]["crashes"] == 1)
     until(lambda: cluster_status(cluster.spec)[0]["state"] == "ready")
     with mp.connect("http", cluster.spec) as host, pytest.raises(PartyError, match="used up"):
         mp.evaluate(host, lambda: mp.put("P0", mp.constant(1)))
@@ -335,8 +335,10 @@ def test_each_coordinator_has_a_budget_of_its_own():
     assert budget.begin(("other", "s", "s-0"))
     budget.end(runs[0], failed=False)
     assert budget.begin(runs[2])
-    budget.engine_ended()
-    assert (budget.used("host"), budget.used("other")) == (2, 1)
+    budget.session_ended("host", "s", failed=True)
+    budget.session_ended("other", "t", failed=True)
+    budget.session_ended("other", "s", failed=False)
+    assert (budget.used("host"), budget.used("other")) == (2, 0)
     with pytest.raises(RequestError, match=r"used up its 2 .*limits\.failures"):
         budget.begin(runs[3])
     assert budget.begin(("other", "s", "s-1"))

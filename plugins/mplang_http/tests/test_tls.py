@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import contextlib
 import json
+import socket
 import ssl
 import struct
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
-from http_raw import DOUBLE, RawWorker, Response, program, read_response
+from http_raw import DOUBLE, NUMBERS, RawWorker, Response, open_at_all, program
 from mplang_http import LocalCluster
-from mplang_http.config import TlsFiles, WorkerConfig
+from mplang_http.config import Timeouts, TlsFiles, WorkerConfig
+from mplang_http.credentials import Authority, Credential, LinkEnd, session_statement
 from mplang_http.handshake import Handshake
 from mplang_http.keygen import make_certificates
 from mplang_http.requests import Stored
-from mplang_http.tls import LINK_PROTOCOL, client_context, offers_link
+from mplang_http.tls import LINK_PROTOCOL, client_context, link_in_hello
 from mplang_http.values import join_frame, pack
 
 import mplang_core as mp
-from mplang_core.errors import AdmissionError, ConfigError
+from mplang_core.errors import AdmissionError, CommError, ConfigError
 
 NAMES = ("alice", "bob", "carol", "host", "other", "Mallory")
 
@@ -132,7 +136,7 @@ def test_one_who_is_no_coordinator(cluster, files):
             assert worker.ask(method, path).error == (403, "no-coordinator")
         for method, path in (
             ("PUT", "/v1/sessions/s"),
-            ("PUT", f"/v1/programs/{'0' * 64}"),
+            ("PUT", f"/v1/sessions/none/programs/{'0' * 64}"),
             ("PUT", "/v1/sessions/s/values/v"),
             ("POST", "/v1/sessions/s/release"),
             ("POST", "/v1/sessions/s/jobs?run=s-1"),
@@ -150,55 +154,122 @@ def test_a_header_names_nobody(cluster, files):
 # -- links
 
 
-def request_link(worker: RawWorker, **fields: str) -> Response | None:
-    """Return the response to a link handshake."""
-    fields = {"Connection": "Upgrade", "Upgrade": "mplang-link/2"} | fields
-    lines = [f"{name.replace('_', '-')}: {text}" for name, text in fields.items()]
-    with worker.connect() as sock:
-        sock.sendall("\r\n".join(["GET /link HTTP/1.1", *lines, "", ""]).encode())
-        return read_response(sock)
+MALLORY = {"name": "Mallory", "address": "https://127.0.0.1:1"}  # sorts before alice
+PARTIES = ["Mallory", "alice"]
 
 
-def test_a_coordinator_that_wants_to_link(cluster, files):
-    worker = raw_worker(cluster, files["host"], 0, LINK_PROTOCOL)
-    found = request_link(worker, X_Mplang_From="host", X_Mplang_To="alice")
-    assert found.error == (403, "link")
-    assert found.text == "A coordinator is no worker"
+def offered(files: TlsFiles, session: str, **fields) -> tuple[Handshake, Credential]:
+    """Return Mallory's end of the links of a session, and its credential; both may be forged."""
+    given = {"coordinator": "host", "session": session, "parties": PARTIES} | fields
+    end = Handshake("Mallory", "0" * 32, Timeouts(connect=5.0), tls=True)
+    made = Authority(files).issue("0" * 32, end.public_key, session_statement(**given))
+    return end, made
 
 
-def test_a_worker_that_claims_to_be_another(cluster, files):
-    worker = raw_worker(cluster, files["Mallory"], 1, LINK_PROTOCOL)
-    found = request_link(worker, X_Mplang_From="alice", X_Mplang_To="bob")
-    assert found.error == (403, "link")
-    assert found.text == "The certificate is of another"
-    found = request_link(worker, X_Mplang_From="Mallory", X_Mplang_To="alice")
-    assert found.error == (421, "link")
+def join(alice: RawWorker, session: str, *credentials) -> Response:
+    return alice.join(session, map(msgspec.to_builtins, credentials))
 
 
-def test_a_link_within_plain_http(cluster, files):
-    """The protocol of a connection is fixed by its first bytes."""
-    worker = raw_worker(cluster, files["Mallory"])
-    found = request_link(worker, X_Mplang_From="Mallory", X_Mplang_To="alice")
-    assert found.error == (426, "upgrade")
+def dial(worker: RawWorker, end: Handshake, mine: Credential, alices: Credential):
+    """Link to a worker as Mallory, who believes what the credentials say."""
+    certificates = [each.certificates[0] for each in (mine, alices)]
+    links = [each.link for each in (mine, alices)]
+    end.introduce([LinkEnd(*each) for each in zip(PARTIES, links, certificates, strict=True)])
+    return end.dial(socket.create_connection(worker.endpoint), "alice")
 
 
-def test_a_worker_that_is_reached_is_who_it_is_to_be(cluster, files):
-    """The coordinator's address of a peer does not replace the check of its certificate."""
-    shake = Handshake(WorkerConfig(name="Mallory", tls=files["Mallory"], coordinators=("host",)))
-    address = cluster.spec.nodes[0].address
-    shake.dial("alice", address).close()
-    for name in ("bob", "a..b", "alice.", "-"):
-        with pytest.raises(OSError, match="."):
-            shake.dial(name, address)
+@pytest.fixture
+def session(alice):
+    """Return the name of a session of Mallory and alice, and alice's credential."""
+    name = f"links{next(NUMBERS)}"
+    yield name, Credential(**alice.begin(name, rank=1, parties=[MALLORY, alice.party()]))
+    alice.ask("DELETE", f"/v1/sessions/{name}")
 
 
-def test_a_name_that_is_not_the_certificates_own(cluster, files, folder):
-    """A server whose certificate another authority signed is rejected."""
-    wrong = make_certificates(folder / "wrong", ["alice"])
-    with pytest.raises(OSError, match="certificate"):
-        Handshake(WorkerConfig(name="Mallory", tls=wrong["alice"], coordinators=("host",))).dial(
-            "alice", cluster.spec.nodes[0].address
-        )
+def test_a_link_with_the_key_of_the_session(alice, files, session):
+    name, alices = session
+    end, mine = offered(files["Mallory"], name)
+    with ThreadPoolExecutor(1) as pool:
+        joining = pool.submit(join, alice, name, mine, alices)
+        link = dial(alice, end, mine, alices)
+        assert joining.result().status == 200
+    link.close()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"session": "another"},
+        {"coordinator": "other"},
+        {"parties": ["alice", "Mallory"]},
+        {"parties": ["Mallory", "alice", "bob"]},
+    ],
+    ids=["session", "coordinator", "order", "parties"],
+)
+def test_a_credential_for_something_else(alice, files, session, fields):
+    name, alices = session
+    _, mine = offered(files["Mallory"], **({"session": name} | fields))
+    found = join(alice, name, mine, alices)
+    assert found.error == (403, "AdmissionError")
+    assert "for another session, or for other parties" in found.text
+
+
+def test_credentials_of_somebody_else(alice, files, folder, session):
+    name, alices = session
+    stranger = make_certificates(folder / "strangers", ["Mallory"])["Mallory"]
+    expired = TlsFiles.of(str(folder / "expired" / "aaron"))
+    with pytest.raises(ConfigError, match="the certificate of this worker is valid from"):
+        offered(expired, name)
+    forged = files["Mallory"].model_copy(update={"key": files["carol"].key})
+    for given in (files["carol"], stranger, forged, files["alice"]):
+        _, mine = offered(given, name)
+        found = join(alice, name, mine, alices)
+        assert found.error == (403, "AdmissionError"), given
+        assert "the credential of Mallory for this session is refused" in found.text
+        again = alice.begin(name, rank=1, parties=[MALLORY, alice.party()])  # it has ended
+        alices = Credential(**again)
+
+
+@pytest.mark.parametrize("change", [[], ["nothing"], ["-----BEGIN CERTIFICATE-----"] * 8])
+def test_credentials_that_are_none(alice, files, session, change):
+    name, alices = session
+    _, mine = offered(files["Mallory"], name)
+    damaged = msgspec.structs.replace(mine, certificates=change)
+    assert join(alice, name, damaged, alices).error == (403, "AdmissionError")
+
+
+def test_links_with_keys_that_are_not_the_sessions(alice, files, session):
+    """Neither the party's own certificate, nor a key that it has for another session."""
+    name, alices = session
+    _, mine = offered(files["Mallory"], name)
+    other, others = offered(files["Mallory"], "another")
+    with ThreadPoolExecutor(1) as pool:
+        joining = pool.submit(join, alice, name, mine, alices)
+        with pytest.raises((OSError, CommError)):
+            dial(alice, other, others, alices).read_into(memoryview(bytearray(1)))
+        context = client_context(files["Mallory"], LINK_PROTOCOL)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        with pytest.raises(OSError, match="."):  # noqa: SIM117
+            with context.wrap_socket(
+                socket.create_connection(alice.endpoint), server_hostname=alices.link
+            ) as sock:
+                sock.sendall(b"GET /link HTTP/1.1")
+                if not sock.recv(1):
+                    raise ConnectionError("it is closed")
+        assert joining.result().error == (503, "CommError")
+
+
+def test_a_link_to_a_session_that_is_not_there(cluster, files):
+    """It is a request like others: of a party, and no coordinator."""
+    worker = raw_worker(cluster, files["Mallory"], 0, LINK_PROTOCOL)
+    assert worker.ask("GET", "/link").error == (426, "upgrade")
+    assert worker.ask("GET", "/facts").error == (403, "no-coordinator")
+
+
+def test_an_engine_is_told_no_key(alice, cluster):
+    """What it is started with names no file of the configuration."""
+    config = WorkerConfig(name="a", tls=TlsFiles.of("certs/a"), coordinators=("host",))
+    assert set(config.engine.model_dump()) & {"tls", "coordinators", "peers"} == set()
 
 
 def test_peers_that_are_not_among_those_of_the_configuration(files):
@@ -206,10 +277,6 @@ def test_peers_that_are_not_among_those_of_the_configuration(files):
     with LocalCluster(
         ["alice"], tls=files, peers=peers, imports=("mplang_testing.dialect",)
     ) as one:
-        worker = raw_worker(one, files["Mallory"], 0, LINK_PROTOCOL)
-        found = request_link(worker, X_Mplang_From="Mallory", X_Mplang_To="alice")
-        assert found.error == (403, "link")
-        assert found.text == "Not among the peers"
         host = raw_worker(one, files["host"])
         for party in (
             {"name": "Mallory", "address": "https://127.0.0.1:1"},
@@ -226,7 +293,7 @@ def test_peers_that_are_not_among_those_of_the_configuration(files):
 def test_a_coordinator_has_its_own_sessions(cluster, files, alice):
     other = raw_worker(cluster, files["other"])
     session = alice.open(name="mine")
-    assert alice.put_program(DOUBLE).status == 200
+    assert alice.put_program(DOUBLE, session).status == 200
     found = alice.submit(session, DOUBLE, np.int64(4), run="mine-1")
     assert found.json["state"] == "done"
     for method, path in (
@@ -254,9 +321,9 @@ def test_messages_of_two_coordinators_do_not_cross(cluster, files):
         for name in ("host", "other")
     }
     for workers in sides.values():
-        for rank, worker in enumerate(workers):
-            worker.open(name="same", rank=rank, parties=[w.party() for w in workers])
-            worker.put_program(move)
+        assert [each.status for each in open_at_all(workers, "same")] == [200, 200]
+        for worker in workers:
+            worker.put_program(move, "same")
 
     def start(name: str, rank: int, value: int) -> None:
         if rank == 0:
@@ -304,13 +371,13 @@ def hello(*protocols: str) -> bytes:
 
 
 def test_a_hello_says_what_it_wants():
-    assert offers_link(hello(LINK_PROTOCOL)) is True
-    assert offers_link(hello("http/1.1", LINK_PROTOCOL)) is True
-    assert offers_link(hello("http/1.1")) is False
-    assert offers_link(hello()) is False
+    assert link_in_hello(hello(LINK_PROTOCOL)) == "alice"
+    assert link_in_hello(hello("http/1.1", LINK_PROTOCOL)) == "alice"
+    assert link_in_hello(hello("http/1.1")) == ""
+    assert link_in_hello(hello()) == ""
     whole = hello(LINK_PROTOCOL)
     for size in range(len(whole)):
-        assert offers_link(whole[:size]) is None
+        assert link_in_hello(whole[:size]) is None
 
 
 def test_a_hello_that_is_damaged_wants_nothing_else():
@@ -319,7 +386,8 @@ def test_a_hello_that_is_damaged_wants_nothing_else():
         for bits in (0x01, 0x80, 0xFF):
             data = bytearray(whole)
             data[at] ^= bits
-            assert offers_link(bytes(data)) in (True, False, None)
+            found = link_in_hello(bytes(data))
+            assert found is None or found.isascii()
 
 
 def test_keys_are_their_owners_alone(files):

@@ -114,12 +114,16 @@ class Authority:
             statement: what the certificate states; see :func:`session_statement`.
 
         Raises:
-            ValueError: it is no such key.
+            ConfigError: the certificate of the party is not valid now.
+            AdmissionError: it is no such key.
         """
-        public = serialization.load_pem_public_key(key.encode())
-        if not isinstance(public, PublicKey):
-            raise ValueError("the key of a session is one of an elliptic curve")
         now, mine = datetime.datetime.now(datetime.UTC), self._chain[0]
+        if not mine.not_valid_before_utc <= now <= mine.not_valid_after_utc:
+            raise ConfigError(
+                f"the certificate of this worker is valid from {mine.not_valid_before_utc} to "
+                f"{mine.not_valid_after_utc}, and it is {now}"
+            )
+        public = _public_key(key)
         names = [x509.DNSName(link), x509.UniformResourceIdentifier(statement)]
         assert isinstance(self._key, _SIGNING)
         made = (
@@ -196,6 +200,16 @@ class Authority:
             or stated.get_values_for_type(x509.UniformResourceIdentifier) != [statement]
         ):
             raise ValueError("it is for another session, or for other parties")
+
+
+def _public_key(pem: str) -> PublicKey:
+    try:
+        found = serialization.load_pem_public_key(pem.encode())
+    except ValueError as error:
+        raise AdmissionError(f"no key of a session: {error}") from None
+    if not isinstance(found, PublicKey):
+        raise AdmissionError("the key of a session is one of an elliptic curve")
+    return found
 
 
 def _pem(certificate: x509.Certificate) -> str:

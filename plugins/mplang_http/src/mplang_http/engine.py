@@ -34,7 +34,7 @@ from mplang_http.errors import RequestError
 from mplang_http.handshake import Handshake
 from mplang_http.job import Job
 from mplang_http.links import Links
-from mplang_http.logs import configure_logging, log_context
+from mplang_http.logs import configure_logging
 from mplang_http.programs import Programs
 from mplang_http.requests import JobRequest, read_names
 from mplang_http.session import Session
@@ -269,8 +269,6 @@ class Engine:
             reason: why the session ends.
         """
         self._session.close(reason)
-        with log_context(self._session.name):
-            log.info("the session is closed: %s", reason)
 
     def submit(self, body: Buffer, *, run: str) -> dict[str, Any]:
         """Queue a job.

@@ -11,7 +11,7 @@ import socket
 import subprocess
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from mplang_http import ipc
 from mplang_http.errors import RequestError
@@ -20,12 +20,27 @@ from mplang_http.forks import Child
 END_TIMEOUT = 5.0  # seconds until the end of a process that was killed is told
 
 
+class Usage(NamedTuple):
+    """What a process uses.
+
+    Attributes:
+        memory: bytes that are no file's, those that it shares with the warm process included.
+        threads: number of threads.
+        state: as in proc(5): ``T`` if it was stopped by a signal.
+    """
+
+    memory: int
+    threads: int
+    state: str
+
+
 class EngineProcess:
     """Process of one engine, and the socket to it.
 
     Args:
         process: the process.
         sock: socket to it.
+        name: what it is called in errors.
         on_event: called with each event that it reports.
         on_end: called when it has closed its socket, unless :meth:`end` was called before.
     """
@@ -34,11 +49,13 @@ class EngineProcess:
         self,
         process: Child,
         sock: socket.socket,
+        name: str,
         on_event: Callable[[dict[str, Any]], None],
         on_end: Callable[[], None],
     ) -> None:
         self._process = process
         self._sock = sock
+        self._name = name
         self._on_event = on_event
         self._on_end = on_end
         self._ids = itertools.count()
@@ -155,7 +172,7 @@ class EngineProcess:
             The text.
         """
         loop = asyncio.get_running_loop()
-        self._ended = reason or "the engine has ended"
+        self._ended = reason or f"{self._name} has ended"
         with contextlib.suppress(OSError, ValueError):
             loop.remove_reader(self._sock)
             loop.remove_writer(self._sock)
@@ -167,7 +184,7 @@ class EngineProcess:
         code = await loop.run_in_executor(None, self._wait, kill)
         if not reason:
             how = f"by {signal.Signals(-code).name}" if code < 0 else f"with {code}"
-            self._ended = f"the engine of this session ended {how}; what it held is lost"
+            self._ended = f"{self._name} ended {how}; what it held is lost"
         for reply in self._replies.values():
             if not reply.done():
                 reply.set_exception(RequestError(503, "engine-ended", self._ended))
@@ -186,13 +203,13 @@ class EngineProcess:
         except subprocess.TimeoutExpired:  # the fork server does not answer
             return -signal.SIGKILL
 
-    def usage(self) -> tuple[int, int]:
-        """Return its bytes of private memory, and its number of threads; 0 once it has ended."""
+    def usage(self) -> Usage:
+        """Return what it uses; nothing once it has ended."""
         try:
             with open(f"/proc/{self.pid}/statm") as statm:
                 _, resident, shared, *_ = map(int, statm.read().split())
             with open(f"/proc/{self.pid}/stat") as stat:
-                threads = int(stat.read().rpartition(")")[2].split()[17])
-        except (OSError, ValueError, IndexError):
-            return 0, 0
-        return (resident - shared) * os.sysconf("SC_PAGE_SIZE"), threads
+                fields = stat.read().rpartition(")")[2].split()
+        except (OSError, ValueError):
+            return Usage(0, 0, "Z")
+        return Usage((resident - shared) * os.sysconf("SC_PAGE_SIZE"), int(fields[17]), fields[0])

@@ -28,6 +28,7 @@ from mplang_http.errors import RequestError
 from mplang_http.failure_budget import FailureBudget
 from mplang_http.forks import ForkServer
 from mplang_http.front_jobs import FrontJobs, KnownJob
+from mplang_http.logs import log_context
 from mplang_http.requests import LinkRequest, SessionRequest, read_names
 
 WARM = "mplang_http.warm"
@@ -35,6 +36,7 @@ START_TIMEOUT = 30.0  # seconds that an engine has to start
 CLOSE_TIMEOUT = 1.0  # seconds that an engine has to end its jobs
 BUSY = 1.0  # seconds after which the front answers for an engine
 WATCH_INTERVAL = 0.25  # seconds
+MAX_STOPPED = 2  # times in turn that an engine may be seen to be stopped
 FIRST_DELAY, LAST_DELAY = 0.5, 30.0  # seconds until a warm process that ended is started again
 MAX_TOLD = 1000  # sessions of which it is known why they ended
 log = logging.getLogger("mplang.http.front")
@@ -69,6 +71,7 @@ class FrontSession:
         self.joined = False
         self.ending = False
         self.baseline = 0  # bytes of memory at its start
+        self.stopped = 0  # how often it was seen to be stopped
         self.ready: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
         self.started: asyncio.Task[Credential] | None = None
         self.linking = asyncio.Lock()
@@ -229,19 +232,20 @@ class Engines:
             await self._fork(session)
             key = await asyncio.wait_for(session.ready, START_TIMEOUT)
         except (OSError, TimeoutError) as error:
-            log.error("an engine does not start: %s", str(error) or "it takes too long")
-            self._forget(session, "its engine did not start")
+            why = f"its engine does not start: {str(error) or 'it takes too long'}"
+            self._forget(session, why, failed=True)
             if session.process is not None:
                 await session.process.end("it did not start", kill=True)
             if not self._forks.alive:
                 self._cool_down()
             raise RequestError(503, "starting", "an engine does not start; try again") from None
         assert session.process is not None
-        session.baseline, _ = session.process.usage()
-        log.info(
-            "a session of %s is open, as party %d of %d",
-            session.key[0], session.request.rank, len(session.parties),
-        )  # fmt: skip
+        session.baseline = session.process.usage().memory
+        with log_context(session.key[1]):
+            log.info(
+                "a session of %s is open, as party %d of %d",
+                session.key[0], session.request.rank, len(session.parties),
+            )  # fmt: skip
         if self._authority is None or key is None:
             return Credential(session.link)
         return self._authority.issue(session.link, key, session.statement)
@@ -271,6 +275,7 @@ class Engines:
         session.process = EngineProcess(
             child,
             mine,
+            f"the engine of worker {config.name}",
             functools.partial(self._handle, session),
             lambda: self._begin(self._lost(session)),
         )
@@ -536,7 +541,6 @@ class Engines:
         session.ending = True
         why = await session.process.end("")
         self.crashes += 1
-        log.error("session %s of %s: %s", session.key[1], session.key[0], why)
         if not session.ready.done():
             session.ready.set_exception(ConnectionError(why))
         self._forget(session, why, failed=True)
@@ -557,6 +561,9 @@ class Engines:
             await process.end(why, kill=True)
 
     def _forget(self, session: FrontSession, why: str, *, failed: bool = False) -> None:
+        level = logging.ERROR if failed else logging.INFO
+        with log_context(session.key[1]):
+            log.log(level, "the session of %s is closed: %s", session.key[0], why)
         session.jobs.fail(why)
         self.budget.session_ended(*session.key, failed=failed)
         if self._sessions.get(session.key) is session:
@@ -576,10 +583,8 @@ class Engines:
                     continue
                 if time.monotonic() - session.seen > lease:
                     why = f"nothing was heard of the coordinator for {lease:g} s"
-                    log.warning("session %s of %s: %s", session.key[1], session.key[0], why)
                     self._begin(self._end(session, why))
                 elif why := self._excess(session):
-                    log.error("session %s of %s: %s", session.key[1], session.key[0], why)
                     self.crashes += 1
                     self._begin(self._end(session, f"its engine was ended: {why}", kill=True))
 
@@ -587,7 +592,10 @@ class Engines:
         """Return which limit an engine passes."""
         assert session.process is not None
         limits, timeouts = self._config.limits, self._config.timeouts
-        memory, threads = session.process.usage()
+        memory, threads, state = session.process.usage()
+        session.stopped = session.stopped + 1 if state == "T" else 0
+        if session.stopped > MAX_STOPPED:
+            return "its process was stopped by a signal"
         if memory - session.baseline > limits.memory:
             return f"it used more than {limits.memory >> 20} MB of memory (limits.memory)"
         if threads > limits.threads:
