@@ -7,7 +7,8 @@ from pathlib import Path
 
 def children(pid: int) -> list[int]:
     """Return the process IDs of a process's children."""
-    return [int(found) for found in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    tasks = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(found) for each in tasks for found in each.read_text().split()]
 
 
 def descendants(pid: int) -> list[int]:
