@@ -206,10 +206,9 @@ class EngineProcess:
     def usage(self) -> Usage:
         """Return what it uses; nothing once it has ended."""
         try:
-            with open(f"/proc/{self.pid}/statm") as statm:
-                _, resident, shared, *_ = map(int, statm.read().split())
-            with open(f"/proc/{self.pid}/stat") as stat:
-                fields = stat.read().rpartition(")")[2].split()
-        except (OSError, ValueError):
+            with open(f"/proc/{self.pid}/status") as status:
+                lines = dict(line.split(":", 1) for line in status)
+            kilobytes = sum(int(lines[name].split()[0]) for name in ("RssAnon", "RssShmem"))
+            return Usage(kilobytes << 10, int(lines["Threads"]), lines["State"].strip()[0])
+        except (OSError, LookupError, ValueError):
             return Usage(0, 0, "Z")
-        return Usage((resident - shared) * os.sysconf("SC_PAGE_SIZE"), int(fields[17]), fields[0])
