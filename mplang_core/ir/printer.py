@@ -46,15 +46,22 @@ def print_graph(graph: Graph) -> str:
 def print_neighbourhood(graph: Graph, op: Operation, around: int = 2) -> str:
     """Return an op with the ops before and after it as text, the op marked by ``>``.
 
-    Regions are abbreviated as ``{ … }``.
+    Regions are abbreviated as ``{ … }``, and long lines are cut.
     """
     printer = _Printer(locations=True)
-    for value in graph.inputs:
-        printer.define(value)
-    lines = [printer.op(other, "", brief=True) for other in graph.ops]
     at = next(i for i, other in enumerate(graph.ops) if other is op)
-    first, last = max(0, at - around), min(len(lines), at + around + 1)
-    return "\n".join(f"{'  > ' if i == at else '    '}{lines[i]}" for i in range(first, last))
+    first, last = max(0, at - around), at + around + 1
+    before = (value for other in graph.ops[:first] for value in other.outputs)
+    for value in (*graph.inputs, *before):
+        printer.define(value)
+    lines = [printer.op(other, "", brief=True)[:MAX_LINE] for other in graph.ops[first:last]]
+    return "\n".join(
+        f"{'  > ' if i == at else '    '}{line}" for i, line in enumerate(lines, first)
+    )
+
+
+MAX_LINE = 1000
+"""Characters of an op in a neighbourhood."""
 
 
 class _Printer(AttrVisitor[str]):

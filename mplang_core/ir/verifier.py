@@ -51,6 +51,9 @@ def infer_outputs(op: Operation, world: Mask) -> list[AnyType]:
     return list(op_def.infer(op, world))
 
 
+MAX_GRAPH = 4000  # characters of a graph in an error
+
+
 def _verify_graph(graph: Graph, world: Mask, level: Level) -> None:
     defined: set[Value] = set()
     for value in graph.inputs:
@@ -66,11 +69,13 @@ def _verify_graph(graph: Graph, world: Mask, level: Level) -> None:
         except (TypeError, ValueError) as error:
             where = f" at {op.location}" if op.location else ""
             raise VerifyError(
-                f"{op.opcode}{where}: {error}\n{print_neighbourhood(graph, op)}"
+                f"{op.opcode}{where}: {str(error)[:MAX_GRAPH]}\n{print_neighbourhood(graph, op)}"
             ) from error
     for value in graph.outputs:
         if value not in defined:
-            raise VerifyError(f"a graph returns a value that it does not define:\n{graph}")
+            raise VerifyError(
+                f"a graph returns a value that it does not define:\n{str(graph)[:MAX_GRAPH]}"
+            )
 
 
 def _define(value: Value, defined: set[Value], world: Mask, level: Level) -> None:

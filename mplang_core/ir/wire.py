@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal, TypeAlias, TypeVar, assert_never, get_args
+from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar, assert_never, get_args
 
 import msgspec
 import numpy as np
@@ -37,6 +37,9 @@ OLDEST_VERSION = 1
 DIGEST_VERSION = 1  # not WIRE_VERSION: old programs keep their digests in a new version
 MAX_BYTES = 1 << 31
 MAX_MASK_BYTES = 1 << 13
+MAX_LIST = 1 << 16  # operands or results of an op, attributes of it, types of a program
+MAX_ITEMS = 300_000  # items in the attributes of a program
+MAX_VALUES = 1_000_000  # results of all ops
 
 _T = TypeVar("_T")
 
@@ -50,10 +53,13 @@ _BYTES: Final = 4
 _CODES: Mapping[int, ExtensionCode] = {code: code for code in get_args(ExtensionCode)}
 
 
+_Indices: TypeAlias = Annotated[list[int], msgspec.Meta(max_length=MAX_LIST)]
+
+
 class _Op(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     opcode: str
-    inputs: list[int]
-    types: list[int]
+    inputs: _Indices
+    types: _Indices
     attrs: dict[str, Any]
     regions: list[tuple[str, _Graph]]
     location: tuple[str, int] | None
@@ -70,7 +76,7 @@ class _Envelope(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     version: int
     name: str
     mask: bytes
-    types: list[str]
+    types: Annotated[list[str], msgspec.Meta(max_length=MAX_LIST)]
     graph: _Graph
     buffers: list[bytes]
 
@@ -232,6 +238,7 @@ class _Reader:
         self.envelope = envelope
         self.types = [parse_type(text) for text in envelope.types]
         self.depth = 0
+        self.items = self.values = 0
 
     def program(self) -> Program:
         mask = _mask(self.envelope.mask)
@@ -251,6 +258,9 @@ class _Reader:
 
     def op(self, wire: _Op, values: list[Value]) -> Operation:
         inputs = tuple(_pick(values, i) for i in wire.inputs)
+        self.values += len(wire.types)
+        if self.values > MAX_VALUES:
+            raise WireError(f"the ops of a program have at most {MAX_VALUES} results")
         outputs = tuple(self.value(index) for index in wire.types)
         values.extend(outputs)
         return Operation(
@@ -274,6 +284,9 @@ class _Reader:
     def attr(self, value: Any, depth: int = 0) -> AttrValue:
         if self.depth + depth > MAX_DEPTH:
             raise WireError(f"nested deeper than {MAX_DEPTH}")
+        self.items += 1
+        if self.items > MAX_ITEMS:
+            raise WireError(f"the attributes of a program have at most {MAX_ITEMS} items")
         if isinstance(value, _Extended):
             return self.extension(value)
         if isinstance(value, list):

@@ -8,7 +8,6 @@ import json
 import logging
 import socket
 import ssl
-import time
 from http import HTTPStatus
 from typing import Any
 
@@ -46,7 +45,7 @@ class Acceptor:
         )  # fmt: skip
         self._uvicorn.load()
         self._state = ServerState()
-        self._routing: set[asyncio.Task[None]] = set()
+        self._unknown = UnknownClients(config.limits.unknown)
 
     async def serve(self, listening: socket.socket) -> None:
         """Accept connections until the task is cancelled."""
@@ -55,59 +54,110 @@ class Acceptor:
         try:
             while True:
                 try:
-                    sock, _ = await loop.sock_accept(listening)
+                    sock, (host, *_) = await loop.sock_accept(listening)
                 except OSError as error:  # such as no file descriptors left
                     log.error("a connection was not accepted: %s", error)
                     await asyncio.sleep(0.1)
                     continue
-                self._admit(sock)
+                self._admit(sock, host)
         finally:
             for connection in list(self._state.connections):
                 connection.shutdown()
 
-    def _admit(self, sock: socket.socket) -> None:
-        if len(self._routing) + len(self._state.connections) >= self._config.limits.connections:
+    def _admit(self, sock: socket.socket, host: str) -> None:
+        if len(self._state.connections) >= self._config.limits.connections:
             sock.close()
             return
         task = asyncio.get_running_loop().create_task(self._route(sock))
-        self._routing.add(task)
-        task.add_done_callback(self._routing.discard)
+        self._unknown.add(host, task)
 
     async def _route(self, sock: socket.socket) -> None:
-        loop = asyncio.get_running_loop()
         try:
-            link = await self._link_of(sock)
-            if link and self._engines.hand_over_link(sock, link):
-                sock.close()
-                return
-            await loop.connect_accepted_socket(
-                self._make_protocol,
-                sock,
-                ssl=self._tls,
-                ssl_handshake_timeout=self._config.timeouts.head if self._tls else None,
-            )
+            await asyncio.wait_for(self._find_route(sock), self._config.timeouts.head)
         except (OSError, ssl.SSLError, TimeoutError) as error:
-            log.info("a connection ended before a request: %s", error)
-            with contextlib.suppress(OSError):
-                sock.close()
+            log.info("a connection ended before a request: %s", str(error) or "it took too long")
+            sock.close()
+        except asyncio.CancelledError:
+            sock.close()
+            raise
+
+    async def _find_route(self, sock: socket.socket) -> None:
+        """Pass a connection to the engine that its link is of, or to the HTTP protocol."""
+        loop = asyncio.get_running_loop()
+        link = await self._link_of(sock)
+        if link and self._engines.hand_over_link(sock, link):
+            sock.close()
+            return
+        await loop.connect_accepted_socket(
+            self._make_protocol,
+            sock,
+            ssl=self._tls,
+            ssl_handshake_timeout=self._config.timeouts.head if self._tls else None,
+        )
 
     async def _link_of(self, sock: socket.socket) -> str:
         """Return the name of a link's end, by peeking at its first bytes; empty for a request."""
-        deadline = time.monotonic() + self._config.timeouts.head
-        await asyncio.wait_for(_readable(sock), self._config.timeouts.head)
+        parse = link_in_hello if self._tls is not None else link_in_head
+        seen = 0
         while True:
+            await _readable(sock)
             data = sock.recv(PEEK_SIZE, socket.MSG_PEEK)
-            if not data:
+            if len(data) <= seen:
                 raise ConnectionError("it closed at once")
-            found = link_in_hello(data) if self._tls is not None else link_in_head(data)
+            found = parse(data)
             if found is not None:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
                 return found
-            if time.monotonic() > deadline:
-                raise TimeoutError("its first words did not come in time")
-            await asyncio.sleep(0.01)
+            seen = len(data)
+            # what is there is not readable any more: the next byte is waited for, not asked for
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, seen + 1)
 
     def _make_protocol(self) -> _LimitedHttpProtocol:
         return _LimitedHttpProtocol(self._uvicorn, self._state, self._config)
+
+
+class UnknownClients:
+    """Connections whose clients are not known yet: each address has a share of them.
+
+    When there are too many, the oldest of the address that has the most is closed. So whoever
+    connects many times, and says nothing, keeps nobody out: not those at other addresses, nor
+    those at its own that say who they are at once.
+
+    Args:
+        limit: maximum number of connections.
+
+    Example:
+        >>> UnknownClients(100).limit
+        100
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self._by_host: dict[str, dict[asyncio.Task[None], None]] = {}
+        self._count = 0
+
+    def add(self, host: str, task: asyncio.Task[None]) -> None:
+        """Add a connection, until its task ends; close another one if there are too many.
+
+        Args:
+            host: address of the client.
+            task: the task that finds out who the client is.
+        """
+        self._by_host.setdefault(host, {})[task] = None
+        self._count += 1
+        task.add_done_callback(lambda task: self._remove(host, task))
+        if self._count > self.limit:
+            most = max(self._by_host.values(), key=len)
+            oldest = next(iter(most))
+            self._remove(next(h for h, tasks in self._by_host.items() if tasks is most), oldest)
+            oldest.cancel()
+
+    def _remove(self, host: str, task: asyncio.Task[None]) -> None:
+        tasks = self._by_host.get(host, {})
+        if tasks.pop(task, self) is None:
+            self._count -= 1
+        if not tasks:
+            self._by_host.pop(host, None)
 
 
 async def _readable(sock: socket.socket) -> None:
@@ -145,6 +195,12 @@ class _LimitedHttpProtocol(HttpToolsProtocol):
         encrypted = transport.get_extra_info("ssl_object")
         caller = common_name(encrypted.getpeercert()) if encrypted is not None else "local"
         self.app_state = {"caller": caller}
+        self.caller = caller
+        if caller in self._worker.coordinators:
+            mine = sum(getattr(each, "caller", None) == caller for each in self.connections)
+            if mine > self._worker.quotas.connections:
+                self._send_error(429, "busy", f"{caller} has too many connections")
+                return
         self._start_timer(self._worker.timeouts.head)
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -8,6 +8,7 @@ import functools
 import json
 import logging
 import os
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Annotated, Any
 from urllib.parse import urlsplit
@@ -270,7 +271,7 @@ class RequestContext:
     def __init__(self, config: WorkerConfig, engines: Engines) -> None:
         self._config = config
         self._engines = engines
-        self._incoming_bytes = 0  # of the bodies that are being read
+        self._incoming = Counter[str]()  # bytes of bodies that are being read, by coordinator
 
     def authorize(self, request: Request) -> str:
         """Return the coordinator's name, from the common name of its certificate.
@@ -352,23 +353,28 @@ class RequestContext:
         Raises:
             RequestError: the client is no coordinator, or the body is too large or too slow.
         """
-        self.authorize(request)
+        coordinator = self.authorize(request)
         size = _content_length(request, limit)
-        with self._reserve(size):
+        with self._reserve(coordinator, size):
             inline = size if in_memory else ipc.INLINE
             return await _read_body(request, size, self._config.timeouts.body, inline)
 
     @contextlib.contextmanager
-    def _reserve(self, size: int) -> Iterator[None]:
-        if self._incoming_bytes + size > self._config.limits.bodies:
+    def _reserve(self, coordinator: str, size: int) -> Iterator[None]:
+        coming, mine = self._incoming.total(), self._incoming[coordinator]
+        limit, quota = self._config.limits.bodies, self._config.quotas.bodies
+        if coming + size > limit or mine + size > quota:
             raise RequestError(
-                429, "busy", f"{self._incoming_bytes} bytes are coming in already; try again"
+                429,
+                "busy",
+                f"{coming} bytes are coming in already, {mine} of {coordinator}; at most {limit} "
+                f"and {quota} may at a time; try again",
             )
-        self._incoming_bytes += size
+        self._incoming[coordinator] += size
         try:
             yield
         finally:
-            self._incoming_bytes -= size
+            self._incoming[coordinator] -= size
 
     async def wait_for_end(
         self,

@@ -67,13 +67,13 @@ class Limits(StrictModel):
         values: values of a session.
         held: bytes of all values of a session.
         connections: open connections.
+        unknown: connections whose client is not known yet; each address has a share of them.
         parties: parties of a session.
         sessions: open sessions.
         jobs: jobs of a session whose status is kept.
         failures: runs of one coordinator in which an op may fail at this worker, over all its
             sessions since the worker started; further runs are refused. Reading a 32-bit number
             bit by bit through failures takes 16 of them on average.
-        sessions_each: open sessions of one coordinator.
         memory: bytes of private memory of a session's engine; half of the machine's by default.
         cpu: seconds of CPU time of a session's engine; any by default.
         cores: cores of a session's engine; all by default.
@@ -88,21 +88,39 @@ class Limits(StrictModel):
     ops: int = Field(default=200_000, gt=0)
     value: int = Field(default=min(8 << 30, MEMORY // 4), gt=0)
     request: int = Field(default=1 << 20, gt=0)
-    bodies: int = Field(default=MEMORY // 4, gt=0)
+    bodies: int = Field(default=MEMORY // 2, gt=0)
     waiting: int = Field(default=MEMORY // 4, gt=0)
     values: int = Field(default=100_000, gt=0)
     held: int = Field(default=MEMORY // 2, gt=0)
     connections: int = Field(default=256, gt=0)
+    unknown: int = Field(default=128, gt=0)
     parties: int = Field(default=64, gt=0)
     sessions: int = Field(default=64, gt=0)
     jobs: int = Field(default=1000, gt=0)
     failures: int = Field(default=10, gt=0)
-    sessions_each: int = Field(default=32, gt=0)
     memory: int = Field(default=MEMORY // 2, gt=0)
     cpu: int | None = Field(default=None, gt=0)
     cores: int | None = Field(default=None, gt=0)
     threads: int = Field(default=1000, gt=0)
     files: int = Field(default=4096, gt=0)
+
+
+class Quotas(StrictModel):
+    """What one coordinator may use of a worker at a time, so that others can, too.
+
+    Attributes:
+        sessions: open sessions.
+        opens: sessions that are being opened or linked.
+        jobs: jobs of all its sessions that have not ended.
+        bodies: bytes of request bodies that are being received.
+        connections: open connections.
+    """
+
+    sessions: int = Field(default=32, gt=0)
+    opens: int = Field(default=16, gt=0)
+    jobs: int = Field(default=500, gt=0)
+    bodies: int = Field(default=MEMORY // 4, gt=0)
+    connections: int = Field(default=128, gt=0)
 
 
 class Timeouts(StrictModel):
@@ -140,6 +158,7 @@ class EngineConfig(StrictModel):
         imports: modules to import first, such as those with custom ops.
         readable: files and folders that ops may read, beside those of Python and its packages.
         limits: resource limits.
+        quotas: the part of some limits that is one coordinator's.
         timeouts: timeouts.
         log_format: ``text`` for people, ``json`` for one JSON object per line.
         log_level: minimum level; ``info`` has a line per session and job.
@@ -152,6 +171,7 @@ class EngineConfig(StrictModel):
     imports: tuple[str, ...] = ()
     readable: tuple[str, ...] = ()
     limits: Limits = Field(default_factory=Limits)
+    quotas: Quotas = Field(default_factory=Quotas)
     timeouts: Timeouts = Field(default_factory=Timeouts)
     log_format: Literal["text", "json"] = "text"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
@@ -167,8 +187,8 @@ class WorkerConfig(EngineConfig):
             Without, clients are not authenticated, so the worker binds to loopback only.
         coordinators: common names of those who may submit programs; required with ``tls``.
             They may not take part as workers, unless ``peers`` names them too.
-        peers: workers that may take part in a program, name to address. If ``None``, the
-            coordinator gives their addresses, and certificates authenticate them.
+        peers: workers that may take part in a program, name to address; required with ``tls``.
+            Without, the coordinator gives their addresses, on loopback.
 
     See :class:`EngineConfig` for the other fields.
 
@@ -197,6 +217,11 @@ class WorkerConfig(EngineConfig):
             )
         if self.tls is not None and not self.coordinators:
             raise ValueError("with tls, coordinators names those who may submit programs")
+        if self.tls is not None and self.peers is None:
+            raise ValueError(
+                "with tls, peers names the workers that may take part in a program, with their "
+                "addresses, such as {bob: 'https://bob.example:9000'}; {} for none"
+            )
         return self
 
     @classmethod

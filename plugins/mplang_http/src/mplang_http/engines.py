@@ -11,7 +11,7 @@ import os
 import secrets
 import socket
 import time
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
@@ -211,13 +211,18 @@ class Engines:
             )
         if len(request.parties) > limits.parties:
             raise RequestError(422, "parties", f"at most {limits.parties} parties are linked here")
-        mine = Counter(coordinator for coordinator, _ in self._sessions)[key[0]]
-        if len(self._sessions) >= limits.sessions or mine >= limits.sessions_each:
+        mine = [session for session in self._sessions.values() if session.key[0] == key[0]]
+        quotas = self._config.quotas
+        if len(self._sessions) >= limits.sessions or len(mine) >= quotas.sessions:
             raise RequestError(
                 429,
                 "busy",
-                f"{mine} sessions of {key[0]} are open here, of at most {limits.sessions_each}, "
-                f"and of all at most {limits.sessions}",
+                f"{len(mine)} sessions of {key[0]} are open here, of at most {quotas.sessions}, "
+                f"and of all coordinators at most {limits.sessions}",
+            )
+        if sum(not session.joined for session in mine) >= quotas.opens:
+            raise RequestError(
+                429, "busy", f"{key[0]} is opening {quotas.opens} sessions already; try again"
             )
         session = FrontSession(key, request)
         self._sessions[key] = self._links[session.link] = session
@@ -417,6 +422,13 @@ class Engines:
             RequestError: the job is refused.
         """
         session, key = self.find(coordinator, name), (coordinator, name, run)
+        mine = (each for each in self._sessions.values() if each.key[0] == coordinator)
+        if sum(each.jobs.active for each in mine) >= self._config.quotas.jobs:
+            raise RequestError(
+                429,
+                "busy",
+                f"{self._config.quotas.jobs} jobs of {coordinator} have not ended; try again",
+            )
         reserved = self.budget.begin(key)
         job = session.jobs.begin(run)
         submitting = asyncio.get_running_loop().create_task(

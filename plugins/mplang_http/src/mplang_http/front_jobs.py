@@ -42,6 +42,11 @@ class FrontJobs:
     def __init__(self) -> None:
         self._known: dict[str, KnownJob] = {}
 
+    @property
+    def active(self) -> int:
+        """Number of jobs that have not ended."""
+        return sum(not job.ended.is_set() for job in self._known.values())
+
     def get(self, run: str) -> KnownJob | None:
         """Return a job."""
         return self._known.get(run)

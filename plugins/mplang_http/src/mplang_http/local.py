@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import socket
@@ -21,6 +20,7 @@ from mplang_core.ext import RunError
 from mplang_http.config import TlsFiles, WorkerConfig, WorkerMode
 from mplang_http.forks import Child, ForkServer
 
+_ANY_PORT = ("127.0.0.1", 0)
 START_TIMEOUT = 60.0  # seconds
 FAILURES = 1_000_000  # failed runs: all data of a local cluster is the developer's own
 
@@ -74,18 +74,23 @@ class LocalCluster:
         self.workers: list[Child] = []
         self._lines: list[socket.socket] = []
         options["mode"] = mode
-        self._configs = [self._configure(name, tls, options) for name in self._names]
+        self._listening = {name: socket.create_server(_ANY_PORT) for name in self._names}
+        scheme = "https" if tls else "http"
+        addresses = {
+            name: f"{scheme}://127.0.0.1:{sock.getsockname()[1]}"
+            for name, sock in self._listening.items()
+        }
+        if tls:
+            options["peers"] = {**addresses, **options.get("peers", {})}
+        self._configs = {name: self._configure(name, tls, options) for name in self._names}
+        self.spec = ClusterSpec([{"name": name, "address": at} for name, at in addresses.items()])
         self._forks = [_new_server()]
         try:
-            pending = [self._start(name) for name in self._names]
-            addresses = [_address(*started) for started in pending]
+            for started in [self._start(name) for name in self._names]:
+                _wait_for(*started)
         except BaseException:
             self.close()
             raise
-        for name, address in zip(self._names, addresses, strict=True):
-            self._fix_port(name, address)
-        nodes = zip(self._names, addresses, strict=True)
-        self.spec = ClusterSpec([{"name": name, "address": address} for name, address in nodes])
 
     def _configure(
         self, name: str, tls: bool | str | Mapping[str, TlsFiles], options: Mapping[str, Any]
@@ -104,7 +109,8 @@ class LocalCluster:
                 self._files = make_certificates(folder, [*self._names, "host"])
                 self.tls = self._files["host"]
             fields = {"tls": self._files[name], "coordinators": ("host",), **fields}
-        config = WorkerConfig(**fields)
+        port = self._listening[name].getsockname()[1]
+        config = WorkerConfig(**fields, port=port)
         self._write(config)
         return config
 
@@ -117,6 +123,9 @@ class LocalCluster:
 
     def _start(self, name: str) -> tuple[Child, socket.socket]:
         ours, theirs = socket.socketpair()
+        listening = self._listening.pop(name)
+        socket.send_fds(ours, [b"."], [listening.fileno()])
+        listening.close()
         log = None if self._log is None else str((Path(self._log) / f"{name}.log").absolute())
         with theirs:
             argument = {"config": str(self._path(name)), "log": log}
@@ -128,13 +137,6 @@ class LocalCluster:
         self.workers.append(process)
         self._lines.append(ours)  # the worker ends when it is closed
         return process, ours
-
-    def _fix_port(self, name: str, address: str) -> None:
-        """Configure the port that a worker has chosen, so that a restart keeps it."""
-        rank = self._names.index(name)
-        port = int(address.rpartition(":")[2])
-        self._configs[rank] = self._configs[rank].model_copy(update={"port": port})
-        self._write(self._configs[rank])
 
     def signal(self, rank: int, number: int) -> None:
         """Send a signal to a worker, front and engine.
@@ -149,9 +151,11 @@ class LocalCluster:
         """Start a worker that has exited, at the same address, in a new interpreter."""
         self.workers[rank].wait(10)
         self._forks.append(_new_server())
-        started = self._start(self._names[rank])
+        name = self._names[rank]
+        self._listening[name] = socket.create_server(("127.0.0.1", self._configs[name].port))
+        started = self._start(name)
         self.workers[rank] = self.workers.pop()
-        _address(*started)
+        _wait_for(*started)
 
     def close(self) -> None:
         """Stop all workers."""
@@ -172,6 +176,8 @@ class LocalCluster:
             line.close()
         for server in self._forks:
             server.close()
+        for listening in self._listening.values():
+            listening.close()
         self._folder.cleanup()
 
     def __enter__(self) -> LocalCluster:
@@ -192,8 +198,8 @@ def _new_server() -> ForkServer:
     return made
 
 
-def _address(process: Child, told: socket.socket) -> str:
-    """Wait until a worker reports its address."""
+def _wait_for(process: Child, told: socket.socket) -> None:
+    """Wait until a worker is ready."""
     told.settimeout(START_TIMEOUT)
     try:
         line = told.recv(4096)  # written at once
@@ -202,4 +208,3 @@ def _address(process: Child, told: socket.socket) -> str:
     if not line:
         process.kill()
         raise RunError(f"a worker did not start; it ended with {process.wait()}")
-    return str(json.loads(line)["address"])

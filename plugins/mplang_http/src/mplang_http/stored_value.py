@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import sys
+from dataclasses import dataclass, field
 from typing import Any
 
 from mplang_analysis import Label
 
 from mplang_core import BaseType
+from mplang_core.ext import WireError
+from mplang_http.values import pack_as
 
 PUBLIC_NAME = "public."
 """What the names of values that all parties are given begin with; the rest is the SHA-256."""
@@ -22,14 +25,26 @@ class StoredValue:
         value: its data.
         label: what flowed into it.
         kept: whether it stays for the session's next programs, and is not fetched.
+        size: its size in bytes.
     """
 
     kind: BaseType
     value: Any
     label: Label
     kept: bool = False
+    size: int = field(init=False)
 
-    @property
-    def size(self) -> int:
-        """Size in bytes; 0 if it is unknown."""
-        return int(getattr(self.value, "nbytes", 0))
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", _size(self.kind, self.value))
+
+
+def _size(kind: BaseType, value: Any) -> int:
+    """Return the size of a value in bytes: what it says, or else what its codec makes of it."""
+    told = getattr(value, "nbytes", None)
+    if isinstance(told, int):
+        return told
+    try:
+        _, buffers = pack_as(kind, value)
+    except WireError:  # it never leaves this party
+        return sys.getsizeof(value)
+    return sum(map(len, buffers))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib.util
-import json
 import os
 import signal
 import socket
@@ -131,7 +130,8 @@ def run(argument: dict[str, Any], file: int) -> None:
 
     Args:
         argument: the path of its configuration, as ``config``, and perhaps of its ``log``.
-        file: descriptor of a socket: the address is written to it, and its end ends the worker.
+        file: descriptor of a socket: the port's listening socket comes over it, a byte is written
+            to it when the worker is ready, and its end ends the worker.
     """
     os.setsid()
     end_with_parent(signal.SIGTERM)
@@ -143,12 +143,14 @@ def run(argument: dict[str, Any], file: int) -> None:
     line = socket.socket(fileno=file)
 
     def tell(address: str) -> None:
-        line.sendall(json.dumps({"address": address}).encode() + b"\n")
+        line.sendall(b".")
         threading.Thread(target=_end_with, args=(line,), daemon=True).start()
 
     config = WorkerConfig.from_yaml(argument["config"])
     configure_logging(config.name, config.log_format, config.log_level)
-    run_worker(config, forks=ForkServer(WARM, here=True), ready=tell)
+    forks = ForkServer(WARM, here=True)  # before this process has a port
+    _, (number, *_), _, _ = socket.recv_fds(line, 1, 1)
+    run_worker(config, forks=forks, listening=socket.socket(fileno=number), ready=tell)
 
 
 def _end_with(line: socket.socket) -> None:
