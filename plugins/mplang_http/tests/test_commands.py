@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -114,15 +116,25 @@ def test_up_in_production_runs_whole_programs_only(tmp_path, program):
         finish(up)
 
 
+def free_ports(count):
+    """Return ports that nobody listens to."""
+    with contextlib.ExitStack() as stack:
+        socks = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+        return [sock.getsockname()[1] for sock in socks]
+
+
 def test_two_workers_that_were_configured_by_hand(tmp_path):
     made = mplang("keygen", "certs", "alice", "bob", "analyst", cwd=tmp_path)
     assert made.returncode == 0, made.stderr
     assert oct((tmp_path / "certs" / "alice.key").stat().st_mode & 0o777) == "0o600"
     workers = []
     try:
-        for name in ("alice", "bob"):
+        ports = dict(zip(("alice", "bob"), free_ports(2), strict=True))
+        peers = ", ".join(f"{name}: 'https://127.0.0.1:{port}'" for name, port in ports.items())
+        for name, port in ports.items():
             (tmp_path / f"{name}.yaml").write_text(
                 f"name: {name}\ntls: certs/{name}\ncoordinators: [analyst]\n"
+                f"port: {port}\npeers: {{{peers}}}\n"
             )
             workers.append(begin("worker", "--config", f"{name}.yaml", cwd=tmp_path))
         ready = [worker.stdout.readline().split() for worker in workers]
@@ -144,7 +156,10 @@ def test_two_workers_that_were_configured_by_hand(tmp_path):
     [
         ("name: alice\nhost: 0.0.0.0\n", "without tls a worker binds to loopback only"),
         ("name: ../alice\n", "'name'"),
-        ("name: alice\ntls: certs/nobody\ncoordinators: [c]\n", "cannot use the certificates"),
+        (
+            "name: alice\ntls: certs/nobody\ncoordinators: [c]\npeers: {}\n",
+            "cannot use the certificates",
+        ),
         ("name: alice\ntls: certs/alice\n", "coordinators names those who may submit"),
         ("name: alice\nprot: 1\n", "'prot'"),
         ("name: alice\nimports: [no_such_module]\n", "'imports': no module 'no_such_module'"),
@@ -193,7 +208,9 @@ def test_what_is_there_is_not_overwritten(tmp_path, here):
 
 def test_the_certificate_of_another_is_told_at_once(tmp_path, here):
     assert here("keygen", "certs", "alice", "bob")[0] == 0
-    (tmp_path / "alice.yaml").write_text("name: alice\ntls: certs/bob\ncoordinators: [c]\n")
+    (tmp_path / "alice.yaml").write_text(
+        "name: alice\ntls: certs/bob\ncoordinators: [c]\npeers: {}\n"
+    )
     code, errors = here("worker", "--config", "alice.yaml")
     assert code == 1
     assert "is of 'bob', so nobody would take this worker for alice" in errors

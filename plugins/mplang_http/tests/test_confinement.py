@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from http_raw import MB, private_memory, wait_until
+from http_raw import MB, wait_until
 from intruder import run
 from mplang_http import LocalCluster
 from mplang_http.confinement import has_seccomp, landlock_version
@@ -102,7 +102,9 @@ def test_files_of_the_party(host, files, folder, cluster):
     assert act(host, f"os.symlink('/', {str(folder / 'link')!r})") in REFUSED
 
 
-@pytest.mark.parametrize("name", ["mem", "environ", "maps", "fd/0", "cwd/", "root/etc/shadow", "exe"])
+@pytest.mark.parametrize(
+    "name", ["mem", "environ", "maps", "fd/0", "cwd/", "root/etc/shadow", "exe"]
+)
 def test_memory_of_other_processes(host, other, cluster, name):
     """Of the front, which has the key, of the warm process, and of the other's engine."""
     front = cluster.workers[0].pid
@@ -210,8 +212,13 @@ def test_memory_that_no_limit_of_the_kernel_counts(host, other, cluster, files):
 
 
 def test_threads_have_a_limit(host, other):
-    many = "threading.stack_size(1 << 16)\nfor _ in range(400): threading.Thread(target=time.sleep, args=[60]).start()"
-    assert "more than 300 threads (limits.threads)" in ended(host, f"{many}\ntime.sleep(60)")
+    many = """
+threading.stack_size(1 << 16)
+for _ in range(400):
+    threading.Thread(target=time.sleep, args=[60]).start()
+time.sleep(60)
+"""
+    assert "more than 300 threads (limits.threads)" in ended(host, many)
 
 
 def test_an_engine_that_ends_itself(host, other, cluster, files):

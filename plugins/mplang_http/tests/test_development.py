@@ -101,7 +101,7 @@ def test_the_worker_itself_refuses(host, production):
 def test_the_parties_need_not_agree_on_it():
     """The stricter one refuses, by name; what both take runs."""
     with LocalCluster(["alice", "bob"], imports=KIT) as cluster:
-        strict = cluster._configs[1].model_copy(update={"mode": "production"})
+        strict = cluster._configs["bob"].model_copy(update={"mode": "production"})
         cluster._write(strict)
         cluster.signal(1, signal.SIGTERM)
         cluster.restart(1)

@@ -95,7 +95,9 @@ def test_a_page_of_the_web_that_leads_here(worker, session):
     """DNS rebinding: other host names than loopback are rejected."""
     for host in ("evil.example:80", "", "127.0.0.1.evil.example", "[", "10.0.0.1", "0.0.0.0"):
         assert worker.ask("GET", "/facts", host=host).error == (421, "host")
-        found = worker.ask("PUT", f"/v1/sessions/{session}/programs/{sha(DOUBLE)}", DOUBLE, host=host)
+        found = worker.ask(
+            "PUT", f"/v1/sessions/{session}/programs/{sha(DOUBLE)}", DOUBLE, host=host
+        )
         assert found.error == (421, "host")
     for host in ("localhost:9", "127.0.0.1", "127.1.2.3:80", "[::1]:80"):
         assert worker.ask("GET", "/facts", host=host).status == 200

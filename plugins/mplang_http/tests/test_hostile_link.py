@@ -55,6 +55,7 @@ def hello(link: str, **fields: str) -> bytes:
         "Connection": "Upgrade",
         "Upgrade": "mplang-link/3",
         "X-Mplang-From": PEER,
+        "X-Mplang-From-Link": "0" * 32,
         "X-Mplang-Link": link,
     } | {name.replace("_", "-"): text for name, text in fields.items()}
     lines = [f"{name}: {text}" for name, text in fields.items()]
@@ -176,6 +177,7 @@ def link(worker):
         ({"Upgrade": "websocket"}, (426, "link")),
         ({"Upgrade": ""}, (426, "link")),
         ({"X-Mplang-Link": "1" * 32}, (426, "upgrade")),
+        ({"X-Mplang-From-Link": "1" * 32}, (403, "link")),
         ({"X-Mplang-From": ""}, (403, "link")),
         ({"X-Mplang-From": "../../etc"}, (403, "link")),
         ({"X-Mplang-From": "a" * 200}, (403, "link")),

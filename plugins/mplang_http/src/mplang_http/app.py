@@ -340,9 +340,7 @@ class RequestContext:
             _chunks(data), media_type=BINARY, headers={"content-length": str(len(data))}
         )
 
-    async def read_body(
-        self, request: Request, limit: int, *, in_memory: bool = False
-    ) -> ipc.Body:
+    async def read_body(self, request: Request, limit: int, *, in_memory: bool = False) -> ipc.Body:
         """Read the body of a request, after authorization and all checks of its size.
 
         Args:

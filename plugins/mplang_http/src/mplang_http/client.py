@@ -210,9 +210,7 @@ class WorkerClient:
             except (OSError, http.client.HTTPException) as error:
                 raise self._lost(connection, error) from error
 
-    def _await_response(
-        self, connection: http.client.HTTPConnection, patience: float
-    ) -> None:
+    def _await_response(self, connection: http.client.HTTPConnection, patience: float) -> None:
         """Wait for a response, as long as the front answers that the session is open.
 
         Raises:

@@ -154,7 +154,11 @@ def give_up_calls() -> None:
     if not has_seccomp():
         return
     column, arch = _MACHINES[platform.machine()]
-    code = [_instruction(_LOAD, _ARCH), _instruction(_EQUAL, arch, 1, 0), _instruction(_RETURN, _KILL)]
+    code = [
+        _instruction(_LOAD, _ARCH),
+        _instruction(_EQUAL, arch, 1, 0),
+        _instruction(_RETURN, _KILL),
+    ]
     code.append(_instruction(_LOAD, _NUMBER))
     for number in (each[column] for each in _CALLS.values()):
         if number is not None:

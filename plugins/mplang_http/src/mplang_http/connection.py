@@ -72,9 +72,7 @@ class Connection:
 class TlsConnection(Connection):
     """TLS connection. OpenSSL allows one thread at a time, so no thread blocks under the lock."""
 
-    def __init__(
-        self, sock: ssl.SSLSocket, write_timeout: float, certificate: str = ""
-    ) -> None:
+    def __init__(self, sock: ssl.SSLSocket, write_timeout: float, certificate: str = "") -> None:
         super().__init__(sock, write_timeout, certificate)
         self._write_timeout = write_timeout
         self._tls = sock

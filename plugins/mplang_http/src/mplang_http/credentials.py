@@ -101,7 +101,9 @@ class Authority:
             self._key = serialization.load_pem_private_key(Path(files.key).read_bytes(), None)
             self._store = Store(x509.load_pem_x509_certificates(Path(files.ca).read_bytes()))
         except (OSError, ValueError, TypeError) as error:
-            raise ConfigError(f"cannot use {files.cert}, {files.key}, {files.ca}: {error}") from None
+            raise ConfigError(
+                f"cannot use {files.cert}, {files.key}, {files.ca}: {error}"
+            ) from None
         if not isinstance(self._key, _SIGNING):
             raise ConfigError(f"the key {files.key} is neither RSA nor of an elliptic curve")
 
@@ -164,9 +166,7 @@ class Authority:
             raise AdmissionError(
                 f"the credential of {name} for this session is refused: {reason[:500]}"
             ) from None
-        return LinkEnd(
-            name, credential.link, _pem(made), party.fingerprint(hashes.SHA256()).hex()
-        )
+        return LinkEnd(name, credential.link, _pem(made), party.fingerprint(hashes.SHA256()).hex())
 
     def _verify(
         self,
@@ -195,10 +195,9 @@ class Authority:
         if not isinstance(made.public_key(), PublicKey):
             raise ValueError("the key of a session is one of an elliptic curve")
         stated = made.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-        if (
-            stated.get_values_for_type(x509.DNSName) != [link]
-            or stated.get_values_for_type(x509.UniformResourceIdentifier) != [statement]
-        ):
+        if stated.get_values_for_type(x509.DNSName) != [link] or stated.get_values_for_type(
+            x509.UniformResourceIdentifier
+        ) != [statement]:
             raise ValueError("it is for another session, or for other parties")
 
 

@@ -348,10 +348,7 @@ class SimpHttpDriver(SimpHost):
             f"put to {self._workers[rank][0]}", array.nbytes
         ) as on_progress:
             self._clients[rank].request(
-                "PUT",
-                *path,
-                body=[frame_head(head), *buffers],
-                on_progress=on_progress,
+                "PUT", *path, body=[frame_head(head), *buffers], on_progress=on_progress
             )
         return Ref(name, TensorType.of(array), self._dropped[rank])
 

@@ -222,9 +222,7 @@ class Engine:
             log.info("no link to %s yet: %s", peer, error)
             raise CommError(f"no link to {peer}") from None
 
-    def join(
-        self, body: Buffer, *, generation: int, versions: Mapping[str, str]
-    ) -> dict[str, Any]:
+    def join(self, body: Buffer, *, generation: int, versions: Mapping[str, str]) -> dict[str, Any]:
         """Wait for the links to all peers, and start a generation of the session.
 
         Args:

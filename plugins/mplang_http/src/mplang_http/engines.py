@@ -271,7 +271,9 @@ class Engines:
         )
         mine, theirs = ipc.channel()
         with theirs:
-            fork = functools.partial(self._forks.fork, msgspec.to_builtins(argument), theirs.fileno())
+            fork = functools.partial(
+                self._forks.fork, msgspec.to_builtins(argument), theirs.fileno()
+            )
             try:
                 child = await asyncio.get_running_loop().run_in_executor(None, fork)
             except BaseException:
@@ -329,9 +331,7 @@ class Engines:
         answer: dict[str, Any] = done
         return answer
 
-    def _verified(
-        self, session: FrontSession, credentials: Sequence[Credential]
-    ) -> list[LinkEnd]:
+    def _verified(self, session: FrontSession, credentials: Sequence[Credential]) -> list[LinkEnd]:
         ends = []
         for name, credential in zip(session.parties, credentials, strict=True):
             if self._authority is None:

@@ -55,7 +55,13 @@ class FrontJobs:
         """Return the job that is submitted now, or was submitted before."""
         found = self._known.get(run)
         if found is None:
-            status = {"run": run, "state": "queued", "held": [], "error": None, "ended": None}
+            status: dict[str, Any] = {
+                "run": run,
+                "state": "queued",
+                "held": [],
+                "error": None,
+                "ended": None,
+            }
             found = self._known[run] = KnownJob(status)
             self._forget()
         return found

@@ -110,7 +110,11 @@ class Handshake:
             if self._client is not None:
                 sock = self._client.wrap_socket(sock, server_hostname=end.link)
                 self._check(sock, end)
-            fields = {"X_Mplang_Link": end.link, "X_Mplang_From": self._name}
+            fields = {
+                "X_Mplang_Link": end.link,
+                "X_Mplang_From": self._name,
+                "X_Mplang_From_Link": self._link,
+            }
             _send_head(
                 sock, "GET /link HTTP/1.1", Host=peer, Connection="Upgrade", Upgrade=UPGRADE,
                 **fields,
@@ -170,7 +174,7 @@ class Handshake:
             return f"426 Upgrade to {UPGRADE}"
         if fields.get("x-mplang-link") != self._link:
             return "421 Another session"
-        if end is None:
+        if end is None or fields.get("x-mplang-from-link") != end.link:
             return "403 No party of this session"
         if end.name >= self._name:
             return "409 The worker whose name comes first connects"
@@ -220,7 +224,7 @@ def parse_head(data: bytes) -> tuple[str, dict[str, str]]:
 
 
 def link_in_head(data: bytes) -> str | None:
-    """Return which end of a link a request without TLS is for.
+    r"""Return which end of a link a request without TLS is for.
 
     Args:
         data: its first bytes.
@@ -229,7 +233,7 @@ def link_in_head(data: bytes) -> str | None:
         The name; empty for another request, ``None`` if more bytes are needed.
 
     Example:
-        >>> link_in_head(b"GET /link HTTP/1.1\\r\\nX-Mplang-Link: 5c1f\\r\\n\\r\\n")
+        >>> link_in_head(b"GET /link HTTP/1.1\r\nX-Mplang-Link: 5c1f\r\n\r\n")
         '5c1f'
     """
     if not data.startswith(_GET_LINK):

@@ -191,9 +191,9 @@ class Link:
             if self._closed:
                 return
             self._closed = True
+        self._listener.lost(self, reason)  # before the peer could begin a run on another link
         self._connection.close()
         self._outgoing.put(None)
-        self._listener.lost(self, reason)
 
     def _write(self, parts: list[Buffer]) -> None:
         with self._write_lock:

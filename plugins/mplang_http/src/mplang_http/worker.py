@@ -20,7 +20,6 @@ from mplang_http.confinement import hide_memory
 from mplang_http.engines import WARM, Engines
 from mplang_http.forks import ForkServer, end_with_parent
 from mplang_http.logs import configure_logging
-
 from mplang_http.tls import certificate_name, server_context
 from mplang_http.warm import preload
 
@@ -92,10 +91,7 @@ def _check(config: WorkerConfig) -> None:
 
 
 async def _serve(
-    config: WorkerConfig,
-    forks: ForkServer,
-    listening: socket.socket,
-    ready: Callable[[str], None],
+    config: WorkerConfig, forks: ForkServer, listening: socket.socket, ready: Callable[[str], None]
 ) -> None:
     engines = Engines(config, forks)
     acceptor = Acceptor(create_worker_app(config, engines), config, engines)
