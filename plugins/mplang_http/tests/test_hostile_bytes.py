@@ -99,5 +99,14 @@ def test_a_page_of_the_web_that_leads_here(worker, session):
             "PUT", f"/v1/sessions/{session}/programs/{sha(DOUBLE)}", DOUBLE, host=host
         )
         assert found.error == (421, "host")
+        assert worker.ask("GET", "/openapi.json", host=host).error == (421, "host")
+    for header in ({"origin": "http://127.0.0.1"}, {"sec_fetch_site": "same-site"}):
+        for method, path in (
+            ("GET", "/health"),
+            ("GET", "/openapi.json"),
+            ("POST", f"/v1/sessions/{session}/release"),
+        ):
+            found = worker.ask(method, path, b"[]", **header)
+            assert found.error == (403, "browser")
     for host in ("localhost:9", "127.0.0.1", "127.1.2.3:80", "[::1]:80"):
         assert worker.ask("GET", "/facts", host=host).status == 200

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import socket
 import ssl
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import urlsplit
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from mplang_http.config import WorkerConfig
+from mplang_http.config import WorkerConfig, is_loopback
 from mplang_http.engines import Engines
 from mplang_http.handshake import link_in_head
 from mplang_http.tls import common_name, link_in_hello, server_context
@@ -174,6 +176,13 @@ async def _readable(sock: socket.socket) -> None:
         loop.remove_reader(sock)
 
 
+def _is_loopback(host: bytes) -> bool:
+    """Return whether a Host is loopback; else a name may have been bound to it (DNS rebinding)."""
+    with contextlib.suppress(ValueError):
+        return is_loopback(urlsplit(f"//{host.decode('latin-1')}").hostname or "")
+    return False
+
+
 class _LimitedHttpProtocol(HttpToolsProtocol):
     """HTTP protocol with limits on the head, timeouts, and the client's name in the request state.
 
@@ -225,9 +234,22 @@ class _LimitedHttpProtocol(HttpToolsProtocol):
         if size > self._worker.limits.head:
             self._send_error(431, "head", "the head is too large")
             raise ValueError("the head is too large")
+        refused = self._refusal()
+        if refused is not None:
+            self._send_error(*refused)
+            raise ValueError(refused[2])
         self._head_bytes, self._body_received = None, False
         self._cancel_timer()
         super().on_headers_complete()
+
+    def _refusal(self) -> tuple[int, str, str] | None:
+        """Return why a request is refused whatever it asks: web pages may not reach a worker."""
+        fields = dict(self.headers)
+        if b"origin" in fields or b"sec-fetch-site" in fields:
+            return 403, "browser", "a worker does not serve the requests of web pages"
+        if self._worker.tls is None and not _is_loopback(fields.get(b"host", b"")):
+            return 421, "host", "without tls a worker is asked at a loopback address"
+        return None
 
     def on_body(self, body: bytes) -> None:
         super().on_body(body)

@@ -11,7 +11,6 @@ import os
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Annotated, Any
-from urllib.parse import urlsplit
 
 from fastapi import FastAPI, Path, Query, Request
 from fastapi.exceptions import RequestValidationError
@@ -21,7 +20,7 @@ from starlette.requests import ClientDisconnect
 
 from mplang_core import MPLangError
 from mplang_http import ipc, response_models
-from mplang_http.config import WorkerConfig, is_loopback
+from mplang_http.config import WorkerConfig
 from mplang_http.engines import Engines
 from mplang_http.errors import RequestError
 from mplang_http.front_jobs import KnownJob
@@ -280,7 +279,6 @@ class RequestContext:
             RequestError: the client is no coordinator of this worker.
         """
         if self._config.tls is None:
-            _check_host(request)
             return "local"
         coordinator: str | None = getattr(request.state, "caller", None)
         if coordinator is None or coordinator not in self._config.coordinators:
@@ -437,17 +435,6 @@ class RequestContext:
                 done = job.status if job.ended.is_set() else (await ask())[0]
 
         return StreamingResponse(tell(), media_type=EVENTS)
-
-
-def _check_host(request: Request) -> None:
-    """Reject requests whose Host is not loopback, against DNS rebinding."""
-    host = request.headers.get("host", "")
-    with contextlib.suppress(ValueError):
-        if is_loopback(urlsplit(f"//{host}").hostname or ""):
-            return
-    raise RequestError(
-        421, "host", f"without tls a worker is asked at a loopback address, not {host}"
-    )
 
 
 def _content_length(request: Request, limit: int) -> int:
