@@ -239,7 +239,7 @@ def jobs_of(cluster, files, count):
 
 
 def test_a_hostile_coordinator_keeps_nobody_from_working(cluster, files):
-    """200 jobs of the other end right; `benchmarks/bench_neighbour.py` tells their times."""
+    """200 jobs of the other end right; `benchmarks/bench_sessions.py` measures them."""
     jobs_of(cluster, files, 5)
     alone = statistics.quantiles(jobs_of(cluster, files, 50), n=20)[-1]
     stop = threading.Event()

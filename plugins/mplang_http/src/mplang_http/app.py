@@ -128,8 +128,8 @@ def create_worker_app(config: WorkerConfig, engines: Engines) -> FastAPI:
     )
     async def open_session(request: Request, session: Name) -> Any:
         """Open a session: start its process, and return the credential for its links."""
-        body = await context.read_body(request, limits.request, in_memory=True)
-        return JSONResponse(await engines.open(context.authorize(request), session, body))
+        async with context.body(request, limits.request, in_memory=True) as body:
+            return JSONResponse(await engines.open(context.authorize(request), session, body))
 
     @app.post(
         "/v1/sessions/{session}/links",
@@ -139,8 +139,8 @@ def create_worker_app(config: WorkerConfig, engines: Engines) -> FastAPI:
     )
     async def join(request: Request, session: Name) -> Any:
         """Link a session to those of all parties, and start its next generation."""
-        body = await context.read_body(request, limits.request, in_memory=True)
-        return JSONResponse(await engines.join(context.authorize(request), session, body))
+        async with context.body(request, limits.request, in_memory=True) as body:
+            return JSONResponse(await engines.join(context.authorize(request), session, body))
 
     @app.get("/v1/sessions/{session}", response_model=response_models.Alive)
     async def alive(request: Request, session: Name) -> Any:
@@ -162,8 +162,8 @@ def create_worker_app(config: WorkerConfig, engines: Engines) -> FastAPI:
     )
     async def program(request: Request, session: Name, program: Digest) -> Any:
         """Upload a program; it is verified and checked for admission."""
-        body = await context.read_body(request, limits.program)
-        return await context.call(request, "program", session, body, name=program)
+        async with context.body(request, limits.program) as body:
+            return await context.call(request, "program", session, body, name=program)
 
     @app.post(
         "/v1/sessions/{session}/release",
@@ -173,8 +173,8 @@ def create_worker_app(config: WorkerConfig, engines: Engines) -> FastAPI:
     )
     async def release(request: Request, session: Name) -> Any:
         """Release values and renew the lease."""
-        body = await context.read_body(request, limits.request, in_memory=True)
-        return JSONResponse(await engines.release(context.authorize(request), session, body))
+        async with context.body(request, limits.request, in_memory=True) as body:
+            return JSONResponse(await engines.release(context.authorize(request), session, body))
 
     @app.get("/v1/sessions/{session}/jobs", response_model=response_models.Jobs)
     async def jobs(request: Request, session: Name) -> Any:
@@ -189,8 +189,8 @@ def create_worker_app(config: WorkerConfig, engines: Engines) -> FastAPI:
     )
     async def submit(request: Request, session: Name, run: Run, wait: Wait = 0) -> Any:
         """Run a program; responds when the job has ended, or after ``wait`` seconds."""
-        body = await context.read_body(request, limits.request)
-        done, job = await engines.submit(context.authorize(request), session, run, body)
+        async with context.body(request, limits.request) as body:
+            done, job = await engines.submit(context.authorize(request), session, run, body)
         return await context.wait_for_end(request, session, run, wait, done, job)
 
     @app.get(
@@ -244,8 +244,8 @@ def create_worker_app(config: WorkerConfig, engines: Engines) -> FastAPI:
     )
     async def put(request: Request, session: Name, value: Name) -> Any:
         """Store a value."""
-        body = await context.read_body(request, limits.value)
-        return await context.call(request, "put", session, body, name=value)
+        async with context.body(request, limits.value) as body:
+            return await context.call(request, "put", session, body, name=value)
 
     @app.get(
         "/v1/sessions/{session}/values/{value}",
@@ -316,8 +316,8 @@ class RequestContext:
         Raises:
             RequestError: the client is no coordinator, or the engine returns an error.
         """
-        done, _ = await self._engines.call(method, self.authorize(request), session, body, **args)
-        return JSONResponse(done)
+        call = self._engines.call
+        return JSONResponse(await call(method, self.authorize(request), session, body, **args))
 
     async def stream(self, request: Request, method: str, session: str, /, **args: Any) -> Response:
         """Call the engine of a session, and stream the file that it returns.
@@ -331,15 +331,18 @@ class RequestContext:
         Raises:
             RequestError: the client is no coordinator, or the engine returns an error.
         """
-        _, file = await self._engines.call(method, self.authorize(request), session, **args)
-        assert file is not None
-        data = ipc.read_file(file)
+        data = await self._engines.fetch(method, self.authorize(request), session, **args)
         return StreamingResponse(
             _chunks(data), media_type=BINARY, headers={"content-length": str(len(data))}
         )
 
-    async def read_body(self, request: Request, limit: int, *, in_memory: bool = False) -> ipc.Body:
+    @contextlib.asynccontextmanager
+    async def body(
+        self, request: Request, limit: int, *, in_memory: bool = False
+    ) -> AsyncIterator[ipc.Body]:
         """Read the body of a request, after authorization and all checks of its size.
+
+        Its bytes count as coming in until the block ends, which closes its file.
 
         Args:
             request: the HTTP request.
@@ -353,7 +356,12 @@ class RequestContext:
         size = _content_length(request, limit)
         with self._reserve(coordinator, size):
             inline = size if in_memory else ipc.INLINE
-            return await _read_body(request, size, self._config.timeouts.body, inline)
+            body = await _read_body(request, size, self._config.timeouts.body, inline)
+            try:
+                yield body
+            finally:
+                if isinstance(body, int):
+                    os.close(body)
 
     @contextlib.contextmanager
     def _reserve(self, coordinator: str, size: int) -> Iterator[None]:

@@ -39,8 +39,9 @@ async def dial(engine: EngineProcess, name: str, peer: str, address: str, timeou
         left = deadline - loop.time()
         reason = "it does not answer"
         try:
-            sock = await asyncio.wait_for(_connect(address), max(left, 0.01))
-            await asyncio.wait_for(engine.call("dial", sock.detach(), peer=peer), max(left, 0.01))
+            with await asyncio.wait_for(_connect(address), max(left, 0.01)) as sock:
+                dialling = engine.call("dial", sock.fileno(), peer=peer)
+                await asyncio.wait_for(dialling, max(left, 0.01))
             return
         except RequestError as error:
             if error.code != CommError.__name__:

@@ -75,27 +75,52 @@ class EngineProcess:
         """Whether the engine has yet to answer a call."""
         return bool(self._replies)
 
-    async def call(
-        self, method: str, body: ipc.Body = None, /, **args: Any
-    ) -> tuple[Any, int | None]:
+    async def call(self, method: str, body: ipc.Body = None, /, **args: Any) -> Any:
         """Call a method of the engine.
 
         Args:
             method: name of the method.
-            body: body of the request; a file descriptor is closed.
+            body: body of the request; the caller closes a file descriptor.
             **args: further arguments of the method.
 
         Returns:
-            The result, and a file descriptor if the engine returns a file.
+            The result.
 
         Raises:
             RequestError: the method failed, or the engine has ended.
         """
-        file = body if isinstance(body, int) else None
+        result, file = await self._call(method, body, args)
+        if file is not None:
+            os.close(file)
+        return result
+
+    async def fetch(self, method: str, /, **args: Any) -> memoryview:
+        """Call a method of the engine that returns a file.
+
+        Args:
+            method: name of the method.
+            **args: arguments of the method.
+
+        Returns:
+            The contents of the file.
+
+        Raises:
+            RequestError: the method failed, or the engine has ended.
+        """
+        _, file = await self._call(method, None, args)
+        try:
+            if file is None:
+                raise ValueError("no file")
+            return ipc.read_file(file, sealed=True)
+        except ValueError as error:
+            raise RequestError(500, "internal", f"{self._name} gave {error}") from None
+
+    async def _call(
+        self, method: str, body: ipc.Body, args: dict[str, Any]
+    ) -> tuple[Any, int | None]:
         if self._ended is not None:
-            if file is not None:
-                os.close(file)
             raise RequestError(503, "engine-ended", self._ended)
+        file = os.dup(body) if isinstance(body, int) else None
         number = next(self._ids)
         reply = asyncio.get_running_loop().create_future()
         self._replies[number] = reply
@@ -148,6 +173,8 @@ class EngineProcess:
 
     def _handle(self, message: dict[str, Any], file: int | None) -> None:
         if "event" in message:
+            if file is not None:
+                os.close(file)
             self._on_event(message)
             return
         reply = self._replies.pop(message["id"], None)

@@ -235,8 +235,11 @@ class Engines:
         """Start the engine of a session, and return the credential of its key."""
         try:
             await self._fork(session)
+            if session.ending:
+                raise ConnectionError("it was closed before it was open")
             key = await asyncio.wait_for(session.ready, START_TIMEOUT)
         except (OSError, TimeoutError) as error:
+            session.ending = True
             why = f"its engine does not start: {str(error) or 'it takes too long'}"
             self._forget(session, why, failed=True)
             if session.process is not None:
@@ -311,16 +314,14 @@ class Engines:
         connect, versions = self._config.timeouts.connect, session.request.versions
         async with session.linking:
             try:
-                told, _ = await process.call("introduce", ends=msgspec.to_builtins(ends))
+                told = await process.call("introduce", ends=msgspec.to_builtins(ends))
                 addresses = {party.name: party.address for party in session.request.parties}
                 async with asyncio.TaskGroup() as group:
                     for peer in told:
                         group.create_task(
                             dial(process, self._config.name, peer, addresses[peer], connect)
                         )
-                done, _ = await process.call(
-                    "join", generation=request.generation, versions=versions
-                )
+                done = await process.call("join", generation=request.generation, versions=versions)
             except BaseException as error:
                 if not session.joined:
                     self._begin(self._end(session, "it was not linked to its peers"))
@@ -379,33 +380,48 @@ class Engines:
 
     # -- calls
 
+    def _process(self, coordinator: str, name: str) -> EngineProcess:
+        process = self.find(coordinator, name).process
+        if process is None:
+            raise RequestError(409, "generation", "the session is being opened; join it first")
+        return process
+
     async def call(
         self, method: str, coordinator: str, name: str, body: ipc.Body = None, /, **args: Any
-    ) -> tuple[Any, int | None]:
+    ) -> Any:
         """Call a method of a session's engine.
 
         Args:
             method: name of the method.
             coordinator: name of the coordinator.
             name: name of the session.
-            body: body of the request; a file descriptor is closed.
+            body: body of the request; the caller closes a file descriptor.
             **args: further arguments of the method.
 
         Returns:
-            The result, and a file descriptor if the engine returns a file.
+            The result.
 
         Raises:
             RequestError: there is no such session, the method failed, or the engine has ended.
         """
-        try:
-            process = self.find(coordinator, name).process
-            if process is None:
-                raise RequestError(409, "generation", "the session has no links yet; join it first")
-        except BaseException:
-            if isinstance(body, int):
-                os.close(body)
-            raise
-        return await process.call(method, body, **args)
+        return await self._process(coordinator, name).call(method, body, **args)
+
+    async def fetch(self, method: str, coordinator: str, name: str, /, **args: Any) -> memoryview:
+        """Call a method of a session's engine that returns a file.
+
+        Args:
+            method: name of the method.
+            coordinator: name of the coordinator.
+            name: name of the session.
+            **args: arguments of the method.
+
+        Returns:
+            The contents of the file.
+
+        Raises:
+            RequestError: there is no such session, the method failed, or the engine has ended.
+        """
+        return await self._process(coordinator, name).fetch(method, **args)
 
     async def submit(
         self, coordinator: str, name: str, run: str, body: ipc.Body
@@ -444,15 +460,14 @@ class Engines:
         self, session: FrontSession, run: str, body: ipc.Body, reserved: bool
     ) -> dict[str, Any]:
         try:
-            done, _ = await self.call("submit", *session.key, body, run=run)
+            done: dict[str, Any] = await self.call("submit", *session.key, body, run=run)
         except RequestError as error:
             if reserved:
                 self.budget.end((*session.key, run), failed=False)
                 session.jobs.refuse(run, error)
             raise
         session.jobs.update(done)
-        status: dict[str, Any] = done
-        return status
+        return done
 
     async def status(
         self, coordinator: str, name: str, run: str
@@ -479,9 +494,9 @@ class Engines:
             return job.status, job
         asking = self.call("status", coordinator, name, run=run)
         if job is None:
-            return (await asking)[0], None
+            return await asking, None
         try:
-            done, _ = await asyncio.wait_for(asking, BUSY)
+            done = await asyncio.wait_for(asking, BUSY)
         except TimeoutError:
             return job.status, job
         job.status |= {} if job.ended.is_set() else done
@@ -507,9 +522,9 @@ class Engines:
         asking = self.call("cancel", coordinator, name, run=run, reason=reason)
         job = session.jobs.get(run)
         if job is None:
-            return dict((await asking)[0])
+            return dict(await asking)
         with contextlib.suppress(TimeoutError):
-            return dict((await asyncio.wait_for(asking, BUSY))[0])
+            return dict(await asyncio.wait_for(asking, BUSY))
         return job.status
 
     async def release(self, coordinator: str, name: str, body: Any) -> dict[str, Any]:
@@ -532,7 +547,7 @@ class Engines:
         asking = asyncio.ensure_future(self.call("release", coordinator, name, body))
         asking.add_done_callback(lambda task: task.cancelled() or task.exception())
         with contextlib.suppress(TimeoutError):
-            return dict((await asyncio.wait_for(asyncio.shield(asking), BUSY))[0])
+            return dict(await asyncio.wait_for(asyncio.shield(asking), BUSY))
         return {"released": 0}
 
     # -- events, and the end

@@ -7,16 +7,19 @@ passed in the same way. A message that exceeds a packet is the first file of an 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import mmap
 import os
 import socket
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from mplang_http.values import Buffer
 
+MAX_SPILLED = 64 << 20  # bytes of a message
+SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
 INLINE = 32 << 10  # bytes up to which a body is part of the packet
 PACKET = 160 << 10  # bytes; the kernel refuses larger ones
 _encoder = msgspec.msgpack.Encoder()
@@ -64,35 +67,67 @@ def receive(sock: socket.socket) -> tuple[Message, int | None]:
 
     Raises:
         EOFError: the other process has exited.
+        ValueError: the packet is malformed.
     """
     data, files, _, _ = socket.recv_fds(sock, PACKET, 4)
-    if not data:
-        raise EOFError("the other side has gone")
-    message: Buffer = data
-    if data == _SPILLED:
-        message = read_file(files.pop(0))
-    for extra in files[1:]:
-        os.close(extra)
-    return _decoder.decode(message), files[0] if files else None
+    try:
+        if not data:
+            raise EOFError("the other side has gone")
+        message: Buffer = data
+        if data == _SPILLED and files:
+            message = _read_spilled(files[0])
+            os.close(files.pop(0))
+        decoded = _decoder.decode(message)
+        file = files.pop(0) if files else None
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise ValueError(f"no packet: {error}") from None
+    finally:
+        for extra in files:
+            os.close(extra)
+    return decoded, file
 
 
-def write_file(parts: Iterable[Buffer]) -> int:
-    """Return the descriptor of a new memory file with the concatenated parts."""
-    file = os.memfd_create("mplang", os.MFD_CLOEXEC)
+def _read_spilled(file: int) -> bytes:
+    """Read a file that may be anything: a map of it could be truncated by the other side."""
+    size = os.fstat(file).st_size
+    if size > MAX_SPILLED:
+        raise ValueError(f"a message of {size} bytes")
+    return os.pread(file, size, 0)
+
+
+def write_file(parts: Sequence[Buffer]) -> int:
+    """Return the descriptor of a new memory file with the concatenated parts.
+
+    It is sealed, unless there are no parts, and it is to be written to.
+    """
+    file = os.memfd_create("mplang", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     try:
         for part in parts:
             view = memoryview(part)
             while len(view):
                 view = view[os.write(file, view) :]
+        if parts:
+            fcntl.fcntl(file, fcntl.F_ADD_SEALS, SEALS)
     except BaseException:
         os.close(file)
         raise
     return file
 
 
-def read_file(file: int) -> memoryview:
-    """Map a file and close its descriptor; the memory is freed with the last reference."""
+def read_file(file: int, *, sealed: bool = False) -> memoryview:
+    """Map a file and close its descriptor; the memory is freed with the last reference.
+
+    Args:
+        file: descriptor of a memory file.
+        sealed: whether it has to be sealed, as the other side is not trusted: who reads a map of
+            a file that was truncated is ended by SIGBUS.
+
+    Raises:
+        ValueError: it is not sealed.
+    """
     try:
+        if sealed and not _is_sealed(file):
+            raise ValueError("a file that could change")
         size = os.fstat(file).st_size
         if not size:
             return memoryview(b"")
@@ -100,3 +135,10 @@ def read_file(file: int) -> memoryview:
     finally:
         with contextlib.suppress(OSError):
             os.close(file)
+
+
+def _is_sealed(file: int) -> bool:
+    try:
+        return fcntl.fcntl(file, fcntl.F_GET_SEALS) & SEALS == SEALS
+    except OSError:  # no memory file
+        return False

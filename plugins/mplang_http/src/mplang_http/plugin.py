@@ -29,8 +29,8 @@ def mplang_doctor() -> Sequence[Check]:
     files = (
         f"Landlock {version}"
         if version
-        else "no Landlock here, so code in an engine could read what the worker's user can, the key "
-        "included; Linux 5.13 or later has it, unless lsm= leaves it out"
+        else "no Landlock here, so code in an engine could read what the worker's user can, "
+        "the key included; Linux 5.13 or later has it, unless lsm= leaves it out"
     )
     calls = (
         "seccomp"
