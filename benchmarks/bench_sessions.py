@@ -1,7 +1,8 @@
 """Benchmark of sessions: what one costs, and what it feels of a hostile neighbour.
 
 A neighbour is a coordinator with a quota of one core, whose jobs loop, take memory, crash, and
-whose programs are malformed, one after the other. Times beside it are ratios to those alone, in one run.
+whose programs are malformed, one after the other. Times beside it are ratios to those alone, in
+one run.
 """
 
 from __future__ import annotations
