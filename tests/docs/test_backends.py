@@ -49,6 +49,13 @@ def test_the_entry_point_is_that_of_the_example():
 
 def size(number):
     """As the table writes it: 65536 is 64 KiB."""
+    from mplang_http.config import MEMORY
+
+    if number is None:
+        return "any"
+    for part, name in ((2, "half"), (4, "a quarter")):
+        if number == MEMORY // part:
+            return f"{name} of the machine's memory"
     for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
         if number >= unit and number % unit == 0:
             return f"{number // unit} {name}"
@@ -57,13 +64,16 @@ def size(number):
 
 @pytest.mark.needs("http")
 def test_every_field_of_a_worker_is_told_with_its_default():
-    from mplang_http.config import Limits, Timeouts, WorkerConfig
+    from mplang_http.config import Limits, Quotas, Timeouts, WorkerConfig
 
     told = {name.strip("`"): default for name, _, default in rows(TEXT, FIELDS)}
-    plain = [name for name in WorkerConfig.model_fields if name not in ("limits", "timeouts")]
+    tables = ("limits", "quotas", "timeouts")
+    plain = [name for name in WorkerConfig.model_fields if name not in tables]
     numbers = {f"limits.{name}": size(value) for name, value in Limits()}
-    numbers |= {f"timeouts.{name}": f"{value:g} s" for name, value in Timeouts()}
-    assert list(told) == [*plain, *numbers]
+    numbers |= {f"quotas.{name}": size(value) for name, value in Quotas()}
+    numbers |= {f"timeouts.{name}": f"{value:,g} s" for name, value in Timeouts()}
+    numbers["limits.value"] = "a quarter of the machine's memory, at most 8 GiB"
+    assert sorted(told) == sorted([*plain, *numbers])
     assert {name: told[name] for name in numbers} == numbers
     for name in ("host", "port", "mode", "log_format", "log_level"):
         assert told[name] == f"`{WorkerConfig.model_fields[name].default}`"

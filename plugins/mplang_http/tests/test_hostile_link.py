@@ -52,6 +52,7 @@ def unharmed(worker):
 
 def hello(link: str, **fields: str) -> bytes:
     fields = {
+        "Host": "127.0.0.1",
         "Connection": "Upgrade",
         "Upgrade": "mplang-link/3",
         "X-Mplang-From": PEER,

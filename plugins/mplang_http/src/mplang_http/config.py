@@ -102,7 +102,7 @@ class Limits(StrictModel):
     cpu: int | None = Field(default=None, gt=0)
     cores: int | None = Field(default=None, gt=0)
     threads: int = Field(default=1000, gt=0)
-    files: int = Field(default=4096, gt=0)
+    files: int = Field(default=4000, gt=0)
 
 
 class Quotas(StrictModel):
