@@ -271,7 +271,9 @@ def test_cpu_time_has_a_limit():
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(Path(__file__).parent))
         with (
-            LocalCluster(1, imports=("intruder",), limits={"cpu": 1, "cores": 1}) as cluster,
+            LocalCluster(
+                1, imports=("intruder",), limits={"cpu": 1}, quotas={"cores": 1}
+            ) as cluster,
             mp.connect("http", cluster.spec) as host,
         ):
             assert act(host, "assert len(os.sched_getaffinity(0)) == 1") == 0

@@ -76,7 +76,6 @@ class Limits(StrictModel):
             bit by bit through failures takes 16 of them on average.
         memory: bytes of private memory of a session's engine; half of the machine's by default.
         cpu: seconds of CPU time of a session's engine; any by default.
-        cores: cores of a session's engine; all by default.
         threads: threads of a session's engine.
         files: open files of a session's engine.
     """
@@ -100,7 +99,6 @@ class Limits(StrictModel):
     failures: int = Field(default=10, gt=0)
     memory: int = Field(default=MEMORY // 2, gt=0)
     cpu: int | None = Field(default=None, gt=0)
-    cores: int | None = Field(default=None, gt=0)
     threads: int = Field(default=1000, gt=0)
     files: int = Field(default=4000, gt=0)
 
@@ -114,6 +112,7 @@ class Quotas(StrictModel):
         jobs: jobs of all its sessions that have not ended.
         bodies: bytes of request bodies that are being received.
         connections: open connections.
+        cores: cores that the engines of its sessions share; all by default.
     """
 
     sessions: int = Field(default=32, gt=0)
@@ -121,6 +120,7 @@ class Quotas(StrictModel):
     jobs: int = Field(default=500, gt=0)
     bodies: int = Field(default=MEMORY // 4, gt=0)
     connections: int = Field(default=128, gt=0)
+    cores: int | None = Field(default=None, gt=0)
 
 
 class Timeouts(StrictModel):

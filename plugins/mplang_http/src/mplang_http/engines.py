@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-import itertools
 import logging
 import os
 import secrets
 import socket
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
@@ -71,6 +70,7 @@ class FrontSession:
         self.joined = False
         self.ending = False
         self.baseline = 0  # bytes of memory at its start
+        self.cores: list[int] = []
         self.stopped = 0  # how often it was seen to be stopped
         self.ready: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
         self.started: asyncio.Task[Credential] | None = None
@@ -102,7 +102,6 @@ class Engines:
         self._sessions: dict[Key, FrontSession] = {}
         self._links: dict[str, FrontSession] = {}
         self._told: OrderedDict[Key, str] = OrderedDict()
-        self._cores = itertools.cycle(sorted(os.sched_getaffinity(0)))
         self._warmed = asyncio.Event()
         self._failure: ConfigError | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -225,11 +224,20 @@ class Engines:
                 429, "busy", f"{key[0]} is opening {quotas.opens} sessions already; try again"
             )
         session = FrontSession(key, request)
+        session.cores = mine[0].cores if mine else self._free_cores()
         self._sessions[key] = self._links[session.link] = session
         self._told.pop(key, None)
         session.started = asyncio.get_running_loop().create_task(self._start(session))
         session.started.add_done_callback(lambda task: task.cancelled() or task.exception())
         return session
+
+    def _free_cores(self) -> list[int]:
+        """Return the cores for a coordinator: those with the fewest sessions of others."""
+        count = self._config.quotas.cores
+        if count is None:
+            return []
+        used = Counter(core for session in self._sessions.values() for core in session.cores)
+        return sorted(sorted(os.sched_getaffinity(0)), key=lambda core: used[core])[:count]
 
     async def _start(self, session: FrontSession) -> Credential:
         """Start the engine of a session, and return the credential of its key."""
@@ -260,7 +268,6 @@ class Engines:
 
     async def _fork(self, session: FrontSession) -> None:
         config, request = self._config, session.request
-        cores = config.limits.cores
         argument = EngineArgument(
             config=config.engine.model_dump(mode="json"),
             coordinator=session.key[0],
@@ -270,7 +277,7 @@ class Engines:
             timeout=min(config.timeouts.message, request.timeout or float("inf")),
             link=session.link,
             tls=config.tls is not None,
-            cores=[] if cores is None else sorted({next(self._cores) for _ in range(cores)}),
+            cores=session.cores,
         )
         mine, theirs = ipc.channel()
         with theirs:
