@@ -256,12 +256,13 @@ def test_a_job_has_a_longest_time(files):
     assert "took longer than a job may here, 1 s" in found
 
 
-def test_a_kernel_that_keeps_the_lock_is_waited_for(cluster, files):
+@pytest.mark.parametrize("seconds", [6, pytest.param(60, marks=pytest.mark.slow)])
+def test_a_kernel_that_keeps_the_lock_is_waited_for(cluster, files, seconds):
     """For longer than the coordinator's patience, which is about the front."""
     with mp.connect("http", cluster.spec, tls=files["host"], patience=1.0) as host:
         begin = time.monotonic()
-        assert act(host, "ctypes.PyDLL(None).sleep(6)") == 0
-        assert time.monotonic() - begin > 6
+        assert act(host, f"ctypes.PyDLL(None).sleep({seconds})") == 0
+        assert time.monotonic() - begin > seconds
         with mp.with_ctx(host):
             x = mp.put("P0", np.ones(1 << 20))
         assert np.sum(mp.fetch(host, x)) == 1 << 20

@@ -329,13 +329,14 @@ def test_an_address_that_does_not_answer_is_not_told_from_one_that_refuses():
 # -- nothing is left
 
 
-def test_sessions_leave_nothing():
-    """No process, descriptor or memory; `make test-slow` opens 200."""
+@pytest.mark.parametrize("count", [30, pytest.param(200, marks=pytest.mark.slow)])
+def test_sessions_leave_nothing(count):
+    """No process, descriptor or memory."""
     with LocalCluster(1, imports=KIT) as made:
         worker = RawWorker(made)
         worker.works()
         files, memory = worker.settled_files(), worker.memory()
-        for i in range(30):
+        for i in range(count):
             name = worker.open()
             if i % 2:
                 worker.put_program(DOUBLE, name)
