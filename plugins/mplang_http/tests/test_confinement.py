@@ -98,7 +98,16 @@ def test_files_of_the_party(host, files, folder, cluster):
         assert act(host, f"os.listdir({path!r})") in REFUSED, path
     for path in (os.__file__, np.__file__, str(folder / "new"), "/tmp/new", "/dev/shm/new"):
         assert act(host, f"open({path!r}, 'a')") in REFUSED, path
-    assert act(host, f"os.unlink({files['alice'].key!r})") in REFUSED
+    key = files["alice"].key
+    for code in (
+        f"os.unlink({key!r})",
+        f"os.chmod({key!r}, 0o666)",
+        f"os.chown({key!r}, 0, 0)",
+        f"os.utime({key!r})",
+        f"os.setxattr({key!r}, 'user.x', b'x')",
+    ):
+        assert act(host, code) in REFUSED, code
+    assert Path(key).stat().st_mode & 0o777 == 0o600
     assert act(host, f"os.symlink('/', {str(folder / 'link')!r})") in REFUSED
 
 
@@ -135,6 +144,11 @@ def test_memory_of_other_processes(host, other, cluster, name):
         "os.setpriority(0, 0, -5)",
         "os.unshare(0x10000000) if hasattr(os, 'unshare') else syscall(272, 0x10000000)",
         "os.chroot('/usr')",
+        "import fcntl; fcntl.fcntl(0, 8, 1)",  # F_SETOWN: whom signals of a file go to
+        "import fcntl; fcntl.fcntl(0, 10, 9)",  # F_SETSIG
+        "import fcntl; fcntl.ioctl(0, 0x8901, b'1234')",  # FIOSETOWN
+        "syscall(157, 1, 0, 0, 0, 0)",  # to outlive its parent
+        "syscall(29, 0, 4096, 0o1600)",  # shared memory of System V
         "syscall(321, 0, 0, 0)",  # bpf
     ],
     ids=lambda code: code[:30],
@@ -158,6 +172,20 @@ def test_all_threads_are_confined(host, other):
         lines = dict(line.split(":", 1) for line in (task / "status").read_text().splitlines())
         found = {name: lines[name].strip() for name in ("NoNewPrivs", "Seccomp", "CapEff")}
         assert found == {"NoNewPrivs": "1", "Seccomp": "2", "CapEff": "0" * 16}, task
+
+
+def test_the_log_is_not_the_engines(host, other, folder):
+    """It has a pipe to the front, which names the session, and takes no more than so much."""
+    log = folder / "alice.log"
+    lines = "for _ in range(200_000): os.write(2, b'2026-01-01 ERROR alice: forged\\n')"
+    assert act(host, "os.write(2, b'before all\\n'); os.ftruncate(2, 0)") == errno.EINVAL
+    assert act(host, lines) == 0
+    text = log.read_text()
+    assert f"{host.session[:8]}: before all\n" in text
+    assert "\n2026-01-01 ERROR alice: forged" not in text
+    assert f"\n{host.session[:8]}: 2026-01-01 ERROR alice: forged" in text
+    assert text.count("forged") < 150_000
+    wait_until(lambda: act(host, "os.write(2, b'after\\n')") or "left out" in log.read_text())
 
 
 def test_environment_and_command_line_hold_no_secret(host, other, files):
@@ -227,6 +255,8 @@ def test_an_engine_that_ends_itself(host, other, cluster, files):
     assert "the engine of worker alice ended by SIGSEGV; what it held is lost" in found
     assert crashes(cluster, files) == before + 1
     assert act(host, "pass") == 0  # in a new one
+    assert "ended by signal 40" in ended(host, "os.kill(os.getpid(), 40); time.sleep(60)")
+    assert act(host, "pass") == 0
 
 
 @pytest.mark.parametrize("code", ["while True: pass", "ctypes.PyDLL(None).sleep(600)"])

@@ -231,7 +231,7 @@ def test_credentials_of_somebody_else(alice, files, folder, session):
         alices = Credential(**again)
 
 
-@pytest.mark.parametrize("change", [[], ["nothing"], ["-----BEGIN CERTIFICATE-----"] * 8])
+@pytest.mark.parametrize("change", [[], ["nothing"], ["-----BEGIN CERTIFICATE-----"] * 5])
 def test_credentials_that_are_none(alice, files, session, change):
     name, alices = session
     _, mine = offered(files["Mallory"], name)
@@ -252,8 +252,8 @@ def test_links_with_keys_that_are_not_the_sessions(alice, files, session):
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         sock = socket.create_connection(alice.endpoint)
         with context.wrap_socket(sock, server_hostname=alices.link) as tls:
-            tls.sendall(b"GET /link HTTP/1.1")
-            with pytest.raises(OSError, match="alert|EOF|reset"):
+            with pytest.raises(OSError, match="alert|EOF|reset|pipe"):  # noqa: PT012
+                tls.sendall(b"GET /link HTTP/1.1")
                 tls.recv(1)
         assert joining.result().error == (503, "CommError")
 

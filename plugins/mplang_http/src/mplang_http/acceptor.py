@@ -23,6 +23,7 @@ from mplang_http.tls import common_name, link_in_hello, server_context
 
 PEEK_SIZE = 32 << 10  # bytes; more than the longest TLS client hello
 READ_AHEAD = 1 << 20  # bytes of a body to buffer before the application reads them
+OTHERS = 8  # connections of a client that is no coordinator, and may ask for the health only
 KEEP_ALIVE = 75  # seconds that an idle connection is kept open
 log = logging.getLogger("mplang.http.front")
 
@@ -66,9 +67,6 @@ class Acceptor:
                 connection.shutdown()
 
     def _admit(self, sock: socket.socket, host: str) -> None:
-        if len(self._state.connections) >= self._config.limits.connections:
-            sock.close()
-            return
         task = asyncio.get_running_loop().create_task(self._route(sock))
         self._unknown.add(host, task)
 
@@ -204,12 +202,18 @@ class _LimitedHttpProtocol(HttpToolsProtocol):
         caller = common_name(encrypted.getpeercert()) if encrypted is not None else "local"
         self.app_state = {"caller": caller}
         self.caller = caller
-        if caller in self._worker.coordinators:
-            mine = sum(getattr(each, "caller", None) == caller for each in self.connections)
-            if mine > self._worker.quotas.connections:
-                self._send_error(429, "busy", f"{caller} has too many connections")
-                return
+        mine = sum(getattr(each, "caller", None) == caller for each in self.connections)
+        if mine > self._quota(caller) or len(self.connections) > self._worker.limits.connections:
+            self._send_error(429, "busy", f"{caller} has too many connections, or all have")
+            return
         self._start_timer(self._worker.timeouts.head)
+
+    def _quota(self, caller: str | None) -> int:
+        """Return how many connections a client may have; no coordinator needs many."""
+        if self._worker.tls is None:
+            return self._worker.limits.connections
+        known = caller in self._worker.coordinators
+        return self._worker.quotas.connections if known else OTHERS
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._cancel_timer()

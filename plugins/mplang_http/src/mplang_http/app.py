@@ -146,7 +146,7 @@ def create_worker_app(config: WorkerConfig, engines: Engines) -> FastAPI:
     async def alive(request: Request, session: Name) -> Any:
         """Return whether a session is open; responds also while its process is busy."""
         found = engines.find(context.authorize(request), session)
-        return {"busy": found.process is not None and found.process.busy}
+        return {"busy": found.process is not None and found.process.pending > 0}
 
     @app.delete("/v1/sessions/{session}")
     async def close_session(request: Request, session: Name) -> Any:

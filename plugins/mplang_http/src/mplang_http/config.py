@@ -91,7 +91,7 @@ class Limits(StrictModel):
     waiting: int = Field(default=MEMORY // 4, gt=0)
     values: int = Field(default=100_000, gt=0)
     held: int = Field(default=MEMORY // 2, gt=0)
-    connections: int = Field(default=256, gt=0)
+    connections: int = Field(default=512, gt=0)
     unknown: int = Field(default=128, gt=0)
     parties: int = Field(default=64, gt=0)
     sessions: int = Field(default=64, gt=0)
@@ -100,7 +100,7 @@ class Limits(StrictModel):
     memory: int = Field(default=MEMORY // 2, gt=0)
     cpu: int | None = Field(default=None, gt=0)
     threads: int = Field(default=1000, gt=0)
-    files: int = Field(default=4000, gt=0)
+    files: int = Field(default=500, gt=0)
 
 
 class Quotas(StrictModel):

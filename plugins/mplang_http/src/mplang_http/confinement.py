@@ -11,6 +11,7 @@ References:
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import platform
@@ -97,6 +98,8 @@ def give_up_privileges() -> None:
         OSError: the kernel refuses.
     """
     hide_memory()
+    with contextlib.suppress(OSError):  # the kernel ends engines first when memory is short
+        Path("/proc/self/oom_score_adj").write_text("1000")
     _checked(_libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
     header = struct.pack("=Ii", 0x20080522, 0)  # _LINUX_CAPABILITY_VERSION_3, this thread
     _checked(_libc.capset(header, bytes(24)))
@@ -124,8 +127,25 @@ _CALLS = {
     "io_uring_enter": (426, 426), "io_uring_register": (427, 427), "add_key": (248, 217),
     "request_key": (249, 218), "keyctl": (250, 219), "setpriority": (141, 140),
     "prlimit64": (302, 261), "sched_setaffinity": (203, 122), "sched_setscheduler": (144, 119),
-    "sched_setattr": (314, 274), "shmget": (29, 194), "msgget": (68, 186), "semget": (64, 190),
+    "sched_setattr": (314, 274), "sched_setparam": (142, 118), "ioprio_set": (251, 30),
+    # System V's shared memory, queues and semaphores
+    "shmget": (29, 194), "shmat": (30, 196), "shmctl": (31, 195), "msgget": (68, 186),
+    "msgsnd": (69, 189), "msgrcv": (70, 188), "msgctl": (71, 187), "semget": (64, 190),
+    "semop": (65, 193), "semctl": (66, 191), "semtimedop": (220, 192),
+    # what belongs to a file, which Landlock leaves alone
+    "chmod": (90, None), "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452),
+    "chown": (92, None), "fchown": (93, 55), "lchown": (94, None), "fchownat": (260, 54),
+    "setxattr": (188, 5), "lsetxattr": (189, 6), "fsetxattr": (190, 7), "setxattrat": (463, 463),
+    "removexattr": (197, 14), "lremovexattr": (198, 15), "fremovexattr": (199, 16),
+    "removexattrat": (466, 466), "utime": (132, None), "utimes": (235, None),
+    "utimensat": (280, 88), "futimesat": (261, None),
 }  # fmt: skip
+# refused with these values of an argument: a descriptor's owner is sent signals, also of others
+_WITH = {
+    "fcntl": ((72, 25), 1, (8, 10, 15)),  # F_SETOWN, F_SETSIG, F_SETOWN_EX
+    "ioctl": ((16, 29), 1, (0x8901, 0x8902, 0x5412)),  # FIOSETOWN, SIOCSPGRP, TIOCSTI
+    "prctl": ((157, 167), 0, (1, 4)),  # PR_SET_PDEATHSIG, PR_SET_DUMPABLE
+}
 _OWN = {"kill": (62, 129), "tgkill": (234, 131)}  # of this process only
 _CLONE, _CLONE3 = (56, 220), (435, 435)
 _CLONE_THREAD = 0x00010000
@@ -166,6 +186,8 @@ def give_up_calls() -> None:
     code += [_instruction(_EQUAL, _CLONE3[column], 0, 1), _instruction(_RETURN, _UNKNOWN)]
     for number in (each[column] for each in _OWN.values()):
         code += _first_argument(number, _instruction(_EQUAL, os.getpid(), 1, 0))
+    for numbers, argument, values in _WITH.values():
+        code += _without(numbers[column], argument, values)
     code += _first_argument(_CLONE[column], _instruction(_ANY_BIT, _CLONE_THREAD, 1, 0))
     if platform.machine() == "x86_64":  # the numbers of x32 are those of other calls
         code += [_instruction(0x35, 0x40000000, 0, 1), _instruction(_RETURN, _REFUSE)]
@@ -173,6 +195,17 @@ def give_up_calls() -> None:
     program = ctypes.create_string_buffer(b"".join(code))
     given = struct.pack("=HxxxxxxQ", len(code), ctypes.addressof(program))
     _checked(_libc.syscall(_SECCOMP[column], _SET_FILTER, _ALL_THREADS, given))
+
+
+def _without(number: int, argument: int, values: Sequence[int]) -> list[bytes]:
+    """Refuse a call if an argument has one of some values."""
+    tests = [each for value in values for each in (_instruction(_EQUAL, value, 0, 1), _REFUSAL)]
+    return [
+        _instruction(_EQUAL, number, 0, 2 + len(tests)),
+        _instruction(_LOAD, _FIRST + 8 * argument),
+        *tests,
+        _instruction(_RETURN, _PERMIT),
+    ]
 
 
 def _first_argument(number: int, permits: bytes) -> list[bytes]:
@@ -188,6 +221,9 @@ def _first_argument(number: int, permits: bytes) -> list[bytes]:
 
 def _instruction(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
     return struct.pack("=HBBI", code, if_true, if_false, value & 0xFFFFFFFF)
+
+
+_REFUSAL = _instruction(_RETURN, _REFUSE)
 
 
 # -- limits

@@ -35,7 +35,7 @@ from mplang_http.opening import sha256
 
 LIFETIME = datetime.timedelta(days=7)
 SKEW = datetime.timedelta(hours=1)  # by which clocks of parties may differ
-MAX_CERTIFICATES = 8
+MAX_CERTIFICATES = 5
 PEM = Annotated[str, Meta(max_length=16 << 10)]
 
 PublicKey = ec.EllipticCurvePublicKey
@@ -130,13 +130,14 @@ class Authority:
         assert isinstance(self._key, _SIGNING)
         made = (
             x509.CertificateBuilder()
-            .subject_name(mine.subject)
+            .subject_name(x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, link)]))
             .issuer_name(mine.subject)
             .public_key(public)
             .serial_number(x509.random_serial_number())
             .not_valid_before(max(mine.not_valid_before_utc, now - SKEW))
             .not_valid_after(min(mine.not_valid_after_utc, now + LIFETIME))
             .add_extension(x509.SubjectAlternativeName(names), critical=False)
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .sign(self._key, hashes.SHA256())
         )
         return Credential(link, [_pem(each) for each in (made, *self._chain)])

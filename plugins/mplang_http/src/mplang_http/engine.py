@@ -132,7 +132,9 @@ class Engine:
         while True:
             message, file = ipc.receive(self._sock)
             method = message["call"]
-            if method == "link":
+            if method == "log" and file is not None:
+                _log_to(file)
+            elif method == "link":
                 self._accept_link(file)
             elif method in self._quick:
                 self._handle(self._quick[method], message, file)
@@ -150,7 +152,7 @@ class Engine:
                 linking = message["call"] in self._linking
                 body = socket.socket(fileno=file) if linking else ipc.read_file(file)
             done = method(body, **message["args"])
-        except Exception as error:
+        except BaseException as error:
             failure = RequestError.of(error)
             fields = [failure.status, failure.code, failure.text]
             self._reply({"id": message["id"], "error": fields})
@@ -162,8 +164,12 @@ class Engine:
             self._reply({"id": message["id"], "ok": done})
 
     def _reply(self, message: dict[str, Any], file: int | None = None) -> None:
-        with self._send_lock:
-            ipc.send(self._sock, message, file)
+        try:
+            with self._send_lock:
+                ipc.send(self._sock, message, file)
+        except OSError:  # nobody would ever hear of it, so this process is of no use
+            log.exception("the engine cannot answer, and ends")
+            os._exit(1)
 
     def _report_end(self, job: Job) -> None:
         settled = {"settled": job.settled, "op_failed": job.op_failed}
@@ -415,6 +421,13 @@ class Engine:
                 404, "not-recorded", "this job was not recorded, or another one since"
             )
         return _FileReply(ipc.write_file([write_spans(recorder)]))
+
+
+def _log_to(file: int) -> None:
+    """Give up the party's log, which code that runs here could wipe, for a pipe to the front."""
+    for number in (1, 2):
+        os.dup2(file, number)
+    os.close(file)
 
 
 class _FileReply:

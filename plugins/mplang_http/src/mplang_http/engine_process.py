@@ -14,9 +14,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from mplang_http import ipc
+from mplang_http.engine_log import EngineLog
 from mplang_http.errors import RequestError
 from mplang_http.forks import Child
 
+MAX_PENDING = 64  # calls that an engine has yet to answer, and packets that it has yet to take
+PACKETS = 16  # packets that are read in a turn of the event loop
 END_TIMEOUT = 5.0  # seconds until the end of a process that was killed is told
 
 
@@ -41,6 +44,8 @@ class EngineProcess:
         process: the process.
         sock: socket to it.
         name: what it is called in errors.
+        log: takes what it writes to its log.
+        max_file: bytes of a file that it may return.
         on_event: called with each event that it reports.
         on_end: called when it has closed its socket, unless :meth:`end` was called before.
     """
@@ -50,12 +55,16 @@ class EngineProcess:
         process: Child,
         sock: socket.socket,
         name: str,
+        log: EngineLog,
+        max_file: int,
         on_event: Callable[[dict[str, Any]], None],
         on_end: Callable[[], None],
     ) -> None:
         self._process = process
         self._sock = sock
         self._name = name
+        self._max_file = max_file
+        self._log = log
         self._on_event = on_event
         self._on_end = on_end
         self._ids = itertools.count()
@@ -64,6 +73,7 @@ class EngineProcess:
         self._ended: str | None = None
         sock.setblocking(False)
         asyncio.get_running_loop().add_reader(sock, self._receive)
+        self._send({"call": "log"}, log.writer)  # before any other, and closed by this
 
     @property
     def pid(self) -> int:
@@ -71,9 +81,9 @@ class EngineProcess:
         return self._process.pid
 
     @property
-    def busy(self) -> bool:
-        """Whether the engine has yet to answer a call."""
-        return bool(self._replies)
+    def pending(self) -> int:
+        """Number of calls that the engine has yet to answer."""
+        return len(self._replies)
 
     async def call(self, method: str, body: ipc.Body = None, /, **args: Any) -> Any:
         """Call a method of the engine.
@@ -111,7 +121,7 @@ class EngineProcess:
         try:
             if file is None:
                 raise ValueError("no file")
-            return ipc.read_file(file, sealed=True)
+            return ipc.read_file(file, self._max_file)
         except ValueError as error:
             raise RequestError(500, "internal", f"{self._name} gave {error}") from None
 
@@ -120,6 +130,8 @@ class EngineProcess:
     ) -> tuple[Any, int | None]:
         if self._ended is not None:
             raise RequestError(503, "engine-ended", self._ended)
+        if len(self._replies) >= MAX_PENDING:
+            raise RequestError(429, "busy", f"{self._name} has {MAX_PENDING} requests to answer")
         file = os.dup(body) if isinstance(body, int) else None
         number = next(self._ids)
         reply = asyncio.get_running_loop().create_future()
@@ -132,8 +144,8 @@ class EngineProcess:
         return answer
 
     def hand_over_link(self, sock: socket.socket) -> None:
-        """Pass the socket of a link that a peer has begun."""
-        if self._ended is None:
+        """Pass the socket of a link that a peer has begun; drop it if many are waiting."""
+        if self._ended is None and len(self._unsent) < MAX_PENDING:
             self._send({"call": "link"}, os.dup(sock.fileno()))
 
     # -- packets
@@ -152,8 +164,12 @@ class EngineProcess:
             except BlockingIOError:
                 loop.add_writer(self._sock, self._flush)
                 return
-            except OSError:
+            except (BrokenPipeError, ConnectionError):
                 return  # _receive detects the end
+            except OSError as error:  # such as too many files on their way
+                reply = self._replies.pop(message.get("id", -1), None)
+                if reply is not None and not reply.done():
+                    reply.set_exception(RequestError(503, "busy", f"try again: {error}"))
             self._unsent.popleft()
             if file is not None:
                 os.close(file)
@@ -161,8 +177,10 @@ class EngineProcess:
 
     def _receive(self) -> None:
         try:
-            while self._ended is None:
-                self._handle(*ipc.receive(self._sock))
+            self._log.drain()  # what it wrote before it answers stands before the answer
+            for _ in range(PACKETS):  # then others have a turn
+                if self._ended is None:
+                    self._handle(*ipc.receive(self._sock))
         except BlockingIOError:
             return
         except (EOFError, OSError):
@@ -208,9 +226,13 @@ class EngineProcess:
             if file is not None:
                 os.close(file)
         self._unsent.clear()
-        code = await loop.run_in_executor(None, self._wait, kill)
+        if kill:
+            self.kill()
+        code = await loop.run_in_executor(None, self._wait)
+        self._log.drain()
+        self._log.close()
         if not reason:
-            how = f"by {signal.Signals(-code).name}" if code < 0 else f"with {code}"
+            how = f"by {_signal_name(-code)}" if code < 0 else f"with {code}"
             self._ended = f"{self._name} ended {how}; what it held is lost"
         for reply in self._replies.values():
             if not reply.done():
@@ -218,9 +240,11 @@ class EngineProcess:
         self._replies.clear()
         return self._ended
 
-    def _wait(self, kill: bool) -> int:
-        if kill:
-            self._process.kill()
+    def kill(self) -> None:
+        """End the process now; its end is noticed like any other."""
+        self._process.kill()
+
+    def _wait(self) -> int:
         try:
             return self._process.wait(0.5)
         except subprocess.TimeoutExpired:
@@ -233,9 +257,16 @@ class EngineProcess:
     def usage(self) -> Usage:
         """Return what it uses; nothing once it has ended."""
         try:
-            with open(f"/proc/{self.pid}/status") as status:
-                lines = dict(line.split(":", 1) for line in status)
-            kilobytes = sum(int(lines[name].split()[0]) for name in ("RssAnon", "RssShmem"))
-            return Usage(kilobytes << 10, int(lines["Threads"]), lines["State"].strip()[0])
-        except (OSError, LookupError, ValueError):
+            with open(f"/proc/{self.pid}/status", "rb") as status:  # its name may be any bytes
+                lines = dict(line.split(b":", 1) for line in status if b":" in line)
+            kilobytes = sum(int(lines[name].split()[0]) for name in (b"RssAnon", b"RssShmem"))
+            return Usage(kilobytes << 10, int(lines[b"Threads"]), chr(lines[b"State"].strip()[0]))
+        except (OSError, LookupError):  # a process that has ended uses nothing
             return Usage(0, 0, "Z")
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # a realtime signal
+        return f"signal {number}"

@@ -16,12 +16,14 @@ from typing import Any
 
 import msgspec
 
+from mplang_core import MPLangError
 from mplang_core.ext import ConfigError
 from mplang_http import ipc
 from mplang_http.config import WorkerConfig
 from mplang_http.credentials import Authority, Credential, LinkEnd, session_statement
 from mplang_http.dialing import dial
 from mplang_http.engine import EngineArgument
+from mplang_http.engine_log import EngineLog
 from mplang_http.engine_process import EngineProcess
 from mplang_http.errors import RequestError
 from mplang_http.failure_budget import FailureBudget
@@ -29,10 +31,12 @@ from mplang_http.forks import ForkServer
 from mplang_http.front_jobs import FrontJobs, KnownJob
 from mplang_http.logs import log_context
 from mplang_http.requests import LinkRequest, SessionRequest, read_names
+from mplang_http.values import MAX_HEAD
 
 WARM = "mplang_http.warm"
 START_TIMEOUT = 30.0  # seconds that an engine has to start
 CLOSE_TIMEOUT = 1.0  # seconds that an engine has to end its jobs
+MANY = 8  # unanswered calls after which an engine is not asked for the status of a job
 BUSY = 1.0  # seconds after which the front answers for an engine
 WATCH_INTERVAL = 0.25  # seconds
 MAX_STOPPED = 2  # times in turn that an engine may be seen to be stopped
@@ -171,6 +175,8 @@ class Engines:
             task.cancel()
         for session in self._sessions.values():
             session.jobs.fail("the worker ends")
+            if session.process is not None:
+                session.process.kill()
         self._forks.close()
 
     # -- sessions
@@ -246,14 +252,8 @@ class Engines:
             if session.ending:
                 raise ConnectionError("it was closed before it was open")
             key = await asyncio.wait_for(session.ready, START_TIMEOUT)
-        except (OSError, TimeoutError) as error:
-            session.ending = True
-            why = f"its engine does not start: {str(error) or 'it takes too long'}"
-            self._forget(session, why, failed=True)
-            if session.process is not None:
-                await session.process.end("it did not start", kill=True)
-            if not self._forks.alive:
-                self._cool_down()
+        except (OSError, TimeoutError, RuntimeError) as error:
+            await self._abandon(session, str(error) or "it takes too long")
             raise RequestError(503, "starting", "an engine does not start; try again") from None
         assert session.process is not None
         session.baseline = session.process.usage().memory
@@ -264,7 +264,20 @@ class Engines:
             )  # fmt: skip
         if self._authority is None or key is None:
             return Credential(session.link)
-        return self._authority.issue(session.link, key, session.statement)
+        try:
+            return self._authority.issue(session.link, key, session.statement)
+        except MPLangError as error:
+            await self._abandon(session, str(error))
+            raise
+
+    async def _abandon(self, session: FrontSession, why: str) -> None:
+        """Give up a session whose engine does not start."""
+        session.ending = True
+        self._forget(session, f"its engine does not start: {why}", failed=True)
+        if session.process is not None:
+            await session.process.end("it did not start", kill=True)
+        if not self._forks.alive:
+            self._cool_down()
 
     async def _fork(self, session: FrontSession) -> None:
         config, request = self._config, session.request
@@ -293,6 +306,8 @@ class Engines:
             child,
             mine,
             f"the engine of worker {config.name}",
+            EngineLog(config.name, session.key[1], as_json=config.log_format == "json"),
+            config.limits.value + MAX_HEAD,
             functools.partial(self._handle, session),
             lambda: self._begin(self._lost(session)),
         )
@@ -317,14 +332,16 @@ class Engines:
         process = session.process
         if process is None or len(request.credentials) != len(session.parties):
             raise RequestError(422, "parties", "each party of the session has a credential")
-        ends = self._verified(session, request.credentials)
+        loop = asyncio.get_running_loop()
+        ends = await loop.run_in_executor(None, self._verified, session, request.credentials)
         connect, versions = self._config.timeouts.connect, session.request.versions
         async with session.linking:
             try:
                 told = await process.call("introduce", ends=msgspec.to_builtins(ends))
                 addresses = {party.name: party.address for party in session.request.parties}
                 async with asyncio.TaskGroup() as group:
-                    for peer in told:
+                    # the engine tells which links it lacks, and not whom to connect to
+                    for peer in self._to_dial(session) & set(told):
                         group.create_task(
                             dial(process, self._config.name, peer, addresses[peer], connect)
                         )
@@ -338,6 +355,10 @@ class Engines:
             session.joined = True
         answer: dict[str, Any] = done
         return answer
+
+    def _to_dial(self, session: FrontSession) -> set[str]:
+        """Return the peers that this worker connects to: those whose name sorts after its own."""
+        return {name for name in session.parties if name > self._config.name}
 
     def _verified(self, session: FrontSession, credentials: Sequence[Credential]) -> list[LinkEnd]:
         ends = []
@@ -358,11 +379,10 @@ class Engines:
         """
         session = self._sessions.get((coordinator, name))
         if session is None:
-            why = self._told.get((coordinator, name), "it ended, or this worker was started again")
+            lost = "it ended, or this worker was started again; what it held is lost"
+            why = self._told.get((coordinator, name), lost)
             raise RequestError(
-                404,
-                "unknown-session",
-                f"no session {name[:100]!r} of yours is open here: {why}; what it held is lost",
+                404, "unknown-session", f"no session {name[:100]!r} of yours is open here: {why}"
             )
         session.seen = time.monotonic()
         return session
@@ -386,6 +406,9 @@ class Engines:
         return True
 
     # -- calls
+
+    def _is_busy(self, coordinator: str, name: str) -> bool:
+        return self._process(coordinator, name).pending >= MANY
 
     def _process(self, coordinator: str, name: str) -> EngineProcess:
         process = self.find(coordinator, name).process
@@ -444,7 +467,8 @@ class Engines:
         Raises:
             RequestError: the job is refused.
         """
-        session, key = self.find(coordinator, name), (coordinator, name, run)
+        session = self.find(coordinator, name)
+        key = (coordinator, session.link, run)
         mine = (each for each in self._sessions.values() if each.key[0] == coordinator)
         if sum(each.jobs.active for each in mine) >= self._config.quotas.jobs:
             raise RequestError(
@@ -470,7 +494,7 @@ class Engines:
             done: dict[str, Any] = await self.call("submit", *session.key, body, run=run)
         except RequestError as error:
             if reserved:
-                self.budget.end((*session.key, run), failed=False)
+                self.budget.end((session.key[0], session.link, run), failed=False)
                 session.jobs.refuse(run, error)
             raise
         session.jobs.update(done)
@@ -497,7 +521,7 @@ class Engines:
                 raise job.refused
             if not job.accepted.is_set():
                 return job.status, job
-        if job is not None and job.ended.is_set():
+        if job is not None and (job.ended.is_set() or self._is_busy(coordinator, name)):
             return job.status, job
         asking = self.call("status", coordinator, name, run=run)
         if job is None:
@@ -566,14 +590,19 @@ class Engines:
         elif message["event"] == "ended":
             session.jobs.update(message["status"], settled=message["settled"])
             if message["settled"]:
-                self.budget.end((*session.key, message["run"]), failed=message["op_failed"])
+                run = (session.key[0], session.link, message["run"])
+                self.budget.end(run, failed=message["op_failed"])
 
     async def _lost(self, session: FrontSession) -> None:
         """Take notice that an engine has ended by itself."""
         if session.ending or session.process is None:
             return
         session.ending = True
-        why = await session.process.end("")
+        try:
+            why = await session.process.end("")
+        except Exception as error:  # the session must not stay
+            log.exception("the end of an engine is not clear")
+            why = f"its engine has ended: {type(error).__name__}"
         self.crashes += 1
         if not session.ready.done():
             session.ready.set_exception(ConnectionError(why))
@@ -586,11 +615,17 @@ class Engines:
         if session.ending:
             return
         session.ending = True
-        process = session.process
-        if process is not None and not kill:
-            with contextlib.suppress(RequestError, TimeoutError):
-                await asyncio.wait_for(process.call("close", reason=why), CLOSE_TIMEOUT)
-        self._forget(session, why, failed=kill)
+        process, failed = session.process, kill
+        try:
+            if process is not None and not kill:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(process.call("close", reason=why), CLOSE_TIMEOUT)
+        except RequestError:
+            failed = True  # it has ended by itself meanwhile
+        finally:
+            if process is not None:
+                process.kill()
+            self._forget(session, why, failed=failed)
         if process is not None:
             await process.end(why, kill=True)
 
@@ -599,7 +634,7 @@ class Engines:
         with log_context(session.key[1]):
             log.log(level, "the session of %s is closed: %s", session.key[0], why)
         session.jobs.fail(why)
-        self.budget.session_ended(*session.key, failed=failed)
+        self.budget.session_ended(session.key[0], session.link, failed=failed)
         if self._sessions.get(session.key) is session:
             del self._sessions[session.key]
         self._links.pop(session.link, None)

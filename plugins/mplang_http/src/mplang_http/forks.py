@@ -106,11 +106,13 @@ class ForkServer:
             OSError: the server has ended, or the system has no room for another process.
         """
         with self._lock:
+            if not self.alive:
+                raise OSError("the fork server has ended, or does not answer")
             try:
                 ipc.send(self._sock, {"run": argument}, file)
                 while "ended" in (message := self._receive(FORK_TIMEOUT)):
                     pass
-            except (EOFError, OSError) as error:
+            except (EOFError, TimeoutError, BrokenPipeError, ConnectionError) as error:
                 self.alive = False
                 raise OSError("the fork server has ended, or does not answer") from error
             if "pid" not in message:

@@ -16,9 +16,12 @@ from typing import Any
 
 import msgspec
 
+from mplang_core import MPLangError
+from mplang_http.msgpack_limits import count_items
 from mplang_http.values import Buffer
 
-MAX_SPILLED = 64 << 20  # bytes of a message
+MAX_SPILLED = 4 << 20  # bytes of a message
+MAX_ITEMS = 200_000  # items of it
 SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
 INLINE = 32 << 10  # bytes up to which a body is part of the packet
 PACKET = 160 << 10  # bytes; the kernel refuses larger ones
@@ -92,7 +95,12 @@ def _read_spilled(file: int) -> bytes:
     size = os.fstat(file).st_size
     if size > MAX_SPILLED:
         raise ValueError(f"a message of {size} bytes")
-    return os.pread(file, size, 0)
+    data = os.pread(file, size, 0)
+    try:
+        count_items(data, MAX_ITEMS)
+    except MPLangError as error:
+        raise ValueError(str(error)) from None
+    return data
 
 
 def write_file(parts: Sequence[Buffer]) -> int:
@@ -114,21 +122,26 @@ def write_file(parts: Sequence[Buffer]) -> int:
     return file
 
 
-def read_file(file: int, *, sealed: bool = False) -> memoryview:
+def read_file(file: int, limit: int | None = None) -> memoryview:
     """Map a file and close its descriptor; the memory is freed with the last reference.
 
     Args:
         file: descriptor of a memory file.
-        sealed: whether it has to be sealed, as the other side is not trusted: who reads a map of
-            a file that was truncated is ended by SIGBUS.
+        limit: maximum size in bytes, if the other side is not trusted. Then it has to be sealed, as
+            who reads a map of a file that was truncated is ended by SIGBUS, and without holes, as
+            whoever reads those pays for them.
 
     Raises:
-        ValueError: it is not sealed.
+        ValueError: it is too large, not sealed, or has holes.
     """
     try:
-        if sealed and not _is_sealed(file):
-            raise ValueError("a file that could change")
-        size = os.fstat(file).st_size
+        found = os.fstat(file)
+        size = found.st_size
+        if limit is not None:
+            if not _is_sealed(file):
+                raise ValueError("a file that could change")
+            if size > limit or found.st_blocks * 512 < size:
+                raise ValueError(f"a file of {size} bytes, which is too large or has holes")
         if not size:
             return memoryview(b"")
         return memoryview(mmap.mmap(file, size, prot=mmap.PROT_READ))

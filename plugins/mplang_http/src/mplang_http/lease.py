@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from mplang_core.ext import RunError
-from mplang_http.client import LostWorkerError, WorkerClient
+from mplang_http.client import LostWorkerError, RefusedError, WorkerClient
 
 RENEW_INTERVAL = 1.0  # seconds between two renewals
 
@@ -53,6 +53,9 @@ class LeaseRenewer:
         path = ("v1", "sessions", self._session, "release")
         try:
             client.request("POST", *path, body=[json.dumps(names).encode()])
+        except RefusedError as error:
+            if error.status == 429:  # its engine is busy
+                dropped.extend(names)
         except LostWorkerError:
             dropped.extend(names)  # it may be slow only, so release them next time
         except RunError:

@@ -52,6 +52,9 @@ def _context(role: int, files: TlsFiles, protocols: tuple[str, ...]) -> ssl.SSLC
         raise ConfigError(
             f"cannot use the certificates {files.cert}, {files.ca}: {error}"
         ) from None
+    if role == ssl.PROTOCOL_TLS_SERVER:
+        # a ticket would make a connection readable, which a client takes for the response
+        context.num_tickets = 0
     if protocols:
         context.set_alpn_protocols(list(protocols))
     return context

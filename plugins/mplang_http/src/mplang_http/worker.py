@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import importlib.util
 import os
+import resource
 import signal
 import socket
 import threading
@@ -47,6 +48,8 @@ def run_worker(
     """
     with contextlib.closing(forks or ForkServer(WARM)) as warm:
         hide_memory()
+        _, files = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))  # more than all engines have
         _check(config)
         _run(config, warm, listening, ready)
 
