@@ -251,7 +251,7 @@ def test_links_with_keys_that_are_not_the_sessions(alice, files, session):
         context = client_context(files["Mallory"], LINK_PROTOCOL)
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         sock = socket.create_connection(alice.endpoint)
-        with context.wrap_socket(sock, server_hostname=alices.link) as tls:
+        with context.wrap_socket(sock, server_hostname=alices.link) as tls:  # noqa: SIM117
             with pytest.raises(OSError, match="alert|EOF|reset|pipe"):  # noqa: PT012
                 tls.sendall(b"GET /link HTTP/1.1")
                 tls.recv(1)
