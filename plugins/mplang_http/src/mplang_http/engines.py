@@ -648,14 +648,20 @@ class Engines:
         while True:
             await asyncio.sleep(min(WATCH_INTERVAL, lease / 4))
             for session in list(self._sessions.values()):
-                if session.ending or session.process is None:
-                    continue
-                if time.monotonic() - session.seen > lease:
-                    why = f"nothing was heard of the coordinator for {lease:g} s"
-                    self._begin(self._end(session, why))
-                elif why := self._excess(session):
-                    self.crashes += 1
-                    self._begin(self._end(session, f"its engine was ended: {why}", kill=True))
+                try:
+                    self._look_at(session, lease)
+                except Exception:  # the others are still watched
+                    log.exception("a session cannot be watched")
+
+    def _look_at(self, session: FrontSession, lease: float) -> None:
+        if session.ending or session.process is None:
+            return
+        if time.monotonic() - session.seen > lease:
+            why = f"nothing was heard of the coordinator for {lease:g} s"
+            self._begin(self._end(session, why))
+        elif why := self._excess(session):
+            self.crashes += 1
+            self._begin(self._end(session, f"its engine was ended: {why}", kill=True))
 
     def _excess(self, session: FrontSession) -> str:
         """Return which limit an engine passes."""

@@ -190,6 +190,14 @@ class Child:
         self.pid = pid
         self.returncode: int | None = None
         self._server = server
+        # a signal to a number could reach another process, which has got it since
+        self._handle = -1
+        with contextlib.suppress(ProcessLookupError):
+            self._handle = os.pidfd_open(pid)
+
+    def __del__(self) -> None:
+        if self._handle >= 0:
+            os.close(self._handle)
 
     def poll(self) -> int | None:
         """Return the exit code, or ``None``."""
@@ -211,9 +219,9 @@ class Child:
 
     def send_signal(self, number: int) -> None:
         """Send a signal, unless it has ended."""
-        if self.poll() is None:
+        if self._handle >= 0:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(self.pid, number)
+                signal.pidfd_send_signal(self._handle, number)
 
     def terminate(self) -> None:
         """Ask it to end."""
