@@ -90,9 +90,25 @@ def test_a_coordinator_is_let_in(alice):
 
 
 def test_a_client_without_a_certificate(cluster, files):
+    """It is a probe of whatever runs the worker: it may ask for its health, once a connection."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_verify_locations(files["host"].ca)
-    assert is_disconnected(RawWorker(cluster, 0, context))
+    worker = RawWorker(cluster, 0, context)
+    assert worker.ask("GET", "/health").json["failures"] is None
+    assert worker.ask("GET", "/ready").json == {"state": "ready"}
+    for path in ("/facts", "/v1/sessions/s/jobs", "/openapi.json", "/link"):
+        assert worker.ask("GET", path).error == (403, "no-certificate")
+    with worker.connect() as sock:
+        for _ in range(2):
+            sock.sendall(b"GET /ready HTTP/1.1\r\nHost: alice\r\n\r\n")
+        assert sock.recv(4096).startswith(b"HTTP/1.1 200 ")
+        with contextlib.suppress(ConnectionError):
+            while sock.recv(4096):
+                pass
+    others = [worker.connect() for _ in range(12)]
+    assert RawWorker(cluster, 0, client_context(files["host"], "http/1.1")).ask("GET", "/facts")
+    for sock in others:
+        sock.close()
 
 
 def test_a_client_without_tls(cluster):
@@ -394,8 +410,39 @@ def test_keys_are_their_owners_alone(files):
         assert Path(files[name].key).stat().st_mode & 0o777 == 0o600
 
 
+def test_keys_are_not_overwritten(tmp_path):
+    made = make_certificates(tmp_path, ["alice", "bob"])
+    key = Path(made["alice"].key).read_bytes()
+    with pytest.raises(ConfigError, match="is there already, and a key is not overwritten"):
+        make_certificates(tmp_path, ["alice", "bob"])
+    assert Path(made["alice"].key).read_bytes() == key
+    replaced = make_certificates(tmp_path, ["alice", "bob"], replace=True)
+    assert Path(replaced["alice"].key).read_bytes() != key
+
+
+def test_a_link_where_a_key_is_to_be_is_not_followed(tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_text("")
+    (tmp_path / "certs").mkdir()
+    (tmp_path / "certs" / "alice.key").symlink_to(elsewhere)
+    for replace in (False, True):
+        with contextlib.suppress(ConfigError):
+            make_certificates(tmp_path / "certs", ["alice"], replace=replace)
+        assert elsewhere.read_text() == ""
+    assert (tmp_path / "certs" / "alice.key").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o666])
+def test_a_key_that_others_may_read_is_refused(tmp_path, mode):
+    made = make_certificates(tmp_path, ["alice"])["alice"]
+    Path(made.key).chmod(mode)
+    with pytest.raises(ConfigError, match=f"others .mode {mode:o}.; chmod 600"):
+        client_context(made)
+
+
 def test_files_that_are_no_certificates(tmp_path):
     (tmp_path / "a.pem").write_text("nothing")
+    (tmp_path / "a.pem").chmod(0o600)
     files = TlsFiles(**dict.fromkeys(("cert", "key", "ca"), str(tmp_path / "a.pem")))
     with pytest.raises(ConfigError, match="cannot use the certificates"):
         client_context(files)

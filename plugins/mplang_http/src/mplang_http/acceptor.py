@@ -23,6 +23,7 @@ from mplang_http.tls import common_name, link_in_hello, server_context
 
 PEEK_SIZE = 32 << 10  # bytes; more than the longest TLS client hello
 READ_AHEAD = 1 << 20  # bytes of a body to buffer before the application reads them
+PROBES = (b"/health", b"/ready")  # what may be asked without a certificate, once a connection
 OTHERS = 8  # connections of a client that is no coordinator, and may ask for the health only
 KEEP_ALIVE = 75  # seconds that an idle connection is kept open
 log = logging.getLogger("mplang.http.front")
@@ -41,6 +42,8 @@ class Acceptor:
         self._config = config
         self._engines = engines
         self._tls = server_context(config.tls, "http/1.1") if config.tls is not None else None
+        if self._tls is not None:
+            self._tls.verify_mode = ssl.CERT_OPTIONAL  # probes have no certificate
         self._uvicorn = uvicorn.Config(
             app, http="httptools", ws="none", lifespan="off", log_config=None, access_log=False,
             timeout_keep_alive=KEEP_ALIVE, server_header=False,
@@ -249,6 +252,8 @@ class _LimitedHttpProtocol(HttpToolsProtocol):
     def _refusal(self) -> tuple[int, str, str] | None:
         """Return why a request is refused whatever it asks: web pages may not reach a worker."""
         fields = dict(self.headers)
+        if self.caller is None and self.url.partition(b"?")[0] not in PROBES:
+            return 403, "no-certificate", "without a certificate there are /health and /ready only"
         if b"origin" in fields or b"sec-fetch-site" in fields:
             return 403, "browser", "a worker does not serve the requests of web pages"
         if self._worker.tls is None and not _is_loopback(fields.get(b"host", b"")):
@@ -269,6 +274,8 @@ class _LimitedHttpProtocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         more = bool(self.pipeline)
         super().on_response_complete()
+        if self.caller is None:
+            self.transport.close()
         if not more and self._head_bytes is None:
             self._start_timer(KEEP_ALIVE if self._body_received else self._worker.timeouts.body)
 

@@ -100,6 +100,15 @@ def create_worker_app(config: WorkerConfig, engines: Engines) -> FastAPI:
             "failures": context.failures(request),
         }
 
+    @app.get(
+        "/ready",
+        response_model=response_models.Ready,
+        responses={503: {"model": response_models.Ready}},
+    )
+    async def ready() -> Any:
+        """Return status 200 if sessions can be opened; 503 while the worker starts or ends."""
+        return JSONResponse({"state": engines.state}, 200 if engines.state == "ready" else 503)
+
     @app.get("/facts", response_model=response_models.Facts)
     async def facts(request: Request) -> Any:
         """Return versions, plugins and limits."""

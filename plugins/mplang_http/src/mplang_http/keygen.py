@@ -21,7 +21,7 @@ Key = ec.EllipticCurvePrivateKey
 
 
 def make_certificates(
-    folder: Path, names: Iterable[str], *, days: float = 30
+    folder: Path, names: Iterable[str], *, days: float = 30, replace: bool = False
 ) -> dict[str, TlsFiles]:
     """Create a certificate authority, and a certificate and key per name, as PEM files.
 
@@ -31,12 +31,14 @@ def make_certificates(
         folder: directory of the files.
         names: common names of the certificates.
         days: validity in days from now; negative for expired certificates.
+        replace: whether files that are there are removed first.
 
     Returns:
         The files by name.
 
     Raises:
-        ConfigError: a name is malformed, or the folder has certificates of other names.
+        ConfigError: a name is malformed, the folder has certificates of other names, or one of
+            the files is there already.
     """
     names = list(names)
     for name in names:
@@ -51,6 +53,13 @@ def make_certificates(
             "name all who need one, or take another folder"
         )
     folder.mkdir(parents=True, exist_ok=True)
+    for found in [folder / file for file in sorted(existing)]:
+        if not replace:
+            raise ConfigError(
+                f"{found} is there already, and a key is not overwritten; remove it, or take "
+                "another folder"
+            )
+        found.unlink()
     now = datetime.datetime.now(datetime.UTC)
     begin, end = now - 2 * DAY, now + days * DAY
     ca_key = ec.generate_private_key(ec.SECP256R1())
@@ -129,7 +138,8 @@ def _private(key: Key) -> bytes:
 
 
 def _write(path: Path, data: bytes) -> str:
-    """Write a file with mode 0600."""
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
+    """Write a new file with mode 0600; a link that somebody has put there is not followed."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    with open(os.open(path, flags, 0o600), "wb") as out:
         out.write(data)
     return str(path)

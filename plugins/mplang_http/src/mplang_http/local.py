@@ -106,7 +106,7 @@ class LocalCluster:
             if isinstance(tls, Mapping):
                 self._files, self.tls = tls, tls["host"]
             elif self.tls is None:
-                self._files = make_certificates(folder, [*self._names, "host"])
+                self._files = make_certificates(folder, [*self._names, "host"], replace=True)
                 self.tls = self._files["host"]
             fields = {"tls": self._files[name], "coordinators": ("host",), **fields}
         port = self._listening[name].getsockname()[1]

@@ -36,6 +36,12 @@ class Health(BaseModel):
     failures: FailedRuns | None
 
 
+class Ready(BaseModel):
+    """State of a worker, for probes."""
+
+    state: Literal["starting", "ready", "ended"]
+
+
 class Plugin(BaseModel):
     """An installed plugin."""
 

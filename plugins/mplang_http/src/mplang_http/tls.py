@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import ssl
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -41,10 +42,27 @@ def client_context(files: TlsFiles, *protocols: str) -> ssl.SSLContext:
     return _context(ssl.PROTOCOL_TLS_CLIENT, files, protocols)
 
 
+def check_key(file: str) -> None:
+    """Check that a private key, if it is there, is its owner's alone.
+
+    Raises:
+        ConfigError: others may read it.
+    """
+    try:
+        mode = os.stat(file).st_mode & 0o777
+    except OSError:  # who loads it tells
+        return
+    if mode & 0o077:
+        raise ConfigError(
+            f"the key {file} may be read or written by others (mode {mode:o}); chmod 600 {file}"
+        )
+
+
 def _context(role: int, files: TlsFiles, protocols: tuple[str, ...]) -> ssl.SSLContext:
     context = ssl.SSLContext(role)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.verify_mode = ssl.CERT_REQUIRED
+    check_key(files.key)
     try:
         context.load_cert_chain(files.cert, files.key)
         context.load_verify_locations(files.ca)
