@@ -192,17 +192,25 @@ class Child:
         self._server = server
         # a signal to a number could reach another process, which has got it since
         self._handle = -1
+        self._lock = threading.Lock()
         with contextlib.suppress(ProcessLookupError):
             self._handle = os.pidfd_open(pid)
 
     def __del__(self) -> None:
-        if self._handle >= 0:
-            os.close(self._handle)
+        self._close()
+
+    def _close(self) -> None:
+        with self._lock:
+            if self._handle >= 0:
+                os.close(self._handle)
+                self._handle = -1
 
     def poll(self) -> int | None:
         """Return the exit code, or ``None``."""
         if self.returncode is None:
             self.returncode = self._server.exit_code(self.pid, 0)
+        if self.returncode is not None:
+            self._close()
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
@@ -215,12 +223,13 @@ class Child:
             self.returncode = self._server.exit_code(self.pid, timeout)
         if self.returncode is None:
             raise subprocess.TimeoutExpired(f"process {self.pid}", timeout or 0.0)
+        self._close()
         return self.returncode
 
     def send_signal(self, number: int) -> None:
         """Send a signal, unless it has ended."""
-        if self._handle >= 0:
-            with contextlib.suppress(ProcessLookupError):
+        with self._lock, contextlib.suppress(ProcessLookupError):
+            if self._handle >= 0:
                 signal.pidfd_send_signal(self._handle, number)
 
     def terminate(self) -> None:

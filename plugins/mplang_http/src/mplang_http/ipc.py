@@ -21,7 +21,7 @@ from mplang_http.msgpack_limits import count_items
 from mplang_http.values import Buffer
 
 MAX_SPILLED = 4 << 20  # bytes of a message
-MAX_ITEMS = 200_000  # items of it
+MAX_ITEMS = 3_000_000  # items of it: a hundred jobs may have many results
 SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
 INLINE = 32 << 10  # bytes up to which a body is part of the packet
 PACKET = 160 << 10  # bytes; the kernel refuses larger ones
