@@ -152,7 +152,8 @@ class EngineConfig(StrictModel):
         name: name of the party, as in the cluster's nodes and in its certificate.
         dialects: dialects whose ops may stand in a program, whichever party runs them; those of
             all installed plugins by default.
-        insecure: whether protocols for debugging may run.
+        insecure: whether protocols for debugging may run, and links of libspu that are not
+            encrypted; for these, engines may use the network.
         mode: ``production``: whole programs only, which the owner can review. ``development``:
             also programs of one op, which are those of standard mode and of eager calls.
         imports: modules to import first, such as those with custom ops.

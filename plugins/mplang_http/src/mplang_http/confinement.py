@@ -140,6 +140,7 @@ _CALLS = {
     "removexattrat": (466, 466), "utime": (132, None), "utimes": (235, None),
     "utimensat": (280, 88), "futimesat": (261, None),
 }  # fmt: skip
+_NETWORK = ("socket", "connect", "accept", "accept4", "bind", "listen")
 # refused with these values of an argument: a descriptor's owner is sent signals, also of others
 _WITH = {
     "fcntl": ((72, 25), 1, (8, 10, 15)),  # F_SETOWN, F_SETSIG, F_SETOWN_EX
@@ -163,10 +164,13 @@ def has_seccomp() -> bool:
     return platform.machine() in _MACHINES
 
 
-def give_up_calls() -> None:
+def give_up_calls(*, network: bool = False) -> None:
     """Give up what reaches the network or other processes, in all threads of this process.
 
     The calls fail with EPERM; ``clone3`` with ENOSYS, so that libc takes ``clone``.
+
+    Args:
+        network: whether to keep the network, for links of libspu that have ports of their own.
 
     Raises:
         OSError: the kernel refuses.
@@ -180,7 +184,8 @@ def give_up_calls() -> None:
         _instruction(_RETURN, _KILL),
     ]
     code.append(_instruction(_LOAD, _NUMBER))
-    for number in (each[column] for each in _CALLS.values()):
+    kept = _NETWORK if network else ()
+    for number in (each[column] for name, each in _CALLS.items() if name not in kept):
         if number is not None:
             code += [_instruction(_EQUAL, number, 0, 1), _instruction(_RETURN, _REFUSE)]
     code += [_instruction(_EQUAL, _CLONE3[column], 0, 1), _instruction(_RETURN, _UNKNOWN)]

@@ -451,8 +451,9 @@ def run(argument: dict[str, Any], file: int) -> None:
     configure_logging(given.config["name"], given.config["log_format"], given.config["log_level"])
     gc.set_threshold(GC_THRESHOLD)  # programs are large, and have no cycles
     try:
-        confinement.set_limits(EngineConfig(**given.config).limits, given.cores)
-        confinement.give_up_calls()
+        config = EngineConfig(**given.config)
+        confinement.set_limits(config.limits, given.cores)
+        confinement.give_up_calls(network=config.insecure)
         with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
             Engine(given, sock).serve()
     except BaseException:
