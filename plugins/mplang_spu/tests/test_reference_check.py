@@ -18,7 +18,12 @@ from mplang_core.errors import PrecisionWarning, TraceError
 FAULTS = {
     "mean": (lambda x: x.mean(), np.full(40_000, 50, np.float32), "divide gives 45.7", "gives 50"),
     "sqrt": (lambda x: root(x) + 1, np.float32(300_000), "sqrt gives 0", "gives 547.7226"),
-    "tiny": (lambda x: x * 1e-7, np.float32(1), "multiply gives", "gives 1e-07"),
+    "tiny": (
+        lambda x: x * 1e-7,
+        np.float32(1),
+        ("multiply gives 0 ", "multiply gives 3.814697e-06 "),
+        "gives 1e-07",
+    ),
     "tiny in an array": (lambda x: x * 1e-7, f32(9), "constant gives 0", "gives 1e-07"),
     "max": (lambda x: x.max(), np.array([310, 925, 870]), "max gives -9223372", "gives 925"),
     "argmax": (lambda x: x.argmax(), np.array([310, 925, 870]), "gives 0", "gives 1 "),
@@ -46,7 +51,7 @@ def test_each_kind_of_fault_is_told(name):
     fn, x, found, exact = FAULTS[name]
     (told,) = secure(fn, x)[1]
     text = str(told.message)
-    assert found in text
+    assert any(each in text for each in ((found,) if isinstance(found, str) else found))
     assert exact in text
     assert "SEMI2K, FM64, 18 fraction bits" in text
     assert told.filename == (root if name == "sqrt" else fn).__code__.co_filename

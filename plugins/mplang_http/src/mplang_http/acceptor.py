@@ -149,9 +149,9 @@ class UnknownClients:
         self._count += 1
         task.add_done_callback(lambda task: self._remove(host, task))
         if self._count > self.limit:
-            most = max(self._by_host.values(), key=len)
-            oldest = next(iter(most))
-            self._remove(next(h for h, tasks in self._by_host.items() if tasks is most), oldest)
+            most = max(self._by_host, key=lambda each: len(self._by_host[each]))
+            oldest = next(iter(self._by_host[most]))
+            self._remove(most, oldest)
             oldest.cancel()
 
     def _remove(self, host: str, task: asyncio.Task[None]) -> None:

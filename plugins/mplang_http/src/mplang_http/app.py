@@ -2,35 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import functools
-import json
 import logging
-import os
-from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Path, Query, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, Response, StreamingResponse
+from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect
 
 from mplang_core import MPLangError
-from mplang_http import ipc, response_models
+from mplang_http import response_models
 from mplang_http.config import WorkerConfig
 from mplang_http.engines import Engines
 from mplang_http.errors import RequestError
-from mplang_http.front_jobs import KnownJob
 from mplang_http.handshake import UPGRADE
+from mplang_http.request_context import BINARY, EVENTS, RequestContext
 
-CHUNK = 1 << 20
-MIN_RATE = 64 << 10  # minimum bytes per second of a request's body
-BINARY = "application/octet-stream"
-EVENTS = "text/event-stream"
-ACTIVE_STATES = ("queued", "running")
 Name = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$")]
 Digest = Annotated[str, Path(pattern=r"^[0-9a-f]{64}$", description="SHA-256 of the body, in hex")]
 Run = Annotated[str, Query(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$")]
@@ -94,7 +82,7 @@ def create_worker_app(config: WorkerConfig, engines: Engines) -> FastAPI:
         return {
             "name": config.name,
             "mode": config.mode,
-            "state": engines.state,
+            "state": engines.warm.state,
             "sessions": len(engines),
             "crashes": engines.crashes,
             "failures": context.failures(request),
@@ -107,15 +95,17 @@ def create_worker_app(config: WorkerConfig, engines: Engines) -> FastAPI:
     )
     async def ready() -> Any:
         """Return status 200 if sessions can be opened; 503 while the worker starts or ends."""
-        return JSONResponse({"state": engines.state}, 200 if engines.state == "ready" else 503)
+        return JSONResponse(
+            {"state": engines.warm.state}, 200 if engines.warm.state == "ready" else 503
+        )
 
     @app.get("/facts", response_model=response_models.Facts)
     async def facts(request: Request) -> Any:
         """Return versions, plugins and limits."""
         context.authorize(request)
-        if not engines.info:
+        if not engines.warm.info:
             raise RequestError(503, "starting", f"worker {config.name} is not ready yet; try again")
-        return JSONResponse(engines.info)
+        return JSONResponse(engines.warm.info)
 
     @app.get(
         "/link",
@@ -266,243 +256,6 @@ def create_worker_app(config: WorkerConfig, engines: Engines) -> FastAPI:
         return await context.stream(request, "get", session, name=value)
 
     return app
-
-
-class RequestContext:
-    """Authorization, body limits and engine calls that all routes share.
-
-    Args:
-        config: configuration of the worker.
-        engines: engines of the sessions.
-    """
-
-    def __init__(self, config: WorkerConfig, engines: Engines) -> None:
-        self._config = config
-        self._engines = engines
-        self._incoming = Counter[str]()  # bytes of bodies that are being read, by coordinator
-
-    def authorize(self, request: Request) -> str:
-        """Return the coordinator's name, from the common name of its certificate.
-
-        Raises:
-            RequestError: the client is no coordinator of this worker.
-        """
-        if self._config.tls is None:
-            return "local"
-        coordinator: str | None = getattr(request.state, "caller", None)
-        if coordinator is None or coordinator not in self._config.coordinators:
-            raise RequestError(
-                403,
-                "no-coordinator",
-                f"{coordinator} is not among the coordinators of {self._config.name}",
-            )
-        return coordinator
-
-    def failures(self, request: Request) -> dict[str, int] | None:
-        """Return the failed runs of the client and their limit; ``None`` for no coordinator."""
-        try:
-            coordinator = self.authorize(request)
-        except RequestError:
-            return None
-        budget = self._engines.budget
-        return {"used": budget.used(coordinator), "limit": budget.limit}
-
-    async def call(
-        self, request: Request, method: str, session: str, body: ipc.Body = None, /, **args: Any
-    ) -> Any:
-        """Call the engine of a session on behalf of the coordinator.
-
-        Args:
-            request: the HTTP request.
-            method: name of the engine's method.
-            session: name of the session.
-            body: body of the request.
-            **args: further arguments of the method.
-
-        Returns:
-            The result as a JSON response.
-
-        Raises:
-            RequestError: the client is no coordinator, or the engine returns an error.
-        """
-        call = self._engines.call
-        return JSONResponse(await call(method, self.authorize(request), session, body, **args))
-
-    async def stream(self, request: Request, method: str, session: str, /, **args: Any) -> Response:
-        """Call the engine of a session, and stream the file that it returns.
-
-        Args:
-            request: the HTTP request.
-            method: name of the engine's method.
-            session: name of the session.
-            **args: further arguments of the method.
-
-        Raises:
-            RequestError: the client is no coordinator, or the engine returns an error.
-        """
-        data = await self._engines.fetch(method, self.authorize(request), session, **args)
-        return StreamingResponse(
-            _chunks(data), media_type=BINARY, headers={"content-length": str(len(data))}
-        )
-
-    @contextlib.asynccontextmanager
-    async def body(
-        self, request: Request, limit: int, *, in_memory: bool = False
-    ) -> AsyncIterator[ipc.Body]:
-        """Read the body of a request, after authorization and all checks of its size.
-
-        Its bytes count as coming in until the block ends, which closes its file.
-
-        Args:
-            request: the HTTP request.
-            limit: maximum size in bytes.
-            in_memory: whether it is bytes also if it is large.
-
-        Raises:
-            RequestError: the client is no coordinator, or the body is too large or too slow.
-        """
-        coordinator = self.authorize(request)
-        size = _content_length(request, limit)
-        with self._reserve(coordinator, size):
-            inline = size if in_memory else ipc.INLINE
-            body = await _read_body(request, size, self._config.timeouts.body, inline)
-            try:
-                yield body
-            finally:
-                if isinstance(body, int):
-                    os.close(body)
-
-    @contextlib.contextmanager
-    def _reserve(self, coordinator: str, size: int) -> Iterator[None]:
-        coming, mine = self._incoming.total(), self._incoming[coordinator]
-        limit, quota = self._config.limits.bodies, self._config.quotas.bodies
-        if coming + size > limit or mine + size > quota:
-            raise RequestError(
-                429,
-                "busy",
-                f"{coming} bytes are coming in already, {mine} of {coordinator}; at most {limit} "
-                f"and {quota} may at a time; try again",
-            )
-        self._incoming[coordinator] += size
-        try:
-            yield
-        finally:
-            self._incoming[coordinator] -= size
-
-    async def wait_for_end(
-        self,
-        request: Request,
-        session: str,
-        run: str,
-        wait: float,
-        done: dict[str, Any],
-        job: KnownJob | None,
-    ) -> Any:
-        """Wait for the end of a job.
-
-        Args:
-            request: the HTTP request.
-            session: name of the session.
-            run: name of the job.
-            wait: maximum time to wait, in seconds.
-            done: its status.
-            job: what the front knows of it.
-
-        Returns:
-            The status of the job; the HTTP status is 202 if it has not ended.
-
-        Raises:
-            RequestError: the client is no coordinator, or the job was refused.
-        """
-        coordinator = self.authorize(request)
-        if done["ended"] is None and wait and job is not None:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(job.ended.wait(), wait)
-            if job.refused is not None:
-                raise job.refused
-            if job.ended.is_set():
-                done = job.status
-            else:  # so that the response has the current op
-                done, _ = await self._engines.status(coordinator, session, run)
-        return JSONResponse(done, 202 if done["state"] in ACTIVE_STATES else 200)
-
-    async def events(self, request: Request, session: str, run: str, every: float) -> Response:
-        """Stream the status of a job until it has ended.
-
-        Args:
-            request: the HTTP request.
-            session: name of the session.
-            run: name of the job.
-            every: maximum time between two events, in seconds.
-
-        Raises:
-            RequestError: the client is no coordinator, or there is no such job.
-        """
-        ask = functools.partial(self._engines.status, self.authorize(request), session, run)
-        first, job = await ask()
-
-        async def tell() -> AsyncIterator[str]:
-            done = first
-            while True:
-                yield f"data: {json.dumps(done)}\n\n"
-                if done["state"] not in ACTIVE_STATES or job is None:
-                    return
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(job.ended.wait(), every)
-                done = job.status if job.ended.is_set() else (await ask())[0]
-
-        return StreamingResponse(tell(), media_type=EVENTS)
-
-
-def _content_length(request: Request, limit: int) -> int:
-    """Return the length of a body, after checks of its encoding and size."""
-    encoding = request.headers.get("content-encoding", "identity")
-    if encoding.strip().lower() != "identity":
-        raise RequestError(415, "encoding", f"nothing is decompressed here, so no {encoding[:40]}")
-    length = request.headers.get("content-length")
-    if length is None or not length.isdecimal():
-        raise RequestError(411, "length", "a body has a Content-Length")
-    size = int(length) if len(length) <= 20 else limit + 1
-    if size > limit:
-        raise RequestError(
-            413, "too-large", f"at most {limit} bytes are taken here, not {length[:20]}"
-        )
-    return size
-
-
-async def _read_body(request: Request, size: int, patience: float, inline: int) -> ipc.Body:
-    """Read a body into bytes or a memory file, at ``MIN_RATE`` or faster."""
-    small, file, count = bytearray(), None, 0
-    if size > inline:
-        file = ipc.write_file(())
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + patience + size / MIN_RATE
-    try:
-        async with asyncio.timeout_at(min(deadline, loop.time() + patience)) as limit:
-            async for chunk in request.stream():
-                limit.reschedule(min(deadline, loop.time() + patience))
-                count += len(chunk)
-                if file is None:
-                    small += chunk
-                else:
-                    os.write(file, chunk)
-        if count < size:
-            raise RequestError(400, "short", "the body did not come")
-    except BaseException as error:
-        if file is not None:
-            os.close(file)
-        if isinstance(error, TimeoutError):
-            raise RequestError(408, "slow", "the body did not come in time") from None
-        if isinstance(error, ClientDisconnect):
-            raise RequestError(400, "short", "the body did not come") from None
-        raise
-    return bytes(small) if file is None else file
-
-
-async def _chunks(data: memoryview) -> AsyncIterator[memoryview]:
-    """Yield slices of memory, without a copy."""
-    for begin in range(0, len(data), CHUNK):
-        yield data[begin : begin + CHUNK]
 
 
 def _describe_requests(app: FastAPI) -> None:

@@ -39,9 +39,9 @@ def worker(
     ] = None,
 ) -> None:
     """Run one party's worker until it is interrupted."""
-    from mplang_http.engines import WARM
     from mplang_http.forks import ForkServer
     from mplang_http.logs import configure_logging
+    from mplang_http.warm_process import WARM
     from mplang_http.worker import run_worker
 
     if not sys.flags.safe_path and sys.path[:1] in ([""], [os.getcwd()]):

@@ -7,7 +7,6 @@ import contextlib
 import functools
 import logging
 import os
-import secrets
 import socket
 import time
 from collections import Counter, OrderedDict
@@ -17,10 +16,9 @@ from typing import Any
 import msgspec
 
 from mplang_core import MPLangError
-from mplang_core.ext import ConfigError
 from mplang_http import ipc
 from mplang_http.config import WorkerConfig
-from mplang_http.credentials import Authority, Credential, LinkEnd, session_statement
+from mplang_http.credentials import Authority, Credential, LinkEnd
 from mplang_http.dialing import dial
 from mplang_http.engine import EngineArgument
 from mplang_http.engine_log import EngineLog
@@ -28,57 +26,20 @@ from mplang_http.engine_process import EngineProcess
 from mplang_http.errors import RequestError
 from mplang_http.failure_budget import FailureBudget
 from mplang_http.forks import ForkServer
-from mplang_http.front_jobs import FrontJobs, KnownJob
+from mplang_http.front_jobs import KnownJob
+from mplang_http.front_session import FrontSession, Key
 from mplang_http.logs import log_context
 from mplang_http.requests import LinkRequest, SessionRequest, read_names
 from mplang_http.values import MAX_HEAD
+from mplang_http.warm_process import WarmProcess
 
-WARM = "mplang_http.warm"
 START_TIMEOUT = 30.0  # seconds that an engine has to start
 CLOSE_TIMEOUT = 1.0  # seconds that an engine has to end its jobs
 MANY = 8  # unanswered calls after which an engine is not asked for the status of a job
 BUSY = 1.0  # seconds after which the front answers for an engine
 WATCH_INTERVAL = 0.25  # seconds
-MAX_STOPPED = 2  # times in turn that an engine may be seen to be stopped
-FIRST_DELAY, LAST_DELAY = 0.5, 30.0  # seconds until a warm process that ended is started again
 MAX_TOLD = 1000  # sessions of which it is known why they ended
 log = logging.getLogger("mplang.http.front")
-
-Key = tuple[str, str]
-"""Coordinator and name of a session."""
-
-
-class FrontSession:
-    """Session of a coordinator, as the front sees it.
-
-    Args:
-        key: coordinator and name.
-        request: the request that opened it.
-
-    Attributes:
-        link: name of its end of the links; whoever knows it reaches the engine's handshake.
-        process: its engine, once that has started.
-        seen: time of the last request.
-        joined: whether it was ever linked to all parties.
-    """
-
-    def __init__(self, key: Key, request: SessionRequest) -> None:
-        self.key = key
-        self.request = request
-        self.parties = [party.name for party in request.parties]
-        self.statement = session_statement(*key, self.parties)
-        self.link = secrets.token_hex(16)
-        self.process: EngineProcess | None = None
-        self.jobs = FrontJobs()
-        self.seen = time.monotonic()
-        self.joined = False
-        self.ending = False
-        self.baseline = 0  # bytes of memory at its start
-        self.cores: list[int] = []
-        self.stopped = 0  # how often it was seen to be stopped
-        self.ready: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
-        self.started: asyncio.Task[Credential] | None = None
-        self.linking = asyncio.Lock()
 
 
 class Engines:
@@ -86,98 +47,48 @@ class Engines:
 
     Args:
         config: configuration of the worker.
-        forks: its warm process; replaced by a new interpreter if it ends, and closed at the end.
+        forks: the fork server of its warm process, closed at the end.
 
     Attributes:
-        state: ``starting``, ``ready`` or ``ended``: whether sessions can be opened.
+        warm: the process that forks them.
         crashes: number of engines that ended unexpectedly.
         budget: failed runs of each coordinator.
-        info: description of the worker.
     """
 
     def __init__(self, config: WorkerConfig, forks: ForkServer) -> None:
-        self.state = "starting"
+        self.warm = WarmProcess(config, forks)
         self.crashes = 0
         self.budget = FailureBudget(config.name, config.limits.failures)
-        self.info: dict[str, Any] = {}
         self._config = config
-        self._forks = forks
         self._authority = Authority(config.tls) if config.tls is not None else None
         self._sessions: dict[Key, FrontSession] = {}
         self._links: dict[str, FrontSession] = {}
         self._told: OrderedDict[Key, str] = OrderedDict()
-        self._warmed = asyncio.Event()
-        self._failure: ConfigError | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def __len__(self) -> int:
         """Number of sessions."""
         return len(self._sessions)
 
-    # -- the warm process
-
     def start(self) -> None:
         """Start to warm up; needs a running event loop."""
-        self._begin(self._warm_up())
+        self._begin(self.warm.warm_up())
         self._begin(self._watch())
-
-    async def ready(self, timeout: float) -> None:
-        """Wait until sessions can be opened.
-
-        Raises:
-            TimeoutError: they cannot within ``timeout`` seconds.
-            ConfigError: a plugin or a module of the configuration cannot be imported.
-        """
-        await asyncio.wait_for(self._warmed.wait(), timeout)
-        if self._failure is not None:
-            raise self._failure
 
     def _begin(self, work: Any) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _warm_up(self) -> None:
-        """Prepare the warm process; start another one while it ends, ever more rarely."""
-        loop, delay = asyncio.get_running_loop(), FIRST_DELAY
-        argument = {"config": self._config.engine.model_dump(mode="json")}
-        while self.state == "starting":
-            try:
-                if not self._forks.alive:
-                    self._forks.close()
-                    self._forks = await loop.run_in_executor(None, ForkServer, WARM)
-                prepare = functools.partial(self._forks.prepare, argument)
-                self.info = await loop.run_in_executor(None, prepare)
-                if self.state == "starting":
-                    self.state = "ready"
-            except ConfigError as error:
-                self._failure = ConfigError(f"WorkerConfig {self._config.name}: {error}")
-                self._forks.alive = False
-            except OSError as error:
-                log.error("the process that starts engines does not start: %s", error)
-            if self.state == "ready" or self._failure is not None:
-                self._warmed.set()
-            if self.state == "starting":
-                await asyncio.sleep(delay)
-                delay = min(2 * delay, LAST_DELAY)
-
-    def _cool_down(self) -> None:
-        """Start another warm process, as this one has ended."""
-        if self.state == "ready":
-            log.error("the process that starts engines has ended; another is started")
-            self.state = "starting"
-            self._begin(self._warm_up())
-
     def stop(self) -> None:
         """End all engines, and the warm process, for good."""
-        self.state = "ended"
         for task in list(self._tasks):
             task.cancel()
         for session in self._sessions.values():
             session.jobs.fail("the worker ends")
             if session.process is not None:
                 session.process.kill()
-        self._forks.close()
+        self.warm.close()
 
     # -- sessions
 
@@ -210,7 +121,7 @@ class Engines:
 
     def _new_session(self, key: Key, request: SessionRequest) -> FrontSession:
         limits = self._config.limits
-        if self.state != "ready":
+        if self.warm.state != "ready":
             raise RequestError(
                 503, "starting", f"worker {self._config.name} is not ready yet; try again"
             )
@@ -276,8 +187,8 @@ class Engines:
         self._forget(session, f"its engine does not start: {why}", failed=True)
         if session.process is not None:
             await session.process.end("it did not start", kill=True)
-        if not self._forks.alive:
-            self._cool_down()
+        if self.warm.has_ended():
+            self._begin(self.warm.warm_up())
 
     async def _fork(self, session: FrontSession) -> None:
         config, request = self._config, session.request
@@ -294,11 +205,8 @@ class Engines:
         )
         mine, theirs = ipc.channel()
         with theirs:
-            fork = functools.partial(
-                self._forks.fork, msgspec.to_builtins(argument), theirs.fileno()
-            )
             try:
-                child = await asyncio.get_running_loop().run_in_executor(None, fork)
+                child = await self.warm.fork(msgspec.to_builtins(argument), theirs.fileno())
             except BaseException:
                 mine.close()
                 raise
@@ -607,8 +515,8 @@ class Engines:
         if not session.ready.done():
             session.ready.set_exception(ConnectionError(why))
         self._forget(session, why, failed=True)
-        if not self._forks.alive:
-            self._cool_down()
+        if self.warm.has_ended():
+            self._begin(self.warm.warm_up())
 
     async def _end(self, session: FrontSession, why: str, *, kill: bool = False) -> None:
         """End a session and its engine; at once if it is to be killed."""
@@ -659,20 +567,6 @@ class Engines:
         if time.monotonic() - session.seen > lease:
             why = f"nothing was heard of the coordinator for {lease:g} s"
             self._begin(self._end(session, why))
-        elif why := self._excess(session):
+        elif why := session.excess(self._config.limits, self._config.timeouts):
             self.crashes += 1
             self._begin(self._end(session, f"its engine was ended: {why}", kill=True))
-
-    def _excess(self, session: FrontSession) -> str:
-        """Return which limit an engine passes."""
-        assert session.process is not None
-        limits, timeouts = self._config.limits, self._config.timeouts
-        memory, threads, state = session.process.usage()
-        session.stopped = session.stopped + 1 if state == "T" else 0
-        if session.stopped > MAX_STOPPED:
-            return "its process was stopped by a signal"
-        if memory - session.baseline > limits.memory:
-            return f"it used more than {limits.memory >> 20} MB of memory (limits.memory)"
-        if threads > limits.threads:
-            return f"it had more than {limits.threads} threads (limits.threads)"
-        return session.jobs.overdue(timeouts.job, timeouts.cancel) or ""

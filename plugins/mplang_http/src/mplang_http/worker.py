@@ -18,11 +18,12 @@ from mplang_http.acceptor import Acceptor
 from mplang_http.app import create_worker_app
 from mplang_http.config import WorkerConfig
 from mplang_http.confinement import hide_memory
-from mplang_http.engines import WARM, Engines
+from mplang_http.engines import Engines
 from mplang_http.forks import ForkServer, end_with_parent
 from mplang_http.logs import configure_logging
 from mplang_http.tls import certificate_name, server_context
 from mplang_http.warm import preload
+from mplang_http.warm_process import WARM
 
 START_TIMEOUT = 60.0  # seconds that the warm process has to import what engines need
 
@@ -104,7 +105,7 @@ async def _serve(
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, serving.cancel)
     try:
-        await engines.ready(START_TIMEOUT)
+        await engines.warm.ready(START_TIMEOUT)
         scheme = "https" if config.tls is not None else "http"
         host, port = listening.getsockname()[:2]
         ready(f"{scheme}://{host}:{port}")

@@ -1,0 +1,70 @@
+"""Session of a coordinator, as the front sees it: its engine, its jobs and its limits."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+
+from mplang_http.config import Limits, Timeouts
+from mplang_http.credentials import Credential, session_statement
+from mplang_http.engine_process import EngineProcess
+from mplang_http.front_jobs import FrontJobs
+from mplang_http.requests import SessionRequest
+
+MAX_STOPPED = 2  # times in turn that an engine may be seen to be stopped
+
+Key = tuple[str, str]
+"""Coordinator and name of a session."""
+
+
+class FrontSession:
+    """Session of a coordinator, as the front sees it.
+
+    Args:
+        key: coordinator and name.
+        request: the request that opened it.
+
+    Attributes:
+        link: name of its end of the links; whoever knows it reaches the engine's handshake.
+        process: its engine, once that has started.
+        seen: time of the last request.
+        joined: whether it was ever linked to all parties.
+    """
+
+    def __init__(self, key: Key, request: SessionRequest) -> None:
+        self.key = key
+        self.request = request
+        self.parties = [party.name for party in request.parties]
+        self.statement = session_statement(*key, self.parties)
+        self.link = secrets.token_hex(16)
+        self.process: EngineProcess | None = None
+        self.jobs = FrontJobs()
+        self.seen = time.monotonic()
+        self.joined = False
+        self.ending = False
+        self.baseline = 0  # bytes of memory at its start
+        self.cores: list[int] = []
+        self.stopped = 0  # how often it was seen to be stopped
+        self.ready: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+        self.started: asyncio.Task[Credential] | None = None
+        self.linking = asyncio.Lock()
+
+    def excess(self, limits: Limits, timeouts: Timeouts) -> str:
+        """Return which limit its engine passes; empty if none.
+
+        Args:
+            limits: limits of the worker.
+            timeouts: timeouts of the worker.
+        """
+        if self.process is None:
+            return ""
+        memory, threads, state = self.process.usage()
+        self.stopped = self.stopped + 1 if state == "T" else 0
+        if self.stopped > MAX_STOPPED:
+            return "its process was stopped by a signal"
+        if memory - self.baseline > limits.memory:
+            return f"it used more than {limits.memory >> 20} MB of memory (limits.memory)"
+        if threads > limits.threads:
+            return f"it had more than {limits.threads} threads (limits.threads)"
+        return self.jobs.overdue(timeouts.job, timeouts.cancel) or ""
