@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pluggy
 
@@ -175,6 +175,25 @@ def mplang_settings() -> Mapping[str, str]:
         @hookimpl
         def mplang_settings():
             return {"HELLO_TONE": os.environ.get("HELLO_TONE", "warm")}
+    """
+    raise NotImplementedError
+
+
+@hookspec
+def mplang_configure(section: Mapping[str, Any]) -> None:
+    """Take the plugin's section of a worker's configuration.
+
+    It is called once in each worker, before a program runs, and only there; what it raises keeps
+    the worker from starting. :class:`mplang_core.ext.StrictModel` checks fields.
+
+    Args:
+        section: its fields; empty if the configuration has none.
+
+    Example::
+
+        @hookimpl
+        def mplang_configure(section):
+            kernels.config = Config(**section)
     """
     raise NotImplementedError
 

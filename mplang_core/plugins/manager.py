@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -28,6 +28,7 @@ CORE = "mplang-core"
 DISABLE, STRICT = "MPLANG_DISABLE_PLUGINS", "MPLANG_STRICT_PLUGINS"
 FRONTENDS, KERNELS, BACKENDS = "mplang.frontends", "mplang.kernels", "mplang.backends"
 COMMANDS, API, PASSES = "mplang.commands", "mplang.api", "mplang.passes"
+USED = (FRONTENDS, KERNELS, PASSES)  # groups that programs use
 PLAIN = (API, COMMANDS)  # groups whose entry points name an object, not a module with hooks
 
 
@@ -44,6 +45,7 @@ class PluginRecord:
         requires_core: the version specifier of the core that the package requires.
         status: ``known`` (not loaded yet), ``loaded``, ``disabled`` or ``failed``.
         error: the error of a failed load; else ``None``.
+        disabled_by: what disables it; else empty.
     """
 
     group: str
@@ -54,12 +56,13 @@ class PluginRecord:
     requires_core: str = ""
     status: Literal["known", "loaded", "disabled", "failed"] = "known"
     error: BaseException | None = None
+    disabled_by: str = ""
 
     @property
     def reason(self) -> str:
         """Why it is disabled or failed, in one line; else empty."""
         if self.status == "disabled":
-            return f"named in {DISABLE}"
+            return self.disabled_by
         if self.error is None:
             return ""
         own = isinstance(self.error, PluginError)
@@ -108,6 +111,36 @@ class PluginManager:
         """
         for group in groups:
             self._load_name(group, name)
+
+    def installed(self) -> dict[str, str]:
+        """Return the versions of the packages whose plugins programs use; import nothing."""
+        used = [r for r in self.records() if r.group in USED and r.status != "disabled"]
+        return {record.distribution: record.version for record in used}
+
+    def restrict(self, allowed: Mapping[str, str]) -> None:
+        """Load no other plugins than these from now on; import nothing.
+
+        Args:
+            allowed: version by package.
+
+        Raises:
+            PluginLoadError: one is not installed, or another one is loaded already.
+            PluginVersionError: one is installed in another version.
+        """
+        found = self.installed()
+        for package, wanted in allowed.items():
+            if package not in found:
+                known = ", ".join(f"{name} {found[name]}" for name in sorted(found))
+                raise PluginLoadError(f"no plugin of {package} is installed; there are {known}")
+            if found[package] != wanted:
+                raise PluginVersionError(f"{package} {found[package]} is installed, not {wanted}")
+        for record in self.records():
+            if record.distribution in allowed or record.status == "disabled":
+                continue
+            if record.status == "known":
+                record.status, record.disabled_by = "disabled", "not among the allowed plugins"
+            elif record.group in USED:
+                raise PluginLoadError(f"{record.distribution} is loaded already, and not allowed")
 
     def load_all(self) -> None:
         """Load all frontends; record failures and continue.
@@ -212,7 +245,7 @@ class PluginManager:
         try:
             self._hooks.check_pending()
         except pluggy.PluginValidationError as error:
-            known = ", ".join([*_HOOKS, "mplang_settings", "mplang_preload", "mplang_doctor"])
+            known = ", ".join([*_HOOKS, *(f"mplang_{name}" for name in ASKED)])
             raise PluginLoadError(f"{error}; the hooks are {known}") from error
 
     def _call(self, hook: str, module: Any) -> list[Any]:
@@ -273,6 +306,9 @@ class PluginManager:
         backends.set_resolver(*in_group(BACKENDS))
         passes.set_resolver(*in_group(PASSES))
 
+
+ASKED = ("settings", "configure", "preload", "doctor")
+"""Hooks that are called by who needs them, not when a plugin is loaded."""
 
 NAMESPACES: tuple[Namespace[Any], ...] = (
     *(registry.feops, op_defs, type_classes, codecs, host_kernels, worker_kernels),
@@ -338,7 +374,7 @@ def _record(entry: EntryPoint) -> PluginRecord:
     record.requires_core = _asked(requires)
     left_alone = {part.strip() for part in os.environ.get(DISABLE, "").split(",")}
     if left_alone & {name, entry.name}:
-        record.status = "disabled"
+        record.status, record.disabled_by = "disabled", f"named in {DISABLE}"
     return record
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from mplang_cli import cli
+from mplang_http.config import installed_plugins
 from processes import descendants
 
 PROGRAM = """
@@ -134,7 +135,7 @@ def test_two_workers_that_were_configured_by_hand(tmp_path):
         for name, port in ports.items():
             (tmp_path / f"{name}.yaml").write_text(
                 f"name: {name}\ntls: certs/{name}\ncoordinators: [analyst]\n"
-                f"port: {port}\npeers: {{{peers}}}\n"
+                f"port: {port}\npeers: {{{peers}}}\nplugins: {installed_plugins()}\n"
             )
             workers.append(begin("worker", "--config", f"{name}.yaml", cwd=tmp_path))
         ready = [worker.stdout.readline().split() for worker in workers]
@@ -157,7 +158,7 @@ def test_two_workers_that_were_configured_by_hand(tmp_path):
         ("name: alice\nhost: 0.0.0.0\n", "without tls a worker binds to loopback only"),
         ("name: ../alice\n", "'name'"),
         (
-            "name: alice\ntls: certs/nobody\ncoordinators: [c]\npeers: {}\n",
+            "name: alice\ntls: certs/nobody\ncoordinators: [c]\npeers: {}\nplugins: {}\n",
             "cannot use the certificates",
         ),
         ("name: alice\ntls: certs/alice\n", "coordinators names those who may submit"),
@@ -209,7 +210,7 @@ def test_what_is_there_is_not_overwritten(tmp_path, here):
 def test_the_certificate_of_another_is_told_at_once(tmp_path, here):
     assert here("keygen", "certs", "alice", "bob")[0] == 0
     (tmp_path / "alice.yaml").write_text(
-        "name: alice\ntls: certs/bob\ncoordinators: [c]\npeers: {}\n"
+        "name: alice\ntls: certs/bob\ncoordinators: [c]\npeers: {}\nplugins: {}\n"
     )
     code, errors = here("worker", "--config", "alice.yaml")
     assert code == 1

@@ -54,10 +54,11 @@ def test_versions_that_differ(workers, monkeypatch, tmp_path):
             mp.connect("http", workers.spec)
         head, *rows = str(error.value).splitlines()[1:]
         assert head.split() == ["coordinator", "node0", "node1", "node2"]
-        (row,) = rows  # rows of equal versions are left out
+        row, _, command = rows  # rows of equal versions are left out
         name, mine, first, second, third = row.split()
         assert (name, second) == ("jax", "0.1.2")
         assert mine == first == third != second
+        assert command == f"  at node1: pip install 'jax=={mine}'"
     with mp.connect("http", workers.spec) as host:
         works(host)
 

@@ -283,7 +283,8 @@ def test_a_link_to_a_session_that_is_not_there(cluster, files):
 
 def test_an_engine_is_told_no_key(alice, cluster):
     """What it is started with names no file of the configuration."""
-    config = WorkerConfig(name="a", tls=TlsFiles.of("certs/a"), coordinators=("host",), peers={})
+    files = TlsFiles.of("certs/a")
+    config = WorkerConfig(name="a", tls=files, coordinators=("host",), peers={}, plugins={})
     assert set(config.engine.model_dump()) & {"tls", "coordinators", "peers"} == set()
 
 

@@ -50,7 +50,9 @@ def test_front_and_engine_import_nothing_from_there(hostile, tmp_path_factory):
 
 def start(*command: str, config: Path) -> subprocess.CompletedProcess[str]:
     """Start a worker that exits at once, as its certificate is missing."""
-    config.write_text("name: alice\ncoordinators: [host]\ntls: nowhere/alice\npeers: {}\n")
+    config.write_text(
+        "name: alice\ncoordinators: [host]\ntls: nowhere/alice\npeers: {}\nplugins: {}\n"
+    )
     return subprocess.run(
         [*command, "worker", "--config", str(config)],
         capture_output=True,

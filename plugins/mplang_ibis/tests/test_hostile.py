@@ -9,7 +9,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
-from mplang_ibis import query, table
+from mplang_ibis import query, settings, table
 from mplang_ibis.allowlist import FUNCTIONS, PROCESS
 from mplang_ibis.ops import NAME, RUN
 
@@ -390,14 +390,14 @@ def test_no_name_of_the_catalogue_may_be_that_of_a_table():
 
 
 def test_a_query_that_takes_too_long_is_stopped(sim, monkeypatch):
-    monkeypatch.setattr(query, "SECONDS", 0.3)
+    monkeypatch.setattr(settings, "current", settings.QuerySettings(seconds=0.3))
     crossed = ", ".join(f"(SELECT unnest(split(repeat('x,', 999), ','))) t{i}" for i in range(5))
     with pytest.raises(PartyError, match=r"the query took longer than 0\.3 s"):
         run(sim, f"SELECT count(*) AS a FROM {crossed} WHERE t0 IS NOT NULL")
 
 
 def test_a_query_that_wants_too_much_memory_fails_alone(sim, monkeypatch):
-    monkeypatch.setitem(query._LOCKED, "memory_limit", "20MB")
+    monkeypatch.setattr(settings, "current", settings.QuerySettings(memory=20_000_000))
     words = "SELECT unnest(split(repeat('x,', 1999999), ',')) AS word"
     big = f"SELECT array_agg(word) FROM ({words}) GROUP BY word"
     with pytest.raises(PartyError, match="OutOfMemoryException in the kernel"):

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import yaml
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from mplang_core.ext import ConfigError, StrictModel
+import mplang_core  # noqa: F401  (so that plugins are found by name)
+from mplang_core.ext import ConfigError, StrictModel, plugin_manager
 
 NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}"
 """What a party is called."""
@@ -145,13 +146,27 @@ class Timeouts(StrictModel):
     cancel: float = Field(default=10.0, gt=0)
 
 
+class PluginConfig(StrictModel):
+    """A plugin that a worker imports.
+
+    Attributes:
+        version: the version that has to be installed.
+        settings: the plugin's own section, which it checks.
+    """
+
+    version: str
+    settings: dict[str, Any] = Field(default_factory=dict)
+
+
 class EngineConfig(StrictModel):
     """What the engines of a worker know of its configuration: nothing of keys and peers.
 
     Attributes:
         name: name of the party, as in the cluster's nodes and in its certificate.
+        plugins: the plugins that are imported, by distribution, each with its version or a
+            :class:`PluginConfig`; no other is. All that are installed if ``None``.
         dialects: dialects whose ops may stand in a program, whichever party runs them; those of
-            all installed plugins by default.
+            all plugins by default.
         insecure: whether protocols for debugging may run, and links of libspu that are not
             encrypted; for these, engines may use the network.
         mode: ``production``: whole programs only, which the owner can review. ``development``:
@@ -166,6 +181,7 @@ class EngineConfig(StrictModel):
     """
 
     name: str = Field(pattern=f"^{NAME}$")
+    plugins: dict[str, PluginConfig] | None = None
     dialects: tuple[str, ...] | None = None
     insecure: bool = False
     mode: WorkerMode = "production"
@@ -176,6 +192,13 @@ class EngineConfig(StrictModel):
     timeouts: Timeouts = Field(default_factory=Timeouts)
     log_format: Literal["text", "json"] = "text"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+    @field_validator("plugins", mode="before")
+    @classmethod
+    def _expand(cls, plugins: Any) -> Any:
+        if not isinstance(plugins, Mapping):
+            return plugins
+        return {k: {"version": v} if isinstance(v, str) else v for k, v in plugins.items()}
 
 
 class WorkerConfig(EngineConfig):
@@ -188,6 +211,7 @@ class WorkerConfig(EngineConfig):
             Without, clients are not authenticated, so the worker binds to loopback only.
         coordinators: common names of those who may submit programs; required with ``tls``.
             They may not take part as workers, unless ``peers`` names them too.
+        plugins: see :class:`EngineConfig`; required with ``tls``.
         peers: workers that may take part in a program, name to address; required with ``tls``.
             Without, the coordinator gives their addresses, on loopback.
 
@@ -223,6 +247,11 @@ class WorkerConfig(EngineConfig):
                 "with tls, peers names the workers that may take part in a program, with their "
                 "addresses, such as {bob: 'https://bob.example:9000'}; {} for none"
             )
+        if self.tls is not None and self.plugins is None:
+            raise ValueError(
+                "with tls, plugins names those that are imported, with their versions; installed "
+                "are {" + ", ".join(f"{k}: '{v}'" for k, v in installed_plugins().items()) + "}"
+            )
         return self
 
     @classmethod
@@ -248,6 +277,11 @@ class WorkerConfig(EngineConfig):
         elif isinstance(tls, dict):
             fields["tls"] = {key: str(folder / str(file)) for key, file in tls.items()}
         return cls(**(fields | overrides))
+
+
+def installed_plugins() -> dict[str, str]:
+    """Return the versions of the packages whose plugins a worker could import."""
+    return dict(sorted(plugin_manager.installed().items()))
 
 
 def is_loopback(host: str) -> bool:

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
-from mplang_analysis import Followed, Memory, differences, remember
+from mplang_analysis import Followed, Memory, remember
 from mplang_simulator import outcome_of
 from mplang_trace import now
 
@@ -40,6 +40,7 @@ from mplang_core.ext import (
     to_bytes,
 )
 from mplang_http.client import LostWorkerError, RefusedError, WorkerClient
+from mplang_http.compatibility import WorkerFacts, check_parties, check_plugins
 from mplang_http.config import TlsFiles
 from mplang_http.failure_report import abort_reason, party_locations, wait_for_cause
 from mplang_http.job_monitor import JobMonitor, clock_offset
@@ -119,7 +120,8 @@ class SimpHttpDriver(SimpHost):
         self._programs = weakref.WeakKeyDictionary()
         self._puts = itertools.count()
         self._cancelled: set[str] = set()
-        self._in_production: list[str] = []  # names of the workers that refuse steps
+        self._facts: list[WorkerFacts] = []
+        self._checked: weakref.WeakSet[Program] = weakref.WeakSet()  # whose plugins all have
         self._is_step = False  # whether the active run is a step
         self._monitor = JobMonitor(self.world_size)
         # the name of the run, and its futures by rank
@@ -141,11 +143,9 @@ class SimpHttpDriver(SimpHost):
             PartyError: a worker does not respond, or responds with an error.
             ConfigError: settings of the parties differ; with a table.
         """
-        answers = self._call_all(self._fetch_facts)
-        alike = {name: facts for name, facts, _ in answers}
-        table = differences({"coordinator": versions()} | alike)
-        if table:
-            raise ConfigError(f"the parties do not fit together; make these the same:\n{table}")
+        self._facts = self._call_all(self._fetch_facts)
+        check_parties(self._facts)
+        self._checked = weakref.WeakSet()
         request = {
             "parties": [{"name": name, "address": address} for name, address in self._workers],
             "versions": versions(),
@@ -165,14 +165,11 @@ class SimpHttpDriver(SimpHost):
                 "POST", *path, "links", body=[body], patience=START_TIMEOUT
             )
         )
-        self._in_production = [name for name, _, mode in answers if mode == "production"]
         self._opened = True
 
-    def _fetch_facts(self, rank: int) -> tuple[str, dict[str, str], str]:
-        """Return the name of a worker, what has to be the same at all parties, and its mode."""
+    def _fetch_facts(self, rank: int) -> WorkerFacts:
         facts = self._clients[rank].request("GET", "facts", patience=START_TIMEOUT)
-        alike = {str(key): str(value) for key, value in facts["alike"].items()}
-        return self._workers[rank][0], alike, str(facts["mode"])
+        return WorkerFacts.read(self._workers[rank][0], facts)
 
     def _call_all(self, action: Callable[[int], Any]) -> list[Any]:
         """Call all workers in parallel; raise the first failures."""
@@ -212,12 +209,17 @@ class SimpHttpDriver(SimpHost):
 
         Raises:
             AdmissionError: a worker is in production; names it, and the op's line.
+            ConfigError: a worker lacks a plugin of the program.
             PartyError: a party failed.
             RunError: the host is closed.
         """
         with self._exclusive():
-            if step is not None and self._in_production:
-                raise step_refusal(program, self._in_production)
+            in_production = [each.name for each in self._facts if each.mode == "production"]
+            if step is not None and in_production:
+                raise step_refusal(program, in_production)
+            if program not in self._checked:
+                check_plugins(program, self._facts)
+                self._checked.add(program)
             self._is_step = step is not None
             concurrent.futures.wait(self._following)  # of a run that failed or was interrupted
             try:

@@ -16,8 +16,8 @@ from typing import Any
 import yaml
 
 from mplang_core import ClusterSpec
-from mplang_core.ext import RunError
-from mplang_http.config import TlsFiles, WorkerConfig, WorkerMode
+from mplang_core.ext import ConfigError, RunError
+from mplang_http.config import TlsFiles, WorkerConfig, WorkerMode, installed_plugins
 from mplang_http.forks import Child, ForkServer
 
 _ANY_PORT = ("127.0.0.1", 0)
@@ -46,6 +46,7 @@ class LocalCluster:
 
     Raises:
         RunError: a worker does not start.
+        ConfigError: a plugin is not installed in the configured version.
 
     Example::
 
@@ -82,9 +83,10 @@ class LocalCluster:
         }
         if tls:
             options["peers"] = {**addresses, **options.get("peers", {})}
+            options.setdefault("plugins", installed_plugins())
         self._configs = {name: self._configure(name, tls, options) for name in self._names}
         self.spec = ClusterSpec([{"name": name, "address": at} for name, at in addresses.items()])
-        self._forks = [_new_server()]
+        self._forks = [self._new_server()]
         try:
             for started in [self._start(name) for name in self._names]:
                 _wait_for(*started)
@@ -138,6 +140,20 @@ class LocalCluster:
         self._lines.append(ours)  # the worker ends when it is closed
         return process, ours
 
+    def _new_server(self) -> ForkServer:
+        """Return a fork server of workers, which has imported what their engines need."""
+        made = ForkServer("mplang_http.worker")
+        plugins = self._configs[self._names[0]].model_dump(mode="json")["plugins"]
+        try:
+            made.prepare({"plugins": plugins})
+        except OSError as error:
+            made.close()
+            raise RunError(f"workers do not start: {error}") from error
+        except ConfigError:
+            made.close()
+            raise
+        return made
+
     def signal(self, rank: int, number: int) -> None:
         """Send a signal to a worker, front and engine.
 
@@ -150,7 +166,7 @@ class LocalCluster:
     def restart(self, rank: int) -> None:
         """Start a worker that has exited, at the same address, in a new interpreter."""
         self.workers[rank].wait(10)
-        self._forks.append(_new_server())
+        self._forks.append(self._new_server())
         name = self._names[rank]
         self._listening[name] = socket.create_server(("127.0.0.1", self._configs[name].port))
         started = self._start(name)
@@ -185,17 +201,6 @@ class LocalCluster:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
-
-
-def _new_server() -> ForkServer:
-    """Return a fork server of workers, which has imported what their engines need."""
-    made = ForkServer("mplang_http.worker")
-    try:
-        made.prepare({})
-    except OSError as error:
-        made.close()
-        raise RunError(f"workers do not start: {error}") from error
-    return made
 
 
 def _wait_for(process: Child, told: socket.socket) -> None:

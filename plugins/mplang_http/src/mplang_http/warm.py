@@ -8,26 +8,70 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+from collections.abc import Mapping
 from typing import Any
 
-import mplang_core  # noqa: F401  (so that plugins are found by name)
-from mplang_core.ext import plugin_manager
+from mplang_core.ext import ConfigError, PluginError, plugin_manager
 from mplang_http import confinement
-from mplang_http.config import EngineConfig
+from mplang_http.config import EngineConfig, PluginConfig
 from mplang_http.engine import EngineArgument, run
 from mplang_http.worker_info import worker_info
 
-__all__ = ["EngineArgument", "preload", "prepare", "run"]
+__all__ = ["EngineArgument", "preload", "prepare", "restrict", "run"]
 
 
-def preload() -> None:
-    """Import the plugins, and what their kernels import when they first run."""
+Plugins = Mapping[str, PluginConfig] | None
+
+
+def restrict(plugins: Plugins) -> None:
+    """Let this process import no plugins but these; import nothing.
+
+    Raises:
+        ConfigError: one is not installed in that version.
+    """
+    if plugins is None:
+        return
+    try:
+        plugin_manager.restrict({name: each.version for name, each in plugins.items()})
+    except PluginError as error:
+        raise ConfigError(f"field 'plugins': {error}") from None
+
+
+def preload(plugins: Plugins) -> None:
+    """Import the plugins, and what their kernels import when they first run.
+
+    Args:
+        plugins: those that may be imported; all if ``None``.
+
+    Raises:
+        ConfigError: one is not installed in that version.
+    """
+    restrict(plugins)
     plugin_manager.load_all()
     for _, module in plugin_manager.modules():
         tell = getattr(module, "mplang_preload", None)
         for name in tell() if tell is not None else ():
             with contextlib.suppress(ImportError):  # its kernels tell
                 importlib.import_module(name)
+
+
+def _configure(plugins: Plugins) -> None:
+    """Give each plugin its section of the configuration.
+
+    Raises:
+        ConfigError: a plugin refuses its section, or takes none.
+    """
+    given = {name: each.settings for name, each in (plugins or {}).items() if each.settings}
+    for distribution, module in plugin_manager.modules():
+        take = getattr(module, "mplang_configure", None)
+        if take is None:
+            continue
+        try:
+            take(given.pop(distribution, {}))
+        except Exception as error:  # of code that is not ours
+            raise ConfigError(f"field 'plugins.{distribution}': {error}") from error
+    if given:
+        raise ConfigError(f"field 'plugins': no settings are taken by {', '.join(given)}")
 
 
 def prepare(argument: dict[str, Any]) -> dict[str, Any]:
@@ -40,9 +84,11 @@ def prepare(argument: dict[str, Any]) -> dict[str, Any]:
         The description of the worker.
     """
     config = EngineConfig(**argument["config"])
+    restrict(config.plugins)
     for module in config.imports:
         importlib.import_module(module)
-    preload()
+    preload(config.plugins)
+    _configure(config.plugins)
     info = worker_info(config)
     confinement.give_up_privileges()
     confinement.give_up_files(config.readable)

@@ -16,13 +16,13 @@ from typing import Any
 from mplang_core.ext import ConfigError
 from mplang_http.acceptor import Acceptor
 from mplang_http.app import create_worker_app
-from mplang_http.config import WorkerConfig
+from mplang_http.config import EngineConfig, WorkerConfig
 from mplang_http.confinement import hide_memory
 from mplang_http.engines import Engines
 from mplang_http.forks import ForkServer, end_with_parent
 from mplang_http.logs import configure_logging
 from mplang_http.tls import certificate_name, server_context
-from mplang_http.warm import preload
+from mplang_http.warm import preload, restrict
 from mplang_http.warm_process import WARM
 
 START_TIMEOUT = 60.0  # seconds that the warm process has to import what engines need
@@ -74,6 +74,10 @@ def _run(
 
 def _check(config: WorkerConfig) -> None:
     """Check imports and certificates here, for errors that only the engine would raise."""
+    try:
+        restrict(config.plugins)
+    except ConfigError as error:
+        raise ConfigError(f"WorkerConfig {config.name}: {error}") from None
     for module in config.imports:
         try:
             installed = importlib.util.find_spec(module) is not None
@@ -120,9 +124,9 @@ def prepare(argument: dict[str, Any]) -> None:
     """Import what engines need, once for all workers of a cluster on this machine.
 
     Args:
-        argument: unused.
+        argument: the plugins of all their configurations, as ``plugins``.
     """
-    preload()
+    preload(EngineConfig(name="any", plugins=argument["plugins"]).plugins)
 
 
 def run(argument: dict[str, Any], file: int) -> None:

@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
+import functools
 import platform
 from collections.abc import Mapping
 from typing import Any
 
 from importlib_metadata import PackageNotFoundError, version
 
-from mplang_core.ext import WIRE_VERSION, passes, plugin_manager
+from mplang_core.ext import CORE, WIRE_VERSION, passes, plugin_manager
 from mplang_http.config import EngineConfig
 from mplang_http.handshake import UPGRADE
 
+PROTOCOLS = {"wire": str(WIRE_VERSION), "link": UPGRADE}
+
 
 def versions() -> dict[str, str]:
-    """Return the versions that have to be equal at all parties, from package metadata."""
-    found = {"wire": str(WIRE_VERSION), "link": UPGRADE}
-    for name in ("mplang-core", "mplang-http", "jax", "spu"):
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
+    """Return the versions that have to be equal at all parties that have them.
+
+    They are those of the protocols, and, from package metadata, of the core, the engines, and all
+    plugins that may be loaded.
+    """
+    found = {name: _version(name) for name in (CORE, "mplang-http", "jax", "spu")}
+    there = {name: version for name, version in found.items() if version is not None}
+    return PROTOCOLS | there | plugin_manager.installed()
+
+
+@functools.cache
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 def settings(told: Mapping[str, str]) -> dict[str, Any]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from mplang_core.ext import Dialect, Feop, KernelSpec, hookimpl
-from mplang_ibis import frontend, kernels, ops
+from mplang_ibis import frontend, kernels, ops, settings
 
 
 @hookimpl
@@ -29,6 +30,12 @@ def mplang_kernels() -> Sequence[KernelSpec]:
         KernelSpec(["ibis.to_tensor"], kernels.to_tensor),
         KernelSpec(["ibis.from_tensor"], kernels.from_tensor),
     ]
+
+
+@hookimpl
+def mplang_configure(section: Mapping[str, Any]) -> None:
+    """Take the limits of queries; see :class:`mplang_ibis.settings.QuerySettings`."""
+    settings.configure(section)
 
 
 @hookimpl

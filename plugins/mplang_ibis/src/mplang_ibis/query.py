@@ -13,11 +13,9 @@ import duckdb
 
 from mplang_core import TableType
 from mplang_core.ext import AdmissionError, KernelError
-from mplang_ibis import arrow
+from mplang_ibis import arrow, settings
 from mplang_ibis.allowlist import FUNCTIONS, KINDS, PROCESS
 from mplang_ibis.ops import NAME
-
-SECONDS = 600.0  # time limit of a query
 
 _LOCKED: dict[str, str | bool | int | float | list[str]] = {
     "enable_external_access": False,
@@ -27,7 +25,6 @@ _LOCKED: dict[str, str | bool | int | float | list[str]] = {
     "python_enable_replacements": False,
     "temp_directory": "",
     "threads": 1,  # makes the order of rows deterministic
-    "memory_limit": "4GB",
 }
 
 
@@ -69,7 +66,8 @@ def run(sql: str, tables: Mapping[str, Any], gives: TableType) -> Any:
 
 @contextlib.contextmanager
 def _connect() -> Iterator[duckdb.DuckDBPyConnection]:
-    with contextlib.closing(duckdb.connect(":memory:", config=_LOCKED)) as con:
+    config = {**_LOCKED, "memory_limit": f"{settings.current.memory}B"}
+    with contextlib.closing(duckdb.connect(":memory:", config=config)) as con:
         con.execute("SET TimeZone = 'UTC'")
         con.execute("SET lock_configuration = true")
         yield con
@@ -77,13 +75,14 @@ def _connect() -> Iterator[duckdb.DuckDBPyConnection]:
 
 @contextlib.contextmanager
 def _limited(con: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    timer = threading.Timer(SECONDS, con.interrupt)
+    seconds = settings.current.seconds
+    timer = threading.Timer(seconds, con.interrupt)
     timer.daemon = True
     timer.start()
     try:
         yield
     except duckdb.InterruptException as error:
-        raise KernelError(f"ibis.run: the query took longer than {SECONDS} s") from error
+        raise KernelError(f"ibis.run: the query took longer than {seconds:g} s") from error
     finally:
         timer.cancel()
 

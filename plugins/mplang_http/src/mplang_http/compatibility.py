@@ -1,0 +1,119 @@
+"""Whether the parties fit together: versions, settings and plugins, compared in one table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mplang_analysis import differences
+
+from mplang_core import Program
+from mplang_core.ext import ConfigError, plugin_manager, printable
+from mplang_http.worker_info import PROTOCOLS, versions
+
+COORDINATOR = "coordinator"
+MAX_CELL = 60  # characters of what a worker tells
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerFacts:
+    """What a worker tells of itself.
+
+    Attributes:
+        name: name of the party.
+        alike: versions and settings that have to be the same at all parties.
+        plugins: version by distribution.
+        families: names of the plugins, which are prefixes of the ops that they bring.
+        mode: ``production`` or ``development``.
+    """
+
+    name: str
+    alike: Mapping[str, str]
+    plugins: Mapping[str, str]
+    families: frozenset[str]
+    mode: str
+
+    @classmethod
+    def read(cls, name: str, facts: Mapping[str, Any]) -> WorkerFacts:
+        """Read the response of ``/facts``; what is malformed raises a builtin exception."""
+        plugins = facts["plugins"]
+        return cls(
+            name,
+            {_cell(key): _cell(value) for key, value in facts["alike"].items()},
+            {_cell(each["distribution"]): _cell(each["version"]) for each in plugins},
+            frozenset(str(each["name"]) for each in plugins),
+            str(facts["mode"]),
+        )
+
+
+def check_parties(workers: list[WorkerFacts]) -> None:
+    """Check that versions and settings of the coordinator and the workers are the same.
+
+    What a party does not have counts for nothing: it may not need it.
+
+    Raises:
+        ConfigError: they differ; with a table, and what to install where.
+    """
+    mine = versions()
+    table = differences({COORDINATOR: mine} | {each.name: each.alike for each in workers})
+    if not table:
+        return
+    others = {
+        each.name: {n: v for n, v in mine.items() if each.alike.get(n, v) != v} for each in workers
+    }
+    advice = _advice("to have the coordinator's versions", others)
+    raise ConfigError(
+        "\n".join(["the parties do not fit together; make these the same:", table, *advice])
+    )
+
+
+def check_plugins(program: Program, workers: list[WorkerFacts]) -> None:
+    """Check that each worker has the plugins whose ops a program uses.
+
+    All workers check the whole program, so they need the plugins of one another's ops, too.
+
+    Raises:
+        ConfigError: a plugin is missing; with a table, and what to install where.
+    """
+    used = {op.opcode.partition(".")[0] for op in program.graph.walk()}
+    mine = {r.name: r.distribution for r in plugin_manager.records() if r.name in used}
+    here = plugin_manager.installed()
+    needed = {family: name for family, name in mine.items() if name in here}
+    lacking = {
+        worker.name: {name for family, name in needed.items() if family not in worker.families}
+        for worker in workers
+    }
+    missing = sorted(set().union(*lacking.values()))
+    if not missing:
+        return
+    rows = {COORDINATOR: {name: here[name] for name in missing}}
+    for party, names in lacking.items():
+        rows[party] = {name: "not there" if name in names else here[name] for name in missing}
+    wanted = {party: {n: here[n] for n in sorted(names)} for party, names in lacking.items()}
+    raise ConfigError(
+        "\n".join(
+            [
+                "all workers check the whole program, and not all of them have its plugins:",
+                differences(rows),
+                *_advice("name them in the workers' `plugins`, and install them", wanted),
+            ]
+        )
+    )
+
+
+def _advice(what: str, wanted: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+    """Yield what to install where: packages and versions of this process, not those of others."""
+    commands = {
+        party: [f"'{n}=={v}'" for n, v in packages.items() if n not in PROTOCOLS]
+        for party, packages in wanted.items()
+    }
+    if any(commands.values()):
+        yield f"{what}:"
+    for party, packages in commands.items():
+        if packages:
+            yield f"  at {party}: pip install {' '.join(packages)}"
+
+
+def _cell(text: Any) -> str:
+    return printable(str(text))[:MAX_CELL]

@@ -1,0 +1,150 @@
+"""Plugins of a worker: what its configuration names is imported, and nothing else."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from mplang_http import LocalCluster, WorkerConfig
+from mplang_http.config import TlsFiles, installed_plugins
+from mplang_ibis import table
+
+import mplang_core as mp
+from mplang_core.errors import ConfigError, PartyError, RunError
+
+SPY = """
+import os
+from mplang_core.ext import hookimpl
+
+open(os.environ["SPY"], "w").close()
+
+@hookimpl
+def mplang_feops():
+    return []
+"""
+
+
+def install(folder: Path, version: str) -> str:
+    """Install a distribution whose plugin leaves a file when it is imported."""
+    (folder / "zspy.py").write_text(SPY)
+    info = folder / f"zspy-{version}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: zspy\nVersion: {version}\n")
+    (info / "entry_points.txt").write_text("[mplang.frontends]\nzspy = zspy\n")
+    return str(folder)
+
+
+@pytest.fixture
+def spy(tmp_path, monkeypatch) -> Path:
+    """Install the spy for processes that start; return the file that it leaves."""
+    (tmp_path / "site").mkdir()
+    monkeypatch.setenv("PYTHONPATH", install(tmp_path / "site", "1.0"))
+    monkeypatch.setenv("SPY", str(tmp_path / "seen"))
+    return tmp_path / "seen"
+
+
+def without(*names: str) -> dict[str, str]:
+    return {k: v for k, v in installed_plugins().items() if k not in names}
+
+
+def test_what_is_not_named_is_not_imported(spy):
+    with (
+        LocalCluster(1, plugins=installed_plugins()) as workers,
+        mp.connect("http", workers.spec) as host,
+    ):
+        double = mp.device("P0")(lambda x: x * 2)
+        assert mp.fetch(host, mp.evaluate(host, lambda: double(mp.put("P0", np.int64(4))))) == 8
+        facts = host._clients[0].request("GET", "facts")
+        assert "zspy" not in {each["distribution"] for each in facts["plugins"]}
+    assert not spy.exists()
+
+
+def test_what_is_installed_is_imported_where_nothing_is_named(spy):
+    with LocalCluster(1):
+        assert spy.exists()
+
+
+def test_a_program_of_a_plugin_that_a_worker_does_not_have():
+    with (
+        LocalCluster(1, plugins=without("mplang-jax")) as workers,
+        mp.connect("http", workers.spec) as host,
+    ):
+        with pytest.raises(ConfigError) as error:
+            mp.evaluate(host, lambda: mp.device("P0")(lambda x: x * 2)(mp.put("P0", np.ones(3))))
+        *_, head, row, advice, command = str(error.value).splitlines()
+        assert head.split() == ["coordinator", "node0"]
+        assert row.split() == ["mplang-jax", "0.1.0", "not", "there"]
+        assert "`plugins`" in advice
+        assert command == "  at node0: pip install 'mplang-jax==0.1.0'"
+        assert mp.fetch(host, mp.evaluate(host, lambda: mp.constant(7)))[0] == 7
+
+
+@pytest.mark.parametrize(
+    ("plugins", "told"),
+    [
+        ({"mplang-jax": "0.0.9"}, r"mplang-jax 0\.1\.0 is installed, not 0\.0\.9"),
+        ({"mplang-polars": "1.0"}, "no plugin of mplang-polars is installed; there are"),
+        ({"mplang-jax": 0.1}, "field 'plugins.mplang-jax'"),
+    ],
+)
+def test_plugins_that_cannot_be(plugins, told):
+    with pytest.raises(ConfigError, match=told):
+        LocalCluster(["alice"], plugins=plugins)
+
+
+@pytest.mark.parametrize(
+    ("plugin", "settings", "told"),
+    [
+        ("mplang-ibis", {"minutes": 3}, "plugins.mplang-ibis': QuerySettings: field 'minutes'"),
+        ("mplang-jax", {"a": 1}, "no settings are taken by mplang-jax"),
+    ],
+)
+def test_a_section_that_its_plugin_does_not_take(plugin, settings, told, capfd):
+    with pytest.raises(RunError, match="a worker did not start"):
+        LocalCluster(["alice"], plugins={plugin: {"version": "0.1.0", "settings": settings}})
+    assert told in capfd.readouterr().err
+
+
+def test_a_plugin_has_a_section_of_its_own(capfd):
+    section = {"version": installed_plugins()["mplang-ibis"], "settings": {"seconds": 0.2}}
+    plugins = installed_plugins() | {"mplang-ibis": section}
+    words = table(pa.table({"word": ["x"] * 3000}))
+
+    def count(t):
+        pairs = t.cross_join(t.view(), rname="a_{name}")
+        return pairs.cross_join(t.view(), rname="b_{name}").count().as_table()
+
+    def slow():
+        return mp.device("P0")(count)(mp.device("P0")(words)())
+
+    with (
+        LocalCluster(1, plugins=plugins, log_level="debug") as workers,
+        mp.connect("http", workers.spec) as host,
+        pytest.raises(PartyError, match="failed in ibis.run"),
+    ):
+        mp.evaluate(host, slow)
+    assert "took longer than 0.2 s" in capfd.readouterr().err
+
+
+def test_versions_of_all_plugins_are_compared(spy, tmp_path, monkeypatch):
+    with LocalCluster(2) as workers:
+        with mp.connect("http", workers.spec):
+            pass
+        (tmp_path / "newer").mkdir()
+        monkeypatch.setenv("PYTHONPATH", install(tmp_path / "newer", "2.0"))
+        workers.signal(1, signal.SIGKILL)
+        workers.restart(1)
+        with pytest.raises(ConfigError) as error:
+            mp.connect("http", workers.spec)
+        _, head, row, *_ = str(error.value).splitlines()
+        assert head.split() == ["coordinator", "node0", "node1"]
+        assert row.split() == ["zspy", "-", "1.0", "2.0"]
+
+
+def test_with_certificates_plugins_are_named():
+    files = TlsFiles.of("certs/alice")
+    with pytest.raises(ConfigError, match=r"plugins names those .* mplang-jax: '0\.1\.0'"):
+        WorkerConfig(name="alice", tls=files, coordinators=("host",), peers={})
