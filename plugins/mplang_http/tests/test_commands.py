@@ -152,15 +152,15 @@ def test_two_workers_that_were_configured_by_hand(tmp_path):
             finish(worker)
 
 
+OTHERS = f"coordinators: [c]\npeers: {{}}\nplugins: {installed_plugins()}\n"
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
         ("name: alice\nhost: 0.0.0.0\n", "without tls a worker binds to loopback only"),
         ("name: ../alice\n", "'name'"),
-        (
-            "name: alice\ntls: certs/nobody\ncoordinators: [c]\npeers: {}\nplugins: {}\n",
-            "cannot use the certificates",
-        ),
+        (f"name: alice\ntls: certs/nobody\n{OTHERS}", "cannot use the certificates"),
         ("name: alice\ntls: certs/alice\n", "coordinators names those who may submit"),
         ("name: alice\nprot: 1\n", "'prot'"),
         ("name: alice\nimports: [no_such_module]\n", "'imports': no module 'no_such_module'"),
@@ -209,9 +209,7 @@ def test_what_is_there_is_not_overwritten(tmp_path, here):
 
 def test_the_certificate_of_another_is_told_at_once(tmp_path, here):
     assert here("keygen", "certs", "alice", "bob")[0] == 0
-    (tmp_path / "alice.yaml").write_text(
-        "name: alice\ntls: certs/bob\ncoordinators: [c]\npeers: {}\nplugins: {}\n"
-    )
+    (tmp_path / "alice.yaml").write_text(f"name: alice\ntls: certs/bob\n{OTHERS}")
     code, errors = here("worker", "--config", "alice.yaml")
     assert code == 1
     assert "is of 'bob', so nobody would take this worker for alice" in errors
