@@ -74,10 +74,6 @@ def _run(
 
 def _check(config: WorkerConfig) -> None:
     """Check imports and certificates here, for errors that only the engine would raise."""
-    try:
-        restrict(config.plugins)
-    except ConfigError as error:
-        raise ConfigError(f"WorkerConfig {config.name}: {error}") from None
     for module in config.imports:
         try:
             installed = importlib.util.find_spec(module) is not None
@@ -96,6 +92,10 @@ def _check(config: WorkerConfig) -> None:
                 f"WorkerConfig {config.name}: field 'tls': {config.tls.cert} is of {name!r}, so "
                 f"nobody would take this worker for {config.name}"
             )
+    try:
+        restrict(config.plugins)
+    except ConfigError as error:
+        raise ConfigError(f"WorkerConfig {config.name}: {error}") from None
 
 
 async def _serve(
