@@ -215,10 +215,14 @@ def mplang_preload() -> Sequence[str]:
 
 
 @hookspec
-def mplang_doctor() -> Sequence[Check]:
+def mplang_doctor(config: str | None) -> Sequence[Check]:
     """Return checks of the plugin's environment; only ``mplang doctor`` calls it, so it may import.
 
     Versions of its dependencies are checked already.
+
+    Args:
+        config: path of a worker's configuration that is to be checked, too; who does not need it
+            leaves out the parameter.
 
     Example::
 

@@ -148,9 +148,14 @@ def backends(as_json: AsJson = False) -> None:
 
 
 @app.command()
-def doctor(as_json: AsJson = False) -> None:
+def doctor(
+    config: Annotated[
+        str | None, typer.Option("--config", "-c", help="A worker's configuration to check, too.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
     """Check versions and plugins; exits with 1 if something is wrong."""
-    checks = examine()
+    checks = examine(config)
     _show(checks, as_json)
     if any(check["status"] == "failed" for check in checks):
         raise typer.Exit(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import platform
 from collections.abc import Iterator
 
@@ -13,8 +14,11 @@ from mplang_cli import introspect
 from mplang_core.ext import CORE, KNOWN, Check, plugin_manager
 
 
-def examine() -> Rows:
+def examine(config: str | None = None) -> Rows:
     """Check versions, load every plugin and run its checks.
+
+    Args:
+        config: path of a worker's configuration to check, too.
 
     Returns:
         A row per check: ``package``, ``check``, ``status`` (``ok``, ``failed``, or ``absent``
@@ -39,7 +43,7 @@ def examine() -> Rows:
         if row["status"] in ("failed", "disabled"):
             status = "failed" if row["status"] == "failed" else "ok"
             tell(row["distribution"], f"{row['name']} in {row['group']}", status, row["reason"])
-    for package, check in plugin_checks():
+    for package, check in plugin_checks(config):
         tell(package, check.name, "ok" if check.ok else "failed", check.detail)
     for package in sorted(set(KNOWN.values()) - {row["distribution"] for row in plugins}):
         tell(package, "installed", "absent", f"to get it: pip install {package}")
@@ -61,14 +65,15 @@ def _wrong_versions(package: str) -> Iterator[str]:
             yield f"needs {wanted}, found {found}; pip install '{wanted}'"
 
 
-def plugin_checks() -> Iterator[tuple[str, Check]]:
+def plugin_checks(config: str | None = None) -> Iterator[tuple[str, Check]]:
     """Yield the checks of each loaded plugin with its distribution."""
     for distribution, module in plugin_manager.modules():
         ask = getattr(module, "mplang_doctor", None)
         if ask is None:
             continue
         try:
-            checks = list(ask())
+            takes = {"config": config} if inspect.signature(ask).parameters else {}
+            checks = list(ask(**takes))
             if not all(isinstance(check, Check) for check in checks):
                 raise TypeError("mplang_doctor returns a list of Check")
         except Exception as error:

@@ -6,20 +6,25 @@ import asyncio
 import contextlib
 import json
 import logging
+import math
 import socket
 import ssl
+import time
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit
 
 import uvicorn
+from cryptography.x509 import Certificate
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
+from mplang_core.ext import AdmissionError
+from mplang_http.certificates import Certificates, peer_certificates
 from mplang_http.config import WorkerConfig, is_loopback
 from mplang_http.engines import Engines
 from mplang_http.handshake import link_in_head
-from mplang_http.tls import common_name, link_in_hello, server_context
+from mplang_http.tls import link_in_hello
 
 PEEK_SIZE = 32 << 10  # bytes; more than the longest TLS client hello
 READ_AHEAD = 1 << 20  # bytes of a body to buffer before the application reads them
@@ -35,15 +40,16 @@ class Acceptor:
     Args:
         app: ASGI application.
         config: configuration of the worker.
+        certificates: its certificates; ``None`` without TLS.
         engines: receive the sockets of links.
     """
 
-    def __init__(self, app: Any, config: WorkerConfig, engines: Engines) -> None:
+    def __init__(
+        self, app: Any, config: WorkerConfig, certificates: Certificates | None, engines: Engines
+    ) -> None:
         self._config = config
+        self._certificates = certificates
         self._engines = engines
-        self._tls = server_context(config.tls, "http/1.1") if config.tls is not None else None
-        if self._tls is not None:
-            self._tls.verify_mode = ssl.CERT_OPTIONAL  # probes have no certificate
         self._uvicorn = uvicorn.Config(
             app, http="httptools", ws="none", lifespan="off", log_config=None, access_log=False,
             timeout_keep_alive=KEEP_ALIVE, server_header=False,
@@ -90,16 +96,17 @@ class Acceptor:
         if link and self._engines.hand_over_link(sock, link):
             sock.close()
             return
+        mine = self._certificates
         await loop.connect_accepted_socket(
             self._make_protocol,
             sock,
-            ssl=self._tls,
-            ssl_handshake_timeout=self._config.timeouts.head if self._tls else None,
+            ssl=None if mine is None else mine.context,
+            ssl_handshake_timeout=None if mine is None else self._config.timeouts.head,
         )
 
     async def _link_of(self, sock: socket.socket) -> str:
         """Return the name of a link's end, by peeking at its first bytes; empty for a request."""
-        parse = link_in_hello if self._tls is not None else link_in_head
+        parse = link_in_head if self._certificates is None else link_in_hello
         seen = 0
         while True:
             await _readable(sock)
@@ -115,7 +122,17 @@ class Acceptor:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, seen + 1)
 
     def _make_protocol(self) -> _LimitedHttpProtocol:
-        return _LimitedHttpProtocol(self._uvicorn, self._state, self._config)
+        return _LimitedHttpProtocol(self._uvicorn, self._state, self._config, self._certificates)
+
+    def check_connections(self, *, again: bool) -> None:
+        """Close the connections whose certificate has expired, or is refused.
+
+        Args:
+            again: whether to verify them again, as certificates or revocation lists have changed.
+        """
+        for connection in list(self._state.connections):
+            if isinstance(connection, _LimitedHttpProtocol):
+                connection.check(again=again)
 
 
 class UnknownClients:
@@ -191,9 +208,19 @@ class _LimitedHttpProtocol(HttpToolsProtocol):
     no route reads, for the next request, for a response to be read.
     """
 
-    def __init__(self, config: uvicorn.Config, state: ServerState, worker: WorkerConfig) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        state: ServerState,
+        worker: WorkerConfig,
+        certificates: Certificates | None,
+    ) -> None:
         super().__init__(config, state, {})
         self._worker = worker
+        self._certificates = certificates
+        self._chain: list[Certificate] = []  # of the client
+        self._expires = math.inf
+        self.caller: str | None = None
         self._head_bytes: int | None = 0  # bytes of the head so far; None once it is complete
         self._body_received = False  # whether the body of the last request is complete
         self._timer: asyncio.TimerHandle | None = None
@@ -201,8 +228,11 @@ class _LimitedHttpProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        encrypted = transport.get_extra_info("ssl_object")
-        caller = common_name(encrypted.getpeercert()) if encrypted is not None else "local"
+        try:
+            caller = self._identify(transport)
+        except AdmissionError as error:
+            self._send_error(403, "certificate", f"this certificate is refused: {error}"[:500])
+            return
         self.app_state = {"caller": caller}
         self.caller = caller
         mine = sum(getattr(each, "caller", None) == caller for each in self.connections)
@@ -210,6 +240,38 @@ class _LimitedHttpProtocol(HttpToolsProtocol):
             self._send_error(429, "busy", f"{caller} has too many connections, or all have")
             return
         self._start_timer(self._worker.timeouts.head)
+
+    def _identify(self, transport: asyncio.Transport) -> str | None:
+        """Return the name of the client, which has none without a certificate.
+
+        Raises:
+            AdmissionError: its certificate is refused.
+        """
+        if self._certificates is None:
+            return "local"
+        self._chain = peer_certificates(transport.get_extra_info("ssl_object"))
+        if not self._chain:
+            return None
+        # the client knows this worker by the certificate of the handshake, whatever comes later
+        expires = min(self._chain[0].not_valid_after_utc, self._certificates.expires)
+        self._expires = expires.timestamp()
+        return self._certificates.trust.verify(self._chain[0], self._chain[1:])
+
+    def check(self, *, again: bool) -> None:
+        """Close the connection if a certificate of it has expired, or is refused.
+
+        Args:
+            again: whether to verify that of the client again.
+        """
+        why = "it has expired" if time.time() > self._expires else ""
+        if again and self._chain and self._certificates is not None:
+            try:
+                self._certificates.trust.verify(self._chain[0], self._chain[1:])
+            except AdmissionError as error:
+                why = str(error)
+        if why:
+            log.warning("a connection of %s ends with its certificate: %s", self.caller, why)
+            self.transport.abort()
 
     def _quota(self, caller: str | None) -> int:
         """Return how many connections a client may have; no coordinator needs many."""

@@ -86,6 +86,7 @@ def create_worker_app(config: WorkerConfig, engines: Engines) -> FastAPI:
             "sessions": len(engines),
             "crashes": engines.crashes,
             "failures": context.failures(request),
+            "expires": engines.expires,
         }
 
     @app.get(

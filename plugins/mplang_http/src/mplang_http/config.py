@@ -30,19 +30,21 @@ class TlsFiles(StrictModel):
         cert: certificate; its common name is the name of the party.
         key: private key of the certificate.
         ca: certificate of the authority that signed those of all parties.
+        crl: revocation lists of the authorities, one of each; nothing is revoked if ``None``.
     """
 
     cert: str
     key: str
     ca: str
+    crl: str | None = None
 
     @classmethod
     def of(cls, given: TlsFiles | Mapping[str, str] | str | None) -> TlsFiles | None:
         """Return the TLS files that a path stands for, in the layout of mplang keygen.
 
         Example:
-            >>> TlsFiles.of("certs/alice")
-            TlsFiles(cert='certs/alice.pem', key='certs/alice.key', ca='certs/ca.pem')
+            >>> TlsFiles.of("certs/alice").key
+            'certs/alice.key'
         """
         if given is None or isinstance(given, TlsFiles):
             return given
@@ -215,6 +217,9 @@ class WorkerConfig(EngineConfig):
         peers: workers that may take part in a program, name to address; required with ``tls``.
             Without, the coordinator gives their addresses, on loopback.
 
+        authorities: PEM file of the authority of some of the peers and coordinators, by name.
+            It can name nobody else, and no other can name them; ``tls.ca`` names the rest.
+
     See :class:`EngineConfig` for the other fields.
 
     Example:
@@ -227,6 +232,7 @@ class WorkerConfig(EngineConfig):
     tls: TlsFiles | None = None
     coordinators: tuple[str, ...] = ()
     peers: dict[str, str] | None = None
+    authorities: dict[str, str] = Field(default_factory=dict)
 
     @property
     def engine(self) -> EngineConfig:
@@ -246,6 +252,11 @@ class WorkerConfig(EngineConfig):
             raise ValueError(
                 "with tls, peers names the workers that may take part in a program, with their "
                 "addresses, such as {bob: 'https://bob.example:9000'}; {} for none"
+            )
+        unknown = self.authorities.keys() - {*(self.peers or ()), *self.coordinators}
+        if unknown:
+            raise ValueError(
+                f"authorities names {', '.join(sorted(unknown))}, who is no peer and no coordinator"
             )
         if self.tls is not None and self.plugins is None:
             raise ValueError(
@@ -275,7 +286,11 @@ class WorkerConfig(EngineConfig):
         if isinstance(tls, str):
             fields["tls"] = TlsFiles.of(str(folder / tls))
         elif isinstance(tls, dict):
-            fields["tls"] = {key: str(folder / str(file)) for key, file in tls.items()}
+            files = {key: str(folder / str(file)) for key, file in tls.items() if file is not None}
+            fields["tls"] = files
+        named = fields.get("authorities")
+        if isinstance(named, dict):
+            fields["authorities"] = {key: str(folder / str(file)) for key, file in named.items()}
         return cls(**(fields | overrides))
 
 

@@ -20,18 +20,12 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
-from cryptography.x509.verification import (
-    Criticality,
-    ExtensionPolicy,
-    PolicyBuilder,
-    Store,
-    VerificationError,
-)
 from msgspec import Meta
 
 from mplang_core.ext import AdmissionError, ConfigError
 from mplang_http.config import TlsFiles
 from mplang_http.opening import sha256
+from mplang_http.trust import Trust
 
 LIFETIME = datetime.timedelta(days=7)
 SKEW = datetime.timedelta(hours=1)  # by which clocks of parties may differ
@@ -63,12 +57,14 @@ class LinkEnd(msgspec.Struct, frozen=True):
         link: name of the end.
         certificate: of the session's key, in PEM; empty without TLS.
         fingerprint: SHA-256 of the certificate of the party, in hex; empty without TLS.
+        expires: when the first of the two certificates does, in seconds since 1970; 0 without TLS.
     """
 
     name: str
     link: str
     certificate: str = ""
     fingerprint: str = ""
+    expires: float = 0.0
 
 
 def session_statement(coordinator: str, session: str, parties: Sequence[str]) -> str:
@@ -87,25 +83,22 @@ class Authority:
 
     Args:
         files: the files of the party.
+        chain: its certificate, and intermediates.
+        trust: verifies the certificates of others.
 
     Raises:
-        ConfigError: a file cannot be read, or the key cannot sign certificates.
-
-    References:
-        Paths are validated as by RFC 5280, by :mod:`cryptography.x509.verification`.
+        ConfigError: the key cannot be read, or cannot sign certificates.
     """
 
-    def __init__(self, files: TlsFiles) -> None:
+    def __init__(self, files: TlsFiles, chain: Sequence[x509.Certificate], trust: Trust) -> None:
         try:
-            self._chain = x509.load_pem_x509_certificates(Path(files.cert).read_bytes())
             self._key = serialization.load_pem_private_key(Path(files.key).read_bytes(), None)
-            self._store = Store(x509.load_pem_x509_certificates(Path(files.ca).read_bytes()))
         except (OSError, ValueError, TypeError) as error:
-            raise ConfigError(
-                f"cannot use {files.cert}, {files.key}, {files.ca}: {error}"
-            ) from None
+            raise ConfigError(f"cannot use the key {files.key}: {error}") from None
         if not isinstance(self._key, _SIGNING):
             raise ConfigError(f"the key {files.key} is neither RSA nor of an elliptic curve")
+        self._chain = chain
+        self._trust = trust
 
     def issue(self, link: str, key: str, statement: str) -> Credential:
         """Return the credential of a session's key.
@@ -158,48 +151,38 @@ class Authority:
             made, party, *others = [
                 x509.load_pem_x509_certificate(each.encode()) for each in credential.certificates
             ]
-            self._verify(name, credential.link, statement, made, party, others)
+            found = self._trust.verify(party, others)
+            if found != name:
+                raise ValueError(f"it is of {found[:100]}")
+            _check_session(made, party, credential.link, statement)
         except (
-            ValueError, TypeError, VerificationError, InvalidSignature, x509.DuplicateExtension,
+            ValueError, TypeError, AdmissionError, InvalidSignature, x509.DuplicateExtension,
             x509.ExtensionNotFound,
         ) as error:  # fmt: skip
             reason = str(error) or type(error).__name__
             raise AdmissionError(
                 f"the credential of {name} for this session is refused: {reason[:500]}"
             ) from None
-        return LinkEnd(name, credential.link, _pem(made), party.fingerprint(hashes.SHA256()).hex())
+        expires = min(made.not_valid_after_utc, party.not_valid_after_utc).timestamp()
+        fingerprint = party.fingerprint(hashes.SHA256()).hex()
+        return LinkEnd(name, credential.link, _pem(made), fingerprint, expires)
 
-    def _verify(
-        self,
-        name: str,
-        link: str,
-        statement: str,
-        made: x509.Certificate,
-        party: x509.Certificate,
-        others: Sequence[x509.Certificate],
-    ) -> None:
-        now = datetime.datetime.now(datetime.UTC)
-        authority = ExtensionPolicy.permit_all().require_present(
-            x509.BasicConstraints, Criticality.AGNOSTIC, None
-        )
-        policy = PolicyBuilder().store(self._store).time(now)
-        policy = policy.extension_policies(
-            ee_policy=ExtensionPolicy.permit_all(), ca_policy=authority
-        )
-        policy.build_client_verifier().verify(party, list(others))
-        names = party.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
-        if [each.value for each in names] != [name]:
-            raise ValueError(f"it is of {party.subject.rfc4514_string()[:100]}")
-        made.verify_directly_issued_by(party)
-        if not made.not_valid_before_utc <= now <= made.not_valid_after_utc:
-            raise ValueError("it is not valid at this time")
-        if not isinstance(made.public_key(), PublicKey):
-            raise ValueError("the key of a session is one of an elliptic curve")
-        stated = made.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-        if stated.get_values_for_type(x509.DNSName) != [link] or stated.get_values_for_type(
-            x509.UniformResourceIdentifier
-        ) != [statement]:
-            raise ValueError("it is for another session, or for other parties")
+
+def _check_session(
+    made: x509.Certificate, party: x509.Certificate, link: str, statement: str
+) -> None:
+    """Check the certificate of a session's key, which that of its party has issued."""
+    made.verify_directly_issued_by(party)
+    now = datetime.datetime.now(datetime.UTC)
+    if not made.not_valid_before_utc <= now <= made.not_valid_after_utc:
+        raise ValueError("it is not valid at this time")
+    if not isinstance(made.public_key(), PublicKey):
+        raise ValueError("the key of a session is one of an elliptic curve")
+    stated = made.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    if stated.get_values_for_type(x509.DNSName) != [link] or stated.get_values_for_type(
+        x509.UniformResourceIdentifier
+    ) != [statement]:
+        raise ValueError("it is for another session, or for other parties")
 
 
 def _public_key(pem: str) -> PublicKey:

@@ -194,7 +194,7 @@ class Engine:
         finally:
             self._handshakes.release()
 
-    def introduce(self, body: Buffer, *, ends: list[dict[str, str]]) -> list[str]:
+    def introduce(self, body: Buffer, *, ends: list[dict[str, Any]]) -> list[str]:
         """Take the ends of all parties' links.
 
         Args:

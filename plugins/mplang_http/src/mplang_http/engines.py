@@ -17,8 +17,9 @@ import msgspec
 
 from mplang_core import MPLangError
 from mplang_http import ipc
+from mplang_http.certificates import Certificates
 from mplang_http.config import WorkerConfig
-from mplang_http.credentials import Authority, Credential, LinkEnd
+from mplang_http.credentials import Credential, LinkEnd
 from mplang_http.dialing import dial
 from mplang_http.engine import EngineArgument
 from mplang_http.engine_log import EngineLog
@@ -47,6 +48,7 @@ class Engines:
 
     Args:
         config: configuration of the worker.
+        certificates: its certificates; ``None`` without TLS.
         forks: the fork server of its warm process, closed at the end.
 
     Attributes:
@@ -55,12 +57,14 @@ class Engines:
         budget: failed runs of each coordinator.
     """
 
-    def __init__(self, config: WorkerConfig, forks: ForkServer) -> None:
+    def __init__(
+        self, config: WorkerConfig, certificates: Certificates | None, forks: ForkServer
+    ) -> None:
         self.warm = WarmProcess(config, forks)
         self.crashes = 0
         self.budget = FailureBudget(config.name, config.limits.failures)
         self._config = config
-        self._authority = Authority(config.tls) if config.tls is not None else None
+        self._certificates = certificates
         self._sessions: dict[Key, FrontSession] = {}
         self._links: dict[str, FrontSession] = {}
         self._told: OrderedDict[Key, str] = OrderedDict()
@@ -69,6 +73,11 @@ class Engines:
     def __len__(self) -> int:
         """Number of sessions."""
         return len(self._sessions)
+
+    @property
+    def expires(self) -> str | None:
+        """When the certificate of the worker expires, as ISO 8601; ``None`` without TLS."""
+        return None if self._certificates is None else self._certificates.expires.isoformat()
 
     def start(self) -> None:
         """Start to warm up; needs a running event loop."""
@@ -173,10 +182,10 @@ class Engines:
                 "a session of %s is open, as party %d of %d",
                 session.key[0], session.request.rank, len(session.parties),
             )  # fmt: skip
-        if self._authority is None or key is None:
+        if self._certificates is None or key is None:
             return Credential(session.link)
         try:
-            return self._authority.issue(session.link, key, session.statement)
+            return self._certificates.authority.issue(session.link, key, session.statement)
         except MPLangError as error:
             await self._abandon(session, str(error))
             raise
@@ -242,6 +251,7 @@ class Engines:
             raise RequestError(422, "parties", "each party of the session has a credential")
         loop = asyncio.get_running_loop()
         ends = await loop.run_in_executor(None, self._verified, session, request.credentials)
+        session.credentials, session.ends = request.credentials, ends
         connect, versions = self._config.timeouts.connect, session.request.versions
         async with session.linking:
             try:
@@ -271,10 +281,11 @@ class Engines:
     def _verified(self, session: FrontSession, credentials: Sequence[Credential]) -> list[LinkEnd]:
         ends = []
         for name, credential in zip(session.parties, credentials, strict=True):
-            if self._authority is None:
+            if self._certificates is None:
                 ends.append(LinkEnd(name, credential.link))
             else:
-                ends.append(self._authority.verify(name, credential, session.statement))
+                authority = self._certificates.authority
+                ends.append(authority.verify(name, credential, session.statement))
         if ends[session.request.rank].link != session.link:
             raise RequestError(422, "parties", "the credential of this party is another one")
         return ends
@@ -549,6 +560,22 @@ class Engines:
         self._told[session.key] = why
         if len(self._told) > MAX_TOLD:
             self._told.popitem(last=False)
+
+    def check_credentials(self, *, again: bool) -> None:
+        """End the sessions whose credentials have expired, or are refused.
+
+        Args:
+            again: whether to verify them again, as certificates or revocation lists have changed.
+        """
+        for session in list(self._sessions.values()):
+            why = session.expired(time.time())
+            if again and session.credentials and not why:
+                try:
+                    self._verified(session, session.credentials)
+                except MPLangError as error:
+                    why = str(error)
+            if why:
+                self._begin(self._end(session, why))
 
     async def _watch(self) -> None:
         """End the sessions whose coordinator is gone, or whose engine passes its limits."""

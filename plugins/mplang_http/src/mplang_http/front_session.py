@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
+from collections.abc import Sequence
 
 from mplang_http.config import Limits, Timeouts
-from mplang_http.credentials import Credential, session_statement
+from mplang_http.credentials import Credential, LinkEnd, session_statement
 from mplang_http.engine_process import EngineProcess
 from mplang_http.front_jobs import FrontJobs
 from mplang_http.requests import SessionRequest
@@ -30,6 +31,8 @@ class FrontSession:
         process: its engine, once that has started.
         seen: time of the last request.
         joined: whether it was ever linked to all parties.
+        credentials: those of all parties, by rank, once it is linked.
+        ends: the ends of all parties' links, by rank, once it is linked.
     """
 
     def __init__(self, key: Key, request: SessionRequest) -> None:
@@ -42,6 +45,8 @@ class FrontSession:
         self.jobs = FrontJobs()
         self.seen = time.monotonic()
         self.joined = False
+        self.credentials: Sequence[Credential] = ()
+        self.ends: Sequence[LinkEnd] = ()
         self.ending = False
         self.baseline = 0  # bytes of memory at its start
         self.cores: list[int] = []
@@ -49,6 +54,17 @@ class FrontSession:
         self.ready: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
         self.started: asyncio.Task[Credential] | None = None
         self.linking = asyncio.Lock()
+
+    def expired(self, now: float) -> str:
+        """Return whose certificate has expired; empty if none.
+
+        Args:
+            now: seconds since 1970.
+        """
+        for end in self.ends:
+            if 0 < end.expires < now:
+                return f"the certificate of {end.name} has expired"
+        return ""
 
     def excess(self, limits: Limits, timeouts: Timeouts) -> str:
         """Return which limit its engine passes; empty if none.

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import datetime
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from mplang_core.ext import BackendSpec, Check, SimpHost, hookimpl, make_host
+from mplang_core.ext import BackendSpec, Check, ConfigError, SimpHost, hookimpl, make_host
 
 
 def _connect(cluster: Any, **options: Any) -> SimpHost:
@@ -21,8 +22,8 @@ def mplang_backends() -> Sequence[BackendSpec]:
 
 
 @hookimpl
-def mplang_doctor() -> Sequence[Check]:
-    """Return whether the engines of a worker can be confined on this machine."""
+def mplang_doctor(config: str | None) -> Sequence[Check]:
+    """Return whether engines can be confined here, and checks of a worker's configuration."""
     from mplang_http.confinement import has_seccomp, landlock_version
 
     version = landlock_version()
@@ -41,4 +42,23 @@ def mplang_doctor() -> Sequence[Check]:
     return [
         Check("engines reach no files of the worker", version > 0, files),
         Check("engines reach no network and no process", has_seccomp(), calls),
+        *(() if config is None else _configuration(config)),
     ]
+
+
+def _configuration(path: str) -> Iterator[Check]:
+    """Yield checks of a worker's configuration."""
+    from mplang_http.certificates import ALARM, Certificates
+    from mplang_http.config import WorkerConfig
+
+    try:
+        config = WorkerConfig.from_yaml(path)
+        certificates = Certificates.of(config)
+    except ConfigError as error:
+        yield Check(path, False, str(error))
+        return
+    yield Check(path, True, f"of {config.name}")
+    if certificates is not None:
+        left = certificates.expires - datetime.datetime.now(datetime.UTC)
+        detail = f"expires in {left.days} days, on {certificates.expires:%Y-%m-%d}"
+        yield Check(f"certificate of {config.name}", left > ALARM, detail)

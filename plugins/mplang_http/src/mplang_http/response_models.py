@@ -25,7 +25,8 @@ class Health(BaseModel):
     """State of a worker: ``ready`` if sessions can be opened.
 
     ``sessions`` are open, ``crashes`` ended unexpectedly or passed a limit. ``failures`` is
-    ``null`` if the client is no coordinator.
+    ``null`` if the client is no coordinator. ``expires`` is when the worker's certificate does;
+    ``null`` without TLS.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Health(BaseModel):
     sessions: int
     crashes: int
     failures: FailedRuns | None
+    expires: str | None
 
 
 class Ready(BaseModel):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import datetime
+
 from mplang_analysis import Rows
 
 from mplang_core import ClusterSpec
 from mplang_core.ext import RunError
+from mplang_http.certificates import WARN, days
 from mplang_http.client import WorkerClient
 from mplang_http.config import TlsFiles
 from mplang_http.tls import client_context
@@ -25,7 +28,7 @@ def cluster_status(
         A row per worker: ``name``, ``address``, ``mode`` (``production`` or ``development``),
         ``state`` (``starting``, ``ready``, ``lost``, or ``another worker``), ``crashes`` of its
         engines, ``failures``: the coordinator's failed runs there and their limit, as ``3 of 10``,
-        and ``why`` it is lost.
+        ``certificate``: when it expires, as ``in 29 days``, and ``why`` it is lost.
     """
     files = TlsFiles.of(tls)
     context = client_context(files, "http/1.1") if files is not None else None
@@ -39,6 +42,7 @@ def cluster_status(
             "state": "lost",
             "crashes": 0,
             "failures": "",
+            "certificate": "",
             "why": "",
         }
         try:
@@ -49,9 +53,17 @@ def cluster_status(
             row["crashes"] = health["crashes"]
             failures = health["failures"]
             row["failures"] = "{used} of {limit}".format(**failures) if failures else ""
+            row["certificate"] = _expiry(health["expires"])
         except RunError as error:
             row["why"] = str(error)
         finally:
             client.close()
         rows.append(row)
     return rows
+
+
+def _expiry(expires: str | None) -> str:
+    if expires is None:
+        return ""
+    left = datetime.datetime.fromisoformat(expires) - datetime.datetime.now(datetime.UTC)
+    return f"in {days(left)}" + (", renew it" if left < WARN else "")

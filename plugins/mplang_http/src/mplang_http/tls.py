@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import ssl
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from mplang_core.ext import ConfigError
 from mplang_http.config import TlsFiles
@@ -30,7 +29,7 @@ def server_context(files: TlsFiles, *protocols: str) -> ssl.SSLContext:
 
 
 def client_context(files: TlsFiles, *protocols: str) -> ssl.SSLContext:
-    """Return a client context that checks the server's name.
+    """Return a client context that checks the server's name, and the revocation lists if any.
 
     Args:
         files: certificate, key and authority.
@@ -39,7 +38,14 @@ def client_context(files: TlsFiles, *protocols: str) -> ssl.SSLContext:
     Raises:
         ConfigError: a file cannot be read.
     """
-    return _context(ssl.PROTOCOL_TLS_CLIENT, files, protocols)
+    context = _context(ssl.PROTOCOL_TLS_CLIENT, files, protocols)
+    if files.crl is not None:
+        try:
+            context.load_verify_locations(files.crl)
+        except (OSError, ssl.SSLError) as error:
+            raise ConfigError(f"cannot use the revocation lists {files.crl}: {error}") from None
+        context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
+    return context
 
 
 def check_key(file: str) -> None:
@@ -68,7 +74,7 @@ def _context(role: int, files: TlsFiles, protocols: tuple[str, ...]) -> ssl.SSLC
         context.load_verify_locations(files.ca)
     except (OSError, ssl.SSLError) as error:
         raise ConfigError(
-            f"cannot use the certificates {files.cert}, {files.ca}: {error}"
+            f"cannot use the certificates {files.cert}, {files.key}, {files.ca}: {error}"
         ) from None
     if role == ssl.PROTOCOL_TLS_SERVER:
         # a ticket would make a connection readable, which a client takes for the response
@@ -76,25 +82,6 @@ def _context(role: int, files: TlsFiles, protocols: tuple[str, ...]) -> ssl.SSLC
     if protocols:
         context.set_alpn_protocols(list(protocols))
     return context
-
-
-def common_name(cert: Mapping[str, Any] | None) -> str | None:
-    """Return the common name of a verified certificate."""
-    for part in (cert or {}).get("subject", ()):
-        for key, value in part:
-            if key == "commonName":
-                return str(value)
-    return None
-
-
-def certificate_name(file: str) -> str | None:
-    """Return the common name of a certificate file."""
-    from cryptography import x509
-
-    with open(file, "rb") as pem:
-        subject = x509.load_pem_x509_certificate(pem.read()).subject
-    names = [str(item.value) for item in subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)]
-    return names[0] if names else None
 
 
 def link_in_hello(hello: bytes) -> str | None:

@@ -16,12 +16,12 @@ from typing import Any
 from mplang_core.ext import ConfigError
 from mplang_http.acceptor import Acceptor
 from mplang_http.app import create_worker_app
+from mplang_http.certificates import Certificates
 from mplang_http.config import EngineConfig, WorkerConfig
 from mplang_http.confinement import hide_memory
 from mplang_http.engines import Engines
 from mplang_http.forks import ForkServer, end_with_parent
 from mplang_http.logs import configure_logging
-from mplang_http.tls import certificate_name, server_context
 from mplang_http.warm import preload, restrict
 from mplang_http.warm_process import WARM
 
@@ -51,12 +51,14 @@ def run_worker(
         hide_memory()
         _, files = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))  # more than all engines have
+        certificates = Certificates.of(config)
         _check(config)
-        _run(config, warm, listening, ready)
+        _run(config, certificates, warm, listening, ready)
 
 
 def _run(
     config: WorkerConfig,
+    certificates: Certificates | None,
     forks: ForkServer,
     listening: socket.socket | None,
     ready: Callable[[str], None],
@@ -69,11 +71,11 @@ def _run(
     import uvloop
 
     with listening, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(config, forks, listening, ready))
+        runner.run(_serve(config, certificates, forks, listening, ready))
 
 
 def _check(config: WorkerConfig) -> None:
-    """Check imports and certificates here, for errors that only the engine would raise."""
+    """Check imports and plugins here, for errors that only the warm process would raise."""
     for module in config.imports:
         try:
             installed = importlib.util.find_spec(module) is not None
@@ -84,14 +86,6 @@ def _check(config: WorkerConfig) -> None:
                 f"WorkerConfig {config.name}: field 'imports': no module {module!r} is installed; "
                 "a worker imports nothing from its working directory"
             )
-    if config.tls is not None:
-        server_context(config.tls)
-        name = certificate_name(config.tls.cert)
-        if name != config.name:
-            raise ConfigError(
-                f"WorkerConfig {config.name}: field 'tls': {config.tls.cert} is of {name!r}, so "
-                f"nobody would take this worker for {config.name}"
-            )
     try:
         restrict(config.plugins)
     except ConfigError as error:
@@ -99,13 +93,26 @@ def _check(config: WorkerConfig) -> None:
 
 
 async def _serve(
-    config: WorkerConfig, forks: ForkServer, listening: socket.socket, ready: Callable[[str], None]
+    config: WorkerConfig,
+    certificates: Certificates | None,
+    forks: ForkServer,
+    listening: socket.socket,
+    ready: Callable[[str], None],
 ) -> None:
-    engines = Engines(config, forks)
-    acceptor = Acceptor(create_worker_app(config, engines), config, engines)
+    engines = Engines(config, certificates, forks)
+    app = create_worker_app(config, engines)
+    acceptor = Acceptor(app, config, certificates, engines)
     loop = asyncio.get_running_loop()
+
+    def look(changed: bool) -> None:
+        acceptor.check_connections(again=changed)
+        engines.check_credentials(again=changed)
+
     engines.start()
     serving = loop.create_task(acceptor.serve(listening))
+    tasks = [serving]
+    if certificates is not None:
+        tasks.append(loop.create_task(certificates.watch(look)))
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, serving.cancel)
     try:
@@ -116,7 +123,8 @@ async def _serve(
         with contextlib.suppress(asyncio.CancelledError):
             await serving
     finally:
-        serving.cancel()
+        for task in tasks:
+            task.cancel()
         engines.stop()
 
 

@@ -1,0 +1,247 @@
+"""Certificates that change, expire, are revoked, or are of the wrong authority."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import re
+import ssl
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from authority import DAY, HOUR, TestAuthority, serial_of
+from http_raw import RawWorker
+from log_reading import LogReader
+from mplang_http import LocalCluster, WorkerConfig
+from mplang_http.certificates import Certificates
+from mplang_http.config import Timeouts, TlsFiles, installed_plugins
+from mplang_http.credentials import session_statement
+from mplang_http.handshake import Handshake
+from mplang_http.tls import client_context
+from mplang_http.trust import Trust, read_certificates
+
+import mplang_core as mp
+from mplang_core.errors import AdmissionError, ConfigError, RunError
+
+NAMES = ("alice", "bob")
+SECOND = datetime.timedelta(seconds=1)
+
+
+@pytest.fixture
+def authority(tmp_path) -> TestAuthority:
+    return TestAuthority(tmp_path / "certs")
+
+
+def cluster(files: dict[str, TlsFiles], log: Path, **options) -> LocalCluster:
+    log.mkdir(exist_ok=True)
+    names = [name for name in NAMES if name in files]
+    fields = {"coordinators": ("host",), "log": str(log), "log_level": "info", **options}
+    return LocalCluster(names, tls=files, **fields)
+
+
+def serial_shown(workers: LocalCluster, rank: int, files: TlsFiles) -> int:
+    """Return the serial number of the certificate that a worker shows."""
+    from cryptography import x509
+
+    with RawWorker(workers, rank, client_context(files, "http/1.1")).connect() as sock:
+        return x509.load_der_x509_certificate(sock.getpeercert(binary_form=True)).serial_number
+
+
+def eventually(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.1)
+
+
+def double(host, x):
+    return mp.fetch(host, mp.evaluate(host, lambda: mp.device("P0")(lambda x: 2 * x)(x)))
+
+
+def is_let_in(workers: LocalCluster, files: TlsFiles) -> bool:
+    try:
+        worker = RawWorker(workers, 0, client_context(files, "http/1.1"))
+        found = worker.send(b"GET /facts HTTP/1.1\r\nHost: alice\r\n\r\n")
+    except (ssl.SSLError, ConnectionError):
+        return False
+    return found is not None and found.status == 200
+
+
+def test_new_certificates_are_taken_and_sessions_go_on(authority, tmp_path):
+    files = {name: authority.issue(name) for name in (*NAMES, "host")}
+    with (
+        cluster(files, tmp_path / "log") as workers,
+        mp.connect("http", workers.spec, tls=files["host"]) as host,
+    ):
+        with mp.with_ctx(host):
+            x = mp.put("P0", np.int64(21))
+        before = serial_of(files["alice"])
+        assert serial_shown(workers, 0, files["host"]) == before
+        authority.issue("alice")
+        assert serial_of(files["alice"]) != before
+        eventually(lambda: serial_shown(workers, 0, files["host"]) == serial_of(files["alice"]))
+        assert double(host, x) == 42
+        # a new session uses the new one, for its links, too
+        with mp.connect("http", workers.spec, tls=files["host"]) as other:
+            assert mp.fetch(other, mp.evaluate(other, lambda: mp.constant(7)))[0] == 7
+
+        # files that do not fit together: those before are kept, and the log tells
+        log = LogReader(tmp_path / "log" / "alice.log")
+        Path(files["alice"].cert).write_bytes(Path(files["bob"].cert).read_bytes())
+        log.wait_for("the certificates changed, and those before are kept: ")
+        assert is_let_in(workers, files["host"])
+        assert double(host, x) == 42
+
+
+def test_connections_and_sessions_end_with_their_certificate(authority, tmp_path):
+    lasts = {"alice": DAY, "bob": 15 * SECOND, "host": DAY, "other": 15 * SECOND}
+    files = {name: authority.issue(name, time) for name, time in lasts.items()}
+    begun = time.monotonic()
+    with cluster(files, tmp_path / "log", coordinators=("host", "other")) as workers:
+        with mp.connect("http", workers.spec, tls=files["host"]) as host:
+            worker = RawWorker(workers, 0, client_context(files["other"], "http/1.1"))
+            with worker.connect() as sock:
+                sock.sendall(b"GET /ready HTTP/1.1\r\nHost: alice\r\n\r\n")
+                assert sock.recv(4096).startswith(b"HTTP/1.1 200 ")
+                sock.settimeout(20)
+                while sock.recv(4096):
+                    pass  # it is closed by the worker
+                assert time.monotonic() - begun > 14
+            eventually(
+                lambda: (
+                    "the session of host is closed: the certificate of bob has expired"
+                    in (tmp_path / "log" / "alice.log").read_text()
+                )
+            )
+            with pytest.raises(RunError, match="expired"):
+                mp.evaluate(host, lambda: mp.constant(1))
+        assert not is_let_in(workers, files["other"])
+        assert is_let_in(workers, files["host"])
+
+
+def test_what_is_revoked_ends_and_is_refused(authority, tmp_path):
+    files = {name: authority.issue(name, crl=True) for name in (*NAMES, "host", "other")}
+    with cluster(files, tmp_path / "log", coordinators=("host", "other")) as workers:
+        log = LogReader(tmp_path / "log" / "alice.log")
+        worker = RawWorker(workers, 0, client_context(files["other"], "http/1.1"))
+        with worker.connect() as sock, mp.connect("http", workers.spec, tls=files["host"]) as host:
+            assert worker.ask("GET", "/facts").status == 200
+            authority.revoke(files["other"])
+            sock.settimeout(10)
+            assert sock.recv(1) == b""
+            assert worker.ask("GET", "/facts").error == (403, "certificate")
+            assert "revoked" in worker.ask("GET", "/facts").text
+            assert mp.fetch(host, mp.evaluate(host, lambda: mp.constant(7)))[0] == 7
+            authority.revoke(files["bob"])
+            log.wait_for("the session of host is closed: the credential of bob .* it is revoked")
+            with pytest.raises(RunError, match="revoked"):
+                mp.evaluate(host, lambda: mp.constant(7))
+        # the coordinator has the list, too
+        with pytest.raises(RunError, match="revoked"):
+            mp.connect("http", workers.spec, tls=files["host"])
+
+
+def test_lists_that_are_missing_or_old(authority, tmp_path):
+    files = authority.issue("alice", crl=True)
+    certificate = read_certificates(files.cert)[0]
+    assert Trust(files, {}).verify(certificate, []) == "alice"
+    authority.revoke(lasts=-HOUR)
+    with pytest.raises(AdmissionError, match="the revocation list of CN=an authority has expired"):
+        Trust(files, {}).verify(certificate, [])
+    another = TestAuthority(tmp_path / "another", "another")
+    lists = files.model_copy(update={"crl": another.issue("alice", crl=True).crl})
+    with pytest.raises(AdmissionError, match="there is no revocation list of CN=an authority"):
+        Trust(lists, {}).verify(certificate, [])
+    for text in ("nothing", None):
+        path = tmp_path / "none.pem"
+        path.write_text(text) if text else path.unlink()
+        with pytest.raises(ConfigError, match=r"none\.pem"):
+            Trust(files.model_copy(update={"crl": str(path)}), {})
+
+
+def test_an_authority_names_whom_it_is_given(authority, tmp_path):
+    """The bank's authority names the bank, and nobody else; nobody else names the bank."""
+    banks = TestAuthority(tmp_path / "bank", "the bank's authority")
+    files = {name: authority.issue(name) for name in ("alice", "host")}
+    bank = banks.issue("bob")
+    (tmp_path / "both.pem").write_bytes(
+        Path(bank.ca).read_bytes() + Path(files["host"].ca).read_bytes()
+    )
+    both = {"ca": str(tmp_path / "both.pem")}  # what coordinators and the bank believe
+    files |= {"host": files["host"].model_copy(update=both), "bob": bank.model_copy(update=both)}
+    with cluster(files, tmp_path / "log", authorities={"bob": bank.ca}) as workers:
+        with mp.connect("http", workers.spec, tls=files["host"]) as host:
+            assert mp.fetch(host, mp.evaluate(host, lambda: mp.constant(7)))[0] == 7
+        forged = banks.issue("host").model_copy(update=both)
+        worker = RawWorker(workers, 0, client_context(forged, "http/1.1"))
+        assert worker.ask("GET", "/facts").error == (403, "certificate")
+        forged = authority.issue("bob").model_copy(update=both)
+        worker = RawWorker(workers, 0, client_context(forged, "http/1.1"))
+        assert worker.ask("GET", "/health").error == (403, "certificate")
+
+
+def test_credentials_of_the_wrong_authority(authority, tmp_path):
+    banks = TestAuthority(tmp_path / "bank", "the bank's authority")
+    statement = session_statement("host", "s", list(NAMES))
+    end = Handshake("bob", "0" * 32, Timeouts(), tls=True)
+
+    def credential(files: TlsFiles):
+        return Certificates("bob", files, {}).authority.issue("0" * 32, end.public_key, statement)
+
+    bank = banks.issue("bob")
+    mine = Certificates("alice", authority.issue("alice"), {"bob": bank.ca}).authority
+    assert mine.verify("bob", credential(bank), statement).name == "bob"
+    with pytest.raises(AdmissionError, match="the credential of bob for this session is refused"):
+        mine.verify("bob", credential(authority.issue("bob")), statement)
+
+
+def test_one_who_is_nobody_has_no_authority():
+    with pytest.raises(ConfigError, match="authorities names carol, who is no peer"):
+        WorkerConfig(name="alice", authorities={"carol": "carol.pem"})
+
+
+@pytest.mark.parametrize(("begins", "lasts"), [(2 * HOUR, DAY), (-DAY, -HOUR)])
+def test_a_worker_does_not_start_with_a_certificate_that_is_not_valid(authority, begins, lasts):
+    files = authority.issue("alice", lasts, begins=begins)
+    with pytest.raises(ConfigError, match="is valid from .* and it is"):
+        Certificates("alice", files, {})
+
+
+@pytest.mark.parametrize(
+    ("lasts", "level"), [(40 * DAY, ""), (20 * DAY, "WARNING"), (5 * DAY, "ERROR")]
+)
+def test_before_it_expires_all_are_told(authority, tmp_path, lasts, level, capsys):
+    from mplang_cli.cli import app
+    from mplang_http.status import cluster_status
+    from typer.testing import CliRunner
+
+    files = {name: authority.issue(name, lasts) for name in ("alice", "host")}
+    left = f"in {(lasts - SECOND).days} days"
+    with cluster(files, tmp_path / "log") as workers:
+        log = tmp_path / "log" / "alice.log"
+        (row,) = cluster_status(workers.spec, files["host"])
+        assert row["certificate"] == left + (", renew it" if level else "")
+        told = re.search(
+            f"{level} alice .*the certificate of this worker expires {left}", log.read_text()
+        )
+        assert bool(told) == bool(level)
+    (tmp_path / "alice.yaml").write_text(
+        f"name: alice\ntls: certs/alice\ncoordinators: [host]\npeers: {{}}\n"
+        f"plugins: {installed_plugins()}\n"
+    )
+    told = CliRunner().invoke(app, ["doctor", "--json", "-c", str(tmp_path / "alice.yaml")])
+    rows = {row["check"]: row for row in json.loads(told.stdout)}
+    mine = rows["certificate of alice"]
+    assert mine["status"] == ("failed" if level == "ERROR" else "ok")
+    assert f"expires {left}" in mine["detail"]
+
+
+def test_a_configuration_that_is_wrong_is_told_by_the_doctor(tmp_path):
+    from mplang_cli.doctor import examine
+
+    (tmp_path / "alice.yaml").write_text("name: alice\nprot: 1\n")
+    rows = [row for row in examine(str(tmp_path / "alice.yaml")) if row["status"] == "failed"]
+    assert any("'prot'" in row["detail"] for row in rows)
