@@ -49,6 +49,7 @@ def cluster(files):
                 "jobs": 20,
                 "bodies": 64 * MB,
                 "connections": 40,
+                "memory": 1 << 30,
                 "cores": 1,
             },
             timeouts={"connect": 3.0, "cancel": 1.0, "head": 5.0},
@@ -77,6 +78,27 @@ def other(cluster, files):
 
 
 # -- one coordinator
+
+
+def test_memory_of_all_sessions_has_a_quota(host, other):
+    """Each of two engines is within its limit; together they are not, and the larger is ended."""
+    import intruder
+
+    found = {}
+    for size in (7, 4):  # in 100 MB
+        name = host.open()
+        code = f"import builtins; builtins.kept = np.ones({size} * 100 << 17)"
+        data = program(lambda x, code=code: mp.invoke(intruder.run, x, code=code), np.int64(0))
+        host.put_program(data, name)
+        found[size] = name
+        host.submit(name, data, np.int64(1), wait=5)
+    deadline = time.monotonic() + 10
+    while (told := host.ask("GET", f"/v1/sessions/{found[7]}")).status == 200:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    assert "its coordinator's engines used more than 1024 MB (quotas.memory)" in told.text
+    assert host.ask("GET", f"/v1/sessions/{found[4]}").status == 200
+    host.ask("DELETE", f"/v1/sessions/{found[4]}")
 
 
 def test_sessions_have_a_quota(host, other):

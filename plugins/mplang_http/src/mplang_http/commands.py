@@ -130,7 +130,7 @@ def status(
 def keygen(
     folder: Annotated[str, typer.Argument(help="Where the PEM files are written.")],
     names: Annotated[list[str], typer.Argument(help="Parties and coordinators, as alice bob.")],
-    days: Annotated[float, typer.Option(help="For how long they are good.")] = 30,
+    days: Annotated[float, typer.Option(help="For how long they are good.")] = 90,
 ) -> None:
     """Create a certificate authority and certificates, for tests."""
     from mplang_http.keygen import make_certificates

@@ -115,6 +115,8 @@ class Quotas(StrictModel):
         jobs: jobs of all its sessions that have not ended.
         bodies: bytes of request bodies that are being received.
         connections: open connections.
+        memory: bytes of private memory of the engines of its sessions; half of the machine's by
+            default.
         cores: cores that the engines of its sessions share; all by default.
     """
 
@@ -123,6 +125,7 @@ class Quotas(StrictModel):
     jobs: int = Field(default=500, gt=0)
     bodies: int = Field(default=MEMORY // 4, gt=0)
     connections: int = Field(default=128, gt=0)
+    memory: int = Field(default=MEMORY // 2, gt=0)
     cores: int | None = Field(default=None, gt=0)
 
 

@@ -587,6 +587,7 @@ class Engines:
                     self._look_at(session, lease)
                 except Exception:  # the others are still watched
                     log.exception("a session cannot be watched")
+            self._share_memory()
 
     def _look_at(self, session: FrontSession, lease: float) -> None:
         if session.ending or session.process is None:
@@ -597,3 +598,17 @@ class Engines:
         elif why := session.excess(self._config.limits, self._config.timeouts):
             self.crashes += 1
             self._begin(self._end(session, f"its engine was ended: {why}", kill=True))
+
+    def _share_memory(self) -> None:
+        """End the largest engine of a coordinator whose engines use more than its quota."""
+        quota = self._config.quotas.memory
+        by_coordinator: dict[str, list[FrontSession]] = {}
+        for session in self._sessions.values():
+            if not session.ending:
+                by_coordinator.setdefault(session.key[0], []).append(session)
+        for sessions in by_coordinator.values():
+            if sum(session.memory for session in sessions) > quota:
+                largest = max(sessions, key=lambda session: session.memory)
+                why = f"its coordinator's engines used more than {quota >> 20} MB (quotas.memory)"
+                self.crashes += 1
+                self._begin(self._end(largest, f"its engine was ended: {why}", kill=True))

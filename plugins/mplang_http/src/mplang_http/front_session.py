@@ -31,6 +31,7 @@ class FrontSession:
         process: its engine, once that has started.
         seen: time of the last request.
         joined: whether it was ever linked to all parties.
+        memory: bytes of private memory that its engine used when it was last looked at.
         credentials: those of all parties, by rank, once it is linked.
         ends: the ends of all parties' links, by rank, once it is linked.
     """
@@ -49,6 +50,7 @@ class FrontSession:
         self.ends: Sequence[LinkEnd] = ()
         self.ending = False
         self.baseline = 0  # bytes of memory at its start
+        self.memory = 0
         self.cores: list[int] = []
         self.stopped = 0  # how often it was seen to be stopped
         self.ready: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
@@ -79,7 +81,8 @@ class FrontSession:
         self.stopped = self.stopped + 1 if state == "T" else 0
         if self.stopped > MAX_STOPPED:
             return "its process was stopped by a signal"
-        if memory - self.baseline > limits.memory:
+        self.memory = memory - self.baseline
+        if self.memory > limits.memory:
             return f"it used more than {limits.memory >> 20} MB of memory (limits.memory)"
         if threads > limits.threads:
             return f"it had more than {limits.threads} threads (limits.threads)"

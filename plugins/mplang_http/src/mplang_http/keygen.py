@@ -21,7 +21,7 @@ Key = ec.EllipticCurvePrivateKey
 
 
 def make_certificates(
-    folder: Path, names: Iterable[str], *, days: float = 30, replace: bool = False
+    folder: Path, names: Iterable[str], *, days: float = 90, replace: bool = False
 ) -> dict[str, TlsFiles]:
     """Create a certificate authority, and a certificate and key per name, as PEM files.
 
