@@ -24,6 +24,7 @@
         ├── KernelError                              a kernel raised, or returned another type
         ├── AdmissionError        (PermissionError)  a party rejects the program
         ├── PartyError                               one party failed: which, where and why
+        ├── ShutdownError                            a worker was shut down by its owner
         ├── PrecisionError                           a number differs from float64
         └── CommError             (ConnectionError)
             ├── RecvTimeoutError  (TimeoutError)     a message did not arrive in time
@@ -146,6 +147,13 @@ class PartyError(RunError):
         self.rank = rank
         self.op = op
         self.location = location
+
+
+class ShutdownError(RunError):
+    """Worker that its owner shuts down, or has shut down.
+
+    It takes no new sessions and runs; runs that did not end in time were ended.
+    """
 
 
 class PrecisionError(RunError):

@@ -24,6 +24,7 @@ Digest = Annotated[str, Path(pattern=r"^[0-9a-f]{64}$", description="SHA-256 of 
 Run = Annotated[str, Query(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$")]
 Wait = Annotated[float, Query(ge=0, le=60, description="seconds to wait for the end of the job")]
 Every = Annotated[float, Query(ge=0.1, le=60, description="seconds between two events")]
+RETRY_AFTER = {"starting": 1, "ShutdownError": 10}  # seconds, by error code
 ROUTINE_CODES = ("unknown-program",)  # part of the protocol, so logged at level debug
 log = logging.getLogger("mplang.http.front")
 
@@ -82,7 +83,7 @@ def create_worker_app(config: WorkerConfig, engines: Engines) -> FastAPI:
         return {
             "name": config.name,
             "mode": config.mode,
-            "state": engines.warm.state,
+            "state": engines.state,
             "sessions": len(engines),
             "crashes": engines.crashes,
             "failures": context.failures(request),
@@ -96,9 +97,7 @@ def create_worker_app(config: WorkerConfig, engines: Engines) -> FastAPI:
     )
     async def ready() -> Any:
         """Return status 200 if sessions can be opened; 503 while the worker starts or ends."""
-        return JSONResponse(
-            {"state": engines.warm.state}, 200 if engines.warm.state == "ready" else 503
-        )
+        return JSONResponse({"state": engines.state}, 200 if engines.state == "ready" else 503)
 
     @app.get("/facts", response_model=response_models.Facts)
     async def facts(request: Request) -> Any:
@@ -274,6 +273,8 @@ def _describe_requests(app: FastAPI) -> None:
 def _error_response(error: RequestError) -> JSONResponse:
     content = {"error": {"code": error.code, "text": error.text}}
     headers = {"Upgrade": UPGRADE} if error.status == 426 else None
+    if error.code in RETRY_AFTER:
+        headers = {"Retry-After": str(RETRY_AFTER[error.code])}
     return JSONResponse(content, error.status, headers)
 
 

@@ -15,7 +15,14 @@ from urllib.parse import quote, urlencode
 
 import numpy as np
 
-from mplang_core.ext import AdmissionError, CommError, ConfigError, RunError, printable
+from mplang_core.ext import (
+    AdmissionError,
+    CommError,
+    ConfigError,
+    RunError,
+    ShutdownError,
+    printable,
+)
 from mplang_http.address import split_address
 from mplang_http.values import Buffer
 
@@ -26,6 +33,10 @@ IDEMPOTENT = ("GET", "PUT", "DELETE")
 
 class LostWorkerError(RunError):
     """No response from a worker."""
+
+
+class WorkerShutdownError(LostWorkerError, ShutdownError):
+    """No response from a worker, which said before that it is being shut down."""
 
 
 class RefusedError(RunError):
@@ -79,6 +90,7 @@ class WorkerClient:
         self._idle: queue.LifoQueue[http.client.HTTPConnection] = queue.LifoQueue()
         self._closed = False
         self._has_answered = False
+        self._shuts_down = False  # whether it said so last
 
     def request(
         self,
@@ -105,6 +117,7 @@ class WorkerClient:
             RefusedError: the worker responds with an error.
             AdmissionError: the worker does not admit the program.
             CommError: the worker cannot reach a peer.
+            ShutdownError: the worker is being shut down by its owner.
             LostWorkerError: the worker does not respond.
         """
         if wait:
@@ -116,6 +129,7 @@ class WorkerClient:
         data = self._read_response(response, connection)
         if response.status >= 300:
             raise self._error(response.status, data)
+        self._shuts_down = False
         return _read_json(data)
 
     def fetch(
@@ -175,8 +189,9 @@ class WorkerClient:
         if not isinstance(described, dict):
             described = {"code": "http", "text": f"it answered {status}"}
         text = printable(str(described.get("text")), keep="\n")
-        for kind in (AdmissionError, CommError):
+        for kind in (AdmissionError, CommError, ShutdownError):
             if described.get("code") == kind.__name__:
+                self._shuts_down = kind is ShutdownError
                 return kind(f"worker {self.name}: {text}")
         return RefusedError(self.name, status, str(described.get("code")), text)
 
@@ -281,6 +296,11 @@ class WorkerClient:
         self, connection: http.client.HTTPConnection, error: BaseException
     ) -> LostWorkerError:
         connection.close()
+        if self._shuts_down:
+            return WorkerShutdownError(
+                f"worker {self.name} at {self.address} was shut down by its owner, and has not "
+                "been started again"
+            )
         if isinstance(error, TimeoutError):
             why = f"its front gave no sign of life for {self._patience:g} s (the option patience)"
         else:

@@ -140,6 +140,7 @@ class Timeouts(StrictModel):
         lease: the coordinator sends a request; else its session ends.
         job: a job ends; else its session's engine is ended.
         cancel: a job that was cancelled ends; else its session's engine is ended.
+        drain: the jobs that run end after SIGTERM; else they fail, and the worker ends.
     """
 
     connect: float = Field(default=10.0, gt=0)
@@ -149,6 +150,7 @@ class Timeouts(StrictModel):
     lease: float = Field(default=60.0, gt=0)
     job: float = Field(default=86_400.0, gt=0)
     cancel: float = Field(default=10.0, gt=0)
+    drain: float = Field(default=30.0, gt=0)
 
 
 class PluginConfig(StrictModel):

@@ -13,6 +13,7 @@ import gc
 import hashlib
 import logging
 import os
+import signal
 import socket
 import sys
 import threading
@@ -445,6 +446,7 @@ def run(argument: dict[str, Any], file: int) -> None:
         file: descriptor of the socket to the front.
     """
     sock = socket.socket(fileno=file)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # of a whole group; the front decides
     sys.setswitchinterval(SWITCH_INTERVAL)
     faulthandler.enable()  # so that the log has the stack of a kernel that crashed
     given = msgspec.convert(argument, EngineArgument)

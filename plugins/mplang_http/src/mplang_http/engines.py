@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from mplang_core import MPLangError
+from mplang_core.ext import ShutdownError
 from mplang_http import ipc
 from mplang_http.certificates import Certificates
 from mplang_http.config import WorkerConfig
@@ -55,6 +56,8 @@ class Engines:
         warm: the process that forks them.
         crashes: number of engines that ended unexpectedly.
         budget: failed runs of each coordinator.
+        draining: whether the worker is being shut down, and takes no new sessions and jobs.
+        downloads: number of values that are being sent to coordinators.
     """
 
     def __init__(
@@ -62,12 +65,15 @@ class Engines:
     ) -> None:
         self.warm = WarmProcess(config, forks)
         self.crashes = 0
+        self.draining = False
+        self.downloads = 0
         self.budget = FailureBudget(config.name, config.limits.failures)
         self._config = config
         self._certificates = certificates
         self._sessions: dict[Key, FrontSession] = {}
         self._links: dict[str, FrontSession] = {}
         self._told: OrderedDict[Key, str] = OrderedDict()
+        self._shut_down: dict[Key, asyncio.Event] = {}  # set once the coordinator has been told
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def __len__(self) -> int:
@@ -78,6 +84,18 @@ class Engines:
     def expires(self) -> str | None:
         """When the certificate of the worker expires, as ISO 8601; ``None`` without TLS."""
         return None if self._certificates is None else self._certificates.expires.isoformat()
+
+    @property
+    def state(self) -> str:
+        """State of the worker, as ``/health`` and ``/ready`` tell it."""
+        return "draining" if self.draining else self.warm.state
+
+    @property
+    def busy(self) -> bool:
+        """Whether a job, a call of an engine or a download has not ended."""
+        sessions = self._sessions.values()
+        calls = any(each.process is not None and each.process.pending for each in sessions)
+        return calls or self.downloads > 0 or any(each.jobs.active for each in sessions)
 
     def start(self) -> None:
         """Start to warm up; needs a running event loop."""
@@ -130,6 +148,7 @@ class Engines:
 
     def _new_session(self, key: Key, request: SessionRequest) -> FrontSession:
         limits = self._config.limits
+        self._refuse_if_draining()
         if self.warm.state != "ready":
             raise RequestError(
                 503, "starting", f"worker {self._config.name} is not ready yet; try again"
@@ -156,6 +175,13 @@ class Engines:
         session.started = asyncio.get_running_loop().create_task(self._start(session))
         session.started.add_done_callback(lambda task: task.cancelled() or task.exception())
         return session
+
+    def _refuse_if_draining(self) -> None:
+        if self.draining:
+            raise ShutdownError(
+                f"{self._config.name} is being shut down by its owner, and takes no new sessions "
+                "and runs"
+            )
 
     def _free_cores(self) -> list[int]:
         """Return the cores for a coordinator: those with the fewest sessions of others."""
@@ -295,11 +321,15 @@ class Engines:
 
         Raises:
             RequestError: there is none of that name and coordinator.
+            ShutdownError: it was ended, as the worker is being shut down.
         """
         session = self._sessions.get((coordinator, name))
         if session is None:
             lost = "it ended, or this worker was started again; what it held is lost"
             why = self._told.get((coordinator, name), lost)
+            if (coordinator, name) in self._shut_down:
+                self._shut_down[coordinator, name].set()
+                raise ShutdownError(why)
             raise RequestError(
                 404, "unknown-session", f"no session {name[:100]!r} of yours is open here: {why}"
             )
@@ -385,8 +415,11 @@ class Engines:
 
         Raises:
             RequestError: the job is refused.
+            ShutdownError: the worker is being shut down.
         """
         session = self.find(coordinator, name)
+        if session.jobs.get(run) is None:
+            self._refuse_if_draining()
         key = (coordinator, session.link, run)
         mine = (each for each in self._sessions.values() if each.key[0] == coordinator)
         if sum(each.jobs.active for each in mine) >= self._config.quotas.jobs:
@@ -547,6 +580,23 @@ class Engines:
             self._forget(session, why, failed=failed)
         if process is not None:
             await process.end(why, kill=True)
+
+    async def shut_down(self, why: str, late: str, patience: float) -> None:
+        """End all sessions, and wait until their coordinators have been told.
+
+        Args:
+            why: text of the error that they get.
+            late: text of the error of jobs that have not ended.
+            patience: seconds to wait.
+        """
+        sessions = list(self._sessions.values())
+        for session in sessions:
+            self._shut_down[session.key] = asyncio.Event()
+            session.jobs.fail(late, ShutdownError.__name__)
+        await asyncio.gather(*(self._end(session, why) for session in sessions))
+        told = [asyncio.ensure_future(each.wait()) for each in self._shut_down.values()]
+        if told:
+            await asyncio.wait(told, timeout=patience)
 
     def _forget(self, session: FrontSession, why: str, *, failed: bool = False) -> None:
         level = logging.ERROR if failed else logging.INFO

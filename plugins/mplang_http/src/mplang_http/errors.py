@@ -15,6 +15,7 @@ _STATUS: tuple[tuple[type[MPLangError], int], ...] = (
     (errors.KernelError, 422),
     (errors.PluginError, 422),
     (errors.CommError, 503),
+    (errors.ShutdownError, 503),
 )
 
 

@@ -117,9 +117,14 @@ class FrontJobs:
                 return f"the run {run} took longer than a job may here, {longest:g} s"
         return None
 
-    def fail(self, text: str) -> None:
-        """Fail all jobs that have not ended, as the engine has."""
-        error = asdict(Failure("RunError", text))
+    def fail(self, text: str, kind: str = "RunError") -> None:
+        """Fail all jobs that have not ended, as the engine has.
+
+        Args:
+            text: text of their error.
+            kind: name of the error's class.
+        """
+        error = asdict(Failure(kind, text))
         for run in list(self._known):
             failed = {"run": run, "state": "failed", "held": [], "error": error}
             self.update(failed | {"ended": time.time()}, settled=True)

@@ -178,7 +178,9 @@ class LocalCluster:
         for process in self.workers:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGCONT)
-            process.terminate()
+            process.terminate()  # one that has yet to start; others end with their line
+        for line in self._lines:
+            line.close()
         deadline = time.monotonic() + 5
         for process in self.workers:
             try:
@@ -188,8 +190,6 @@ class LocalCluster:
                     os.killpg(process.pid, signal.SIGKILL)
                 process.kill()  # one that began just now has no group yet
                 process.wait()
-        for line in self._lines:
-            line.close()
         for server in self._forks:
             server.close()
         for listening in self._listening.values():

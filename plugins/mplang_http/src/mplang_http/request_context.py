@@ -102,8 +102,17 @@ class RequestContext:
         """
         data = await self._engines.fetch(method, self.authorize(request), session, **args)
         return StreamingResponse(
-            _chunks(data), media_type=BINARY, headers={"content-length": str(len(data))}
+            self._chunks(data), media_type=BINARY, headers={"content-length": str(len(data))}
         )
+
+    async def _chunks(self, data: memoryview) -> AsyncIterator[memoryview]:
+        """Yield slices of memory, without a copy."""
+        self._engines.downloads += 1
+        try:
+            for begin in range(0, len(data), CHUNK):
+                yield data[begin : begin + CHUNK]
+        finally:
+            self._engines.downloads -= 1
 
     @contextlib.asynccontextmanager
     async def body(
@@ -257,9 +266,3 @@ async def _read_body(request: Request, size: int, patience: float, inline: int) 
             raise RequestError(400, "short", "the body did not come") from None
         raise
     return bytes(small) if file is None else file
-
-
-async def _chunks(data: memoryview) -> AsyncIterator[memoryview]:
-    """Yield slices of memory, without a copy."""
-    for begin in range(0, len(data), CHUNK):
-        yield data[begin : begin + CHUNK]

@@ -5,13 +5,16 @@ The names of the classes are those of the components in ``/openapi.json``.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 from pydantic import BaseModel
 
 from mplang_http.config import WorkerMode
 from mplang_http.requests import JobRequest, LinkRequest, SessionRequest
+
+
+WorkerState: TypeAlias = Literal["starting", "ready", "draining", "ended"]
 
 
 class FailedRuns(BaseModel):
@@ -22,7 +25,7 @@ class FailedRuns(BaseModel):
 
 
 class Health(BaseModel):
-    """State of a worker: ``ready`` if sessions can be opened.
+    """State of a worker: ``ready`` if sessions can be opened, ``draining`` after SIGTERM.
 
     ``sessions`` are open, ``crashes`` ended unexpectedly or passed a limit. ``failures`` is
     ``null`` if the client is no coordinator. ``expires`` is when the worker's certificate does;
@@ -31,7 +34,7 @@ class Health(BaseModel):
 
     name: str
     mode: WorkerMode
-    state: Literal["starting", "ready", "ended"]
+    state: WorkerState
     sessions: int
     crashes: int
     failures: FailedRuns | None
@@ -41,7 +44,7 @@ class Health(BaseModel):
 class Ready(BaseModel):
     """State of a worker, for probes."""
 
-    state: Literal["starting", "ready", "ended"]
+    state: WorkerState
 
 
 class Plugin(BaseModel):

@@ -19,12 +19,14 @@ from mplang_http.app import create_worker_app
 from mplang_http.certificates import Certificates
 from mplang_http.config import EngineConfig, WorkerConfig
 from mplang_http.confinement import hide_memory
+from mplang_http.draining import drain
 from mplang_http.engines import Engines
 from mplang_http.forks import ForkServer, end_with_parent
 from mplang_http.logs import configure_logging
 from mplang_http.warm import preload, restrict
 from mplang_http.warm_process import WARM
 
+FLUSH = 0.1  # seconds for the last responses
 START_TIMEOUT = 60.0  # seconds that the warm process has to import what engines need
 
 
@@ -36,6 +38,9 @@ def run_worker(
     ready: Callable[[str], None] = lambda address: None,
 ) -> None:
     """Run a worker in this process until SIGINT or SIGTERM.
+
+    SIGTERM lets the jobs that run end, up to ``timeouts.drain``. SIGINT, or a second SIGTERM, ends
+    the worker at once.
 
     Args:
         config: configuration of the worker.
@@ -110,20 +115,32 @@ async def _serve(
 
     engines.start()
     serving = loop.create_task(acceptor.serve(listening))
-    tasks = [serving]
+    warming = loop.create_task(engines.warm.ready(START_TIMEOUT))
+    draining: list[asyncio.Task[None]] = []
+    tasks = [serving, warming]
     if certificates is not None:
         tasks.append(loop.create_task(certificates.watch(look)))
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, serving.cancel)
+
+    def terminate() -> None:
+        if draining or not warming.done():
+            serving.cancel()
+            return
+        draining.append(loop.create_task(drain(config, engines)))
+        draining[0].add_done_callback(lambda _: loop.call_later(FLUSH, serving.cancel))
+
+    loop.add_signal_handler(signal.SIGINT, serving.cancel)
+    loop.add_signal_handler(signal.SIGTERM, terminate)
     try:
-        await engines.warm.ready(START_TIMEOUT)
-        scheme = "https" if config.tls is not None else "http"
-        host, port = listening.getsockname()[:2]
-        ready(f"{scheme}://{host}:{port}")
+        await asyncio.wait([serving, warming], return_when=asyncio.FIRST_COMPLETED)
+        if warming.done():
+            warming.result()
+            scheme = "https" if config.tls is not None else "http"
+            host, port = listening.getsockname()[:2]
+            ready(f"{scheme}://{host}:{port}")
         with contextlib.suppress(asyncio.CancelledError):
             await serving
     finally:
-        for task in tasks:
+        for task in (*tasks, *draining):
             task.cancel()
         engines.stop()
 
@@ -168,4 +185,4 @@ def run(argument: dict[str, Any], file: int) -> None:
 def _end_with(line: socket.socket) -> None:
     while line.recv(1):
         pass
-    os.kill(os.getpid(), signal.SIGTERM)
+    os.kill(os.getpid(), signal.SIGINT)
