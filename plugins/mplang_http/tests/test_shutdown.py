@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import signal
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -117,16 +116,31 @@ def test_without_sessions_it_ends_at_once():
     "second", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
 )
 def test_a_second_signal_ends_it_at_once(second):
-    with workers() as cluster, mp.connect("http", cluster.spec) as host:
-        with running(host, slow(60.0)) as future:
-            terminate(cluster)
-            wait_until(lambda: RawWorker(cluster).ask("GET", "/ready").status == 503)
-            begin = time.monotonic()
-            os.kill(cluster.workers[0].pid, second)
-            assert code_of(cluster) == 0
-            assert time.monotonic() - begin < 3
-            with pytest.raises(PartyError):
-                future.result(20)
+    with (
+        workers() as cluster,
+        mp.connect("http", cluster.spec) as host,
+        running(host, slow(60.0)) as future,
+    ):
+        terminate(cluster)
+        wait_until(lambda: RawWorker(cluster).ask("GET", "/ready").status == 503)
+        begin = time.monotonic()
+        os.kill(cluster.workers[0].pid, second)
+        assert code_of(cluster) == 0
+        assert time.monotonic() - begin < 3
+        with pytest.raises(PartyError):
+            future.result(20)
+
+
+def test_interrupting_ends_at_once():
+    with (
+        workers() as cluster,
+        mp.connect("http", cluster.spec) as host,
+        running(host, slow(60.0)) as future,
+    ):
+        os.kill(cluster.workers[0].pid, signal.SIGINT)
+        assert code_of(cluster, seconds=5) == 0
+        with pytest.raises(PartyError):
+            future.result(20)
 
 
 @pytest.mark.slow
@@ -137,12 +151,3 @@ def test_a_signal_to_the_whole_group_drains_too():
             cluster.signal(0, signal.SIGTERM)
             assert future.result() == [4]
         assert code_of(cluster) == 0
-
-
-def test_interrupting_ends_at_once():
-    with workers() as cluster, mp.connect("http", cluster.spec) as host:
-        with running(host, slow(60.0)) as future:
-            threading.Timer(0.0, os.kill, [cluster.workers[0].pid, signal.SIGINT]).start()
-            assert code_of(cluster, seconds=5) == 0
-            with pytest.raises(PartyError):
-                future.result(20)

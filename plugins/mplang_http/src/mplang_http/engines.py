@@ -18,6 +18,7 @@ import msgspec
 from mplang_core import MPLangError
 from mplang_core.ext import ShutdownError
 from mplang_http import ipc
+from mplang_http.backoff import Backoff
 from mplang_http.certificates import Certificates
 from mplang_http.config import WorkerConfig
 from mplang_http.credentials import Credential, LinkEnd
@@ -66,6 +67,8 @@ class Engines:
         self.warm = WarmProcess(config, forks)
         self.crashes = 0
         self.draining = False
+        self._starts = Backoff()
+        self._paused = 0.0  # time until which no engine is started
         self.downloads = 0
         self.budget = FailureBudget(config.name, config.limits.failures)
         self._config = config
@@ -88,7 +91,10 @@ class Engines:
     @property
     def state(self) -> str:
         """State of the worker, as ``/health`` and ``/ready`` tell it."""
-        return "draining" if self.draining else self.warm.state
+        if self.draining:
+            return "draining"
+        # while engines end before they can do anything, no coordinator is sent here
+        return "starting" if time.monotonic() < self._paused else self.warm.state
 
     @property
     def busy(self) -> bool:
@@ -149,7 +155,7 @@ class Engines:
     def _new_session(self, key: Key, request: SessionRequest) -> FrontSession:
         limits = self._config.limits
         self._refuse_if_draining()
-        if self.warm.state != "ready":
+        if self.state != "ready":
             raise RequestError(
                 503, "starting", f"worker {self._config.name} is not ready yet; try again"
             )
@@ -199,9 +205,12 @@ class Engines:
                 raise ConnectionError("it was closed before it was open")
             key = await asyncio.wait_for(session.ready, START_TIMEOUT)
         except (OSError, TimeoutError, RuntimeError) as error:
+            if not session.ending:
+                self._pause()
             await self._abandon(session, str(error) or "it takes too long")
             raise RequestError(503, "starting", "an engine does not start; try again") from None
         assert session.process is not None
+        self._starts.reset()
         session.baseline = session.process.usage().memory
         with log_context(session.key[1]):
             log.info(
@@ -216,12 +225,21 @@ class Engines:
             await self._abandon(session, str(error))
             raise
 
+    def _pause(self) -> None:
+        """Start no engines for a while, ever longer as they end before they are ready."""
+        if self.state == "ready":  # those that were started meanwhile count as one
+            self._paused = time.monotonic() + self._starts.ended()
+
     async def _abandon(self, session: FrontSession, why: str) -> None:
         """Give up a session whose engine does not start."""
         session.ending = True
         self._forget(session, f"its engine does not start: {why}", failed=True)
         if session.process is not None:
             await session.process.end("it did not start", kill=True)
+        self._check_warm()
+
+    def _check_warm(self) -> None:
+        """Start another warm process if it has ended."""
         if self.warm.has_ended():
             self._begin(self.warm.warm_up())
 
@@ -557,10 +575,10 @@ class Engines:
             why = f"its engine has ended: {type(error).__name__}"
         self.crashes += 1
         if not session.ready.done():
+            self._pause()
             session.ready.set_exception(ConnectionError(why))
         self._forget(session, why, failed=True)
-        if self.warm.has_ended():
-            self._begin(self.warm.warm_up())
+        self._check_warm()
 
     async def _end(self, session: FrontSession, why: str, *, kill: bool = False) -> None:
         """End a session and its engine; at once if it is to be killed."""
@@ -599,13 +617,14 @@ class Engines:
             await asyncio.wait(told, timeout=patience)
 
     def _forget(self, session: FrontSession, why: str, *, failed: bool = False) -> None:
+        if self._sessions.get(session.key) is not session:
+            return  # it has been told already
+        del self._sessions[session.key]
         level = logging.ERROR if failed else logging.INFO
         with log_context(session.key[1]):
             log.log(level, "the session of %s is closed: %s", session.key[0], why)
         session.jobs.fail(why)
         self.budget.session_ended(session.key[0], session.link, failed=failed)
-        if self._sessions.get(session.key) is session:
-            del self._sessions[session.key]
         self._links.pop(session.link, None)
         self._told[session.key] = why
         if len(self._told) > MAX_TOLD:
@@ -628,10 +647,11 @@ class Engines:
                 self._begin(self._end(session, why))
 
     async def _watch(self) -> None:
-        """End the sessions whose coordinator is gone, or whose engine passes its limits."""
+        """End sessions whose coordinator is gone, or whose engine passes its limits."""
         lease = self._config.timeouts.lease
         while True:
             await asyncio.sleep(min(WATCH_INTERVAL, lease / 4))
+            self._check_warm()
             for session in list(self._sessions.values()):
                 try:
                     self._look_at(session, lease)

@@ -120,6 +120,15 @@ class ForkServer:
             self._codes.pop(message["pid"], None)  # of an earlier process of that number
         return Child(self, message["pid"])
 
+    def check(self) -> bool:
+        """Return whether the server still runs; does not wait for it."""
+        if self._lock.acquire(blocking=False):
+            try:
+                self._hear(0, 0)
+            finally:
+                self._lock.release()
+        return self.alive
+
     def exit_code(self, pid: int, timeout: float | None) -> int | None:
         """Return the exit code of a child, the negative signal that ended it.
 

@@ -13,7 +13,6 @@ from pydantic import BaseModel
 from mplang_http.config import WorkerMode
 from mplang_http.requests import JobRequest, LinkRequest, SessionRequest
 
-
 WorkerState: TypeAlias = Literal["starting", "ready", "draining", "ended"]
 
 

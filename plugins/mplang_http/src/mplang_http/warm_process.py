@@ -8,11 +8,11 @@ import logging
 from typing import Any
 
 from mplang_core.ext import ConfigError
+from mplang_http.backoff import Backoff
 from mplang_http.config import WorkerConfig
 from mplang_http.forks import Child, ForkServer
 
 WARM = "mplang_http.warm"
-FIRST_DELAY, LAST_DELAY = 0.5, 30.0  # seconds until one that ended is started again
 log = logging.getLogger("mplang.http.front")
 
 
@@ -35,6 +35,8 @@ class WarmProcess:
         self._forks = forks
         self._warmed = asyncio.Event()
         self._failure: ConfigError | None = None
+        self._backoff = Backoff()
+        self._delay = 0.0  # seconds until the next start
 
     async def ready(self, timeout: float) -> None:
         """Wait until engines can be forked.
@@ -49,9 +51,10 @@ class WarmProcess:
 
     async def warm_up(self) -> None:
         """Prepare it; start another one while it ends, ever more rarely."""
-        loop, delay = asyncio.get_running_loop(), FIRST_DELAY
+        loop = asyncio.get_running_loop()
         argument = {"config": self._config.engine.model_dump(mode="json")}
         while self.state == "starting":
+            await asyncio.sleep(self._delay)
             try:
                 if not self._forks.alive:
                     self._forks.close()
@@ -60,6 +63,7 @@ class WarmProcess:
                 self.info = await loop.run_in_executor(None, prepare)
                 if self.state == "starting":
                     self.state = "ready"
+                    self._backoff.begun()
             except ConfigError as error:
                 self._failure = ConfigError(f"WorkerConfig {self._config.name}: {error}")
                 self._forks.alive = False
@@ -68,8 +72,7 @@ class WarmProcess:
             if self.state == "ready" or self._failure is not None:
                 self._warmed.set()
             if self.state == "starting":
-                await asyncio.sleep(delay)
-                delay = min(2 * delay, LAST_DELAY)
+                self._delay = self._backoff.ended()
 
     async def fork(self, argument: dict[str, Any], file: int) -> Child:
         """Start an engine.
@@ -86,9 +89,12 @@ class WarmProcess:
 
     def has_ended(self) -> bool:
         """Return whether it has ended by itself, and is to be warmed up again."""
-        if self._forks.alive or self.state != "ready":
+        if self.state != "ready" or self._forks.check():
             return False
-        log.error("the process that starts engines has ended; another is started")
+        self._delay = self._backoff.ended()
+        log.error(
+            "the process that starts engines has ended; another is started in %g s", self._delay
+        )
         self.state = "starting"
         return True
 
