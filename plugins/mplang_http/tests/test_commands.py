@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from mplang_cli import cli
 from mplang_http.config import installed_plugins
-from processes import descendants
+from processes import children, descendants
 
 PROGRAM = """
 import mplang_core as mp
@@ -115,6 +115,52 @@ def test_up_in_production_runs_whole_programs_only(tmp_path, program):
         assert "in production are node0, node1, node2" in done.stderr
     finally:
         finish(up)
+
+
+def lines_until(stream, text):
+    """Return the lines of a stream until one that has a text in it."""
+    found = []
+    for line in stream:
+        found.append(line)
+        if text in line:
+            return found
+    raise AssertionError(f"{text!r} is not in {found}")
+
+
+def test_up_starts_a_worker_that_died_again(tmp_path, program):
+    """At its port, with its configuration; what it died of is told."""
+    up = begin("up", "-n", 3, "--mode", "production", cwd=tmp_path)
+    try:
+        lines_until(up.stdout, "try: ")
+        (server,) = children(up.pid)
+        workers = children(server)
+        os.kill(workers[1], signal.SIGKILL)
+        lines_until(up.stdout, "node1 ended by SIGKILL; it is started again in 0 s")
+        lines_until(up.stdout, "node1 is started again at http://127.0.0.1:")
+        assert set(workers) - set(descendants(up.pid)) == {workers[1]}
+        run = ("run", program, "--cluster", "cluster.yaml", "--json")
+        done = mplang(*run, cwd=tmp_path)
+        assert json.loads(done.stdout)[0]["value"] == [None, None, [1, 2]], done.stderr
+        done = mplang(*run, "--mode", "standard", cwd=tmp_path)
+        assert "in production are node0, node1, node2" in done.stderr
+    finally:
+        finish(up)
+
+
+def test_up_ends_if_a_worker_cannot_start(tmp_path):
+    """As its configuration is wrong: with that error, and no loop."""
+    up = begin("up", "-n", 1, "--tls", "certs", cwd=tmp_path)
+    try:
+        lines_until(up.stdout, "try: ")
+        (tmp_path / "certs" / "node0.pem").write_text("damaged")
+        (server,) = children(up.pid)
+        os.kill(children(server)[0], signal.SIGKILL)
+        _, errors = up.communicate(timeout=30)
+        assert up.returncode == 1
+        assert errors.startswith("mplang: ")
+        assert "certs/node0.pem" in errors
+    finally:
+        up.kill()
 
 
 def free_ports(count):

@@ -9,14 +9,17 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 import yaml
 
 from mplang_core import ClusterSpec
 from mplang_core.ext import ConfigError
-from mplang_http.config import TlsFiles, WorkerConfig, WorkerMode
+from mplang_http.config import WorkerConfig, WorkerMode
+
+if TYPE_CHECKING:
+    from mplang_http.local import LocalCluster
 
 MARK = "# written by mplang up\n"
 MODES: dict[WorkerMode, str] = {
@@ -73,7 +76,7 @@ def up(
         typer.Option(help="production: the workers take whole programs only, as on their own."),
     ] = "development",
 ) -> None:
-    """Run a cluster on this machine until it is interrupted, and show its status."""
+    """Run a cluster on this machine until it is interrupted; start what ends again."""
     from mplang_http.local import LocalCluster
 
     if parties < 1:
@@ -89,10 +92,10 @@ def up(
         typer.echo(f"mode: {mode}; {MODES[mode]}")
         mine = f" --option tls={tls}/host" if tls else ""
         typer.echo(f"try: mplang run prog.py:fn --cluster {out}{mine}")
-        _show_until_interrupted(cluster.spec, cluster.tls)
+        _show_until_interrupted(cluster)
 
 
-def _show_until_interrupted(cluster: ClusterSpec, tls: TlsFiles | None) -> None:
+def _show_until_interrupted(cluster: LocalCluster) -> None:
     from rich.console import Console
     from rich.live import Live
 
@@ -102,7 +105,9 @@ def _show_until_interrupted(cluster: ClusterSpec, tls: TlsFiles | None) -> None:
     with Live(console=console, auto_refresh=False) as live:
         while True:
             try:
-                live.update(cluster_status(cluster, tls), refresh=True)
+                for line in cluster.watch():
+                    console.print(line, highlight=False, soft_wrap=True)
+                live.update(cluster_status(cluster.spec, cluster.tls), refresh=True)
                 time.sleep(1)
             except KeyboardInterrupt:
                 return

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from mplang_http import ipc
 from mplang_http.engine_log import EngineLog
 from mplang_http.errors import RequestError
-from mplang_http.forks import Child
+from mplang_http.forks import Child, how_ended
 
 MAX_PENDING = 64  # calls that an engine has yet to answer, and packets that it has yet to take
 PACKETS = 16  # packets that are read in a turn of the event loop
@@ -232,8 +232,7 @@ class EngineProcess:
         self._log.drain()
         self._log.close()
         if not reason:
-            how = f"by {_signal_name(-code)}" if code < 0 else f"with {code}"
-            self._ended = f"{self._name} ended {how}; what it held is lost"
+            self._ended = f"{self._name} ended {how_ended(code)}; what it held is lost"
         for reply in self._replies.values():
             if not reply.done():
                 reply.set_exception(RequestError(503, "engine-ended", self._ended))
@@ -263,10 +262,3 @@ class EngineProcess:
             return Usage(kilobytes << 10, int(lines[b"Threads"]), chr(lines[b"State"].strip()[0]))
         except (OSError, LookupError):  # a process that has ended uses nothing
             return Usage(0, 0, "Z")
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:  # a realtime signal
-        return f"signal {number}"

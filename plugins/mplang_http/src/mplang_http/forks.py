@@ -250,6 +250,21 @@ class Child:
         self.send_signal(signal.SIGKILL)
 
 
+def how_ended(code: int) -> str:
+    """Return how a process ended, by its exit code.
+
+    Example:
+        >>> how_ended(1), how_ended(-9)
+        ('with 1', 'by SIGKILL')
+    """
+    if code >= 0:
+        return f"with {code}"
+    try:
+        return f"by {signal.Signals(-code).name}"
+    except ValueError:  # a realtime signal
+        return f"by signal {-code}"
+
+
 def _runs(pid: int) -> bool:
     """Return whether a process that is no child of this one runs."""
     try:

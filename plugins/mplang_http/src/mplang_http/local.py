@@ -9,7 +9,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,14 @@ import yaml
 
 from mplang_core import ClusterSpec
 from mplang_core.ext import ConfigError, RunError
+from mplang_http.backoff import Backoff
 from mplang_http.config import TlsFiles, WorkerConfig, WorkerMode, installed_plugins
-from mplang_http.forks import Child, ForkServer
+from mplang_http.forks import Child, ForkServer, how_ended
 
 _ANY_PORT = ("127.0.0.1", 0)
 START_TIMEOUT = 60.0  # seconds
+READY = b"."  # what a worker writes when it is
+MAX_ERROR = 4096  # bytes of what it writes if its configuration is wrong
 FAILURES = 1_000_000  # failed runs: all data of a local cluster is the developer's own
 
 
@@ -46,7 +49,7 @@ class LocalCluster:
 
     Raises:
         RunError: a worker does not start.
-        ConfigError: a plugin is not installed in the configured version.
+        ConfigError: a worker does not start, because of its configuration.
 
     Example::
 
@@ -87,6 +90,9 @@ class LocalCluster:
         self._configs = {name: self._configure(name, tls, options) for name in self._names}
         self.spec = ClusterSpec([{"name": name, "address": at} for name, at in addresses.items()])
         self._forks = [self._new_server()]
+        self._backoffs: dict[int, Backoff] = {}
+        self._restarted: dict[int, ForkServer] = {}
+        self._due: dict[int, float] = {}  # when a worker that has ended is started again
         try:
             for started in [self._start(name) for name in self._names]:
                 _wait_for(*started)
@@ -166,12 +172,53 @@ class LocalCluster:
     def restart(self, rank: int) -> None:
         """Start a worker that has exited, at the same address, in a new interpreter."""
         self.workers[rank].wait(10)
+        if rank in self._restarted:  # nothing else runs there
+            self._restarted.pop(rank).close()
         self._forks.append(self._new_server())
+        self._restarted[rank] = self._forks[-1]
         name = self._names[rank]
-        self._listening[name] = socket.create_server(("127.0.0.1", self._configs[name].port))
+        try:
+            address = "127.0.0.1", self._configs[name].port
+            self._listening[name] = socket.create_server(address)
+        except OSError as error:
+            raise RunError(f"worker {name} does not start: {error}") from error
         started = self._start(name)
         self.workers[rank] = self.workers.pop()
         _wait_for(*started)
+
+    def watch(self) -> Iterator[str]:
+        """Start each worker that has ended again, at the same address, with a back-off.
+
+        Call it again and again.
+
+        Yields:
+            A line for each worker that has ended, and for each that was started again.
+
+        Raises:
+            ConfigError: its configuration is wrong.
+        """
+        now = time.monotonic()
+        for rank, name in enumerate(self._names):
+            code = self.workers[rank].poll()
+            if code is None:
+                continue
+            if rank not in self._due:
+                delay = self._backoffs.setdefault(rank, Backoff()).ended()
+                self._due[rank] = now + delay
+                yield f"{name} ended {how_ended(code)}; it is started again in {delay:g} s"
+            if self._due[rank] > now:
+                continue
+            try:
+                self.restart(rank)
+            except ConfigError:
+                raise
+            except RunError as error:  # such as a port that is taken
+                self._due[rank] = now + self._backoffs[rank].ended()
+                yield str(error)
+            else:
+                self._backoffs[rank].begun()
+                del self._due[rank]
+                yield f"{name} is started again at {self.spec.nodes[rank].address}"
 
     def close(self) -> None:
         """Stop all workers."""
@@ -207,9 +254,12 @@ def _wait_for(process: Child, told: socket.socket) -> None:
     """Wait until a worker is ready."""
     told.settimeout(START_TIMEOUT)
     try:
-        line = told.recv(4096)  # written at once
-    except TimeoutError:
+        line = told.recv(MAX_ERROR)  # written at once
+    except (TimeoutError, ConnectionError):
         line = b""
+    if line and line != READY:
+        process.wait()
+        raise ConfigError(line.decode(errors="replace"))
     if not line:
         process.kill()
         raise RunError(f"a worker did not start; it ended with {process.wait()}")

@@ -9,6 +9,7 @@ import os
 import resource
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -22,6 +23,7 @@ from mplang_http.confinement import hide_memory
 from mplang_http.draining import drain
 from mplang_http.engines import Engines
 from mplang_http.forks import ForkServer, end_with_parent
+from mplang_http.local import MAX_ERROR, READY
 from mplang_http.logs import configure_logging
 from mplang_http.warm import preload, restrict
 from mplang_http.warm_process import WARM
@@ -159,8 +161,9 @@ def run(argument: dict[str, Any], file: int) -> None:
 
     Args:
         argument: the path of its configuration, as ``config``, and perhaps of its ``log``.
-        file: descriptor of a socket: the port's listening socket comes over it, a byte is written
-            to it when the worker is ready, and its end ends the worker.
+        file: descriptor of a socket: the port's listening socket comes over it, ``READY`` is
+            written to it when the worker is ready, or the text of an error of its configuration,
+            and its end ends the worker.
     """
     os.setsid()
     end_with_parent(signal.SIGTERM)
@@ -172,14 +175,18 @@ def run(argument: dict[str, Any], file: int) -> None:
     line = socket.socket(fileno=file)
 
     def tell(address: str) -> None:
-        line.sendall(b".")
+        line.sendall(READY)
         threading.Thread(target=_end_with, args=(line,), daemon=True).start()
 
-    config = WorkerConfig.from_yaml(argument["config"])
-    configure_logging(config.name, config.log_format, config.log_level)
-    forks = ForkServer(WARM, here=True)  # before this process has a port
-    _, (number, *_), _, _ = socket.recv_fds(line, 1, 1)
-    run_worker(config, forks=forks, listening=socket.socket(fileno=number), ready=tell)
+    try:
+        config = WorkerConfig.from_yaml(argument["config"])
+        configure_logging(config.name, config.log_format, config.log_level)
+        forks = ForkServer(WARM, here=True)  # before this process has a port
+        _, (number, *_), _, _ = socket.recv_fds(line, 1, 1)
+        run_worker(config, forks=forks, listening=socket.socket(fileno=number), ready=tell)
+    except ConfigError as error:
+        line.sendall(str(error).encode()[:MAX_ERROR])
+        sys.exit(1)
 
 
 def _end_with(line: socket.socket) -> None:
