@@ -16,7 +16,7 @@ BUILD := hatchling editables
 STAMP := $(VENV)/.installed
 # More than two cores have, since tests of workers wait a quarter of their time.
 JOBS ?= 3
-TOGETHER := -n $(JOBS) --dist loadfile
+TOGETHER := -n $(JOBS) --dist loadfile --max-worker-restart 0
 
 # The tests start hundreds of processes: what they import is compiled once.
 unexport PYTHONDONTWRITEBYTECODE

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,6 +34,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         )
         if top != "examples" and needs_none and item.get_closest_marker("needs") is None:
             item.add_marker("core")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: object | None) -> None:
+    """Tell how a process of pytest-xdist ended that was not to end; xdist does not."""
+    if error is not None:
+        code = node.gateway._io.popen.wait(5)
+        print(f"\n{node.gateway.id} ended with {code}: {error}", file=sys.stderr)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
