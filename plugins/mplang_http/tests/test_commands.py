@@ -184,8 +184,8 @@ def test_two_workers_that_were_configured_by_hand(tmp_path):
                 f"port: {port}\npeers: {{{peers}}}\nplugins: {installed_plugins()}\n"
             )
             workers.append(begin("worker", "--config", f"{name}.yaml", cwd=tmp_path))
-        ready = [worker.stdout.readline().split() for worker in workers]
-        nodes = [f"- {{name: {name}, address: '{at}'}}" for _, name, _, at in ready]
+        ready = [json.loads(worker.stdout.readline()) for worker in workers]
+        nodes = [f"- {{name: {line['party']}, address: '{line['address']}'}}" for line in ready]
         (tmp_path / "two.yaml").write_text("nodes:\n" + "\n".join(nodes) + "\n")
         (tmp_path / "prog.py").write_text(PROGRAM.replace("2, [0]", "1, [0]"))
         tls = ("--option", "tls=certs/analyst")
@@ -214,15 +214,20 @@ OTHERS = f"coordinators: [c]\npeers: {{}}\nplugins: {installed_plugins()}\n"
 )
 def test_a_wrong_configuration_is_told_in_a_line(tmp_path, here, text, told):
     (tmp_path / "worker.yaml").write_text(text)
-    code, errors = here("worker", "--config", "worker.yaml")
+    code, errors = here("worker", "--config", "worker.yaml", "--log-format", "text")
     assert code == 1
     assert errors.startswith("mplang: ")
     assert told in errors
+    code, errors = here("worker", "--config", "worker.yaml")
+    assert code == 1
+    (line,) = errors.splitlines()
+    assert told in json.loads(line)["message"]
+    assert json.loads(line)["level"] == "critical"
 
 
 def test_a_file_that_is_no_yaml_is_told_without_a_traceback(tmp_path):
     (tmp_path / "worker.yaml").write_text("[")
-    done = mplang("worker", "--config", "worker.yaml", cwd=tmp_path)
+    done = mplang("worker", "--config", "worker.yaml", "--log-format", "text", cwd=tmp_path)
     assert done.returncode == 1
     assert done.stderr.startswith("mplang: ")
     assert "cannot read" in done.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import sys
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 import yaml
 
-from mplang_core import ClusterSpec
+from mplang_core import ClusterSpec, MPLangError
 from mplang_core.ext import ConfigError
 from mplang_http.config import WorkerConfig, WorkerMode
 
@@ -41,9 +42,27 @@ def worker(
         str | None, typer.Option(help="debug, info, warning or error, in place of the file's.")
     ] = None,
 ) -> None:
-    """Run one party's worker until it is interrupted."""
+    """Run one party's worker until it is interrupted, or drained by SIGTERM."""
+    from mplang_http.logs import configure_logging, is_json
+
+    # a terminal has people before it; elsewhere a program collects the lines
+    default = "text" if sys.stderr.isatty() else "json"
+    if (log_format or default) == "json":
+        configure_logging(None, "json", "info")  # for errors of the configuration
+    try:
+        _run_worker(config, log_format, default, log_level)
+    except (MPLangError, KeyboardInterrupt) as error:
+        if not is_json():
+            raise
+        if isinstance(error, KeyboardInterrupt):
+            raise typer.Exit(130) from None
+        logging.getLogger("mplang.http").critical("%s", error)
+        raise typer.Exit(1) from None
+
+
+def _run_worker(config: str, log_format: str | None, default: str, log_level: str | None) -> None:
     from mplang_http.forks import ForkServer
-    from mplang_http.logs import configure_logging
+    from mplang_http.logs import configure_logging, json_event
     from mplang_http.warm_process import WARM
     from mplang_http.worker import run_worker
 
@@ -54,10 +73,18 @@ def worker(
         )
     given = {"log_format": log_format, "log_level": log_level}
     made = WorkerConfig.from_yaml(config, **{k: v for k, v in given.items() if v is not None})
+    if "log_format" not in made.model_fields_set:
+        made = made.model_copy(update={"log_format": default})
+    as_json = made.log_format == "json"
     configure_logging(made.name, made.log_format, made.log_level)
+
+    def tell(address: str) -> None:
+        text = f"worker {made.name} at {address}"
+        typer.echo(json_event(made.name, text, address=address) if as_json else text)
+
     alone = threading.active_count() == 1 and "jax" not in sys.modules  # it has threads, too
-    forks = ForkServer(WARM, here=alone)  # before this process reads a key
-    run_worker(made, forks=forks, ready=lambda at: typer.echo(f"worker {made.name} at {at}"))
+    forks = ForkServer(WARM, here=alone, captured=as_json)  # before this process reads a key
+    run_worker(made, forks=forks, ready=tell)
 
 
 def up(

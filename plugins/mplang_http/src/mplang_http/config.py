@@ -183,7 +183,8 @@ class EngineConfig(StrictModel):
         limits: resource limits.
         quotas: the part of some limits that is one coordinator's.
         timeouts: timeouts.
-        log_format: ``text`` for people, ``json`` for one JSON object per line.
+        log_format: ``text`` for people, ``json`` for one JSON object per line; ``mplang worker``
+            takes ``json`` where stderr is no terminal.
         log_level: minimum level; ``info`` has a line per session and job.
     """
 

@@ -14,9 +14,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from mplang_http import ipc
-from mplang_http.engine_log import EngineLog
 from mplang_http.errors import RequestError
 from mplang_http.forks import Child, how_ended
+from mplang_http.process_log import ProcessLog
 
 MAX_PENDING = 64  # calls that an engine has yet to answer, and packets that it has yet to take
 PACKETS = 16  # packets that are read in a turn of the event loop
@@ -55,7 +55,7 @@ class EngineProcess:
         process: Child,
         sock: socket.socket,
         name: str,
-        log: EngineLog,
+        log: ProcessLog,
         max_file: int,
         on_event: Callable[[dict[str, Any]], None],
         on_end: Callable[[], None],

@@ -24,7 +24,6 @@ from mplang_http.config import WorkerConfig
 from mplang_http.credentials import Credential, LinkEnd
 from mplang_http.dialing import dial
 from mplang_http.engine import EngineArgument
-from mplang_http.engine_log import EngineLog
 from mplang_http.engine_process import EngineProcess
 from mplang_http.errors import RequestError
 from mplang_http.failure_budget import FailureBudget
@@ -32,6 +31,7 @@ from mplang_http.forks import ForkServer
 from mplang_http.front_jobs import KnownJob
 from mplang_http.front_session import FrontSession, Key
 from mplang_http.logs import log_context
+from mplang_http.process_log import ProcessLog
 from mplang_http.requests import LinkRequest, SessionRequest, read_names
 from mplang_http.values import MAX_HEAD
 from mplang_http.warm_process import WarmProcess
@@ -267,7 +267,7 @@ class Engines:
             child,
             mine,
             f"the engine of worker {config.name}",
-            EngineLog(config.name, session.key[1], as_json=config.log_format == "json"),
+            ProcessLog(config.name, session.key[1], as_json=config.log_format == "json"),
             config.limits.value + MAX_HEAD,
             functools.partial(self._handle, session),
             lambda: self._begin(self._lost(session)),

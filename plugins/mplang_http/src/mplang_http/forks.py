@@ -21,7 +21,6 @@ import subprocess
 import sys
 import threading
 import time
-import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
@@ -41,6 +40,12 @@ class ForkServer:
             children call, and perhaps ``prepare(argument)`` for :meth:`prepare`.
         here: whether the server is a fork of this process, which must have one thread and nothing
             in its memory that children must not read. Else it is a new interpreter.
+        captured: whether what the server and its children print goes to ``output``; else it goes
+            where this process prints.
+
+    Attributes:
+        alive: whether the server runs, as far as is known.
+        output: descriptor of a pipe with what they print; who takes it closes it.
 
     Example:
         >>> server = ForkServer("mplang_http.forks")
@@ -49,26 +54,36 @@ class ForkServer:
         >>> server.close()
     """
 
-    def __init__(self, *modules: str, here: bool = False) -> None:
+    def __init__(self, *modules: str, here: bool = False, captured: bool = False) -> None:
         self._sock, theirs = ipc.channel()
         self._lock = threading.Lock()
         self._codes: dict[int, int] = {}
         self.alive = True
         self._process: subprocess.Popen[bytes] | None = None
+        self.output: int | None = None
+        printed: int | None = None
+        if captured:
+            self.output, printed = os.pipe2(os.O_CLOEXEC)
         if here:
             sys.stdout.flush()  # what is buffered is not printed twice
             sys.stderr.flush()
             self._pid = os.fork()
             if self._pid == 0:
-                _end_with(_begin_here, modules, theirs.detach())
+                _end_with(_begin_here, modules, theirs.detach(), printed)
         else:
             number = str(theirs.fileno())
             # -P: nothing is imported from the working directory
             command = [sys.executable, "-P", "-m", "mplang_http.forks", number, *modules]
             self._process = subprocess.Popen(
-                command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL
+                command,
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=printed,
+                stderr=printed,
             )
             self._pid = self._process.pid
+        if printed is not None:
+            os.close(printed)
         theirs.close()
 
     def prepare(self, argument: ipc.Message) -> Any:
@@ -175,6 +190,9 @@ class ForkServer:
                 return
             self.alive = False
             self._sock.close()
+            if self.output is not None:
+                os.close(self.output)
+                self.output = None
             # until it is waited for its number is its own, unless SIGCHLD is ignored
             with contextlib.suppress(ProcessLookupError, ChildProcessError):
                 os.kill(self._pid, signal.SIGKILL)
@@ -283,11 +301,14 @@ def end_with_parent(number: int) -> None:
 # -- the server
 
 
-def _begin_here(modules: Sequence[str], number: int) -> None:
+def _begin_here(modules: Sequence[str], number: int, printed: int | None) -> None:
     """Serve in a fork of the client: leave its files and signals."""
     end_with_parent(signal.SIGKILL)
     devnull = os.open(os.devnull, os.O_RDONLY)
     os.dup2(devnull, 0)
+    if printed is not None:
+        os.dup2(printed, 1)
+        os.dup2(printed, 2)
     for each in map(int, os.listdir("/proc/self/fd")):
         if each > 2 and each != number:
             with contextlib.suppress(OSError):  # of the listing itself
@@ -377,8 +398,8 @@ def _end_with(run: Callable[..., None], *args: Any) -> NoReturn:
         code = 0
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else int(error.code is not None)
-    except BaseException:
-        traceback.print_exc()
+    except BaseException as error:
+        sys.excepthook(type(error), error, error.__traceback__)
     finally:
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(Exception):

@@ -5,9 +5,12 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import sys
+import threading
 from collections.abc import Iterator
 from contextvars import ContextVar
 from datetime import UTC, datetime
+from types import TracebackType
 from typing import Any
 
 from mplang_core.ext import printable
@@ -38,11 +41,13 @@ def log_context(session: str, job: Job | None = None) -> Iterator[None]:
         _context.reset(token)
 
 
-def configure_logging(name: str, log_format: str, log_level: str) -> None:
+def configure_logging(name: str | None, log_format: str, log_level: str) -> None:
     """Configure the root logger of this process to write to stderr.
 
+    In JSON also warnings and uncaught exceptions are records, so that each line is an object.
+
     Args:
-        name: name of the party.
+        name: name of the party; ``None`` while it is unknown.
         log_format: ``text`` or ``json``.
         log_level: minimum level.
     """
@@ -52,12 +57,50 @@ def configure_logging(name: str, log_format: str, log_level: str) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(log_level.upper())
+    if log_format == "json":
+        logging.captureWarnings(True)
+        sys.excepthook = _log_uncaught
+        sys.unraisablehook = threading.excepthook = _log_uncaught_by
+    elif sys.excepthook is _log_uncaught:  # of an earlier call, before the file was read
+        logging.captureWarnings(False)
+        sys.excepthook, sys.unraisablehook = sys.__excepthook__, sys.__unraisablehook__
+        threading.excepthook = threading.__excepthook__
+
+
+def is_json() -> bool:
+    """Return whether this process logs in JSON."""
+    return any(isinstance(each.formatter, _JsonFormatter) for each in logging.getLogger().handlers)
+
+
+def json_event(name: str, message: str, **fields: str) -> str:
+    """Return a record as a JSON line, for what is told whatever the log's level.
+
+    Args:
+        name: name of the party.
+        message: text for people.
+        **fields: further fields.
+    """
+    record = logging.LogRecord("mplang.http.front", logging.INFO, "", 0, message, (), None)
+    _ContextFilter(name).filter(record)
+    return json.dumps(json.loads(_JsonFormatter().format(record)) | fields)
+
+
+def _log_uncaught(
+    kind: type[BaseException], error: BaseException | None, where: TracebackType | None
+) -> None:
+    told = (kind, error or kind(), where)
+    logging.getLogger("mplang.http").critical("an exception was not caught", exc_info=told)
+
+
+def _log_uncaught_by(told: Any) -> None:
+    """Log what a thread or a finalizer has raised."""
+    _log_uncaught(told.exc_type, told.exc_value, told.exc_traceback)
 
 
 class _ContextFilter(logging.Filter):
     """Logging filter that adds party, session, run and op to each record."""
 
-    def __init__(self, party: str) -> None:
+    def __init__(self, party: str | None) -> None:
         super().__init__()
         self._party = party
 

@@ -237,7 +237,10 @@ class Session:
                 failure = Failure.public(error)
                 if not Failure.in_op(error):
                     self.comm.abort(job.key, failure.text)
-                log.warning("failed in %s at %s: %s", failure.op, failure.location, failure.text)
+                log.warning(
+                    "failed in %s at %s: %s; %s ran for %.3f s",
+                    failure.op, failure.location, failure.text, program.name, now() - job.begun,
+                )  # fmt: skip
                 log.debug("why it failed", exc_info=error)
                 self._settle(job, op_failed=Failure.in_op(error))
                 self.end(job, "failed", error=failure)
@@ -245,7 +248,8 @@ class Session:
                 self._store_results(job, program, outs, labels)
             finally:
                 self.comm.close(job.key)
-            log.info("%s is %s after %.3f s", program.name, job.state, now() - job.begun)
+            if job.state != "failed":  # that has been logged
+                log.info("%s is %s after %.3f s", program.name, job.state, now() - job.begun)
 
     def _start_recording(self, job: Job) -> None:
         if self._recorded is not None:

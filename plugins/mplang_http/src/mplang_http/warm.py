@@ -15,6 +15,7 @@ from mplang_core.ext import ConfigError, PluginError, plugin_manager
 from mplang_http import confinement
 from mplang_http.config import EngineConfig, PluginConfig
 from mplang_http.engine import EngineArgument, run
+from mplang_http.logs import configure_logging
 from mplang_http.worker_info import worker_info
 
 __all__ = ["EngineArgument", "preload", "prepare", "restrict", "run"]
@@ -84,6 +85,8 @@ def prepare(argument: dict[str, Any]) -> dict[str, Any]:
         The description of the worker.
     """
     config = EngineConfig(**argument["config"])
+    if config.log_format == "json":  # what modules log when they are imported, too
+        configure_logging(config.name, config.log_format, config.log_level)
     restrict(config.plugins)
     for module in config.imports:
         importlib.import_module(module)

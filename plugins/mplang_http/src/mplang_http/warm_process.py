@@ -11,6 +11,7 @@ from mplang_core.ext import ConfigError
 from mplang_http.backoff import Backoff
 from mplang_http.config import WorkerConfig
 from mplang_http.forks import Child, ForkServer
+from mplang_http.process_log import ProcessLog
 
 WARM = "mplang_http.warm"
 log = logging.getLogger("mplang.http.front")
@@ -36,6 +37,7 @@ class WarmProcess:
         self._warmed = asyncio.Event()
         self._failure: ConfigError | None = None
         self._backoff = Backoff()
+        self._log: ProcessLog | None = None
         self._delay = 0.0  # seconds until the next start
 
     async def ready(self, timeout: float) -> None:
@@ -52,13 +54,16 @@ class WarmProcess:
     async def warm_up(self) -> None:
         """Prepare it; start another one while it ends, ever more rarely."""
         loop = asyncio.get_running_loop()
+        captured = self._config.log_format == "json"
         argument = {"config": self._config.engine.model_dump(mode="json")}
         while self.state == "starting":
             await asyncio.sleep(self._delay)
             try:
                 if not self._forks.alive:
                     self._forks.close()
-                    self._forks = await loop.run_in_executor(None, ForkServer, WARM)
+                    start = functools.partial(ForkServer, WARM, captured=captured)
+                    self._forks = await loop.run_in_executor(None, start)
+                self._take_output()
                 prepare = functools.partial(self._forks.prepare, argument)
                 self.info = await loop.run_in_executor(None, prepare)
                 if self.state == "starting":
@@ -73,6 +78,12 @@ class WarmProcess:
                 self._warmed.set()
             if self.state == "starting":
                 self._delay = self._backoff.ended()
+
+    def _take_output(self) -> None:
+        """Pass on what the process prints, from now on."""
+        if self._forks.output is not None:
+            reader, self._forks.output = self._forks.output, None
+            self._log = ProcessLog(self._config.name, None, as_json=True, reader=reader)
 
     async def fork(self, argument: dict[str, Any], file: int) -> Child:
         """Start an engine.
@@ -102,3 +113,6 @@ class WarmProcess:
         """End it for good, and so all engines."""
         self.state = "ended"
         self._forks.close()
+        if self._log is not None:
+            self._log.drain()
+            self._log.close()

@@ -54,7 +54,8 @@ def run_worker(
     Raises:
         ConfigError: the address cannot be bound, or a configured module or file is missing.
     """
-    with contextlib.closing(forks or ForkServer(WARM)) as warm:
+    captured = config.log_format == "json"
+    with contextlib.closing(forks or ForkServer(WARM, captured=captured)) as warm:
         hide_memory()
         _, files = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))  # more than all engines have
@@ -166,7 +167,7 @@ def run(argument: dict[str, Any], file: int) -> None:
             and its end ends the worker.
     """
     os.setsid()
-    end_with_parent(signal.SIGTERM)
+    end_with_parent(signal.SIGINT)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if argument["log"] is not None:
         log = os.open(argument["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
@@ -181,7 +182,8 @@ def run(argument: dict[str, Any], file: int) -> None:
     try:
         config = WorkerConfig.from_yaml(argument["config"])
         configure_logging(config.name, config.log_format, config.log_level)
-        forks = ForkServer(WARM, here=True)  # before this process has a port
+        captured = config.log_format == "json"
+        forks = ForkServer(WARM, here=True, captured=captured)  # before this process has a port
         _, (number, *_), _, _ = socket.recv_fds(line, 1, 1)
         run_worker(config, forks=forks, listening=socket.socket(fileno=number), ready=tell)
     except ConfigError as error:
