@@ -7,6 +7,7 @@ import logging
 
 from mplang_http.config import WorkerConfig
 from mplang_http.engines import Engines
+from mplang_http.service_manager import notify
 
 INTERVAL = 0.05  # seconds between two looks at what runs
 SETTLE = 1.0  # seconds that coordinators have to fetch results, and to ask again
@@ -22,6 +23,7 @@ async def drain(config: WorkerConfig, engines: Engines) -> None:
         engines: engines of the sessions.
     """
     engines.draining = True
+    notify("STOPPING=1")
     patience = config.timeouts.drain
     log.info("SIGTERM: no new sessions and runs; those that run have %g s to end", patience)
     loop = asyncio.get_running_loop()

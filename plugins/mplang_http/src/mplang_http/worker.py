@@ -25,6 +25,7 @@ from mplang_http.engines import Engines
 from mplang_http.forks import ForkServer, end_with_parent
 from mplang_http.local import MAX_ERROR, READY
 from mplang_http.logs import configure_logging
+from mplang_http.service_manager import notify
 from mplang_http.warm import preload, restrict
 from mplang_http.warm_process import WARM
 
@@ -140,9 +141,11 @@ async def _serve(
             scheme = "https" if config.tls is not None else "http"
             host, port = listening.getsockname()[:2]
             ready(f"{scheme}://{host}:{port}")
+            notify("READY=1")
         with contextlib.suppress(asyncio.CancelledError):
             await serving
     finally:
+        notify("STOPPING=1")
         for task in (*tasks, *draining):
             task.cancel()
         engines.stop()
