@@ -43,16 +43,20 @@ def worker(
     ] = None,
 ) -> None:
     """Run one party's worker until it is interrupted, or drained by SIGTERM."""
-    from mplang_http.logs import configure_logging, is_json
+    from mplang_http.logs import configure_logging
 
     # a terminal has people before it; elsewhere a program collects the lines
     default = "text" if sys.stderr.isatty() else "json"
-    if (log_format or default) == "json":
+    as_json = (log_format or default) == "json"
+    if as_json:
         configure_logging(None, "json", "info")  # for errors of the configuration
     try:
-        _run_worker(config, log_format, default, log_level)
+        made = _read_config(config, log_format, default, log_level)
+        as_json = made.log_format == "json"
+        configure_logging(made.name, made.log_format, made.log_level)
+        _run_worker(made)
     except (MPLangError, KeyboardInterrupt) as error:
-        if not is_json():
+        if not as_json:
             raise
         if isinstance(error, KeyboardInterrupt):
             raise typer.Exit(130) from None
@@ -60,31 +64,36 @@ def worker(
         raise typer.Exit(1) from None
 
 
-def _run_worker(config: str, log_format: str | None, default: str, log_level: str | None) -> None:
-    from mplang_http.forks import ForkServer
-    from mplang_http.logs import configure_logging, json_event
-    from mplang_http.warm_process import WARM
-    from mplang_http.worker import run_worker
-
+def _read_config(
+    path: str, log_format: str | None, default: str, log_level: str | None
+) -> WorkerConfig:
     if not sys.flags.safe_path and sys.path[:1] in ([""], [os.getcwd()]):
         raise ConfigError(
             "a worker imports nothing from its working directory, but python -m puts that first; "
             "start it as mplang worker, or by python -P -m"
         )
     given = {"log_format": log_format, "log_level": log_level}
-    made = WorkerConfig.from_yaml(config, **{k: v for k, v in given.items() if v is not None})
+    made = WorkerConfig.from_yaml(path, **{k: v for k, v in given.items() if v is not None})
     if "log_format" not in made.model_fields_set:
         made = made.model_copy(update={"log_format": default})
-    as_json = made.log_format == "json"
-    configure_logging(made.name, made.log_format, made.log_level)
+    return made
+
+
+def _run_worker(config: WorkerConfig) -> None:
+    from mplang_http.forks import ForkServer
+    from mplang_http.logs import json_event
+    from mplang_http.warm_process import WARM
+    from mplang_http.worker import run_worker
+
+    as_json = config.log_format == "json"
 
     def tell(address: str) -> None:
-        text = f"worker {made.name} at {address}"
-        typer.echo(json_event(made.name, text, address=address) if as_json else text)
+        text = f"worker {config.name} at {address}"
+        typer.echo(json_event(config.name, text, address=address) if as_json else text)
 
     alone = threading.active_count() == 1 and "jax" not in sys.modules  # it has threads, too
     forks = ForkServer(WARM, here=alone, captured=as_json)  # before this process reads a key
-    run_worker(made, forks=forks, ready=tell)
+    run_worker(config, forks=forks, ready=tell)
 
 
 def up(

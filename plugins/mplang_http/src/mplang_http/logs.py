@@ -67,11 +67,6 @@ def configure_logging(name: str | None, log_format: str, log_level: str) -> None
         threading.excepthook = threading.__excepthook__
 
 
-def is_json() -> bool:
-    """Return whether this process logs in JSON."""
-    return any(isinstance(each.formatter, _JsonFormatter) for each in logging.getLogger().handlers)
-
-
 def json_event(name: str, message: str, **fields: str) -> str:
     """Return a record as a JSON line, for what is told whatever the log's level.
 
