@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pathlib
 import signal
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -90,7 +91,7 @@ def test_the_host_refuses_eager_calls_in_launch_mode(host, production):
 
 def test_the_worker_itself_refuses(host, production):
     """A host that does not look is refused by the first worker that is in production."""
-    host._in_production = []
+    host._facts = [replace(each, mode="development") for each in host._facts]
     with pytest.raises(PartyError, match=HOW) as caught:
         mp.evaluate(host, lambda: mp.pshfl_s(mp.constant(1), [0], [1]), mode="standard")  # lying
     assert line_of("# lying") in str(caught.value)
