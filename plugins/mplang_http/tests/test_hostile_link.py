@@ -169,7 +169,11 @@ def link(worker):
         joining = pool.submit(worker.join, name, [{"link": "0" * 32}, mine])
         yield mine["link"]
         assert joining.result().error == (503, "CommError")  # no peer has come
-    assert worker.ask("GET", f"/v1/sessions/{name}").error == (404, "unknown-session")
+    deadline = time.monotonic() + 10
+    while (found := worker.ask("GET", f"/v1/sessions/{name}")).status == 200:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert found.error == (404, "unknown-session")
 
 
 @pytest.mark.parametrize(
