@@ -80,6 +80,7 @@ from mplang_core.plugins.manager import (
     BACKENDS as BACKENDS,
     COMMANDS as COMMANDS,
     NAMESPACES as NAMESPACES,
+    USED as USED,
 )
 from mplang_core.printable import printable as printable
 from mplang_core.runtime import (

@@ -117,6 +117,24 @@ class PluginManager:
         used = [r for r in self.records() if r.group in USED and r.status != "disabled"]
         return {record.distribution: record.version for record in used}
 
+    def check(self, wanted: Mapping[str, str]) -> None:
+        """Check that plugins are installed in some versions; import nothing.
+
+        Args:
+            wanted: version by package.
+
+        Raises:
+            PluginLoadError: one is not installed.
+            PluginVersionError: one is installed in another version.
+        """
+        found = self.installed()
+        for package, needed in wanted.items():
+            if package not in found:
+                known = ", ".join(f"{name} {found[name]}" for name in sorted(found))
+                raise PluginLoadError(f"no plugin of {package} is installed; there are {known}")
+            if found[package] != needed:
+                raise PluginVersionError(f"{package} {found[package]} is installed, not {needed}")
+
     def restrict(self, allowed: Mapping[str, str]) -> None:
         """Load no other plugins than these from now on; import nothing.
 
@@ -127,13 +145,7 @@ class PluginManager:
             PluginLoadError: one is not installed, or another one is loaded already.
             PluginVersionError: one is installed in another version.
         """
-        found = self.installed()
-        for package, wanted in allowed.items():
-            if package not in found:
-                known = ", ".join(f"{name} {found[name]}" for name in sorted(found))
-                raise PluginLoadError(f"no plugin of {package} is installed; there are {known}")
-            if found[package] != wanted:
-                raise PluginVersionError(f"{package} {found[package]} is installed, not {wanted}")
+        self.check(allowed)
         for record in self.records():
             if record.distribution in allowed or record.status == "disabled":
                 continue

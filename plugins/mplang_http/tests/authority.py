@@ -49,14 +49,20 @@ class TestAuthority:
         )
 
     def issue(
-        self, name: str, lasts: datetime.timedelta = 365 * DAY, *, begins=NOW, crl: bool = False
+        self,
+        name: str,
+        lasts: datetime.timedelta = 365 * DAY,
+        *,
+        begins=NOW,
+        crl: bool = False,
+        dns: str | None = None,
     ) -> TlsFiles:
-        """Write a certificate and key, in place of those that are there."""
+        """Write a certificate and key, in place of those that are there; ``dns`` differs in one."""
         key = ec.generate_private_key(ec.SECP256R1())
         usages = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
         made = (
             self._builder(name, key, lasts, begins)
-            .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+            .add_extension(x509.SubjectAlternativeName([x509.DNSName(dns or name)]), critical=False)
             .add_extension(x509.ExtendedKeyUsage(usages), critical=False)
             .sign(self._key, hashes.SHA256())
         )
@@ -71,12 +77,14 @@ class TestAuthority:
         lists = str(self._folder / "crl.pem") if crl else None
         return files.model_copy(update={"crl": lists})
 
-    def revoke(self, *files: TlsFiles, lasts: datetime.timedelta = DAY) -> None:
-        """Write the revocation list, with these certificates on it, too."""
+    def revoke(self, *files: TlsFiles, lasts: datetime.timedelta = 2 * DAY, also=None) -> None:
+        """Write the revocation list, with these certificates on it, and perhaps an extension."""
         self._revoked += [serial_of(each) for each in files]
         now = datetime.datetime.now(datetime.UTC)
         made = x509.CertificateRevocationListBuilder().issuer_name(self._name)
         made = made.last_update(now - DAY).next_update(now + lasts)
+        if also is not None:
+            made = made.add_extension(also, critical=True)
         for serial in self._revoked:
             entry = x509.RevokedCertificateBuilder().serial_number(serial).revocation_date(now)
             made = made.add_revoked_certificate(entry.build())

@@ -8,6 +8,7 @@ import random
 import socket
 import struct
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import msgspec

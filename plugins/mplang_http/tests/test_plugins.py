@@ -9,7 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from mplang_http import LocalCluster, WorkerConfig
+from mplang_http.client import WorkerClient
+from mplang_http.compatibility import WorkerFacts, check_parties
 from mplang_http.config import TlsFiles, installed_plugins
+from mplang_http.status import cluster_status
 from mplang_ibis import table
 
 import mplang_core as mp
@@ -147,3 +150,48 @@ def test_with_certificates_plugins_are_named():
     files = TlsFiles.of("certs/alice")
     with pytest.raises(ConfigError, match=r"plugins names those .* mplang-jax: '0\.1\.0'"):
         WorkerConfig(name="alice", tls=files, coordinators=("host",), peers={})
+
+
+FACTS = {"alike": {"wire": "1"}, "plugins": [], "mode": "production"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"alike": {f"{i}": "1" for i in range(2000)}},
+        {"alike": None},
+        {"plugins": [{"name": "a"}]},
+        {"plugins": 7},
+        {"mode": None, "alike": "text"},
+    ],
+)
+def test_facts_that_no_worker_tells(change):
+    with pytest.raises((LookupError, TypeError, ValueError, AttributeError)):  # the driver's names
+        WorkerFacts.read("alice", FACTS | change)
+
+
+def test_a_table_is_short_and_plain():
+    one, other = (
+        WorkerFacts.read(name, FACTS | {"alike": {f"\x1b[31m{i}": name for i in range(900)}})
+        for name in ("alice", "bob")
+    )
+    with pytest.raises(ConfigError) as error:
+        check_parties([one, other])
+    assert "and 850 more" in str(error.value)
+    assert len(str(error.value)) < 6000
+    assert "\x1b" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "answer", [None, [], {"name": "node0"}, {"name": 1}, {"expires": 7}, {"failures": {}}]
+)
+def test_a_status_that_no_worker_tells_hides_no_other(answer, monkeypatch):
+    good = {"name": "node1", "mode": "production", "state": "ready", "crashes": 0}
+    told = {"node0": {**good, **answer} if isinstance(answer, dict) else answer, "node1": good}
+    if answer == {"name": "node0"}:
+        del told["node0"]["state"]
+    monkeypatch.setattr(WorkerClient, "request", lambda self, *path: told[self.name])
+    nodes = [{"name": name, "address": "http://127.0.0.1:1"} for name in told]
+    first, second = cluster_status(mp.ClusterSpec(nodes))
+    assert first["why"] == "it answers as no worker of this version does"
+    assert second["state"] == "ready"

@@ -21,7 +21,7 @@ from mplang_http.handshake import Handshake
 from mplang_http.keygen import make_certificates
 from mplang_http.requests import Stored
 from mplang_http.tls import LINK_PROTOCOL, client_context, link_in_hello
-from mplang_http.trust import Trust, read_certificates
+from mplang_http.trust import read_certificates
 from mplang_http.values import join_frame, pack
 
 import mplang_core as mp
@@ -180,7 +180,7 @@ def offered(files: TlsFiles, session: str, **fields) -> tuple[Handshake, Credent
     """Return Mallory's end of the links of a session, and its credential; both may be forged."""
     given = {"coordinator": "host", "session": session, "parties": PARTIES} | fields
     end = Handshake("Mallory", "0" * 32, Timeouts(connect=5.0), tls=True)
-    party = Authority(files, read_certificates(files.cert), Trust(files, {}))
+    party = Authority(files, read_certificates(files.cert))
     made = party.issue("0" * 32, end.public_key, session_statement(**given))
     return end, made
 

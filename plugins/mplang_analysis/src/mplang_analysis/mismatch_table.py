@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+MAX_ROWS = 50
+
 
 def differences(told: Mapping[str, Mapping[str, str]]) -> str:
     """Return a table of what parties have in common by name, but not by value; empty if nothing.
@@ -26,8 +28,10 @@ def differences(told: Mapping[str, Mapping[str, str]]) -> str:
     ]
     if not differing:
         return ""
+    shown, left_out = differing[:MAX_ROWS], differing[MAX_ROWS:]
     rows = [["", *told]]
-    rows += [[name, *(each.get(name, "-") for each in told.values())] for name in differing]
+    rows += [[name, *(each.get(name, "-") for each in told.values())] for name in shown]
+    rows += [[f"and {len(left_out)} more", *("" for _ in told)]] if left_out else []
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

@@ -29,7 +29,7 @@ from mplang_http.tls import link_in_hello
 PEEK_SIZE = 32 << 10  # bytes; more than the longest TLS client hello
 READ_AHEAD = 1 << 20  # bytes of a body to buffer before the application reads them
 PROBES = (b"/health", b"/ready")  # what may be asked without a certificate, once a connection
-OTHERS = 8  # connections of a client that is no coordinator, and may ask for the health only
+SHUTDOWN = 1.0  # seconds that a client has to end TLS; else the connection is cut
 KEEP_ALIVE = 75  # seconds that an idle connection is kept open
 log = logging.getLogger("mplang.http.front")
 
@@ -57,6 +57,7 @@ class Acceptor:
         self._uvicorn.load()
         self._state = ServerState()
         self._unknown = UnknownClients(config.limits.unknown)
+        self._strangers: dict[_LimitedHttpProtocol, None] = {}
 
     async def serve(self, listening: socket.socket) -> None:
         """Accept connections until the task is cancelled."""
@@ -102,6 +103,7 @@ class Acceptor:
             sock,
             ssl=None if mine is None else mine.context,
             ssl_handshake_timeout=None if mine is None else self._config.timeouts.head,
+            ssl_shutdown_timeout=None if mine is None else SHUTDOWN,
         )
 
     async def _link_of(self, sock: socket.socket) -> str:
@@ -122,7 +124,10 @@ class Acceptor:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, seen + 1)
 
     def _make_protocol(self) -> _LimitedHttpProtocol:
-        return _LimitedHttpProtocol(self._uvicorn, self._state, self._config, self._certificates)
+        return _LimitedHttpProtocol(
+            self._uvicorn, self._state, self._strangers, self._config, self._certificates,
+            self._engines,
+        )  # fmt: skip
 
     def check_connections(self, *, again: bool) -> None:
         """Close the connections whose certificate has expired, or is refused.
@@ -212,12 +217,16 @@ class _LimitedHttpProtocol(HttpToolsProtocol):
         self,
         config: uvicorn.Config,
         state: ServerState,
+        strangers: dict[_LimitedHttpProtocol, None],
         worker: WorkerConfig,
         certificates: Certificates | None,
+        engines: Engines,
     ) -> None:
         super().__init__(config, state, {})
         self._worker = worker
         self._certificates = certificates
+        self._engines = engines
+        self._strangers = strangers  # connections of those who are no coordinators, oldest first
         self._chain: list[Certificate] = []  # of the client
         self._expires = math.inf
         self.caller: str | None = None
@@ -229,17 +238,37 @@ class _LimitedHttpProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         try:
-            caller = self._identify(transport)
+            self.caller = self._identify(transport)
         except AdmissionError as error:
-            self._send_error(403, "certificate", f"this certificate is refused: {error}"[:500])
+            log.info("a certificate is refused: %s", error)
+            self._make_room()
+            self._send_error(403, "certificate", f"this certificate is refused: {error}")
             return
-        self.app_state = {"caller": caller}
-        self.caller = caller
-        mine = sum(getattr(each, "caller", None) == caller for each in self.connections)
-        if mine > self._quota(caller) or len(self.connections) > self._worker.limits.connections:
-            self._send_error(429, "busy", f"{caller} has too many connections, or all have")
-            return
+        self.app_state = {"caller": self.caller}
         self._start_timer(self._worker.timeouts.head)
+        if self._worker.tls is not None and self.caller not in self._worker.coordinators:
+            self._make_room()
+            return
+        if self.caller is not None and self._chain:
+            self._engines.met(self.caller, self._chain, self._expires)
+        known = [
+            each
+            for each in self.connections
+            if isinstance(each, _LimitedHttpProtocol) and each not in self._strangers
+        ]
+        mine = sum(each.caller == self.caller for each in known)
+        quotas, limit = self._worker.quotas, self._worker.limits.connections
+        quota = limit if self._worker.tls is None else quotas.connections
+        if mine > quota or len(known) > limit:
+            self._send_error(429, "busy", f"{self.caller} has too many connections, or all have")
+
+    def _make_room(self) -> None:
+        """Count this as a connection of a stranger; cut the oldest one if there are too many."""
+        self._strangers[self] = None
+        if len(self._strangers) > self._worker.limits.unknown:
+            oldest = next(iter(self._strangers))
+            del self._strangers[oldest]
+            oldest.transport.abort()
 
     def _identify(self, transport: asyncio.Transport) -> str | None:
         """Return the name of the client, which has none without a certificate.
@@ -249,13 +278,14 @@ class _LimitedHttpProtocol(HttpToolsProtocol):
         """
         if self._certificates is None:
             return "local"
-        self._chain = peer_certificates(transport.get_extra_info("ssl_object"))
-        if not self._chain:
+        chain = peer_certificates(transport.get_extra_info("ssl_object"))
+        if not chain:
             return None
+        party = self._certificates.trust.verify(chain)
+        self._chain = chain
         # the client knows this worker by the certificate of the handshake, whatever comes later
-        expires = min(self._chain[0].not_valid_after_utc, self._certificates.expires)
-        self._expires = expires.timestamp()
-        return self._certificates.trust.verify(self._chain[0], self._chain[1:])
+        self._expires = min(party.expires, self._certificates.expires).timestamp()
+        return party.name
 
     def check(self, *, again: bool) -> None:
         """Close the connection if a certificate of it has expired, or is refused.
@@ -263,29 +293,25 @@ class _LimitedHttpProtocol(HttpToolsProtocol):
         Args:
             again: whether to verify that of the client again.
         """
-        why = "it has expired" if time.time() > self._expires else ""
+        why = "it, or that of this worker, has expired" if time.time() > self._expires else ""
         if again and self._chain and self._certificates is not None:
             try:
-                self._certificates.trust.verify(self._chain[0], self._chain[1:])
+                self._certificates.trust.verify(self._chain)
             except AdmissionError as error:
                 why = str(error)
         if why:
             log.warning("a connection of %s ends with its certificate: %s", self.caller, why)
             self.transport.abort()
 
-    def _quota(self, caller: str | None) -> int:
-        """Return how many connections a client may have; no coordinator needs many."""
-        if self._worker.tls is None:
-            return self._worker.limits.connections
-        known = caller in self._worker.coordinators
-        return self._worker.quotas.connections if known else OTHERS
-
     def connection_lost(self, exc: Exception | None) -> None:
+        self._strangers.pop(self, None)
         self._cancel_timer()
         self._cancel_stall_timer()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        if self.transport.is_closing():  # it was refused
+            return
         if self._head_bytes is not None:
             self._head_bytes += len(data)
         super().data_received(data)

@@ -7,18 +7,20 @@ import datetime
 import logging
 import os
 import ssl
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from cryptography import x509
 
-from mplang_core.ext import ConfigError
+from mplang_core.ext import AdmissionError, ConfigError
 from mplang_http.config import TlsFiles, WorkerConfig
 from mplang_http.credentials import Authority
 from mplang_http.tls import server_context
-from mplang_http.trust import Trust, read_certificates
+from mplang_http.trust import Trust, parse_chain, read_certificates
 
 INTERVAL = 1.0  # seconds between two looks at the files
+RETRY = 10.0  # seconds until files that could not be used are read again
 WARN, ALARM = datetime.timedelta(days=30), datetime.timedelta(days=7)  # before it expires
 DAY = datetime.timedelta(days=1)
 log = logging.getLogger("mplang.http.front")
@@ -35,7 +37,7 @@ class Certificates:
     Attributes:
         context: TLS context for those who connect; probes need no certificate.
         trust: verifies certificates of others.
-        authority: issues and verifies credentials of sessions.
+        authority: issues credentials of sessions.
         expires: when the first certificate of its own chain expires.
 
     Raises:
@@ -46,7 +48,10 @@ class Certificates:
         self._name = name
         self._files = files
         self._authorities = dict(authorities)
-        self._seen = self._stamps()
+        self._stamps = self._look()
+        self._failure = ""  # why the files are not used
+        self._retry = 0.0  # when they are read again in any case
+        self.trust = Trust(files, authorities)
         self._read()
 
     @classmethod
@@ -61,15 +66,13 @@ class Certificates:
         try:
             return cls(config.name, config.tls, config.authorities)
         except (ConfigError, OSError, ssl.SSLError) as error:
-            raise ConfigError(f"WorkerConfig {config.name}: field 'tls': {error}") from None
+            raise ConfigError(
+                f"WorkerConfig {config.name}: the certificates of 'tls' and 'authorities': {error}"
+            ) from None
 
     def _read(self) -> None:
-        """Read all files; nothing changes if one cannot be used."""
+        """Read certificate and key; nothing changes if one cannot be used."""
         files = self._files
-        context = server_context(files, "http/1.1")
-        context.verify_mode = ssl.CERT_OPTIONAL  # probes have no certificate
-        for file in self._authorities.values():
-            context.load_verify_locations(file)
         chain = read_certificates(files.cert)
         names = [
             str(each.value)
@@ -85,11 +88,14 @@ class Certificates:
         end = min(each.not_valid_after_utc for each in chain)
         if not begin <= now <= end:
             raise ConfigError(f"{files.cert} is valid from {begin} to {end}, and it is {now}")
-        trust = Trust(files, self._authorities)
-        authority = Authority(files, chain, trust)
-        self.context, self.trust, self.authority, self.expires = context, trust, authority, end
+        context = server_context(files, "http/1.1")
+        context.verify_mode = ssl.CERT_OPTIONAL  # probes have no certificate
+        for file in self._authorities.values():
+            context.load_verify_locations(file)
+        authority = Authority(files, chain)
+        self.context, self.authority, self.expires, self._chain = context, authority, end, chain
 
-    def _stamps(self) -> list[tuple[int, int, int] | None]:
+    def _look(self) -> list[tuple[int, ...] | None]:
         files = self._files
         every = [files.cert, files.key, files.ca, files.crl, *self._authorities.values()]
         return [_stamp(file) for file in every if file is not None]
@@ -97,20 +103,31 @@ class Certificates:
     def renew(self) -> bool:
         """Read the files again if they have changed; keep what was read if they cannot be used.
 
+        Whom this worker believes does not depend on its own certificate and key: a certificate
+        that is revoked is so in any case.
+
         Returns:
-            Whether other certificates are used from now on.
+            Whether others are believed from now on, or may be.
         """
-        stamps = self._stamps()
-        if stamps == self._seen:
+        stamps, now = self._look(), time.monotonic()
+        changed = stamps != self._stamps
+        if not changed and (not self._failure or now < self._retry):
             return False
-        self._seen = stamps
+        self._stamps, self._retry, failure = stamps, now + RETRY, ""
+        try:
+            self.trust = Trust(self._files, self._authorities)
+        except ConfigError as error:
+            failure = str(error)
         try:
             self._read()
         except (ConfigError, OSError, ssl.SSLError) as error:
-            log.error("the certificates changed, and those before are kept: %s", error)
-            return False
-        log.info("the certificates were read again; this worker's expires on %s", self.expires)
-        return True
+            failure = failure or str(error)
+        if failure and failure != self._failure:
+            log.error("the certificates changed, and those before are kept: %s", failure)
+        elif not failure:
+            log.info("the certificates were read again; this worker's expires on %s", self.expires)
+        changed, self._failure = changed or failure != self._failure, failure
+        return changed
 
     async def watch(self, look: Callable[[bool], None]) -> None:
         """Read them again whenever they change, and warn before they expire, until cancelled.
@@ -118,20 +135,29 @@ class Certificates:
         Args:
             look: called every second, with whether they have changed.
         """
+        loop = asyncio.get_running_loop()
         told: datetime.datetime | None = None
+        expired: Trust | None = None  # whose revocation lists have expired
+        again = False
         while True:
             try:
-                changed = self.renew()
+                again |= await loop.run_in_executor(None, self.renew)  # a list may be long
                 now = datetime.datetime.now(datetime.UTC)
-                if changed or told is None or now - told >= DAY:
+                update = self.trust.next_update
+                if update is not None and update < now and expired is not self.trust:
+                    expired, again = self.trust, True
+                if again or told is None or abs(now - told) >= DAY:
                     told = now
                     self._warn(now)
-                look(changed)
+                look(again)
+                again = False
             except Exception:  # it goes on with those it has
                 log.exception("the certificates cannot be looked at")
             await asyncio.sleep(INTERVAL)
 
     def _warn(self, now: datetime.datetime) -> None:
+        if self._failure:
+            log.error("the certificates on disk are not used: %s", self._failure)
         left = self.expires - now
         if left < WARN:
             log.log(
@@ -140,6 +166,17 @@ class Certificates:
                 "is read without a restart",
                 days(left), self.expires, self._files.cert,
             )  # fmt: skip
+        update = self.trust.next_update
+        if update is not None and update - now < DAY:
+            log.error(
+                "a revocation list in %s expires on %s, and then all that its authority has "
+                "issued is refused",
+                self._files.crl, update,
+            )  # fmt: skip
+        try:
+            self.trust.verify(self._chain)
+        except AdmissionError as error:
+            log.warning("this worker would not believe its own certificate: %s", error)
 
 
 def peer_certificates(connection: Any) -> list[x509.Certificate]:
@@ -147,13 +184,15 @@ def peer_certificates(connection: Any) -> list[x509.Certificate]:
 
     Args:
         connection: an :class:`ssl.SSLObject`; Python 3.13 has a public method for it.
+
+    Raises:
+        AdmissionError: one is malformed.
     """
     mine = connection.getpeercert(binary_form=True)
     if mine is None:
         return []
-    chain = connection._sslobj.get_unverified_chain() or ()
-    sent = [ssl.PEM_cert_to_DER_cert(each.public_bytes()) for each in chain]
-    return [x509.load_der_x509_certificate(each) for each in dict.fromkeys([mine, *sent])]
+    sent = connection._sslobj.get_unverified_chain() or ()
+    return parse_chain([mine, *(ssl.PEM_cert_to_DER_cert(each.public_bytes()) for each in sent)])
 
 
 def days(left: datetime.timedelta) -> str:
@@ -166,9 +205,9 @@ def days(left: datetime.timedelta) -> str:
     return f"{left.days} days" if left >= DAY else f"{left // datetime.timedelta(hours=1)} h"
 
 
-def _stamp(file: str) -> tuple[int, int, int] | None:
+def _stamp(file: str) -> tuple[int, ...] | None:
     try:
         found = os.stat(file)
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_ino, found.st_size
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_size, found.st_mode

@@ -9,11 +9,11 @@ from typing import Any
 from mplang_analysis import differences
 
 from mplang_core import Program
-from mplang_core.ext import ConfigError, plugin_manager, printable
+from mplang_core.ext import USED, ConfigError, plugin_manager, printable
 from mplang_http.worker_info import PROTOCOLS, versions
 
 COORDINATOR = "coordinator"
-MAX_CELL = 60  # characters of what a worker tells
+MAX_CELL, MAX_ROWS = 60, 1000  # characters and number of what a worker tells
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +37,12 @@ class WorkerFacts:
     @classmethod
     def read(cls, name: str, facts: Mapping[str, Any]) -> WorkerFacts:
         """Read the response of ``/facts``; what is malformed raises a builtin exception."""
-        plugins = facts["plugins"]
+        alike, plugins = facts["alike"], facts["plugins"]
+        if len(alike) > MAX_ROWS or len(plugins) > MAX_ROWS:
+            raise ValueError("too much")
         return cls(
             name,
-            {_cell(key): _cell(value) for key, value in facts["alike"].items()},
+            {_cell(key): _cell(value) for key, value in alike.items()},
             {_cell(each["distribution"]): _cell(each["version"]) for each in plugins},
             frozenset(str(each["name"]) for each in plugins),
             str(facts["mode"]),
@@ -77,9 +79,12 @@ def check_plugins(program: Program, workers: list[WorkerFacts]) -> None:
         ConfigError: a plugin is missing; with a table, and what to install where.
     """
     used = {op.opcode.partition(".")[0] for op in program.graph.walk()}
-    mine = {r.name: r.distribution for r in plugin_manager.records() if r.name in used}
     here = plugin_manager.installed()
-    needed = {family: name for family, name in mine.items() if name in here}
+    needed = {
+        record.name: record.distribution
+        for record in plugin_manager.records()
+        if record.name in used and record.group in USED and record.distribution in here
+    }
     lacking = {
         worker.name: {name for family, name in needed.items() if family not in worker.families}
         for worker in workers

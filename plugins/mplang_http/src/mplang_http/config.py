@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import yaml
+from packaging.utils import canonicalize_name
 from pydantic import Field, field_validator, model_validator
 
 import mplang_core  # noqa: F401  (so that plugins are found by name)
@@ -206,7 +207,11 @@ class EngineConfig(StrictModel):
     def _expand(cls, plugins: Any) -> Any:
         if not isinstance(plugins, Mapping):
             return plugins
-        return {k: {"version": v} if isinstance(v, str) else v for k, v in plugins.items()}
+        installed = {canonicalize_name(name): name for name in plugin_manager.installed()}
+        return {
+            installed.get(canonicalize_name(str(k)), k): {"version": v} if isinstance(v, str) else v
+            for k, v in plugins.items()
+        }
 
 
 class WorkerConfig(EngineConfig):
@@ -259,7 +264,9 @@ class WorkerConfig(EngineConfig):
                 "with tls, peers names the workers that may take part in a program, with their "
                 "addresses, such as {bob: 'https://bob.example:9000'}; {} for none"
             )
-        unknown = self.authorities.keys() - {*(self.peers or ()), *self.coordinators}
+        if self.tls is None and self.authorities:
+            raise ValueError("authorities name those who have certificates; without tls nobody has")
+        unknown = self.authorities.keys() - {self.name, *(self.peers or ()), *self.coordinators}
         if unknown:
             raise ValueError(
                 f"authorities names {', '.join(sorted(unknown))}, who is no peer and no coordinator"

@@ -17,7 +17,6 @@ from typing import Annotated
 
 import msgspec
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from msgspec import Meta
@@ -79,18 +78,17 @@ def session_statement(coordinator: str, session: str, parties: Sequence[str]) ->
 
 
 class Authority:
-    """Issues and verifies credentials, with the certificate and key of one party.
+    """Issues credentials, with the certificate and key of one party.
 
     Args:
         files: the files of the party.
         chain: its certificate, and intermediates.
-        trust: verifies the certificates of others.
 
     Raises:
         ConfigError: the key cannot be read, or cannot sign certificates.
     """
 
-    def __init__(self, files: TlsFiles, chain: Sequence[x509.Certificate], trust: Trust) -> None:
+    def __init__(self, files: TlsFiles, chain: Sequence[x509.Certificate]) -> None:
         try:
             self._key = serialization.load_pem_private_key(Path(files.key).read_bytes(), None)
         except (OSError, ValueError, TypeError) as error:
@@ -98,7 +96,6 @@ class Authority:
         if not isinstance(self._key, _SIGNING):
             raise ConfigError(f"the key {files.key} is neither RSA nor of an elliptic curve")
         self._chain = chain
-        self._trust = trust
 
     def issue(self, link: str, key: str, statement: str) -> Credential:
         """Return the credential of a session's key.
@@ -135,37 +132,36 @@ class Authority:
         )
         return Credential(link, [_pem(each) for each in (made, *self._chain)])
 
-    def verify(self, name: str, credential: Credential, statement: str) -> LinkEnd:
-        """Return the end of a party's links.
 
-        Args:
-            name: name of the party.
-            credential: its credential, as the coordinator passes it on.
-            statement: what the certificate of the session's key has to state.
+def verify_credential(trust: Trust, name: str, credential: Credential, statement: str) -> LinkEnd:
+    """Return the end of a party's links.
 
-        Raises:
-            AdmissionError: the credential is not of that party, not for that session and those
-                parties, has expired, or nobody that is trusted here vouches for it.
-        """
-        try:
-            made, party, *others = [
-                x509.load_pem_x509_certificate(each.encode()) for each in credential.certificates
-            ]
-            found = self._trust.verify(party, others)
-            if found != name:
-                raise ValueError(f"it is of {found[:100]}")
-            _check_session(made, party, credential.link, statement)
-        except (
-            ValueError, TypeError, AdmissionError, InvalidSignature, x509.DuplicateExtension,
-            x509.ExtensionNotFound,
-        ) as error:  # fmt: skip
-            reason = str(error) or type(error).__name__
-            raise AdmissionError(
-                f"the credential of {name} for this session is refused: {reason[:500]}"
-            ) from None
-        expires = min(made.not_valid_after_utc, party.not_valid_after_utc).timestamp()
-        fingerprint = party.fingerprint(hashes.SHA256()).hex()
-        return LinkEnd(name, credential.link, _pem(made), fingerprint, expires)
+    Args:
+        trust: whom this party believes.
+        name: name of the party.
+        credential: its credential, as the coordinator passes it on.
+        statement: what the certificate of the session's key has to state.
+
+    Raises:
+        AdmissionError: the credential is not of that party, not for that session and those
+            parties, has expired, or nobody that is trusted here vouches for it.
+    """
+    try:
+        made, *chain = [
+            x509.load_pem_x509_certificate(each.encode()) for each in credential.certificates
+        ]
+        found = trust.verify(chain)
+        if found.name != name:
+            raise ValueError(f"it is of {found.name[:100]}")
+        _check_session(made, chain[0], credential.link, statement)
+    except Exception as error:  # whatever a certificate of an unusual form makes of it
+        reason = str(error) or type(error).__name__
+        raise AdmissionError(
+            f"the credential of {name} for this session is refused: {reason[:500]}"
+        ) from None
+    expires = min(made.not_valid_after_utc, found.expires).timestamp()
+    fingerprint = chain[0].fingerprint(hashes.SHA256()).hex()
+    return LinkEnd(name, credential.link, _pem(made), fingerprint, expires)
 
 
 def _check_session(

@@ -187,7 +187,7 @@ class SimpHttpDriver(SimpHost):
         """Call a worker, and turn a malformed response into a RunError."""
         try:
             return action(rank, *args)
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
             if isinstance(error, MPLangError):
                 raise
             name, address = self._workers[rank]

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import functools
 import logging
+import math
 import os
 import socket
 import time
@@ -14,6 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+from cryptography.x509 import Certificate
 
 from mplang_core import MPLangError
 from mplang_core.ext import ShutdownError
@@ -21,7 +23,7 @@ from mplang_http import ipc
 from mplang_http.backoff import Backoff
 from mplang_http.certificates import Certificates
 from mplang_http.config import WorkerConfig
-from mplang_http.credentials import Credential, LinkEnd
+from mplang_http.credentials import Credential, LinkEnd, verify_credential
 from mplang_http.dialing import dial
 from mplang_http.engine import EngineArgument
 from mplang_http.engine_process import EngineProcess
@@ -75,6 +77,7 @@ class Engines:
         self._certificates = certificates
         self._sessions: dict[Key, FrontSession] = {}
         self._links: dict[str, FrontSession] = {}
+        self._met: dict[str, tuple[Sequence[Certificate], float]] = {}  # by coordinator
         self._told: OrderedDict[Key, str] = OrderedDict()
         self._shut_down: dict[Key, asyncio.Event] = {}  # set once the coordinator has been told
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -296,6 +299,7 @@ class Engines:
         loop = asyncio.get_running_loop()
         ends = await loop.run_in_executor(None, self._verified, session, request.credentials)
         session.credentials, session.ends = request.credentials, ends
+        self._verified(session, request.credentials)  # again, as others may be believed by now
         connect, versions = self._config.timeouts.connect, session.request.versions
         async with session.linking:
             try:
@@ -328,8 +332,8 @@ class Engines:
             if self._certificates is None:
                 ends.append(LinkEnd(name, credential.link))
             else:
-                authority = self._certificates.authority
-                ends.append(authority.verify(name, credential, session.statement))
+                trust = self._certificates.trust
+                ends.append(verify_credential(trust, name, credential, session.statement))
         if ends[session.request.rank].link != session.link:
             raise RequestError(422, "parties", "the credential of this party is another one")
         return ends
@@ -630,21 +634,42 @@ class Engines:
         if len(self._told) > MAX_TOLD:
             self._told.popitem(last=False)
 
-    def check_credentials(self, *, again: bool) -> None:
-        """End the sessions whose credentials have expired, or are refused.
+    def met(self, coordinator: str, chain: Sequence[Certificate], expires: float) -> None:
+        """Record the certificate that a coordinator has connected with last.
 
         Args:
-            again: whether to verify them again, as certificates or revocation lists have changed.
+            coordinator: its name.
+            chain: the certificate, and intermediates.
+            expires: when the first of the chain does, in seconds since 1970.
+        """
+        self._met[coordinator] = chain, expires
+
+    def check_credentials(self, *, again: bool) -> None:
+        """End the sessions of which a certificate has expired, or is refused.
+
+        Args:
+            again: whether to verify them again, as others are believed now.
         """
         for session in list(self._sessions.values()):
-            why = session.expired(time.time())
-            if again and session.credentials and not why:
-                try:
-                    self._verified(session, session.credentials)
-                except MPLangError as error:
-                    why = str(error)
+            why = self._refusal(session, again)
             if why:
                 self._begin(self._end(session, why))
+
+    def _refusal(self, session: FrontSession, again: bool) -> str:
+        """Return why a session may not go on; empty if it may."""
+        now, coordinator = time.time(), session.key[0]
+        chain, expires = self._met.get(coordinator, ((), math.inf))
+        if expires < now:
+            return f"the certificate of its coordinator {coordinator} has expired"
+        if again and self._certificates is not None:
+            try:
+                if session.credentials:
+                    self._verified(session, session.credentials)
+                if chain:
+                    self._certificates.trust.verify(chain)
+            except MPLangError as error:
+                return f"a certificate is refused: {error}"
+        return session.expired(now)
 
     async def _watch(self) -> None:
         """End sessions whose coordinator is gone, or whose engine passes its limits."""

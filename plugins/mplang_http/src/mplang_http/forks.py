@@ -353,6 +353,8 @@ class _Server:
     def _prepare(self, argument: ipc.Message) -> ipc.Message:
         try:
             done = self._module.prepare(argument)
+        except ConfigError as error:
+            return {"failed": str(error)}
         except Exception as error:
             return {"failed": f"{type(error).__name__}: {error}"}
         gc.collect()

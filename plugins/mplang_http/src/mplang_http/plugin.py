@@ -50,9 +50,11 @@ def _configuration(path: str) -> Iterator[Check]:
     """Yield checks of a worker's configuration."""
     from mplang_http.certificates import ALARM, Certificates
     from mplang_http.config import WorkerConfig
+    from mplang_http.warm import check_installed
 
     try:
         config = WorkerConfig.from_yaml(path)
+        check_installed(config)
         certificates = Certificates.of(config)
     except ConfigError as error:
         yield Check(path, False, str(error))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime
+from typing import Annotated, Literal
 
+import msgspec
 from mplang_analysis import Rows
 
 from mplang_core import ClusterSpec
@@ -12,6 +14,22 @@ from mplang_http.certificates import WARN, days
 from mplang_http.client import WorkerClient
 from mplang_http.config import TlsFiles
 from mplang_http.tls import client_context
+
+
+class _Failures(msgspec.Struct):
+    used: int
+    limit: int
+
+
+class _Health(msgspec.Struct):
+    """What ``/health`` tells, as far as it is shown."""
+
+    name: str
+    mode: Literal["production", "development"]
+    state: Literal["starting", "ready", "draining", "ended"]
+    crashes: int
+    failures: _Failures | None = None
+    expires: Annotated[datetime.datetime, msgspec.Meta(tz=True)] | None = None
 
 
 def cluster_status(
@@ -46,24 +64,26 @@ def cluster_status(
             "why": "",
         }
         try:
-            health = client.request("GET", "health")
-            mine = health["name"] == node.name
-            row["state"] = health["state"] if mine else "another worker"
-            row["mode"] = health["mode"]
-            row["crashes"] = health["crashes"]
-            failures = health["failures"]
-            row["failures"] = "{used} of {limit}".format(**failures) if failures else ""
-            row["certificate"] = _expiry(health["expires"])
+            health = msgspec.convert(client.request("GET", "health"), _Health)
+            mine = health.name == node.name
+            row["state"] = health.state if mine else "another worker"
+            row["mode"] = health.mode
+            row["crashes"] = health.crashes
+            if health.failures is not None:
+                row["failures"] = f"{health.failures.used} of {health.failures.limit}"
+            row["certificate"] = _expiry(health.expires)
         except RunError as error:
             row["why"] = str(error)
+        except (msgspec.ValidationError, RecursionError):
+            row["why"] = "it answers as no worker of this version does"
         finally:
             client.close()
         rows.append(row)
     return rows
 
 
-def _expiry(expires: str | None) -> str:
+def _expiry(expires: datetime.datetime | None) -> str:
     if expires is None:
         return ""
-    left = datetime.datetime.fromisoformat(expires) - datetime.datetime.now(datetime.UTC)
+    left = expires - datetime.datetime.now(datetime.UTC)
     return f"in {days(left)}" + (", renew it" if left < WARN else "")

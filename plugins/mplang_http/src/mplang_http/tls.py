@@ -44,7 +44,7 @@ def client_context(files: TlsFiles, *protocols: str) -> ssl.SSLContext:
             context.load_verify_locations(files.crl)
         except (OSError, ssl.SSLError) as error:
             raise ConfigError(f"cannot use the revocation lists {files.crl}: {error}") from None
-        context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
+        context.verify_flags |= ssl.VERIFY_CRL_CHECK_CHAIN
     return context
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import importlib.util
 from collections.abc import Mapping
 from typing import Any
 
@@ -38,6 +39,28 @@ def restrict(plugins: Plugins) -> None:
         raise ConfigError(f"field 'plugins': {error}") from None
 
 
+def check_installed(config: EngineConfig) -> None:
+    """Check that what a configuration imports is installed; import nothing.
+
+    Raises:
+        ConfigError: a module is missing, or a plugin in that version.
+    """
+    for module in config.imports:
+        try:
+            installed = importlib.util.find_spec(module) is not None
+        except (ImportError, ValueError):
+            installed = False
+        if not installed:
+            raise ConfigError(
+                f"WorkerConfig {config.name}: field 'imports': no module {module!r} is installed; "
+                "a worker imports nothing from its working directory"
+            )
+    try:
+        plugin_manager.check({k: each.version for k, each in (config.plugins or {}).items()})
+    except PluginError as error:
+        raise ConfigError(f"WorkerConfig {config.name}: field 'plugins': {error}") from None
+
+
 def preload(plugins: Plugins) -> None:
     """Import the plugins, and what their kernels import when they first run.
 
@@ -63,16 +86,19 @@ def _configure(plugins: Plugins) -> None:
         ConfigError: a plugin refuses its section, or takes none.
     """
     given = {name: each.settings for name, each in (plugins or {}).items() if each.settings}
+    taken = set()
     for distribution, module in plugin_manager.modules():
         take = getattr(module, "mplang_configure", None)
         if take is None:
             continue
         try:
-            take(given.pop(distribution, {}))
+            take(given.get(distribution, {}))
+            taken.add(distribution)
         except Exception as error:  # of code that is not ours
             raise ConfigError(f"field 'plugins.{distribution}': {error}") from error
-    if given:
-        raise ConfigError(f"field 'plugins': no settings are taken by {', '.join(given)}")
+    if given.keys() - taken:
+        names = ", ".join(sorted(given.keys() - taken))
+        raise ConfigError(f"field 'plugins': no settings are taken by {names}")
 
 
 def prepare(argument: dict[str, Any]) -> dict[str, Any]:

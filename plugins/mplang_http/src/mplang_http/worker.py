@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import importlib.util
 import os
 import resource
 import signal
@@ -26,7 +25,7 @@ from mplang_http.forks import ForkServer, end_with_parent
 from mplang_http.local import MAX_ERROR, READY
 from mplang_http.logs import configure_logging
 from mplang_http.service_manager import notify
-from mplang_http.warm import preload, restrict
+from mplang_http.warm import check_installed, preload, restrict
 from mplang_http.warm_process import WARM
 
 FLUSH = 0.1  # seconds for the last responses
@@ -61,7 +60,8 @@ def run_worker(
         _, files = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))  # more than all engines have
         certificates = Certificates.of(config)
-        _check(config)
+        check_installed(config)
+        restrict(config.plugins)
         _run(config, certificates, warm, listening, ready)
 
 
@@ -81,24 +81,6 @@ def _run(
 
     with listening, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(config, certificates, forks, listening, ready))
-
-
-def _check(config: WorkerConfig) -> None:
-    """Check imports and plugins here, for errors that only the warm process would raise."""
-    for module in config.imports:
-        try:
-            installed = importlib.util.find_spec(module) is not None
-        except (ImportError, ValueError):
-            installed = False
-        if not installed:
-            raise ConfigError(
-                f"WorkerConfig {config.name}: field 'imports': no module {module!r} is installed; "
-                "a worker imports nothing from its working directory"
-            )
-    try:
-        restrict(config.plugins)
-    except ConfigError as error:
-        raise ConfigError(f"WorkerConfig {config.name}: {error}") from None
 
 
 async def _serve(

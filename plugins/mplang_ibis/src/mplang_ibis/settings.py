@@ -15,15 +15,15 @@ class QuerySettings(StrictModel):
 
     Attributes:
         memory: bytes of memory; the engine of a session has a limit, too.
-        seconds: time after which it is interrupted.
+        seconds: time after which it is interrupted; a week at most.
 
     Example:
         >>> QuerySettings(seconds=60).seconds
         60.0
     """
 
-    memory: int = Field(default=4_000_000_000, gt=0)
-    seconds: float = Field(default=600.0, gt=0)
+    memory: int = Field(default=4_000_000_000, gt=0, le=1 << 50, strict=True)
+    seconds: float = Field(default=600.0, gt=0, le=604_800)
 
 
 current = QuerySettings()
