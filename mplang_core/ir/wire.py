@@ -54,6 +54,7 @@ _CODES: Mapping[int, ExtensionCode] = {code: code for code in get_args(Extension
 
 
 _Indices: TypeAlias = Annotated[list[int], msgspec.Meta(max_length=MAX_LIST)]
+_Line: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=10**9)]  # as text has it
 
 
 class _Op(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
@@ -62,7 +63,7 @@ class _Op(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     types: _Indices
     attrs: dict[str, Any]
     regions: list[tuple[str, _Graph]]
-    location: tuple[str, int] | None
+    location: tuple[str, _Line] | None
 
 
 class _Graph(msgspec.Struct, array_like=True, forbid_unknown_fields=True):

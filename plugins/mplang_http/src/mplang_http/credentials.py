@@ -17,6 +17,7 @@ from typing import Annotated
 
 import msgspec
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from msgspec import Meta
@@ -91,7 +92,7 @@ class Authority:
     def __init__(self, files: TlsFiles, chain: Sequence[x509.Certificate]) -> None:
         try:
             self._key = serialization.load_pem_private_key(Path(files.key).read_bytes(), None)
-        except (OSError, ValueError, TypeError) as error:
+        except (OSError, ValueError, TypeError, UnsupportedAlgorithm) as error:
             raise ConfigError(f"cannot use the key {files.key}: {error}") from None
         if not isinstance(self._key, _SIGNING):
             raise ConfigError(f"the key {files.key} is neither RSA nor of an elliptic curve")
@@ -184,7 +185,7 @@ def _check_session(
 def _public_key(pem: str) -> PublicKey:
     try:
         found = serialization.load_pem_public_key(pem.encode())
-    except ValueError as error:
+    except (ValueError, UnsupportedAlgorithm) as error:
         raise AdmissionError(f"no key of a session: {error}") from None
     if not isinstance(found, PublicKey):
         raise AdmissionError("the key of a session is one of an elliptic curve")

@@ -91,7 +91,9 @@ def _bind(con: duckdb.DuckDBPyConnection, sql: str) -> duckdb.DuckDBPyRelation:
     """Bind the SQL to the tables; no data is read yet, so the error message is safe to show."""
     try:
         return con.sql(sql)
-    except (duckdb.ProgrammingError, duckdb.NotSupportedError, duckdb.PermissionException) as error:
+    except duckdb.InterruptException:
+        raise
+    except duckdb.Error as error:  # of any kind, such as that of a constant that is folded
         raise AdmissionError(f"ibis.run: DuckDB refuses the SQL: {_line(error)}") from error
 
 

@@ -1,0 +1,151 @@
+"""Front of a worker within this process, so that coverage is known; its engines are processes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import http.client
+import io
+import logging
+import socket
+from typing import Any
+
+import uvloop
+from http_raw import DOUBLE
+from mplang_http.acceptor import Acceptor
+from mplang_http.app import create_worker_app
+from mplang_http.config import WorkerConfig
+from mplang_http.engines import Engines
+from mplang_http.forks import ForkServer
+from mplang_http.warm_process import WARM
+
+SESSION = "fuzz"
+PATIENCE = 10.0  # seconds until a request that is not answered is a hang
+OFTEN = 50  # inputs between two checks of the worker's health
+WAITS = (b"wait=", b"/events")  # requests that are answered when a job has ended
+CONFIG: dict[str, Any] = {
+    "name": "party0",
+    "imports": ("mplang_testing.dialect",),
+    "dialects": ("kit",),
+    "limits": {"items": 100_000, "value": 8 << 20, "sessions": 4, "values": 50, "jobs": 50,
+               "failures": 1_000_000},
+    "timeouts": {"head": 0.1, "body": 0.1, "connect": 1.0, "lease": 5.0},
+}  # fmt: skip
+
+
+class Front(logging.Handler):
+    """Front of a worker, and the one client that it has.
+
+    What it logs as an error is a finding, and so is an engine that ends.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.mistakes: list[str] = []
+        logging.getLogger().addHandler(self)
+        self._runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
+        self._runner.get_loop().set_exception_handler(
+            lambda loop, context: self.mistakes.append(repr(context))
+        )
+        self._count = 0
+        self._runner.run(self._start())
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.mistakes.append(self.format(record))
+
+    async def _start(self) -> None:
+        config = WorkerConfig(**CONFIG)
+        self._engines = Engines(config, ForkServer(WARM))
+        app = create_worker_app(config, self._engines)
+        listening = socket.create_server(("127.0.0.1", 0))
+        self._address = listening.getsockname()
+        self._engines.start()
+        acceptor = Acceptor(app, config, self._engines)
+        self._serving = asyncio.get_running_loop().create_task(acceptor.serve(listening))
+        await self._engines.warm.ready(60.0)
+
+    def send(self, data: bytes) -> None:
+        """Send bytes on a new connection, and check what comes back and the state of the worker."""
+        try:
+            self._runner.run(self._send(data))
+        except TimeoutError:
+            if not any(word in data for word in WAITS):
+                raise AssertionError("the worker neither answers nor closes") from None
+            self._count = 0
+        assert not self.mistakes, self.mistakes
+        assert not self._engines.crashes
+
+    async def _send(self, data: bytes) -> None:
+        if self._count % OFTEN == 0:
+            await self._renew()
+        self._count += 1
+        async with asyncio.timeout(PATIENCE):
+            for status in statuses(await self._exchange(data)):
+                assert status < 500 or status == 503, status
+
+    async def _renew(self) -> None:
+        """Ask for the health, and open the session again that an input may have closed."""
+        async with asyncio.timeout(60):
+            assert statuses(await self._exchange(_request("GET", "/health"))) == [200]
+            for other in list(self._engines._sessions):
+                await self._engines.close(*other)
+            party = '{"name":"party0","address":"http://127.0.0.1:1"}'
+            body = f'{{"rank":0,"parties":[{party}]}}'.encode()
+            opened = await self._exchange(_request("PUT", f"/v1/sessions/{SESSION}", body))
+            assert statuses(opened) == [200], opened
+            credential = opened.partition(b'"credential":')[2].rpartition(b"}")[0]
+            body = b'{"credentials":[' + credential + b'],"generation":0}'
+            joined = await self._exchange(_request("POST", f"/v1/sessions/{SESSION}/links", body))
+            assert statuses(joined) == [200], joined
+            name = hashlib.sha256(DOUBLE).hexdigest()
+            path = f"/v1/sessions/{SESSION}/programs/{name}"
+            assert statuses(await self._exchange(_request("PUT", path, DOUBLE))) == [200]
+
+    async def _exchange(self, data: bytes) -> bytes:
+        reader, writer = await asyncio.open_connection(*self._address)
+        try:
+            writer.write(data)
+            received = b""
+            with contextlib.suppress(OSError):
+                received = await reader.read(1 << 16)
+                writer.write_eof()  # not before, as responses to whoever has gone are dropped
+                received += await reader.read()
+            return received
+        finally:
+            writer.close()
+
+    def close(self) -> None:
+        """End the front and its engines."""
+        self._serving.cancel()
+        self._engines.stop()
+        self._runner.close()
+        logging.getLogger().removeHandler(self)
+
+
+def _request(method: str, path: str, body: bytes = b"") -> bytes:
+    length = f"Content-Length: {len(body)}\r\n" if body or method != "GET" else ""
+    head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n{length}\r\n"
+    return head.encode() + body
+
+
+class _Received(io.BytesIO):
+    """Socket and file of responses that have been received."""
+
+    def makefile(self, mode: str) -> _Received:
+        return self
+
+    def close(self) -> None:
+        """Stay open, as several responses may follow each other."""
+
+
+def statuses(data: bytes) -> list[int]:
+    """Return the status of each response; raise an exception if one is malformed."""
+    found, source = [], _Received(data)
+    while source.tell() < len(data):
+        response = http.client.HTTPResponse(source)  # type: ignore[arg-type]
+        response.begin()
+        with contextlib.suppress(http.client.IncompleteRead):  # of HEAD, or the engine ended
+            response.read()
+        found.append(response.status)
+    return found
