@@ -253,6 +253,7 @@ NESTED = {
     "cases": "SELECT " + "CASE WHEN true THEN " * 10_000 + "1" + " END" * 10_000 + " AS a",
     "not": "SELECT " + "NOT " * 10_000 + "true AS a",
     "minus": "SELECT " + "- " * 10_000 + "1 AS a",
+    "signs": "SELECT " + "+-" * 100_000 + "1 AS a",
     "plus": "SELECT " + "1 + " * 10_000 + "1 AS a",
     "casts": "SELECT 1" + "::INT" * 10_000 + " AS a",
     "types": "SELECT NULL::" + "STRUCT(a " * 10_000 + "INT" + ")" * 10_000 + " AS a",

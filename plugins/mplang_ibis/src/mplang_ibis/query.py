@@ -17,6 +17,10 @@ from mplang_ibis import arrow, settings
 from mplang_ibis.allowlist import FUNCTIONS, KINDS, PROCESS
 from mplang_ibis.ops import NAME
 
+MAX_SIGNS = 64  # of which one operator is: DuckDB takes cubic time to split more, holding the GIL
+_SIGNS = re.compile(rf"(?:\+|-(?!-)){{{MAX_SIGNS + 1}}}")  # two minus signs begin a comment
+_FAILURES = (duckdb.Error, UnicodeDecodeError)  # messages are cut, perhaps within a character
+
 _LOCKED: dict[str, str | bool | int | float | list[str]] = {
     "enable_external_access": False,
     "autoinstall_known_extensions": False,
@@ -93,7 +97,7 @@ def _bind(con: duckdb.DuckDBPyConnection, sql: str) -> duckdb.DuckDBPyRelation:
         return con.sql(sql)
     except duckdb.InterruptException:
         raise
-    except duckdb.Error as error:  # of any kind, such as that of a constant that is folded
+    except _FAILURES as error:  # of any kind, such as that of a constant that is folded
         raise AdmissionError(f"ibis.run: DuckDB refuses the SQL: {_line(error)}") from error
 
 
@@ -143,10 +147,12 @@ _OPERATOR = re.compile(r"\W+")
 
 def _parse(con: duckdb.DuckDBPyConnection, sql: str) -> dict[str, Any]:
     """Return the syntax tree of the one SELECT."""
+    if _SIGNS.search(sql):
+        _refuse(f"over {MAX_SIGNS} plus and minus signs in a row")
     asked = "SELECT json_serialize_sql(?::VARCHAR, skip_null := true, skip_empty := true)"
     try:
         row = con.execute(asked, [sql]).fetchone()
-    except duckdb.Error as error:
+    except _FAILURES as error:
         raise AdmissionError(
             f"ibis.run: it is no SELECT that DuckDB reads: {_line(error)}"
         ) from error
