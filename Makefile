@@ -22,7 +22,7 @@ TOGETHER := -n $(JOBS) --dist loadfile --max-worker-restart 0
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup environments demo demo-http test test-core test-engines test-slow test-hostile test-numbers test-million test-failures test-noninterference test-everywhere lint accuracy bench clean
+.PHONY: help setup environments demo demo-http test test-core test-engines test-slow test-hostile test-numbers test-million test-failures test-noninterference test-everywhere fuzz lint accuracy bench clean
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,10 +49,10 @@ demo-http: setup ## the same on three worker processes, with mutual TLS on one p
 test: test-core test-engines ## run the tests, three files at a time; JOBS=0 runs one after the other
 
 test-engines: setup ## run the tests of the plugins, and those of the core that need one
-	@$(BIN)/python -m pytest $(TOGETHER) -m "not slow and not core" $(ARGS)
+	@$(BIN)/python -m pytest $(TOGETHER) -m "not slow and not core and not fuzz" $(ARGS)
 
 test-core: $(CORE)/.installed ## run those of the core and its tools, without an engine
-	@$(CORE)/bin/python -m pytest $(TOGETHER) tests $(patsubst %,plugins/%,$(filter-out mplang_simulator,$(TOOLS))) -m "not slow" $(ARGS)
+	@$(CORE)/bin/python -m pytest $(TOGETHER) tests $(patsubst %,plugins/%,$(filter-out mplang_simulator,$(TOOLS))) -m "not slow and not fuzz" $(ARGS)
 
 $(CORE)/.installed: pyproject.toml constraints.txt $(foreach t,$(TOOLS),plugins/$(t)/pyproject.toml)
 	@echo "==> setting up $(CORE): the core, its tools and the simulator, no engine"
@@ -62,7 +62,7 @@ $(CORE)/.installed: pyproject.toml constraints.txt $(foreach t,$(TOOLS),plugins/
 	@touch $@
 
 test-slow: setup ## run all tests, slow ones, too (two hours)
-	@$(BIN)/python -m pytest $(TOGETHER) -m "not million" $(ARGS)
+	@$(BIN)/python -m pytest $(TOGETHER) -m "not million and not fuzz" $(ARGS)
 
 test-hostile: setup ## try all hostile code and shares on live workers (4 minutes)
 	@$(BIN)/python -m pytest $(TOGETHER) $(wildcard plugins/mplang_http/tests/test_hostile_*.py) $(ARGS)
@@ -84,7 +84,15 @@ test-noninterference: setup ## hold 20,000 random programs against their disclos
 
 test-everywhere: setup ## run each program of the tests in both modes, from its artifact, and on workers
 	@$(BIN)/python -m pytest -p everywhere tests/semantics tests/language tests/integration \
-		plugins --ignore plugins/mplang_http -m "not slow and not once" $(ARGS)
+		plugins --ignore plugins/mplang_http -m "not slow and not once and not fuzz" $(ARGS)
+
+fuzz: $(VENV)/.fuzz ## feed ten decoders and gates new inputs, two ways, 10 minutes each (70 minutes)
+	@$(BIN)/python -m pytest -v -rP -n $(JOBS) --maxschedchunk 1 -m fuzz tests/fuzz $(ARGS)
+
+$(VENV)/.fuzz: $(STAMP)
+	@echo "==> installing atheris, which has wheels for Linux"
+	@$(BIN)/python -m pip install $(PIP) --no-build-isolation -e ".[fuzz]"
+	@touch $@
 
 lint: setup ## format, style, types, layers
 	@$(BIN)/ruff format --check .

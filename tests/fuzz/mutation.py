@@ -26,12 +26,13 @@ MAX_BYTES = 1 << 18
 NUMBERS = [0, 1, -1, 2, 7, 63, 64, 65, 127, 128, 255, 256, 4096, 65535, 65536, 1 << 20, 1 << 31]
 NUMBERS += [(1 << 32) - 1, 1 << 53, (1 << 63) - 1, -(1 << 63), (1 << 64) - 1]
 FLOATS = [0.0, -0.0, 1e308, 5e-324, float("inf"), float("-inf"), float("nan")]
-WORDS = """
-{ } [ ] ( ) < > = : , @ ? . ; ' " % # ! / \\ -> * + - \n \0 é \ud7ff 😀
--1 0 1 64 99999999999999999999 1e999 none true false inf nan NULL
-i1 f32 f64[] i64[3] tensor tensor<0xf32> tensor<?xf32> spu.share crypto.ciphertext table
-{0} {0,1} {65535} dense<1> dict{} func.call stablehlo.add return module x t0 SELECT FROM WITH
-""".split(" ")
+MARKS = list("{}[]()<>=:,@?.;'\"%#!/\\*+- \n\0\u00e9\ud7ff\U0001f600")
+WORDS = [
+    *MARKS, "->", "-1", "0", "1", "64", "99999999999999999999", "1e999", "none", "true", "inf",
+    "nan", "NULL", "i1", "f32", "f64[]", "i64[3]", "tensor", "tensor<0xf32>", "tensor<?xf32>",
+    "spu.share", "crypto.ciphertext", "table", "{0}", "{0,1}", "{65535}", "dense<1>", "dict{}",
+    "func.call", "stablehlo.add", "return", "module", "x", "t0", "SELECT", "FROM", "WITH",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
-"""Fuzz one target, or run single inputs: ``python -m fuzz.run WAY TARGET …`` in ``tests/``.
+"""Fuzz one target, or run single inputs: ``python tests/fuzz/run.py WAY TARGET …``.
 
 ``coverage TARGET SECONDS FOLDER`` guides atheris by the coverage of mplang's packages; half of its
 mutations know the format of the input. ``mutation TARGET SECONDS FOLDER SEED`` changes inputs of
 the corpus. Both stop at the first finding, which is kept in the folder. ``replay TARGET FILE …``
-runs inputs once.
+runs inputs once. ``seeds`` writes the seeds of the corpus.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ HANG = 10  # seconds
 MEMORY = 4 << 10  # MB
 MAX_LENGTH = 1 << 16  # bytes of an input of atheris
 CORPUS = Path(__file__).parent / "corpus"
+ROOT = Path(__file__).parents[2]
 
 
 def corpus(name: str) -> list[Path]:
@@ -34,17 +35,17 @@ def coverage(name: str, seconds: str, folder: str) -> None:
     """Fuzz with atheris, in a copy of the corpus."""
     import atheris
 
-    packages = [path.name for path in Path(__file__).parents[2].glob("plugins/*")]
+    packages = [path.name for path in ROOT.glob("plugins/*")]
     with atheris.instrument_imports(include=["mplang_core", *packages]):
         function = import_module("fuzz.targets").TARGETS[name]
     from fuzz.mutation import mutate
 
-    seeds = [path.read_bytes() for path in corpus(name)]
+    known = [path.read_bytes() for path in corpus(name)]
 
     def change(data: bytes, largest: int, seed: int) -> bytes:
         if seed % 2:
             return bytes(atheris.Mutate(data, largest))
-        return mutate(data, random.Random(seed), seeds)[:largest]
+        return mutate(data, random.Random(seed), known)[:largest]
 
     work = Path(folder, "corpus")
     work.mkdir()
@@ -61,12 +62,12 @@ def mutation(name: str, seconds: str, folder: str, seed: str) -> None:
     function = import_module("fuzz.targets").TARGETS[name]
     from fuzz.mutation import mutate
 
-    rng, seeds = random.Random(int(seed)), [path.read_bytes() for path in corpus(name)]
-    for data in seeds:  # imports, and what else happens once
+    rng, known = random.Random(int(seed)), [path.read_bytes() for path in corpus(name)]
+    for data in known:  # imports, and what else happens once
         function(data)
     last, begin, count = Path(folder, "crash"), time.monotonic(), 0
     while time.monotonic() < begin + float(seconds):
-        data = mutate(rng.choice(seeds), rng, seeds)
+        data = mutate(rng.choice(known), rng, known)
         last.write_bytes(data)
         with limits():
             function(data)
@@ -96,9 +97,17 @@ def replay(name: str, *files: str) -> None:
             function(Path(file).read_bytes())
 
 
+def seeds() -> None:
+    """Write the seeds."""
+    import_module("fuzz.seeds").write()
+
+
 if __name__ == "__main__":
+    sys.path[0] = str(ROOT / "tests")
+    sys.path.append(str(ROOT / "plugins/mplang_http/tests"))
     logging.disable(logging.WARNING)  # refusals are logged
     if sys.argv[1] != "coverage":  # libFuzzer has handlers of its own, if there are no others
         faulthandler.enable()
         faulthandler.register(signal.SIGALRM, chain=True)
-    {"coverage": coverage, "mutation": mutation, "replay": replay}[sys.argv[1]](*sys.argv[2:])
+    ways = {"coverage": coverage, "mutation": mutation, "replay": replay, "seeds": seeds}
+    ways[sys.argv[1]](*sys.argv[2:])

@@ -1,22 +1,19 @@
-"""Write the seeds of the corpus, of real programs and values: ``python tests/fuzz/seeds.py``.
+"""Write the seeds of the corpus, of real programs and values: ``python tests/fuzz/run.py seeds``.
 
 A seed that is there is not written again, so that the corpus does not change with random numbers.
 """
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import hashlib
 import json
 import ssl
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
-
-TESTS = Path(__file__).parents[1]
-sys.path += [str(TESTS), *map(str, TESTS.parent.glob("plugins/*/tests"))]
 
 import ibis
 import jax
@@ -28,7 +25,7 @@ from artifact.programs import CASES
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from fuzz.http_front import SESSION
-from fuzz.run import CORPUS
+from fuzz.run import CORPUS, ROOT
 from fuzz.targets import CA, STATEMENT
 from http_raw import DOUBLE, opening_of
 from mplang_analysis.labels import own
@@ -68,7 +65,9 @@ def programs() -> Iterator[tuple[str, mp.Program]]:
 
 def query() -> Any:
     sales = mp.device("P0")(table(SALES))()
-    found = mp.device("P0")(lambda t: t.filter(t.amount > 1).group_by("region").agg(n=ibis._.count()))
+    found = mp.device("P0")(
+        lambda t: t.filter(t.amount > 1).group_by("region").agg(n=ibis._.count())
+    )
     return mp.put("P1", found(sales))
 
 
@@ -205,7 +204,9 @@ def sql() -> Iterator[tuple[str, bytes]]:
         yield f"hand_{i:02}", line.encode()
     t = ibis.table({"region": "string", "amount": "float64", "at": "timestamp"}, name="x")
     made = {
-        "grouped": t.group_by("region").agg(n=ibis._.count(), mean=ibis._.amount.mean()).order_by("n"),
+        "grouped": t.group_by("region")
+        .agg(n=ibis._.count(), mean=ibis._.amount.mean())
+        .order_by("n"),
         "window": t.mutate(rank=ibis.row_number().over(group_by="region", order_by="at")),
         "times": t.select(day=t.at.date(), hour=t.at.hour()).distinct(),
         "joined": t.join(t.view(), "region").select("region", "amount"),
@@ -253,7 +254,7 @@ def http() -> Iterator[tuple[str, bytes]]:
     yield "get", request("GET", f"{here}/values/x")
     yield "pipelined", request("GET", "/health") * 3
     chunked = b"POST /v1/sessions/fuzz/release HTTP/1.1\r\nHost: localhost\r\n"
-    yield "chunked", chunked + b"Transfer-Encoding: chunked\r\n\r\n4\r\n[\"a\"\r\n1\r\n]\r\n0\r\n\r\n"
+    yield "chunked", chunked + b'Transfer-Encoding: chunked\r\n\r\n4\r\n["a"\r\n1\r\n]\r\n0\r\n\r\n'
     fields = "Connection: Upgrade\r\nX-Mplang-Link: " + "0" * 32
     yield "link", f"GET /link HTTP/1.1\r\nUpgrade: {UPGRADE}\r\n{fields}\r\n\r\n".encode()
 
@@ -283,10 +284,8 @@ def hello(name: str) -> bytes:
     context = ssl.create_default_context()
     context.set_alpn_protocols([LINK_PROTOCOL])
     received, sent = ssl.MemoryBIO(), ssl.MemoryBIO()
-    try:
+    with contextlib.suppress(ssl.SSLWantReadError):
         context.wrap_bio(received, sent, server_hostname=name).do_handshake()
-    except ssl.SSLWantReadError:
-        pass
     return sent.read()
 
 
@@ -298,7 +297,7 @@ def seeds() -> Mapping[str, Mapping[str, bytes]]:
     traced = dict(programs())
     framed = {name: join_frame(*pack(value)) for name, value in tensors()}
     shared = {name: join_frame(*pack(value)) for name, value in shares()}
-    invalid = sorted((TESTS / "ir/golden/invalid").glob("*.mpl"))[::9]
+    invalid = sorted((ROOT / "tests/ir/golden/invalid").glob("*.mpl"))[::9]
     return {
         "wire": {name: to_bytes(program) for name, program in traced.items()},
         "text": {name: str(program).encode() for name, program in traced.items()}
@@ -316,7 +315,7 @@ def seeds() -> Mapping[str, Mapping[str, bytes]]:
     }
 
 
-def main() -> None:
+def write() -> None:
     """Write the seeds that are not there."""
     for target, named in seeds().items():
         folder = CORPUS / target
@@ -325,7 +324,3 @@ def main() -> None:
             if not (folder / name).exists():
                 (folder / name).write_bytes(data)
                 print(f"{target}/{name}: {len(data)} bytes")
-
-
-if __name__ == "__main__":
-    main()

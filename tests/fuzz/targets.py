@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+import duckdb
 import msgspec
 import pyarrow as pa
 from fuzz.http_front import Front
@@ -27,7 +28,7 @@ from mplang_http.keygen import make_certificates
 from mplang_http.link import Link
 from mplang_http.opening import Opening, read_labels
 from mplang_http.programs import Programs
-from mplang_http.tls import certificate_name, link_in_hello, server_context
+from mplang_http.tls import link_in_hello, server_context
 from mplang_http.values import Packed, join_frame, pack, pack_as, read_plain, split_frame
 from mplang_ibis import query
 from mplang_ibis.ops import read_sql
@@ -217,7 +218,6 @@ class _Listener:
 # -- code of engines
 
 
-NAMES = ("x", "orders")
 KINDS = {
     "x": pa.schema([("a", pa.int64()), ("s", pa.string())]),
     "orders": pa.schema([("id", pa.int32()), ("price", pa.float64()), ("day", pa.date32())]),
@@ -233,14 +233,22 @@ def sql(data: bytes) -> None:
         code = read_sql(pack_code(data.decode(errors="replace")))
     except ValueError:
         return
-    try:
-        query.admit(code, NAMES)
-    except AdmissionError:
-        return
-    with query._connect() as con, contextlib.suppress(AdmissionError):
-        for name, kind in KINDS.items():
-            con.register(name, kind.empty_table())
+    con = _database()
+    with contextlib.suppress(AdmissionError):
+        query._admit(con, code, KINDS)
         query._bind(con, code)
+    assert con.execute("SELECT 1").fetchone() == (1,), "the database is damaged"
+
+
+@functools.cache
+def _database() -> duckdb.DuckDBPyConnection:
+    """Return a connection as each query has; a new one for each would take all the time."""
+    stack = contextlib.ExitStack()
+    atexit.register(stack.close)
+    con = stack.enter_context(query._connect())
+    for name, kind in KINDS.items():
+        con.register(name, kind.empty_table())
+    return con
 
 
 @target
