@@ -57,12 +57,12 @@ class Front(logging.Handler):
 
     async def _start(self) -> None:
         config = WorkerConfig(**CONFIG)
-        self._engines = Engines(config, ForkServer(WARM))
+        self._engines = Engines(config, None, ForkServer(WARM))
         app = create_worker_app(config, self._engines)
         listening = socket.create_server(("127.0.0.1", 0))
         self._address = listening.getsockname()
         self._engines.start()
-        acceptor = Acceptor(app, config, self._engines)
+        acceptor = Acceptor(app, config, None, self._engines)
         self._serving = asyncio.get_running_loop().create_task(acceptor.serve(listening))
         await self._engines.warm.ready(60.0)
 

@@ -37,6 +37,7 @@ from mplang_http.handshake import UPGRADE
 from mplang_http.keygen import make_certificates
 from mplang_http.requests import Public, Stored
 from mplang_http.tls import LINK_PROTOCOL
+from mplang_http.trust import read_certificates
 from mplang_http.values import join_frame, pack
 from mplang_ibis import table
 from mplang_spu import ShareType, SpuConfig, engine
@@ -270,7 +271,9 @@ def certificates() -> Iterator[tuple[str, bytes]]:
         form = serialization.PublicFormat.SubjectPublicKeyInfo
         key = public.public_bytes(serialization.Encoding.PEM, form)
         link = "5c1f" * 8
-        credential = credentials.Authority(alice).issue(link, key.decode(), STATEMENT)
+        credential = credentials.Authority(alice, read_certificates(alice.cert)).issue(
+            link, key.decode(), STATEMENT
+        )
         yield "credential", msgspec.json.encode(credential)
         yield "insecure", msgspec.json.encode(credentials.Credential(link))
         yield "party", Path(alice.cert).read_bytes()

@@ -22,13 +22,14 @@ from mplang_cli.artifact import inspect, load
 from mplang_cli.artifact.container import close as seal
 from mplang_http.config import EngineConfig, TlsFiles
 from mplang_http.connection import Connection
-from mplang_http.credentials import Authority, Credential, session_statement
+from mplang_http.credentials import Authority, Credential, session_statement, verify_credential
 from mplang_http.handshake import link_in_head, parse_head
 from mplang_http.keygen import make_certificates
 from mplang_http.link import Link
 from mplang_http.opening import Opening, read_labels
 from mplang_http.programs import Programs
 from mplang_http.tls import link_in_hello, server_context
+from mplang_http.trust import Trust, parse_chain, read_certificates
 from mplang_http.values import Packed, join_frame, pack, pack_as, read_plain, split_frame
 from mplang_ibis import query
 from mplang_ibis.ops import read_sql
@@ -302,26 +303,30 @@ def certificates(data: bytes) -> None:
     found = link_in_head(data)
     assert found is None or isinstance(found, str)
     parse_head(data)
-    authority, file, mine = _authority()
+    trust, authority, file, mine = _authority()
     with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         credential = msgspec.json.decode(data, type=Credential)
         with contextlib.suppress(AdmissionError):
-            end = authority.verify("alice", credential, STATEMENT)
+            end = verify_credential(trust, "alice", credential, STATEMENT)
             assert (end.name, end.link) == ("alice", credential.link)
     with contextlib.suppress(AdmissionError):
         authority.issue("0" * 32, data.decode(errors="replace"), STATEMENT)
+    with contextlib.suppress(AdmissionError):
+        trust.verify(parse_chain([data]))
     file.write_bytes(data)
-    for files in (TlsFiles(cert=str(file), key=mine.key, ca=mine.ca),
-                  TlsFiles(cert=mine.cert, key=mine.key, ca=str(file))):  # fmt: skip
-        for read_files in (Authority, server_context):
+    for change in ("cert", "ca", "crl"):
+        files = mine.model_copy(update={change: str(file)})
+        for read_files in (server_context, lambda files: Trust(files, {})):
             with contextlib.suppress(ConfigError):
                 read_files(files)
+    with contextlib.suppress(ConfigError):
+        Authority(mine.model_copy(update={"key": str(file)}), [])
 
 
 @functools.cache
-def _authority() -> tuple[Authority, Path, TlsFiles]:
+def _authority() -> tuple[Trust, Authority, Path, TlsFiles]:
     folder = tempfile.TemporaryDirectory()
     atexit.register(folder.cleanup)
     mine = make_certificates(Path(folder.name) / "certs", ["bob"])["bob"]
-    files = TlsFiles(cert=mine.cert, key=mine.key, ca=str(CA))
-    return Authority(files), Path(folder.name) / "input", mine
+    trust = Trust(TlsFiles(cert=mine.cert, key=mine.key, ca=str(CA)), {})
+    return trust, Authority(mine, read_certificates(mine.cert)), Path(folder.name) / "input", mine
