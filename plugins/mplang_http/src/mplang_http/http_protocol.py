@@ -82,6 +82,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self._stall_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Identify the client, and refuse it or what is too much."""
         super().connection_made(transport)
         try:
             self.caller = self._identify(transport)
@@ -150,12 +151,14 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             self.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Stop all timers."""
         self._strangers.pop(self, None)
         self._cancel_timer()
         self._cancel_stall_timer()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        """Count the bytes of a head."""
         if self.transport.is_closing():  # it was refused
             return
         if self._head_bytes is not None:
@@ -165,12 +168,14 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             self._send_error(431, "head", "the head is too large")
 
     def on_message_begin(self) -> None:
+        """Start the timer of a head."""
         super().on_message_begin()
         if self._head_bytes is None:
             self._head_bytes = 0
             self._start_timer(self._worker.timeouts.head)
 
     def on_headers_complete(self) -> None:
+        """Refuse a request by its head, before a route sees it."""
         size = sum(len(name) + len(value) for name, value in self.headers) + len(self.url)
         if size > self._worker.limits.head:
             self._send_error(431, "head", "the head is too large")
@@ -195,17 +200,20 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         return None
 
     def on_body(self, body: bytes) -> None:
+        """Read ahead."""
         super().on_body(body)
         if len(self.cycle.body) < READ_AHEAD:
             self.flow.resume_reading()  # uvicorn stops at 64 KiB, which halves the speed
 
     def on_message_complete(self) -> None:
+        """Start the timer of the next request."""
         super().on_message_complete()
         self._body_received = True
         if self.cycle.response_complete:
             self._start_timer(KEEP_ALIVE)
 
     def on_response_complete(self) -> None:
+        """Start the timer of what comes next; a probe has one request."""
         more = bool(self.pipeline)
         super().on_response_complete()
         if self.caller is None:
@@ -214,10 +222,12 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             self._start_timer(KEEP_ALIVE if self._body_received else self._worker.timeouts.body)
 
     def pause_writing(self) -> None:
+        """Start the timer of a client that does not read."""
         super().pause_writing()
         self._stall_timer = self.loop.call_later(self._worker.timeouts.body, self.transport.abort)
 
     def resume_writing(self) -> None:
+        """Stop it."""
         self._cancel_stall_timer()
         super().resume_writing()
 
@@ -225,6 +235,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         pass  # the request is served as if it had no Upgrade header
 
     def send_400_response(self, msg: str) -> None:
+        """Send an error to who sends no HTTP."""
         self._send_error(400, "damaged", msg)
 
     def _send_error(self, status: int, code: str, text: str) -> None:
