@@ -113,7 +113,11 @@ class Acceptor:
 
     def _make_protocol(self) -> LimitedHttpProtocol:
         return LimitedHttpProtocol(
-            self._uvicorn, self._connections, self._config, self._certificates, self._engines
+            self._uvicorn,
+            self._connections,
+            self._config,
+            self._certificates,
+            self._engines.credentials,
         )
 
     def check_connections(self, *, again: bool) -> None:

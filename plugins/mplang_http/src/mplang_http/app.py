@@ -17,6 +17,7 @@ from mplang_http.config import WorkerConfig
 from mplang_http.engines import Engines
 from mplang_http.errors import RequestError
 from mplang_http.handshake import UPGRADE
+from mplang_http.job_calls import JobCalls
 from mplang_http.request_context import BINARY, EVENTS, RequestContext
 
 Name = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$")]
@@ -74,7 +75,8 @@ def create_worker_app(config: WorkerConfig, engines: Engines) -> FastAPI:
         redoc_url=None,
     )
     _describe_requests(app)
-    limits, context = config.limits, RequestContext(config, engines)
+    calls = JobCalls(config, engines)
+    limits, context = config.limits, RequestContext(config, engines, calls)
     _add_handlers(app)
 
     @app.get("/health", response_model=response_models.Health)
@@ -87,7 +89,7 @@ def create_worker_app(config: WorkerConfig, engines: Engines) -> FastAPI:
             "sessions": len(engines),
             "crashes": engines.crashes,
             "failures": context.failures(request),
-            "expires": engines.expires,
+            "expires": engines.credentials.expires,
         }
 
     @app.get(
@@ -173,7 +175,7 @@ def create_worker_app(config: WorkerConfig, engines: Engines) -> FastAPI:
     async def release(request: Request, session: Name) -> Any:
         """Release values and renew the lease."""
         async with context.body(request, limits.request, in_memory=True) as body:
-            return JSONResponse(await engines.release(context.authorize(request), session, body))
+            return JSONResponse(await calls.release(context.authorize(request), session, body))
 
     @app.get("/v1/sessions/{session}/jobs", response_model=response_models.Jobs)
     async def jobs(request: Request, session: Name) -> Any:
@@ -189,7 +191,7 @@ def create_worker_app(config: WorkerConfig, engines: Engines) -> FastAPI:
     async def submit(request: Request, session: Name, run: Run, wait: Wait = 0) -> Any:
         """Run a program; responds when the job has ended, or after ``wait`` seconds."""
         async with context.body(request, limits.request) as body:
-            done, job = await engines.submit(context.authorize(request), session, run, body)
+            done, job = await calls.submit(context.authorize(request), session, run, body)
         return await context.wait_for_end(request, session, run, wait, done, job)
 
     @app.get(
@@ -199,7 +201,7 @@ def create_worker_app(config: WorkerConfig, engines: Engines) -> FastAPI:
     )
     async def status(request: Request, session: Name, run: Name, wait: Wait = 0) -> Any:
         """Return the status of a job; responds when it has ended, or after ``wait`` seconds."""
-        done, job = await engines.status(context.authorize(request), session, run)
+        done, job = await calls.status(context.authorize(request), session, run)
         return await context.wait_for_end(request, session, run, wait, done, job)
 
     @app.get(
@@ -233,7 +235,7 @@ def create_worker_app(config: WorkerConfig, engines: Engines) -> FastAPI:
     ) -> Any:
         """Cancel a job at all parties."""
         coordinator = context.authorize(request)
-        return JSONResponse(await engines.cancel(coordinator, session, run, reason))
+        return JSONResponse(await calls.cancel(coordinator, session, run, reason))
 
     @app.put(
         "/v1/sessions/{session}/values/{value}",

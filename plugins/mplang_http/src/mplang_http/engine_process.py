@@ -58,7 +58,7 @@ class EngineProcess:
         log: ProcessLog,
         max_file: int,
         on_event: Callable[[dict[str, Any]], None],
-        on_end: Callable[[], None],
+        on_end: Callable[[], object],
     ) -> None:
         self._process = process
         self._sock = sock

@@ -6,16 +6,14 @@ import asyncio
 import contextlib
 import functools
 import logging
-import math
 import os
 import socket
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 
 import msgspec
-from cryptography.x509 import Certificate
 
 from mplang_core import MPLangError
 from mplang_core.ext import ShutdownError
@@ -23,28 +21,29 @@ from mplang_http import ipc
 from mplang_http.backoff import Backoff
 from mplang_http.certificates import Certificates
 from mplang_http.config import WorkerConfig
-from mplang_http.credentials import Credential, LinkEnd, verify_credential
+from mplang_http.credentials import Credential
 from mplang_http.dialing import dial
 from mplang_http.engine import EngineArgument
 from mplang_http.engine_process import EngineProcess
 from mplang_http.errors import RequestError
 from mplang_http.failure_budget import FailureBudget
 from mplang_http.forks import ForkServer
-from mplang_http.front_jobs import KnownJob
 from mplang_http.front_session import FrontSession, Key
 from mplang_http.logs import log_context
 from mplang_http.process_log import ProcessLog
-from mplang_http.requests import LinkRequest, SessionRequest, read_names
+from mplang_http.requests import LinkRequest, SessionRequest
+from mplang_http.session_credentials import SessionCredentials
 from mplang_http.values import MAX_HEAD
 from mplang_http.warm_process import WarmProcess
 
 START_TIMEOUT = 30.0  # seconds that an engine has to start
 CLOSE_TIMEOUT = 1.0  # seconds that an engine has to end its jobs
-MANY = 8  # unanswered calls after which an engine is not asked for the status of a job
 BUSY = 1.0  # seconds after which the front answers for an engine
 WATCH_INTERVAL = 0.25  # seconds
 MAX_TOLD = 1000  # sessions of which it is known why they ended
 log = logging.getLogger("mplang.http.front")
+
+T = TypeVar("T")
 
 
 class Engines:
@@ -59,6 +58,7 @@ class Engines:
         warm: the process that forks them.
         crashes: number of engines that ended unexpectedly.
         budget: failed runs of each coordinator.
+        credentials: credentials of the sessions.
         draining: whether the worker is being shut down, and takes no new sessions and jobs.
         downloads: number of values that are being sent to coordinators.
     """
@@ -74,10 +74,9 @@ class Engines:
         self.downloads = 0
         self.budget = FailureBudget(config.name, config.limits.failures)
         self._config = config
-        self._certificates = certificates
+        self.credentials = SessionCredentials(certificates)
         self._sessions: dict[Key, FrontSession] = {}
         self._links: dict[str, FrontSession] = {}
-        self._met: dict[str, tuple[Sequence[Certificate], float]] = {}  # by coordinator
         self._told: OrderedDict[Key, str] = OrderedDict()
         self._shut_down: dict[Key, asyncio.Event] = {}  # set once the coordinator has been told
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -85,11 +84,6 @@ class Engines:
     def __len__(self) -> int:
         """Number of sessions."""
         return len(self._sessions)
-
-    @property
-    def expires(self) -> str | None:
-        """When the certificate of the worker expires, as ISO 8601; ``None`` without TLS."""
-        return None if self._certificates is None else self._certificates.expires.isoformat()
 
     @property
     def state(self) -> str:
@@ -108,13 +102,15 @@ class Engines:
 
     def start(self) -> None:
         """Start to warm up; needs a running event loop."""
-        self._begin(self.warm.warm_up())
-        self._begin(self._watch())
+        self.begin(self.warm.warm_up())
+        self.begin(self._watch())
 
-    def _begin(self, work: Any) -> None:
+    def begin(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Start work that is cancelled when the worker ends."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     def stop(self) -> None:
         """End all engines, and the warm process, for good."""
@@ -157,7 +153,7 @@ class Engines:
 
     def _new_session(self, key: Key, request: SessionRequest) -> FrontSession:
         limits = self._config.limits
-        self._refuse_if_draining()
+        self.refuse_if_draining()
         if self.state != "ready":
             raise RequestError(
                 503, "starting", f"worker {self._config.name} is not ready yet; try again"
@@ -185,7 +181,12 @@ class Engines:
         session.started.add_done_callback(lambda task: task.cancelled() or task.exception())
         return session
 
-    def _refuse_if_draining(self) -> None:
+    def refuse_if_draining(self) -> None:
+        """Refuse what is new while the worker is being shut down.
+
+        Raises:
+            ShutdownError: it is.
+        """
         if self.draining:
             raise ShutdownError(
                 f"{self._config.name} is being shut down by its owner, and takes no new sessions "
@@ -220,10 +221,8 @@ class Engines:
                 "a session of %s is open, as party %d of %d",
                 session.key[0], session.request.rank, len(session.parties),
             )  # fmt: skip
-        if self._certificates is None or key is None:
-            return Credential(session.link)
         try:
-            return self._certificates.authority.issue(session.link, key, session.statement)
+            return self.credentials.issue(session, key)
         except MPLangError as error:
             await self._abandon(session, str(error))
             raise
@@ -244,7 +243,7 @@ class Engines:
     def _check_warm(self) -> None:
         """Start another warm process if it has ended."""
         if self.warm.has_ended():
-            self._begin(self.warm.warm_up())
+            self.begin(self.warm.warm_up())
 
     async def _fork(self, session: FrontSession) -> None:
         config, request = self._config, session.request
@@ -273,7 +272,7 @@ class Engines:
             ProcessLog(config.name, session.key[1], as_json=config.log_format == "json"),
             config.limits.value + MAX_HEAD,
             functools.partial(self._handle, session),
-            lambda: self._begin(self._lost(session)),
+            lambda: self.begin(self._lost(session)),
         )
 
     async def join(self, coordinator: str, name: str, body: Any) -> dict[str, Any]:
@@ -297,9 +296,10 @@ class Engines:
         if process is None or len(request.credentials) != len(session.parties):
             raise RequestError(422, "parties", "each party of the session has a credential")
         loop = asyncio.get_running_loop()
-        ends = await loop.run_in_executor(None, self._verified, session, request.credentials)
+        verify = functools.partial(self.credentials.verify, session, request.credentials)
+        ends = await loop.run_in_executor(None, verify)
         session.credentials, session.ends = request.credentials, ends
-        self._verified(session, request.credentials)  # again, as others may be believed by now
+        verify()  # again, as others may be believed by now
         connect, versions = self._config.timeouts.connect, session.request.versions
         async with session.linking:
             try:
@@ -314,7 +314,7 @@ class Engines:
                 done = await process.call("join", generation=request.generation, versions=versions)
             except BaseException as error:
                 if not session.joined:
-                    self._begin(self._end(session, "it was not linked to its peers"))
+                    self.begin(self._end(session, "it was not linked to its peers"))
                 if isinstance(error, BaseExceptionGroup):
                     raise error.exceptions[0] from None
                 raise
@@ -325,18 +325,6 @@ class Engines:
     def _to_dial(self, session: FrontSession) -> set[str]:
         """Return the peers that this worker connects to: those whose name sorts after its own."""
         return {name for name in session.parties if name > self._config.name}
-
-    def _verified(self, session: FrontSession, credentials: Sequence[Credential]) -> list[LinkEnd]:
-        ends = []
-        for name, credential in zip(session.parties, credentials, strict=True):
-            if self._certificates is None:
-                ends.append(LinkEnd(name, credential.link))
-            else:
-                trust = self._certificates.trust
-                ends.append(verify_credential(trust, name, credential, session.statement))
-        if ends[session.request.rank].link != session.link:
-            raise RequestError(422, "parties", "the credential of this party is another one")
-        return ends
 
     def find(self, coordinator: str, name: str) -> FrontSession:
         """Return a session, and renew its lease.
@@ -378,8 +366,10 @@ class Engines:
 
     # -- calls
 
-    def _is_busy(self, coordinator: str, name: str) -> bool:
-        return self._process(coordinator, name).pending >= MANY
+    def active_jobs(self, coordinator: str) -> int:
+        """Return how many jobs of a coordinator have not ended."""
+        mine = (each for each in self._sessions.values() if each.key[0] == coordinator)
+        return sum(session.jobs.active for session in mine)
 
     def _process(self, coordinator: str, name: str) -> EngineProcess:
         process = self.find(coordinator, name).process
@@ -423,137 +413,6 @@ class Engines:
             RequestError: there is no such session, the method failed, or the engine has ended.
         """
         return await self._process(coordinator, name).fetch(method, **args)
-
-    async def submit(
-        self, coordinator: str, name: str, run: str, body: ipc.Body
-    ) -> tuple[dict[str, Any], KnownJob]:
-        """Submit a job, and return its status, which is ``queued`` while the engine is busy.
-
-        Args:
-            coordinator: name of the coordinator.
-            name: name of the session.
-            run: name of the run.
-            body: a JobRequest in MessagePack.
-
-        Raises:
-            RequestError: the job is refused.
-            ShutdownError: the worker is being shut down.
-        """
-        session = self.find(coordinator, name)
-        if session.jobs.get(run) is None:
-            self._refuse_if_draining()
-        key = (coordinator, session.link, run)
-        mine = (each for each in self._sessions.values() if each.key[0] == coordinator)
-        if sum(each.jobs.active for each in mine) >= self._config.quotas.jobs:
-            raise RequestError(
-                429,
-                "busy",
-                f"{self._config.quotas.jobs} jobs of {coordinator} have not ended; try again",
-            )
-        reserved = self.budget.begin(key)
-        job = session.jobs.begin(run)
-        submitting = asyncio.get_running_loop().create_task(
-            self._submit(session, run, body, reserved)
-        )
-        self._tasks.add(submitting)
-        submitting.add_done_callback(self._tasks.discard)
-        with contextlib.suppress(TimeoutError):
-            return await asyncio.wait_for(asyncio.shield(submitting), BUSY), job
-        return job.status, job
-
-    async def _submit(
-        self, session: FrontSession, run: str, body: ipc.Body, reserved: bool
-    ) -> dict[str, Any]:
-        try:
-            done: dict[str, Any] = await self.call("submit", *session.key, body, run=run)
-        except RequestError as error:
-            if reserved:
-                self.budget.end((session.key[0], session.link, run), failed=False)
-                session.jobs.refuse(run, error)
-            raise
-        session.jobs.update(done)
-        return done
-
-    async def status(
-        self, coordinator: str, name: str, run: str
-    ) -> tuple[dict[str, Any], KnownJob | None]:
-        """Return the status of a job; the last one that is known while the engine is busy.
-
-        Args:
-            coordinator: name of the coordinator.
-            name: name of the session.
-            run: name of the run.
-
-        Raises:
-            RequestError: there is no such job, or it was refused.
-        """
-        job = self.find(coordinator, name).jobs.get(run)
-        if job is not None and not job.accepted.is_set():
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(job.accepted.wait(), BUSY)
-            if job.refused is not None:
-                raise job.refused
-            if not job.accepted.is_set():
-                return job.status, job
-        if job is not None and (job.ended.is_set() or self._is_busy(coordinator, name)):
-            return job.status, job
-        asking = self.call("status", coordinator, name, run=run)
-        if job is None:
-            return await asking, None
-        try:
-            done = await asyncio.wait_for(asking, BUSY)
-        except TimeoutError:
-            return job.status, job
-        job.status |= {} if job.ended.is_set() else done
-        return job.status, job
-
-    async def cancel(self, coordinator: str, name: str, run: str, reason: str) -> dict[str, Any]:
-        """Cancel a job; its engine is ended if it does not end.
-
-        Args:
-            coordinator: name of the coordinator.
-            name: name of the session.
-            run: name of the run.
-            reason: text for the job's error.
-
-        Returns:
-            The status of the job.
-
-        Raises:
-            RequestError: there is no such session, or the run is not of it.
-        """
-        session = self.find(coordinator, name)
-        session.jobs.cancel(run)
-        asking = self.call("cancel", coordinator, name, run=run, reason=reason)
-        job = session.jobs.get(run)
-        if job is None:
-            return dict(await asking)
-        with contextlib.suppress(TimeoutError):
-            return dict(await asyncio.wait_for(asking, BUSY))
-        return job.status
-
-    async def release(self, coordinator: str, name: str, body: Any) -> dict[str, Any]:
-        """Release values, and renew the lease of the session.
-
-        Args:
-            coordinator: name of the coordinator.
-            name: name of the session.
-            body: list of names in JSON, perhaps empty.
-
-        Returns:
-            The number of values that were released; 0 while the engine is busy.
-
-        Raises:
-            RequestError: there is no such session, or the body is malformed.
-        """
-        self.find(coordinator, name)
-        if not read_names(body):
-            return {"released": 0}
-        asking = asyncio.ensure_future(self.call("release", coordinator, name, body))
-        asking.add_done_callback(lambda task: task.cancelled() or task.exception())
-        with contextlib.suppress(TimeoutError):
-            return dict(await asyncio.wait_for(asyncio.shield(asking), BUSY))
-        return {"released": 0}
 
     # -- events, and the end
 
@@ -634,16 +493,6 @@ class Engines:
         if len(self._told) > MAX_TOLD:
             self._told.popitem(last=False)
 
-    def met(self, coordinator: str, chain: Sequence[Certificate], expires: float) -> None:
-        """Record the certificate that a coordinator has connected with last.
-
-        Args:
-            coordinator: its name.
-            chain: the certificate, and intermediates.
-            expires: when the first of the chain does, in seconds since 1970.
-        """
-        self._met[coordinator] = chain, expires
-
     def check_credentials(self, *, again: bool) -> None:
         """End the sessions of which a certificate has expired, or is refused.
 
@@ -651,25 +500,8 @@ class Engines:
             again: whether to verify them again, as others are believed now.
         """
         for session in list(self._sessions.values()):
-            why = self._refusal(session, again)
-            if why:
-                self._begin(self._end(session, why))
-
-    def _refusal(self, session: FrontSession, again: bool) -> str:
-        """Return why a session may not go on; empty if it may."""
-        now, coordinator = time.time(), session.key[0]
-        chain, expires = self._met.get(coordinator, ((), math.inf))
-        if expires < now:
-            return f"the certificate of its coordinator {coordinator} has expired"
-        if again and self._certificates is not None:
-            try:
-                if session.credentials:
-                    self._verified(session, session.credentials)
-                if chain:
-                    self._certificates.trust.verify(chain)
-            except MPLangError as error:
-                return f"a certificate is refused: {error}"
-        return session.expired(now)
+            if why := self.credentials.refusal(session, again=again):
+                self.begin(self._end(session, why))
 
     async def _watch(self) -> None:
         """End sessions whose coordinator is gone, or whose engine passes its limits."""
@@ -689,10 +521,10 @@ class Engines:
             return
         if time.monotonic() - session.seen > lease:
             why = f"nothing was heard of the coordinator for {lease:g} s"
-            self._begin(self._end(session, why))
+            self.begin(self._end(session, why))
         elif why := session.excess(self._config.limits, self._config.timeouts):
             self.crashes += 1
-            self._begin(self._end(session, f"its engine was ended: {why}", kill=True))
+            self.begin(self._end(session, f"its engine was ended: {why}", kill=True))
 
     def _share_memory(self) -> None:
         """End the largest engine of a coordinator whose engines use more than its quota."""
@@ -706,4 +538,4 @@ class Engines:
                 largest = max(sessions, key=lambda session: session.memory)
                 why = f"its coordinator's engines used more than {quota >> 20} MB (quotas.memory)"
                 self.crashes += 1
-                self._begin(self._end(largest, f"its engine was ended: {why}", kill=True))
+                self.begin(self._end(largest, f"its engine was ended: {why}", kill=True))

@@ -19,7 +19,7 @@ from uvicorn.server import ServerState
 from mplang_core.ext import AdmissionError
 from mplang_http.certificates import Certificates, peer_certificates
 from mplang_http.config import WorkerConfig, is_loopback
-from mplang_http.engines import Engines
+from mplang_http.session_credentials import SessionCredentials
 
 READ_AHEAD = 1 << 20  # bytes of a body to buffer before the application reads them
 PROBES = (b"/health", b"/ready")  # what may be asked without a certificate, once a connection
@@ -57,7 +57,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         connections: all connections of the worker.
         worker: configuration of the worker.
         certificates: its certificates; ``None`` without TLS.
-        engines: told of the certificates of coordinators.
+        credentials: told of the certificates of coordinators.
     """
 
     def __init__(
@@ -66,12 +66,12 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         connections: Connections,
         worker: WorkerConfig,
         certificates: Certificates | None,
-        engines: Engines,
+        credentials: SessionCredentials,
     ) -> None:
         super().__init__(config, connections, {})
         self._worker = worker
         self._certificates = certificates
-        self._engines = engines
+        self._credentials = credentials
         self._strangers = connections.strangers
         self._chain: list[Certificate] = []  # of the client
         self._expires = math.inf
@@ -97,7 +97,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             self._make_room()
             return
         if self.caller is not None and self._chain:
-            self._engines.met(self.caller, self._chain, self._expires)
+            self._credentials.met(self.caller, self._chain, self._expires)
         known = [
             each
             for each in self.connections

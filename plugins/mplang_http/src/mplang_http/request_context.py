@@ -20,6 +20,7 @@ from mplang_http.config import WorkerConfig
 from mplang_http.engines import Engines
 from mplang_http.errors import RequestError
 from mplang_http.front_jobs import KnownJob
+from mplang_http.job_calls import JobCalls
 
 CHUNK = 1 << 20
 MIN_RATE = 64 << 10  # minimum bytes per second of a request's body
@@ -34,11 +35,13 @@ class RequestContext:
     Args:
         config: configuration of the worker.
         engines: engines of the sessions.
+        jobs: calls about their jobs.
     """
 
-    def __init__(self, config: WorkerConfig, engines: Engines) -> None:
+    def __init__(self, config: WorkerConfig, engines: Engines, jobs: JobCalls) -> None:
         self._config = config
         self._engines = engines
+        self._jobs = jobs
         self._incoming = Counter[str]()  # bytes of bodies that are being read, by coordinator
 
     def authorize(self, request: Request) -> str:
@@ -192,7 +195,7 @@ class RequestContext:
             if job.ended.is_set():
                 done = job.status
             else:  # so that the response has the current op
-                done, _ = await self._engines.status(coordinator, session, run)
+                done, _ = await self._jobs.status(coordinator, session, run)
         return JSONResponse(done, 202 if done["state"] in ACTIVE_STATES else 200)
 
     async def events(self, request: Request, session: str, run: str, every: float) -> Response:
@@ -207,7 +210,7 @@ class RequestContext:
         Raises:
             RequestError: the client is no coordinator, or there is no such job.
         """
-        ask = functools.partial(self._engines.status, self.authorize(request), session, run)
+        ask = functools.partial(self._jobs.status, self.authorize(request), session, run)
         first, job = await ask()
 
         async def tell() -> AsyncIterator[str]:

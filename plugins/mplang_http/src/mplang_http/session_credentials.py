@@ -1,0 +1,100 @@
+"""Credentials of a worker's sessions: issued, verified, and held against certificates later."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+
+from cryptography.x509 import Certificate
+
+from mplang_core import MPLangError
+from mplang_http.certificates import Certificates
+from mplang_http.credentials import Credential, LinkEnd, verify_credential
+from mplang_http.errors import RequestError
+from mplang_http.front_session import FrontSession
+
+
+class SessionCredentials:
+    """Credentials of the sessions of a worker. No other part of the front signs.
+
+    Args:
+        certificates: certificates of the worker; ``None`` without TLS.
+    """
+
+    def __init__(self, certificates: Certificates | None) -> None:
+        self._certificates = certificates
+        self._met: dict[str, tuple[Sequence[Certificate], float]] = {}  # by coordinator
+
+    @property
+    def expires(self) -> str | None:
+        """When the certificate of the worker expires, as ISO 8601; ``None`` without TLS."""
+        return None if self._certificates is None else self._certificates.expires.isoformat()
+
+    def issue(self, session: FrontSession, key: str | None) -> Credential:
+        """Return the credential of a session's key.
+
+        Args:
+            session: the session.
+            key: its public key in PEM; ``None`` without TLS.
+
+        Raises:
+            ConfigError: the certificate of the worker is not valid now.
+            AdmissionError: it is no such key.
+        """
+        if self._certificates is None or key is None:
+            return Credential(session.link)
+        return self._certificates.authority.issue(session.link, key, session.statement)
+
+    def verify(self, session: FrontSession, credentials: Sequence[Credential]) -> list[LinkEnd]:
+        """Return the ends of all parties' links.
+
+        Args:
+            session: the session.
+            credentials: the parties' credentials, by rank.
+
+        Raises:
+            AdmissionError: one is refused.
+            RequestError: that of this party is another one.
+        """
+        ends = []
+        for name, credential in zip(session.parties, credentials, strict=True):
+            if self._certificates is None:
+                ends.append(LinkEnd(name, credential.link))
+            else:
+                trust = self._certificates.trust
+                ends.append(verify_credential(trust, name, credential, session.statement))
+        if ends[session.request.rank].link != session.link:
+            raise RequestError(422, "parties", "the credential of this party is another one")
+        return ends
+
+    def met(self, coordinator: str, chain: Sequence[Certificate], expires: float) -> None:
+        """Record the certificate that a coordinator has connected with last.
+
+        Args:
+            coordinator: its name.
+            chain: the certificate, and intermediates.
+            expires: when the first of the chain does, in seconds since 1970.
+        """
+        self._met[coordinator] = chain, expires
+
+    def refusal(self, session: FrontSession, *, again: bool) -> str:
+        """Return why a session may not go on; empty if it may.
+
+        Args:
+            session: the session.
+            again: whether to verify its certificates again, as others are believed now.
+        """
+        now, coordinator = time.time(), session.key[0]
+        chain, expires = self._met.get(coordinator, ((), math.inf))
+        if expires < now:
+            return f"the certificate of its coordinator {coordinator} has expired"
+        if again and self._certificates is not None:
+            try:
+                if session.credentials:
+                    self.verify(session, session.credentials)
+                if chain:
+                    self._certificates.trust.verify(chain)
+            except MPLangError as error:
+                return f"a certificate is refused: {error}"
+        return session.expired(now)
