@@ -64,6 +64,8 @@ def test_what_a_worker_needs_is_left_to_it(unit):
     assert {"AF_INET", "AF_INET6", "AF_UNIX"} == set(families)
     assert unit["MemoryDenyWriteExecute"] == ["no"]
     assert "ProtectProc" not in unit
+    assert {"memory", "pids"} < set(unit["Delegate"][0].split())  # cgroups of engines
+    assert "ProtectControlGroups" not in unit
     calls = " ".join(unit["SystemCallFilter"]).split()
     assert not any(call.startswith("~") for call in calls)
     for call in ("seccomp", "landlock_restrict_self", "memfd_create", "pidfd_open", "capset"):

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from mplang_http import ipc
+from mplang_http.cgroups import EngineCgroup
 from mplang_http.errors import RequestError
 from mplang_http.forks import Child, how_ended
 from mplang_http.process_log import ProcessLog
@@ -48,6 +49,7 @@ class EngineProcess:
         max_file: bytes of a file that it may return.
         on_event: called with each event that it reports.
         on_end: called when it has closed its socket, unless :meth:`end` was called before.
+        cgroup: its cgroup, which is removed at its end; ``None`` if it has none.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class EngineProcess:
         max_file: int,
         on_event: Callable[[dict[str, Any]], None],
         on_end: Callable[[], object],
+        cgroup: EngineCgroup | None = None,
     ) -> None:
         self._process = process
         self._sock = sock
@@ -67,6 +70,7 @@ class EngineProcess:
         self._log = log
         self._on_event = on_event
         self._on_end = on_end
+        self._cgroup = cgroup
         self._ids = itertools.count()
         self._replies: dict[int, asyncio.Future[tuple[Any, int | None]]] = {}
         self._unsent: deque[tuple[dict[str, Any], int | None]] = deque()
@@ -231,12 +235,17 @@ class EngineProcess:
         code = await loop.run_in_executor(None, self._wait)
         self._log.drain()
         self._log.close()
-        if not reason:
+        excess = self._cgroup.excess() if self._cgroup is not None else ""
+        if not reason and excess and code == -signal.SIGKILL:
+            self._ended = f"its engine was ended: {excess}"
+        elif not reason:
             self._ended = f"{self._name} ended {how_ended(code)}; what it held is lost"
         for reply in self._replies.values():
             if not reply.done():
                 reply.set_exception(RequestError(503, "engine-ended", self._ended))
         self._replies.clear()
+        if self._cgroup is not None:
+            await loop.run_in_executor(None, self._cgroup.remove)
         return self._ended
 
     def kill(self) -> None:
@@ -255,10 +264,15 @@ class EngineProcess:
 
     def usage(self) -> Usage:
         """Return what it uses; nothing once it has ended."""
-        try:
-            with open(f"/proc/{self.pid}/status", "rb") as status:  # its name may be any bytes
-                lines = dict(line.split(b":", 1) for line in status if b":" in line)
-            kilobytes = sum(int(lines[name].split()[0]) for name in (b"RssAnon", b"RssShmem"))
-            return Usage(kilobytes << 10, int(lines[b"Threads"]), chr(lines[b"State"].strip()[0]))
-        except (OSError, LookupError):  # a process that has ended uses nothing
-            return Usage(0, 0, "Z")
+        return usage(self.pid)
+
+
+def usage(pid: int) -> Usage:
+    """Return what a process uses; nothing once it has ended."""
+    try:
+        with open(f"/proc/{pid}/status", "rb") as status:  # its name may be any bytes
+            lines = dict(line.split(b":", 1) for line in status if b":" in line)
+        kilobytes = sum(int(lines[name].split()[0]) for name in (b"RssAnon", b"RssShmem"))
+        return Usage(kilobytes << 10, int(lines[b"Threads"]), chr(lines[b"State"].strip()[0]))
+    except (OSError, LookupError):  # a process that has ended uses nothing
+        return Usage(0, 0, "Z")

@@ -20,14 +20,15 @@ from mplang_core.ext import ShutdownError
 from mplang_http import ipc
 from mplang_http.backoff import Backoff
 from mplang_http.certificates import Certificates
+from mplang_http.cgroups import Cgroups, EngineCgroup, quota_excess
 from mplang_http.config import WorkerConfig
 from mplang_http.credentials import Credential
 from mplang_http.dialing import dial
 from mplang_http.engine import EngineArgument
-from mplang_http.engine_process import EngineProcess
+from mplang_http.engine_process import EngineProcess, usage
 from mplang_http.errors import RequestError
 from mplang_http.failure_budget import FailureBudget
-from mplang_http.forks import ForkServer
+from mplang_http.forks import Child, ForkServer
 from mplang_http.front_session import FrontSession, Key
 from mplang_http.logs import log_context
 from mplang_http.process_log import ProcessLog
@@ -53,6 +54,7 @@ class Engines:
         config: configuration of the worker.
         certificates: its certificates; ``None`` without TLS.
         forks: the fork server of its warm process, closed at the end.
+        cgroups: cgroups of the engines; ``None`` where none can be made.
 
     Attributes:
         warm: the process that forks them.
@@ -64,7 +66,11 @@ class Engines:
     """
 
     def __init__(
-        self, config: WorkerConfig, certificates: Certificates | None, forks: ForkServer
+        self,
+        config: WorkerConfig,
+        certificates: Certificates | None,
+        forks: ForkServer,
+        cgroups: Cgroups | None = None,
     ) -> None:
         self.warm = WarmProcess(config, forks)
         self.crashes = 0
@@ -75,6 +81,7 @@ class Engines:
         self.budget = FailureBudget(config.name, config.limits.failures)
         self._config = config
         self.credentials = SessionCredentials(certificates)
+        self._cgroups = cgroups
         self._sessions: dict[Key, FrontSession] = {}
         self._links: dict[str, FrontSession] = {}
         self._told: OrderedDict[Key, str] = OrderedDict()
@@ -262,6 +269,8 @@ class Engines:
         with theirs:
             try:
                 child = await self.warm.fork(msgspec.to_builtins(argument), theirs.fileno())
+                # before there is a process that a request or a link could be passed to
+                cgroup = await self._limit_memory(session, child)
             except BaseException:
                 mine.close()
                 raise
@@ -273,7 +282,18 @@ class Engines:
             config.limits.value + MAX_HEAD,
             functools.partial(self._handle, session),
             lambda: self.begin(self._lost(session)),
+            cgroup,
         )
+
+    async def _limit_memory(self, session: FrontSession, child: Child) -> EngineCgroup | None:
+        """Put an engine into a cgroup, where one can be made."""
+        if self._cgroups is None:
+            return None
+        place = functools.partial(
+            self._cgroups.place, session.key[0], session.link, child.pid, usage(child.pid).memory
+        )
+        # not in the event loop, as the kernel may wait for a grace period
+        return await asyncio.get_running_loop().run_in_executor(None, place)
 
     async def join(self, coordinator: str, name: str, body: Any) -> dict[str, Any]:
         """Link the engine of a session to those of all parties, and start a generation.
@@ -528,14 +548,14 @@ class Engines:
 
     def _share_memory(self) -> None:
         """End the largest engine of a coordinator whose engines use more than its quota."""
-        quota = self._config.quotas.memory
+        quotas = self._config.quotas
         by_coordinator: dict[str, list[FrontSession]] = {}
         for session in self._sessions.values():
             if not session.ending:
                 by_coordinator.setdefault(session.key[0], []).append(session)
         for sessions in by_coordinator.values():
-            if sum(session.memory for session in sessions) > quota:
+            if sum(session.memory for session in sessions) > quotas.memory:
                 largest = max(sessions, key=lambda session: session.memory)
-                why = f"its coordinator's engines used more than {quota >> 20} MB (quotas.memory)"
                 self.crashes += 1
-                self.begin(self._end(largest, f"its engine was ended: {why}", kill=True))
+                why = f"its engine was ended: {quota_excess(quotas)}"
+                self.begin(self._end(largest, why, kill=True))

@@ -45,6 +45,7 @@ class ForkServer:
 
     Attributes:
         alive: whether the server runs, as far as is known.
+        pid: process ID of the server.
         output: descriptor of a pipe with what they print; who takes it closes it.
 
     Example:
@@ -67,8 +68,8 @@ class ForkServer:
         if here:
             sys.stdout.flush()  # what is buffered is not printed twice
             sys.stderr.flush()
-            self._pid = os.fork()
-            if self._pid == 0:
+            self.pid = os.fork()
+            if self.pid == 0:
                 _end_with(_begin_here, modules, theirs.detach(), printed)
         else:
             number = str(theirs.fileno())
@@ -81,7 +82,7 @@ class ForkServer:
                 stdout=printed,
                 stderr=printed,
             )
-            self._pid = self._process.pid
+            self.pid = self._process.pid
         if printed is not None:
             os.close(printed)
         theirs.close()
@@ -195,11 +196,11 @@ class ForkServer:
                 self.output = None
             # until it is waited for its number is its own, unless SIGCHLD is ignored
             with contextlib.suppress(ProcessLookupError, ChildProcessError):
-                os.kill(self._pid, signal.SIGKILL)
+                os.kill(self.pid, signal.SIGKILL)
                 if self._process is not None:
                     self._process.wait()
                 else:
-                    os.waitpid(self._pid, 0)
+                    os.waitpid(self.pid, 0)
 
 
 class Child:

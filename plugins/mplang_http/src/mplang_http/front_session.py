@@ -7,6 +7,7 @@ import secrets
 import time
 from collections.abc import Sequence
 
+from mplang_http.cgroups import memory_excess
 from mplang_http.config import Limits, Timeouts
 from mplang_http.credentials import Credential, LinkEnd, session_statement
 from mplang_http.engine_process import EngineProcess
@@ -83,7 +84,7 @@ class FrontSession:
             return "its process was stopped by a signal"
         self.memory = memory - self.baseline
         if self.memory > limits.memory:
-            return f"it used more than {limits.memory >> 20} MB of memory (limits.memory)"
+            return memory_excess(limits)
         if threads > limits.threads:
             return f"it had more than {limits.threads} threads (limits.threads)"
         return self.jobs.overdue(timeouts.job, timeouts.cancel) or ""

@@ -23,7 +23,8 @@ def mplang_backends() -> Sequence[BackendSpec]:
 
 @hookimpl
 def mplang_doctor(config: str | None) -> Sequence[Check]:
-    """Return whether engines can be confined here, and checks of a worker's configuration."""
+    """Return whether engines are confined and limited here, and checks of a configuration."""
+    from mplang_http.cgroups import why_not
     from mplang_http.confinement import has_seccomp, landlock_version
 
     version = landlock_version()
@@ -39,9 +40,17 @@ def mplang_doctor(config: str | None) -> Sequence[Check]:
         else "not known for this machine, so code in an engine could connect, and reach other "
         "processes of its user; run workers on x86-64 or ARM64"
     )
+    reason = why_not()
+    memory = (
+        "cgroups"
+        if not reason
+        else f"no cgroups for this process: {reason}; limits.memory then leaves out memory files "
+        "that an engine writes and does not map; a worker as in deploy/ has cgroups of its own"
+    )
     return [
         Check("engines reach no files of the worker", version > 0, files),
         Check("engines reach no network and no process", has_seccomp(), calls),
+        Check("all memory of engines is limited", True, memory),
         *(() if config is None else _configuration(config)),
     ]
 

@@ -17,6 +17,7 @@ from mplang_core.ext import ConfigError
 from mplang_http.acceptor import Acceptor
 from mplang_http.app import create_worker_app
 from mplang_http.certificates import Certificates
+from mplang_http.cgroups import engine_cgroups
 from mplang_http.config import EngineConfig, WorkerConfig
 from mplang_http.confinement import hide_memory
 from mplang_http.draining import drain
@@ -55,20 +56,22 @@ def run_worker(
         ConfigError: the address cannot be bound, or a configured module or file is missing.
     """
     captured = config.log_format == "json"
-    with contextlib.closing(forks or ForkServer(WARM, captured=captured)) as warm:
+    warm = forks or ForkServer(WARM, captured=captured)
+    # cgroups are removed after all processes in them have ended
+    with engine_cgroups(config, warm.pid) as cgroups, contextlib.closing(warm):
         hide_memory()
         _, files = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))  # more than all engines have
         certificates = Certificates.of(config)
         check_installed(config)
         restrict(config.plugins)
-        _run(config, certificates, warm, listening, ready)
+        _run(config, certificates, Engines(config, certificates, warm, cgroups), listening, ready)
 
 
 def _run(
     config: WorkerConfig,
     certificates: Certificates | None,
-    forks: ForkServer,
+    engines: Engines,
     listening: socket.socket | None,
     ready: Callable[[str], None],
 ) -> None:
@@ -80,17 +83,16 @@ def _run(
     import uvloop
 
     with listening, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(config, certificates, forks, listening, ready))
+        runner.run(_serve(config, certificates, engines, listening, ready))
 
 
 async def _serve(
     config: WorkerConfig,
     certificates: Certificates | None,
-    forks: ForkServer,
+    engines: Engines,
     listening: socket.socket,
     ready: Callable[[str], None],
 ) -> None:
-    engines = Engines(config, certificates, forks)
     app = create_worker_app(config, engines)
     acceptor = Acceptor(app, config, certificates, engines)
     loop = asyncio.get_running_loop()
