@@ -105,6 +105,16 @@ def test_a_switch_takes_the_branch_of_jax(index, secret):
     np.testing.assert_allclose(found[0], fn(x, index), atol=1e-3)
 
 
+def test_a_folded_scalar_has_no_dimensions():
+    sine = CASE.replace("stablehlo.return %arg1 ", "stablehlo.return %2 ").replace(
+        "    }, {\n      stablehlo.return %2",
+        "    }, {\n      %c = stablehlo.constant dense<1.0> : tensor<f32>\n"
+        "      %2 = stablehlo.sine %c : tensor<f32>\n      stablehlo.return %2",
+    )
+    assert "tensor<1xf32>" not in lower(sine)
+    assert "dense<0.841470" in lower(sine)
+
+
 def case_of(branches: int) -> str:
     one = "{\n      stablehlo.return %arg1 : tensor<f32>\n    }"
     head, tail = CASE.split('"stablehlo.case"(%arg0) (')[0], CASE[CASE.index(") : (tensor<i32>)") :]

@@ -121,8 +121,8 @@ def _constant(rewriter: Rewriter, value: ir.Value, table: Table) -> ir.Value:
     held = (steps > 2.0**10) & (steps < 2.0**52)  # exact in float64, nearly exact in fixed point
     rounded = np.where(held, np.rint(table / step) * step, table)
     made = constant(value.type, rounded).value
-    whole = np.broadcast_to(table, _shape(value)).astype(np.float64)
-    made.owner.attributes[_EXACT] = ir.DenseElementsAttr.get(np.ascontiguousarray(whole))
+    whole = np.broadcast_to(table, _shape(value)).astype(np.float64, order="C")
+    made.owner.attributes[_EXACT] = ir.DenseElementsAttr.get(whole)
     return made
 
 

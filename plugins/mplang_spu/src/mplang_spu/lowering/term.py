@@ -77,8 +77,9 @@ def constant(kind: ir.Type, numbers: np.ndarray[Any, Any]) -> Term:
         The constant.
     """
     tensor = ir.RankedTensorType(kind)
-    whole = np.broadcast_to(numbers, list(tensor.shape)).astype(numpy_type(tensor.element_type))
-    return Term(hlo.constant(ir.DenseElementsAttr.get(np.ascontiguousarray(whole))))
+    whole = np.broadcast_to(numbers, list(tensor.shape))
+    made = whole.astype(numpy_type(tensor.element_type), order="C")  # also of no dimensions
+    return Term(hlo.constant(ir.DenseElementsAttr.get(made)))
 
 
 class Term:
