@@ -36,7 +36,7 @@ from mplang_ibis.ops import read_sql
 from mplang_jax.admission import XLA
 from mplang_simulator import type_of
 from mplang_spu import engine
-from mplang_spu.lowering.admission import SPU
+from mplang_spu.lowering import SPU, Target, lower
 from mplang_spu.shares import SpuShare
 from mplang_stablehlo import read, signature_of
 from mplang_stablehlo.inline import inline
@@ -252,9 +252,12 @@ def _database() -> duckdb.DuckDBPyConnection:
     return con
 
 
+TARGET = Target("ABY3", "FM64", 18)
+
+
 @target
 def stablehlo(data: bytes) -> None:
-    """Admit StableHLO to each engine, and inline what is admitted."""
+    """Admit StableHLO to each engine, inline what is admitted, and lower it for SPU."""
     with contextlib.suppress(ValueError):
         signature_of(data)
     code = pack_code(data.decode(errors="replace"))
@@ -272,6 +275,11 @@ def stablehlo(data: bytes) -> None:
         assert text_of(parse_stablehlo(printed)) == printed
         inline(module)
         assert module.operation.verify()
+    try:
+        lowered = lower(text, TARGET)
+    except ValueError:
+        return
+    parse_stablehlo(lowered.text)  # as libspu does
 
 
 # -- HTTP and TLS
