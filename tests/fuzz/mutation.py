@@ -23,6 +23,7 @@ from mplang_http.values import join_frame, split_frame
 from msgspec.msgpack import Ext
 
 MAX_BYTES = 1 << 18
+INNER = 16  # bytes of what may have a format of its own, and is changed more often
 NUMBERS = [0, 1, -1, 2, 7, 63, 64, 65, 127, 128, 255, 256, 4096, 65535, 65536, 1 << 20, 1 << 31]
 NUMBERS += [(1 << 32) - 1, 1 << 53, (1 << 63) - 1, -(1 << 63), (1 << 64) - 1]
 FLOATS = [0.0, -0.0, 1e308, 5e-324, float("inf"), float("-inf"), float("nan")]
@@ -212,7 +213,7 @@ def mutate(data: bytes, rng: random.Random, others: Sequence[bytes] = ()) -> byt
         rng: source of randomness; the same state gives the same bytes.
         others: further inputs, whose nodes may be put into it.
     """
-    for _ in range(1 + min(4, int(rng.expovariate(1)))):
+    for _ in range(1 + min(4, int(rng.expovariate(1.5)))):
         data = _mutate_once(data, rng, others)[:MAX_BYTES]
     return data
 
@@ -255,7 +256,8 @@ def _change(tree: Any, rng: random.Random, donor: Any) -> Any:
     places = _nodes(tree)
     if not places:
         return _value(rng)
-    place, key = rng.choice(places)
+    inner = [at for at in places if isinstance(node := at[0][at[1]], bytes) and len(node) > INNER]
+    place, key = rng.choice(inner if inner and rng.random() < 0.4 else places)
     node = place[key]
     match rng.randrange(10):
         case 0:

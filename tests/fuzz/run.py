@@ -50,7 +50,12 @@ def coverage(name: str, seconds: str, folder: str) -> None:
     work = Path(folder, "corpus")
     work.mkdir()
     options = [f"-max_total_time={seconds}", f"-timeout={HANG}", f"-rss_limit_mb={MEMORY}"]
-    options += [f"-max_len={MAX_LENGTH}", f"-artifact_prefix={folder}/", "-print_final_stats=1"]
+    options += [
+        f"-max_len={MAX_LENGTH}",
+        f"-artifact_prefix={folder}/",
+        "-print_final_stats=1",
+        "-verbosity=0",
+    ]
     atheris.Setup(
         [sys.argv[0], *options, str(work), str(CORPUS / name)], function, custom_mutator=change
     )
