@@ -21,7 +21,7 @@ from mplang_http.forks import ForkServer
 from mplang_http.warm_process import WARM
 
 SESSION = "fuzz"
-PATIENCE = 10.0  # seconds until a request that is not answered is a hang
+PATIENCE = 30.0  # seconds until a request that is not answered is a hang
 OFTEN = 50  # inputs between two checks of the worker's health
 WAITS = (b"wait=", b"/events")  # requests that are answered when a job has ended
 CONFIG: dict[str, Any] = {

@@ -19,7 +19,8 @@ import time
 from importlib import import_module
 from pathlib import Path
 
-HANG = 10  # seconds
+HANG = 10  # seconds of CPU time that an input may take
+BLOCKED = 60  # seconds that it may take on a busy machine
 MEMORY = 4 << 10  # MB
 MAX_LENGTH = 1 << 16  # bytes of an input of atheris
 CORPUS = Path(__file__).parent / "corpus"
@@ -49,7 +50,7 @@ def coverage(name: str, seconds: str, folder: str) -> None:
 
     work = Path(folder, "corpus")
     work.mkdir()
-    options = [f"-max_total_time={seconds}", f"-timeout={HANG}", f"-rss_limit_mb={MEMORY}"]
+    options = [f"-max_total_time={seconds}", f"-timeout={BLOCKED}", f"-rss_limit_mb={MEMORY}"]
     options += [
         f"-max_len={MAX_LENGTH}",
         f"-artifact_prefix={folder}/",
@@ -87,8 +88,10 @@ def limits():
 
     The signal does not wait for Python, which may be in a library.
     """
-    signal.setitimer(signal.ITIMER_REAL, HANG)
+    signal.setitimer(signal.ITIMER_PROF, HANG)
+    signal.setitimer(signal.ITIMER_REAL, BLOCKED)
     yield
+    signal.setitimer(signal.ITIMER_PROF, 0)
     signal.setitimer(signal.ITIMER_REAL, 0)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
     assert peak < MEMORY, f"the process takes {peak} MB"
@@ -113,6 +116,7 @@ if __name__ == "__main__":
     logging.disable(logging.WARNING)  # refusals are logged
     if sys.argv[1] != "coverage":  # libFuzzer has handlers of its own, if there are no others
         faulthandler.enable()
-        faulthandler.register(signal.SIGALRM, chain=True)
+        for number in (signal.SIGALRM, signal.SIGPROF):
+            faulthandler.register(number, chain=True)
     ways = {"coverage": coverage, "mutation": mutation, "replay": replay, "seeds": seeds}
     ways[sys.argv[1]](*sys.argv[2:])

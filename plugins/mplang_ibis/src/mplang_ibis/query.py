@@ -157,7 +157,10 @@ def _parse(con: duckdb.DuckDBPyConnection, sql: str) -> dict[str, Any]:
             f"ibis.run: it is no SELECT that DuckDB reads: {_line(error)}"
         ) from error
     assert row is not None
-    found: dict[str, Any] = json.loads(row[0])
+    try:
+        found: dict[str, Any] = json.loads(row[0])
+    except ValueError:  # instead of an error whose message would not fit
+        raise AdmissionError("ibis.run: it is no SELECT that DuckDB reads") from None
     if found["error"]:
         reason = str(found["error_message"]).split("\n", 1)[0]
         raise AdmissionError(f"ibis.run: it is no SELECT that DuckDB reads: {reason}")
