@@ -124,6 +124,7 @@ class Engines:
         for task in list(self._tasks):
             task.cancel()
         for session in self._sessions.values():
+            session.ending = True  # so that its engine is not taken for lost
             session.jobs.fail("the worker ends")
             if session.process is not None:
                 session.process.kill()
