@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import socket
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+import uvloop
 from hostile_requests import job
 from http_raw import DOUBLE, sha
+from mplang_http.http_protocol import _OpenTransport
 from mplang_http.requests import Stored
 
 pytestmark = pytest.mark.usefixtures("unharmed")
@@ -138,3 +142,22 @@ def test_inputs_that_do_not_fit(worker, session):
         assert found.error == (422, "inputs")
     found = worker.submit(session, DOUBLE, None)  # no party holds the input, so the op fails
     assert found.json["state"] == "failed"
+
+
+def test_a_response_to_who_has_gone_is_dropped():
+    """The transport of uvloop raises, which would be a traceback in the log for each such client."""
+
+    async def write_to_nobody() -> None:
+        mine, theirs = socket.socketpair()
+        with theirs:
+            loop = asyncio.get_running_loop()
+            raw, _ = await loop.create_unix_connection(asyncio.Protocol, sock=mine)
+            transport = _OpenTransport(raw)
+            transport.abort()
+            await asyncio.sleep(0.05)
+            transport.write(b"HTTP/1.1 200 OK")
+            with pytest.raises(RuntimeError, match="closed"):
+                raw.write(b"HTTP/1.1 200 OK")
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(write_to_nobody())

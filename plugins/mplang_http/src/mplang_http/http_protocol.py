@@ -9,6 +9,7 @@ import logging
 import math
 import time
 from http import HTTPStatus
+from typing import Any
 from urllib.parse import urlsplit
 
 import uvicorn
@@ -44,6 +45,20 @@ class Connections(ServerState):
     def __init__(self) -> None:
         super().__init__()
         self.strangers: dict[LimitedHttpProtocol, None] = {}
+
+
+class _OpenTransport:
+    """Transport that drops what is written to whoever has gone; that of uvloop raises."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+
+    def write(self, data: bytes) -> None:
+        if not self._transport.is_closing():
+            self._transport.write(data)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
 
 
 class LimitedHttpProtocol(HttpToolsProtocol):
@@ -83,7 +98,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Identify the client, and refuse it or what is too much."""
-        super().connection_made(transport)
+        super().connection_made(_OpenTransport(transport))  # type: ignore[arg-type]
         try:
             self.caller = self._identify(transport)
         except AdmissionError as error:
