@@ -145,7 +145,7 @@ def test_inputs_that_do_not_fit(worker, session):
 
 
 def test_a_response_to_who_has_gone_is_dropped():
-    """The transport of uvloop raises, which would be a traceback in the log for each such client."""
+    """The transport of uvloop raises, which would be a traceback in the log for each one."""
 
     async def write_to_nobody() -> None:
         mine, theirs = socket.socketpair()
