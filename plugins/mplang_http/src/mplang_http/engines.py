@@ -452,12 +452,12 @@ class Engines:
         if session.ending or session.process is None:
             return
         session.ending = True
+        self.crashes += 1  # before the coordinator is told
         try:
             why = await session.process.end("")
         except Exception as error:  # the session must not stay
             log.exception("the end of an engine is not clear")
             why = f"its engine has ended: {type(error).__name__}"
-        self.crashes += 1
         if not session.ready.done():
             self._pause()
             session.ready.set_exception(ConnectionError(why))
