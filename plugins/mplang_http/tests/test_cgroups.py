@@ -15,9 +15,9 @@ from mplang_cli.doctor import examine
 from mplang_http import LocalCluster, cgroups
 from mplang_http.cgroups import Cgroups, engine_cgroups, why_not
 from mplang_http.config import EngineConfig
-from mplang_http.keygen import make_certificates
 from processes import engines_of, fork_server_of
 from test_confinement import REFUSED, act, ended, needs_landlock
+from two_coordinators import certificates, worker_of_two
 
 import mplang_core as mp
 from mplang_core.errors import PartyError
@@ -29,23 +29,15 @@ WRITE = "file = os.memfd_create('kept')\nfor _ in range({mb}): os.write(file, by
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    return make_certificates(tmp_path_factory.mktemp("certs"), ["alice", "host", "other"])
+    return certificates(tmp_path_factory.mktemp("certs"))
 
 
 @pytest.fixture(scope="module")
 def cluster(files):
     """Return the worker alice, with two coordinators, whose engines run any Python."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(Path(__file__).parent))
-        with LocalCluster(
-            ["alice"],
-            tls=files,
-            coordinators=("host", "other"),
-            imports=("intruder",),
-            limits={"memory": 256 * MB},
-            quotas={"memory": 300 * MB},
-        ) as made:
-            yield made
+    limits, quotas = {"memory": 256 * MB}, {"memory": 300 * MB}
+    with worker_of_two(files, limits=limits, quotas=quotas) as made:
+        yield made
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ from http_raw import MB, wait_until
 from intruder import run
 from mplang_http import LocalCluster
 from mplang_http.confinement import has_seccomp, landlock_version
-from mplang_http.keygen import make_certificates
 from mplang_http.status import cluster_status
 from processes import engines_of, fork_server_of
+from two_coordinators import certificates, worker_of_two
 
 import mplang_core as mp
 from mplang_core.errors import PartyError
@@ -33,24 +33,15 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def files(folder):
-    return make_certificates(folder / "certs", ["alice", "host", "other"])
+    return certificates(folder / "certs")
 
 
 @pytest.fixture(scope="module")
 def cluster(folder, files):
     """Return the worker alice, with two coordinators, whose engines run any Python."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(Path(__file__).parent))
-        with LocalCluster(
-            ["alice"],
-            tls=files,
-            coordinators=("host", "other"),
-            imports=("intruder", "mplang_testing.dialect"),
-            log=str(folder),
-            limits={"memory": 512 * MB, "threads": 300},
-            timeouts={"cancel": 1.0},
-        ) as made:
-            yield made
+    limits = {"memory": 512 * MB, "threads": 300}
+    with worker_of_two(files, log=str(folder), limits=limits, timeouts={"cancel": 1.0}) as made:
+        yield made
 
 
 @pytest.fixture

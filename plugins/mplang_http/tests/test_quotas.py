@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 from http_raw import DOUBLE, MB, RawWorker, changed, program
 from mplang_http import LocalCluster
-from mplang_http.keygen import make_certificates
 from mplang_http.tls import LINK_PROTOCOL, client_context
 from mplang_testing import dialect
 from processes import descendants, engines_of
+from two_coordinators import certificates, worker_of_two
 
 import mplang_core as mp
 from mplang_core.errors import PartyError
@@ -29,32 +29,27 @@ KIT = ("mplang_testing.dialect",)
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    return make_certificates(tmp_path_factory.mktemp("certs"), ["alice", "host", "other"])
+    return certificates(tmp_path_factory.mktemp("certs"))
 
 
 @pytest.fixture(scope="module")
 def cluster(files):
     """Return the worker alice, with two coordinators."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(Path(__file__).parent))
-        with LocalCluster(
-            ["alice"],
-            tls=files,
-            coordinators=("host", "other"),
-            imports=("intruder", *KIT),
-            limits={"sessions": 12, "unknown": 32, "memory": 1 << 30},
-            quotas={
-                "sessions": 8,
-                "opens": 4,
-                "jobs": 20,
-                "bodies": 64 * MB,
-                "connections": 40,
-                "memory": 1 << 30,
-                "cores": 1,
-            },
-            timeouts={"connect": 3.0, "cancel": 1.0, "head": 5.0},
-        ) as made:
-            yield made
+    with worker_of_two(
+        files,
+        limits={"sessions": 12, "unknown": 32, "memory": 1 << 30},
+        quotas={
+            "sessions": 8,
+            "opens": 4,
+            "jobs": 20,
+            "bodies": 64 * MB,
+            "connections": 40,
+            "memory": 1 << 30,
+            "cores": 1,
+        },
+        timeouts={"connect": 3.0, "cancel": 1.0, "head": 5.0},
+    ) as made:
+        yield made
 
 
 def raw(cluster, files, name="host"):
