@@ -193,11 +193,12 @@ class Interpreter:
 
     def where(self, run: str) -> Operation | None:
         """Return the current innermost op of a run, ``None`` if there is none; thread-safe."""
-        ctx = self._running.get(run)
-        while (inner := getattr(ctx, "inner", None)) is not None:
-            ctx = inner
-        step = getattr(ctx, "step", None)  # there is none before the first op
-        return None if step is None else step.op
+        ctx, found = self._running.get(run), None
+        while ctx is not None:
+            # a region has no step before its first op: then it is the op around it
+            found = getattr(ctx, "step", None) or found
+            ctx = getattr(ctx, "inner", None)
+        return None if found is None else found.op
 
 
 def execute(

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+import toy
 
+import mplang_core as mp
 from mplang_core.errors import KernelError, PartyError, RunError, VerifyError
+from mplang_core.runtime import interpreter
 from mplang_core.simp import Failure
 
 
@@ -27,3 +30,22 @@ def test_the_host_raises_what_the_party_told():
 def test_what_no_program_ends_with_is_a_plain_error(kind):
     assert type(Failure(kind, "text").error()) is RunError
     assert not isinstance(Failure(kind, "text").error(), PartyError)
+
+
+def test_a_party_is_in_the_op_around_a_region_until_the_first_op_in_it(simulate, monkeypatch):
+    places = []
+
+    def execute(plan, inputs, ctx, listener=None, run=interpreter.execute):
+        if not hasattr(ctx, "step") and ctx.interpreter.where(ctx.run) is not None:
+            places.append(ctx.interpreter.where(ctx.run).opcode)
+        return run(plan, inputs, ctx, listener)
+
+    def program(x):
+        return mp.while_loop(
+            lambda i: mp.invoke(toy.less, i, x), lambda i: mp.invoke(toy.add, i, i), mp.constant(1)
+        )
+
+    sim = simulate(1)
+    monkeypatch.setattr(interpreter, "execute", execute)
+    mp.fetch(sim, mp.evaluate(sim, program, 3))
+    assert {"func.call", "simp.while_loop", "simp.pcall_static"} <= set(places)

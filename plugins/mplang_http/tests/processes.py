@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 
@@ -28,6 +29,12 @@ def engines_of(front: int) -> list[int]:
 
 
 def engine_of(front: int) -> int:
-    """Return the process ID of the only engine of a front."""
-    (pid,) = engines_of(front)
-    return pid
+    """Return the process ID of the only engine of a front.
+
+    The kernel's list of children may lack one while another ends.
+    """
+    deadline = time.monotonic() + 5
+    while len(found := engines_of(front)) != 1:
+        assert time.monotonic() < deadline, found
+        time.sleep(0.01)
+    return found[0]

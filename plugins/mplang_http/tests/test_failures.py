@@ -13,11 +13,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from mplang_http.client import WorkerClient
+from mplang_http.failure_report import party_locations
 from mplang_testing import dialect
 from processes import engine_of, fork_server_of
 
 import mplang_core as mp
 from mplang_core.errors import ConfigError, PartyError, RunError
+from mplang_core.ext import AbortedError, PartyState
 
 
 def double(x):
@@ -184,3 +186,13 @@ def test_a_run_is_submitted_in_the_generation_that_it_began_in(three_workers, mo
             works(host)
         host._generation = before
         works(host)
+
+
+def test_a_party_whose_error_comes_too_late_is_where_it_was_last_seen():
+    lost, late, told = RunError("it ended"), AbortedError("no answer"), AbortedError("stopped")
+    told.op, told.location = "kit.add", "a.py:3"
+    states = [PartyState(), PartyState("running", "kit.late", "a.py:7"), PartyState()]
+    failures = [(0, lost), (1, late), (2, told)]
+    assert list(party_locations(failures, states, 0)) == [
+        "party 1 was in kit.late at a.py:7 then", "party 2 was in kit.add at a.py:3 then",
+    ]  # fmt: skip

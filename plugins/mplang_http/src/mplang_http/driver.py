@@ -246,6 +246,7 @@ class SimpHttpDriver(SimpHost):
 
     def _begin(self, run: str) -> None:
         self._active_run = run, {}
+        self._monitor.begin()
 
     def _submit(
         self, rank: int, run: str, program: Program, inputs: Sequence[HostVar], parties: Mask
@@ -400,7 +401,8 @@ class SimpHttpDriver(SimpHost):
             return failure
         cause = next(error for rank, error in failures if rank == failure.rank)
         if failure.op is None or isinstance(cause, CommError):
-            failure.args = ("; ".join([str(failure), *party_locations(failures, failure.rank)]),)
+            places = party_locations(failures, self._monitor.states, failure.rank)
+            failure.args = ("; ".join([str(failure), *places]),)
         return failure
 
     # -- values

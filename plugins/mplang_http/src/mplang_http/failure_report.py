@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from mplang_core.ext import AbortedError
+from mplang_core.ext import AbortedError, PartyState
 from mplang_http.client import LostWorkerError
 
 CAUSE_TIMEOUT = 0.5  # seconds that the cause may arrive after the failures that it leads to
@@ -39,11 +39,14 @@ def abort_reason(futures: Mapping[int, Future[list[Any]]]) -> str:
     return "another party failed"
 
 
-def party_locations(failures: Sequence[tuple[int, BaseException]], excluded: int) -> Iterator[str]:
+def party_locations(
+    failures: Sequence[tuple[int, BaseException]], states: Sequence[PartyState], excluded: int
+) -> Iterator[str]:
     """Yield the locations of the parties when a run failed.
 
     Args:
         failures: rank and error of each party that failed.
+        states: last known state of each party, for one whose error came too late.
         excluded: rank of a party to leave out.
 
     Yields:
@@ -52,6 +55,8 @@ def party_locations(failures: Sequence[tuple[int, BaseException]], excluded: int
     ranks_by_location: dict[str, list[int]] = {}
     for rank, error in failures:
         op, source_line = getattr(error, "op", None), getattr(error, "location", None)
+        if op is None:
+            op, source_line = states[rank].op, states[rank].location
         if op is not None and rank != excluded:
             ranks_by_location.setdefault(
                 f"in {op}" + (f" at {source_line}" if source_line else ""), []

@@ -23,6 +23,10 @@ class JobMonitor:
         # per party, the traffic of all runs that have ended
         self._ended_traffic: list[dict[int, Traffic]] = [{} for _ in range(parties)]
 
+    def begin(self) -> None:
+        """Forget where the last run was."""
+        self.states = [PartyState(links=state.links) for state in self.states]
+
     def update(self, rank: int, status: Mapping[str, Any]) -> None:
         """Update the state of a party.
 
