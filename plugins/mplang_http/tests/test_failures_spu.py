@@ -79,6 +79,14 @@ def testbed(workers, request, capsys):
                 print(f", the last party ended {spread(testbed.end_times)} s later")
 
 
+@pytest.fixture
+def interruptible():
+    """Handle SIGINT, which a shell has its background processes ignore."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 # -- faults
 
 
@@ -185,7 +193,7 @@ def test_a_party_that_is_too_slow(testbed):
         works(testbed.host)
 
 
-def test_a_host_that_is_interrupted(testbed):
+def test_a_host_that_is_interrupted(testbed, interruptible):
     main = threading.main_thread().ident
     for _ in rounds():
         interrupt = functools.partial(signal.pthread_kill, main, signal.SIGINT)
@@ -197,7 +205,7 @@ def test_a_host_that_is_interrupted(testbed):
 
 
 @pytest.mark.slow
-def test_a_host_that_is_interrupted_amid_cheetah(workers):
+def test_a_host_that_is_interrupted_amid_cheetah(workers, interruptible):
     """Destructors of libspu's Cheetah objects send data, which must not end the engine."""
     main = threading.main_thread().ident
     interrupt = functools.partial(signal.pthread_kill, main, signal.SIGINT)
