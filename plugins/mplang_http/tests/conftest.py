@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -134,3 +135,11 @@ def unharmed(worker):
     yield
     worker.works()
     assert worker.memory(peak=True) - before < GROWTH
+
+
+@pytest.fixture
+def interruptible():
+    """Handle SIGINT, which a shell has its background processes ignore."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

@@ -79,14 +79,6 @@ def testbed(workers, request, capsys):
                 print(f", the last party ended {spread(testbed.end_times)} s later")
 
 
-@pytest.fixture
-def interruptible():
-    """Handle SIGINT, which a shell has its background processes ignore."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 # -- faults
 
 
