@@ -95,7 +95,7 @@ from mplang_core.runtime import (
     host_kernels as host_kernels,
     worker_kernels as worker_kernels,
 )
-from mplang_core.runtime.codec import Encoded as Encoded
+from mplang_core.runtime.codec import Encoded as Encoded, type_of as type_of, value_of as value_of
 from mplang_core.simp import (
     BackendSpec as BackendSpec,
     Communicator as Communicator,

@@ -367,17 +367,31 @@ def array_of(value: Any) -> np.ndarray[Any, Any]:
         >>> array_of([[1.0, 2.0]]).shape
         (1, 2)
     """
-    if hasattr(value, "schema") or hasattr(value, "columns"):
-        raise TypeError(
-            f"a {type(value).__name__} is a table, and no tensor; give its columns as arrays, or "
-            "make a value of it with mplang_ibis.table"
-        )
+    if is_table(value):
+        raise TypeError(table_advice(value))
     try:
         array = np.asarray(value)
         DType.of(array.dtype)
     except (TypeError, ValueError) as error:
-        raise TypeError(f"{type(value).__name__} is no tensor: {error}") from None
+        raise TypeError(
+            f"{type(value).__name__} is no tensor: {error}; strings and dates are columns of tables"
+        ) from None
     return array
+
+
+def is_table(value: Any) -> bool:
+    """Return whether an object looks like a table, as those of Arrow, pandas and polars do."""
+    looks = hasattr(value, "schema") or hasattr(value, "columns")
+    return looks and not isinstance(value, BaseType)
+
+
+def table_advice(value: Any) -> str:
+    """Return how a table gets to a party, where it is given as a literal of a program."""
+    return (
+        f"a {type(value).__name__} is a table, and stands in no program, which all parties can "
+        "read; mp.put it at its party outside of the function, in `with mp.with_ctx(host):`, and "
+        "pass the value as an argument"
+    )
 
 
 def array_from(data: Any, kind: TensorType) -> np.ndarray[Any, Any]:

@@ -21,7 +21,7 @@ from mplang_core.feop.program import FeProgram, Operand, PFunction, flatten, unf
 from mplang_core.ir import Location
 from mplang_core.ir.source_line import at, caller
 from mplang_core.simp.ops import pcall_static
-from mplang_core.types import BaseType, Form, TensorType
+from mplang_core.types import BaseType, Form, TensorType, is_table, table_advice
 
 MAX_LITERAL = 64  # elements; a larger literal looks like data
 LITERAL_ADVICE = (
@@ -211,7 +211,7 @@ def _put(ctx: MPContext, leaf: Any, dst: Device, bounds: tuple[float, float] | N
     """Move a value; its holders check its bounds first."""
     if not isinstance(leaf, MPObject):
         leaf = _constant(leaf, dst)
-        if leaf.base_type.size > MAX_LITERAL and not isinstance(ctx, InterpContext):
+        if not isinstance(ctx, InterpContext) and leaf.base_type.size > MAX_LITERAL:
             _warn_of_literal()
     if bounds is not None:
         leaf = _checked(ctx, ctx.adopt(leaf), dst, bounds)
@@ -289,6 +289,8 @@ def _bring(ctx: MPContext, leaf: Any, dst: Device) -> Any:
         return _move(ctx, here, dst, "auto")
     if is_literal(leaf) and hasattr(leaf, "shape"):
         return constant(leaf, parties=dst.mask)
+    if is_table(leaf):
+        raise TraceError(f"{at()}{table_advice(leaf)}")
     return leaf
 
 

@@ -9,14 +9,12 @@ from contextvars import ContextVar
 from typing import Any, NoReturn, Protocol
 from weakref import WeakKeyDictionary
 
-import numpy as np
-
 from mplang_core.errors import TraceError
 from mplang_core.feop.state import ContextBound, FeState
 from mplang_core.ir import AnyType, Graph
 from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
-from mplang_core.types import BaseType, MPType
+from mplang_core.types import BaseType, MPType, array_of
 
 
 class Cluster(Protocol):
@@ -108,11 +106,20 @@ class MPContext(ContextBound, ABC):
             TraceError: the op's definition rejects it; the message has the user's line.
         """
 
-    def literal(self, value: np.ndarray[Any, Any], parties: Mask) -> MPObject:
+    def read_literal(self, literal: Any) -> Any:
+        """Return what a user gives as a literal of this context, by default an array.
+
+        Raises:
+            TypeError: it is none, or stands in no program.
+            ValueError: it is one with parts that are not supported.
+        """
+        return array_of(literal)
+
+    def literal(self, value: Any, parties: Mask) -> MPObject:
         """Return a value for a literal.
 
         Args:
-            value: the literal.
+            value: the literal, as :meth:`read_literal` returns it.
             parties: the parties that get it.
         """
         (made,) = self.emit("simp.constant", [], {"value": value, "parties": parties})

@@ -6,8 +6,6 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from mplang_core.edsl.build import make_op
 from mplang_core.edsl.context import MPContext, MPObject, Placement
 from mplang_core.errors import TraceError
@@ -64,7 +62,7 @@ class InterpContext(MPContext):
         """Return a run-time value for a literal.
 
         Args:
-            literal: a number or an array.
+            literal: a number, an array, or what :meth:`read_literal` returns.
             parties: the parties that get it; all by default.
         """
 
@@ -86,11 +84,6 @@ class InterpContext(MPContext):
             InterpVar(self, _mp(value), result)
             for value, result in zip(op.outputs, results, strict=True)
         ]
-
-    def literal(self, value: np.ndarray[Any, Any], parties: Mask) -> MPObject:
-        """Return a value for a literal at some parties, without running a program."""
-        op = make_op("simp.constant", [], {"value": value, "parties": parties}, None, self)
-        return InterpVar(self, _mp(op.outputs[0]), self.lift(value, parties))
 
     def adopt(self, obj: MPObject) -> MPObject:
         """Return the value; raise ``TraceError`` if it belongs to another context."""

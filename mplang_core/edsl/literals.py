@@ -48,9 +48,9 @@ def constant(*args: Any, parties: Mask | int | Sequence[int] | None = None) -> M
     while target.is_local and target.parent is not None:
         target = target.parent  # the body of a pcall captures it
     try:
-        value = array_of(literal)
-    except TypeError as error:
-        raise TraceError(f"{at()}a constant is a number or an array: {error}") from None
+        value = target.read_literal(literal)
+    except (TypeError, ValueError) as error:
+        raise TraceError(f"{at()}a constant is a number, an array or a table: {error}") from None
     mask = target.mask if parties is None else read_mask(parties)
     return target.place(target.literal(value, mask), None, uniform=True)
 

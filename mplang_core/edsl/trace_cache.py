@@ -18,7 +18,7 @@ from mplang_core.edsl.tracer import TraceContext, TracedFunction, trace
 from mplang_core.errors import TraceError
 from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
-from mplang_core.types import MPType
+from mplang_core.types import MPType, is_table, table_advice
 
 
 def signature(args: Sequence[Any], kwargs: Mapping[str, Any], world: Mask) -> Hashable:
@@ -41,6 +41,8 @@ def _key(leaf: Any, world: Mask) -> Hashable:
         return leaf.type, leaf.device.name if leaf.device is not None else None, leaf.uniform
     if is_literal(leaf):
         return MPType(literal_type(leaf), world), None, True
+    if is_table(leaf):
+        raise TraceError(f"{at()}{table_advice(leaf)}")
     try:
         hash(leaf)
     except TypeError:

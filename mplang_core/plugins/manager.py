@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import pluggy
-from importlib_metadata import EntryPoint, entry_points, version
+from importlib_metadata import EntryPoint, entry_points, requires, version
 
 from mplang_core.device import DeviceKind, add_kind, device_kinds, transfers
 from mplang_core.errors import PluginConflictError, PluginError, PluginLoadError, PluginVersionError
@@ -124,7 +125,7 @@ class PluginManager:
             wanted: version by package.
 
         Raises:
-            PluginLoadError: one is not installed.
+            PluginLoadError: one is not installed, or needs another plugin that is not wanted.
             PluginVersionError: one is installed in another version.
         """
         found = self.installed()
@@ -134,6 +135,8 @@ class PluginManager:
                 raise PluginLoadError(f"no plugin of {package} is installed; there are {known}")
             if found[package] != needed:
                 raise PluginVersionError(f"{package} {found[package]} is installed, not {needed}")
+            for name in _requirements(package) & found.keys() - wanted.keys():
+                raise PluginLoadError(f"{package} needs {name} {found[name]}, which is not listed")
 
     def restrict(self, allowed: Mapping[str, str]) -> None:
         """Load no other plugins than these from now on; import nothing.
@@ -317,6 +320,12 @@ class PluginManager:
             namespace.set_resolver(resolver)
         backends.set_resolver(*in_group(BACKENDS))
         passes.set_resolver(*in_group(PASSES))
+
+
+def _requirements(package: str) -> set[str]:
+    """Return the names of the packages that a package needs, without those of its extras."""
+    needed = [text for text in requires(package) or () if "extra ==" not in text]
+    return {found[0] for text in needed if (found := re.match(r"[\w.-]+", text))}
 
 
 ASKED = ("settings", "configure", "preload", "doctor")

@@ -10,7 +10,17 @@ import numpy as np
 
 from mplang_core.errors import WireError
 from mplang_core.namespace import Namespace
-from mplang_core.types import BaseType, DType, TensorType, array_from, frozen
+from mplang_core.types import (
+    BaseType,
+    DType,
+    TableType,
+    TensorType,
+    array_from,
+    array_of,
+    frozen,
+    is_table,
+    type_classes,
+)
 
 Encoded: TypeAlias = tuple[Mapping[str, Any], Sequence[bytes | memoryview]]
 """A header of plain data (str, int, float, bool, lists of these), and buffers."""
@@ -25,14 +35,62 @@ class Codec:
             the value allows it.
         decode: ``decode(kind, header, buffers)`` returns the value. The header and the buffers
             are untrusted; it raises ``ValueError`` or ``TypeError`` if they do not fit the type.
+        normalize: ``normalize(literal)`` returns what a user puts as a value of the type, for
+            example a pandas frame as an Arrow table; ``TypeError`` or ``ValueError`` if it is none.
     """
 
     encode: Callable[[Any], Encoded]
     decode: Callable[[BaseType, Mapping[str, Any], Sequence[bytes | memoryview]], Any]
+    normalize: Callable[[Any], Any] = lambda literal: literal
 
 
 codecs: Namespace[Codec] = Namespace("codec")
 """Codecs by the name of their type (``tensor``, ``spu.share``, …)."""
+
+
+def type_of(value: Any) -> BaseType:
+    """Return the type that a value is of.
+
+    Raises:
+        WireError: nothing that is installed knows.
+
+    Example:
+        >>> print(type_of(np.zeros((2, 3), np.float32)))
+        f32[2, 3]
+    """
+    if isinstance(value, np.ndarray | np.generic):
+        return TensorType.of(value)
+    kind = getattr(value, "type", None)
+    if isinstance(kind, BaseType):
+        return kind
+    if hasattr(value, "schema"):
+        return TableType(tuple((field.name, str(field.type)) for field in value.schema))
+    for _, cls in type_classes:  # those of one class of values have no parameters
+        try:
+            kind = cls.from_params(())
+        except (TypeError, ValueError):
+            continue
+        if cls.mismatch is not BaseType.mismatch and kind.mismatch(value) is None:
+            return kind
+    raise WireError(f"a {type(value).__name__} has no type that is known, so it stays here")
+
+
+def value_of(literal: Any) -> Any:
+    """Return what a user gives as a value: an immutable array, an Arrow table, a plugin's value.
+
+    Raises:
+        TypeError: it is none.
+        ValueError: it is a table with columns that are not supported.
+
+    Example:
+        >>> value_of([1.0, 2.0])
+        array([1., 2.])
+    """
+    if is_table(literal):
+        return _codec(TableType(())).normalize(literal)
+    if isinstance(getattr(literal, "type", None), BaseType):
+        return literal
+    return frozen(array_of(literal))
 
 
 def encode(kind: BaseType, value: Any) -> Encoded:

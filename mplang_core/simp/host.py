@@ -13,13 +13,23 @@ from concurrent.futures import Future
 from contextvars import ContextVar
 from typing import Any, Literal, TypeAlias, get_args
 
-from mplang_core.edsl import InterpContext
+from mplang_core.edsl import InterpContext, InterpVar, MPObject
 from mplang_core.edsl.context import Cluster
-from mplang_core.errors import AbortedError, CommError, ConfigError, KernelError, PartyError
+from mplang_core.errors import (
+    AbortedError,
+    CommError,
+    ConfigError,
+    KernelError,
+    PartyError,
+    TraceError,
+    WireError,
+)
 from mplang_core.feop import ContextBound
 from mplang_core.ir import Level, Operation, Program, op_defs
+from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
 from mplang_core.namespace import Namespace
+from mplang_core.runtime.codec import type_of, value_of
 from mplang_core.runtime.interpreter import Interpreter, KernelContext
 from mplang_core.runtime.kernels import Kernel, host_kernels
 from mplang_core.runtime.listener import Listener, Observe, Recorder, joined
@@ -27,10 +37,10 @@ from mplang_core.simp.comm import size_of
 from mplang_core.simp.failure import Failure
 from mplang_core.simp.interfaces import participants_of
 from mplang_core.simp.ops.call import call_program, interpret, launch
-from mplang_core.simp.ops.common import single
+from mplang_core.simp.ops.common import check_parties, single
 from mplang_core.simp.ops.keep import kept_outputs
 from mplang_core.simp.progress import PartyState
-from mplang_core.types import array_of, frozen
+from mplang_core.types import MPType
 
 Mode: TypeAlias = Literal["standard", "launch"]
 
@@ -294,9 +304,22 @@ class SimpHost(Interpreter, InterpContext):
         failure.__cause__ = error.__cause__ if isinstance(error, KernelError) else error
         return failure
 
+    def read_literal(self, literal: Any) -> Any:
+        """Return what a user puts as a value: an array, a table, or a value of a plugin's type."""
+        return value_of(literal)
+
+    def literal(self, value: Any, parties: Mask) -> MPObject:
+        """Return a value for a literal at some parties, without running a program."""
+        try:
+            check_parties(parties, self.mask)
+            kind = MPType(type_of(value), parties)
+        except (ValueError, WireError) as error:
+            raise TraceError(f"{at()}{error}") from None
+        return InterpVar(self, kind, self.lift(value, parties))
+
     def lift(self, literal: Any, parties: Mask | None = None) -> HostVar:
         """Return a reference to a literal at some parties, all by default."""
-        value = frozen(array_of(literal))
+        value = value_of(literal)
         held = self.mask if parties is None else parties
         values = [value if rank in held else None for rank in range(self.world_size)]
         return HostVar(values, public=held == self.mask)

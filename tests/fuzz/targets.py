@@ -34,7 +34,6 @@ from mplang_http.values import Packed, join_frame, pack, pack_as, read_plain, sp
 from mplang_ibis import query
 from mplang_ibis.ops import read_sql
 from mplang_jax.admission import XLA
-from mplang_simulator import type_of
 from mplang_spu import engine
 from mplang_spu.lowering import SPU, Target, lower
 from mplang_spu.shares import SpuShare
@@ -52,7 +51,7 @@ from mplang_core.errors import (
     VerifyError,
     WireError,
 )
-from mplang_core.ext import from_bytes, to_bytes
+from mplang_core.ext import from_bytes, to_bytes, type_of
 from mplang_core.ir.compressed_text import pack as pack_code
 from mplang_core.runtime import codec
 

@@ -72,7 +72,7 @@ def test_what_is_installed_is_imported_where_nothing_is_named(spy):
 
 def test_a_program_of_a_plugin_that_a_worker_does_not_have():
     with (
-        LocalCluster(1, plugins=without("mplang-jax")) as workers,
+        LocalCluster(1, plugins=without("mplang-jax", "mplang-spu", "mplang-hello")) as workers,
         mp.connect("http", workers.spec) as host,
     ):
         with pytest.raises(ConfigError) as error:
@@ -107,7 +107,16 @@ def test_plugins_that_cannot_be(plugins, told):
 )
 def test_a_section_that_its_plugin_does_not_take(plugin, settings, told):
     with pytest.raises(ConfigError, match=told):
-        LocalCluster(["alice"], plugins={plugin: {"version": "0.1.0", "settings": settings}})
+        section = {"version": "0.1.0", "settings": settings}
+        LocalCluster(["alice"], plugins=installed_plugins() | {plugin: section})
+
+
+def test_a_plugin_that_another_one_needs_is_listed_too():
+    listed = installed_plugins()
+    needed = listed.pop("mplang-tables")
+    text = f"field 'plugins': mplang-ibis needs mplang-tables {needed}, which is not listed"
+    with pytest.raises(ConfigError, match=text):
+        LocalCluster(1, plugins=listed)
 
 
 def test_a_plugin_has_a_section_of_its_own(capfd):

@@ -6,7 +6,8 @@ import datetime
 from decimal import Decimal
 
 import pyarrow as pa
-from mplang_ibis import arrow, table
+from mplang_ibis import table
+from mplang_tables import arrow
 
 import mplang_core as mp
 

@@ -12,10 +12,10 @@ from typing import Any, Literal, TypeAlias
 
 from mplang_analysis import Holding, Memory
 from mplang_http.comm import HttpCommunicator
-from mplang_simulator import Simulator, type_of
+from mplang_simulator import Simulator
 
 from mplang_core import ClusterSpec
-from mplang_core.ext import Communicator, KernelContext, WorkerInterpreter, encode
+from mplang_core.ext import Communicator, KernelContext, WorkerInterpreter, encode, type_of
 
 from .dealer import Dealer
 from .deviation import Deviation

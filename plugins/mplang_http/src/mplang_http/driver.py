@@ -35,9 +35,9 @@ from mplang_core.ext import (
     RunError,
     SimpHost,
     WireError,
-    array_of,
-    frozen,
     to_bytes,
+    type_of,
+    value_of,
 )
 from mplang_http.client import LostWorkerError, RefusedError, WorkerClient
 from mplang_http.compatibility import WorkerFacts, check_parties, check_plugins
@@ -344,16 +344,16 @@ class SimpHttpDriver(SimpHost):
             literal.refs[rank] = self._put_value(rank, literal.array, name)
         return literal.input
 
-    def _put_value(self, rank: int, array: np.ndarray[Any, Any], name: str) -> Ref:
-        head, buffers = pack(array)
+    def _put_value(self, rank: int, value: Any, name: str) -> Ref:
+        head, buffers = pack(value)
         path = ("v1", "sessions", self.session, "values", name)
         with self._progress_bars.track(
-            f"put to {self._workers[rank][0]}", array.nbytes
+            f"put to {self._workers[rank][0]}", sum(map(len, buffers))
         ) as on_progress:
             self._clients[rank].request(
                 "PUT", *path, body=[frame_head(head), *buffers], on_progress=on_progress
             )
-        return Ref(name, TensorType.of(array), self._dropped[rank])
+        return Ref(name, type_of(value), self._dropped[rank])
 
     def _collect(
         self, run: str, futures: Sequence[Future[list[Any]]]
@@ -411,23 +411,25 @@ class SimpHttpDriver(SimpHost):
         """Return a literal as a variable: uploaded now to ``parties``, and to nobody else.
 
         Args:
-            literal: array, or what converts to one.
+            literal: array, what converts to one, table, or value of a plugin's type.
             parties: the parties that hold it; all if ``None``, and then it is public.
 
         Raises:
             PartyError: an upload failed.
             RunError: the host is closed.
         """
-        array = frozen(array_of(literal))
-        if parties is None or parties == self.mask:
-            return HostVar([Literal(array)] * self.world_size, public=True)
+        value = value_of(literal)
+        holders = self.mask if parties is None else parties
+        public = holders == self.mask
+        if public and isinstance(value, np.ndarray):
+            return HostVar([Literal(value)] * self.world_size, public=True)
         with self._exclusive():
             name = f"put.{next(self._puts)}"
-            return HostVar(
-                self._call_all(
-                    lambda rank: self._put_value(rank, array, name) if rank in parties else None
-                )
-            )
+
+            def put(rank: int) -> Ref | None:
+                return self._put_value(rank, value, name) if rank in holders else None
+
+            return HostVar(self._call_all(put), public=public)
 
     def _fetch(self, rank: int, value: Any) -> Any:
         if isinstance(value, Literal):

@@ -23,10 +23,9 @@ from typing import Any
 
 import msgspec
 from mplang_analysis import PUBLIC, own
-from mplang_simulator import type_of
 
 from mplang_core import Form
-from mplang_core.ext import CommError
+from mplang_core.ext import CommError, type_of
 from mplang_http import confinement, ipc
 from mplang_http.comm import HttpCommunicator
 from mplang_http.config import EngineConfig

@@ -7,9 +7,9 @@ from typing import Annotated, TypeAlias, TypeVar
 
 import msgspec
 from mplang_analysis import PUBLIC, differences
-from mplang_simulator import type_of
 from msgspec import Meta
 
+from mplang_core.ext import type_of
 from mplang_http.address import split_address
 from mplang_http.config import WorkerConfig, is_loopback
 from mplang_http.credentials import Credential

@@ -10,10 +10,9 @@ from typing import Any, TypeAlias
 
 import msgspec
 import numpy as np
-from mplang_simulator import type_of
 
 from mplang_core import BaseType, Form, MPLangError, TensorType
-from mplang_core.ext import WireError, array_from, codec, parse_base_type
+from mplang_core.ext import WireError, array_from, codec, parse_base_type, type_of
 
 Buffer: TypeAlias = bytes | memoryview
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
+from mplang_tables import check_table
+
 from mplang_core import BaseType, FeProgram, FeSignature, MPLangError, PFunction, TableType, feop
 from mplang_core.ext import (
     AdmissionError,
@@ -19,7 +21,7 @@ from mplang_core.ext import (
     raised,
     skip_package,
 )
-from mplang_ibis.ops import check_names, check_table, literal
+from mplang_ibis.ops import check_names, literal
 
 for package in ("ibis", "sqlglot"):
     skip_package(package)
@@ -109,8 +111,7 @@ def _tables(operands: tuple[BaseType, ...]) -> tuple[TableType, ...]:
 def _trace(fn: Callable[..., Any], signature: FeSignature, tables: Mapping[str, TableType]) -> Any:
     import ibis
     from ibis.expr.operations import InMemoryTable  # type: ignore[import-untyped]
-
-    from mplang_ibis import arrow
+    from mplang_tables import arrow
 
     unbound = [
         ibis.table(ibis.Schema.from_pyarrow(arrow.schema(kind)), name=name)
@@ -128,7 +129,7 @@ def _trace(fn: Callable[..., Any], signature: FeSignature, tables: Mapping[str, 
 
 
 def _type_of(expr: Any) -> TableType:
-    from mplang_ibis import arrow
+    from mplang_tables import arrow
 
     gives = arrow.type_of(expr.schema().to_pyarrow())
     check_table(gives)
@@ -159,7 +160,7 @@ def table(data: Mapping[str, Sequence[Any]] | Any) -> Feop:
         ...     mp.fetch(sim, mp.evaluate(sim, program)).to_pylist()
         [{'age': 18}]
     """
-    from mplang_ibis import arrow
+    from mplang_tables import arrow
 
     try:
         found = arrow.normalize(data)

@@ -5,13 +5,13 @@ Error messages are public: they may contain columns, never values.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
 
-from mplang_core import BaseType, TableType
-from mplang_core.ext import AdmissionError, Codec, Encoded, KernelContext, KernelError, WireError
+from mplang_core import TableType
+from mplang_core.ext import AdmissionError, KernelContext, KernelError
 from mplang_ibis.ops import read_sql
 
 Array = np.ndarray[Any, Any]
@@ -64,7 +64,7 @@ def literal(ctx: KernelContext, *, rows: int, data: Sequence[bytes], type: Table
     Raises:
         AdmissionError: the data is not such a table.
     """
-    from mplang_ibis import arrow
+    from mplang_tables import arrow
 
     try:
         return arrow.read(type, rows, data)
@@ -116,33 +116,7 @@ def from_tensor(ctx: KernelContext, x: Array, *, columns: Sequence[str]) -> Any:
 
 
 def _check(kind: TableType, table: Any, name: str) -> None:
-    from mplang_ibis import arrow
+    from mplang_tables import arrow
 
     if getattr(table, "schema", None) != arrow.schema(kind):
         raise KernelError(f"{name} is not the {kind} that the program says")
-
-
-# -- codec
-
-
-def _encode(value: Any) -> Encoded:
-    from mplang_ibis import arrow
-
-    try:
-        rows, buffers = arrow.write(value)
-    except (TypeError, ValueError) as error:
-        raise WireError(f"cannot write a table: {error}") from error
-    return {"rows": rows}, [memoryview(buffer) for buffer in buffers]
-
-
-def _decode(
-    kind: BaseType, header: Mapping[str, Any], buffers: Sequence[bytes | memoryview]
-) -> Any:
-    from mplang_ibis import arrow
-
-    if header.keys() != {"rows"} or not isinstance(kind, TableType):
-        raise ValueError("a table comes with its number of rows")
-    return arrow.read(kind, header["rows"], buffers)
-
-
-CODEC = Codec(_encode, _decode)

@@ -5,21 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from mplang_tables import check_table
+
 from mplang_core import Mask, TableType, TensorType, simple_op
 from mplang_core.ext import AnyType, Attr, OpDef, Operation, unpack
 
 MAX_SQL = 256 << 10  # bytes; DuckDB takes quadratic time for long conditions, holding the GIL
-MAX_COLUMNS = 4096
 
 NAME = re.compile(r"(?!(t\d|pg_|duckdb_|sqlite_|pragma_|information_schema))[a-z][a-z0-9_]{0,62}")
 """Pattern of table names, which excludes names that Ibis generates, and DuckDB's catalog."""
 
-_TYPES = {
-    *("bool", "float", "double", "string", "binary", "date32[day]", "time64[us]", "time64[ns]"),
-    *(f"{sign}int{n}" for sign in ("", "u") for n in (8, 16, 32, 64)),
-    *(f"timestamp[{unit}]" for unit in ("s", "ms", "us", "ns", "us, tz=UTC")),
-    *(f"decimal128({digits}, {scale})" for digits in range(1, 39) for scale in range(39)),
-}
 _DTYPES = {
     "bool": "bool",
     **{f"{sign}int{n}": f"{sign or 'i'}{n}" for sign in ("", "u") for n in (8, 16, 32, 64)},
@@ -27,39 +22,6 @@ _DTYPES = {
     "double": "f64",
 }
 _ARROW = {dtype: arrow for arrow, dtype in _DTYPES.items()}
-
-
-def check_table(kind: TableType) -> None:
-    """Refuse table types that SQL would not preserve.
-
-    Raises:
-        TypeError: Arrow and DuckDB do not share the type of a column.
-        ValueError: there are no or too many columns, or their names are not unique.
-
-    Example:
-        >>> check_table(TableType((("a", "float64"),)))  # doctest: +ELLIPSIS
-        Traceback (most recent call last):
-        TypeError: column 'a' is of the type 'float64'; ... (a float64 is a 'double', ...)
-    """
-    if not 0 < len(kind.columns) <= MAX_COLUMNS:
-        raise ValueError(f"a table has 1 to {MAX_COLUMNS} columns, got {len(kind.columns)}")
-    seen: set[str] = set()
-    for name, type in kind.columns:
-        if not name or "\0" in name or not _encodes(name):
-            raise ValueError(f"{name!r} is no name of a column")
-        if name.lower() in seen:
-            raise ValueError(f"two columns are called {name!r}; SQL ignores upper and lower case")
-        seen.add(name.lower())
-        if type not in _TYPES:
-            raise TypeError(
-                f"column {name!r} is of the type {type!r}; expected an Arrow type as pyarrow "
-                "writes it: bool, int64, double, string, binary, date32[day], time64[us], "
-                "timestamp[us], decimal128(10, 2), … (a float64 is a 'double', a float32 a 'float')"
-            )
-
-
-def _encodes(text: str) -> bool:
-    return text == text.encode(errors="replace").decode()
 
 
 def read_sql(code: bytes) -> str:
@@ -150,7 +112,8 @@ def literal(*, rows: int, data: tuple[bytes, ...], type: TableType) -> TableType
     Example:
         >>> import mplang_core as mp
         >>> from mplang_core import TableType
-        >>> from mplang_ibis import arrow, literal
+        >>> from mplang_ibis import literal
+        >>> from mplang_tables import arrow
         >>> kind = TableType((("age", "int64"),))
         >>> rows, buffers = arrow.write(arrow.normalize({"age": [17, None]}))
         >>> data = tuple(buffer.to_pybytes() for buffer in buffers)

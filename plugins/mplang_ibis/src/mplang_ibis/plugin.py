@@ -17,8 +17,8 @@ def mplang_feops() -> Sequence[Feop]:
 
 @hookimpl
 def mplang_dialects() -> Sequence[Dialect]:
-    """Return the dialect ``ibis``: the op ``ibis.run`` and the codec of tables."""
-    return [Dialect("ibis", ops=[ops.RUN], codecs={"table": kernels.CODEC})]
+    """Return the dialect ``ibis``, with the op ``ibis.run``."""
+    return [Dialect("ibis", ops=[ops.RUN])]
 
 
 @hookimpl
@@ -41,4 +41,4 @@ def mplang_configure(section: Mapping[str, Any]) -> None:
 @hookimpl
 def mplang_preload() -> Sequence[str]:
     """Return what the kernels import when they first run."""
-    return ["mplang_ibis.query", "mplang_ibis.arrow", "pandas"]
+    return ["mplang_ibis.query", "mplang_tables.arrow", "pandas"]

@@ -10,10 +10,11 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NoReturn
 
 import duckdb
+from mplang_tables import arrow
 
 from mplang_core import TableType
 from mplang_core.ext import AdmissionError, KernelError
-from mplang_ibis import arrow, settings
+from mplang_ibis import settings
 from mplang_ibis.allowlist import FUNCTIONS, KINDS, PROCESS
 from mplang_ibis.ops import NAME
 

@@ -5,14 +5,7 @@ What other backends build on is here, too: the mailbox of a communicator, and th
 
 from mplang_simulator.host import Simulator
 from mplang_simulator.mailbox import CommunicatorBase
-from mplang_simulator.results import outcome_of, type_of
+from mplang_simulator.results import outcome_of
 from mplang_simulator.threads import PartyThread, ThreadCommunicator
 
-__all__ = [
-    "CommunicatorBase",
-    "PartyThread",
-    "Simulator",
-    "ThreadCommunicator",
-    "outcome_of",
-    "type_of",
-]
+__all__ = ["CommunicatorBase", "PartyThread", "Simulator", "ThreadCommunicator", "outcome_of"]

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from mplang_core import TableType
-from mplang_ibis.ops import check_table
+from mplang_tables.columns import check_table
 
 _PLAIN = {
     pa.large_string(): pa.string(),
@@ -53,15 +53,18 @@ def type_of(arrow: Any) -> TableType:
     return TableType(tuple((field.name, str(field.type)) for field in found))
 
 
-def normalize(data: Mapping[str, Sequence[Any]] | Any) -> Any:
+def normalize(data: Any) -> Any:
     """Convert data to an Arrow table with one canonical layout per type.
 
     Args:
-        data: columns by name, or an Arrow table. Dictionaries are expanded; strings and bytes in
-            any layout become plain ones.
+        data: an Arrow table, a frame of pandas or polars, another object that exports Arrow data
+            (``__arrow_c_stream__``), or columns by name. Dictionaries and categories are
+            expanded; strings and bytes in any layout become plain ones. What pandas takes for
+            missing (``NaN``, ``None``) is null. An index of pandas is a column if it has a name,
+            and left out otherwise.
 
     Returns:
-        A ``pyarrow.Table``.
+        A ``pyarrow.Table`` that no later change of the data reaches.
 
     Raises:
         TypeError: it is not a table, or the type of a column is not supported.
@@ -70,14 +73,39 @@ def normalize(data: Mapping[str, Sequence[Any]] | Any) -> Any:
     Example:
         >>> normalize({"a": pa.array(["x", "x"]).dictionary_encode()}).schema
         a: string
+        >>> import pandas as pd
+        >>> frame = pd.DataFrame({"a": [1.5, None]}, index=pd.Index([7, 9], name="id"))
+        >>> normalize(frame).to_pylist()
+        [{'a': 1.5, 'id': 7}, {'a': None, 'id': 9}]
     """
     try:
-        found = data if isinstance(data, pa.Table) else pa.table(dict(data))
+        found = _table(data)
         made = found.cast(pa.schema([(field.name, _plain(field.type)) for field in found.schema]))
-    except pa.ArrowException as error:
-        raise TypeError(f"this is no table: {error}") from error
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise TypeError(f"this is no table: {' '.join(str(error).split())[:300]}") from error
     check_table(type_of(made))
-    return made
+    return pa.Table.from_arrays(list(map(_frozen_column, made.columns)), schema=made.schema)
+
+
+def _frozen_column(column: Any) -> Any:
+    """Return a column, copied if its memory can be changed, as that of NumPy's arrays."""
+    buffers = [buffer for chunk in column.chunks for buffer in chunk.buffers()]
+    if not any(buffer is not None and buffer.is_mutable for buffer in buffers):
+        return column
+    empty = pa.array([], column.type)
+    return pa.concat_arrays([*column.chunks, empty, empty])
+
+
+def _table(data: Any) -> Any:
+    if isinstance(data, pa.Table):
+        return data
+    if isinstance(data, Mapping):
+        return pa.table(dict(data))
+    if hasattr(data, "index") and hasattr(data, "columns"):  # a frame of pandas
+        is_named = any(name is not None for name in data.index.names)
+        # a copy, as Arrow would share the memory of a frame that is changed in place
+        return pa.Table.from_pandas(data.copy(), preserve_index=is_named)
+    return pa.table(data)  # whatever exports Arrow data
 
 
 def _plain(type: Any) -> Any:

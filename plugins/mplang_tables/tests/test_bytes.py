@@ -9,14 +9,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
-from ibis_programs import KIND, at
-from mplang_ibis import arrow, query
+from mplang_ibis import query
+from mplang_tables import arrow
 
 import mplang_core as mp
-from mplang_core.errors import KernelError, PartyError, WireError
-from mplang_core.ir.compressed_text import pack
+from mplang_core.errors import KernelError, WireError
 from mplang_core.runtime import decode, encode
 
+KIND = mp.TableType((("a", "int64"),))
 TYPES = st.sampled_from(
     [
         (pa.bool_(), st.booleans()),
@@ -158,27 +158,3 @@ def test_what_is_no_such_table_is_refused(kind, header, buffers):
 def test_what_is_no_table_is_not_written(value):
     with pytest.raises(WireError, match="cannot write a table"):
         encode(KIND, value)
-
-
-def test_a_literal_of_another_type_than_it_says_is_refused(sim):
-    from mplang_ibis import literal
-
-    wrong = {"rows": 1, "data": (b"", b"12345"), "type": KIND}
-    with pytest.raises(PartyError, match=r"ibis\.literal: the data is no table"):
-        mp.evaluate(sim, lambda: at("P0", literal, **wrong))
-
-
-def test_an_op_does_not_believe_that_an_operand_is_what_the_program_says(sim):
-    """A worker may get any value; here the table has another type than the SQL declares."""
-    from mplang_ibis import kernels
-
-    class Ctx:
-        class op:
-            inputs = (type("Value", (), {"type": KIND}),)
-
-    attrs = {"code": pack("SELECT 1 AS a"), "names": ("x",), "gives": KIND, "ibis": ""}
-    for value in (pa.table({"a": ["x"]}), np.ones(3), None):
-        with pytest.raises(KernelError, match="is not the table"):
-            kernels.run(Ctx, value, **attrs)
-        with pytest.raises(KernelError, match="is not the table"):
-            kernels.to_tensor(Ctx, value, rows=1)

@@ -1,0 +1,47 @@
+"""Types of columns that Arrow and SQL share. Imports no Arrow."""
+
+from __future__ import annotations
+
+from mplang_core import TableType
+
+MAX_COLUMNS = 4096
+
+_TYPES = {
+    *("bool", "float", "double", "string", "binary", "date32[day]", "time64[us]", "time64[ns]"),
+    *(f"{sign}int{n}" for sign in ("", "u") for n in (8, 16, 32, 64)),
+    *(f"timestamp[{unit}]" for unit in ("s", "ms", "us", "ns", "us, tz=UTC")),
+    *(f"decimal128({digits}, {scale})" for digits in range(1, 39) for scale in range(39)),
+}
+
+
+def check_table(kind: TableType) -> None:
+    """Refuse table types that SQL would not preserve.
+
+    Raises:
+        TypeError: Arrow and DuckDB do not share the type of a column.
+        ValueError: there are no or too many columns, or their names are not unique.
+
+    Example:
+        >>> check_table(TableType((("a", "float64"),)))  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        TypeError: column 'a' is of the type 'float64'; ... (a float64 is a 'double', ...)
+    """
+    if not 0 < len(kind.columns) <= MAX_COLUMNS:
+        raise ValueError(f"a table has 1 to {MAX_COLUMNS} columns, got {len(kind.columns)}")
+    seen: set[str] = set()
+    for name, type in kind.columns:
+        if not name or "\0" in name or not _encodes(name):
+            raise ValueError(f"{name!r} is no name of a column")
+        if name.lower() in seen:
+            raise ValueError(f"two columns are called {name!r}; SQL ignores upper and lower case")
+        seen.add(name.lower())
+        if type not in _TYPES:
+            raise TypeError(
+                f"column {name!r} is of the type {type!r}; expected an Arrow type as pyarrow "
+                "writes it: bool, int64, double, string, binary, date32[day], time64[us], "
+                "timestamp[us], decimal128(10, 2), … (a float64 is a 'double', a float32 a 'float')"
+            )
+
+
+def _encodes(text: str) -> bool:
+    return text == text.encode(errors="replace").decode()

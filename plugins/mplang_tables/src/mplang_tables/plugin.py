@@ -1,0 +1,47 @@
+"""Plugin hooks of `mplang_tables`. Imports no Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mplang_core import BaseType, TableType
+from mplang_core.ext import Codec, Dialect, Encoded, WireError, hookimpl
+
+
+@hookimpl
+def mplang_dialects() -> Sequence[Dialect]:
+    """Return the codec of tables; their type is the core's."""
+    return [Dialect("table", codecs={"table": Codec(_encode, _decode, _normalize)})]
+
+
+@hookimpl
+def mplang_preload() -> Sequence[str]:
+    """Return what the codec imports when it first runs."""
+    return ["mplang_tables.arrow"]
+
+
+def _encode(value: Any) -> Encoded:
+    from mplang_tables import arrow
+
+    try:
+        rows, buffers = arrow.write(value)
+    except (TypeError, ValueError) as error:
+        raise WireError(f"cannot write a table: {error}") from error
+    return {"rows": rows}, [memoryview(buffer) for buffer in buffers]
+
+
+def _decode(
+    kind: BaseType, header: Mapping[str, Any], buffers: Sequence[bytes | memoryview]
+) -> Any:
+    from mplang_tables import arrow
+
+    if header.keys() != {"rows"} or not isinstance(kind, TableType):
+        raise ValueError("a table comes with its number of rows")
+    return arrow.read(kind, header["rows"], buffers)
+
+
+def _normalize(value: Any) -> Any:
+    from mplang_tables import arrow
+
+    return arrow.normalize(value)

@@ -1,0 +1,185 @@
+"""Tables that users put: what is taken, what it becomes, and who gets it."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import pathlib
+import re
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import mplang_core as mp
+from mplang_core.errors import TraceError
+
+FRAME = pd.DataFrame(
+    {
+        "name": ["Ann", "Bo", None],
+        "age": [17, 44, 71],
+        "pay": [1.5, float("nan"), 2.0],
+        "sex": pd.Categorical(["f", "m", "f"]),
+        "born": pd.to_datetime(["2009-01-02", "1982-03-04", None]),
+    }
+)
+ROWS = [
+    {"name": "Ann", "age": 17, "pay": 1.5, "sex": "f", "born": datetime.datetime(2009, 1, 2)},
+    {"name": "Bo", "age": 44, "pay": None, "sex": "m", "born": datetime.datetime(1982, 3, 4)},
+    {"name": None, "age": 71, "pay": 2.0, "sex": "f", "born": None},
+]
+
+
+@pytest.fixture
+def sim():
+    with mp.Simulator(mp.ClusterSpec.simple(2), timeout=20.0) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def workers():
+    mplang_http = pytest.importorskip("mplang_http")
+    with mplang_http.LocalCluster(2) as cluster, mp.connect("http", cluster.spec) as host:
+        yield host
+
+
+@pytest.fixture(params=["simulator", "http"])
+def host(request):
+    return request.getfixturevalue({"simulator": "sim", "http": "workers"}[request.param])
+
+
+def put(host, data, party="P0"):
+    with mp.with_ctx(host):
+        return mp.put(party, data)
+
+
+class Stream:
+    """What exports Arrow data and is of no library that is known, as polars."""
+
+    def __init__(self, table):
+        self.table = table
+        self.columns = table.columns
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self.table.__arrow_c_stream__(requested_schema)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        FRAME,
+        pa.Table.from_pandas(FRAME),
+        pa.concat_tables([pa.Table.from_pandas(FRAME)] * 2).slice(3),
+        Stream(pa.Table.from_pandas(FRAME)),
+    ],
+    ids=["pandas", "arrow", "a slice", "a stream"],
+)
+def test_a_frame_goes_to_one_party_and_comes_back_as_arrow(host, data):
+    value = put(host, data)
+    assert str(value.pmask) == "{0}"
+    found = mp.fetch(host, value)
+    assert isinstance(found, pa.Table)
+    assert found.to_pylist() == ROWS
+
+
+def test_polars(host):
+    polars = pytest.importorskip("polars")
+    assert mp.fetch(host, put(host, polars.from_pandas(FRAME))).to_pylist() == ROWS
+
+
+@pytest.mark.parametrize("mode", ["standard", "launch"])
+def test_a_program_takes_it_as_an_argument(host, mode):
+    def adults(t):
+        return mp.device("P0")(lambda t: t.filter(t.age >= 18).select("name", "age"))(t)
+
+    found = mp.fetch(host, mp.evaluate(host, adults, put(host, FRAME), mode=mode))
+    assert found.to_pylist() == [{"name": "Bo", "age": 44}, {"name": None, "age": 71}]
+
+
+def test_a_table_moves_to_another_party(host):
+    moved = mp.evaluate(host, lambda t: mp.put("P1", t), put(host, FRAME))
+    assert str(moved.pmask) == "{1}"
+    assert mp.fetch(host, moved).to_pylist() == ROWS
+
+
+def test_a_constant_goes_to_all(host):
+    with mp.with_ctx(host):
+        value = mp.constant(FRAME)
+    assert [found.to_pylist() for found in mp.fetch(host, value)] == [ROWS, ROWS]
+
+
+def test_without_rows(host):
+    assert mp.fetch(host, put(host, FRAME.iloc[:0])).num_rows == 0
+
+
+def test_an_index_is_a_column_if_it_has_a_name(sim):
+    some = FRAME[["age"]][FRAME.age > 18]
+    assert mp.fetch(sim, put(sim, some)).to_pylist() == [{"age": 44}, {"age": 71}]
+    named = some.rename_axis("id")
+    assert mp.fetch(sim, put(sim, named)).to_pylist() == [
+        {"age": 44, "id": 1},
+        {"age": 71, "id": 2},
+    ]
+
+
+def test_later_changes_of_the_frame_do_not_reach_the_value(sim):
+    frame = pd.DataFrame({"a": np.arange(3)})
+    value = put(sim, frame)
+    frame.loc[0, "a"] = 99
+    assert mp.fetch(sim, value).to_pylist() == [{"a": 0}, {"a": 1}, {"a": 2}]
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (pd.DataFrame({"a": [1, "x"]}), "this is no table: .*column a"),
+        (pd.DataFrame({"a": [{"b": 1}]}), "column 'a' is of the type 'struct<b: int64>'"),
+        (pd.DataFrame(), "1 to 4096 columns, got 0"),
+        (pd.DataFrame([[1, 2]], columns=["a", "A"]), "two columns are called 'A'"),
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), "this is no table: Duplicate column names"),
+        (pa.table({"a": pa.array([1], pa.duration("s"))}), "'a' is of the type 'duration"),
+        (pa.table({"a": pa.array([1], pa.timestamp("s", "Europe/Rome"))}), "tz=Europe/Rome"),
+        (pa.table({"a\0": [1]}), "no name of a column"),
+        (pd.Series(["x", "y"]), "Series is no tensor.*strings and dates are columns of tables"),
+    ],
+)
+def test_what_is_no_table_is_refused_with_its_column(host, data, text):
+    with pytest.raises(TraceError, match=rf"test_put\.py:\d+: .*{text}"):
+        put(host, data)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda: mp.put("P0", FRAME),
+        lambda: mp.constant(FRAME),
+        lambda: mp.device("P0")(lambda t: t)(FRAME),
+    ],
+)
+def test_a_table_does_not_stand_in_a_program(sim, program):
+    with pytest.raises(TraceError, match="stands in no program.*mp.put it at its party outside"):
+        mp.evaluate(sim, program)
+
+
+def test_a_table_is_no_public_argument(sim):
+    with pytest.raises(TraceError, match="stands in no program.*mp.put it at its party outside"):
+        mp.evaluate(sim, lambda t: t, FRAME)
+
+
+def test_the_readme_runs():
+    text = (pathlib.Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    with contextlib.redirect_stdout(None):
+        exec(compile(block, "README.md", "exec"), {"__name__": "__main__"})
+
+
+def test_examples_in_docstrings():
+    import doctest
+
+    from mplang_tables import arrow, columns
+
+    for module in (arrow, columns):
+        found = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
+        assert found.attempted
+        assert not found.failed
