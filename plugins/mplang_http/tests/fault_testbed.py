@@ -19,7 +19,7 @@ import pytest
 from mplang_http import LocalCluster
 from mplang_http.client import RefusedError, WorkerClient
 from mplang_testing import dialect
-from processes import engine_of
+from processes import engine_of, engines_of
 
 import mplang_core as mp
 from mplang_core.errors import PartyError
@@ -134,8 +134,8 @@ class FaultTestbed:
         return engine_of(self.cluster.workers[rank].pid)
 
     def threads(self):
-        """Return the number of threads of each engine."""
-        engines = [self.engine(rank) for rank in range(len(self.cluster.workers))]
+        """Return the number of threads of each engine; a worker without a session has none."""
+        engines = [pid for worker in self.cluster.workers for pid in engines_of(worker.pid)]
         return {pid: count(pid, "Threads") for pid in engines}
 
 
