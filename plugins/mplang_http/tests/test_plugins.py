@@ -106,8 +106,8 @@ def test_plugins_that_cannot_be(plugins, told):
     ],
 )
 def test_a_section_that_its_plugin_does_not_take(plugin, settings, told):
+    section = {"version": "0.1.0", "settings": settings}
     with pytest.raises(ConfigError, match=told):
-        section = {"version": "0.1.0", "settings": settings}
         LocalCluster(["alice"], plugins=installed_plugins() | {plugin: section})
 
 
