@@ -39,10 +39,10 @@ from mplang_http.requests import Public, Stored
 from mplang_http.tls import LINK_PROTOCOL
 from mplang_http.trust import read_certificates
 from mplang_http.values import join_frame, pack
-from mplang_ibis import table
 from mplang_spu import ShareType, SpuConfig, engine
 from mplang_spu.shares import SpuShare
 from mplang_stablehlo.module import canonical
+from mplang_tables import table
 from mplang_testing import dialect
 
 import mplang_core as mp

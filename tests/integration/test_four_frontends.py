@@ -16,7 +16,7 @@ SPENT = np.float32([12.5, 9.0, 20.25])  # in thousands, by the shop's customers
 def test_a_result_leaves_encrypted_for_one_party(simulate, mode):
     """A bank filters and scales, a shop adds what it knows; a ministry gets the answer sealed."""
     from mplang_crypto import agree, decrypt, encrypt, keypair
-    from mplang_ibis import table, to_tensor
+    from mplang_tables import table, to_tensor
 
     def adults(people):
         return people.filter(people.age > 17).select("income")

@@ -13,7 +13,7 @@ from mplang_http.client import WorkerClient
 from mplang_http.compatibility import WorkerFacts, check_parties
 from mplang_http.config import TlsFiles, installed_plugins
 from mplang_http.status import cluster_status
-from mplang_ibis import table
+from mplang_tables import table
 
 import mplang_core as mp
 from mplang_core.errors import ConfigError, PartyError

@@ -6,8 +6,7 @@ import datetime
 from decimal import Decimal
 
 import pyarrow as pa
-from mplang_ibis import table
-from mplang_tables import arrow
+from mplang_tables import arrow, table
 
 import mplang_core as mp
 

@@ -9,9 +9,10 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
-from mplang_ibis import query, settings, table
+from mplang_ibis import query, settings
 from mplang_ibis.allowlist import FUNCTIONS, PROCESS
 from mplang_ibis.ops import NAME, RUN
+from mplang_tables import table
 
 import mplang_core as mp
 from mplang_core.errors import AdmissionError, PartyError, TraceError, VerifyError

@@ -45,13 +45,13 @@ def test_the_core_loads_none_of_it():
 
 def test_each_op_describes_itself_with_an_example():
     ops = {meta.name for meta in mp.registry.list_ops("ibis")}
-    assert ops == {"ibis.compile", "ibis.literal", "ibis.to_tensor", "ibis.from_tensor"}
+    assert ops == {"ibis.compile"}
     for name in mplang_ibis.__all__:
         doc = getattr(mplang_ibis, name).__doc__
         assert all(part in doc for part in ("Returns:", "Raises:", "Example:")), name
 
 
-@pytest.mark.parametrize("name", ["frontend", "ops", "query"])
+@pytest.mark.parametrize("name", ["frontend", "query"])
 def test_examples_in_docstrings(name):
     module = importlib.import_module(f"mplang_ibis.{name}")
     with np.printoptions(legacy=False):

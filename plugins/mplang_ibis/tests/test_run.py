@@ -12,8 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from ibis_programs import SALES, SHOPS, at, rows, sales
-from mplang_ibis import table, to_tensor
-from mplang_tables import arrow
+from mplang_tables import arrow, table, to_tensor
 
 import mplang_core as mp
 from mplang_core.errors import PartyError

@@ -5,19 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from ibis_programs import KIND, at
+from ibis_programs import KIND
 
-import mplang_core as mp
-from mplang_core.errors import KernelError, PartyError
+from mplang_core.errors import KernelError
 from mplang_core.ir.compressed_text import pack
-
-
-def test_a_literal_of_another_type_than_it_says_is_refused(sim):
-    from mplang_ibis import literal
-
-    wrong = {"rows": 1, "data": (b"", b"12345"), "type": KIND}
-    with pytest.raises(PartyError, match=r"ibis\.literal: the data is no table"):
-        mp.evaluate(sim, lambda: at("P0", literal, **wrong))
 
 
 def test_an_op_does_not_believe_that_an_operand_is_what_the_program_says(sim):
@@ -32,5 +23,3 @@ def test_an_op_does_not_believe_that_an_operand_is_what_the_program_says(sim):
     for value in (pa.table({"a": ["x"]}), np.ones(3), None):
         with pytest.raises(KernelError, match="is not the table"):
             kernels.run(Ctx, value, **attrs)
-        with pytest.raises(KernelError, match="is not the table"):
-            kernels.to_tensor(Ctx, value, rows=1)

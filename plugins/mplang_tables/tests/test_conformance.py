@@ -2,12 +2,56 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
-from mplang_tables import arrow
-from mplang_testing import PluginSuite, TypeSuite
+from mplang_tables import arrow, table
+from mplang_testing import FeopSuite, KernelSuite, Of, PluginSuite, Sample, TypeSuite
 
 import mplang_core as mp
+
+KIND = mp.TableType((("a", "int64"), ("b", "int64")))
+DATA = pa.table({"a": [1, 2, 3], "b": [4, 5, 6]}, schema=arrow.schema(KIND))
+TABLE = Of(KIND, DATA)
+X = np.int64([[1, 4], [2, 5], [3, 6]])
+SAMPLES = (
+    Sample("table.to_tensor", TABLE, attrs={"rows": 3}, expect=lambda x: (x == X).all()),
+    Sample(
+        "table.to_padded",
+        TABLE,
+        attrs={"rows": 4},
+        expect=lambda x, valid: (x[:3] == X).all() and valid.tolist() == [1, 1, 1, 0],
+    ),
+    Sample("table.from_tensor", X, attrs={"columns": ("a", "b")}, expect=DATA.equals),
+    Sample(
+        "table.encode",
+        TABLE,
+        attrs={"column": "a", "values": (3, 2, 1)},
+        expect=lambda t: t["a"].to_pylist() == [2, 1, 0],
+    ),
+    Sample(
+        "table.one_hot",
+        TABLE,
+        attrs={"column": "a", "values": (1, 2), "others": True},
+        expect=lambda t: t["a_2"].to_pylist() == [0, 1, 0],
+    ),
+    Sample(
+        "table.literal",
+        attrs=dict(table(DATA)().pfunc.attrs),
+        expect=lambda t: t.to_pydict() == DATA.to_pydict(),
+    ),
+)
+
+
+class TestFeops(FeopSuite):
+    family = "table"
+    samples = SAMPLES
+
+
+class TestKernels(KernelSuite):
+    family = "table"
+    samples = SAMPLES
+
 
 NAMES = st.text(st.characters(exclude_characters="\0", codec="utf-8"), min_size=1, max_size=4)
 

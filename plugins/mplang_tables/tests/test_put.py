@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import pathlib
 import re
@@ -29,12 +28,6 @@ ROWS = [
     {"name": "Bo", "age": 44, "pay": None, "sex": "m", "born": datetime.datetime(1982, 3, 4)},
     {"name": None, "age": 71, "pay": 2.0, "sex": "f", "born": None},
 ]
-
-
-@pytest.fixture
-def sim():
-    with mp.Simulator(mp.ClusterSpec.simple(2), timeout=20.0) as made:
-        yield made
 
 
 @pytest.fixture(scope="module")
@@ -167,19 +160,23 @@ def test_a_table_is_no_public_argument(sim):
         mp.evaluate(sim, lambda t: t, FRAME)
 
 
-def test_the_readme_runs():
+def test_the_readme_runs(capsys):
     text = (pathlib.Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
-    (block,) = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    with contextlib.redirect_stdout(None):
-        exec(compile(block, "README.md", "exec"), {"__name__": "__main__"})
+    namespace = {"__name__": "__main__"}
+    for block in re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        exec(compile(block, "README.md", "exec"), namespace)
+    out = capsys.readouterr().out.split("\n")
+    expected = re.findall(r"# (\[.*\])$", text, re.MULTILINE)
+    assert len(expected) == 2
+    assert out == [*expected, ""]
 
 
 def test_examples_in_docstrings():
     import doctest
 
-    from mplang_tables import arrow, columns
+    from mplang_tables import arrow, columns, literal_table, ops, padded
 
-    for module in (arrow, columns):
+    for module in (arrow, columns, literal_table, ops, padded):
         found = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
         assert found.attempted
         assert not found.failed

@@ -95,7 +95,7 @@ class Source:
 
 def _crypto() -> dict[str, Any]:
     from mplang_crypto import agree, decrypt, encrypt, keygen, keypair
-    from mplang_ibis import to_tensor
+    from mplang_tables import to_tensor
 
     found = (agree, decrypt, encrypt, keygen, keypair, to_tensor)
     return {op.__name__: op for op in found}

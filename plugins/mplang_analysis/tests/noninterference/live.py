@@ -10,7 +10,7 @@ import pyarrow as pa
 from mplang_analysis import Holding, Memory
 from mplang_http import LocalCluster
 from mplang_http.driver import SimpHttpDriver
-from mplang_ibis import from_tensor
+from mplang_tables import from_tensor
 
 import mplang_core as mp
 

@@ -11,8 +11,8 @@ from mplang_ibis import frontend, kernels, ops, settings
 
 @hookimpl
 def mplang_feops() -> Sequence[Feop]:
-    """Return the compiler, and the ops between tables, tensors and literals."""
-    return [frontend.ibis_compile, ops.literal, ops.to_tensor, ops.from_tensor]
+    """Return the compiler."""
+    return [frontend.ibis_compile]
 
 
 @hookimpl
@@ -23,13 +23,8 @@ def mplang_dialects() -> Sequence[Dialect]:
 
 @hookimpl
 def mplang_kernels() -> Sequence[KernelSpec]:
-    """Return the kernels of the dialect."""
-    return [
-        KernelSpec(["ibis.run"], kernels.run),
-        KernelSpec(["ibis.literal"], kernels.literal),
-        KernelSpec(["ibis.to_tensor"], kernels.to_tensor),
-        KernelSpec(["ibis.from_tensor"], kernels.from_tensor),
-    ]
+    """Return the kernel of ``ibis.run``."""
+    return [KernelSpec(["ibis.run"], kernels.run)]
 
 
 @hookimpl

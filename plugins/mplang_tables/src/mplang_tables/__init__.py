@@ -1,5 +1,18 @@
-"""Tables as values of parties: their types, their codec, and what users put. Imports no Arrow."""
+"""Tables as values of parties: what users put, and ops to tensors and back. Imports no Arrow."""
 
 from mplang_tables.columns import check_table
+from mplang_tables.literal_table import table
+from mplang_tables.ops import encode, from_tensor, literal, one_hot, to_padded, to_tensor
+from mplang_tables.padded import Padded
 
-__all__ = ["check_table"]
+__all__ = [
+    "Padded",
+    "check_table",
+    "encode",
+    "from_tensor",
+    "literal",
+    "one_hot",
+    "table",
+    "to_padded",
+    "to_tensor",
+]

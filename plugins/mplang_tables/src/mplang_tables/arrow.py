@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from mplang_core import TableType
+from mplang_core.ext import KernelError
 from mplang_tables.columns import check_table
 
 _PLAIN = {
@@ -51,6 +52,16 @@ def type_of(arrow: Any) -> TableType:
     """
     found = arrow.schema if isinstance(arrow, pa.Table) else arrow
     return TableType(tuple((field.name, str(field.type)) for field in found))
+
+
+def check_is(kind: TableType, table: Any, name: str) -> None:
+    """Check that an operand is what the program says.
+
+    Raises:
+        KernelError: it is another table, or none.
+    """
+    if getattr(table, "schema", None) != schema(kind):
+        raise KernelError(f"{name} is not the {kind} that the program says")
 
 
 def normalize(data: Any) -> Any:

@@ -6,13 +6,36 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mplang_core import BaseType, TableType
-from mplang_core.ext import Codec, Dialect, Encoded, WireError, hookimpl
+from mplang_core.ext import Codec, Dialect, Encoded, Feop, KernelSpec, WireError, hookimpl
+from mplang_tables import kernels, ops
+
+
+@hookimpl
+def mplang_feops() -> Sequence[Feop]:
+    """Return the ops between tables, tensors and literals."""
+    return [ops.literal, ops.to_tensor, ops.to_padded, ops.from_tensor, ops.encode, ops.one_hot]
 
 
 @hookimpl
 def mplang_dialects() -> Sequence[Dialect]:
     """Return the codec of tables; their type is the core's."""
     return [Dialect("table", codecs={"table": Codec(_encode, _decode, _normalize)})]
+
+
+@hookimpl
+def mplang_kernels() -> Sequence[KernelSpec]:
+    """Return the kernels of the dialect."""
+    return [
+        KernelSpec([f"table.{kernel.__name__}"], kernel)
+        for kernel in (
+            kernels.literal,
+            kernels.to_tensor,
+            kernels.to_padded,
+            kernels.from_tensor,
+            kernels.encode,
+            kernels.one_hot,
+        )
+    ]
 
 
 @hookimpl

@@ -79,7 +79,7 @@ def plugin(distribution: str, heavy: list[str]) -> dict[str, Any]:
             errors[f"{record.group}: {record.name}"] = str(error)
     loaded = [name for name in heavy if name in sys.modules]
     after = _names()
-    others = {r.distribution for r in plugin_manager.records()} - {distribution}
+    others = _others(distribution)
     brought = {
         what: {
             name: provider
@@ -121,12 +121,18 @@ def rolled_back(distribution: str) -> dict[str, list[str]]:
             plugin_manager.load(record.name, record.group)
         except PluginError:
             continue
-    others = {r.distribution for r in plugin_manager.records()} - {distribution}
+    others = _others(distribution)
     left = {
         what: [n for n, by in names.items() if n not in before[what] and by not in others]
         for what, names in _names().items()
     }
     return {what: names for what, names in left.items() if names}
+
+
+def _others(distribution: str) -> set[str]:
+    """Return the distributions of other plugins, and their packages, which it may import."""
+    records = [r for r in plugin_manager.records() if r.distribution != distribution]
+    return {name for r in records for name in (r.distribution, r.module.partition(".")[0])}
 
 
 def _records(distribution: str) -> list[PluginRecord]:

@@ -1,0 +1,53 @@
+"""Rows of which there are fewer than their shape says, so that it does not tell how many."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+
+class Padded(NamedTuple):
+    """Rows that are padded to a bound, and which of them are there.
+
+    It is a nest of two tensors, so it moves, is sealed and passed to functions as one. Its methods
+    are for functions of arrays, such as those that JAX traces: padding counts for nothing in them,
+    whatever has been computed on it.
+
+    Attributes:
+        values: the rows; shape ``[bound, …]``.
+        valid: whether a row is there; bool of shape ``[bound]``.
+
+    Example:
+        >>> import numpy as np
+        >>> ages = Padded(np.array([[20.0], [40.0], [0.0]]), np.array([True, True, False]))
+        >>> ages.mean(), int(ages.count())
+        (array([30.]), 2)
+    """
+
+    values: Any
+    valid: Any
+
+    def count(self) -> Any:  # type: ignore[override]  # a tuple's counts something else
+        """Return the number of rows that are there; an integer without shape."""
+        return self.valid.sum()
+
+    def filled(self, value: Any = 0) -> Any:
+        """Return the rows, with a value in place of padding.
+
+        Args:
+            value: a number.
+        """
+        xp = self.values.__array_namespace__()
+        valid = self.valid.reshape(self.valid.shape + (1,) * (self.values.ndim - 1))
+        return xp.where(valid, self.values, xp.asarray(value, dtype=self.values.dtype))
+
+    def sum(self) -> Any:
+        """Return the sum over the rows that are there; shape ``values.shape[1:]``."""
+        return self.filled().sum(axis=0)
+
+    def mean(self) -> Any:
+        """Return the mean over the rows that are there, of which there has to be one.
+
+        Returns:
+            An array of the shape ``values.shape[1:]``.
+        """
+        return self.sum() / self.count()
