@@ -380,9 +380,9 @@ def array_of(value: Any) -> np.ndarray[Any, Any]:
 
 
 def is_table(value: Any) -> bool:
-    """Return whether an object looks like a table, as those of Arrow, pandas and polars do."""
-    looks = hasattr(value, "schema") or hasattr(value, "columns")
-    return looks and not isinstance(value, BaseType)
+    """Return whether an object is a table, as those of Arrow, pandas and polars are."""
+    exports = hasattr(value, "__arrow_c_stream__") and not isinstance(value, type)
+    return exports and (hasattr(value, "columns") or hasattr(value, "schema"))
 
 
 def table_advice(value: Any) -> str:

@@ -168,7 +168,10 @@ def key(value: AttrValue) -> Hashable:
 
 def _refused(value: Never) -> TypeError:
     """Return the error for an unsupported value; mypy reports an unhandled kind by ``Never``."""
-    return TypeError(f"{type(value).__name__} is no attribute value")
+    return TypeError(
+        f"{type(value).__name__} is no attribute value, which is a number, a string or a tuple of "
+        "them; a list of numbers is an array, so write a tuple, as in values=(1, 2)"
+    )
 
 
 class _Normalizer(AttrVisitor[AttrValue]):

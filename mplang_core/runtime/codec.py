@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -90,7 +91,13 @@ def value_of(literal: Any) -> Any:
         return _codec(TableType(())).normalize(literal)
     if isinstance(getattr(literal, "type", None), BaseType):
         return literal
-    return frozen(array_of(literal))
+    try:
+        return frozen(array_of(literal))
+    except TypeError:
+        with contextlib.suppress(WireError):
+            type_of(literal)
+            return literal
+        raise
 
 
 def encode(kind: BaseType, value: Any) -> Encoded:

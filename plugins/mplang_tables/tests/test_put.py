@@ -81,6 +81,34 @@ def test_polars(host):
     assert mp.fetch(host, put(host, polars.from_pandas(FRAME))).to_pylist() == ROWS
 
 
+@pytest.mark.parametrize("kind", [pa.string(), pa.string_view(), pa.large_string()], ids=str)
+def test_categories_of_any_layout_become_their_values(sim, kind):
+    """Those of polars are views."""
+    words = pa.DictionaryArray.from_arrays(
+        pa.array([1, None, 0], pa.uint32()), pa.array(["a", "b"], kind)
+    )
+    found = mp.fetch(sim, put(sim, pa.table({"a": pa.chunked_array([words, words[:1]])})))
+    assert found.to_pydict() == {"a": ["b", None, "a", "b"]}
+
+
+def test_a_value_of_a_plugin_is_put(host):
+    crypto = pytest.importorskip("mplang_crypto")
+    public = mp.fetch(host, mp.evaluate(host, lambda: mp.device("P0")(crypto.keypair)()[1]))
+    again = mp.fetch(host, put(host, public, "P1"))
+    assert type(again) is type(public)
+
+
+def test_an_argument_that_only_looks_like_a_table_is_none(sim):
+    class Config:
+        columns = ("x", "y")
+        schema = "public"
+
+    def program(x, config):
+        return mp.device("P0")(lambda x, config: x * len(config.columns))(x, config)
+
+    assert mp.fetch(sim, mp.evaluate(sim, program, put(sim, 4), Config())) == 8
+
+
 @pytest.mark.parametrize("mode", ["standard", "launch"])
 def test_a_program_takes_it_as_an_argument(host, mode):
     def adults(t):
@@ -109,6 +137,8 @@ def test_without_rows(host):
 def test_an_index_is_a_column_if_it_has_a_name(sim):
     some = FRAME[["age"]][FRAME.age > 18]
     assert mp.fetch(sim, put(sim, some)).to_pylist() == [{"age": 44}, {"age": 71}]
+    both = pd.DataFrame({"n": [1]}, index=pd.MultiIndex.from_tuples([(7, 8)], names=["id", None]))
+    assert mp.fetch(sim, put(sim, both)).to_pylist() == [{"n": 1, "id": 7}]
     named = some.rename_axis("id")
     assert mp.fetch(sim, put(sim, named)).to_pylist() == [
         {"age": 44, "id": 1},
@@ -119,8 +149,11 @@ def test_an_index_is_a_column_if_it_has_a_name(sim):
 def test_later_changes_of_the_frame_do_not_reach_the_value(sim):
     frame = pd.DataFrame({"a": np.arange(3)})
     value = put(sim, frame)
+    other = put(sim, pa.Table.from_pandas(frame))
+    third = put(sim, pa.table({"a": frame["a"].to_numpy()}))
     frame.loc[0, "a"] = 99
-    assert mp.fetch(sim, value).to_pylist() == [{"a": 0}, {"a": 1}, {"a": 2}]
+    for each in (value, other, third):
+        assert mp.fetch(sim, each).to_pylist() == [{"a": 0}, {"a": 1}, {"a": 2}]
 
 
 @pytest.mark.parametrize(
@@ -134,6 +167,11 @@ def test_later_changes_of_the_frame_do_not_reach_the_value(sim):
         (pa.table({"a": pa.array([1], pa.duration("s"))}), "'a' is of the type 'duration"),
         (pa.table({"a": pa.array([1], pa.timestamp("s", "Europe/Rome"))}), "tz=Europe/Rome"),
         (pa.table({"a\0": [1]}), "no name of a column"),
+        (pa.table({"a" * 70_000: [1]}), "names of a table's columns have at most 65536 characters"),
+        (pd.DataFrame({"a": [1]}, index=pd.Index([1], name="a")), "an index is called as a column"),
+        (pd.DataFrame({"a": [None]}), "nothing is in it; give it a type, as by astype"),
+        (pd.DataFrame({"a": pd.to_datetime(["2020"]).tz_localize("Europe/Rome")}), "tz_convert"),
+        (pd.DataFrame({"a": np.array([2**63], object)}), "this is no table"),
         (pd.Series(["x", "y"]), "Series is no tensor.*strings and dates are columns of tables"),
     ],
 )

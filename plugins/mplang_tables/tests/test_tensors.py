@@ -173,9 +173,39 @@ def test_padding_keeps_the_type(sim, kind):
     data = pa.table({"a": pa.array([1, 0]).cast(kind)})
     padded = mp.evaluate(sim, lambda: at("P0", to_padded, at("P0", table(data)), rows=3))
     found = mp.fetch(sim, padded)
-    assert found.values.dtype == kind.to_pandas_dtype()
+    wide = pa.types.is_integer(kind) and kind.bit_width < 64
+    assert found.values.dtype == (np.int64 if wide else kind.to_pandas_dtype())
     assert found.values[:, 0].tolist() == [1, 0, 0]
     assert found.valid.tolist() == [True, True, False]
+
+
+def test_sums_of_integers_do_not_wrap(sim):
+    cents = np.int32([900_000_000] * 4)
+
+    def program():
+        padded = at("P0", to_padded, at("P0", table({"cents": cents})), rows=10)
+        return at("P0", lambda p: (p.sum(), p.mean()), padded)
+
+    total, mean = mp.fetch(sim, mp.evaluate(sim, program))
+    assert (total.tolist(), mean.tolist()) == ([3_600_000_000], [900_000_000.0])
+
+
+def test_what_fills_up_is_not_made_one_of_the_rows_numbers(sim):
+    def program(cells, value):
+        padded = at("P0", to_padded, at("P0", table({"a": cells})), rows=2)
+        return at("P0", lambda p: p.filled(value), padded)
+
+    for cells, value in (([3], 0.5), ([True], -1), ([1.5], 7)):
+        found = mp.fetch(sim, mp.evaluate(sim, lambda c=cells, v=value: program(c, v)))
+        assert found[:, 0].tolist() == [cells[0], value]
+
+
+def test_a_padded_outside_of_a_device_says_where_it_belongs(sim):
+    def program():
+        return at("P0", to_padded, at("P0", table({"a": [1]})), rows=2).mean()
+
+    with pytest.raises(TypeError, match=r"mp\.device\('P0'\)\(lambda p: p\.mean\(\)\)"):
+        mp.evaluate(sim, program)
 
 
 def test_more_rows_than_the_bound_are_refused(sim, mode):
@@ -236,8 +266,12 @@ def test_other_values_and_nulls_are_refused_unless_they_are_expected(sim):
         ({"a": ["x"]}, {"column": "b", "values": ("x",)}, "no column 'b'; there are a"),
         ({"a": ["x"]}, {"column": "a", "values": ()}, "at least one value"),
         ({"a": ["x"]}, {"column": "a", "values": ("x", "x")}, "each of them once"),
-        ({"a": ["x"]}, {"column": "a", "values": (1,)}, r"of the type string, got the list \(1,\)"),
-        ({"a": [1]}, {"column": "a", "values": (True,)}, "of the type int64, got the list"),
+        ({"a": ["x"]}, {"column": "a", "values": (1,)}, "of the type string, got '1'"),
+        ({"a": [1]}, {"column": "a", "values": (True,)}, "of the type int64, got 'True'"),
+        ({"a": [1]}, {"column": "a", "values": (2**63 - 1, 1.0)}, "of the type int64, got '1.0'"),
+        ({"a": pa.array([1], pa.int8())}, {"column": "a", "values": (1, 300)}, "int8, got '300'"),
+        ({"a": pa.array([1], pa.uint8())}, {"column": "a", "values": (1, -1)}, "uint8, got '-1'"),
+        ({"a": [1]}, {"column": "a", "values": [1, 2]}, "a list of numbers is an array"),
         ({"a": [1.5]}, {"column": "a", "values": (1,)}, "strings and integers are listed"),
         ({"a": [[1]]}, {"column": "a", "values": (1,)}, "'a' is of the type 'list<"),
     ],

@@ -91,18 +91,19 @@ def normalize(data: Any) -> Any:
     """
     try:
         found = _table(data)
-        made = found.cast(pa.schema([(field.name, _plain(field.type)) for field in found.schema]))
-    except (pa.ArrowException, TypeError, ValueError) as error:
+        columns = [_expanded(column) for column in found.columns]
+        kinds = [
+            (name, _plain(c.type)) for name, c in zip(found.column_names, columns, strict=True)
+        ]
+        made = pa.table(columns, names=found.column_names).cast(pa.schema(kinds))
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise TypeError(f"this is no table: {' '.join(str(error).split())[:300]}") from error
     check_table(type_of(made))
-    return pa.Table.from_arrays(list(map(_frozen_column, made.columns)), schema=made.schema)
+    return pa.Table.from_arrays(list(map(_copied, made.columns)), schema=made.schema)
 
 
-def _frozen_column(column: Any) -> Any:
-    """Return a column, copied if its memory can be changed, as that of NumPy's arrays."""
-    buffers = [buffer for chunk in column.chunks for buffer in chunk.buffers()]
-    if not any(buffer is not None and buffer.is_mutable for buffer in buffers):
-        return column
+def _copied(column: Any) -> Any:
+    """Return a column in memory of its own: Arrow cannot tell whether others may change it."""
     empty = pa.array([], column.type)
     return pa.concat_arrays([*column.chunks, empty, empty])
 
@@ -113,15 +114,27 @@ def _table(data: Any) -> Any:
     if isinstance(data, Mapping):
         return pa.table(dict(data))
     if hasattr(data, "index") and hasattr(data, "columns"):  # a frame of pandas
+        unnamed = [i for i, name in enumerate(data.index.names) if name is None]
+        if 0 < len(unnamed) < data.index.nlevels:
+            data = data.reset_index(level=unnamed, drop=True)
+        if set(data.index.names) & set(data.columns):
+            raise ValueError("an index is called as a column is; rename one of them")
         is_named = any(name is not None for name in data.index.names)
-        # a copy, as Arrow would share the memory of a frame that is changed in place
-        return pa.Table.from_pandas(data.copy(), preserve_index=is_named)
+        return pa.Table.from_pandas(data, preserve_index=is_named)
     return pa.table(data)  # whatever exports Arrow data
 
 
+def _expanded(column: Any) -> Any:
+    """Return a column of categories as one of their values."""
+    if not pa.types.is_dictionary(column.type):
+        return column
+    kind = _plain(column.type.value_type)
+    chunks = [each.dictionary.cast(kind).take(each.indices) for each in column.chunks]
+    return pa.chunked_array(chunks, kind)
+
+
 def _plain(type: Any) -> Any:
-    inner = type.value_type if pa.types.is_dictionary(type) else type
-    return _PLAIN.get(inner, inner)
+    return _PLAIN.get(type, type)
 
 
 def cast(found: Any, kind: TableType) -> Any:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from mplang_core import TableType
 
 MAX_COLUMNS = 4096
+MAX_NAMES = 64 << 10  # characters of all names, which each type of a table is written with
 
 _TYPES = {
     *("bool", "float", "double", "string", "binary", "date32[day]", "time64[us]", "time64[ns]"),
     *(f"{sign}int{n}" for sign in ("", "u") for n in (8, 16, 32, 64)),
     *(f"timestamp[{unit}]" for unit in ("s", "ms", "us", "ns", "us, tz=UTC")),
-    *(f"decimal128({digits}, {scale})" for digits in range(1, 39) for scale in range(39)),
+    *(f"decimal128({digits}, {scale})" for digits in range(1, 39) for scale in range(digits + 1)),
 }
 
 
@@ -28,6 +29,8 @@ def check_table(kind: TableType) -> None:
     """
     if not 0 < len(kind.columns) <= MAX_COLUMNS:
         raise ValueError(f"a table has 1 to {MAX_COLUMNS} columns, got {len(kind.columns)}")
+    if sum(len(name) for name, _ in kind.columns) > MAX_NAMES:
+        raise ValueError(f"the names of a table's columns have at most {MAX_NAMES} characters")
     seen: set[str] = set()
     for name, type in kind.columns:
         if not name or "\0" in name or not _encodes(name):
@@ -36,11 +39,19 @@ def check_table(kind: TableType) -> None:
             raise ValueError(f"two columns are called {name!r}; SQL ignores upper and lower case")
         seen.add(name.lower())
         if type not in _TYPES:
-            raise TypeError(
-                f"column {name!r} is of the type {type!r}; expected an Arrow type as pyarrow "
-                "writes it: bool, int64, double, string, binary, date32[day], time64[us], "
-                "timestamp[us], decimal128(10, 2), … (a float64 is a 'double', a float32 a 'float')"
-            )
+            raise TypeError(f"column {name!r} is of the type {type!r}; {_advice(type)}")
+
+
+def _advice(type: str) -> str:
+    if type == "null":
+        return 'nothing is in it; give it a type, as by astype("float64") or astype("string")'
+    if type.startswith("timestamp"):
+        return 'times have no zone, or are timestamp[us, tz=UTC], as by dt.tz_convert("UTC")'
+    return (
+        "expected an Arrow type as pyarrow writes it: bool, int64, double, string, binary, "
+        "date32[day], time64[us], timestamp[us], decimal128(10, 2), … (a float64 is a 'double', "
+        "a float32 a 'float')"
+    )
 
 
 def _encodes(text: str) -> bool:

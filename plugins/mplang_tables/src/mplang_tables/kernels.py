@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from mplang_core import TableType
+from mplang_core import TableType, TensorType
 from mplang_core.ext import AdmissionError, KernelContext, KernelError
 from mplang_tables.padded import Padded
 
@@ -77,7 +77,8 @@ def to_padded(ctx: KernelContext, x: Any, *, rows: int) -> Padded:
     columns = _columns(ctx, x)
     if x.num_rows > rows:
         raise KernelError(f"table.to_padded: the table has more than the {rows} rows declared")
-    values = np.zeros((rows, len(columns)), columns[0].dtype)
+    kind = cast(TensorType, ctx.op.outputs[0].type)
+    values = np.zeros(kind.shape, kind.dtype.numpy)
     for i, column in enumerate(columns):
         values[: x.num_rows, i] = column
     return Padded(values, np.arange(rows) < x.num_rows)

@@ -95,7 +95,7 @@ def to_padded(x: TableType, *, rows: int) -> Padded:
 
     Returns:
         A :class:`Padded`: a tensor of shape ``[rows, columns]``, which ends with zeros, and bools
-        of shape ``[rows]``.
+        of shape ``[rows]``. Integers have 64 bits in it, so that sums do not wrap.
 
     Raises:
         TraceError: a column is of another type, or two differ; cast them in SQL.
@@ -113,7 +113,9 @@ def to_padded(x: TableType, *, rows: int) -> Padded:
         ...     mp.fetch(sim, mp.evaluate(sim, program)).tolist()
         [30.0]
     """
-    return Padded(TensorType(_dtype(x), (rows, len(x.columns))), TensorType("bool", (rows,)))
+    dtype = _dtype(x)
+    wide = "i64" if dtype in ("i8", "i16", "i32", "u8", "u16", "u32") else dtype
+    return Padded(TensorType(wide, (rows, len(x.columns))), TensorType("bool", (rows,)))
 
 
 def _dtype(x: TableType) -> str:
@@ -218,9 +220,19 @@ def _position(x: TableType, column: str, values: tuple[str | int, ...]) -> int:
         raise TypeError(f"column {column!r} is of the type {kind}; strings and integers are listed")
     if not values or len(set(values)) != len(values):
         raise TypeError("the list has at least one value, and each of them once")
-    if any(type(value) is not wanted for value in values):
-        raise TypeError(f"column {column!r} is of the type {kind}, got the list {values!r}")
+    wrong = [value for value in values if type(value) is not wanted or not _fits(value, kind)]
+    if wrong:
+        raise TypeError(f"column {column!r} is of the type {kind}, got {str(wrong[0])[:40]!r}")
     return names.index(column)
+
+
+def _fits(value: str | int, kind: str) -> bool:
+    if isinstance(value, str):
+        return value == value.encode(errors="replace").decode()
+    if kind == "bool":
+        return True
+    bits, low = int(kind.lstrip("uint")), 0 if kind[0] == "u" else -1
+    return low << (bits - 1) <= value < 1 << (bits + low)
 
 
 @simple_op(

@@ -35,19 +35,27 @@ class Padded(NamedTuple):
 
         Args:
             value: a number.
+
+        Raises:
+            TypeError: the rows are no arrays.
         """
-        xp = self.values.__array_namespace__()
+        if not hasattr(self.values, "__array_namespace__"):
+            raise TypeError(
+                "a Padded is computed on by functions of arrays, at a device: "
+                "mp.device('P0')(lambda p: p.mean())(padded)"
+            )
         valid = self.valid.reshape(self.valid.shape + (1,) * (self.values.ndim - 1))
-        return xp.where(valid, self.values, xp.asarray(value, dtype=self.values.dtype))
+        return self.values.__array_namespace__().where(valid, self.values, value)
 
     def sum(self) -> Any:
         """Return the sum over the rows that are there; shape ``values.shape[1:]``."""
         return self.filled().sum(axis=0)
 
     def mean(self) -> Any:
-        """Return the mean over the rows that are there, of which there has to be one.
+        """Return the mean over the rows that are there.
 
         Returns:
-            An array of the shape ``values.shape[1:]``.
+            An array of the shape ``values.shape[1:]``. Without rows NaN in plain, and any number
+            on shares: a private number of rows is not told by an error.
         """
         return self.sum() / self.count()
