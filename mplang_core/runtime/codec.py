@@ -64,7 +64,7 @@ def type_of(value: Any) -> BaseType:
     kind = getattr(value, "type", None)
     if isinstance(kind, BaseType):
         return kind
-    if hasattr(value, "schema"):
+    if is_table(value):
         return TableType(tuple((field.name, str(field.type)) for field in value.schema))
     for _, cls in type_classes:  # those of one class of values have no parameters
         try:
