@@ -182,7 +182,7 @@ def test_what_is_no_table_is_refused_with_its_column(host, data, text):
 
 def test_what_has_a_schema_and_no_rows_is_no_table(sim):
     class LazyFrame:
-        schema = {"a": "int64"}
+        schema = "a: int64"
 
     with pytest.raises(TraceError, match="LazyFrame is no tensor"):
         put(sim, LazyFrame())
