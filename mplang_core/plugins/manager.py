@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -135,7 +134,8 @@ class PluginManager:
                 raise PluginLoadError(f"no plugin of {package} is installed; there are {known}")
             if found[package] != needed:
                 raise PluginVersionError(f"{package} {found[package]} is installed, not {needed}")
-            for name in _requirements(package) & found.keys() - wanted.keys():
+            needs = {each.name for each in _parsed(requires(package) or ())}
+            for name in sorted(needs & found.keys() - wanted.keys()):
                 raise PluginLoadError(f"{package} needs {name} {found[name]}, which is not listed")
 
     def restrict(self, allowed: Mapping[str, str]) -> None:
@@ -322,12 +322,6 @@ class PluginManager:
         passes.set_resolver(*in_group(PASSES))
 
 
-def _requirements(package: str) -> set[str]:
-    """Return the names of the packages that a package needs, without those of its extras."""
-    needed = [text for text in requires(package) or () if "extra ==" not in text]
-    return {found[0] for text in needed if (found := re.match(r"[\w.-]+", text))}
-
-
 ASKED = ("settings", "configure", "preload", "doctor")
 """Hooks that are called by who needs them, not when a plugin is loaded."""
 
@@ -399,16 +393,20 @@ def _record(entry: EntryPoint) -> PluginRecord:
     return record
 
 
-def _asked(requires: Iterable[str]) -> str:
-    """Return the versions of the core in a package's requirements; invalid ones are skipped."""
+def _parsed(requires: Iterable[str]) -> Iterator[Any]:
+    """Yield the requirements of a package, without those of its extras; skip invalid ones."""
     from packaging.requirements import InvalidRequirement, Requirement  # slow to import
 
-    found = []
     for text in requires:
         with contextlib.suppress(InvalidRequirement):
-            requirement = Requirement(text)
-            found += [str(requirement.specifier)] if requirement.name == CORE else []
-    return ",".join(found)
+            found = Requirement(text)
+            if found.marker is None or found.marker.evaluate({"extra": ""}):
+                yield found
+
+
+def _asked(requires: Iterable[str]) -> str:
+    """Return the versions of the core in a package's requirements."""
+    return ",".join(str(each.specifier) for each in _parsed(requires) if each.name == CORE)
 
 
 def _check_version(record: PluginRecord) -> None:

@@ -315,11 +315,14 @@ class SimpHost(Interpreter, InterpContext):
             kind = MPType(type_of(value), parties)
         except (ValueError, WireError) as error:
             raise TraceError(f"{at()}{error}") from None
-        return InterpVar(self, kind, self.lift(value, parties))
+        return InterpVar(self, kind, self._give(value, parties))
 
     def lift(self, literal: Any, parties: Mask | None = None) -> HostVar:
         """Return a reference to a literal at some parties, all by default."""
-        value = value_of(literal)
+        return self._give(value_of(literal), parties)
+
+    def _give(self, value: Any, parties: Mask | None) -> HostVar:
+        """Return a reference to a value of the host at some parties, all if ``None``."""
         held = self.mask if parties is None else parties
         values = [value if rank in held else None for rank in range(self.world_size)]
         return HostVar(values, public=held == self.mask)

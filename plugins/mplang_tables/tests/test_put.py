@@ -226,3 +226,12 @@ def test_examples_in_docstrings():
         found = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
         assert found.attempted
         assert not found.failed
+
+
+def test_a_table_is_converted_and_copied_once(host, monkeypatch):
+    from mplang_tables import arrow
+
+    seen, normalize = [], arrow.normalize
+    monkeypatch.setattr(arrow, "normalize", lambda data: seen.append(data) or normalize(data))
+    put(host, FRAME)
+    assert len(seen) == 1

@@ -89,10 +89,11 @@ class HttpCommunicator(CommunicatorBase):
                     self.peer_opened(name, run, shown)
             ended = link.ended.get(opening.run) if opening is not None else None
             if ended is not None:  # it has refused the run, or failed, before this party came
-                self.peer_opened(name, run, ended)
-                gone.append(self.peers[name])
-        for rank in gone:  # after all were asked for what they were shown, which tells more
-            self.stop(run, f"party {rank} ended this run before it began here")
+                shown, why = ended
+                self.peer_opened(name, run, shown)
+                gone.append((self.peers[name], f": {why}" if why else ""))
+        for rank, why in gone:  # after all were asked for what they were shown, which tells more
+            self.stop(run, f"party {rank} ended this run before it began here{why}")
         if opening is None:
             self._links.announce(self.peers, run, b"")
 

@@ -37,7 +37,6 @@ from mplang_core.ext import (
     WireError,
     to_bytes,
     type_of,
-    value_of,
 )
 from mplang_http.client import LostWorkerError, RefusedError, WorkerClient
 from mplang_http.compatibility import WorkerFacts, check_parties, check_plugins
@@ -407,18 +406,17 @@ class SimpHttpDriver(SimpHost):
 
     # -- values
 
-    def lift(self, literal: Any, parties: Mask | None = None) -> HostVar:
-        """Return a literal as a variable: uploaded now to ``parties``, and to nobody else.
+    def _give(self, value: Any, parties: Mask | None) -> HostVar:
+        """Return a value as a variable: uploaded now to ``parties``, and to nobody else.
 
         Args:
-            literal: array, what converts to one, table, or value of a plugin's type.
+            value: array, table, or value of a plugin's type.
             parties: the parties that hold it; all if ``None``, and then it is public.
 
         Raises:
             PartyError: an upload failed.
             RunError: the host is closed.
         """
-        value = value_of(literal)
         holders = self.mask if parties is None else parties
         public = holders == self.mask
         if public and isinstance(value, np.ndarray):

@@ -100,7 +100,8 @@ class Link:
         peer: name of the other worker.
         certificate: SHA-256 of its certificate, in hex; empty without TLS.
         runs: runs that the peer has opened, with what it was shown of each.
-        ended: by their names, what the peer was shown of the runs that it has closed last.
+        ended: by their names, what the peer was shown of the runs that it has closed last, and why
+            it ended them, if it has told.
     """
 
     def __init__(
@@ -114,7 +115,8 @@ class Link:
         self.peer = peer
         self.certificate = connection.certificate
         self.runs: dict[str, Opening | None] = {}
-        self.ended: OrderedDict[str, Opening] = OrderedDict()
+        self.ended: OrderedDict[str, tuple[Opening, str]] = OrderedDict()
+        self._reasons: dict[str, str] = {}  # of runs that have failed at the peer
         self._openings: dict[str, int] = {}  # bytes
         self._connection = connection
         self._listener = listener
@@ -312,13 +314,16 @@ class Link:
         elif kind is Kind.CLOSED:
             self._listener.acknowledged(self, run)
         else:
-            self._listener.aborted(self, run, head[:MAX_KEY].decode(errors="replace"))
+            reason = head[:MAX_KEY].decode(errors="replace")
+            if run in self.runs:
+                self._reasons.setdefault(run, reason)
+            self._listener.aborted(self, run, reason)
 
     def _end(self, run: str) -> None:
-        opening = self.runs.pop(run)
+        opening, reason = self.runs.pop(run), self._reasons.pop(run, "")
         self._release(self._openings.pop(run))
         if opening is not None:
-            self.ended[opening.run] = opening.told("", [])
+            self.ended[opening.run] = opening.told("", []), reason
             if len(self.ended) > MAX_ENDED:
                 self.ended.popitem(last=False)
 
