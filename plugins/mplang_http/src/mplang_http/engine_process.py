@@ -21,6 +21,7 @@ from mplang_http.process_log import ProcessLog
 
 MAX_PENDING = 64  # calls that an engine has yet to answer, and packets that it has yet to take
 PACKETS = 16  # packets that are read in a turn of the event loop
+ENGINE_ENDED = "engine-ended"  # code of the error of calls that an engine does not answer
 END_TIMEOUT = 5.0  # seconds until the end of a process that was killed is told
 
 
@@ -50,6 +51,9 @@ class EngineProcess:
         on_event: called with each event that it reports.
         on_end: called when it has closed its socket, unless :meth:`end` was called before.
         cgroup: its cgroup, which is removed at its end; ``None`` if it has none.
+
+    Attributes:
+        lost: whether it has closed its socket, so that it has ended by itself.
     """
 
     def __init__(
@@ -74,7 +78,9 @@ class EngineProcess:
         self._ids = itertools.count()
         self._replies: dict[int, asyncio.Future[tuple[Any, int | None]]] = {}
         self._unsent: deque[tuple[dict[str, Any], int | None]] = deque()
-        self._ended: str | None = None
+        self.lost = False
+        self._ending = False
+        self._ended: str | None = None  # how it ended, once that is known
         sock.setblocking(False)
         asyncio.get_running_loop().add_reader(sock, self._receive)
         self._send({"call": "log"}, log.writer)  # before any other, and closed by this
@@ -133,23 +139,24 @@ class EngineProcess:
         self, method: str, body: ipc.Body, args: dict[str, Any]
     ) -> tuple[Any, int | None]:
         if self._ended is not None:
-            raise RequestError(503, "engine-ended", self._ended)
+            raise RequestError(503, ENGINE_ENDED, self._ended)
         if len(self._replies) >= MAX_PENDING:
             raise RequestError(429, "busy", f"{self._name} has {MAX_PENDING} requests to answer")
-        file = os.dup(body) if isinstance(body, int) else None
         number = next(self._ids)
         reply = asyncio.get_running_loop().create_future()
         self._replies[number] = reply
-        message = {"id": number, "call": method, "args": args}
-        if isinstance(body, bytes):
-            message["body"] = body
-        self._send(message, file)
+        if not self._ending:  # else it is told how the engine ended, like those that wait
+            file = os.dup(body) if isinstance(body, int) else None
+            message = {"id": number, "call": method, "args": args}
+            if isinstance(body, bytes):
+                message["body"] = body
+            self._send(message, file)
         answer: tuple[Any, int | None] = await reply
         return answer
 
     def hand_over_link(self, sock: socket.socket) -> None:
         """Pass the socket of a link that a peer has begun; drop it if many are waiting."""
-        if self._ended is None and len(self._unsent) < MAX_PENDING:
+        if not self._ending and len(self._unsent) < MAX_PENDING:
             self._send({"call": "link"}, os.dup(sock.fileno()))
 
     # -- packets
@@ -183,15 +190,20 @@ class EngineProcess:
         try:
             self._log.drain()  # what it wrote before it answers stands before the answer
             for _ in range(PACKETS):  # then others have a turn
-                if self._ended is None:
+                if not self._ending:
                     self._handle(*ipc.receive(self._sock))
         except BlockingIOError:
             return
         except (EOFError, OSError):
-            self._on_end()
+            self._lose()
         except Exception:  # a packet that no engine sends
             self._process.kill()
-            self._on_end()
+            self._lose()
+
+    def _lose(self) -> None:
+        self.lost = True
+        asyncio.get_running_loop().remove_reader(self._sock)
+        self._on_end()
 
     def _handle(self, message: dict[str, Any], file: int | None) -> None:
         if "event" in message:
@@ -221,7 +233,7 @@ class EngineProcess:
             The text.
         """
         loop = asyncio.get_running_loop()
-        self._ended = reason or f"{self._name} has ended"
+        self._ending = True
         with contextlib.suppress(OSError, ValueError):
             loop.remove_reader(self._sock)
             loop.remove_writer(self._sock)
@@ -235,18 +247,18 @@ class EngineProcess:
         code = await loop.run_in_executor(None, self._wait)
         self._log.drain()
         self._log.close()
+        ended = reason or f"{self._name} ended {how_ended(code)}; what it held is lost"
         excess = self._cgroup.excess() if self._cgroup is not None else ""
         if not reason and excess and code == -signal.SIGKILL:
-            self._ended = f"its engine was ended: {excess}"
-        elif not reason:
-            self._ended = f"{self._name} ended {how_ended(code)}; what it held is lost"
+            ended = f"its engine was ended: {excess}"
+        self._ended = ended
         for reply in self._replies.values():
             if not reply.done():
-                reply.set_exception(RequestError(503, "engine-ended", self._ended))
+                reply.set_exception(RequestError(503, ENGINE_ENDED, ended))
         self._replies.clear()
         if self._cgroup is not None:
             await loop.run_in_executor(None, self._cgroup.remove)
-        return self._ended
+        return ended
 
     def kill(self) -> None:
         """End the process now; its end is noticed like any other."""

@@ -478,6 +478,7 @@ class Engines:
             failed = True  # it has ended by itself meanwhile
         finally:
             if process is not None:
+                failed |= process.lost
                 process.kill()
             self._forget(session, why, failed=failed)
         if process is not None:

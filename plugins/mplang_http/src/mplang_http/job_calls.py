@@ -8,6 +8,7 @@ from typing import Any
 
 from mplang_http import ipc
 from mplang_http.config import WorkerConfig
+from mplang_http.engine_process import ENGINE_ENDED
 from mplang_http.engines import Engines
 from mplang_http.errors import RequestError
 from mplang_http.front_jobs import KnownJob
@@ -68,7 +69,8 @@ class JobCalls:
         try:
             done: dict[str, Any] = await self._engines.call("submit", *session.key, body, run=run)
         except RequestError as error:
-            if reserved:
+            # whether the run ended its engine is counted where the session is forgotten
+            if reserved and error.code != ENGINE_ENDED:
                 self._engines.budget.end((session.key[0], session.link, run), failed=False)
                 session.jobs.refuse(run, error)
             raise

@@ -1,0 +1,102 @@
+"""The end of an engine, as the front sees it: told with its reason, and counted."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import threading
+from types import SimpleNamespace
+
+import pytest
+from mplang_http import ipc
+from mplang_http.config import WorkerConfig
+from mplang_http.engine_process import EngineProcess
+from mplang_http.engines import Engines
+from mplang_http.errors import RequestError
+from mplang_http.front_session import FrontSession
+from mplang_http.job_calls import JobCalls
+from mplang_http.process_log import ProcessLog
+from mplang_http.requests import Party, SessionRequest
+
+
+class Killed:
+    """Child that was killed, and is waited for until it is told to be gone."""
+
+    pid = 2**22 + 1  # no process has it
+
+    def __init__(self):
+        self.gone = threading.Event()
+
+    def kill(self):
+        """Do nothing: it is dead."""
+
+    def wait(self, timeout=None):
+        """Return the exit code once it is told to be gone."""
+        assert self.gone.wait(5)
+        return -signal.SIGKILL
+
+
+@pytest.fixture
+def lost():
+    """Return a function that runs a test with a session whose engine has just closed its socket."""
+
+    def run(test):
+        async def main():
+            config = WorkerConfig(name="alice", limits={"failures": 2})
+            engines = Engines(config, None, SimpleNamespace(close=lambda: None))
+            engines._check_warm = lambda: None  # there is no fork server
+            party = Party(name="alice", address="127.0.0.1:1")
+            session = FrontSession(("host", "s"), SessionRequest(rank=0, parties=[party]))
+            engines._sessions[session.key] = session
+            mine, theirs = ipc.channel()
+            child = Killed()
+            session.process = EngineProcess(
+                child, mine, "the engine of worker alice", ProcessLog("alice", "s", as_json=False),
+                1000, lambda event: None, lambda: engines.begin(engines._lost(session)),
+            )  # fmt: skip
+            await test(engines, session, theirs, child)
+
+        asyncio.run(main())
+
+    return run
+
+
+def test_a_call_while_an_engine_ends_is_told_how_it_ended(lost):
+    async def test(engines, session, theirs, child):
+        before = asyncio.ensure_future(session.process.call("status", run="r"))
+        await asyncio.sleep(0)
+        theirs.close()
+        while not session.ending:
+            await asyncio.sleep(0.001)
+        during = asyncio.ensure_future(session.process.call("status", run="r"))
+        await asyncio.sleep(0.01)
+        assert not during.done()
+        child.gone.set()
+        for call in (before, during):
+            with pytest.raises(RequestError, match="ended by SIGKILL; what it held is lost"):
+                await call
+
+    lost(test)
+
+
+@pytest.mark.parametrize("close", [False, True], ids=["by itself", "while its session is closed"])
+def test_an_engine_that_ends_before_it_answers_the_submission_counts(lost, close):
+    async def test(engines, session, theirs, child):
+        calls = JobCalls(engines._config, engines)
+        submitted = asyncio.ensure_future(calls.submit("host", "s", "r", b""))
+        await asyncio.sleep(0.01)
+        closing = asyncio.ensure_future(engines.close("host", "s")) if close else None
+        await asyncio.sleep(0)
+        theirs.close()
+        await asyncio.sleep(0.01)
+        child.gone.set()
+        with contextlib.suppress(RequestError):  # or it is told that it is queued
+            await submitted
+        if closing is not None:
+            await closing
+        while len(engines):
+            await asyncio.sleep(0.001)
+        assert engines.budget.used("host") == 1
+
+    lost(test)
