@@ -18,6 +18,7 @@ KNOWN = {
     "passes": "mplang-passes",
     "testing": "mplang-testing",
     "analysis": "mplang-analysis",
+    **dict.fromkeys(("dataset", "catalogue"), "mplang-data"),
     **dict.fromkeys(("cli", "artifact", "introspect", "parse"), "mplang-cli"),
     **dict.fromkeys(("trace", "record", "watch", "Recording", "Span"), "mplang-trace"),
 }

@@ -81,7 +81,7 @@ def simple_op(
     *,
     effects: Effects = Effects.ANY,
     interfaces: Sequence[object] = (),
-    reads: tuple[str, ...] | None = None,
+    reads: tuple[str, ...] | Callable[[Operation], tuple[str, ...]] | None = None,
     total: bool = False,
     **fields: Any,
 ) -> Callable[[Callable[..., Any]], Feop]:
@@ -99,7 +99,8 @@ def simple_op(
         name: ``family.op``; also the opcode.
         effects: its effects beyond its results; by default passes leave the op unchanged.
         interfaces: its op interfaces, as in :class:`~mplang_core.ir.OpDef`.
-        reads: the names of private data that it reads, ``()`` for none, as in ``OpDef``.
+        reads: the names of private data that it reads, or a function of the op that returns
+            them; ``()`` for none, as in ``OpDef``.
         total: whether it never fails because of the values of its operands, as in ``OpDef``.
         **fields: further fields of :class:`~mplang_core.ext.FeMeta`.
 

@@ -101,8 +101,9 @@ class OpDef:
         interfaces: its implementations of op interfaces; see
             :mod:`mplang_core.simp.interfaces`. Workers, passes and analyses assume the
             worst of an op without the interface.
-        reads: the names of private data of its party that it reads besides its operands; empty
-            if it reads none. ``None`` if unknown: its results count as all data of the party.
+        reads: the names of private data of its party that it reads besides its operands, or a
+            function of the op that returns them; empty if it reads none. ``None`` if unknown: its
+            results count as all data of the party.
         total: whether it never fails because of the values of its operands. If it may, everyone
             learns of them by whether it does.
     """
@@ -115,7 +116,7 @@ class OpDef:
     doc: str = ""
     effects: Effects = Effects.ANY
     interfaces: Sequence[object] = ()
-    reads: tuple[str, ...] | None = None
+    reads: tuple[str, ...] | Callable[[Operation], tuple[str, ...]] | None = None
     total: bool = False
     _found: dict[type, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 

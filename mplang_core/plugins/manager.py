@@ -28,8 +28,9 @@ CORE = "mplang-core"
 DISABLE, STRICT = "MPLANG_DISABLE_PLUGINS", "MPLANG_STRICT_PLUGINS"
 FRONTENDS, KERNELS, BACKENDS = "mplang.frontends", "mplang.kernels", "mplang.backends"
 COMMANDS, API, PASSES = "mplang.commands", "mplang.api", "mplang.passes"
+SOURCES = "mplang.sources"
 USED = (FRONTENDS, KERNELS, PASSES)  # groups that programs use
-PLAIN = (API, COMMANDS)  # groups whose entry points name an object, not a module with hooks
+PLAIN = (API, COMMANDS, SOURCES)  # groups whose entry points name an object, not a module with hooks
 
 
 @dataclass(slots=True)
@@ -92,7 +93,7 @@ class PluginManager:
             if self._found is None:
                 found = {
                     (entry.group, entry.name, entry.value, _dist(entry)[0]): entry
-                    for group in (API, BACKENDS, COMMANDS, FRONTENDS, KERNELS, PASSES)
+                    for group in (API, BACKENDS, COMMANDS, FRONTENDS, KERNELS, PASSES, SOURCES)
                     for entry in entry_points(group=group)
                 }
                 self._found = [(found[key], _record(found[key])) for key in sorted(found)]
@@ -183,7 +184,8 @@ class PluginManager:
         """Return the object of an entry point: a command, or a name of ``mp``.
 
         Args:
-            group: ``mplang.commands`` (functions with parameters for typer) or ``mplang.api``.
+            group: ``mplang.commands`` (functions with parameters for typer), ``mplang.api`` or
+                ``mplang.sources`` (kinds of sources of data sets).
             name: the name of the entry point.
 
         Returns:

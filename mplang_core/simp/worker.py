@@ -28,6 +28,7 @@ class WorkerInterpreter(Interpreter):
         insecure: whether insecure protocols for debugging may run.
         timeout: how long links of plugins wait for a peer, in seconds.
         checks: the number checks of a simulator; ``None`` elsewhere.
+        data: the data sets of this party, as ``mplang_data`` opens them; ``None`` for none.
 
     Attributes:
         resources: objects that kernels keep between ops, by plugin; replaced after a failure,
@@ -42,6 +43,7 @@ class WorkerInterpreter(Interpreter):
         insecure: bool = False,
         timeout: float = 60.0,
         checks: NumberChecks | None = None,
+        data: Any = None,
     ) -> None:
         kernels: Namespace[Kernel] = Namespace("worker kernel", fallback=worker_kernels)
         super().__init__(kernels)
@@ -50,6 +52,7 @@ class WorkerInterpreter(Interpreter):
         self.insecure = insecure
         self.timeout = timeout
         self.checks = checks
+        self.data = data
         self.resources: dict[Any, Any] = {}
 
     @property

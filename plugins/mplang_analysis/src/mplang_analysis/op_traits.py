@@ -64,6 +64,8 @@ def reads(op: Operation) -> Sequence[str]:
     """
     op_def = op_defs.get(op.opcode)
     declared = None if op_def is None else op_def.reads
+    if callable(declared):
+        return declared(op)
     return (op.opcode,) if declared is None else declared
 
 

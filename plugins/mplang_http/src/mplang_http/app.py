@@ -103,11 +103,11 @@ def create_worker_app(config: WorkerConfig, engines: Engines) -> FastAPI:
 
     @app.get("/facts", response_model=response_models.Facts)
     async def facts(request: Request) -> Any:
-        """Return versions, plugins and limits."""
-        context.authorize(request)
+        """Return versions, plugins, limits, and the data sets that the coordinator may read."""
+        coordinator = context.authorize(request)
         if not engines.warm.info:
             raise RequestError(503, "starting", f"worker {config.name} is not ready yet; try again")
-        return JSONResponse(engines.warm.info)
+        return JSONResponse(engines.warm.info | {"data": engines.data.told(coordinator)})
 
     @app.get(
         "/link",

@@ -26,6 +26,7 @@ class WorkerFacts:
         plugins: version by distribution.
         families: names of the plugins, which are prefixes of the ops that they bring.
         mode: ``production`` or ``development``.
+        data: descriptions of the data sets that the coordinator may read, by name.
     """
 
     name: str
@@ -33,6 +34,7 @@ class WorkerFacts:
     plugins: Mapping[str, str]
     families: frozenset[str]
     mode: str
+    data: Mapping[str, Any]
 
     @classmethod
     def read(cls, name: str, facts: Mapping[str, Any]) -> WorkerFacts:
@@ -46,7 +48,18 @@ class WorkerFacts:
             {_cell(each["distribution"]): _cell(each["version"]) for each in plugins},
             frozenset(str(each["name"]) for each in plugins),
             str(facts["mode"]),
+            _descriptions(facts["data"]),
         )
+
+
+def _descriptions(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    if not data:
+        return {}
+    try:
+        from mplang_data.description import read_descriptions
+    except ModuleNotFoundError:  # then no program can name one
+        return {}
+    return read_descriptions(data)
 
 
 def check_parties(workers: list[WorkerFacts]) -> None:

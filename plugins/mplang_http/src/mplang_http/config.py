@@ -6,7 +6,7 @@ import ipaddress
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import yaml
 from packaging.utils import canonicalize_name
@@ -14,6 +14,9 @@ from pydantic import Field, field_validator, model_validator
 
 import mplang_core  # noqa: F401  (so that plugins are found by name)
 from mplang_core.ext import ConfigError, StrictModel, plugin_manager
+
+if TYPE_CHECKING:
+    from mplang_data import DataSet
 
 NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}"
 """What a party is called."""
@@ -227,7 +230,8 @@ class WorkerConfig(EngineConfig):
         plugins: see :class:`EngineConfig`; required with ``tls``.
         peers: workers that may take part in a program, name to address; required with ``tls``.
             Without, the coordinator gives their addresses, on loopback.
-
+        data: the data sets that programs may name, each with the fields of
+            :class:`mplang_data.DataSet`; in YAML, places are relative to the file.
         authorities: PEM file of the authority of some of the peers and coordinators, by name.
             It can name nobody else, and no other can name them; ``tls.ca`` names the rest.
 
@@ -243,12 +247,30 @@ class WorkerConfig(EngineConfig):
     tls: TlsFiles | None = None
     coordinators: tuple[str, ...] = ()
     peers: dict[str, str] | None = None
+    data: dict[str, dict[str, Any]] = Field(default_factory=dict)
     authorities: dict[str, str] = Field(default_factory=dict)
 
     @property
     def engine(self) -> EngineConfig:
         """The part of it that engines know."""
         return EngineConfig(**{name: getattr(self, name) for name in EngineConfig.model_fields})
+
+    def data_sets(self) -> dict[str, DataSet]:
+        """Return its data sets by name.
+
+        Raises:
+            ConfigError: one is invalid, or ``mplang-data`` is not installed.
+        """
+        return _data_sets(self.data, os.sep)
+
+    @field_validator("data")
+    @classmethod
+    def _check_data(cls, data: dict[str, Any]) -> dict[str, Any]:
+        try:
+            _data_sets(data, os.sep)
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
+        return data
 
     @model_validator(mode="after")
     def _check(self) -> WorkerConfig:
@@ -301,10 +323,25 @@ class WorkerConfig(EngineConfig):
         elif isinstance(tls, dict):
             files = {key: str(folder / str(file)) for key, file in tls.items() if file is not None}
             fields["tls"] = files
+        if fields.get("data"):
+            found = _data_sets(fields["data"], str(folder))
+            fields["data"] = {name: each.model_dump(mode="json") for name, each in found.items()}
         named = fields.get("authorities")
         if isinstance(named, dict):
             fields["authorities"] = {key: str(folder / str(file)) for key, file in named.items()}
         return cls(**(fields | overrides))
+
+
+def _data_sets(fields: Mapping[str, Any], folder: str) -> dict[str, DataSet]:
+    if not fields:
+        return {}
+    try:
+        from mplang_data.holding import read_data_sets
+    except ModuleNotFoundError:
+        raise ConfigError(
+            "field 'data': data sets come with a package of their own; try: pip install mplang-data"
+        ) from None
+    return read_data_sets(fields, folder)
 
 
 def installed_plugins() -> dict[str, str]:

@@ -144,6 +144,7 @@ class SimpHttpDriver(SimpHost):
         """
         self._facts = self._call_all(self._fetch_facts)
         check_parties(self._facts)
+        self.catalogue = {each.name: each.data for each in self._facts}
         self._checked = weakref.WeakSet()
         request = {
             "parties": [{"name": name, "address": address} for name, address in self._workers],

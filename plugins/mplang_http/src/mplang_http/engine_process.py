@@ -159,6 +159,13 @@ class EngineProcess:
         if not self._ending and len(self._unsent) < MAX_PENDING:
             self._send({"call": "link"}, os.dup(sock.fileno()))
 
+    def tell(self, message: dict[str, Any], file: int | None = None) -> None:
+        """Send a message that the engine does not answer; the file is closed once it is sent."""
+        if not self._ending:
+            self._send(message, file)
+        elif file is not None:
+            os.close(file)
+
     # -- packets
 
     def _send(self, message: dict[str, Any], file: int | None) -> None:

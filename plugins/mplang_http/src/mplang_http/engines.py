@@ -23,6 +23,7 @@ from mplang_http.certificates import Certificates
 from mplang_http.cgroups import Cgroups, EngineCgroup, quota_excess
 from mplang_http.config import WorkerConfig
 from mplang_http.credentials import Credential
+from mplang_http.data_sets import FrontDataSets
 from mplang_http.dialing import dial
 from mplang_http.engine import EngineArgument
 from mplang_http.engine_process import EngineProcess, usage
@@ -61,6 +62,7 @@ class Engines:
         crashes: number of engines that ended unexpectedly.
         budget: failed runs of each coordinator.
         credentials: credentials of the sessions.
+        data: the data sets of the worker.
         draining: whether the worker is being shut down, and takes no new sessions and jobs.
         downloads: number of values that are being sent to coordinators.
     """
@@ -82,6 +84,7 @@ class Engines:
         self._config = config
         self.credentials = SessionCredentials(certificates)
         self._cgroups = cgroups
+        self.data = FrontDataSets(config)
         self._sessions: dict[Key, FrontSession] = {}
         self._links: dict[str, FrontSession] = {}
         self._told: OrderedDict[Key, str] = OrderedDict()
@@ -441,6 +444,8 @@ class Engines:
         if message["event"] == "ready":
             if not session.ready.done():
                 session.ready.set_result(message["key"])
+        elif message["event"] == "data" and session.process is not None:
+            self.begin(self.data.serve(session.key[0], session.process, message))
         elif message["event"] == "ended":
             session.jobs.update(message["status"], settled=message["settled"])
             if message["settled"]:

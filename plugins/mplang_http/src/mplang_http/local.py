@@ -39,6 +39,8 @@ class LocalCluster:
         mode: ``development``: the workers also take programs of one op, those of standard mode
             and of eager calls. ``production``: whole programs only, the default of a worker
             that is run alone.
+        data: the data sets of each worker, by its name, as in its configuration; read by the
+            coordinator of the cluster if they name no readers.
         **options: further fields of each :class:`WorkerConfig`; the default of ``limits.failures``
             is ``FAILURES``, unless ``limits`` is a :class:`Limits`.
 
@@ -64,6 +66,7 @@ class LocalCluster:
         tls: bool | str | Mapping[str, TlsFiles] = False,
         log: str | None = None,
         mode: WorkerMode = "development",
+        data: Mapping[str, Mapping[str, Mapping[str, Any]]] | None = None,
         **options: Any,
     ) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="mplang-")
@@ -78,6 +81,7 @@ class LocalCluster:
         self.workers: list[Child] = []
         self._lines: list[socket.socket] = []
         options["mode"] = mode
+        self._data = data or {}
         self._listening = {name: socket.create_server(_ANY_PORT) for name in self._names}
         scheme = "https" if tls else "http"
         addresses = {
@@ -117,6 +121,11 @@ class LocalCluster:
                 self._files = make_certificates(folder, [*self._names, "host"], replace=True)
                 self.tls = self._files["host"]
             fields = {"tls": self._files[name], "coordinators": ("host",), **fields}
+        reader = fields["coordinators"][0] if tls else "local"
+        fields["data"] = {
+            data_set: {"readers": [reader], **each}
+            for data_set, each in self._data.get(name, {}).items()
+        }
         port = self._listening[name].getsockname()[1]
         config = WorkerConfig(**fields, port=port)
         self._write(config)

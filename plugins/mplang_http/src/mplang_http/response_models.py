@@ -67,6 +67,7 @@ class Facts(BaseModel):
     mode: WorkerMode
     limits: dict[str, int | None]
     timeouts: dict[str, float]
+    data: dict[str, Any]
 
 
 class Taken(BaseModel):

@@ -51,6 +51,7 @@ class Session:
         limits: limits on jobs and values.
         on_end: called with each job that has ended, and again when a job that was cancelled
             while it ran has settled.
+        data: the data sets of this party, for its coordinator.
     """
 
     def __init__(
@@ -62,12 +63,14 @@ class Session:
         insecure: bool,
         limits: Limits,
         on_end: Callable[[Job], None],
+        data: Any = None,
     ) -> None:
         self.name = name
         self.comm = comm
         self.generation = -1
         self.last_seen = time.monotonic()
         self._insecure = insecure
+        self._data = data
         self._prefix = f"{quote(owner, safe='')}:{name}"
         self._settings: dict[str, Any] = {}
         self._memory = Memory()
@@ -105,6 +108,7 @@ class Session:
                 session=f"{self._prefix}.{generation}",
                 insecure=self._insecure,
                 timeout=self.comm.timeout,
+                data=self._data,
             )
         self._abort(before, "another generation of the session began")
 

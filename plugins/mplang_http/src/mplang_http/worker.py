@@ -20,6 +20,7 @@ from mplang_http.certificates import Certificates
 from mplang_http.cgroups import engine_cgroups
 from mplang_http.config import EngineConfig, WorkerConfig
 from mplang_http.confinement import hide_memory
+from mplang_http.data_sets import check_data
 from mplang_http.draining import drain
 from mplang_http.engines import Engines
 from mplang_http.forks import ForkServer, end_with_parent
@@ -65,6 +66,7 @@ def run_worker(
         certificates = Certificates.of(config)
         check_installed(config)
         restrict(config.plugins)
+        check_data(config)
         _run(config, certificates, Engines(config, certificates, warm, cgroups), listening, ready)
 
 

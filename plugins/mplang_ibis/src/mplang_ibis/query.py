@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 import duckdb
 from mplang_tables import arrow
+from mplang_tables.scan import Scan
 
 from mplang_core import TableType
 from mplang_core.ext import AdmissionError, KernelError
@@ -38,7 +39,7 @@ def run(sql: str, tables: Mapping[str, Any], gives: TableType) -> Any:
 
     Args:
         sql: in the dialect of DuckDB.
-        tables: Arrow tables by name.
+        tables: Arrow tables and scans by name; of a scan is read what the query needs.
         gives: the type of the result.
 
     Returns:
@@ -60,7 +61,7 @@ def run(sql: str, tables: Mapping[str, Any], gives: TableType) -> Any:
     with _connect() as con:
         _admit(con, sql, tables)
         for name, table in tables.items():
-            con.register(name, table)
+            con.register(name, table.dataset if isinstance(table, Scan) else table)
         with _limited(con):
             found = _bind(con, sql).to_arrow_table()
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, Literal, TypeAlias
 
@@ -16,6 +16,7 @@ from mplang_core import ClusterSpec, Mask, Program
 from mplang_core.ext import (
     ConfigError,
     HostVar,
+    MissingPackageError,
     Mode,
     PartyState,
     Recorder,
@@ -45,6 +46,8 @@ class Simulator(SimpHost):
         check_numbers: whether approximate engines, such as SPU, are checked against float64.
             ``"warn"`` or ``True`` shows a :class:`mplang_core.errors.PrecisionWarning` at the line
             that gives a wrong number, ``"raise"`` ends the run, ``False`` saves the time.
+        data: the data sets of the parties, by party and by name: frames, arrays, paths, or the
+            fields of a worker's catalogue. Needs ``mplang-data``.
 
     Example:
         >>> import mplang_core as mp
@@ -61,11 +64,15 @@ class Simulator(SimpHost):
         timeout: float = 60.0,
         mode: Mode = "standard",
         check_numbers: Check = "warn",
+        data: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:
         if timeout <= 0:
             raise ConfigError(f"the timeout is a positive number of seconds, got {timeout}")
         super().__init__(cluster_spec, mode)
         self.timeout = timeout
+        self._data: Sequence[Any] = [None] * self.world_size
+        if data:
+            self.catalogue, self._data = _data_sets(data, self.names)
         self._checks = _checks(check_numbers)
         self._memory = Memory()
         self._generation = 0
@@ -76,7 +83,7 @@ class Simulator(SimpHost):
     def _start(self) -> _Parties:
         self._generation += 1
         session = f"{self.session}.{self._generation}"
-        parties = _Parties(self.world_size, self.timeout, session, self._checks)
+        parties = _Parties(self._data, self.timeout, session, self._checks)
         weakref.finalize(self, parties.stop)  # a dropped simulator leaves no threads
         return parties
 
@@ -180,17 +187,32 @@ def _checks(wanted: Check) -> Meetings | None:
     return Meetings("raise" if wanted == "raise" else "warn")
 
 
+def _data_sets(
+    data: Mapping[str, Mapping[str, Any]], names: Sequence[str]
+) -> tuple[Mapping[str, Mapping[str, Any]], Sequence[Any]]:
+    try:
+        from mplang_data.simulated import simulated
+    except ModuleNotFoundError as error:
+        if error.name != "mplang_data":
+            raise
+        raise MissingPackageError(
+            "data sets come with a package of their own; try: pip install mplang-data"
+        ) from None
+    return simulated(data, names)
+
+
 class _Parties:
     """Workers of one generation: from one failure to the next."""
 
     def __init__(
-        self, world_size: int, timeout: float, session: str, checks: Meetings | None
+        self, data: Sequence[Any], timeout: float, session: str, checks: Meetings | None
     ) -> None:
         self._checks = checks
-        self._comms = ThreadCommunicator.connected(world_size, timeout)
+        self._comms = ThreadCommunicator.connected(len(data), timeout)
+        options: dict[str, Any] = {"timeout": timeout, "checks": checks}
         self.workers = [
-            WorkerInterpreter(comm, session=session, insecure=True, timeout=timeout, checks=checks)
-            for comm in self._comms
+            WorkerInterpreter(comm, session=session, insecure=True, data=mine, **options)
+            for comm, mine in zip(self._comms, data, strict=True)
         ]
         self._threads = [PartyThread(f"mplang-P{comm.rank}") for comm in self._comms]
 

@@ -10,6 +10,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from mplang_core import TableType
 from mplang_core.ext import KernelError
 from mplang_tables.columns import check_table
+from mplang_tables.scan import Scan
 
 _PLAIN = {
     pa.large_string(): pa.string(),
@@ -64,6 +65,11 @@ def check_is(kind: TableType, table: Any, name: str) -> None:
         raise KernelError(f"{name} is not the {kind} that the program says")
 
 
+def loaded(table: Any) -> Any:
+    """Return a table that is in memory: a scan is read."""
+    return table.to_table() if isinstance(table, Scan) else table
+
+
 def normalize(data: Any) -> Any:
     """Convert data to an Arrow table with one canonical layout per type.
 
@@ -90,12 +96,7 @@ def normalize(data: Any) -> Any:
         [{'a': 1.5, 'id': 7}, {'a': None, 'id': 9}]
     """
     try:
-        found = _table(data)
-        columns = [_expanded(column) for column in found.columns]
-        kinds = [
-            (name, _plain(c.type)) for name, c in zip(found.column_names, columns, strict=True)
-        ]
-        made = pa.table(columns, names=found.column_names).cast(pa.schema(kinds))
+        made = plain(_table(data))
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise TypeError(f"this is no table: {' '.join(str(error).split())[:300]}") from error
     check_table(type_of(made))
@@ -109,6 +110,7 @@ def _copied(column: Any) -> Any:
 
 
 def _table(data: Any) -> Any:
+    data = loaded(data)
     if isinstance(data, pa.Table):
         return data
     if isinstance(data, Mapping):
@@ -124,16 +126,33 @@ def _table(data: Any) -> Any:
     return pa.table(data)  # whatever exports Arrow data
 
 
+def plain(found: Any) -> Any:
+    """Return an Arrow table with categories as their values, and strings and bytes as plain ones.
+
+    Columns that are so already are not copied.
+
+    Example:
+        >>> plain(pa.table({"a": pa.array(["x"], pa.large_string())})).schema
+        a: string
+    """
+    columns = [_expanded(column) for column in found.columns]
+    kinds = [(n, plain_type(c.type)) for n, c in zip(found.column_names, columns, strict=True)]
+    return pa.table(columns, names=found.column_names).cast(pa.schema(kinds))
+
+
 def _expanded(column: Any) -> Any:
     """Return a column of categories as one of their values."""
     if not pa.types.is_dictionary(column.type):
         return column
-    kind = _plain(column.type.value_type)
+    kind = plain_type(column.type)
     chunks = [each.dictionary.cast(kind).take(each.indices) for each in column.chunks]
     return pa.chunked_array(chunks, kind)
 
 
-def _plain(type: Any) -> Any:
+def plain_type(type: Any) -> Any:
+    """Return the type that a column has in :func:`plain`."""
+    if pa.types.is_dictionary(type):
+        type = type.value_type
     return _PLAIN.get(type, type)
 
 
@@ -185,6 +204,7 @@ def write(value: Any) -> tuple[int, list[Any]]:
         >>> rows, [len(memoryview(buffer)) for buffer in buffers]
         (2, [0, 16])
     """
+    value = loaded(value)
     if not isinstance(value, pa.Table):
         raise TypeError(f"expected a pyarrow.Table, got a {type(value).__name__}")
     schema(type_of(value))

@@ -13,6 +13,7 @@ import numpy as np
 from mplang_core import TableType, TensorType
 from mplang_core.ext import AdmissionError, KernelContext, KernelError
 from mplang_tables.padded import Padded
+from mplang_tables.scan import Scan
 
 Array = np.ndarray[Any, Any]
 
@@ -54,10 +55,10 @@ def to_tensor(ctx: KernelContext, x: Any, *, rows: int) -> Array:
     Raises:
         KernelError: the table has another number of rows, or a column has nulls.
     """
-    columns = _columns(ctx, x)
-    if x.num_rows != rows:
-        raise KernelError(f"table.to_tensor: the table does not have the {rows} rows declared")
-    return np.column_stack(columns)
+    values, count = _stacked(ctx, x, rows)
+    if count != rows:
+        raise _other_rows(ctx, rows)
+    return values
 
 
 def to_padded(ctx: KernelContext, x: Any, *, rows: int) -> Padded:
@@ -74,26 +75,45 @@ def to_padded(ctx: KernelContext, x: Any, *, rows: int) -> Padded:
     Raises:
         KernelError: the table has more rows, or a column has nulls.
     """
-    columns = _columns(ctx, x)
-    if x.num_rows > rows:
-        raise KernelError(f"table.to_padded: the table has more than the {rows} rows declared")
-    kind = cast(TensorType, ctx.op.outputs[0].type)
-    values = np.zeros(kind.shape, kind.dtype.numpy)
-    for i, column in enumerate(columns):
-        values[: x.num_rows, i] = column
-    return Padded(values, np.arange(rows) < x.num_rows)
+    values, count = _stacked(ctx, x, rows)
+    values[count:] = 0
+    return Padded(values, np.arange(rows) < count)
 
 
-def _columns(ctx: KernelContext, x: Any) -> list[Array]:
+def _stacked(ctx: KernelContext, x: Any, rows: int) -> tuple[Array, int]:
+    """Return an array of so many rows, and how many of them are those of a table.
+
+    It is filled in parts, so that there is no second copy of a table that is read for it.
+
+    Raises:
+        KernelError: the table has more, or a column has nulls.
+    """
     from mplang_tables import arrow
 
     arrow.check_is(cast(TableType, ctx.op.inputs[0].type), x, "the operand")
-    for name, column in zip(x.column_names, x.columns, strict=True):
-        if column.null_count:
-            raise KernelError(
-                f"{ctx.op.opcode}: column {name!r} has nulls, a tensor none; fill or drop them"
-            )
-    return [column.to_numpy() for column in x.columns]
+    if x.num_rows > rows:  # before memory is taken
+        raise _other_rows(ctx, rows)
+    kind = cast(TensorType, ctx.op.outputs[0].type)
+    values = np.empty((rows, len(x.column_names)), kind.dtype.numpy)
+    count = 0
+    for part in x.tables() if isinstance(x, Scan) else [x]:
+        end = count + part.num_rows
+        if end > rows:
+            raise _other_rows(ctx, rows)
+        for i, (name, column) in enumerate(zip(part.column_names, part.columns, strict=True)):
+            if column.null_count:
+                raise KernelError(
+                    f"{ctx.op.opcode}: column {name!r} has nulls, a tensor none; fill or drop them"
+                )
+            values[count:end, i] = column.to_numpy()
+        count = end
+    return values, count
+
+
+def _other_rows(ctx: KernelContext, rows: int) -> KernelError:
+    exact = ctx.op.opcode == "table.to_tensor"
+    has = f"does not have the {rows}" if exact else f"has more than the {rows}"
+    return KernelError(f"{ctx.op.opcode}: the table {has} rows declared")
 
 
 def encode(
@@ -116,7 +136,7 @@ def encode(
     """
     import pyarrow as pa  # type: ignore[import-untyped]
 
-    found = _positions(ctx, x, column, values, others)
+    x, found = _positions(ctx, x, column, values, others)
     return x.set_column(x.column_names.index(column), column, found.cast(pa.int64()))
 
 
@@ -142,7 +162,7 @@ def one_hot(
     import pyarrow as pa
     import pyarrow.compute as pc  # type: ignore[import-untyped]
 
-    found = _positions(ctx, x, column, values, others)
+    x, found = _positions(ctx, x, column, values, others)
     i = x.column_names.index(column)
     made = x.remove_column(i)
     for number, value in enumerate(values):
@@ -153,21 +173,22 @@ def one_hot(
 
 def _positions(
     ctx: KernelContext, x: Any, column: str, values: Sequence[str | int], others: bool
-) -> Any:
-    """Return the positions of a column's values in a list; -1 for others and nulls."""
+) -> tuple[Any, Any]:
+    """Return a table, and the positions of a column's values in a list; -1 for others and nulls."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     from mplang_tables import arrow
 
     arrow.check_is(cast(TableType, ctx.op.inputs[0].type), x, "the operand")
-    cells = x.column(column)
+    table = arrow.loaded(x)
+    cells = table.column(column)
     found = pc.index_in(cells, pa.array(list(values), cells.type))
     if found.null_count and not others:
         raise KernelError(
             f"{ctx.op.opcode}: column {column!r} has nulls, or values that are not in the list"
         )
-    return found.fill_null(-1)
+    return table, found.fill_null(-1)
 
 
 def from_tensor(ctx: KernelContext, x: Array, *, columns: Sequence[str]) -> Any:

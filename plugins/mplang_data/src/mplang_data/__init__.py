@@ -1,0 +1,27 @@
+"""Data sets of organizations: catalogues of what programs may name, and how it is read.
+
+Imports no Arrow.
+"""
+
+from mplang_data.description import Bound, Description, SourceError
+from mplang_data.frontend import dataset
+from mplang_data.holding import DataSet, DataSets, Opened
+from mplang_data.known import Catalogue, catalogue, read_catalogue
+from mplang_data.ops import read
+from mplang_data.sources import Source, source_of
+
+__all__ = [
+    "Bound",
+    "Catalogue",
+    "DataSet",
+    "DataSets",
+    "Description",
+    "Opened",
+    "Source",
+    "SourceError",
+    "catalogue",
+    "dataset",
+    "read",
+    "read_catalogue",
+    "source_of",
+]

@@ -1,0 +1,34 @@
+"""Check of data sets in a process of its own: ``python -m mplang_data.check``.
+
+It reads data sets by name in JSON, and prints for each its number of rows, or what is wrong with it.
+A worker runs it before it starts, since a source that is damaged may end the process that reads it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from mplang_data.description import SourceError
+from mplang_data.holding import DataSet, check, read_data_sets
+
+
+def checked(data_sets: Mapping[str, DataSet]) -> dict[str, dict[str, Any]]:
+    """Return for each data set its ``rows``, and its ``error``, as its owner may see it."""
+    found = {}
+    for name, each in data_sets.items():
+        rows, wrong = None, None
+        try:
+            rows = check(each)
+        except SourceError as error:
+            wrong = str(error)
+            if error.__cause__ is not None:
+                wrong += f": {' '.join(str(error.__cause__).split())[:500]}"
+        found[name] = {"rows": rows, "error": wrong}
+    return found
+
+
+if __name__ == "__main__":
+    json.dump(checked(read_data_sets(json.load(sys.stdin), "/")), sys.stdout)

@@ -1,0 +1,197 @@
+"""Descriptions of data sets: what an owner tells those who may read them. Imports no Arrow."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mplang_tables import check_table
+from pydantic import Field, field_validator, model_validator
+
+from mplang_core import BaseType, TableType, TensorType
+from mplang_core.ext import StrictModel, parse_base_type
+
+NAME = r"[A-Za-z][A-Za-z0-9_-]{0,62}"
+"""What a data set is called: no path, and nothing that a shell or a file system reads."""
+
+_ALIASES = {
+    "float64": "double",
+    "float32": "float",
+    "str": "string",
+    "text": "string",
+    "bytes": "binary",
+    "date": "date32[day]",
+    "time": "time64[us]",
+    "timestamp": "timestamp[us]",
+}
+_DECIMAL = re.compile(r"decimal(?:128)?\((\d+), ?(\d+)\)")
+
+
+class SourceError(Exception):
+    """A source does not hold what its owner says. The text names columns, no values and no path."""
+
+
+def column_type(name: str) -> str:
+    """Return the Arrow type that the type of a column in a catalogue stands for.
+
+    Example:
+        >>> column_type("float64"), column_type("decimal(12, 2)"), column_type("int64")
+        ('double', 'decimal128(12, 2)', 'int64')
+    """
+    decimal = _DECIMAL.fullmatch(name)
+    return f"decimal128({decimal[1]}, {decimal[2]})" if decimal else _ALIASES.get(name, name)
+
+
+class Bound(StrictModel):
+    """Bound of a number of rows that is itself private.
+
+    Attributes:
+        at_most: there are no more.
+    """
+
+    at_most: int = Field(ge=0)
+
+
+class Description(StrictModel):
+    """What the readers of a data set know of it: all but its rows.
+
+    Attributes:
+        columns: the columns that may be read, each with its type; empty for an array.
+        array: the type of an array, such as ``f64[569, 30]``; ``None`` for a table.
+        match: columns that may be matched on, and are not read.
+        rows: the number of rows, or a bound of it; ``None`` if neither is published.
+        unit: the column that tells whose rows these are, such as a patient's number.
+
+    Example:
+        >>> patients = Description(columns={"age": "int64", "pay": "decimal(12, 2)"}, rows=41250)
+        >>> print(patients.type)
+        table<["age", "int64"], ["pay", "decimal128(12, 2)"]>
+    """
+
+    columns: dict[str, str] = Field(default_factory=dict)
+    array: str | None = None
+    match: tuple[str, ...] = ()
+    rows: int | Bound | None = Field(default=None)
+    unit: str | None = None
+
+    @field_validator("columns")
+    @classmethod
+    def _full_names(cls, columns: dict[str, str]) -> dict[str, str]:
+        return {name: column_type(kind) for name, kind in columns.items()}
+
+    @model_validator(mode="after")
+    def _check(self) -> Description:
+        if (self.array is None) == (not self.columns):
+            raise ValueError("it has columns, or is an array such as 'f64[569, 30]'")
+        if self.array is not None and (self.match or self.unit or self.rows is not None):
+            raise ValueError("an array has no rows, match and unit: its shape is published")
+        if isinstance(self.rows, int) and self.rows < 0:
+            raise ValueError("a number of rows is not negative")
+        both = sorted(set(self.match) & self.columns.keys())
+        if both:
+            raise ValueError(f"{', '.join(both)} may be matched on, and so cannot be read as well")
+        try:
+            kind = self.type
+        except (TypeError, ValueError) as error:
+            raise ValueError(str(error)) from None
+        if not isinstance(kind, TableType | TensorType):
+            raise ValueError(f"an array is a tensor, such as f64[569, 30], got {kind}")
+        return self
+
+    @property
+    def type(self) -> BaseType:
+        """The type of the whole: a table of all columns that are offered, or the array."""
+        if self.array is not None:
+            return parse_base_type(self.array)
+        kind = TableType(tuple(self.columns.items()))
+        check_table(kind)
+        return kind
+
+    def of(self, columns: Sequence[str]) -> BaseType:
+        """Return the type of some columns.
+
+        Raises:
+            TypeError: one is not offered.
+        """
+        if self.array is not None:
+            raise TypeError(f"it is an array, {self.array}, and has no columns")
+        for name in columns:
+            self._check_offered(name)
+        kind = TableType(tuple((name, self.columns[name]) for name in columns))
+        check_table(kind)
+        return kind
+
+    def _check_offered(self, column: str) -> None:
+        if column in self.match:
+            raise TypeError(f"column {column!r} may be matched on, and is not read")
+        if column not in self.columns:
+            raise TypeError(f"offers no column {column!r}; it offers {', '.join(self.columns)}")
+
+    def refusal(self, kind: BaseType) -> str | None:
+        """Return why a program may not read it as a type; ``None`` if it may.
+
+        Example:
+            >>> Description(columns={"age": "int64"}).refusal(TableType((("age", "double"),)))
+            "column 'age' is int64, the program says double"
+        """
+        if not isinstance(kind, TableType) or self.array is not None:
+            found = self.type
+            return None if found == kind else f"it is {found}, the program says {kind}"
+        for name, wanted in kind.columns:
+            try:
+                self._check_offered(name)
+            except TypeError as error:
+                return str(error)
+            if self.columns[name] != wanted:
+                return f"column {name!r} is {self.columns[name]}, the program says {wanted}"
+        return None
+
+    def check_rows(self, count: int) -> None:
+        """Check a number of rows against what is published.
+
+        Raises:
+            SourceError: there are others.
+        """
+        if isinstance(self.rows, int) and count != self.rows:
+            raise SourceError(f"it does not have the {self.rows} rows that are published")
+        if isinstance(self.rows, Bound) and count > self.rows.at_most:
+            raise SourceError(f"it has more rows than {self.rows.at_most}, as are published")
+
+    def public(self) -> dict[str, Any]:
+        """Return it as plain data, without defaults."""
+        fields = set(Description.model_fields)
+        found: dict[str, Any] = self.model_dump(mode="json", include=fields, exclude_defaults=True)
+        return found
+
+
+def read_descriptions(data: Any) -> dict[str, Description]:
+    """Return descriptions by name, of plain data that is not trusted.
+
+    Raises:
+        ValueError: a name is none of a data set.
+        ConfigError: a description is invalid.
+    """
+    if not isinstance(data, Mapping):
+        raise ValueError(f"expected data sets by name, got a {type(data).__name__}")
+    return {
+        check_name(name): each if isinstance(each, Description) else Description(**each)
+        for name, each in data.items()
+    }
+
+
+def check_name(name: Any) -> str:
+    """Return the name of a data set.
+
+    Raises:
+        ValueError: it is none.
+
+    Example:
+        >>> check_name("../patients")
+        Traceback (most recent call last):
+        ValueError: '../patients' is no name of a data set: letters, digits, - and _, no path
+    """
+    if not isinstance(name, str) or not re.fullmatch(NAME, name):
+        shown = repr(name)[:80]
+        raise ValueError(f"{shown} is no name of a data set: letters, digits, - and _, no path")
+    return name

@@ -1,0 +1,102 @@
+"""``mp.dataset``: a data set of a party as a value of a program. Imports no Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import mplang_core as mp
+from mplang_core import BaseType, ClusterSpec, MPObject, TableType
+from mplang_core.ext import TraceError, at
+from mplang_data.description import Description, check_name, column_type
+from mplang_data.known import known_to
+from mplang_data.ops import read
+
+
+def dataset(
+    party: str,
+    name: str,
+    columns: Sequence[str] | None = None,
+    *,
+    type: BaseType | Mapping[str, str] | None = None,
+) -> MPObject:
+    """Return a data set of a party, which names it in its catalogue.
+
+    The program has its name and its type, and no path and no row. The type is that of the host's
+    catalogue, or of :func:`mplang_data.catalogue`; the party compares it with its own when the
+    program runs.
+
+    Args:
+        party: the name of the party, or of its PPU, such as ``"P0"``.
+        name: the name of the data set.
+        columns: the columns to read; all that are offered by default.
+        type: the type, in place of that of a catalogue: a ``TableType``, a ``TensorType``, or the
+            types of columns by name.
+
+    Returns:
+        A value at that party: a table, or a tensor.
+
+    Raises:
+        TraceError: there is no such party, its catalogue is not known or has no such data set, or
+            a column is not offered; shows the line.
+
+    Example:
+        >>> import mplang_core as mp
+        >>> people = {"name": ["Ann", "Bo"], "age": [17, 44]}
+        >>> def adults():
+        ...     t = mp.dataset("bank", "people", ["age"])
+        ...     return mp.device("P0")(lambda t: t.filter(t.age >= 18))(t)
+        >>> cluster = mp.ClusterSpec([{"name": "bank"}])
+        >>> with mp.Simulator(cluster, data={"bank": {"people": people}}) as sim:
+        ...     mp.fetch(sim, mp.evaluate(sim, adults)).to_pylist()
+        [{'age': 44}]
+    """
+    ctx = mp.cur_ctx()
+    cluster = ctx.cluster_spec
+    assert isinstance(cluster, ClusterSpec)
+    owner, device = _place(cluster, party)
+    try:
+        check_name(name)
+        kind = _given(type, columns) if type is not None else None
+        if kind is None:
+            found = known_to(ctx).get(owner, {}).get(name)
+            if found is None:
+                raise TypeError(_unknown(owner, name, list(known_to(ctx).get(owner, {}))))
+            kind = found.type if columns is None else found.of(columns)
+    except (TypeError, ValueError) as error:
+        raise TraceError(f"{at()}data set {name!r} of {owner}: {error}") from None
+    made: MPObject = mp.device(device)(read)(name=name, type=kind)
+    return made
+
+
+def _place(cluster: ClusterSpec, party: str) -> tuple[str, str]:
+    """Return the name of a party, and of its PPU."""
+    ppus = {
+        name: cluster.device(name).mask
+        for name, spec in cluster.devices.items()
+        if spec.kind == "PPU"
+    }
+    for node in cluster.nodes:
+        for name, members in ppus.items():
+            if party in (node.name, name) and list(members) == [node.rank]:
+                return node.name, name
+    names = ", ".join(node.name for node in cluster.nodes)
+    raise TraceError(f"{at()}no party {party!r} with a PPU of its own; the parties are {names}")
+
+
+def _given(type: BaseType | Mapping[str, str], columns: Sequence[str] | None) -> BaseType:
+    if isinstance(type, Mapping):
+        type = TableType(tuple((name, column_type(kind)) for name, kind in type.items()))
+    if columns is None:
+        return type
+    if not isinstance(type, TableType):
+        raise TypeError(f"{type} has no columns")
+    return Description(columns=dict(type.columns)).of(columns)
+
+
+def _unknown(party: str, name: str, known: list[str]) -> str:
+    there = f"you may read {', '.join(known)}" if known else "you may read none of its data sets"
+    return (
+        f"not found: {there}. Its owner names it in the worker's `data`, and you among its "
+        "`readers`; without a host, give a catalogue by mp.catalogue(…), or its type"
+    )

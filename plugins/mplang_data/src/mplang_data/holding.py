@@ -1,0 +1,206 @@
+"""Data sets of one party, as its owner holds them: where they are, and who may read them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from pydantic import field_validator
+
+from mplang_core import BaseType, TableType
+from mplang_core.ext import ConfigError
+from mplang_data.description import Description, SourceError, check_name
+from mplang_data.sources import Source, source_of
+from mplang_data.sources.files import close_all
+
+
+class DataSet(Description):
+    """Data set in its owner's catalogue.
+
+    Attributes:
+        source: the kind and the place of it, such as ``parquet:/srv/patients/*.parquet``.
+        readers: the coordinators that may name it; nobody by default.
+
+    See :class:`Description` for the other fields.
+
+    Example:
+        >>> accounts = DataSet(
+        ...     source="csv:accounts.csv", columns={"age": "int64"}, match=["iban"],
+        ...     rows={"at_most": 50_000}, unit="iban", readers=["analyst"])
+        >>> accounts.kind, accounts.public()["rows"]
+        ('csv', {'at_most': 50000})
+    """
+
+    source: str
+    readers: tuple[str, ...] = ()
+
+    @field_validator("source")
+    @classmethod
+    def _has_kind(cls, source: str) -> str:
+        kind, _, where = source.partition(":")
+        if not kind or not where:
+            raise ValueError("a source is a kind and a place, such as parquet:patients.parquet")
+        try:
+            source_of(kind)
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
+        return source
+
+    @property
+    def kind(self) -> str:
+        """The kind of its source."""
+        return self.source.partition(":")[0]
+
+    @property
+    def where(self) -> str:
+        """The place of its source."""
+        return self.source.partition(":")[2]
+
+    def at(self, folder: str) -> DataSet:
+        """Return it with a place that does not depend on the working directory.
+
+        Args:
+            folder: the folder of the file that names it.
+        """
+        where = os.path.join(os.path.abspath(folder), self.where)
+        return self.model_copy(update={"source": f"{self.kind}:{where}"})
+
+    def open(self) -> Opened:
+        """Open its source.
+
+        Raises:
+            SourceError: there is none.
+        """
+        source = source_of(self.kind)
+        return Opened(source, self.description, source.open(self.where))
+
+    @property
+    def description(self) -> Description:
+        """What its readers know."""
+        return Description(**self.public())
+
+
+class Opened(NamedTuple):
+    """Data set that is open, so that it can be read without its place.
+
+    Attributes:
+        source: the kind of its source.
+        description: what its owner says.
+        files: descriptors of open files, which :meth:`close` closes.
+    """
+
+    source: Source
+    description: Description
+    files: Sequence[int]
+
+    def read(self, kind: BaseType) -> Any:
+        """Read it, or a part of it.
+
+        Args:
+            kind: the array's type, or one of a table with some of its columns.
+
+        Returns:
+            A value of that type.
+
+        Raises:
+            SourceError: the source does not hold what its owner says.
+        """
+        found = self.source.read(self.files, kind)
+        if isinstance(kind, TableType):
+            self.description.check_rows(found.num_rows)
+        return found
+
+    def close(self) -> None:
+        """Close its files; what was read stays."""
+        close_all(self.files)
+
+
+class DataSets:
+    """Data sets that a party opens for programs.
+
+    Args:
+        opener: returns an open data set; raises ``LookupError`` if the coordinator has none of that
+            name, which may be read.
+    """
+
+    def __init__(self, opener: Callable[[str], Opened]) -> None:
+        self._open = opener
+
+    @contextmanager
+    def open(self, name: str) -> Iterator[Opened]:
+        """Open a data set inside of ``with``.
+
+        Args:
+            name: its name.
+
+        Raises:
+            LookupError: there is none of that name that may be read.
+            SourceError: its source is not there.
+        """
+        opened = self._open(name)
+        try:
+            yield opened
+        finally:
+            opened.close()
+
+
+def read_data_sets(fields: Any, folder: str) -> dict[str, DataSet]:
+    """Return the data sets of a configuration.
+
+    Args:
+        fields: data sets by name, each with the fields of a :class:`DataSet`.
+        folder: the folder that paths are relative to.
+
+    Raises:
+        ConfigError: a name or a field is invalid.
+    """
+    if not isinstance(fields, Mapping):
+        raise ConfigError(f"field 'data': expected data sets by name, got {type(fields).__name__}")
+    found = {}
+    for name, each in fields.items():
+        try:
+            made = each if isinstance(each, DataSet) else DataSet(**each)
+            found[check_name(name)] = made.at(folder)
+        except (ConfigError, TypeError, ValueError) as error:
+            raise ConfigError(f"field 'data.{name}': {error}") from None
+    return found
+
+
+def open_for(data_sets: Mapping[str, DataSet], name: str, reader: str | None) -> Opened:
+    """Open a data set for a coordinator.
+
+    Args:
+        data_sets: those of the party.
+        name: its name.
+        reader: the coordinator; ``None`` for the party itself.
+
+    Raises:
+        LookupError: there is none of that name that the coordinator may read.
+        SourceError: its source is not there.
+    """
+    found = data_sets.get(name)
+    if found is None or (reader is not None and reader not in found.readers):
+        raise LookupError(name)
+    return found.open()
+
+
+def check(data_set: DataSet) -> int | None:
+    """Read a data set, and compare it with what its owner says.
+
+    Returns:
+        Its number of rows; ``None`` for an array.
+
+    Raises:
+        SourceError: it does not hold that.
+    """
+    opened = data_set.open()
+    try:
+        found = opened.read(data_set.type)
+    finally:
+        opened.close()
+    return getattr(found, "num_rows", None)
+
+
+__all__ = ["DataSet", "DataSets", "Opened", "SourceError", "check", "open_for", "read_data_sets"]

@@ -1,0 +1,45 @@
+"""Kernels of the dialect ``data``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mplang_core import BaseType
+from mplang_core.ext import AdmissionError, KernelContext, KernelError
+from mplang_data.description import SourceError
+
+
+def read(ctx: KernelContext, *, name: str, type: BaseType) -> Any:
+    """Read a data set of this party.
+
+    Args:
+        ctx: of the op.
+        name: its name.
+        type: what is read of it.
+
+    Returns:
+        A ``pyarrow.Table``, a :class:`mplang_tables.scan.Scan` or an array.
+
+    Raises:
+        AdmissionError: there is none of that name that the coordinator may read, or it does not
+            offer that.
+        KernelError: its source does not hold what its owner says.
+    """
+    data = ctx.interpreter.data
+    try:
+        if data is None:
+            raise LookupError(name)
+        with data.open(name) as opened:
+            refused = opened.description.refusal(type)
+            if refused:
+                raise AdmissionError(f"data set {name!r}: {refused}")
+            return opened.read(type)
+    except LookupError as error:
+        raise AdmissionError(
+            f"this party has no data set {name!r} that you may read; its owner names it in the "
+            "worker's `data`, and you among its `readers`"
+        ) from error
+    except SourceError as error:
+        raise KernelError(
+            f"data set {name!r} is not what its owner published: {error}"
+        ) from error

@@ -1,0 +1,51 @@
+"""Ops of the dialect ``data``. Imports no Arrow."""
+
+from __future__ import annotations
+
+from mplang_core import BaseType, TableType, TensorType, simple_op
+from mplang_core.ext import Effects, Operation
+from mplang_data.description import check_name
+from mplang_tables import check_table
+
+
+def label(op: Operation) -> tuple[str, ...]:
+    """Return what the values of an op are known by: the name of the data set, and its columns."""
+    kind, name = op.attrs.get("type"), op.attrs.get("name")
+    columns = [column for column, _ in kind.columns] if isinstance(kind, TableType) else []
+    return tuple(f"data set {name}.{column}" for column in columns) or (f"data set {name}",)
+
+
+@simple_op("data.read", effects=Effects.NONE, reads=label, targets=("PPU", "TEE"))
+def read(*, name: str, type: BaseType) -> BaseType:
+    """Read a data set of the party that runs it; :func:`mplang_data.dataset` is its frontend.
+
+    Args:
+        name: its name in the party's catalogue.
+        type: its type; of a table perhaps with some of its columns only.
+
+    Returns:
+        A value of that type. Cells of a table may be null.
+
+    Raises:
+        TraceError: the name is none, or the type is no table and no tensor.
+        AdmissionError: the party has no data set of that name that this coordinator may read, or it
+            does not offer that.
+        KernelError: its source does not hold what its owner says.
+
+    Example:
+        >>> import mplang_core as mp
+        >>> from mplang_data import read
+        >>> def program():
+        ...     kind = mp.TableType((("age", "int64"),))
+        ...     return mp.device("P0")(read)(name="people", type=kind)
+        >>> people = {"age": [20, 40]}
+        >>> with mp.Simulator(mp.ClusterSpec.simple(1), data={"node0": {"people": people}}) as sim:
+        ...     mp.fetch(sim, mp.evaluate(sim, program)).to_pydict()
+        {'age': [20, 40]}
+    """
+    check_name(name)
+    if isinstance(type, TableType):
+        check_table(type)
+    elif not isinstance(type, TensorType):
+        raise TypeError(f"a data set is a table or a tensor, not {type}")
+    return type

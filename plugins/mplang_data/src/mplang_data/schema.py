@@ -1,0 +1,56 @@
+"""Schemas of files, from which a catalogue is begun. Imports Arrow."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]
+from mplang_tables import arrow
+from pyarrow import csv, parquet  # type: ignore[import-untyped]
+
+from mplang_core.ext import ConfigError, type_of
+from mplang_data.description import SourceError
+from mplang_data.holding import DataSet
+from mplang_data.sources import source_of
+from mplang_data.sources.files import close_all, mapped
+
+
+def schema_of(source: str, folder: str) -> DataSet:
+    """Return a data set that offers all columns of a source of files.
+
+    Args:
+        source: its kind and its place, such as ``parquet:people.parquet``.
+        folder: the folder that its place is relative to.
+
+    Raises:
+        ConfigError: there is no such source, or it tells no schema.
+    """
+    kind, _, where = source.partition(":")
+    place = os.path.join(os.path.abspath(folder), where)
+    try:
+        files = source_of(kind).open(place)
+        try:
+            if kind == "npy":
+                with os.fdopen(os.dup(files[0]), "rb") as file:
+                    array = str(type_of(np.load(file, allow_pickle=False)))
+                return DataSet(source=f"{kind}:{place}", array=array)
+            columns = _columns(kind, files[0])
+        finally:
+            close_all(files)
+    except (SourceError, pa.ArrowException, ValueError, OSError) as error:
+        raise ConfigError(f"{source}: {error}") from error
+    return DataSet(source=f"{kind}:{place}", columns=columns)
+
+
+def _columns(kind: str, file: int) -> dict[str, str]:
+    data = pa.BufferReader(mapped(file))
+    if kind == "parquet":
+        found = parquet.read_schema(data)
+    elif kind == "csv":
+        found = csv.read_csv(data).schema  # of all rows: the first may look like integers
+    elif kind == "arrow":
+        found = pa.ipc.open_file(data).schema
+    else:
+        raise ConfigError(f"a source of the kind {kind} tells no schema; give its columns")
+    return {field.name: str(arrow.plain_type(field.type)) for field in found}

@@ -1,0 +1,112 @@
+"""Data sets of a simulator: frames, arrays, files and catalogues, by party and by name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mplang_core import BaseType, TensorType
+from mplang_core.ext import ConfigError, type_of
+from mplang_data.description import Description, check_name
+from mplang_data.holding import DataSet, DataSets, Opened
+from mplang_data.known import Catalogue
+
+_KINDS = {".parquet": "parquet", ".csv": "csv", ".arrow": "arrow", ".feather": "arrow", ".npy": "npy"}
+
+
+class Held:
+    """Source of a value in memory; see :class:`mplang_data.Source`.
+
+    Args:
+        value: an Arrow table, or an array.
+    """
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+
+    def open(self, where: str) -> list[int]:
+        """Return no files."""
+        return []
+
+    def read(self, files: Sequence[int], kind: BaseType) -> Any:
+        """Return it, with the columns of a type."""
+        if isinstance(self._value, np.ndarray):
+            return self._value
+        names: Any = [name for name, _ in kind.params()]
+        return self._value.select(names)
+
+
+def simulated(
+    data: Mapping[str, Mapping[str, Any]], names: Sequence[str]
+) -> tuple[Catalogue, list[DataSets]]:
+    """Return the catalogue of a simulator, and the data sets of its parties.
+
+    Args:
+        data: by party and by name a frame of pandas or polars, an Arrow table, columns by name, an
+            array, the path of a file, or the fields of a :class:`DataSet`, as in a worker's
+            configuration. Of a frame, an array and a path, all is offered.
+        names: the names of the parties, by rank.
+
+    Raises:
+        ConfigError: there is no such party, or a data set is invalid.
+    """
+    unknown = sorted(set(data) - set(names))
+    if unknown:
+        raise ConfigError(f"data names {unknown[0]!r}; the parties are {', '.join(names)}")
+    held: dict[str, dict[str, Callable[[], Opened]]] = {}
+    catalogue: dict[str, dict[str, Description]] = {}
+    for party, each in data.items():
+        for name, given in each.items():
+            try:
+                described, opener = _opener(given)
+                check_name(name)
+            except (ConfigError, TypeError, ValueError) as error:
+                raise ConfigError(f"data set {name!r} of {party}: {error}") from None
+            held.setdefault(party, {})[name] = opener
+            catalogue.setdefault(party, {})[name] = described
+    return catalogue, [_data_sets(held.get(name, {})) for name in names]
+
+
+def _data_sets(openers: Mapping[str, Callable[[], Opened]]) -> DataSets:
+    return DataSets(lambda name: openers[name]())
+
+
+def _opener(given: Any) -> tuple[Description, Callable[[], Opened]]:
+    if isinstance(given, str | os.PathLike):
+        given = _of_path(os.fspath(given))
+    elif isinstance(given, Mapping) and "source" in given and isinstance(given["source"], str):
+        given = DataSet(**given)
+    if isinstance(given, DataSet):
+        made = given.at(os.getcwd())
+        return made.description, made.open
+    value = np.array(given) if isinstance(given, np.ndarray) else _table(given)
+    description = _description(value)
+    return description, lambda: Opened(Held(value), description, [])
+
+
+def _table(given: Any) -> Any:
+    from mplang_tables import arrow
+
+    return arrow.normalize(given)
+
+
+def _description(value: Any) -> Description:
+    kind = type_of(value)
+    if isinstance(kind, TensorType):
+        return Description(array=str(kind))
+    return Description(columns=dict(kind.params()), rows=value.num_rows)  # type: ignore[arg-type]
+
+
+def _of_path(path: str) -> DataSet:
+    """Return the data set of a file, all of which is offered."""
+    kind, _, where = path.partition(":")
+    if not where or len(kind) < 2:
+        kind, where = _KINDS.get(os.path.splitext(path)[1].lower(), ""), path
+    if not kind:
+        raise ConfigError(f"the kind of the file {path} is not known; name it, as parquet:{path}")
+    from mplang_data.schema import schema_of
+
+    return schema_of(f"{kind}:{where}", os.getcwd())

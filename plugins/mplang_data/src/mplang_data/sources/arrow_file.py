@@ -1,0 +1,36 @@
+"""Arrow IPC files (Feather version 2): mapped, and not copied."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mplang_core import BaseType
+from mplang_data.sources.files import mapped, open_files
+
+
+class ArrowFiles:
+    """One or more Arrow IPC files with the same columns."""
+
+    def open(self, where: str) -> list[int]:
+        """Open the files; see :class:`mplang_data.Source`."""
+        return open_files(where)
+
+    def read(self, files: Sequence[int], kind: BaseType) -> Any:
+        """Read the files; see :class:`mplang_data.Source`."""
+        import pyarrow as pa  # type: ignore[import-untyped]
+        from mplang_tables import arrow
+
+        from mplang_data.sources.tables import check_schema, reading, table_type
+
+        wanted = table_type(kind)
+        names = [name for name, _ in wanted.columns]
+        found = []
+        with reading():
+            for file in files:
+                with pa.ipc.open_file(pa.BufferReader(mapped(file))) as reader:
+                    check_schema(reader.schema, wanted)
+                    table = reader.read_all().select(names)
+                    table.validate(full=True)
+                    found.append(arrow.plain(table))
+            return pa.concat_tables(found)

@@ -1,0 +1,42 @@
+"""CSV files: with a header, in UTF-8, read whole by the types of the catalogue."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mplang_core import BaseType
+from mplang_data.sources.files import mapped, open_files
+
+
+class CsvFiles:
+    """One or more CSV files with the same header.
+
+    Fields are separated by commas and quoted by ``"``. An empty field of a number, a date or a bool
+    is null, one of a string is the empty string.
+    """
+
+    def open(self, where: str) -> list[int]:
+        """Open the files; see :class:`mplang_data.Source`."""
+        return open_files(where)
+
+    def read(self, files: Sequence[int], kind: BaseType) -> Any:
+        """Read the files; see :class:`mplang_data.Source`."""
+        import pyarrow as pa  # type: ignore[import-untyped]
+        from mplang_tables import arrow
+        from pyarrow import csv
+
+        from mplang_data.sources.tables import check_schema, reading, table_type
+
+        wanted = arrow.schema(table_type(kind))
+        options = csv.ConvertOptions(column_types=wanted, include_columns=wanted.names)
+        found = []
+        with reading():
+            for file in files:
+                data = mapped(file)
+                names = csv.open_csv(pa.BufferReader(data)).schema.names
+                # its types are in the catalogue only
+                known = [(n, wanted.field(n).type if n in wanted.names else pa.null()) for n in names]
+                check_schema(pa.schema(known), table_type(kind))
+                found.append(csv.read_csv(pa.BufferReader(data), convert_options=options))
+            return pa.concat_tables(found)

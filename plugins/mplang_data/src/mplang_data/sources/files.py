@@ -1,0 +1,88 @@
+"""Files of data sets: found, opened and mapped into memory."""
+
+from __future__ import annotations
+
+import glob
+import mmap
+import os
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from mplang_data.description import SourceError
+
+MAX_FILES = 256  # of one data set, which an engine has open
+_WILDCARDS = "*?["
+
+
+def open_files(where: str) -> list[int]:
+    """Open the files of a path, which may have wildcards, in the order of their names.
+
+    Args:
+        where: an absolute path.
+
+    Returns:
+        Their descriptors; the caller closes them.
+
+    Raises:
+        SourceError: there are none or too many, or one is no regular file, or a symbolic link leads
+            out of the folder that the path names.
+    """
+    parts = Path(where).parts
+    fixed = next((i for i, part in enumerate(parts[:-1]) if _is_pattern(part)), len(parts) - 1)
+    folder = os.path.realpath(os.path.join(*parts[:fixed]))
+    is_pattern = any(map(_is_pattern, parts))
+    found = sorted(glob.glob(where)) if is_pattern else [where]
+    if not 0 < len(found) <= MAX_FILES:
+        raise SourceError(f"there are {len(found)} files of it, and may be 1 to {MAX_FILES}")
+    opened: list[int] = []
+    try:
+        for path in found:
+            opened.append(_open(path, folder))
+    except BaseException:
+        close_all(opened)
+        raise
+    return opened
+
+
+def _is_pattern(part: str) -> bool:
+    return any(sign in part for sign in _WILDCARDS)
+
+
+def _open(path: str, folder: str) -> int:
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError as error:
+        raise SourceError(f"a file of it cannot be opened: {error.strerror}") from error
+    try:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise SourceError("a file of it is no regular file")
+        # what was opened, not what the path says now
+        real = os.readlink(f"/proc/self/fd/{file}")
+        if os.path.commonpath([real, folder]) != folder:
+            raise SourceError("a symbolic link leads out of its folder")
+    except BaseException:
+        os.close(file)
+        raise
+    return file
+
+
+def close_all(files: Sequence[int]) -> None:
+    """Close descriptors."""
+    for file in files:
+        os.close(file)
+
+
+def mapped(file: int) -> Any:
+    """Return the contents of a file as an Arrow buffer, mapped and not copied.
+
+    Raises:
+        SourceError: it is empty.
+    """
+    import pyarrow as pa  # type: ignore[import-untyped]
+
+    size = os.fstat(file).st_size
+    if not size:
+        raise SourceError("a file of it is empty")
+    return pa.py_buffer(mmap.mmap(file, size, prot=mmap.PROT_READ))

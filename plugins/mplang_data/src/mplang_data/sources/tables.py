@@ -1,0 +1,60 @@
+"""What sources of tables have in common. Imports Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]
+from mplang_tables import arrow
+
+from mplang_core import BaseType, TableType
+from mplang_data.description import SourceError
+
+
+def table_type(kind: BaseType) -> TableType:
+    """Return a type as one of tables.
+
+    Raises:
+        SourceError: it is another one.
+    """
+    if not isinstance(kind, TableType):
+        raise SourceError(f"it is a table, and not {kind}")
+    return kind
+
+
+def check_schema(found: Any, kind: TableType) -> None:
+    """Check that a source has columns of the types that its owner says.
+
+    Args:
+        found: the Arrow schema of the source, which may have more columns.
+        kind: the columns.
+
+    Raises:
+        SourceError: one is missing, or of another type.
+    """
+    for name, wanted in kind.columns:
+        indices = found.get_all_field_indices(name)
+        if len(indices) != 1:
+            count = "no column" if not indices else f"{len(indices)} columns"
+            raise SourceError(f"it has {count} {name!r}")
+        there = str(arrow.plain_type(found.field(indices[0]).type))
+        if there != wanted:
+            raise SourceError(f"column {name!r} is {there} there, and {wanted} in the catalogue")
+
+
+@contextmanager
+def reading() -> Iterator[None]:
+    """Turn what Arrow raises for a damaged source into an error that tells no data.
+
+    Raises:
+        SourceError: the source cannot be read.
+    """
+    try:
+        yield
+    except (pa.ArrowException, OSError, ValueError, KeyError, OverflowError) as error:
+        raise SourceError(
+            f"it is damaged, or no such file ({type(error).__name__}); its owner can run "
+            "mplang data check"
+        ) from error

@@ -1,0 +1,66 @@
+"""Data sets of the party, as an engine has them: open files that the front gives it."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mplang_data import Opened
+
+
+class EngineData:
+    """Questions of an engine to the front about data sets.
+
+    Args:
+        ask: sends a message to the front.
+    """
+
+    def __init__(self, ask: Callable[[dict[str, Any]], None]) -> None:
+        self._ask = ask
+        self._numbers = itertools.count()
+        self._answers: dict[int, Future[dict[str, Any]]] = {}
+        self._files: dict[int, list[int]] = {}
+        self._lock = threading.Lock()
+
+    @contextlib.contextmanager
+    def open(self, name: str) -> Iterator[Opened]:
+        """Open a data set inside of ``with``; wait for the front.
+
+        Args:
+            name: its name.
+
+        Raises:
+            LookupError: there is none of that name that the coordinator may read.
+            SourceError: its source is not there.
+        """
+        from mplang_data import Description, Opened, SourceError, source_of
+
+        answer: Future[dict[str, Any]] = Future()
+        with self._lock:
+            number = next(self._numbers)
+            self._answers[number], self._files[number] = answer, []
+        self._ask({"event": "data", "number": number, "name": name})
+        found = answer.result()
+        files = self._files.pop(number)
+        if "unknown" in found:
+            raise LookupError(name)
+        if "failed" in found:
+            raise SourceError(found["failed"])
+        opened = Opened(source_of(found["kind"]), Description(**found["description"]), files)
+        try:
+            yield opened
+        finally:
+            opened.close()
+
+    def take_file(self, number: int, file: int) -> None:
+        """Take a file of an answer."""
+        self._files[number].append(file)
+
+    def take(self, number: int, answer: dict[str, Any]) -> None:
+        """Take an answer, after its files."""
+        self._answers.pop(number).set_result(answer)

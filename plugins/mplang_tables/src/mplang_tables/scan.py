@@ -1,0 +1,69 @@
+"""Tables that are read from their source when they are used. Imports no Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from mplang_core import TableType
+
+
+class Scan:
+    """Table that is read from its source when it is used: the columns and rows that are asked for.
+
+    Ops take it as they take a ``pyarrow.Table``. SQL engines scan :attr:`dataset`, so that filters
+    and columns are pushed down to the source.
+
+    Args:
+        kind: its type.
+        dataset: a ``pyarrow.dataset.Dataset`` with these columns only, where categories may stand
+            for their values.
+        rows: its number of rows, as the source says.
+
+    Attributes:
+        dataset: that dataset.
+        num_rows: that number of rows.
+        nbytes: 0, as its memory is the source's.
+    """
+
+    nbytes = 0
+
+    def __init__(self, kind: TableType, dataset: Any, rows: int) -> None:
+        self.kind = kind
+        self.dataset = dataset
+        self.num_rows = rows
+
+    @property
+    def schema(self) -> Any:
+        """The Arrow schema of its tables."""
+        from mplang_tables import arrow
+
+        return arrow.schema(self.kind)
+
+    @property
+    def column_names(self) -> list[str]:
+        """The names of its columns."""
+        return [name for name, _ in self.kind.columns]
+
+    def tables(self) -> Iterator[Any]:
+        """Yield it in parts, each a ``pyarrow.Table`` of its type.
+
+        Raises:
+            pyarrow.ArrowException: the source is damaged.
+        """
+        import pyarrow as pa  # type: ignore[import-untyped]
+
+        from mplang_tables import arrow
+
+        for batch in self.dataset.to_batches():
+            yield arrow.plain(pa.Table.from_batches([batch])).cast(self.schema)
+
+    def to_table(self) -> Any:
+        """Read all of it.
+
+        Raises:
+            pyarrow.ArrowException: the source is damaged.
+        """
+        from mplang_tables import arrow
+
+        return arrow.plain(self.dataset.to_table()).cast(self.schema)
