@@ -30,7 +30,11 @@ FRONTENDS, KERNELS, BACKENDS = "mplang.frontends", "mplang.kernels", "mplang.bac
 COMMANDS, API, PASSES = "mplang.commands", "mplang.api", "mplang.passes"
 SOURCES = "mplang.sources"
 USED = (FRONTENDS, KERNELS, PASSES)  # groups that programs use
-PLAIN = (API, COMMANDS, SOURCES)  # groups whose entry points name an object, not a module with hooks
+PLAIN = (
+    API,
+    COMMANDS,
+    SOURCES,
+)  # groups whose entry points name an object, not a module with hooks
 
 
 @dataclass(slots=True)

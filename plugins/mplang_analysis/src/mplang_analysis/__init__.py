@@ -22,7 +22,7 @@ from mplang_analysis.graph_builder import graph
 from mplang_analysis.graph_view import Edge, GraphView, Node, Region
 from mplang_analysis.holdings import Holding
 from mplang_analysis.interval import UNKNOWN, Interval, hull
-from mplang_analysis.labels import PUBLIC, Label, Piece, Source, own
+from mplang_analysis.labels import DATA_SET, PUBLIC, Label, Piece, Source, own
 from mplang_analysis.memory import Memory, labels_of, remember
 from mplang_analysis.mismatch_table import differences
 from mplang_analysis.op_ranges import HasRanges, NumberStatus, OpRanges, RangeRule, StepRange
@@ -32,6 +32,7 @@ from mplang_analysis.range_table import RangeRow, Ranges, ranges
 from mplang_analysis.rows import Rows
 
 __all__ = [
+    "DATA_SET",
     "PUBLIC",
     "UNKNOWN",
     "Costs",

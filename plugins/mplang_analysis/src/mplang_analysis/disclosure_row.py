@@ -8,6 +8,8 @@ from typing import Any
 
 from mplang_analysis.event import Receiver, What
 
+MAX_COLUMNS = 3  # that are named in a cell; a row as data has all
+
 
 @dataclass(frozen=True, slots=True)
 class DisclosureRow:
@@ -27,6 +29,7 @@ class DisclosureRow:
             did not know from the beginning.
         line: the user's line, ``demo.py:12``; empty if unknown.
         when: ``once``, ``per iteration``, ``in a branch``, …
+        data: the data sets and columns among that data, such as ``0/patients.age``.
         lines: the lines of all ops that it stands for; those of a failure may be several.
     """
 
@@ -42,6 +45,7 @@ class DisclosureRow:
     line: str
     when: str
     lines: tuple[str, ...] = ()
+    data: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data; sender and receiver are called ``from`` and ``to``."""
@@ -58,6 +62,7 @@ class DisclosureRow:
             "line": self.line,
             "when": self.when,
             "lines": list(self.lines),
+            "data": list(self.data),
         }
 
     def texts(self) -> list[str]:
@@ -69,14 +74,36 @@ class DisclosureRow:
             self.payload,
             self.form,
             "?" if self.bytes is None else str(self.bytes),
-            _parties(self.inputs) or "public",
+            self._sources() or "public",
             _parties(self.discloses) or "-",
             self.line,
             self.when,
         ]
 
+    def _sources(self) -> str:
+        """Return whose data it is, with the names of data sets."""
+        return ", ".join(filter(None, [_parties(self.inputs), *_data_sets(self.data)]))
+
 
 COLUMNS = ("what", "from", "to", "type", "form", "bytes", "inputs", "discloses", "line", "when")
+
+
+def _data_sets(data: Sequence[str]) -> list[str]:
+    """Return the names of data sets with their columns, or the number of those.
+
+    Example:
+        >>> _data_sets(["0/people.age", "0/people.sex", "1/scan"])
+        ['0/people (age, sex)', '1/scan']
+    """
+    found: dict[str, list[str]] = {}
+    for name in data:
+        data_set, _, column = name.partition(".")
+        found.setdefault(data_set, []).extend([column] if column else [])
+    return [each + (f" ({_listed(columns)})" if columns else "") for each, columns in found.items()]
+
+
+def _listed(columns: Sequence[str]) -> str:
+    return ", ".join(columns) if len(columns) <= MAX_COLUMNS else f"{len(columns)} columns"
 
 
 def _parties(ranks: Sequence[int]) -> str:

@@ -211,6 +211,7 @@ def _row(flow: Flow, event: Event) -> DisclosureRow:
         line=str(event.location or ""),
         when=", ".join(event.when) or "once",
         lines=tuple(dict.fromkeys(map(str, event.lines))),
+        data=event.label.data_sets,
     )
 
 

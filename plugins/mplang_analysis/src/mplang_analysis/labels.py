@@ -16,6 +16,9 @@ MAX_ENTRIES = 4096  # sources, pieces or keys of one label
 MAX_PARTIES = 1024
 MAX_NAME = 200  # characters of the name of a source
 
+DATA_SET = "data set "
+"""Prefix of the name of a source that is a data set, or a column of one."""
+
 ANY = "*"
 """Identity of a secret or a key of which nothing is known: it may be every other one."""
 
@@ -107,6 +110,15 @@ class Label:
     def parties(self) -> Mask:
         """The parties whose data it is."""
         return Mask.from_ranks(source.party for source in self.sources)
+
+    @property
+    def data_sets(self) -> tuple[str, ...]:
+        """The data sets and columns that it is made of, such as ``0/patients.age``."""
+        return tuple(
+            f"{source.party}/{source.name.removeprefix(DATA_SET)}"
+            for source in sorted(self.sources)
+            if source.name.startswith(DATA_SET)
+        )
 
     def news_to(self, rank: int | None) -> Mask:
         """Return the parties whose data is news to a party; to the host, ``None``, all is."""

@@ -1,7 +1,7 @@
 """Check of data sets in a process of its own: ``python -m mplang_data.check``.
 
-It reads data sets by name in JSON, and prints for each its number of rows, or what is wrong with it.
-A worker runs it before it starts, since a source that is damaged may end the process that reads it.
+It reads data sets by name in JSON, and prints for each its number of rows, or what is wrong.
+A worker runs it before it starts, since a damaged source may end the process that reads it.
 """
 
 from __future__ import annotations
@@ -15,13 +15,18 @@ from mplang_data.description import SourceError
 from mplang_data.holding import DataSet, check, read_data_sets
 
 
-def checked(data_sets: Mapping[str, DataSet]) -> dict[str, dict[str, Any]]:
-    """Return for each data set its ``rows``, and its ``error``, as its owner may see it."""
+def checked(data_sets: Mapping[str, DataSet], *, whole: bool) -> dict[str, dict[str, Any]]:
+    """Return for each data set its ``rows``, and its ``error``, as its owner may see it.
+
+    Args:
+        data_sets: the data sets, by name.
+        whole: whether to read all rows of a source that tells their number without.
+    """
     found = {}
     for name, each in data_sets.items():
         rows, wrong = None, None
         try:
-            rows = check(each)
+            rows = check(each, whole=whole)
         except SourceError as error:
             wrong = str(error)
             if error.__cause__ is not None:
@@ -31,4 +36,4 @@ def checked(data_sets: Mapping[str, DataSet]) -> dict[str, dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    json.dump(checked(read_data_sets(json.load(sys.stdin), "/")), sys.stdout)
+    json.dump(checked(read_data_sets(json.load(sys.stdin), "/"), whole=False), sys.stdout)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import mplang_core as mp
 from mplang_core import BaseType, ClusterSpec, MPObject, TableType

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple, Protocol
 
-from pydantic import field_validator
+from mplang_tables.scan import Scan
+from pydantic import ValidationError, field_validator
 
 from mplang_core import BaseType, TableType
 from mplang_core.ext import ConfigError
@@ -117,19 +118,10 @@ class Opened(NamedTuple):
         close_all(self.files)
 
 
-class DataSets:
-    """Data sets that a party opens for programs.
+class DataSets(Protocol):
+    """Data sets that a party opens for the programs of one coordinator."""
 
-    Args:
-        opener: returns an open data set; raises ``LookupError`` if the coordinator has none of that
-            name, which may be read.
-    """
-
-    def __init__(self, opener: Callable[[str], Opened]) -> None:
-        self._open = opener
-
-    @contextmanager
-    def open(self, name: str) -> Iterator[Opened]:
+    def open(self, name: str) -> AbstractContextManager[Opened]:
         """Open a data set inside of ``with``.
 
         Args:
@@ -139,11 +131,6 @@ class DataSets:
             LookupError: there is none of that name that may be read.
             SourceError: its source is not there.
         """
-        opened = self._open(name)
-        try:
-            yield opened
-        finally:
-            opened.close()
 
 
 def read_data_sets(fields: Any, folder: str) -> dict[str, DataSet]:
@@ -163,6 +150,8 @@ def read_data_sets(fields: Any, folder: str) -> dict[str, DataSet]:
         try:
             made = each if isinstance(each, DataSet) else DataSet(**each)
             found[check_name(name)] = made.at(folder)
+        except ValidationError as error:
+            raise ConfigError(f"field 'data.{name}': {DataSet.explain(error, each)}") from None
         except (ConfigError, TypeError, ValueError) as error:
             raise ConfigError(f"field 'data.{name}': {error}") from None
     return found
@@ -186,8 +175,12 @@ def open_for(data_sets: Mapping[str, DataSet], name: str, reader: str | None) ->
     return found.open()
 
 
-def check(data_set: DataSet) -> int | None:
+def check(data_set: DataSet, *, whole: bool = True) -> int | None:
     """Read a data set, and compare it with what its owner says.
+
+    Args:
+        data_set: the data set.
+        whole: whether to read all rows of a source that tells their number without.
 
     Returns:
         Its number of rows; ``None`` for an array.
@@ -198,9 +191,17 @@ def check(data_set: DataSet) -> int | None:
     opened = data_set.open()
     try:
         found = opened.read(data_set.type)
+        if whole and isinstance(found, Scan):
+            _read_all(found)
     finally:
         opened.close()
     return getattr(found, "num_rows", None)
 
 
-__all__ = ["DataSet", "DataSets", "Opened", "SourceError", "check", "open_for", "read_data_sets"]
+def _read_all(scan: Scan) -> None:
+    try:
+        count = sum(part.num_rows for part in scan.tables())
+    except Exception as error:  # of whatever reads it
+        raise SourceError("it is damaged") from error
+    if count != scan.num_rows:
+        raise SourceError("it does not have the rows that its head says")

@@ -40,6 +40,4 @@ def read(ctx: KernelContext, *, name: str, type: BaseType) -> Any:
             "worker's `data`, and you among its `readers`"
         ) from error
     except SourceError as error:
-        raise KernelError(
-            f"data set {name!r} is not what its owner published: {error}"
-        ) from error
+        raise KernelError(f"data set {name!r} is not what its owner published: {error}") from error

@@ -59,8 +59,8 @@ def catalogue(source: str | os.PathLike[str] | Mapping[str, Any]) -> Iterator[Ca
         >>> import mplang_core as mp
         >>> known = {"node0": {"people": {"columns": {"age": "int64"}}}}
         >>> with mp.catalogue(known):
-        ...     traced = mp.trace(
-        ...         mp.TraceContext(mp.ClusterSpec.simple(1)), lambda: mp.dataset("node0", "people"))
+        ...     ctx = mp.TraceContext(mp.ClusterSpec.simple(1))
+        ...     traced = mp.trace(ctx, lambda: mp.dataset("node0", "people"))
         >>> [str(value.type) for value in traced.program.graph.outputs]
         ['table<["age", "int64"]>@{0}']
     """

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from mplang_analysis import DATA_SET
+from mplang_tables import check_table
+
 from mplang_core import BaseType, TableType, TensorType, simple_op
 from mplang_core.ext import Effects, Operation
 from mplang_data.description import check_name
-from mplang_tables import check_table
 
 
 def label(op: Operation) -> tuple[str, ...]:
     """Return what the values of an op are known by: the name of the data set, and its columns."""
     kind, name = op.attrs.get("type"), op.attrs.get("name")
     columns = [column for column, _ in kind.columns] if isinstance(kind, TableType) else []
-    return tuple(f"data set {name}.{column}" for column in columns) or (f"data set {name}",)
+    return tuple(f"{DATA_SET}{name}.{column}" for column in columns) or (f"{DATA_SET}{name}",)
 
 
 @simple_op("data.read", effects=Effects.NONE, reads=label, targets=("PPU", "TEE"))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,13 @@ from mplang_data.description import Description, check_name
 from mplang_data.holding import DataSet, DataSets, Opened
 from mplang_data.known import Catalogue
 
-_KINDS = {".parquet": "parquet", ".csv": "csv", ".arrow": "arrow", ".feather": "arrow", ".npy": "npy"}
+_KINDS = {
+    ".parquet": "parquet",
+    ".csv": "csv",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".npy": "npy",
+}
 
 
 class Held:
@@ -39,9 +46,29 @@ class Held:
         return self._value.select(names)
 
 
+class HeldData:
+    """Data sets of a party of a simulator; see :class:`mplang_data.DataSets`.
+
+    Args:
+        openers: functions that open them, by name.
+    """
+
+    def __init__(self, openers: Mapping[str, Callable[[], Opened]]) -> None:
+        self._openers = openers
+
+    @contextmanager
+    def open(self, name: str) -> Iterator[Opened]:
+        """Open a data set inside of ``with``."""
+        opened = self._openers[name]()
+        try:
+            yield opened
+        finally:
+            opened.close()
+
+
 def simulated(
     data: Mapping[str, Mapping[str, Any]], names: Sequence[str]
-) -> tuple[Catalogue, list[DataSets]]:
+) -> tuple[Catalogue, Sequence[DataSets]]:
     """Return the catalogue of a simulator, and the data sets of its parties.
 
     Args:
@@ -67,11 +94,7 @@ def simulated(
                 raise ConfigError(f"data set {name!r} of {party}: {error}") from None
             held.setdefault(party, {})[name] = opener
             catalogue.setdefault(party, {})[name] = described
-    return catalogue, [_data_sets(held.get(name, {})) for name in names]
-
-
-def _data_sets(openers: Mapping[str, Callable[[], Opened]]) -> DataSets:
-    return DataSets(lambda name: openers[name]())
+    return catalogue, [HeldData(held.get(name, {})) for name in names]
 
 
 def _opener(given: Any) -> tuple[Description, Callable[[], Opened]]:

@@ -1,7 +1,7 @@
 """Data sets of a worker, as the front holds them: checked at the start, opened for engines.
 
-Engines have no path and no password. One asks for a data set by its name, and is given open files if
-its coordinator is among the readers.
+Engines have no path and no password. One asks for a data set by its name, and is given open files
+if its coordinator is among the readers.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ import json
 import logging
 import subprocess
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from mplang_core.ext import ConfigError
 from mplang_http.config import WorkerConfig
-from mplang_http.engine_process import EngineProcess
+from mplang_http.front_session import FrontSession
 
 CHECK_TIMEOUT = 600.0  # seconds
 MAX_ASKED = 8  # data sets that an engine has asked for, and was not answered
@@ -33,47 +34,49 @@ class FrontDataSets:
         self._sets = config.data_sets()
 
     def told(self, coordinator: str) -> dict[str, Any]:
-        """Return what a coordinator is told: the descriptions of those that it may read, by name."""
+        """Return descriptions of the data sets that a coordinator may read, by name."""
         return {
-            name: each.public()
-            for name, each in self._sets.items()
-            if coordinator in each.readers
+            name: each.public() for name, each in self._sets.items() if coordinator in each.readers
         }
 
-    async def serve(self, coordinator: str, process: EngineProcess, asked: dict[str, Any]) -> None:
+    async def serve(self, session: FrontSession, number: int, name: str) -> None:
         """Answer an engine that asks for a data set.
 
         Args:
-            coordinator: the coordinator of its session.
-            process: the engine.
-            asked: its message: ``number`` of the question, and ``name`` of the data set.
+            session: its session.
+            number: the number of the question.
+            name: the name of the data set.
         """
-        number, name = int(asked["number"]), str(asked["name"])
-        answer: dict[str, Any]
-        files: list[int] = []
+        process = session.process
+        if process is None or session.asking >= MAX_ASKED:
+            return  # no engine of ours asks so often
+        session.asking += 1
         try:
-            from mplang_data.description import SourceError
-            from mplang_data.holding import open_for
-        except ModuleNotFoundError:
-            answer = {"unknown": True}
-        else:
-            loop = asyncio.get_running_loop()
-            try:
-                opened = await loop.run_in_executor(
-                    None, open_for, self._sets, name, coordinator
-                )
-                files = list(opened.files)
-                found = self._sets[name]
-                answer = {"kind": found.kind, "description": found.public()}
-                log.info("%s reads data set %s", coordinator, name)
-            except LookupError:
-                answer = {"unknown": True}
-            except SourceError as error:
-                log.error("data set %s cannot be read: %s", name, error)
-                answer = {"failed": str(error)}
+            answer, files = await self._answer(session.key[0], name)
+        finally:
+            session.asking -= 1
         for file in files:
             process.tell({"call": "data_file", "number": number}, file)
         process.tell({"call": "data", "number": number, "answer": answer})
+
+    async def _answer(self, coordinator: str, name: str) -> tuple[dict[str, Any], Sequence[int]]:
+        """Return what an engine is told of a data set, and its open files."""
+        if not self._sets:
+            return {"unknown": True}, []
+        from mplang_data import SourceError
+        from mplang_data.holding import open_for
+
+        loop = asyncio.get_running_loop()
+        try:
+            opened = await loop.run_in_executor(None, open_for, self._sets, name, coordinator)
+        except LookupError:
+            return {"unknown": True}, []
+        except SourceError as error:
+            log.error("data set %s cannot be read: %s", name, error)
+            return {"failed": str(error)}, []
+        log.info("%s reads data set %s", coordinator, name)
+        found = self._sets[name]
+        return {"kind": found.kind, "description": found.public()}, opened.files
 
 
 def check_data(config: WorkerConfig) -> None:
@@ -97,6 +100,8 @@ def check_data(config: WorkerConfig) -> None:
         raise ConfigError(
             f"field 'data': a source ends the process that checks it, with {done.returncode}"
         ) from None
-    wrong = [f"field 'data.{name}': {told['error']}" for name, told in found.items() if told["error"]]
+    wrong = [
+        f"field 'data.{name}': {told['error']}" for name, told in found.items() if told["error"]
+    ]
     if wrong:
         raise ConfigError("\n".join(wrong))

@@ -444,8 +444,8 @@ class Engines:
         if message["event"] == "ready":
             if not session.ready.done():
                 session.ready.set_result(message["key"])
-        elif message["event"] == "data" and session.process is not None:
-            self.begin(self.data.serve(session.key[0], session.process, message))
+        elif message["event"] == "data":
+            self.begin(self.data.serve(session, int(message["number"]), str(message["name"])))
         elif message["event"] == "ended":
             session.jobs.update(message["status"], settled=message["settled"])
             if message["settled"]:

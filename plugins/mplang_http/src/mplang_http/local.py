@@ -132,7 +132,7 @@ class LocalCluster:
         return config
 
     def _write(self, config: WorkerConfig) -> None:
-        text = yaml.safe_dump(config.model_dump(mode="json"))
+        text = yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False)
         self._path(config.name).write_text(text, encoding="utf-8")
 
     def _path(self, name: str) -> Path:

@@ -36,7 +36,9 @@ class CsvFiles:
                 data = mapped(file)
                 names = csv.open_csv(pa.BufferReader(data)).schema.names
                 # its types are in the catalogue only
-                known = [(n, wanted.field(n).type if n in wanted.names else pa.null()) for n in names]
+                known = [
+                    (n, wanted.field(n).type if n in wanted.names else pa.null()) for n in names
+                ]
                 check_schema(pa.schema(known), table_type(kind))
                 found.append(csv.read_csv(pa.BufferReader(data), convert_options=options))
             return pa.concat_tables(found)

@@ -1,0 +1,141 @@
+"""CLI command of this package: ``mplang data``."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import yaml
+
+import mplang_core as mp
+from mplang_core.ext import ConfigError, printable
+from mplang_data.description import Bound, Description
+from mplang_data.holding import DataSet, read_data_sets
+
+
+class Action(StrEnum):
+    """What is asked for."""
+
+    LIST = "list"
+    CHECK = "check"
+    SCHEMA = "schema"
+
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+Config = Annotated[
+    str | None, typer.Option("--config", "-c", help="A worker's YAML file: as its owner.")
+]
+Cluster = Annotated[str | None, typer.Option(help="A cluster's YAML file: as one who reads.")]
+Tls = Annotated[str | None, typer.Option(help="With --cluster your certificate: certs/host.")]
+Source = Annotated[
+    str | None, typer.Option(help="With schema a source, such as parquet:people.parquet.")
+]
+
+
+def data(
+    action: Annotated[Action, typer.Argument(help="list, check or schema.")],
+    config: Config = None,
+    cluster: Cluster = None,
+    tls: Tls = None,
+    source: Source = None,
+    as_json: AsJson = False,
+) -> None:
+    """List data sets, check them against their sources, or write their schema as YAML.
+
+    list: of a worker's file (-c), or those that you may read (--cluster). check: reads all rows of
+    a worker's data sets (-c). schema: what mp.catalogue reads (--cluster), or the fields of a data
+    set that offers all of a file (--source).
+    """
+    if sum(each is not None for each in (config, cluster, source)) != 1:
+        raise ConfigError("mplang data takes one of --config, --cluster and --source")
+    if action is Action.CHECK:
+        _check(_owned(config), as_json)
+    elif action is Action.SCHEMA and source is not None:
+        from mplang_data.schema import schema_of
+
+        offered = schema_of(source, ".").model_dump(mode="json", exclude_defaults=True)
+        print(_yaml({"name-it": offered | {"readers": []}}), end="")
+    elif action is Action.SCHEMA:
+        print(_yaml(_plain(_readable(cluster, tls))), end="")
+    elif config is not None:
+        _list({"": _owned(config)}, as_json)
+    else:
+        _list(_readable(cluster, tls), as_json)
+
+
+def _owned(config: str | None) -> dict[str, DataSet]:
+    if config is None:
+        raise ConfigError("the owner's data sets are in a worker's file: mplang data … -c FILE")
+    try:
+        fields = yaml.safe_load(Path(config).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigError(f"cannot read {config}: {error}") from error
+    found = fields.get("data", {}) if isinstance(fields, dict) else {}
+    return read_data_sets(found or {}, str(Path(config).parent))
+
+
+def _readable(cluster: str | None, tls: str | None) -> dict[str, dict[str, Description]]:
+    if cluster is None:
+        raise ConfigError("data sets of others are found by --cluster, a cluster's YAML file")
+    options: dict[str, Any] = {} if tls is None else {"tls": tls}
+    with mp.connect("http", mp.ClusterSpec.from_yaml(cluster), **options) as host:
+        return {party: dict(each) for party, each in host.catalogue.items()}
+
+
+def _plain(found: dict[str, dict[str, Description]]) -> dict[str, dict[str, Any]]:
+    return {p: {n: d.public() for n, d in sets.items()} for p, sets in found.items() if sets}
+
+
+def _yaml(found: Any) -> str:
+    text: str = yaml.safe_dump(found, sort_keys=False, allow_unicode=True)
+    return text
+
+
+def _list(found: Any, as_json: bool) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    if as_json:
+        print(json.dumps(_plain(found), indent=2))
+        return
+    table = Table("party", "data set", "type", "rows", "match", "unit", "readers")
+    for party, sets in found.items():
+        for name, each in sets.items():
+            kind = each.array or ", ".join(f"{n}: {k}" for n, k in each.columns.items())
+            cells = [party, name, kind, _rows(each), ", ".join(each.match), each.unit or ""]
+            readers = ", ".join(each.readers) if isinstance(each, DataSet) else "you"
+            table.add_row(*map(printable, [*cells, readers or "nobody"]))
+    Console().print(table)
+
+
+def _rows(each: Description) -> str:
+    if isinstance(each.rows, Bound):
+        return f"at most {each.rows.at_most}"
+    return "" if each.rows is None else str(each.rows)
+
+
+def _check(owned: dict[str, DataSet], as_json: bool) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+
+    from mplang_data.check import checked
+
+    console, failed = Console(soft_wrap=True), False
+    if as_json:
+        found = checked(owned, whole=True)
+        print(json.dumps(found, indent=2))
+        failed = any(each["error"] for each in found.values())
+    else:
+        for name, each in owned.items():
+            with console.status(f"reading {name}"):
+                told = checked({name: each}, whole=True)[name]
+            failed |= told["error"] is not None
+            rows = "an array" if told["rows"] is None else f"{told['rows']} rows"
+            console.print(
+                f"[red]{name}: {escape(told['error'])}[/]" if told["error"] else f"{name}: {rows}"
+            )
+    if failed:
+        raise typer.Exit(1)
