@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from mplang_core import BaseType
 from mplang_core.ext import AdmissionError, KernelContext, KernelError
 from mplang_data.description import SourceError
+
+log = logging.getLogger("mplang.data")
 
 
 def read(ctx: KernelContext, *, name: str, type: BaseType) -> Any:
@@ -39,5 +42,6 @@ def read(ctx: KernelContext, *, name: str, type: BaseType) -> Any:
             f"this party has no data set {name!r} that you may read; its owner names it in the "
             "worker's `data`, and you among its `readers`"
         ) from error
-    except SourceError as error:
+    except SourceError as error:  # its owner is told, whatever a coordinator is
+        log.error("data set %s is not what is published: %s", name, error)
         raise KernelError(f"data set {name!r} is not what its owner published: {error}") from error

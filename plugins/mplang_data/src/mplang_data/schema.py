@@ -7,7 +7,7 @@ import os
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 from mplang_tables import arrow
-from pyarrow import csv, parquet  # type: ignore[import-untyped]
+from pyarrow import csv, parquet
 
 from mplang_core.ext import ConfigError, type_of
 from mplang_data.description import SourceError

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from mplang_core import BaseType, TensorType
+from mplang_core import BaseType, TableType, TensorType
 from mplang_core.ext import ConfigError, type_of
 from mplang_data.description import Description, check_name
 from mplang_data.holding import DataSet, DataSets, Opened
@@ -42,8 +42,7 @@ class Held:
         """Return it, with the columns of a type."""
         if isinstance(self._value, np.ndarray):
             return self._value
-        names: Any = [name for name, _ in kind.params()]
-        return self._value.select(names)
+        return self._value.select([name for name, _ in cast(TableType, kind).columns])
 
 
 class HeldData:
@@ -120,7 +119,7 @@ def _description(value: Any) -> Description:
     kind = type_of(value)
     if isinstance(kind, TensorType):
         return Description(array=str(kind))
-    return Description(columns=dict(kind.params()), rows=value.num_rows)  # type: ignore[arg-type]
+    return Description(columns=dict(cast(TableType, kind).columns), rows=value.num_rows)
 
 
 def _of_path(path: str) -> DataSet:

@@ -10,7 +10,6 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from mplang_core import TableType
 from mplang_core.ext import KernelError
 from mplang_tables.columns import check_table
-from mplang_tables.scan import Scan
 
 _PLAIN = {
     pa.large_string(): pa.string(),
@@ -65,11 +64,6 @@ def check_is(kind: TableType, table: Any, name: str) -> None:
         raise KernelError(f"{name} is not the {kind} that the program says")
 
 
-def loaded(table: Any) -> Any:
-    """Return a table that is in memory: a scan is read."""
-    return table.to_table() if isinstance(table, Scan) else table
-
-
 def normalize(data: Any) -> Any:
     """Convert data to an Arrow table with one canonical layout per type.
 
@@ -110,7 +104,6 @@ def _copied(column: Any) -> Any:
 
 
 def _table(data: Any) -> Any:
-    data = loaded(data)
     if isinstance(data, pa.Table):
         return data
     if isinstance(data, Mapping):
@@ -204,7 +197,6 @@ def write(value: Any) -> tuple[int, list[Any]]:
         >>> rows, [len(memoryview(buffer)) for buffer in buffers]
         (2, [0, 16])
     """
-    value = loaded(value)
     if not isinstance(value, pa.Table):
         raise TypeError(f"expected a pyarrow.Table, got a {type(value).__name__}")
     schema(type_of(value))

@@ -13,7 +13,7 @@ import numpy as np
 from mplang_core import TableType, TensorType
 from mplang_core.ext import AdmissionError, KernelContext, KernelError
 from mplang_tables.padded import Padded
-from mplang_tables.scan import Scan
+from mplang_tables.scan import Scan, loaded
 
 Array = np.ndarray[Any, Any]
 
@@ -181,7 +181,7 @@ def _positions(
     from mplang_tables import arrow
 
     arrow.check_is(cast(TableType, ctx.op.inputs[0].type), x, "the operand")
-    table = arrow.loaded(x)
+    table = loaded(x)
     cells = table.column(column)
     found = pc.index_in(cells, pa.array(list(values), cells.type))
     if found.null_count and not others:

@@ -8,6 +8,7 @@ from typing import Any
 from mplang_core import BaseType, TableType
 from mplang_core.ext import Codec, Dialect, Encoded, Feop, KernelSpec, WireError, hookimpl
 from mplang_tables import kernels, ops
+from mplang_tables.scan import loaded
 
 
 @hookimpl
@@ -48,7 +49,7 @@ def _encode(value: Any) -> Encoded:
     from mplang_tables import arrow
 
     try:
-        rows, buffers = arrow.write(value)
+        rows, buffers = arrow.write(loaded(value))
     except (TypeError, ValueError) as error:
         raise WireError(f"cannot write a table: {error}") from error
     return {"rows": rows}, [memoryview(buffer) for buffer in buffers]

@@ -67,3 +67,8 @@ class Scan:
         from mplang_tables import arrow
 
         return arrow.plain(self.dataset.to_table()).cast(self.schema)
+
+
+def loaded(table: Any) -> Any:
+    """Return a table that is in memory: a scan is read."""
+    return table.to_table() if isinstance(table, Scan) else table

@@ -1,0 +1,3 @@
+"""Fixtures: files of data sets."""
+
+from people import folder as folder

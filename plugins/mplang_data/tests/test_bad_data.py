@@ -1,0 +1,323 @@
+"""Bad catalogues, sources and programs: an error for the one whose fault it is, without data."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from mplang_data import DataSet, Description, SourceError
+from mplang_data.holding import check, read_data_sets
+from mplang_tables import to_padded, to_tensor
+from people import COLUMNS, PEOPLE
+from test_datasets import on_simulator, on_workers
+from typer.testing import CliRunner
+
+import mplang_core as mp
+from mplang_core.errors import AdmissionError, ConfigError, PartyError, TraceError
+from mplang_core.ir.compressed_text import pack
+
+HOSTS = pytest.mark.parametrize("host", [on_simulator, on_workers])
+
+
+def bank(source, **fields):
+    fields = {"columns": COLUMNS, "match": ["id"], "readers": ["local"], **fields}
+    return {"bank": {"people": {"source": source, **fields}}}
+
+
+@contextlib.contextmanager
+def fails(host, told):
+    """A coordinator is told where it failed, on workers not why: that is in the owner's log."""
+    hidden = "the reason is in that party's log"
+    with pytest.raises(PartyError, match=told if host is on_simulator else hidden) as caught:
+        yield caught
+    assert caught.value.location is not None
+
+
+def read(columns=None, **options):
+    return lambda: mp.dataset("bank", "people", columns, **options)
+
+
+# -- the owner's fault: told when the worker starts, and by `mplang data check`
+
+
+def cut(folder):
+    data = (folder / "people.parquet").read_bytes()
+    (folder / "people.parquet").write_bytes(data[: len(data) // 2])
+
+
+def empty(folder):
+    (folder / "people.parquet").write_bytes(b"")
+
+
+def link_out(folder):
+    os.rename(folder / "people.parquet", folder.parent / "elsewhere.parquet")
+    os.symlink(folder.parent / "elsewhere.parquet", folder / "people.parquet")
+
+
+def pipe(folder):
+    os.remove(folder / "people.parquet")
+    os.mkfifo(folder / "people.parquet")
+
+
+def other_type(folder):
+    pq.write_table(PEOPLE.cast(_with(PEOPLE.schema, "age", pa.int32())), folder / "people.parquet")
+
+
+def no_column(folder):
+    pq.write_table(PEOPLE.drop_columns(["pay"]), folder / "people.parquet")
+
+
+def _with(schema, name, kind):
+    return schema.set(schema.get_field_index(name), pa.field(name, kind))
+
+
+WRONG = {
+    cut: "damaged",
+    empty: "empty",
+    link_out: "symbolic link leads out of its folder",
+    pipe: "no regular file",
+    other_type: "column 'age' is int32 there, and int64 in the catalogue",
+    no_column: "no column 'pay'",
+    lambda folder: os.remove(folder / "people.parquet"): "No such file",
+}
+
+
+@pytest.mark.parametrize("damage", WRONG)
+def test_a_worker_whose_source_is_wrong_does_not_start(folder, damage):
+    damage(folder)
+    with (
+        pytest.raises(ConfigError, match=f"field 'data.people': .*{WRONG[damage]}"),
+        on_workers(bank(f"parquet:{folder}/people.parquet")),
+    ):
+        pass
+
+
+@HOSTS
+@pytest.mark.parametrize("damage", WRONG)
+def test_a_source_that_changes_later_is_refused_when_it_is_read(folder, damage, host, capfd):
+    with host(bank(f"parquet:{folder}/people.parquet")) as made:
+        # replaced, not changed: who maps the old file keeps it
+        (folder / "new.parquet").write_bytes((folder / "people.parquet").read_bytes())
+        os.replace(folder / "new.parquet", folder / "people.parquet")
+        damage(folder)
+        with fails(host, WRONG[damage]) as caught:
+            mp.evaluate(made, read())
+        assert str(folder) not in str(caught.value)
+    assert host is on_simulator or WRONG[damage] in capfd.readouterr().err
+
+
+@HOSTS
+@pytest.mark.parametrize(("rows", "told"), [(1999, "1999 rows"), ({"at_most": 1999}, "more rows")])
+def test_other_rows_than_published_are_refused(folder, host, rows, told):
+    data = bank(f"csv:{folder}/people.csv", rows=2000)
+    with host(data) as made:
+        with open(folder / "people.csv", "a") as file:
+            file.write("p,1,1.0,f\n")
+        with fails(host, "the 2000 rows that are published"):
+            mp.evaluate(made, read())
+    wrong = DataSet(**bank(f"csv:{folder}/people.csv", rows=rows)["bank"]["people"])
+    with pytest.raises(SourceError, match=told):
+        check(wrong)
+
+
+def test_a_line_of_csv_with_other_columns_is_told_without_its_content(folder):
+    lines = (folder / "people.csv").read_text().splitlines()
+    lines[1000] = "p999,secret,7,8,9"
+    (folder / "people.csv").write_text("\n".join(lines))
+    with on_simulator(bank(f"csv:{folder}/people.csv")) as made:
+        with pytest.raises(PartyError, match="damaged") as caught:
+            mp.evaluate(made, read())
+        assert "secret" not in str(caught.value)
+
+
+def test_a_parquet_file_that_lies_about_its_rows_is_refused(folder):
+    data = bytearray((folder / "people.parquet").read_bytes())
+    lie(data, 2000, 2016)
+    (folder / "people.parquet").write_bytes(data)
+    wrong = DataSet(**bank(f"parquet:{folder}/people.parquet")["bank"]["people"])
+    with pytest.raises(SourceError, match="rows that its head says"):
+        check(wrong)
+    with on_simulator(bank(f"parquet:{folder}/people.parquet")) as made:
+        tensor = mp.device("PB")(to_tensor)
+        with pytest.raises(PartyError, match="does not have the 2016 rows"):
+            mp.evaluate(made, lambda: tensor(mp.dataset("bank", "people", ["age"]), rows=2016))
+
+
+def lie(data, old, new):
+    """Change the number of rows in the footer of a Parquet file: varints in zigzag."""
+    before, after = (bytes([2 * n & 127 | 128, 2 * n >> 7]) for n in (old, new))
+    size = int.from_bytes(data[-8:-4], "little")
+    start = data.index(before, len(data) - 8 - size)
+    data[start : start + 2] = after
+
+
+# -- the program's fault
+
+
+@HOSTS
+def test_columns_that_are_not_offered_cannot_be_read(folder, host):
+    with host(bank(f"parquet:{folder}/people.parquet")) as made:
+        for columns, told in (
+            (["id"], "may be matched on, and is not read"),
+            (["zip"], "offers no"),
+        ):
+            with pytest.raises(TraceError, match=f"test_bad_data.py.*{told}"):
+                mp.evaluate(made, read(columns))
+            kinds = dict.fromkeys(columns, "string")
+            with pytest.raises(PartyError, match=told) as caught:
+                mp.evaluate(made, read(type=kinds))
+            assert isinstance(caught.value.__cause__, AdmissionError)
+        with pytest.raises(PartyError, match="column 'age' is int64, the program says string"):
+            mp.evaluate(made, read(type={"age": "string"}))
+        with pytest.raises(PartyError, match="the program says f64"):
+            mp.evaluate(made, read(type=mp.TensorType("f64", (2000, 3))))
+
+
+@HOSTS
+def test_sql_cannot_name_a_column_that_is_not_read(folder, host):
+    taken, gives = mp.TableType((("age", "int64"),)), mp.TableType((("id", "string"),))
+    attrs = {"names": ("t",), "gives": gives, "ibis": "12.0.0"}
+    attrs |= {"code": pack('SELECT "id" FROM "t"')}
+    sql = mp.PFunction("ibis.run", (taken,), (gives,), attrs)
+
+    def program():
+        return mp.peval(sql, [read(["age"])()], 1)[0]
+
+    with (
+        host(bank(f"parquet:{folder}/people.parquet")) as made,
+        pytest.raises(PartyError, match='"id" not found'),
+    ):
+        mp.evaluate(made, program)
+
+
+def test_who_is_no_reader_is_told_the_same_as_of_what_does_not_exist(folder):
+    data = bank(f"parquet:{folder}/people.parquet", readers=["somebody"])
+    with on_workers(data) as made:
+        assert made.catalogue == {"shop": {}, "bank": {}}
+        texts = []
+        for name in ("people", "nothing"):
+            with pytest.raises(TraceError, match="you may read none"):
+                mp.evaluate(made, lambda name=name: mp.dataset("bank", name))
+            with pytest.raises(PartyError, match="that you may read") as caught:
+                mp.evaluate(made, lambda name=name: mp.dataset("bank", name, type={"a": "int64"}))
+            texts.append(str(caught.value).replace(name, "NAME"))
+        assert texts[0] == texts[1]
+
+
+@pytest.mark.parametrize("name", ["../people", "/etc/passwd", "a/b", "..", "", "a\0b", "x" * 80, 7])
+def test_a_program_names_no_path(name):
+    with (
+        on_simulator({"bank": {"people": PEOPLE}}) as made,
+        pytest.raises(TraceError, match="no name of a data set"),
+    ):
+        mp.evaluate(made, lambda: mp.dataset("bank", name))
+    with pytest.raises(ConfigError, match="no name of a data set"):
+        read_data_sets({name: bank("csv:people.csv")["bank"]["people"]}, "/")
+
+
+@HOSTS
+def test_nulls_do_not_become_numbers(tmp_path, host):
+    pq.write_table(pa.table({"age": pa.array([1, None, 3])}), tmp_path / "a.parquet")
+    data = bank(f"parquet:{tmp_path}/a.parquet", columns={"age": "int64"}, match=[])
+    with host(data) as made:
+        for op in (to_tensor, to_padded):
+            with fails(host, "column 'age' has nulls"):
+                mp.evaluate(made, lambda op=op: mp.device("PB")(op)(read()(), rows=3))
+
+
+def test_rows_beyond_the_bound_of_a_tensor(folder):
+    with on_simulator(bank(f"parquet:{folder}/people.parquet")) as made:
+        for op, told in ((to_padded, "more than the 1999"), (to_tensor, "not have the 1999")):
+            with pytest.raises(PartyError, match=told):
+                mp.evaluate(made, lambda op=op: mp.device("PB")(op)(read(["age"])(), rows=1999))
+
+
+# -- wrong configurations
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"columns": {}}, "has columns, or is an array"),
+        ({"array": "f64[3]"}, "has columns, or is an array"),
+        ({"columns": {"a": "int65"}}, "column 'a' is of the type 'int65'"),
+        ({"columns": {"id": "string"}}, "id may be matched on, and so cannot be read"),
+        ({"rows": -1}, "not negative"),
+        ({"rows": {"at_most": -1}}, "greater than or equal to 0"),
+        ({"rows": {"at_leat": 1}}, "at_leat"),
+        ({"source": "people.csv"}, "a kind and a place"),
+        ({"source": "xls:people.xls"}, "no kind of source 'xls'"),
+        ({"reader": ["analyst"]}, "reader"),
+    ],
+)
+def test_a_wrong_field_of_a_data_set_is_named(fields, told):
+    given = {**bank("csv:people.csv")["bank"]["people"], **fields}
+    with pytest.raises(ConfigError, match=f"field 'data.people'(.|\n)*{told}"):
+        read_data_sets({"people": given}, "/")
+    with pytest.raises(ConfigError, match=told):
+        on_simulator({"bank": {"people": given}}).__enter__()
+
+
+def test_places_are_relative_to_the_file_that_names_them(folder, tmp_path_factory):
+    config = folder / "worker.yaml"
+    config.write_text(
+        "name: bank\ndata:\n  people:\n    source: csv:people.csv\n    columns: {age: int64}\n"
+    )
+    from mplang_http.config import WorkerConfig
+
+    made = WorkerConfig.from_yaml(config).data_sets()
+    assert made["people"].where == str(folder / "people.csv")
+
+
+@pytest.mark.parametrize(
+    "data", [[], {"bank": 7}, {"bank": {"people": {"columns": 7}}}, {"b": [1]}]
+)
+def test_a_malformed_catalogue_is_refused(data):
+    with pytest.raises(ConfigError):
+        mp.catalogue(data).__enter__()
+
+
+def test_the_description_has_no_place_and_no_readers(folder):
+    made = read_data_sets(bank("csv:people.csv", unit="id")["bank"], str(folder))["people"]
+    assert made.description == Description(columns=COLUMNS, match=("id",), unit="id")
+    assert "source" not in made.public()
+    assert "readers" not in made.public()
+
+
+# -- the command
+
+
+def test_the_command_checks_each_row(folder, monkeypatch):
+    from mplang_cli.cli import app
+
+    config = folder / "worker.yaml"
+    people = {**bank("csv:people.csv")["bank"]["people"], "rows": 2000}
+    config.write_text(json.dumps({"name": "bank", "data": {"people": people}}))
+
+    def run(*args):
+        return CliRunner().invoke(app, ["data", *args])
+
+    assert json.loads(run("check", "-c", str(config), "--json").stdout) == {
+        "people": {"rows": 2000, "error": None}
+    }
+    assert "people: 2000 rows" in run("check", "-c", str(config)).stdout
+    assert "csv" not in run("list", "-c", str(config)).stdout
+    lines = (folder / "people.csv").read_text().splitlines()
+    lines[1000] = "p999,7,8,9,10"
+    (folder / "people.csv").write_text("\n".join(lines))
+    done = run("check", "-c", str(config))
+    assert done.exit_code == 1
+    assert "Expected 4 columns, got 5" in done.stdout  # its owner sees more than a coordinator
+    done = run("schema", "--source", f"parquet:{folder}/people.parquet")
+    assert "pay: double" in done.stdout
+
+
+def test_arrays_of_objects_are_never_unpickled(tmp_path):
+    np.save(tmp_path / "a.npy", np.array([{"a": 1}]), allow_pickle=True)
+    with pytest.raises(SourceError, match="no NPY file of numbers"):
+        check(DataSet(source=f"npy:{tmp_path}/a.npy", array="f64[1]"))

@@ -1,0 +1,158 @@
+"""Data sets in programs: read from each kind of source, on the simulator and on workers."""
+
+from __future__ import annotations
+
+import contextlib
+
+import numpy as np
+import pytest
+from mplang_tables import encode, to_padded, to_tensor
+from people import COLUMNS, PEOPLE
+
+import mplang_core as mp
+from mplang_core import analysis
+
+SOURCES = [
+    "parquet:people.parquet",
+    "parquet:part-*.parquet",
+    "csv:people.csv",
+    "arrow:people.arrow",
+]
+
+
+def summary():
+    """Return a query of the data set, a tensor of two columns, and a padded one."""
+    t = mp.dataset("bank", "people")
+    by_sex = mp.device("PB")(
+        lambda t: t.filter(t.age > 40).group_by("sex").agg(pay=t.pay.sum()).order_by("sex")
+    )(t)
+    coded = mp.device("PB")(encode)(t, column="sex", values=("f", "m"))
+    coded = mp.device("PB")(lambda t: t[["age", "sex"]])(coded)
+    both = mp.device("PB")(to_tensor)(coded, rows=2000)
+    pay = mp.device("PB")(to_padded)(mp.dataset("bank", "people", ["pay"]), rows=3000)
+    return by_sex, both, mp.device("PB")(lambda pay: pay.mean())(pay)
+
+
+def expected():
+    frame = PEOPLE.to_pandas().astype({"sex": str})
+    by_sex = frame[frame.age > 40].groupby("sex", observed=True).pay.sum()
+    codes = (frame.sex == "m").to_numpy(np.int64)
+    return by_sex, np.stack([frame.age, codes], axis=1), frame.pay.mean()
+
+
+CLUSTER = {
+    "nodes": [{"name": "shop"}, {"name": "bank"}],
+    "devices": {
+        "PS": {"kind": "PPU", "members": ["shop"]},
+        "PB": {"kind": "PPU", "members": ["bank"]},
+    },
+}
+
+
+@contextlib.contextmanager
+def on_simulator(data):
+    with mp.Simulator(mp.ClusterSpec.from_dict(CLUSTER), data=data, timeout=20.0) as host:
+        yield host
+
+
+@contextlib.contextmanager
+def on_workers(data):
+    from mplang_http import LocalCluster
+
+    with LocalCluster(["shop", "bank"], data=data, mode="production") as workers:
+        nodes = [node.model_dump() for node in workers.spec.nodes]
+        spec = mp.ClusterSpec.from_dict({**CLUSTER, "nodes": nodes})
+        with mp.connect("http", spec) as host:
+            yield host
+
+
+def people(folder, source, **fields):
+    kind, _, name = source.partition(":")
+    return {"source": f"{kind}:{folder / name}", "columns": COLUMNS, "match": ["id"], **fields}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("host", [on_simulator, on_workers])
+def test_a_program_is_the_same_on_each_source_and_backend(folder, source, host):
+    data = {"bank": {"people": people(folder, source, rows=2000)}}
+    with host(data) as made:
+        by_sex, both, mean = mp.fetch(made, mp.evaluate(made, summary))
+    wanted = expected()
+    assert by_sex.to_pydict() == {"sex": ["f", "m"], "pay": list(wanted[0])}
+    np.testing.assert_array_equal(both, wanted[1])
+    np.testing.assert_allclose(mean, wanted[2])
+
+
+@pytest.mark.parametrize("host", [on_simulator, on_workers])
+def test_an_array_is_a_tensor(folder, host):
+    data = {"bank": {"scan": {"source": f"npy:{folder}/scan.npy", "array": "f64[4, 3]"}}}
+    with host(data) as made:
+        total = mp.evaluate(made, lambda: mp.device("PB")(np.sum)(mp.dataset("bank", "scan")))
+        assert mp.fetch(made, total) == 66
+
+
+@pytest.mark.parametrize("given", ["frame", "arrow", "columns"])
+def test_a_simulator_takes_what_is_in_memory(given):
+    data = {"frame": PEOPLE.to_pandas(), "arrow": PEOPLE, "columns": PEOPLE.to_pydict()}[given]
+    with on_simulator({"bank": {"people": data}}) as host:
+        found = mp.fetch(host, mp.evaluate(host, lambda: mp.dataset("bank", "people", ["age"])))
+        assert found.column("age").to_pylist() == PEOPLE.column("age").to_pylist()
+        assert host.catalogue["bank"]["people"].rows == 2000
+
+
+def test_a_simulator_takes_the_path_of_a_file(folder):
+    with on_simulator({"bank": {"people": folder / "people.csv"}}) as host:
+        assert list(host.catalogue["bank"]["people"].columns) == ["id", "age", "pay", "sex"]
+        found = mp.fetch(host, mp.evaluate(host, lambda: mp.dataset("bank", "people", ["pay"])))
+        assert found.num_rows == 2000
+
+
+def test_a_program_is_compiled_by_a_catalogue_file(folder, tmp_path):
+    path = tmp_path / "catalogue.yaml"
+    path.write_text("bank:\n  people:\n    columns: {age: int64, pay: float64, sex: string}\n")
+    cluster = mp.ClusterSpec.from_dict(CLUSTER)
+    with mp.catalogue(path):
+        compiled = mp.compile(summary, cluster_spec=cluster)
+        program = compiled.trace(None).program
+    with on_simulator({"bank": {"people": people(folder, "csv:people.csv")}}) as host:
+        traced = mp.CompiledFunction(summary, cluster).trace(host)
+        assert traced.program.digest == program.digest
+        assert mp.fetch(host, mp.evaluate(host, compiled))[2] == expected()[2]
+
+
+def test_a_published_bound_keeps_the_digest_while_rows_grow(folder):
+    digests = set()
+    for bound in (2000, 5000):
+        data = {"bank": {"people": people(folder, "csv:people.csv", rows={"at_most": bound})}}
+        with on_simulator(data) as host:
+            digests.add(mp.CompiledFunction(summary, None).trace(host).program.digest)
+    assert len(digests) == 1
+
+
+@pytest.mark.parametrize("host", [on_simulator, on_workers])
+def test_what_is_read_is_labelled_by_data_set_and_column(folder, host):
+    data = {"bank": {"people": people(folder, "parquet:people.parquet")}}
+
+    def first():
+        return mp.keep(mp.dataset("bank", "people", ["age", "pay"]))
+
+    def second(t):
+        return mp.device("PB")(lambda t: t[["age"]])(t)
+
+    with host(data) as made:
+        kept = mp.evaluate(made, first)
+        labels = kept.value.labels
+        assert labels[1].data_sets == ("1/people.age", "1/people.pay")
+        program = mp.CompiledFunction(second, None).trace(made, kept).program
+        rows = analysis.disclosure(program, labels=[labels]).rows
+        assert {row.data for row in rows} == {("1/people.age", "1/people.pay")}
+        assert "1/people (age, pay)" in str(analysis.disclosure(program, labels=[labels]))
+
+
+def test_equal_reads_are_one():
+    def twice():
+        a, b = (mp.dataset("bank", "people", ["age"]) for _ in range(2))
+        return mp.device("PB")(lambda a, b: a.union(b))(a, b)
+
+    with on_simulator({"bank": {"people": PEOPLE}}) as host:
+        assert mp.fetch(host, mp.evaluate(host, twice)).num_rows == 4000
