@@ -298,6 +298,8 @@ class WorkerConfig(EngineConfig):
                 "with tls, plugins names those that are imported, with their versions; installed "
                 "are {" + ", ".join(f"{k}: '{v}'" for k, v in installed_plugins().items()) + "}"
             )
+        if self.data and self.plugins is not None and "mplang-data" not in self.plugins:
+            raise ValueError("plugins has to name mplang-data, which reads the data sets of `data`")
         return self
 
     @classmethod
