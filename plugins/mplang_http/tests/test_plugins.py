@@ -114,7 +114,7 @@ def test_a_section_that_its_plugin_does_not_take(plugin, settings, told):
 def test_a_plugin_that_another_one_needs_is_listed_too():
     listed = installed_plugins()
     needed = listed.pop("mplang-tables")
-    text = f"field 'plugins': mplang-ibis needs mplang-tables {needed}, which is not listed"
+    text = f"field 'plugins': mplang-data needs mplang-tables {needed}, which is not listed"
     with pytest.raises(ConfigError, match=text):
         LocalCluster(1, plugins=listed)
 
@@ -161,7 +161,7 @@ def test_with_certificates_plugins_are_named():
         WorkerConfig(name="alice", tls=files, coordinators=("host",), peers={})
 
 
-FACTS = {"alike": {"wire": "1"}, "plugins": [], "mode": "production"}
+FACTS = {"alike": {"wire": "1"}, "plugins": [], "mode": "production", "data": {}}
 
 
 @pytest.mark.parametrize(
@@ -172,6 +172,9 @@ FACTS = {"alike": {"wire": "1"}, "plugins": [], "mode": "production"}
         {"plugins": [{"name": "a"}]},
         {"plugins": 7},
         {"mode": None, "alike": "text"},
+        {"data": {"../x": {"columns": {"a": "int64"}}}},
+        {"data": {"x": 7}},
+        {"data": [1]},
     ],
 )
 def test_facts_that_no_worker_tells(change):

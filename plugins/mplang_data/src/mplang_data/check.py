@@ -20,7 +20,7 @@ def checked(data_sets: Mapping[str, DataSet], *, whole: bool) -> dict[str, dict[
 
     Args:
         data_sets: the data sets, by name.
-        whole: whether to read all rows of a source that tells their number without.
+        whole: whether to read all rows, also of a source that tells its type without.
     """
     found = {}
     for name, each in data_sets.items():

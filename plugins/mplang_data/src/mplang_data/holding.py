@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol
@@ -64,18 +63,32 @@ class DataSet(Description):
 
         Args:
             folder: the folder of the file that names it.
-        """
-        where = os.path.join(os.path.abspath(folder), self.where)
-        return self.model_copy(update={"source": f"{self.kind}:{where}"})
-
-    def open(self) -> Opened:
-        """Open its source.
 
         Raises:
-            SourceError: there is none.
+            ConfigError: it is no place of that kind.
         """
+        try:
+            where = source_of(self.kind).place(self.where, folder)
+        except SourceError as error:
+            raise ConfigError(f"source {self.kind}: {error}") from None
+        return self.model_copy(update={"source": f"{self.kind}:{where}"})
+
+    def open(self, kind: BaseType | None = None) -> Opened:
+        """Open its source.
+
+        Args:
+            kind: the type that is read; all that is offered by default.
+
+        Raises:
+            PermissionError: that is not offered.
+            SourceError: there is no such source.
+        """
+        wanted = self.type if kind is None else kind
+        refused = self.refusal(wanted)
+        if refused:
+            raise PermissionError(refused)
         source = source_of(self.kind)
-        return Opened(source, self.description, source.open(self.where))
+        return Opened(source, self.description, source.open(self.where, wanted))
 
     @property
     def description(self) -> Description:
@@ -121,14 +134,16 @@ class Opened(NamedTuple):
 class DataSets(Protocol):
     """Data sets that a party opens for the programs of one coordinator."""
 
-    def open(self, name: str) -> AbstractContextManager[Opened]:
+    def open(self, name: str, kind: BaseType) -> AbstractContextManager[Opened]:
         """Open a data set inside of ``with``.
 
         Args:
             name: its name.
+            kind: the type that is read.
 
         Raises:
             LookupError: there is none of that name that may be read.
+            PermissionError: it does not offer that.
             SourceError: its source is not there.
         """
 
@@ -157,22 +172,24 @@ def read_data_sets(fields: Any, folder: str) -> dict[str, DataSet]:
     return found
 
 
-def open_for(data_sets: Mapping[str, DataSet], name: str, reader: str | None) -> Opened:
+def open_for(data_sets: Mapping[str, DataSet], name: str, kind: BaseType, reader: str) -> Opened:
     """Open a data set for a coordinator.
 
     Args:
         data_sets: those of the party.
         name: its name.
-        reader: the coordinator; ``None`` for the party itself.
+        kind: the type that is read.
+        reader: the coordinator.
 
     Raises:
         LookupError: there is none of that name that the coordinator may read.
+        PermissionError: it does not offer that.
         SourceError: its source is not there.
     """
     found = data_sets.get(name)
-    if found is None or (reader is not None and reader not in found.readers):
+    if found is None or reader not in found.readers:
         raise LookupError(name)
-    return found.open()
+    return found.open(kind)
 
 
 def check(data_set: DataSet, *, whole: bool = True) -> int | None:
@@ -180,18 +197,23 @@ def check(data_set: DataSet, *, whole: bool = True) -> int | None:
 
     Args:
         data_set: the data set.
-        whole: whether to read all rows of a source that tells their number without.
+        whole: whether to read all rows, also of a source that tells its type without.
 
     Returns:
-        Its number of rows; ``None`` for an array.
+        Its number of rows; ``None`` for an array, and if it is not known.
 
     Raises:
         SourceError: it does not hold that.
     """
+    if not whole:
+        rows = source_of(data_set.kind).probe(data_set.where, data_set.type)
+        if rows is not None:
+            data_set.check_rows(rows)
+        return rows
     opened = data_set.open()
     try:
         found = opened.read(data_set.type)
-        if whole and isinstance(found, Scan):
+        if isinstance(found, Scan):
             _read_all(found)
     finally:
         opened.close()

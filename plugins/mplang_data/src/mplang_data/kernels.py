@@ -32,11 +32,10 @@ def read(ctx: KernelContext, *, name: str, type: BaseType) -> Any:
     try:
         if data is None:
             raise LookupError(name)
-        with data.open(name) as opened:
-            refused = opened.description.refusal(type)
-            if refused:
-                raise AdmissionError(f"data set {name!r}: {refused}")
+        with data.open(name, type) as opened:
             return opened.read(type)
+    except PermissionError as error:
+        raise AdmissionError(f"data set {name!r}: {error}") from error
     except LookupError as error:
         raise AdmissionError(
             f"this party has no data set {name!r} that you may read; its owner names it in the "

@@ -13,7 +13,9 @@ from mplang_core.ext import ConfigError, type_of
 from mplang_data.description import SourceError
 from mplang_data.holding import DataSet
 from mplang_data.sources import source_of
-from mplang_data.sources.files import close_all, mapped
+from mplang_data.sources.files import Files, close_all, mapped, open_files
+
+KINDS = ("parquet", "csv", "arrow", "npy")  # that tell their types
 
 
 def schema_of(source: str, folder: str) -> DataSet:
@@ -27,9 +29,12 @@ def schema_of(source: str, folder: str) -> DataSet:
         ConfigError: there is no such source, or it tells no schema.
     """
     kind, _, where = source.partition(":")
-    place = os.path.join(os.path.abspath(folder), where)
+    found = source_of(kind)
+    if not isinstance(found, Files) or kind not in KINDS:
+        raise ConfigError(f"a source of the kind {kind} tells no schema; give its columns")
+    place = found.place(where, folder)
     try:
-        files = source_of(kind).open(place)
+        files = open_files(place)
         try:
             if kind == "npy":
                 with os.fdopen(os.dup(files[0]), "rb") as file:
@@ -49,8 +54,6 @@ def _columns(kind: str, file: int) -> dict[str, str]:
         found = parquet.read_schema(data)
     elif kind == "csv":
         found = csv.read_csv(data).schema  # of all rows: the first may look like integers
-    elif kind == "arrow":
-        found = pa.ipc.open_file(data).schema
     else:
-        raise ConfigError(f"a source of the kind {kind} tells no schema; give its columns")
+        found = pa.ipc.open_file(data).schema
     return {field.name: str(arrow.plain_type(field.type)) for field in found}

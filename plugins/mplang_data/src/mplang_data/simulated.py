@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from mplang_core.ext import ConfigError, type_of
 from mplang_data.description import Description, check_name
 from mplang_data.holding import DataSet, DataSets, Opened
 from mplang_data.known import Catalogue
+
+Opener: TypeAlias = Callable[[BaseType], Opened]
 
 _KINDS = {
     ".parquet": "parquet",
@@ -34,7 +36,15 @@ class Held:
     def __init__(self, value: Any) -> None:
         self._value = value
 
-    def open(self, where: str) -> list[int]:
+    def place(self, where: str, folder: str) -> str:
+        """Return it as it is: there is none."""
+        return where
+
+    def probe(self, where: str, kind: BaseType) -> int | None:
+        """Return nothing: it is what it is."""
+        return None
+
+    def open(self, where: str, kind: BaseType) -> list[int]:
         """Return no files."""
         return []
 
@@ -52,13 +62,13 @@ class HeldData:
         openers: functions that open them, by name.
     """
 
-    def __init__(self, openers: Mapping[str, Callable[[], Opened]]) -> None:
+    def __init__(self, openers: Mapping[str, Opener]) -> None:
         self._openers = openers
 
     @contextmanager
-    def open(self, name: str) -> Iterator[Opened]:
+    def open(self, name: str, kind: BaseType) -> Iterator[Opened]:
         """Open a data set inside of ``with``."""
-        opened = self._openers[name]()
+        opened = self._openers[name](kind)
         try:
             yield opened
         finally:
@@ -82,7 +92,7 @@ def simulated(
     unknown = sorted(set(data) - set(names))
     if unknown:
         raise ConfigError(f"data names {unknown[0]!r}; the parties are {', '.join(names)}")
-    held: dict[str, dict[str, Callable[[], Opened]]] = {}
+    held: dict[str, dict[str, Opener]] = {}
     catalogue: dict[str, dict[str, Description]] = {}
     for party, each in data.items():
         for name, given in each.items():
@@ -96,7 +106,7 @@ def simulated(
     return catalogue, [HeldData(held.get(name, {})) for name in names]
 
 
-def _opener(given: Any) -> tuple[Description, Callable[[], Opened]]:
+def _opener(given: Any) -> tuple[Description, Opener]:
     if isinstance(given, str | os.PathLike):
         given = _of_path(os.fspath(given))
     elif isinstance(given, Mapping) and "source" in given and isinstance(given["source"], str):
@@ -106,7 +116,14 @@ def _opener(given: Any) -> tuple[Description, Callable[[], Opened]]:
         return made.description, made.open
     value = np.array(given) if isinstance(given, np.ndarray) else _table(given)
     description = _description(value)
-    return description, lambda: Opened(Held(value), description, [])
+
+    def opener(kind: BaseType) -> Opened:
+        refused = description.refusal(kind)
+        if refused:
+            raise PermissionError(refused)
+        return Opened(Held(value), description, [])
+
+    return description, opener
 
 
 def _table(given: Any) -> Any:

@@ -398,9 +398,10 @@ class Engine:
             RequestError: there is no such value, or it is not plain.
         """
         stored = self._session.value(name)
-        if stored.kept:
+        was_put = not name.startswith(f"{self._session.name}-")
+        if not stored.is_result and not (was_put and self._config.mode == "development"):
             raise RequestError(
-                403, "protected", "mp.keep keeps it for the next program, where it is no result"
+                403, "protected", "it was put, or kept by mp.keep, and is no result of a program"
             )
         if stored.kind.form is not Form.PLAIN:
             raise RequestError(

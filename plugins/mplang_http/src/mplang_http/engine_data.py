@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
+from mplang_core import BaseType
+
 if TYPE_CHECKING:
     from mplang_data import Opened
 
@@ -28,14 +30,16 @@ class EngineData:
         self._lock = threading.Lock()
 
     @contextlib.contextmanager
-    def open(self, name: str) -> Iterator[Opened]:
+    def open(self, name: str, kind: BaseType) -> Iterator[Opened]:
         """Open a data set inside of ``with``; wait for the front.
 
         Args:
             name: its name.
+            kind: the type that is read.
 
         Raises:
             LookupError: there is none of that name that the coordinator may read.
+            PermissionError: it does not offer that.
             SourceError: its source is not there.
         """
         from mplang_data import Description, Opened, SourceError, source_of
@@ -44,11 +48,13 @@ class EngineData:
         with self._lock:
             number = next(self._numbers)
             self._answers[number], self._files[number] = answer, []
-        self._ask({"event": "data", "number": number, "name": name})
+        self._ask({"event": "data", "number": number, "name": name, "type": str(kind)})
         found = answer.result()
         files = self._files.pop(number)
         if "unknown" in found:
             raise LookupError(name)
+        if "refused" in found:
+            raise PermissionError(found["refused"])
         if "failed" in found:
             raise SourceError(found["failed"])
         opened = Opened(source_of(found["kind"]), Description(**found["description"]), files)

@@ -10,13 +10,13 @@ import os
 import socket
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
 from typing import Any, TypeVar
 
 import msgspec
 
 from mplang_core import MPLangError
-from mplang_core.ext import ShutdownError
+from mplang_core.ext import ShutdownError, parse_base_type
 from mplang_http import ipc
 from mplang_http.backoff import Backoff
 from mplang_http.certificates import Certificates
@@ -26,7 +26,7 @@ from mplang_http.credentials import Credential
 from mplang_http.data_sets import FrontDataSets
 from mplang_http.dialing import dial
 from mplang_http.engine import EngineArgument
-from mplang_http.engine_process import EngineProcess, usage
+from mplang_http.engine_process import ENGINE_ENDED, EngineProcess, usage
 from mplang_http.errors import RequestError
 from mplang_http.failure_budget import FailureBudget
 from mplang_http.forks import Child, ForkServer
@@ -419,7 +419,9 @@ class Engines:
         Raises:
             RequestError: there is no such session, the method failed, or the engine has ended.
         """
-        return await self._process(coordinator, name).call(method, body, **args)
+        process = self._process(coordinator, name)
+        with self._told_why(coordinator, name):
+            return await process.call(method, body, **args)
 
     async def fetch(self, method: str, coordinator: str, name: str, /, **args: Any) -> memoryview:
         """Call a method of a session's engine that returns a file.
@@ -436,7 +438,19 @@ class Engines:
         Raises:
             RequestError: there is no such session, the method failed, or the engine has ended.
         """
-        return await self._process(coordinator, name).fetch(method, **args)
+        process = self._process(coordinator, name)
+        with self._told_why(coordinator, name):
+            return await process.fetch(method, **args)
+
+    @contextlib.contextmanager
+    def _told_why(self, coordinator: str, name: str) -> Iterator[None]:
+        """Have a call that a session's end has overtaken fail as one that comes after it."""
+        try:
+            yield
+        except RequestError as error:
+            if error.code == ENGINE_ENDED:
+                self.find(coordinator, name)
+            raise
 
     # -- events, and the end
 
@@ -445,7 +459,8 @@ class Engines:
             if not session.ready.done():
                 session.ready.set_result(message["key"])
         elif message["event"] == "data":
-            self.begin(self.data.serve(session, int(message["number"]), str(message["name"])))
+            kind = parse_base_type(message["type"])
+            self.begin(self.data.serve(session, int(message["number"]), str(message["name"]), kind))
         elif message["event"] == "ended":
             session.jobs.update(message["status"], settled=message["settled"])
             if message["settled"]:

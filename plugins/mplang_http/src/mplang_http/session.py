@@ -312,7 +312,7 @@ class Session:
             assert isinstance(out.type, MPType)
             if value is not None:
                 label = labels[i].get(rank) or own(rank, "unknown")
-                found[f"{job.run}.{i}"] = StoredValue(out.type.base, value, label, i in kept)
+                found[f"{job.run}.{i}"] = StoredValue(out.type.base, value, label, i not in kept)
         with self._lock:
             full = None if job.finished else self._store(found)
         self._settle(job, op_failed=full is not None)  # sizes of results may be private

@@ -24,14 +24,15 @@ class StoredValue:
         kind: its type.
         value: its data.
         label: what flowed into it.
-        kept: whether it stays for the session's next programs, and is not fetched.
+        is_result: whether a program returned it, so that it may be fetched; else it was put, or
+            stays for the session's next programs.
         size: its size in bytes.
     """
 
     kind: BaseType
     value: Any
     label: Label
-    kept: bool = False
+    is_result: bool = False
     size: int = field(init=False)
 
     def __post_init__(self) -> None:

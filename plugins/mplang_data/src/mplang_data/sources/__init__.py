@@ -21,11 +21,37 @@ class Source(Protocol):
     programs, and has the open files only: no path, no password.
     """
 
-    def open(self, where: str) -> list[int]:
-        """Open a source.
+    def place(self, where: str, folder: str) -> str:
+        """Return a place that does not depend on the working directory.
 
         Args:
             where: what follows the kind in the catalogue, such as a path.
+            folder: the folder of the file that names it.
+
+        Raises:
+            SourceError: it is no such place.
+        """
+
+    def probe(self, where: str, kind: BaseType) -> int | None:
+        """Compare a source with a type, without its rows if it can.
+
+        Args:
+            where: the place, as :meth:`place` returns it.
+            kind: the type.
+
+        Returns:
+            The number of rows; ``None`` if it is not known without reading them.
+
+        Raises:
+            SourceError: the source is not there, of another type, or is damaged.
+        """
+
+    def open(self, where: str, kind: BaseType) -> list[int]:
+        """Open a source.
+
+        Args:
+            where: the place, as :meth:`place` returns it.
+            kind: the type that is read: a source may open that part only.
 
         Returns:
             Descriptors of open files; the caller closes them.

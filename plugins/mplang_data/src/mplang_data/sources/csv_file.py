@@ -6,19 +6,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from mplang_core import BaseType
-from mplang_data.sources.files import mapped, open_files
+from mplang_data.sources.files import Files, mapped
 
 
-class CsvFiles:
+class CsvFiles(Files):
     """One or more CSV files with the same header.
 
     Fields are separated by commas and quoted by ``"``. An empty field of a number, a date or a bool
     is null, one of a string is the empty string.
     """
-
-    def open(self, where: str) -> list[int]:
-        """Open the files; see :class:`mplang_data.Source`."""
-        return open_files(where)
 
     def read(self, files: Sequence[int], kind: BaseType) -> Any:
         """Read the files; see :class:`mplang_data.Source`."""

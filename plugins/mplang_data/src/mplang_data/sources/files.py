@@ -6,14 +6,40 @@ import glob
 import mmap
 import os
 import stat
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from mplang_core import BaseType
 from mplang_data.description import SourceError
 
 MAX_FILES = 256  # of one data set, which an engine has open
 _WILDCARDS = "*?["
+
+
+class Files(ABC):
+    """Place and opening of a source of files; see :class:`mplang_data.Source`."""
+
+    @abstractmethod
+    def read(self, files: Sequence[int], kind: BaseType) -> Any:
+        """Read the files; see :class:`mplang_data.Source`."""
+
+    def probe(self, where: str, kind: BaseType) -> int | None:
+        """Read the files; see :class:`mplang_data.Source`."""
+        files = self.open(where, kind)
+        try:
+            return getattr(self.read(files, kind), "num_rows", None)
+        finally:
+            close_all(files)
+
+    def place(self, where: str, folder: str) -> str:
+        """Return the absolute path."""
+        return os.path.join(os.path.abspath(folder), where)
+
+    def open(self, where: str, kind: BaseType) -> list[int]:
+        """Open the files, whatever is read of them."""
+        return open_files(where)
 
 
 def open_files(where: str) -> list[int]:

@@ -10,15 +10,11 @@ import numpy as np
 
 from mplang_core import BaseType
 from mplang_data.description import SourceError
-from mplang_data.sources.files import open_files
+from mplang_data.sources.files import Files
 
 
-class NpyFile:
+class NpyFile(Files):
     """One file of NumPy with an array of numbers or bools."""
-
-    def open(self, where: str) -> list[int]:
-        """Open the file; see :class:`mplang_data.Source`."""
-        return open_files(where)
 
     def read(self, files: Sequence[int], kind: BaseType) -> Any:
         """Read the file; see :class:`mplang_data.Source`."""

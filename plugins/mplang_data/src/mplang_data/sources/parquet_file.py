@@ -6,15 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from mplang_core import BaseType
-from mplang_data.sources.files import mapped, open_files
+from mplang_data.sources.files import Files, mapped
 
 
-class ParquetFiles:
+class ParquetFiles(Files):
     """One or more Parquet files with the same columns."""
-
-    def open(self, where: str) -> list[int]:
-        """Open the files; see :class:`mplang_data.Source`."""
-        return open_files(where)
 
     def read(self, files: Sequence[int], kind: BaseType) -> Any:
         """Return a scan of the files; see :class:`mplang_data.Source`."""

@@ -1,0 +1,98 @@
+"""Tables of databases, read by a process of their own, which alone has the password."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+from mplang_core import BaseType, TableType
+from mplang_data.description import SourceError
+from mplang_data.sources.arrow_file import ArrowFiles
+from mplang_data.sources.files import close_all
+
+READ_TIMEOUT = 600.0  # seconds in which a database answers
+
+
+class Database(ArrowFiles):
+    """A table or view of a database, which Ibis connects to.
+
+    A place is what follows the kind in Ibis's URL, and the table after ``#``, perhaps with its
+    schema. The columns that a program asks for are read, into a file in memory.
+    """
+
+    kind: str
+
+    def place(self, where: str, folder: str) -> str:
+        """Return the place; see :class:`mplang_data.Source`."""
+        if not where.partition("#")[2]:
+            raise SourceError("its place ends with the table: #patients, or #schema.patients")
+        return where
+
+    def probe(self, where: str, kind: BaseType) -> int | None:
+        """Read no rows; see :class:`mplang_data.Source`."""
+        close_all(self._read(where, kind, 0))
+        return None
+
+    def open(self, where: str, kind: BaseType) -> list[int]:
+        """Read the columns of a table; see :class:`mplang_data.Source`."""
+        return self._read(where, kind, None)
+
+    def _read(self, where: str, kind: BaseType, limit: int | None) -> list[int]:
+        if not isinstance(kind, TableType):
+            raise SourceError(f"it is a table, and not {kind}")
+        url, _, table = where.partition("#")
+        asked = {
+            "url": f"{self.kind}:{url}", "table": table, "columns": kind.columns, "limit": limit,
+        }  # fmt: skip
+        file = os.memfd_create("mplang-data", os.MFD_CLOEXEC)
+        try:
+            _run_reader(asked, file)
+        except BaseException:
+            os.close(file)
+            raise
+        return [file]
+
+
+class PostgreSql(Database):
+    """A table or view of PostgreSQL, such as ``postgresql://reader@db.example/bank#patients``.
+
+    A password is better kept in a file that the URL names: ``?passfile=/etc/bank/pgpass``.
+    """
+
+    kind = "postgresql"
+
+
+class DuckDbFile(Database):
+    """A table or view of a DuckDB file, such as ``duckdb:bank.duckdb#accounts``."""
+
+    kind = "duckdb"
+
+    def place(self, where: str, folder: str) -> str:
+        """Return the place, with the path of the file; see :class:`mplang_data.Source`."""
+        return os.path.join(os.path.abspath(folder), super().place(where, folder))
+
+
+def _run_reader(asked: dict[str, Any], file: int) -> None:
+    """Have a process read a table into a file.
+
+    Raises:
+        SourceError: it does not, with what the database says as its cause.
+    """
+    command = [sys.executable, "-P", "-m", "mplang_data.reader", str(file)]
+    try:
+        done = subprocess.run(
+            command, input=json.dumps(asked).encode(), capture_output=True, pass_fds=[file],
+            timeout=READ_TIMEOUT, check=False, start_new_session=True,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise SourceError(f"the database does not answer within {READ_TIMEOUT:g} s") from None
+    try:
+        told = json.loads(done.stdout)
+        public, detail = told["error"], told["detail"]
+    except (ValueError, LookupError, TypeError):
+        public, detail = "the process that reads it has ended", f"exit code {done.returncode}"
+    if public is not None:
+        raise SourceError(public) from RuntimeError(detail)
