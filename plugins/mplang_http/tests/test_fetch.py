@@ -1,0 +1,112 @@
+"""What a coordinator with raw access to the wire can fetch: results of its programs."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from http_raw import RawWorker
+from mplang_http import LocalCluster
+from mplang_testing import dialect
+
+import mplang_core as mp
+from mplang_core.errors import PartyError
+
+
+@pytest.fixture(scope="module", params=["production", "development"])
+def cluster(request):
+    options = {"imports": ("mplang_testing.dialect",), "mode": request.param}
+    with LocalCluster(2, **options) as made:
+        made.mode = request.param
+        yield made
+
+
+@pytest.fixture
+def host(cluster):
+    with mp.connect("http", cluster.spec) as made:
+        yield made
+
+
+def get(cluster, host, name, rank=0):
+    return RawWorker(cluster, rank).ask("GET", f"/v1/sessions/{host.session}/values/{name}")
+
+
+def put(host, value):
+    with mp.with_ctx(host):
+        return mp.put("P0", value)
+
+
+def name_of(value, rank=0):
+    return value.value.values[rank].name
+
+
+def test_a_result_is_fetched_and_nothing_else_of_its_program(cluster, host):
+    """Not what it computed on the way, and not what it got and did not return."""
+    x = put(host, np.int64(20))
+
+    def program(x):
+        kept = mp.keep(mp.invoke(dialect.add, x, x))
+        return mp.invoke(dialect.add, kept, x), kept
+
+    result, kept = mp.evaluate(host, program, x)
+    assert mp.fetch(host, result) == 60
+    assert get(cluster, host, name_of(result)).status == 200
+    assert get(cluster, host, name_of(kept)).error == (403, "protected")
+    assert get(cluster, host, name_of(x)).status == (200 if cluster.mode == "development" else 403)
+    run = name_of(result).rpartition(".")[0]
+    for i in range(2, 8):  # whatever the values of the program are called
+        assert get(cluster, host, f"{run}.{i}").error == (404, "unknown-value")
+    assert get(cluster, host, f"{run}.0", rank=1).error == (404, "unknown-value")
+
+
+def test_a_value_that_came_from_another_party_is_not_fetched_there_unless_returned(cluster, host):
+    x = put(host, np.int64(20))
+
+    def program(x):
+        there = mp.put("P1", x)
+        return mp.keep(there), mp.invoke(dialect.add, there, there)
+
+    there, result = mp.evaluate(host, program, x)
+    assert get(cluster, host, name_of(there, 1), rank=1).error == (403, "protected")
+    assert get(cluster, host, name_of(result, 1), rank=1).status == 200
+
+
+def test_there_is_no_result_before_the_program_ends_and_none_of_one_that_fails(cluster, host):
+    x = put(host, np.int64(20))
+
+    def fails(x):
+        first = mp.invoke(dialect.add, x, x)
+        return first, mp.simp.pcall_static((0,), dialect.fail_at, first, party=0)
+
+    with pytest.raises(PartyError):
+        mp.evaluate(host, fails, x)
+    session = RawWorker(cluster).ask("GET", f"/v1/sessions/{host.session}/jobs").json
+    (run,) = [job["run"] for job in session["jobs"] if job["state"] == "failed"]
+    assert get(cluster, host, f"{run}.0").error == (404, "unknown-value")
+
+    slow = mp.CompiledFunction(
+        lambda x: (x, mp.simp.pcall_static((0,), dialect.late, x, party=0, seconds=3.0)), None
+    )
+    pool = host._lease.pool
+    waiting = pool.submit(mp.evaluate, host, slow, x)
+    job = running(cluster, host)
+    assert get(cluster, host, f"{job}.0").error == (404, "unknown-value")
+    waiting.result()
+    assert get(cluster, host, f"{job}.0").status == 200
+
+
+def running(cluster, host):
+    """Wait for a job that runs, and return its name."""
+    while True:
+        told = RawWorker(cluster).ask("GET", f"/v1/sessions/{host.session}/jobs")
+        for job in json.loads(told.data)["jobs"]:
+            if job["state"] == "running":
+                return job["run"]
+
+
+def test_values_of_another_session_are_not_there(cluster, host):
+    result = mp.evaluate(host, lambda x: mp.invoke(dialect.add, x, x), put(host, np.int64(20)))
+    with mp.connect("http", cluster.spec) as other:
+        found = get(cluster, other, name_of(result))
+        assert found.error == (404, "unknown-value")
