@@ -97,8 +97,9 @@ def test_a_worker_whose_source_is_wrong_does_not_start(folder, damage):
         pass
 
 
-@HOSTS
-@pytest.mark.parametrize("damage", WRONG)
+@pytest.mark.parametrize(
+    ("damage", "host"), [*((each, on_simulator) for each in WRONG), (cut, on_workers)]
+)
 def test_a_source_that_changes_later_is_refused_when_it_is_read(folder, damage, host, capfd):
     with host(bank(f"parquet:{folder}/people.parquet")) as made:
         # replaced, not changed: who maps the old file keeps it

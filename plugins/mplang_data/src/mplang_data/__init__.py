@@ -7,7 +7,6 @@ from mplang_data.description import Bound, Description, SourceError
 from mplang_data.frontend import dataset
 from mplang_data.holding import DataSet, DataSets, Opened
 from mplang_data.known import Catalogue, catalogue, read_catalogue
-from mplang_data.ops import read
 from mplang_data.sources import Source, source_of
 
 __all__ = [
@@ -21,7 +20,6 @@ __all__ = [
     "SourceError",
     "catalogue",
     "dataset",
-    "read",
     "read_catalogue",
     "source_of",
 ]

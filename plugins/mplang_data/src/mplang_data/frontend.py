@@ -9,7 +9,6 @@ from mplang_core import BaseType, ClusterSpec, MPObject, TableType
 from mplang_core.ext import TraceError, at
 from mplang_data.description import Description, check_name, column_type
 from mplang_data.known import known_to
-from mplang_data.ops import read
 
 
 def dataset(
@@ -50,6 +49,8 @@ def dataset(
         ...     mp.fetch(sim, mp.evaluate(sim, adults)).to_pylist()
         [{'age': 44}]
     """
+    from mplang_data.ops import read  # which its plugin registers, and takes back if it fails
+
     ctx = mp.cur_ctx()
     cluster = ctx.cluster_spec
     assert isinstance(cluster, ClusterSpec)

@@ -17,7 +17,14 @@ def label(op: Operation) -> tuple[str, ...]:
     return tuple(f"{DATA_SET}{name}.{column}" for column in columns) or (f"{DATA_SET}{name}",)
 
 
-@simple_op("data.read", effects=Effects.NONE, reads=label, targets=("PPU", "TEE"))
+@simple_op(
+    "data.read",
+    effects=Effects.NONE,
+    reads=label,
+    inputs=(),
+    outputs=({"kind": "Any"},),
+    targets=("PPU", "TEE"),
+)
 def read(*, name: str, type: BaseType) -> BaseType:
     """Read a data set of the party that runs it; :func:`mplang_data.dataset` is its frontend.
 
@@ -36,7 +43,7 @@ def read(*, name: str, type: BaseType) -> BaseType:
 
     Example:
         >>> import mplang_core as mp
-        >>> from mplang_data import read
+        >>> from mplang_data.ops import read
         >>> def program():
         ...     kind = mp.TableType((("age", "int64"),))
         ...     return mp.device("P0")(read)(name="people", type=kind)

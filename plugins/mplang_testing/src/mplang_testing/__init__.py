@@ -18,6 +18,7 @@ Write one class per suite in a test file of your plugin, and run pytest::
 :class:`TypeSuite`     types and codecs: nothing is lost, nothing damaged gets in
 :class:`BackendSuite`  backends: a program means the same as everywhere
 :class:`CommunicatorSuite`  communicators: messages arrive once, under their key, or in an error
+:class:`SourceSuite`   kinds of sources: what is stored is read, or an error says why not
 :class:`PluginSuite`   distributions: light, complete, within their own names
 =====================  ===============================================================
 
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from mplang_testing.party_ops import PartyOpSuite, PartySample
     from mplang_testing.plugins import PluginSuite
     from mplang_testing.sample import Of, Sample
+    from mplang_testing.sources import SourceSuite
     from mplang_testing.suite import Suite
     from mplang_testing.types import TypeSuite
 
@@ -54,6 +56,7 @@ __all__ = [
     "PartySample",
     "PluginSuite",
     "Sample",
+    "SourceSuite",
     "Suite",
     "TypeSuite",
 ]
@@ -68,6 +71,7 @@ _HOMES = {
     "PartySample": "party_ops",
     "PluginSuite": "plugins",
     "Sample": "sample",
+    "SourceSuite": "sources",
     "Suite": "suite",
     "TypeSuite": "types",
 }

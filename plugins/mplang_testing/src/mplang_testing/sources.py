@@ -1,0 +1,181 @@
+"""What kinds of sources promise: what is stored is read, or an error of ours tells why not."""
+
+from __future__ import annotations
+
+import gc
+import os
+from abc import abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from mplang_core import BaseType, TableType, TensorType
+from mplang_testing.suite import Suite, complain
+
+
+class SourceSuite(Suite, kit=True):
+    """A kind of source gives what is stored, in the type that is asked for.
+
+    Attributes:
+        kind: its name in the group ``mplang.sources``.
+        data: what is stored: an array, or the columns of a table by name, each with its type and
+            its cells, at least two columns.
+
+    Example::
+
+        class TestCsv(SourceSuite):
+            kind = "csv"
+            data = {"age": ("int64", [1, None]), "name": ("string", ["a", "b"])}
+
+            def store(self, folder, data):
+                data.to_pandas().to_csv(folder / "a.csv", index=False)
+                return "a.csv"
+    """
+
+    kind: ClassVar[str]
+    data: ClassVar[Any]
+
+    @abstractmethod
+    def store(self, folder: Path, data: Any) -> str:
+        """Store data in a new source.
+
+        Args:
+            folder: an empty folder.
+            data: an array, or a ``pyarrow.Table``.
+
+        Returns:
+            Its place, relative to the folder.
+        """
+
+    def damage(self, folder: Path) -> None:
+        """Damage what :meth:`store` stored, so that it cannot be read; by default its files."""
+        for path in folder.iterdir():
+            path.write_bytes(b"\0" + os.urandom(32))
+
+    def remove(self, folder: Path) -> None:
+        """Remove what :meth:`store` stored; by default its files."""
+        for path in folder.iterdir():
+            path.unlink()
+
+    @pytest.fixture
+    def place(self, tmp_path: Path) -> str:
+        """Return the place of what is stored, for :meth:`mplang_data.Source.open`."""
+        return str(self._source.place(self.store(tmp_path, self._value), str(tmp_path)))
+
+    @property
+    def _source(self) -> Any:
+        from mplang_data import source_of
+
+        return source_of(self.kind)
+
+    @property
+    def _value(self) -> Any:
+        if isinstance(self.data, np.ndarray):
+            return self.data
+        import pyarrow as pa  # type: ignore[import-untyped]
+        from mplang_tables import arrow
+
+        cells = [cells for _, cells in self.data.values()]
+        return pa.table(dict(zip(self.data, cells, strict=True)), schema=arrow.schema(self._type))
+
+    @property
+    def _type(self) -> Any:
+        if isinstance(self.data, np.ndarray):
+            return TensorType(str(self.data.dtype), self.data.shape)
+        data: Mapping[str, tuple[str, Any]] = self.data
+        return TableType(tuple((name, kind) for name, (kind, _) in data.items()))
+
+    def _read(self, place: str, kind: BaseType) -> Any:
+        """Open and read a source; close its files."""
+        files = self._source.open(place, kind)
+        try:
+            found = self._source.read(files, kind)
+        finally:
+            for file in files:
+                os.close(file)
+        return found.to_table() if hasattr(found, "to_table") else found
+
+    def _refused(self, place: str, kind: BaseType, folder: Path) -> None:
+        """Check that reading is refused, by an error that does not tell the place."""
+        from mplang_data import SourceError
+
+        for read in (self._read, self._source.probe):
+            with pytest.raises(SourceError) as caught:
+                read(place, kind)
+            if str(folder) in str(caught.value):
+                complain(
+                    f"the error of {self.kind} tells where its source is",
+                    expected="an error that others may be told",
+                    got=str(caught.value),
+                    fix="leave the place out, and raise … from the error that has it",
+                )
+
+    def test_what_is_stored_is_read(self, place: str) -> None:
+        """With its types and its nulls, in its order."""
+        found = self._read(place, self._type)
+        wrong = self._type.mismatch(found)
+        if isinstance(self.data, np.ndarray):
+            same = wrong is None and np.array_equal(found, self.data, equal_nan=True)
+        else:
+            same = wrong is None and found.equals(self._value)
+        if not same:
+            complain(
+                f"{self.kind} reads something else than was stored",
+                expected=self._value,
+                got=found,
+                fix="give the type that is asked for, and refuse what is stored as another one",
+            )
+
+    def test_columns_are_those_that_are_asked_for(self, place: str) -> None:
+        """In that order, and no others."""
+        if isinstance(self.data, np.ndarray):
+            return
+        kind = TableType(self._type.columns[1::-1])
+        names = [name for name, _ in kind.columns]
+        assert self._read(place, kind).equals(self._value.select(names))
+
+    def test_a_probe_tells_the_number_of_rows_or_nothing(self, place: str) -> None:
+        """Without rows that are not there."""
+        rows = None if isinstance(self.data, np.ndarray) else self._value.num_rows
+        assert self._source.probe(place, self._type) in (None, rows)
+
+    def test_another_type_is_refused(self, place: str, tmp_path: Path) -> None:
+        """A number is not read as another one, silently."""
+        if isinstance(self.data, np.ndarray):
+            kinds: list[Any] = [TensorType(self._type.dtype, (*self.data.shape, 1))]
+            kinds.append(TableType((("a", "int64"),)))
+        else:
+            name, kind = self._type.columns[0]
+            other = "int64" if kind == "date32[day]" else "date32[day]"
+            kinds = [TableType(((name, other),)), TableType((("not_there", kind),))]
+            kinds.append(TensorType("f64", (2,)))
+        for each in kinds:
+            self._refused(place, each, tmp_path)
+
+    def test_what_is_not_there_is_refused(self, place: str, tmp_path: Path) -> None:
+        """Where the source was before."""
+        self.remove(tmp_path)
+        self._refused(place, self._type, tmp_path)
+
+    def test_what_is_damaged_is_refused(self, place: str, tmp_path: Path) -> None:
+        """By an error, and nothing is read."""
+        self.damage(tmp_path)
+        self._refused(place, self._type, tmp_path)
+
+    def test_no_file_stays_open(self, place: str, tmp_path: Path) -> None:
+        """Neither of what was read, nor of what could not be."""
+
+        def count() -> int:
+            gc.collect()  # errors hold what they were raised in
+            return len(os.listdir("/proc/self/fd"))
+
+        self._read(place, self._type)
+        before = count()
+        self._read(place, self._type)
+        self._source.probe(place, self._type)
+        self.damage(tmp_path)
+        self._refused(place, self._type, tmp_path)
+        assert count() <= before
