@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from mplang_core import TableType
@@ -18,6 +18,8 @@ class Scan:
         kind: its type.
         dataset: a ``pyarrow.dataset.Dataset`` with these columns only, where categories may stand
             for their values.
+        batches: returns its record batches in order, with columns as in ``dataset``, and reads few
+            of them ahead.
         rows: its number of rows, as the source says.
 
     Attributes:
@@ -28,9 +30,12 @@ class Scan:
 
     nbytes = 0
 
-    def __init__(self, kind: TableType, dataset: Any, rows: int) -> None:
+    def __init__(
+        self, kind: TableType, dataset: Any, batches: Callable[[], Iterable[Any]], rows: int
+    ) -> None:
         self.kind = kind
         self.dataset = dataset
+        self._batches = batches
         self.num_rows = rows
 
     @property
@@ -55,7 +60,7 @@ class Scan:
 
         from mplang_tables import arrow
 
-        for batch in self.dataset.to_batches():
+        for batch in self._batches():
             yield arrow.plain(pa.Table.from_batches([batch])).cast(self.schema)
 
     def to_table(self) -> Any:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from mplang_core import BaseType
 from mplang_data.sources.files import Files, mapped
+
+BATCH = 64 << 10  # rows
 
 
 class ParquetFiles(Files):
@@ -16,17 +18,29 @@ class ParquetFiles(Files):
         """Return a scan of the files; see :class:`mplang_data.Source`."""
         import pyarrow as pa  # type: ignore[import-untyped]
         import pyarrow.dataset as ds  # type: ignore[import-untyped]
+        import pyarrow.parquet as pq  # type: ignore[import-untyped]
         from mplang_tables.scan import Scan
 
         from mplang_data.sources.tables import check_schema, reading, table_type
 
-        wanted, parts = table_type(kind), ds.ParquetFileFormat()
+        wanted, buffers = table_type(kind), [mapped(file) for file in files]
+        names = [name for name, _ in wanted.columns]
+        # it is mapped: to read ahead takes memory, and no time off
+        form = ds.ParquetFileFormat(
+            default_fragment_scan_options=ds.ParquetFragmentScanOptions(pre_buffer=False)
+        )
+
+        def batches() -> Iterator[Any]:
+            for buffer in buffers:
+                with pq.ParquetFile(pa.BufferReader(buffer), pre_buffer=False) as file:
+                    for batch in file.iter_batches(BATCH, columns=names):
+                        yield batch.select(names)
+
         with reading():
-            fragments = [parts.make_fragment(pa.BufferReader(mapped(file))) for file in files]
+            fragments = [form.make_fragment(pa.BufferReader(buffer)) for buffer in buffers]
             for fragment in fragments:
                 check_schema(fragment.physical_schema, wanted)
             rows = sum(fragment.metadata.num_rows for fragment in fragments)
-            schema = pa.schema(
-                [fragments[0].physical_schema.field(name) for name, _ in wanted.columns]
-            ).remove_metadata()
-            return Scan(wanted, ds.FileSystemDataset(fragments, schema, parts), rows)
+            schema = fragments[0].physical_schema
+            schema = pa.schema([schema.field(name) for name in names]).remove_metadata()
+            return Scan(wanted, ds.FileSystemDataset(fragments, schema, form), batches, rows)
