@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from mplang_core.edsl import InterpVar, TraceContext, TracedFunction, TraceVar, apply, trace
+from mplang_core.edsl.context import given_catalogue
 from mplang_core.edsl.trace_cache import signature
 from mplang_core.errors import ConfigError, DisclosureError, TraceError
 from mplang_core.feop import flatten, unflatten
@@ -33,6 +34,7 @@ class CompiledFunction:
     def __init__(self, fn: Callable[..., Any], cluster_spec: ClusterSpec | None) -> None:
         self.fn = fn
         self.cluster_spec = cluster_spec
+        self._catalogue = given_catalogue.get()
         self._traced: dict[Any, TracedFunction] = {}
         self._lock = threading.Lock()
         functools.update_wrapper(cast(Any, self), fn)
@@ -61,10 +63,12 @@ class CompiledFunction:
             raise TraceError(
                 f"{at()}compile needs the cluster, as in mp.compile(fn, *args, cluster_spec=…)"
             )
-        key = signature(args, kwargs, cluster.mask)
+        catalogue = given_catalogue.get() or self._catalogue or getattr(parent, "catalogue", None)
+        key = signature(args, kwargs, cluster.mask), catalogue
         with self._lock:
             if key not in self._traced:
                 root = TraceContext(cluster, parent)
+                root.catalogue = catalogue
                 self._traced[key] = trace(root, self.fn, *args, **kwargs)
             return self._traced[key]
 

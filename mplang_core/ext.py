@@ -16,7 +16,7 @@ from mplang_core.device import (
     the_holder as the_holder,
 )
 from mplang_core.edsl.bounds import read_range as read_range
-from mplang_core.edsl.context import Cluster as Cluster
+from mplang_core.edsl.context import Cluster as Cluster, given_catalogue as given_catalogue
 from mplang_core.edsl.literals import read_args as read_args
 from mplang_core.edsl.peval import run_program as run_program
 from mplang_core.edsl.trace_cache import free_variables as free_variables

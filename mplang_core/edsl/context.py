@@ -53,12 +53,15 @@ class MPContext(ContextBound, ABC):
         parent: the enclosing context; its values may be used here.
 
     Attributes:
+        catalogue: the data sets that its programs may name, as ``mplang_data`` has them; hashable.
+            ``None`` for that of ``parent``.
         traced: the cache of traced functions; see :mod:`mplang_core.edsl.trace_cache`.
     """
 
     def __init__(self, cluster_spec: Cluster, parent: MPContext | None = None) -> None:
         self.cluster_spec = cluster_spec
         self.parent = parent
+        self.catalogue: Any = None
         self.fe_state: dict[str, FeState] = {}
         self.traced: WeakKeyDictionary[Any, dict[Any, Any]] = WeakKeyDictionary()
 
@@ -145,6 +148,9 @@ class MPContext(ContextBound, ABC):
             uniform: whether all holders have the same; ``None`` to leave it unchanged.
         """
 
+
+given_catalogue: ContextVar[Any] = ContextVar("mplang_catalogue", default=None)
+"""The catalogue by which programs are traced now, in place of that of their host."""
 
 _current: ContextVar[MPContext | None] = ContextVar("mplang_context", default=None)
 

@@ -27,8 +27,7 @@ from mplang_core.types import type_classes
 CORE = "mplang-core"
 DISABLE, STRICT = "MPLANG_DISABLE_PLUGINS", "MPLANG_STRICT_PLUGINS"
 FRONTENDS, KERNELS, BACKENDS = "mplang.frontends", "mplang.kernels", "mplang.backends"
-COMMANDS, API, PASSES = "mplang.commands", "mplang.api", "mplang.passes"
-SOURCES = "mplang.sources"
+COMMANDS, API, PASSES, SOURCES = "mplang.commands", "mplang.api", "mplang.passes", "mplang.sources"
 USED = (FRONTENDS, KERNELS, PASSES)  # groups that programs use
 PLAIN = (
     API,

@@ -115,7 +115,6 @@ class SimpHost(Interpreter, InterpContext):
     Attributes:
         names: the names of the parties by rank.
         observe: returns the recorders of runs; ``None`` if nothing is recorded.
-        catalogue: the data sets that its programs may name, by party and by name.
 
     Raises:
         ConfigError: the cluster or the mode is invalid.
@@ -139,7 +138,6 @@ class SimpHost(Interpreter, InterpContext):
         self._evaluations = itertools.count()
         self._order = threading.Lock()
         self.observe: Observe | None = None
-        self.catalogue: Mapping[str, Mapping[str, Any]] = {}
 
     # -- implemented by backends
 

@@ -98,8 +98,12 @@ def _data_sets(data: Sequence[str]) -> list[str]:
     found: dict[str, list[str]] = {}
     for name in data:
         data_set, _, column = name.partition(".")
-        found.setdefault(data_set, []).extend([column] if column else [])
+        found.setdefault(data_set, []).extend([_shown(column)] if column else [])
     return [each + (f" ({_listed(columns)})" if columns else "") for each, columns in found.items()]
+
+
+def _shown(column: str) -> str:
+    return column if column.isidentifier() else repr(column)
 
 
 def _listed(columns: Sequence[str]) -> str:

@@ -27,8 +27,8 @@ def checked(data_sets: Mapping[str, DataSet], *, whole: bool) -> dict[str, dict[
         rows, wrong = None, None
         try:
             rows = check(each, whole=whole)
-        except SourceError as error:
-            wrong = str(error)
+        except Exception as error:  # one that is wrong hides no other
+            wrong = str(error) if isinstance(error, SourceError) else type(error).__name__
             if error.__cause__ is not None:
                 wrong += f": {' '.join(str(error.__cause__).split())[:500]}"
         found[name] = {"rows": rows, "error": wrong}

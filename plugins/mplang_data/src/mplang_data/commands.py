@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,6 +15,7 @@ import mplang_core as mp
 from mplang_core.ext import ConfigError, printable
 from mplang_data.description import Bound, Description
 from mplang_data.holding import DataSet, read_data_sets
+from mplang_data.known import Catalogue
 
 
 class Action(StrEnum):
@@ -77,15 +79,16 @@ def _owned(config: str | None) -> dict[str, DataSet]:
     return read_data_sets(found or {}, str(Path(config).parent))
 
 
-def _readable(cluster: str | None, tls: str | None) -> dict[str, dict[str, Description]]:
+def _readable(cluster: str | None, tls: str | None) -> Catalogue:
     if cluster is None:
         raise ConfigError("data sets of others are found by --cluster, a cluster's YAML file")
     options: dict[str, Any] = {} if tls is None else {"tls": tls}
     with mp.connect("http", mp.ClusterSpec.from_yaml(cluster), **options) as host:
-        return {party: dict(each) for party, each in host.catalogue.items()}
+        found: Catalogue = host.catalogue
+        return found
 
 
-def _plain(found: dict[str, dict[str, Description]]) -> dict[str, dict[str, Any]]:
+def _plain(found: Mapping[str, Mapping[str, Description]]) -> dict[str, dict[str, Any]]:
     return {p: {n: d.public() for n, d in sets.items()} for p, sets in found.items() if sets}
 
 
@@ -96,6 +99,7 @@ def _yaml(found: Any) -> str:
 
 def _list(found: Any, as_json: bool) -> None:
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     if as_json:
@@ -107,7 +111,7 @@ def _list(found: Any, as_json: bool) -> None:
             kind = each.array or ", ".join(f"{n}: {k}" for n, k in each.columns.items())
             cells = [party, name, kind, _rows(each), ", ".join(each.match), each.unit or ""]
             readers = ", ".join(each.readers) if isinstance(each, DataSet) else "you"
-            table.add_row(*map(printable, [*cells, readers or "nobody"]))
+            table.add_row(*(escape(printable(cell)) for cell in [*cells, readers or "nobody"]))
     Console().print(table)
 
 

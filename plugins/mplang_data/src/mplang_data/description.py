@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 from mplang_tables import check_table
 from pydantic import Field, field_validator, model_validator
@@ -26,6 +26,10 @@ _ALIASES = {
     "timestamp": "timestamp[us]",
 }
 _DECIMAL = re.compile(r"decimal(?:128)?\((\d+), ?(\d+)\)")
+
+
+MAX_ROWS = 1 << 53
+Rows: TypeAlias = Annotated[int, Field(ge=0, le=MAX_ROWS, strict=True)]
 
 
 class SourceError(Exception):
@@ -50,7 +54,7 @@ class Bound(StrictModel):
         at_most: there are no more.
     """
 
-    at_most: int = Field(ge=0)
+    at_most: int = Field(ge=0, le=MAX_ROWS, strict=True)
 
 
 class Description(StrictModel):
@@ -72,7 +76,7 @@ class Description(StrictModel):
     columns: dict[str, str] = Field(default_factory=dict)
     array: str | None = None
     match: tuple[str, ...] = ()
-    rows: int | Bound | None = Field(default=None)
+    rows: Rows | Bound | None = None
     unit: str | None = None
 
     @field_validator("columns")
@@ -86,8 +90,8 @@ class Description(StrictModel):
             raise ValueError("it has columns, or is an array such as 'f64[569, 30]'")
         if self.array is not None and (self.match or self.unit or self.rows is not None):
             raise ValueError("an array has no rows, match and unit: its shape is published")
-        if isinstance(self.rows, int) and self.rows < 0:
-            raise ValueError("a number of rows is not negative")
+        if self.unit is not None and self.unit not in (*self.columns, *self.match):
+            raise ValueError(f"the unit {self.unit!r} is a column that is offered or matched on")
         both = sorted(set(self.match) & self.columns.keys())
         if both:
             raise ValueError(f"{', '.join(both)} may be matched on, and so cannot be read as well")
@@ -165,8 +169,12 @@ class Description(StrictModel):
         return found
 
 
-def read_descriptions(data: Any) -> dict[str, Description]:
+def read_descriptions(data: Any, *, newer: bool = False) -> dict[str, Description]:
     """Return descriptions by name, of plain data that is not trusted.
+
+    Args:
+        data: the data.
+        newer: whether they may have more fields than are known here.
 
     Raises:
         ValueError: a name is none of a data set.
@@ -174,10 +182,13 @@ def read_descriptions(data: Any) -> dict[str, Description]:
     """
     if not isinstance(data, Mapping):
         raise ValueError(f"expected data sets by name, got a {type(data).__name__}")
-    return {
-        check_name(name): each if isinstance(each, Description) else Description(**each)
-        for name, each in data.items()
-    }
+    found = {}
+    for name, each in data.items():
+        check_name(name)
+        if newer and isinstance(each, Mapping):
+            each = {field: each[field] for field in Description.model_fields if field in each}
+        found[name] = each if isinstance(each, Description) else Description(**each)
+    return found
 
 
 def check_name(name: Any) -> str:

@@ -57,6 +57,8 @@ def dataset(
     owner, device = _place(cluster, party)
     try:
         check_name(name)
+        if isinstance(columns, str):
+            raise TypeError(f"columns are a list, such as [{columns!r}]")
         kind = _given(type, columns) if type is not None else None
         if kind is None:
             found = known_to(ctx).get(owner, {}).get(name)
@@ -72,13 +74,17 @@ def dataset(
 def _place(cluster: ClusterSpec, party: str) -> tuple[str, str]:
     """Return the name of a party, and of its PPU."""
     ppus = {
-        name: cluster.device(name).mask
+        name: list(cluster.device(name).mask)
         for name, spec in cluster.devices.items()
         if spec.kind == "PPU"
     }
-    for node in cluster.nodes:
+    nodes = [node for node in cluster.nodes if node.name == party]
+    nodes += [node for node in cluster.nodes if ppus.get(party) == [node.rank]]
+    if len({node.rank for node in nodes}) > 1:
+        raise TraceError(f"{at()}{party!r} is a party, and a device of another one; rename one")
+    for node in nodes:
         for name, members in ppus.items():
-            if party in (node.name, name) and list(members) == [node.rank]:
+            if members == [node.rank]:
                 return node.name, name
     names = ", ".join(node.name for node in cluster.nodes)
     raise TraceError(f"{at()}no party {party!r} with a PPU of its own; the parties are {names}")
@@ -86,6 +92,8 @@ def _place(cluster: ClusterSpec, party: str) -> tuple[str, str]:
 
 def _given(type: BaseType | Mapping[str, str], columns: Sequence[str] | None) -> BaseType:
     if isinstance(type, Mapping):
+        if not all(isinstance(kind, str) for kind in type.values()):
+            raise TypeError(f"types of columns are texts, such as 'int64', got {type}")
         type = TableType(tuple((name, column_type(kind)) for name, kind in type.items()))
     if columns is None:
         return type

@@ -10,7 +10,7 @@ from mplang_tables.scan import Scan
 from pydantic import ValidationError, field_validator
 
 from mplang_core import BaseType, TableType
-from mplang_core.ext import ConfigError
+from mplang_core.ext import ConfigError, KernelError
 from mplang_data.description import Description, SourceError, check_name
 from mplang_data.sources import Source, source_of
 from mplang_data.sources.files import close_all
@@ -223,7 +223,7 @@ def check(data_set: DataSet, *, whole: bool = True) -> int | None:
 def _read_all(scan: Scan) -> None:
     try:
         count = sum(part.num_rows for part in scan.tables())
-    except Exception as error:  # of whatever reads it
-        raise SourceError("it is damaged") from error
+    except KernelError as error:
+        raise SourceError("it is damaged") from error.__cause__
     if count != scan.num_rows:
         raise SourceError("it does not have the rows that its head says")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from mplang_tables.scan import Scan
+
 from mplang_core import BaseType
 from mplang_core.ext import AdmissionError, KernelContext, KernelError
 from mplang_data.description import SourceError
@@ -33,7 +35,10 @@ def read(ctx: KernelContext, *, name: str, type: BaseType) -> Any:
         if data is None:
             raise LookupError(name)
         with data.open(name, type) as opened:
-            return opened.read(type)
+            found = opened.read(type)
+            if isinstance(found, Scan):
+                found.name = f"data set {name!r}"
+            return found
     except PermissionError as error:
         raise AdmissionError(f"data set {name!r}: {error}") from error
     except LookupError as error:

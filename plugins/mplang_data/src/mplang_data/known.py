@@ -5,22 +5,46 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import yaml
 
-from mplang_core.ext import ConfigError
+from mplang_core.ext import ConfigError, given_catalogue
 from mplang_data.description import Description, read_descriptions
 
-Catalogue: TypeAlias = Mapping[str, Mapping[str, Description]]
-"""Descriptions by party and by name."""
 
-_given: ContextVar[Catalogue | None] = ContextVar("mplang_catalogue", default=None)
+class Catalogue(Mapping[str, Mapping[str, Description]]):
+    """Descriptions by party and by name; hashable, as programs are cached by it.
+
+    Args:
+        parties: descriptions by party and by name.
+    """
+
+    def __init__(self, parties: Mapping[str, Mapping[str, Description]]) -> None:
+        self._parties = {party: dict(each) for party, each in parties.items()}
+        self._hash = hash(repr(self._parties))
+
+    def __getitem__(self, party: str) -> Mapping[str, Description]:
+        return self._parties[party]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._parties)
+
+    def __len__(self) -> int:
+        return len(self._parties)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Mapping) and self._parties == dict(other)
+
+    def __repr__(self) -> str:
+        return f"Catalogue({self._parties})"
 
 
-def read_catalogue(data: Any) -> dict[str, dict[str, Description]]:
+def read_catalogue(data: Any) -> Catalogue:
     """Return a catalogue of plain data: by party and by name.
 
     Raises:
@@ -34,7 +58,7 @@ def read_catalogue(data: Any) -> dict[str, dict[str, Description]]:
     if not isinstance(data, Mapping):
         raise ConfigError(f"a catalogue has data sets by party, got a {type(data).__name__}")
     try:
-        return {str(party): read_descriptions(each) for party, each in data.items()}
+        return Catalogue({str(party): read_descriptions(each) for party, each in data.items()})
     except (TypeError, ValueError) as error:
         raise ConfigError(f"the catalogue is malformed: {error}") from None
 
@@ -44,7 +68,8 @@ def catalogue(source: str | os.PathLike[str] | Mapping[str, Any]) -> Iterator[Ca
     """Trace programs by a catalogue inside of ``with``, in place of what the host knows.
 
     It is for who compiles without workers, and for reviews: a program stays the same as long as its
-    catalogue does. The workers compare it with their own when they read.
+    catalogue does. The workers compare it with their own when they read. What is compiled inside
+    is traced by it later, too.
 
     Args:
         source: a YAML file, as ``mplang data schema`` writes it, or its content.
@@ -71,17 +96,16 @@ def catalogue(source: str | os.PathLike[str] | Mapping[str, Any]) -> Iterator[Ca
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
             raise ConfigError(f"cannot read the catalogue {os.fspath(source)}: {error}") from error
     made = read_catalogue(data)
-    token = _given.set(made)
+    token = given_catalogue.set(made)
     try:
         yield made
     finally:
-        _given.reset(token)
+        given_catalogue.reset(token)
 
 
 def known_to(ctx: Any) -> Catalogue:
-    """Return the catalogue of a context: that of ``with``, else that of its host."""
-    given = _given.get()
-    if given is not None:
-        return given
-    found: Catalogue = getattr(ctx.root(), "catalogue", {})
-    return found
+    """Return the catalogue of a context: that of ``with``, else that of a program or its host."""
+    found = given_catalogue.get()
+    for each in ctx.ancestors():
+        found = each.catalogue if found is None else found
+    return Catalogue({}) if found is None else found

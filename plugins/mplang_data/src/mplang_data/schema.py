@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 
-import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 from mplang_tables import arrow
 from pyarrow import csv, parquet
 
-from mplang_core.ext import ConfigError, type_of
-from mplang_data.description import SourceError
+from mplang_core import TensorType
+from mplang_core.ext import ConfigError
 from mplang_data.holding import DataSet
 from mplang_data.sources import source_of
 from mplang_data.sources.files import Files, close_all, mapped, open_files
+from mplang_data.sources.npy_file import read_head
 
 KINDS = ("parquet", "csv", "arrow", "npy")  # that tell their types
 
@@ -38,12 +38,15 @@ def schema_of(source: str, folder: str) -> DataSet:
         try:
             if kind == "npy":
                 with os.fdopen(os.dup(files[0]), "rb") as file:
-                    array = str(type_of(np.load(file, allow_pickle=False)))
+                    shape, dtype = read_head(file)
+                    array = str(TensorType(dtype.newbyteorder("="), shape))
                 return DataSet(source=f"{kind}:{place}", array=array)
             columns = _columns(kind, files[0])
         finally:
             close_all(files)
-    except (SourceError, pa.ArrowException, ValueError, OSError) as error:
+    except ConfigError:
+        raise
+    except Exception as error:  # of whatever reads it
         raise ConfigError(f"{source}: {error}") from error
     return DataSet(source=f"{kind}:{place}", columns=columns)
 
@@ -56,4 +59,6 @@ def _columns(kind: str, file: int) -> dict[str, str]:
         found = csv.read_csv(data).schema  # of all rows: the first may look like integers
     else:
         found = pa.ipc.open_file(data).schema
-    return {field.name: str(arrow.plain_type(field.type)) for field in found}
+    # a column of nulls has no type; its owner knows it
+    there = [field for field in found if field.type != pa.null()]
+    return {field.name: str(arrow.plain_type(field.type)) for field in there}

@@ -10,10 +10,11 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 
 from mplang_core import BaseType, TableType, TensorType
-from mplang_core.ext import ConfigError, type_of
+from mplang_core.ext import ConfigError, plugin_manager, type_of
 from mplang_data.description import Description, check_name
 from mplang_data.holding import DataSet, DataSets, Opened
 from mplang_data.known import Catalogue
+from mplang_data.sources import GROUP
 
 Opener: TypeAlias = Callable[[BaseType], Opened]
 
@@ -89,12 +90,16 @@ def simulated(
     Raises:
         ConfigError: there is no such party, or a data set is invalid.
     """
+    if not isinstance(data, Mapping):
+        raise ConfigError(f"data: expected data sets by party and by name, got {data!r:.80}")
     unknown = sorted(set(data) - set(names))
     if unknown:
         raise ConfigError(f"data names {unknown[0]!r}; the parties are {', '.join(names)}")
     held: dict[str, dict[str, Opener]] = {}
     catalogue: dict[str, dict[str, Description]] = {}
     for party, each in data.items():
+        if not isinstance(each, Mapping):
+            raise ConfigError(f"data of {party}: expected data sets by name, got {each!r:.80}")
         for name, given in each.items():
             try:
                 described, opener = _opener(given)
@@ -103,7 +108,7 @@ def simulated(
                 raise ConfigError(f"data set {name!r} of {party}: {error}") from None
             held.setdefault(party, {})[name] = opener
             catalogue.setdefault(party, {})[name] = described
-    return catalogue, [HeldData(held.get(name, {})) for name in names]
+    return Catalogue(catalogue), [HeldData(held.get(name, {})) for name in names]
 
 
 def _opener(given: Any) -> tuple[Description, Opener]:
@@ -114,7 +119,7 @@ def _opener(given: Any) -> tuple[Description, Opener]:
     if isinstance(given, DataSet):
         made = given.at(os.getcwd())
         return made.description, made.open
-    value = np.array(given) if isinstance(given, np.ndarray) else _table(given)
+    value = _array(given) if isinstance(given, np.ndarray) else _table(given)
     description = _description(value)
 
     def opener(kind: BaseType) -> Opened:
@@ -124,6 +129,10 @@ def _opener(given: Any) -> tuple[Description, Opener]:
         return Opened(Held(value), description, [])
 
     return description, opener
+
+
+def _array(given: np.ndarray[Any, Any]) -> Any:
+    return np.array(given, given.dtype.newbyteorder("="))
 
 
 def _table(given: Any) -> Any:
@@ -142,7 +151,7 @@ def _description(value: Any) -> Description:
 def _of_path(path: str) -> DataSet:
     """Return the data set of a file, all of which is offered."""
     kind, _, where = path.partition(":")
-    if not where or len(kind) < 2:
+    if not where or kind not in plugin_manager.names(GROUP):
         kind, where = _KINDS.get(os.path.splitext(path)[1].lower(), ""), path
     if not kind:
         raise ConfigError(f"the kind of the file {path} is not known; name it, as parquet:{path}")

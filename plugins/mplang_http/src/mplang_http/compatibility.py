@@ -26,7 +26,7 @@ class WorkerFacts:
         plugins: version by distribution.
         families: names of the plugins, which are prefixes of the ops that they bring.
         mode: ``production`` or ``development``.
-        data: descriptions of the data sets that the coordinator may read, by name.
+        data: what it tells of the data sets that the coordinator may read, by name.
     """
 
     name: str
@@ -48,18 +48,28 @@ class WorkerFacts:
             {_cell(each["distribution"]): _cell(each["version"]) for each in plugins},
             frozenset(str(each["name"]) for each in plugins),
             str(facts["mode"]),
-            _descriptions(facts["data"]),
+            facts["data"],
         )
 
 
-def _descriptions(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    if not data:
-        return {}
+def known_data(workers: list[WorkerFacts]) -> Any:
+    """Return the catalogue that the workers tell; ``None`` where no program can name a data set.
+
+    Raises:
+        ConfigError: a worker tells none; names it.
+    """
     try:
+        from mplang_data import Catalogue
         from mplang_data.description import read_descriptions
-    except ModuleNotFoundError:  # then no program can name one
-        return {}
-    return read_descriptions(data)
+    except ModuleNotFoundError:
+        return None
+    found = {}
+    for each in workers:
+        try:
+            found[each.name] = read_descriptions(each.data, newer=True)
+        except (ConfigError, TypeError, ValueError) as error:
+            raise ConfigError(f"{each.name} tells no catalogue of data sets: {error}") from None
+    return Catalogue(found)
 
 
 def check_parties(workers: list[WorkerFacts]) -> None:

@@ -20,10 +20,11 @@ from mplang_core import BaseType
 from mplang_core.ext import ConfigError
 from mplang_http.config import WorkerConfig
 from mplang_http.front_session import FrontSession
+from mplang_http.logs import log_context
 
 CHECK_TIMEOUT = 600.0  # seconds
 AT_ONCE = 4  # data sets of one coordinator that are being opened: a database may take long
-MAX_ASKED = 8  # data sets that an engine has asked for, and was not answered
+MAX_ASKED = 2  # answers that an engine has not taken
 T = TypeVar("T")
 log = logging.getLogger("mplang.http.front")
 
@@ -58,14 +59,13 @@ class FrontDataSets:
         if process is None or session.asking >= MAX_ASKED:
             return  # no engine of ours asks so often
         turns = self._turns.setdefault(coordinator, asyncio.Semaphore(AT_ONCE))
-        session.asking += 1
-        try:
+        session.asking += 1  # until it has taken the answer: open files are not to pile up here
+        with log_context(session.key[1]):
             async with turns:
                 answer, files = await self._answer(coordinator, name, kind)
-        finally:
-            session.asking -= 1
         for file in files:
             process.tell({"call": "data_file", "number": number}, file)
+        answer["files"] = len(files)
         process.tell({"call": "data", "number": number, "answer": answer})
 
     async def _answer(
@@ -80,12 +80,16 @@ class FrontDataSets:
         try:
             opened = await _in_thread(open_for, self._sets, name, kind, coordinator)
         except LookupError:
+            log.warning("%s is no reader of a data set %r", coordinator, name)
             return {"unknown": True}, []
         except PermissionError as error:
             return {"refused": str(error)}, []
         except SourceError as error:
             log.error("data set %s cannot be read: %s: %s", name, error, error.__cause__)
             return {"failed": str(error)}, []
+        except Exception as error:  # of a plugin; its text may have a password
+            log.error("data set %s cannot be read: %s", name, type(error).__name__)
+            return {"failed": "its source cannot be opened"}, []
         log.info("%s reads data set %s", coordinator, name)
         found = self._sets[name]
         return {"kind": found.kind, "description": found.public()}, opened.files

@@ -39,7 +39,7 @@ from mplang_core.ext import (
     type_of,
 )
 from mplang_http.client import LostWorkerError, RefusedError, WorkerClient
-from mplang_http.compatibility import WorkerFacts, check_parties, check_plugins
+from mplang_http.compatibility import WorkerFacts, check_parties, check_plugins, known_data
 from mplang_http.config import TlsFiles
 from mplang_http.failure_report import abort_reason, party_locations, wait_for_cause
 from mplang_http.job_monitor import JobMonitor, clock_offset
@@ -144,7 +144,7 @@ class SimpHttpDriver(SimpHost):
         """
         self._facts = self._call_all(self._fetch_facts)
         check_parties(self._facts)
-        self.catalogue = {each.name: each.data for each in self._facts}
+        self.catalogue = known_data(self._facts)
         self._checked = weakref.WeakSet()
         request = {
             "parties": [{"name": name, "address": address} for name, address in self._workers],

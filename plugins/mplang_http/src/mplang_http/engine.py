@@ -137,7 +137,7 @@ class Engine:
             method = message["call"]
             if method == "log" and file is not None:
                 _log_to(file)
-            elif method == "data_file" and file is not None:
+            elif method == "data_file":
                 self._data.take_file(message["number"], file)
             elif method == "data":
                 self._data.take(message["number"], message["answer"])

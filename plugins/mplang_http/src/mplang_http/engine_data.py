@@ -28,6 +28,7 @@ class EngineData:
         self._answers: dict[int, Future[dict[str, Any]]] = {}
         self._files: dict[int, list[int]] = {}
         self._lock = threading.Lock()
+        self._turn = threading.BoundedSemaphore(2)
 
     @contextlib.contextmanager
     def open(self, name: str, kind: BaseType) -> Iterator[Opened]:
@@ -43,14 +44,22 @@ class EngineData:
             SourceError: its source is not there.
         """
         from mplang_data import Description, Opened, SourceError, source_of
+        from mplang_data.sources.files import close_all
 
         answer: Future[dict[str, Any]] = Future()
         with self._lock:
             number = next(self._numbers)
             self._answers[number], self._files[number] = answer, []
-        self._ask({"event": "data", "number": number, "name": name, "type": str(kind)})
-        found = answer.result()
-        files = self._files.pop(number)
+        self._turn.acquire()  # the front answers no more at once
+        try:
+            self._ask({"event": "data", "number": number, "name": name, "type": str(kind)})
+            found, files = answer.result(), self._files.pop(number)
+        finally:
+            self._turn.release()
+            self._ask({"event": "data_taken"})
+        if len(files) != found["files"]:  # the system has too many on their way
+            close_all(files)
+            raise SourceError("not all of its files could be passed on; try again")
         if "unknown" in found:
             raise LookupError(name)
         if "refused" in found:
@@ -63,9 +72,10 @@ class EngineData:
         finally:
             opened.close()
 
-    def take_file(self, number: int, file: int) -> None:
-        """Take a file of an answer."""
-        self._files[number].append(file)
+    def take_file(self, number: int, file: int | None) -> None:
+        """Take a file of an answer; ``None`` if it was lost on its way."""
+        if file is not None:
+            self._files[number].append(file)
 
     def take(self, number: int, answer: dict[str, Any]) -> None:
         """Take an answer, after its files."""

@@ -458,6 +458,8 @@ class Engines:
         if message["event"] == "ready":
             if not session.ready.done():
                 session.ready.set_result(message["key"])
+        elif message["event"] == "data_taken":
+            session.asking -= 1
         elif message["event"] == "data":
             kind = parse_base_type(message["type"])
             self.begin(self.data.serve(session, int(message["number"]), str(message["name"]), kind))

@@ -53,7 +53,7 @@ class FrontSession:
         self.baseline = 0  # bytes of memory at its start
         self.memory = 0
         self.cores: list[int] = []
-        self.asking = 0  # questions about data sets that are being answered
+        self.asking = 0  # answers about data sets that its engine has not taken
         self.stopped = 0  # how often it was seen to be stopped
         self.ready: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
         self.started: asyncio.Task[Credential] | None = None

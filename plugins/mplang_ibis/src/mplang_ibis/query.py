@@ -21,6 +21,7 @@ from mplang_ibis.ops import NAME
 
 MAX_SIGNS = 64  # of which one operator is: DuckDB takes cubic time to split more, holding the GIL
 _SIGNS = re.compile(rf"(?:\+|-(?!-)){{{MAX_SIGNS + 1}}}")  # two minus signs begin a comment
+_SCAN_FAILED = "get_next failed"  # as DuckDB tells what Arrow could not read
 _FAILURES = (duckdb.Error, UnicodeDecodeError)  # messages are cut, perhaps within a character
 
 _LOCKED: dict[str, str | bool | int | float | list[str]] = {
@@ -61,13 +62,50 @@ def run(sql: str, tables: Mapping[str, Any], gives: TableType) -> Any:
     with _connect() as con:
         _admit(con, sql, tables)
         for name, table in tables.items():
-            con.register(name, table.dataset if isinstance(table, Scan) else table)
+            _register(con, name, table)
         with _limited(con):
-            found = _bind(con, sql).to_arrow_table()
+            bound = _bind(con, sql)
+            try:
+                found = bound.to_arrow_table()
+            except duckdb.InvalidInputException as error:
+                _tell_damage(error, tables)
+                raise
     try:
         return arrow.cast(found, gives)
     except ValueError as error:
         raise KernelError(f"ibis.run: {error}") from error
+
+
+def _register(con: duckdb.DuckDBPyConnection, name: str, table: Any) -> None:
+    """Give a table its name in SQL.
+
+    Arrow filters rows for DuckDB, and takes NaN for no number, where DuckDB takes it for the
+    greatest one. So a column of floats is one that is computed, on which DuckDB filters itself.
+    """
+    given = table.dataset if isinstance(table, Scan) else table
+    floats = {field.name for field in table.schema if str(field.type) in ("float", "double")}
+    if not floats:
+        con.register(name, given)
+        return
+    con.register(f"{name} as it is", given)
+    quoted = {column: _quoted(column) for column in table.schema.names}
+    columns = [f"-(-{q}) AS {q}" if column in floats else q for column, q in quoted.items()]
+    con.execute(
+        f"CREATE TEMP VIEW {_quoted(name)} AS SELECT {', '.join(columns)} "
+        f"FROM {_quoted(f'{name} as it is')}"
+    )
+
+
+def _tell_damage(error: Exception, tables: Mapping[str, Any]) -> None:
+    """Raise an error that names the scans if it was a scan that failed."""
+    scans = [table for table in tables.values() if isinstance(table, Scan)]
+    if scans and _SCAN_FAILED in str(error):
+        with scans[0].reading(", ".join(scan.name for scan in scans)):
+            raise error
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 @contextlib.contextmanager

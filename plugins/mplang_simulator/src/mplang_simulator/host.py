@@ -170,7 +170,8 @@ class Simulator(SimpHost):
         if isinstance(value, np.ndarray):
             value = value.view()
             value.flags.writeable = False  # the array belongs to the party
-        return value
+        read = getattr(value, "__mplang_fetch__", None)  # of what is read when it is used
+        return value if read is None else read()
 
     def close(self) -> None:
         """Stop the threads. A second call does nothing."""

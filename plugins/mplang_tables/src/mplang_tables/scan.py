@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from mplang_core import TableType
+from mplang_core import MPLangError, TableType
+from mplang_core.ext import KernelError
+
+log = logging.getLogger("mplang.data")
 
 
 class Scan:
@@ -23,6 +28,7 @@ class Scan:
         rows: its number of rows, as the source says.
 
     Attributes:
+        name: what it is called in errors.
         dataset: that dataset.
         num_rows: that number of rows.
         nbytes: 0, as its memory is the source's.
@@ -34,6 +40,7 @@ class Scan:
         self, kind: TableType, dataset: Any, batches: Callable[[], Iterable[Any]], rows: int
     ) -> None:
         self.kind = kind
+        self.name = "a table"
         self.dataset = dataset
         self._batches = batches
         self.num_rows = rows
@@ -54,24 +61,46 @@ class Scan:
         """Yield it in parts, each a ``pyarrow.Table`` of its type.
 
         Raises:
-            pyarrow.ArrowException: the source is damaged.
+            KernelError: the source is damaged.
         """
         import pyarrow as pa  # type: ignore[import-untyped]
 
         from mplang_tables import arrow
 
-        for batch in self._batches():
-            yield arrow.plain(pa.Table.from_batches([batch])).cast(self.schema)
+        with self.reading():
+            for batch in self._batches():
+                yield arrow.plain(pa.Table.from_batches([batch])).cast(self.schema)
 
     def to_table(self) -> Any:
         """Read all of it.
 
         Raises:
-            pyarrow.ArrowException: the source is damaged.
+            KernelError: the source is damaged.
         """
         from mplang_tables import arrow
 
-        return arrow.plain(self.dataset.to_table()).cast(self.schema)
+        with self.reading():
+            return arrow.plain(self.dataset.to_table()).cast(self.schema)
+
+    __mplang_fetch__ = to_table
+
+    @contextmanager
+    def reading(self, name: str | None = None) -> Iterator[None]:
+        """Turn what a source raises that is damaged into an error with its name.
+
+        Args:
+            name: what it is called, with others that it may have been.
+
+        Raises:
+            KernelError: it is damaged; its owner's log tells which one it is.
+        """
+        try:
+            yield
+        except MPLangError:
+            raise
+        except Exception as error:  # of whatever reads it
+            log.error("%s is damaged: %s", name or self.name, " ".join(str(error).split())[:300])
+            raise KernelError(f"{name or self.name} is damaged") from error
 
 
 def loaded(table: Any) -> Any:

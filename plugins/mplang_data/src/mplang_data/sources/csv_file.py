@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from mplang_core import BaseType
+from mplang_data.description import SourceError
 from mplang_data.sources.files import Files, mapped
+
+QUOTE = ord('"')
 
 
 class CsvFiles(Files):
@@ -25,16 +30,25 @@ class CsvFiles(Files):
         from mplang_data.sources.tables import check_schema, reading, table_type
 
         wanted = arrow.schema(table_type(kind))
-        options = csv.ConvertOptions(column_types=wanted, include_columns=wanted.names)
+        convert = csv.ConvertOptions(
+            column_types=wanted, include_columns=wanted.names, null_values=[""],
+            quoted_strings_can_be_null=False,
+        )  # fmt: skip
+        options: dict[str, Any] = {
+            "convert_options": convert,
+            "parse_options": csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
+        }
         found = []
         with reading():
             for file in files:
                 data = mapped(file)
-                names = csv.open_csv(pa.BufferReader(data)).schema.names
+                if np.count_nonzero(np.frombuffer(data, np.uint8) == QUOTE) % 2:
+                    raise SourceError("a quote in it has no end")  # which would swallow rows
+                names = csv.open_csv(pa.BufferReader(data), **options).schema.names
                 # its types are in the catalogue only
                 known = [
                     (n, wanted.field(n).type if n in wanted.names else pa.null()) for n in names
                 ]
                 check_schema(pa.schema(known), table_type(kind))
-                found.append(csv.read_csv(pa.BufferReader(data), convert_options=options))
+                found.append(csv.read_csv(pa.BufferReader(data), **options))
             return pa.concat_tables(found)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import glob
 import mmap
 import os
+import re
 import stat
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -14,8 +16,13 @@ from typing import Any
 from mplang_core import BaseType
 from mplang_data.description import SourceError
 
-MAX_FILES = 256  # of one data set, which an engine has open
-_WILDCARDS = "*?["
+MAX_FILES = 128  # of one data set, which an engine has open while it reads
+_libc = ctypes.CDLL(None)
+_libc.mmap.restype = ctypes.c_void_p
+_libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+_libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+_FAILED = ctypes.c_void_p(-1).value
+_ESCAPED = re.compile(r"\[([*?[])\]")  # as glob.escape writes it
 
 
 class Files(ABC):
@@ -34,8 +41,8 @@ class Files(ABC):
             close_all(files)
 
     def place(self, where: str, folder: str) -> str:
-        """Return the absolute path."""
-        return os.path.join(os.path.abspath(folder), where)
+        """Return the absolute path; wildcards of the folder are none."""
+        return os.path.join(glob.escape(os.path.abspath(folder)), where)
 
     def open(self, where: str, kind: BaseType) -> list[int]:
         """Open the files, whatever is read of them."""
@@ -57,9 +64,9 @@ def open_files(where: str) -> list[int]:
     """
     parts = Path(where).parts
     fixed = next((i for i, part in enumerate(parts[:-1]) if _is_pattern(part)), len(parts) - 1)
-    folder = os.path.realpath(os.path.join(*parts[:fixed]))
+    folder = os.path.realpath(_plain(os.path.join(*parts[:fixed])))
     is_pattern = any(map(_is_pattern, parts))
-    found = sorted(glob.glob(where)) if is_pattern else [where]
+    found = sorted(glob.glob(where)) if is_pattern else [_plain(where)]
     if not 0 < len(found) <= MAX_FILES:
         raise SourceError(f"there are {len(found)} files of it, and may be 1 to {MAX_FILES}")
     opened: list[int] = []
@@ -73,14 +80,19 @@ def open_files(where: str) -> list[int]:
 
 
 def _is_pattern(part: str) -> bool:
-    return any(sign in part for sign in _WILDCARDS)
+    return any(sign in _ESCAPED.sub("", part) for sign in "*?[")
+
+
+def _plain(path: str) -> str:
+    return _ESCAPED.sub(r"\1", path)
 
 
 def _open(path: str, folder: str) -> int:
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    except OSError as error:
-        raise SourceError(f"a file of it cannot be opened: {error.strerror}") from error
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or "no path"
+        raise SourceError(f"a file of it cannot be opened: {why}") from error
     try:
         if not stat.S_ISREG(os.fstat(file).st_mode):
             raise SourceError("a file of it is no regular file")
@@ -111,4 +123,20 @@ def mapped(file: int) -> Any:
     size = os.fstat(file).st_size
     if not size:
         raise SourceError("a file of it is empty")
-    return pa.py_buffer(mmap.mmap(file, size, prot=mmap.PROT_READ))
+    made = _Map(file, size)
+    return pa.foreign_buffer(made.address, size, made)
+
+
+class _Map:
+    """Map of a file, without a descriptor, of which Python's own map keeps one."""
+
+    def __init__(self, file: int, size: int) -> None:
+        self._size = size
+        self.address = _libc.mmap(None, size, mmap.PROT_READ, mmap.MAP_SHARED, file, 0)
+        if self.address in (None, _FAILED):
+            self.address = None
+            raise SourceError("a file of it cannot be mapped")
+
+    def __del__(self) -> None:
+        if self.address is not None:
+            _libc.munmap(self.address, self._size)

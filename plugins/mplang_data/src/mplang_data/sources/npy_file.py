@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
-from mplang_core import BaseType
+from mplang_core import BaseType, TensorType
 from mplang_data.description import SourceError
 from mplang_data.sources.files import Files
 
@@ -23,11 +24,33 @@ class NpyFile(Files):
         with os.fdopen(os.dup(files[0]), "rb") as file:
             file.seek(0)
             try:
-                found = np.load(file, allow_pickle=False)
-            except (ValueError, EOFError, OSError) as error:
+                shape, dtype = read_head(file)
+                size = file.tell() + math.prod(shape) * dtype.itemsize
+            except Exception as error:  # NumPy parses Python's syntax
                 raise SourceError("it is damaged, or no NPY file of numbers") from error
-        made = np.asarray(found, order="C")
-        if not isinstance(found, np.ndarray) or kind.mismatch(made):
-            there = f"{made.dtype}{list(made.shape)}"
-            raise SourceError(f"it is {there} there, and {kind} in the catalogue")
+            there = f"{dtype.name}{list(shape)}"
+            if not isinstance(kind, TensorType) or (kind.dtype.numpy.name, kind.shape) != (
+                dtype.name,
+                shape,
+            ):
+                raise SourceError(f"it is {there} there, and {kind} in the catalogue")
+            if os.fstat(file.fileno()).st_size != size:
+                raise SourceError("it is damaged: its size is not that of its array")
+            file.seek(0)
+            found = np.load(file, allow_pickle=False)
+        made: np.ndarray[Any, Any] = np.ascontiguousarray(found, dtype.newbyteorder("="))
         return made
+
+
+def read_head(file: BinaryIO) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Return the shape and the dtype of an NPY file, and stop where its data begins."""
+    version = np.lib.format.read_magic(file)
+    read = (
+        np.lib.format.read_array_header_1_0
+        if version == (1, 0)
+        else np.lib.format.read_array_header_2_0
+    )
+    shape, _, dtype = read(file)
+    if dtype.hasobject:
+        raise ValueError("objects")
+    return shape, dtype

@@ -6,8 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from mplang_core import BaseType
+from mplang_data.description import SourceError
 from mplang_data.sources.files import Files, mapped
 
+_OF_ARROW = {"__filename", "__fragment_index", "__batch_index", "__last_in_fragment"}
 BATCH = 64 << 10  # rows
 
 
@@ -25,6 +27,8 @@ class ParquetFiles(Files):
 
         wanted, buffers = table_type(kind), [mapped(file) for file in files]
         names = [name for name, _ in wanted.columns]
+        if not _OF_ARROW.isdisjoint(names):
+            raise SourceError(f"a column is called as one of Arrow's own: {sorted(_OF_ARROW)}")
         # it is mapped: to read ahead takes memory, and no time off
         form = ds.ParquetFileFormat(
             default_fragment_scan_options=ds.ParquetFragmentScanOptions(pre_buffer=False)
