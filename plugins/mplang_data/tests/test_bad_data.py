@@ -149,6 +149,27 @@ def test_a_parquet_file_that_lies_about_its_rows_is_refused(folder):
             mp.evaluate(made, lambda: tensor(mp.dataset("bank", "people", ["age"]), rows=2016))
 
 
+def test_a_parquet_file_that_is_damaged_where_it_is_read_is_told_by_its_name(tmp_path, caplog):
+    column = np.random.default_rng(0).integers(0, 1 << 40, 50_000)
+    pq.write_table(pa.table({"a": column}), tmp_path / "a.parquet", use_dictionary=False)
+    data = bytearray((tmp_path / "a.parquet").read_bytes())
+    data[4:60] = bytes(56)  # the head of the first page
+    (tmp_path / "a.parquet").write_bytes(data)
+    source = bank(f"parquet:{tmp_path}/a.parquet", columns={"a": "int64"}, match=[])
+    programs = {
+        "ibis.run": lambda t: mp.device("PB")(lambda t: t.agg(s=t.a.sum()))(t),
+        "table.to_tensor": lambda t: mp.device("PB")(to_tensor)(t, rows=50_000),
+    }
+    with on_simulator(source) as made:
+        for op, use in programs.items():
+            with pytest.raises(PartyError, match=f"in {op} at .*data set 'people' is damaged"):
+                mp.evaluate(made, lambda use=use: use(read()()))
+            assert "data set 'people' is damaged" in caplog.text
+            caplog.clear()
+    with pytest.raises(SourceError, match="damaged"):
+        check(read_data_sets(source["bank"], "/")["people"])
+
+
 def lie(data, old, new):
     """Change the number of rows in the footer of a Parquet file: varints in zigzag."""
     before, after = (bytes([2 * n & 127 | 128, 2 * n >> 7]) for n in (old, new))
@@ -248,7 +269,10 @@ def test_rows_beyond_the_bound_of_a_tensor(folder):
         ({"array": "f64[3]"}, "has columns, or is an array"),
         ({"columns": {"a": "int65"}}, "column 'a' is of the type 'int65'"),
         ({"columns": {"id": "string"}}, "id may be matched on, and so cannot be read"),
-        ({"rows": -1}, "not negative"),
+        ({"rows": -1}, "greater than or equal to 0"),
+        ({"rows": True}, "valid integer"),
+        ({"rows": 10**40}, "less than or equal"),
+        ({"unit": "zip"}, "the unit 'zip' is a column that is offered or matched on"),
         ({"rows": {"at_most": -1}}, "greater than or equal to 0"),
         ({"rows": {"at_leat": 1}}, "at_leat"),
         ({"source": "people.csv"}, "a kind and a place"),
@@ -322,3 +346,98 @@ def test_arrays_of_objects_are_never_unpickled(tmp_path):
     np.save(tmp_path / "a.npy", np.array([{"a": 1}]), allow_pickle=True)
     with pytest.raises(SourceError, match="no NPY file of numbers"):
         check(DataSet(source=f"npy:{tmp_path}/a.npy", array="f64[1]"))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"PK\x03\x04" + bytes(40),
+        b"\x93NUMPY\x01\x00\x0a\x00(((((3,    ",
+        b"\x93NUMPY\x01\x00v\x00{'descr': '<f8', 'fortran_order': False, 'shape': "
+        b"(1000000000000000,), }".ljust(127)
+        + b"\n",
+        b"",
+    ],
+)
+def test_an_npy_file_that_is_none_is_refused_before_memory_is_taken(tmp_path, content):
+    (tmp_path / "a.npy").write_bytes(content)
+    for kind in ("f64[1]", "f64[1000000000000000]"):
+        with pytest.raises(SourceError):
+            check(DataSet(source=f"npy:{tmp_path}/a.npy", array=kind))
+
+
+# -- CSV
+
+
+def rows_of_csv(tmp_path, text, **columns):
+    (tmp_path / "a.csv").write_text(text)
+    data = {"bank": {"people": {"source": f"csv:{tmp_path}/a.csv", "columns": columns}}}
+    with on_simulator(data) as made:
+        return mp.fetch(made, mp.evaluate(made, read())).to_pylist()
+
+
+def test_only_an_empty_field_of_csv_is_null(tmp_path):
+    found = rows_of_csv(tmp_path, "a,s\n1,\n,NA\n", a="int64", s="string")
+    assert found == [{"a": 1, "s": ""}, {"a": None, "s": "NA"}]
+    (nan,) = rows_of_csv(tmp_path, "f\nnan\n", f="float64")
+    assert np.isnan(nan["f"])
+    for word in ("NA", "null", "#N/A"):
+        with pytest.raises(PartyError, match="damaged"):
+            rows_of_csv(tmp_path, f"a\n{word}\n", a="int64")
+
+
+def test_no_line_of_csv_is_lost(tmp_path):
+    assert rows_of_csv(tmp_path, "a\n1\n\n3\n", a="int64") == [{"a": 1}, {"a": None}, {"a": 3}]
+    lines = "".join(f'{i},"one\ntwo, ""three"""\n' for i in range(60_000))
+    found = rows_of_csv(tmp_path, "a,s\n" + lines, a="int64", s="string")
+    assert [row["a"] for row in found] == list(range(60_000))
+    assert {row["s"] for row in found} == {'one\ntwo, "three"'}
+    with pytest.raises(PartyError, match="a quote in it has no end"):
+        rows_of_csv(tmp_path, 'a,s\n1,x\n2,"Jo\n3,y\n', a="int64", s="string")
+
+
+# -- places, many files
+
+
+def test_a_folder_with_wildcards_in_its_name_is_that_folder(tmp_path):
+    for name, value in (("data[12]", 1), ("data1", 666)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "p.csv").write_text(f"a\n{value}\n")
+    for where in ("p.csv", "*.csv"):
+        fields = {"p": {"source": f"csv:{where}", "columns": {"a": "int64"}, "rows": 1}}
+        made = read_data_sets(fields, str(tmp_path / "data[12]"))["p"]
+        opened = made.open()
+        assert opened.read(made.type).to_pylist() == [{"a": 1}]
+        opened.close()
+
+
+def test_many_files_of_several_data_sets_are_read_on_workers(tmp_path):
+    """Each by an engine that may have fewer files open than there are of all."""
+    data = {}
+    for name, count in (("a", 128), ("b", 100), ("c", 128), ("d", 100), ("e", 128)):
+        (tmp_path / name).mkdir()
+        for i in range(count):
+            pq.write_table(pa.table({"x": [i]}), tmp_path / name / f"{i:03}.parquet")
+        fields = {"source": f"parquet:{tmp_path}/{name}/*.parquet", "columns": {"x": "int64"}}
+        data[name] = {**fields, "rows": count}
+
+    def program():
+        return [
+            mp.device("PB")(lambda t: t.agg(s=t.x.sum()))(mp.dataset("bank", name)) for name in data
+        ]
+
+    with on_workers({"bank": data}) as made:
+        for _ in range(3):
+            found = mp.fetch(made, mp.evaluate(made, program))
+            sums = [each["rows"] * (each["rows"] - 1) // 2 for each in data.values()]
+            assert [t.to_pydict()["s"] for t in found] == [[each] for each in sums]
+    (tmp_path / "a" / "more.parquet").write_bytes(b"")
+    with pytest.raises(SourceError, match="129 files of it"):
+        read_data_sets(data, "/")["a"].open()
+
+
+@pytest.mark.parametrize("given", [None, [], {"node0": None}, {"bank": 7}])
+def test_what_is_no_data_of_a_simulator_is_refused(given):
+    if given is not None:
+        with pytest.raises(ConfigError, match="data"):
+            mp.Simulator(mp.ClusterSpec.simple(1), data=given or [1])

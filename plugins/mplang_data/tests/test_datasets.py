@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from mplang_tables import encode, to_padded, to_tensor
 from people import COLUMNS, PEOPLE
 
 import mplang_core as mp
 from mplang_core import analysis
+from mplang_core.errors import TraceError
 
 SOURCES = [
     "parquet:people.parquet",
@@ -84,11 +87,72 @@ def test_a_program_is_the_same_on_each_source_and_backend(folder, source, host):
 
 
 @pytest.mark.parametrize("host", [on_simulator, on_workers])
-def test_an_array_is_a_tensor(folder, host):
-    data = {"bank": {"scan": {"source": f"npy:{folder}/scan.npy", "array": "f64[4, 3]"}}}
+@pytest.mark.parametrize("order", ["<f8", ">f8"])
+def test_an_array_is_a_tensor(tmp_path, host, order):
+    """In the order of its elements and of their bytes, whatever those of the file are."""
+    array = np.arange(12.0).reshape(4, 3)
+    np.save(tmp_path / "scan.npy", np.asfortranarray(array).astype(order))
+    data = {"bank": {"scan": {"source": f"npy:{tmp_path}/scan.npy", "array": "f64[4, 3]"}}}
+
+    def program():
+        scan = mp.dataset("bank", "scan")
+        return scan, mp.device("PS")(lambda x: x + 1)(mp.put("PS", scan))
+
     with host(data) as made:
-        total = mp.evaluate(made, lambda: mp.device("PB")(np.sum)(mp.dataset("bank", "scan")))
-        assert mp.fetch(made, total) == 66
+        scan, moved = mp.fetch(made, mp.evaluate(made, program))
+    np.testing.assert_array_equal(scan, array)
+    np.testing.assert_array_equal(moved, array + 1)
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_what_is_fetched_is_a_table_of_each_source(folder, source):
+    with on_simulator({"bank": {"people": people(folder, source)}}) as made:
+        found = mp.fetch(made, mp.evaluate(made, lambda: mp.dataset("bank", "people", ["age"])))
+    assert found.equals(PEOPLE.select(["age"]))
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow", "memory"])
+def test_nan_is_the_greatest_number_of_sql_wherever_the_filter_is(tmp_path, kind):
+    """As it is in DuckDB; Arrow, which reads for it, takes it for no number."""
+    table = pa.table({"f": pa.array([1.0, float("nan"), None, 5.0, float("inf"), -0.0])})
+    pq.write_table(table, tmp_path / "t.parquet")
+    with pa.ipc.new_file(tmp_path / "t.arrow", table.schema) as file:
+        file.write_table(table)
+    given = {"source": f"{kind}:{tmp_path}/t.{kind}", "columns": {"f": "float64"}}
+
+    def program():
+        t = mp.dataset("bank", "t")
+        filtered = mp.device("PB")(lambda t: t.filter(t.f > 2).agg(n=t.f.count()))(t)
+        counted = mp.device("PB")(lambda t: t.agg(n=t.f.count(where=t.f > 2)))(t)
+        kept = mp.device("PB")(lambda t: t.filter(t.f < 2))(t)
+        return filtered, counted, kept
+
+    with on_simulator({"bank": {"t": table if kind == "memory" else given}}) as made:
+        filtered, counted, kept = mp.fetch(made, mp.evaluate(made, program))
+    assert filtered.to_pydict() == counted.to_pydict() == {"n": [3]}
+    assert str(kept.to_pydict()) == "{'f': [1.0, -0.0]}"
+
+
+def test_a_function_is_traced_again_by_another_catalogue():
+    compiled = mp.compile(lambda: mp.dataset("bank", "people"), cluster_spec=cluster())
+    for columns in ({"a": [1]}, {"a": [1], "b": [2]}, {"b": [2.5]}):
+        with on_simulator({"bank": {"people": columns}}) as made:
+            assert mp.fetch(made, mp.evaluate(made, compiled)).to_pydict() == columns
+
+
+def test_a_party_is_found_before_a_device_of_another_one():
+    nodes = [{"name": "a"}, {"name": "b"}]
+    devices = {"b": {"kind": "PPU", "members": ["a"]}, "PB": {"kind": "PPU", "members": ["b"]}}
+    spec = mp.ClusterSpec.from_dict({"nodes": nodes, "devices": devices})
+    with (
+        mp.Simulator(spec, data={n: {"p": {"x": [1]}} for n in "ab"}) as made,
+        pytest.raises(TraceError, match="'b' is a party, and a device of another one"),
+    ):
+        mp.evaluate(made, lambda: mp.dataset("b", "p"))
+
+
+def cluster():
+    return mp.ClusterSpec.from_dict(CLUSTER)
 
 
 @pytest.mark.parametrize("given", ["frame", "arrow", "columns"])
@@ -110,22 +174,29 @@ def test_a_simulator_takes_the_path_of_a_file(folder):
 def test_a_program_is_compiled_by_a_catalogue_file(folder, tmp_path):
     path = tmp_path / "catalogue.yaml"
     path.write_text("bank:\n  people:\n    columns: {age: int64, pay: float64, sex: string}\n")
-    cluster = mp.ClusterSpec.from_dict(CLUSTER)
     with mp.catalogue(path):
-        compiled = mp.compile(summary, cluster_spec=cluster)
-        program = compiled.trace(None).program
+        compiled = mp.compile(summary, cluster_spec=cluster())
+    program = compiled.trace(None).program  # by the catalogue that it was compiled with
     with on_simulator({"bank": {"people": people(folder, "csv:people.csv")}}) as host:
-        traced = mp.CompiledFunction(summary, cluster).trace(host)
+        traced = mp.CompiledFunction(summary, cluster()).trace(host)
         assert traced.program.digest == program.digest
         assert mp.fetch(host, mp.evaluate(host, compiled))[2] == expected()[2]
 
 
-def test_a_published_bound_keeps_the_digest_while_rows_grow(folder):
-    digests = set()
-    for bound in (2000, 5000):
-        data = {"bank": {"people": people(folder, "csv:people.csv", rows={"at_most": bound})}}
-        with on_simulator(data) as host:
-            digests.add(mp.CompiledFunction(summary, None).trace(host).program.digest)
+def test_a_published_bound_keeps_the_digest_while_rows_grow(tmp_path):
+    """And the program gets the rows that are there."""
+    digests, bound = set(), {"rows": {"at_most": 3}}
+    source = {"source": f"csv:{tmp_path}/a.csv", "columns": {"age": "int64"}, **bound}
+
+    def mean():
+        t = mp.dataset("bank", "people")
+        return mp.device("PB")(lambda ages: ages.mean())(mp.device("PB")(to_padded)(t, rows=3))
+
+    for rows, wanted in (("1\n3\n", 2), ("1\n3\n8\n", 4)):
+        (tmp_path / "a.csv").write_text("age\n" + rows)
+        with on_simulator({"bank": {"people": source}}) as host:
+            digests.add(mp.CompiledFunction(mean, None).trace(host).program.digest)
+            assert mp.fetch(host, mp.evaluate(host, mean)) == wanted
     assert len(digests) == 1
 
 

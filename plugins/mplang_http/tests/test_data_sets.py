@@ -1,0 +1,146 @@
+"""Data sets between front and engine: every question is answered, and nothing piles up."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from mplang_data import SourceError
+from mplang_data.sources.parquet_file import ParquetFiles
+from mplang_http import ipc
+from mplang_http.config import WorkerConfig
+from mplang_http.data_sets import MAX_ASKED, FrontDataSets
+from mplang_http.engine_data import EngineData
+from mplang_http.engine_process import EngineProcess
+from mplang_http.front_session import FrontSession
+from mplang_http.process_log import ProcessLog
+from mplang_http.requests import Party, SessionRequest
+from test_engine_process import Killed
+
+import mplang_core as mp
+
+KIND = mp.TableType((("x", "int64"),))
+FILES = 40
+
+
+@pytest.fixture
+def config(tmp_path):
+    for i in range(FILES):
+        pq.write_table(pa.table({"x": [i]}), tmp_path / f"{i:02}.parquet")
+    fields = {"source": f"parquet:{tmp_path}/*.parquet", "columns": {"x": "int64"}}
+    return WorkerConfig(name="alice", data={"numbers": {**fields, "readers": ["host"]}})
+
+
+class Engine:
+    """Engine's side of the socket, in a thread: asks as an engine does."""
+
+    def __init__(self, sock):
+        self.sock = sock
+        self.data = EngineData(lambda message: ipc.send(sock, message))
+        threading.Thread(target=self._receive, daemon=True).start()
+
+    def _receive(self):
+        while True:
+            try:
+                message, file = ipc.receive(self.sock)
+            except (EOFError, OSError):
+                return
+            if message["call"] == "data_file":
+                self.data.take_file(message["number"], file)
+            elif message["call"] == "data":
+                self.data.take(message["number"], message["answer"])
+
+    def rows(self):
+        with self.data.open("numbers", KIND) as opened:
+            return opened.read(KIND).to_table().num_rows
+
+
+@pytest.fixture
+def served(config):
+    """Return a function that runs a test with a session's front, and the engine's socket."""
+
+    def run(test):
+        async def main():
+            front = FrontDataSets(config)
+            party = Party(name="alice", address="127.0.0.1:1")
+            session = FrontSession(("host", "s"), SessionRequest(rank=0, parties=[party]))
+            mine, theirs = ipc.channel()
+            tasks = set()
+
+            def handle(message):
+                if message["event"] == "data_taken":
+                    session.asking -= 1
+                else:
+                    answer = front.serve(session, message["number"], message["name"], KIND)
+                    tasks.add(asyncio.get_running_loop().create_task(answer))
+
+            child = Killed()
+            session.process = EngineProcess(
+                child, mine, "the engine", ProcessLog("alice", "s", as_json=False), 1000, handle,
+                lambda: None,
+            )  # fmt: skip
+            await test(session, theirs)
+            theirs.close()
+            child.gone.set()
+            await session.process.end("")
+
+        asyncio.run(main())
+
+    return run
+
+
+def in_thread(fn):
+    return asyncio.get_running_loop().run_in_executor(None, fn)
+
+
+def test_files_that_the_system_does_not_pass_on_are_told(served, monkeypatch):
+    async def test(session, theirs):
+        engine = Engine(theirs)
+        assert await in_thread(engine.rows) == FILES
+        send, failed = ipc.send, []
+
+        def fail_twice(sock, message, file=None):
+            if message.get("call") == "data_file" and len(failed) < 2:
+                failed.append(message)
+                raise OSError("too many on their way")
+            send(sock, message, file)
+
+        monkeypatch.setattr(ipc, "send", fail_twice)
+        with pytest.raises(SourceError, match="not all of its files"):
+            await in_thread(engine.rows)
+        assert len(failed) == 2
+        assert await in_thread(engine.rows) == FILES
+
+    served(test)
+
+
+def test_an_engine_that_takes_no_answer_gets_few(served):
+    async def test(session, theirs):
+        before = len(os.listdir("/proc/self/fd"))
+        theirs.setblocking(True)
+        for number in range(50):
+            ipc.send(theirs, {"event": "data", "number": number, "name": "numbers"})
+        await asyncio.sleep(0.5)
+        assert session.asking == MAX_ASKED
+        assert len(os.listdir("/proc/self/fd")) <= before + MAX_ASKED * FILES + 2
+
+    served(test)
+
+
+def test_an_error_of_a_plugin_is_an_answer_without_its_text(served, monkeypatch, caplog):
+    def fails(self, where, kind):
+        raise TypeError("password=hunter2")
+
+    monkeypatch.setattr(ParquetFiles, "open", fails)
+
+    async def test(session, theirs):
+        with pytest.raises(SourceError, match="its source cannot be opened"):
+            await in_thread(Engine(theirs).rows)
+        assert "data set numbers cannot be read: TypeError" in caplog.text
+        assert "hunter2" not in caplog.text
+
+    served(test)
