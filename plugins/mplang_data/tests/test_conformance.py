@@ -86,6 +86,7 @@ class TestNpyOfFortran(TestNpy):
         return "a.npy"
 
 
+@pytest.mark.slow  # the same code as for PostgreSQL
 class TestDuckDb(SourceSuite):
     kind, data = "duckdb", TABLE
 
