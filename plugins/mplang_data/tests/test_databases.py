@@ -75,9 +75,7 @@ def test_a_program_is_the_same_on_postgresql(server, host):
         assert PASSWORD not in str(made.catalogue)
 
 
-@pytest.mark.parametrize(
-    "host", [on_simulator, pytest.param(on_workers, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("host", [on_simulator, pytest.param(on_workers, marks=pytest.mark.slow)])
 def test_a_program_is_the_same_on_a_duckdb_file(in_duckdb, host):
     with host(bank(in_duckdb, rows=2000)) as made:
         same(mp.fetch(made, mp.evaluate(made, summary)))
