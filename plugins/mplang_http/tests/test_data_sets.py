@@ -15,7 +15,7 @@ from mplang_http import ipc
 from mplang_http.config import WorkerConfig
 from mplang_http.data_sets import MAX_ASKED, FrontDataSets
 from mplang_http.engine_data import EngineData
-from mplang_http.engine_process import EngineProcess
+from mplang_http.engine_process import MAX_UNSENT, EngineProcess
 from mplang_http.front_session import FrontSession
 from mplang_http.process_log import ProcessLog
 from mplang_http.requests import Party, SessionRequest
@@ -127,6 +127,21 @@ def test_an_engine_that_takes_no_answer_gets_few(served):
         await asyncio.sleep(0.5)
         assert session.asking == MAX_ASKED
         assert len(os.listdir("/proc/self/fd")) <= before + MAX_ASKED * FILES + 2
+
+    served(test)
+
+
+def test_an_engine_that_says_that_it_takes_answers_and_does_not_is_ended(served):
+    async def test(session, theirs):
+        before = len(os.listdir("/proc/self/fd"))
+        theirs.setblocking(True)
+        for number in range(50):
+            ipc.send(theirs, {"event": "data", "number": number, "name": "numbers"})
+            ipc.send(theirs, {"event": "data_taken"})
+            await asyncio.sleep(0.02)
+        await asyncio.sleep(0.2)
+        assert session.process._process.killed
+        assert len(os.listdir("/proc/self/fd")) <= before + MAX_UNSENT + FILES
 
     served(test)
 

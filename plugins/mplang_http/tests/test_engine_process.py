@@ -27,9 +27,11 @@ class Killed:
 
     def __init__(self):
         self.gone = threading.Event()
+        self.killed = False
 
     def kill(self):
-        """Do nothing: it is dead."""
+        """Note that it was to be killed."""
+        self.killed = True
 
     def wait(self, timeout=None):
         """Return the exit code once it is told to be gone."""
@@ -45,7 +47,7 @@ def lost():
         async def main():
             config = WorkerConfig(name="alice", limits={"failures": 2})
             engines = Engines(config, None, SimpleNamespace(close=lambda: None))
-            engines._check_warm = lambda: None  # there is no fork server
+            engines.check_warm = lambda: None  # there is no fork server
             party = Party(name="alice", address="127.0.0.1:1")
             session = FrontSession(("host", "s"), SessionRequest(rank=0, parties=[party]))
             engines._sessions[session.key] = session

@@ -20,6 +20,7 @@ from mplang_http.forks import Child, how_ended
 from mplang_http.process_log import ProcessLog
 
 MAX_PENDING = 64  # calls that an engine has yet to answer, and packets that it has yet to take
+MAX_UNSENT = 400  # messages that it has yet to take and not to answer
 PACKETS = 16  # packets that are read in a turn of the event loop
 ENGINE_ENDED = "engine-ended"  # code of the error of calls that an engine does not answer
 END_TIMEOUT = 5.0  # seconds until the end of a process that was killed is told
@@ -160,11 +161,17 @@ class EngineProcess:
             self._send({"call": "link"}, os.dup(sock.fileno()))
 
     def tell(self, message: dict[str, Any], file: int | None = None) -> None:
-        """Send a message that the engine does not answer; the file is closed once it is sent."""
-        if not self._ending:
+        """Send a message that the engine does not answer; the file is closed once it is sent.
+
+        An engine that takes none of many is ended, as their files would stay open here.
+        """
+        if not self._ending and len(self._unsent) < MAX_UNSENT:
             self._send(message, file)
-        elif file is not None:
+            return
+        if file is not None:
             os.close(file)
+        if not self._ending:
+            self.kill()
 
     # -- packets
 

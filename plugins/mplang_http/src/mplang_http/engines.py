@@ -20,13 +20,14 @@ from mplang_core.ext import ShutdownError, parse_base_type
 from mplang_http import ipc
 from mplang_http.backoff import Backoff
 from mplang_http.certificates import Certificates
-from mplang_http.cgroups import Cgroups, EngineCgroup, quota_excess
+from mplang_http.cgroups import Cgroups, EngineCgroup
 from mplang_http.config import WorkerConfig
 from mplang_http.credentials import Credential
 from mplang_http.data_sets import FrontDataSets
 from mplang_http.dialing import dial
 from mplang_http.engine import EngineArgument
 from mplang_http.engine_process import ENGINE_ENDED, EngineProcess, usage
+from mplang_http.engine_watch import watch
 from mplang_http.errors import RequestError
 from mplang_http.failure_budget import FailureBudget
 from mplang_http.forks import Child, ForkServer
@@ -41,7 +42,6 @@ from mplang_http.warm_process import WarmProcess
 START_TIMEOUT = 30.0  # seconds that an engine has to start
 CLOSE_TIMEOUT = 1.0  # seconds that an engine has to end its jobs
 BUSY = 1.0  # seconds after which the front answers for an engine
-WATCH_INTERVAL = 0.25  # seconds
 MAX_TOLD = 1000  # sessions of which it is known why they ended
 log = logging.getLogger("mplang.http.front")
 
@@ -96,6 +96,11 @@ class Engines:
         return len(self._sessions)
 
     @property
+    def sessions(self) -> list[FrontSession]:
+        """The sessions that are open."""
+        return list(self._sessions.values())
+
+    @property
     def state(self) -> str:
         """State of the worker, as ``/health`` and ``/ready`` tell it."""
         if self.draining:
@@ -113,7 +118,7 @@ class Engines:
     def start(self) -> None:
         """Start to warm up; needs a running event loop."""
         self.begin(self.warm.warm_up())
-        self.begin(self._watch())
+        self.begin(watch(self._config, self))
 
     def begin(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Start work that is cancelled when the worker ends."""
@@ -249,9 +254,9 @@ class Engines:
         self._forget(session, f"its engine does not start: {why}", failed=True)
         if session.process is not None:
             await session.process.end("it did not start", kill=True)
-        self._check_warm()
+        self.check_warm()
 
-    def _check_warm(self) -> None:
+    def check_warm(self) -> None:
         """Start another warm process if it has ended."""
         if self.warm.has_ended():
             self.begin(self.warm.warm_up())
@@ -338,7 +343,7 @@ class Engines:
                 done = await process.call("join", generation=request.generation, versions=versions)
             except BaseException as error:
                 if not session.joined:
-                    self.begin(self._end(session, "it was not linked to its peers"))
+                    self.end_soon(session, "it was not linked to its peers")
                 if isinstance(error, BaseExceptionGroup):
                     raise error.exceptions[0] from None
                 raise
@@ -459,7 +464,7 @@ class Engines:
             if not session.ready.done():
                 session.ready.set_result(message["key"])
         elif message["event"] == "data_taken":
-            session.asking -= 1
+            session.asking = max(0, session.asking - 1)
         elif message["event"] == "data":
             kind = parse_base_type(message["type"])
             self.begin(self.data.serve(session, int(message["number"]), str(message["name"]), kind))
@@ -484,7 +489,7 @@ class Engines:
             self._pause()
             session.ready.set_exception(ConnectionError(why))
         self._forget(session, why, failed=True)
-        self._check_warm()
+        self.check_warm()
 
     async def _end(self, session: FrontSession, why: str, *, kill: bool = False) -> None:
         """End a session and its engine; at once if it is to be killed."""
@@ -506,6 +511,11 @@ class Engines:
         if process is not None:
             await process.end(why, kill=True)
 
+    def end_soon(self, session: FrontSession, why: str, *, kill: bool = False) -> None:
+        """End a session without waiting; at once, and as a crash, if it is to be killed."""
+        self.crashes += kill
+        self.begin(self._end(session, why, kill=kill))
+
     async def shut_down(self, why: str, late: str, patience: float) -> None:
         """End all sessions, and wait until their coordinators have been told.
 
@@ -514,7 +524,7 @@ class Engines:
             late: text of the error of jobs that have not ended.
             patience: seconds to wait.
         """
-        sessions = list(self._sessions.values())
+        sessions = self.sessions
         for session in sessions:
             self._shut_down[session.key] = asyncio.Event()
             session.jobs.fail(late, ShutdownError.__name__)
@@ -543,43 +553,6 @@ class Engines:
         Args:
             again: whether to verify them again, as others are believed now.
         """
-        for session in list(self._sessions.values()):
+        for session in self.sessions:
             if why := self.credentials.refusal(session, again=again):
-                self.begin(self._end(session, why))
-
-    async def _watch(self) -> None:
-        """End sessions whose coordinator is gone, or whose engine passes its limits."""
-        lease = self._config.timeouts.lease
-        while True:
-            await asyncio.sleep(min(WATCH_INTERVAL, lease / 4))
-            self._check_warm()
-            for session in list(self._sessions.values()):
-                try:
-                    self._look_at(session, lease)
-                except Exception:  # the others are still watched
-                    log.exception("a session cannot be watched")
-            self._share_memory()
-
-    def _look_at(self, session: FrontSession, lease: float) -> None:
-        if session.ending or session.process is None:
-            return
-        if time.monotonic() - session.seen > lease:
-            why = f"nothing was heard of the coordinator for {lease:g} s"
-            self.begin(self._end(session, why))
-        elif why := session.excess(self._config.limits, self._config.timeouts):
-            self.crashes += 1
-            self.begin(self._end(session, f"its engine was ended: {why}", kill=True))
-
-    def _share_memory(self) -> None:
-        """End the largest engine of a coordinator whose engines use more than its quota."""
-        quotas = self._config.quotas
-        by_coordinator: dict[str, list[FrontSession]] = {}
-        for session in self._sessions.values():
-            if not session.ending:
-                by_coordinator.setdefault(session.key[0], []).append(session)
-        for sessions in by_coordinator.values():
-            if sum(session.memory for session in sessions) > quotas.memory:
-                largest = max(sessions, key=lambda session: session.memory)
-                self.crashes += 1
-                why = f"its engine was ended: {quota_excess(quotas)}"
-                self.begin(self._end(largest, why, kill=True))
+                self.end_soon(session, why)
