@@ -386,6 +386,13 @@ def test_only_an_empty_field_of_csv_is_null(tmp_path):
             rows_of_csv(tmp_path, f"a\n{word}\n", a="int64")
 
 
+def test_a_column_that_csv_lacks_is_named(tmp_path):
+    with pytest.raises(PartyError, match="it has no column 'b'"):
+        rows_of_csv(tmp_path, "a\n1\n", a="int64", b="int64")
+    with pytest.raises(PartyError, match="it has 2 columns 'a'"):
+        rows_of_csv(tmp_path, "a,a\n1,2\n", a="int64")
+
+
 def test_no_line_of_csv_is_lost(tmp_path):
     assert rows_of_csv(tmp_path, "a\n1\n\n3\n", a="int64") == [{"a": 1}, {"a": None}, {"a": 3}]
     lines = "".join(f'{i},"one\ntwo, ""three"""\n' for i in range(60_000))

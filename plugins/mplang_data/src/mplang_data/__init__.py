@@ -3,7 +3,7 @@
 Imports no Arrow.
 """
 
-from mplang_data.description import Bound, Description, SourceError
+from mplang_data.description import Bound, Description, NoDataSetError, NotOfferedError, SourceError
 from mplang_data.frontend import dataset
 from mplang_data.holding import DataSet, DataSets, Opened
 from mplang_data.known import Catalogue, catalogue, read_catalogue
@@ -15,6 +15,8 @@ __all__ = [
     "DataSet",
     "DataSets",
     "Description",
+    "NoDataSetError",
+    "NotOfferedError",
     "Opened",
     "Source",
     "SourceError",

@@ -36,6 +36,14 @@ class SourceError(Exception):
     """A source does not hold what its owner says. The text names columns, no values and no path."""
 
 
+class NoDataSetError(Exception):
+    """There is no data set of that name that may be read."""
+
+
+class NotOfferedError(Exception):
+    """A data set does not offer what is read; the text may be told to its readers."""
+
+
 def column_type(name: str) -> str:
     """Return the Arrow type that the type of a column in a catalogue stands for.
 

@@ -11,7 +11,13 @@ from pydantic import ValidationError, field_validator
 
 from mplang_core import BaseType, TableType
 from mplang_core.ext import ConfigError, KernelError
-from mplang_data.description import Description, SourceError, check_name
+from mplang_data.description import (
+    Description,
+    NoDataSetError,
+    NotOfferedError,
+    SourceError,
+    check_name,
+)
 from mplang_data.sources import Source, source_of
 from mplang_data.sources.files import close_all
 
@@ -80,13 +86,13 @@ class DataSet(Description):
             kind: the type that is read; all that is offered by default.
 
         Raises:
-            PermissionError: that is not offered.
+            NotOfferedError: that is not offered.
             SourceError: there is no such source.
         """
         wanted = self.type if kind is None else kind
         refused = self.refusal(wanted)
         if refused:
-            raise PermissionError(refused)
+            raise NotOfferedError(refused)
         source = source_of(self.kind)
         return Opened(source, self.description, source.open(self.where, wanted))
 
@@ -142,8 +148,8 @@ class DataSets(Protocol):
             kind: the type that is read.
 
         Raises:
-            LookupError: there is none of that name that may be read.
-            PermissionError: it does not offer that.
+            NoDataSetError: there is none of that name that may be read.
+            NotOfferedError: it does not offer that.
             SourceError: its source is not there.
         """
 
@@ -182,13 +188,13 @@ def open_for(data_sets: Mapping[str, DataSet], name: str, kind: BaseType, reader
         reader: the coordinator.
 
     Raises:
-        LookupError: there is none of that name that the coordinator may read.
-        PermissionError: it does not offer that.
+        NoDataSetError: there is none of that name that the coordinator may read.
+        NotOfferedError: it does not offer that.
         SourceError: its source is not there.
     """
     found = data_sets.get(name)
     if found is None or reader not in found.readers:
-        raise LookupError(name)
+        raise NoDataSetError(name)
     return found.open(kind)
 
 

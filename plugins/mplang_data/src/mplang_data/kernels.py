@@ -9,7 +9,7 @@ from mplang_tables.scan import Scan
 
 from mplang_core import BaseType
 from mplang_core.ext import AdmissionError, KernelContext, KernelError
-from mplang_data.description import SourceError
+from mplang_data.description import NoDataSetError, NotOfferedError, SourceError
 
 log = logging.getLogger("mplang.data")
 
@@ -33,15 +33,15 @@ def read(ctx: KernelContext, *, name: str, type: BaseType) -> Any:
     data = ctx.interpreter.data
     try:
         if data is None:
-            raise LookupError(name)
+            raise NoDataSetError(name)
         with data.open(name, type) as opened:
             found = opened.read(type)
             if isinstance(found, Scan):
                 found.name = f"data set {name!r}"
             return found
-    except PermissionError as error:
+    except NotOfferedError as error:
         raise AdmissionError(f"data set {name!r}: {error}") from error
-    except LookupError as error:
+    except NoDataSetError as error:
         raise AdmissionError(
             f"this party has no data set {name!r} that you may read; its owner names it in the "
             "worker's `data`, and you among its `readers`"

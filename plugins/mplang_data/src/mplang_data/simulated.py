@@ -11,7 +11,7 @@ import numpy as np
 
 from mplang_core import BaseType, TableType, TensorType
 from mplang_core.ext import ConfigError, plugin_manager, type_of
-from mplang_data.description import Description, check_name
+from mplang_data.description import Description, NoDataSetError, NotOfferedError, check_name
 from mplang_data.holding import DataSet, DataSets, Opened
 from mplang_data.known import Catalogue
 from mplang_data.sources import GROUP
@@ -69,6 +69,8 @@ class HeldData:
     @contextmanager
     def open(self, name: str, kind: BaseType) -> Iterator[Opened]:
         """Open a data set inside of ``with``."""
+        if name not in self._openers:
+            raise NoDataSetError(name)
         opened = self._openers[name](kind)
         try:
             yield opened
@@ -125,7 +127,7 @@ def _opener(given: Any) -> tuple[Description, Opener]:
     def opener(kind: BaseType) -> Opened:
         refused = description.refusal(kind)
         if refused:
-            raise PermissionError(refused)
+            raise NotOfferedError(refused)
         return Opened(Held(value), description, [])
 
     return description, opener

@@ -74,15 +74,15 @@ class FrontDataSets:
         """Return what an engine is told of a data set, and its open files."""
         if not self._sets:
             return {"unknown": True}, []
-        from mplang_data import SourceError
+        from mplang_data import NoDataSetError, NotOfferedError, SourceError
         from mplang_data.holding import open_for
 
         try:
             opened = await _in_thread(open_for, self._sets, name, kind, coordinator)
-        except LookupError:
+        except NoDataSetError:
             log.warning("%s is no reader of a data set %r", coordinator, name)
             return {"unknown": True}, []
-        except PermissionError as error:
+        except NotOfferedError as error:
             return {"refused": str(error)}, []
         except SourceError as error:
             log.error("data set %s cannot be read: %s: %s", name, error, error.__cause__)

@@ -39,11 +39,18 @@ class EngineData:
             kind: the type that is read.
 
         Raises:
-            LookupError: there is none of that name that the coordinator may read.
-            PermissionError: it does not offer that.
+            NoDataSetError: there is none of that name that the coordinator may read.
+            NotOfferedError: it does not offer that.
             SourceError: its source is not there.
         """
-        from mplang_data import Description, Opened, SourceError, source_of
+        from mplang_data import (
+            Description,
+            NoDataSetError,
+            NotOfferedError,
+            Opened,
+            SourceError,
+            source_of,
+        )
         from mplang_data.sources.files import close_all
 
         answer: Future[dict[str, Any]] = Future()
@@ -61,9 +68,9 @@ class EngineData:
             close_all(files)
             raise SourceError("not all of its files could be passed on; try again")
         if "unknown" in found:
-            raise LookupError(name)
+            raise NoDataSetError(name)
         if "refused" in found:
-            raise PermissionError(found["refused"])
+            raise NotOfferedError(found["refused"])
         if "failed" in found:
             raise SourceError(found["failed"])
         opened = Opened(source_of(found["kind"]), Description(**found["description"]), files)

@@ -34,21 +34,19 @@ class CsvFiles(Files):
             column_types=wanted, include_columns=wanted.names, null_values=[""],
             quoted_strings_can_be_null=False,
         )  # fmt: skip
-        options: dict[str, Any] = {
-            "convert_options": convert,
-            "parse_options": csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
-        }
+        parse = csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False)
         found = []
         with reading():
             for file in files:
                 data = mapped(file)
                 if np.count_nonzero(np.frombuffer(data, np.uint8) == QUOTE) % 2:
                     raise SourceError("a quote in it has no end")  # which would swallow rows
-                names = csv.open_csv(pa.BufferReader(data), **options).schema.names
+                names = csv.open_csv(pa.BufferReader(data), parse_options=parse).schema.names
                 # its types are in the catalogue only
                 known = [
                     (n, wanted.field(n).type if n in wanted.names else pa.null()) for n in names
                 ]
                 check_schema(pa.schema(known), table_type(kind))
-                found.append(csv.read_csv(pa.BufferReader(data), **options))
+                rows = pa.BufferReader(data)
+                found.append(csv.read_csv(rows, parse_options=parse, convert_options=convert))
             return pa.concat_tables(found)
