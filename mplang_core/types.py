@@ -83,8 +83,7 @@ class DType(enum.Enum):
             return cls(dtype)
         try:
             name = "bfloat16" if str(dtype) == "bfloat16" else np.dtype(dtype).name
-            # NumPy's name does not tell the order of bytes, which others would read as theirs
-            found = _FROM_NUMPY[name if str(dtype)[:1] != ">" else str(dtype)]
+            found = _FROM_NUMPY[name]
         except (KeyError, TypeError, ValueError, SyntaxError):  # NumPy parses some strings
             raise TypeError(
                 f"a tensor cannot hold elements of type {str(dtype)[:40]!r}; expected one of "
@@ -372,8 +371,7 @@ def array_of(value: Any) -> np.ndarray[Any, Any]:
         raise TypeError(table_advice(value))
     try:
         array = np.asarray(value)
-        array = array.astype(array.dtype.newbyteorder("="), copy=False)
-        DType.of(array.dtype)
+        array = array.astype(DType.of(array.dtype).numpy, copy=False)  # in this order of bytes
     except (TypeError, ValueError) as error:
         raise TypeError(
             f"{type(value).__name__} is no tensor: {error}; strings and dates are columns of tables"

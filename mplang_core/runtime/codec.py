@@ -161,7 +161,7 @@ def _codec(kind: BaseType) -> Codec:
 
 
 def _encode_tensor(value: Any) -> Encoded:
-    flat = np.ravel(value).view(np.uint8)
+    flat = np.ravel(np.asarray(value, DType.of(value.dtype).numpy)).view(np.uint8)
     header = {"dtype": DType.of(value.dtype).value, "shape": list(value.shape)}
     return header, [flat.data]
 
