@@ -12,7 +12,7 @@ from http_raw import RawWorker
 from mplang_http import LocalCluster, WorkerConfig
 
 import mplang_core as mp
-from mplang_core.errors import AdmissionError, MPLangError, PartyError
+from mplang_core.errors import AdmissionError, MPLangError, PartyError, RunError
 
 KIT = ("mplang_testing.dialect",)
 HOW = r'inside of one function and evaluate that \(mode="launch"\), or .* mode: development'
@@ -54,10 +54,11 @@ def test_a_worker_is_in_production_by_default_and_a_local_cluster_in_development
 
 
 def test_production_takes_whole_programs_and_data(host):
-    """Launch mode, eager put and fetch: data is no program."""
+    """Launch mode, eager put and fetch: data is no program. What was put is no result."""
     with mp.with_ctx(host):
         small, large = mp.put("P0", np.int64([1, 2])), mp.put("P1", np.arange(10_000))
-    assert mp.fetch(host, large)[-1] == 9_999
+    with pytest.raises(RunError, match="it was put, or kept by mp.keep, and is no result"):
+        mp.fetch(host, large)
     moved, theirs = mp.evaluate(host, lambda x, y: (mp.put("P1", x), y), small, large)
     np.testing.assert_array_equal(mp.fetch(host, moved), [1, 2])
     np.testing.assert_array_equal(mp.fetch(host, theirs), np.arange(10_000))

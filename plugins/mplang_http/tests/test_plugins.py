@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from mplang_http import LocalCluster, WorkerConfig
 from mplang_http.client import WorkerClient
-from mplang_http.compatibility import WorkerFacts, check_parties
+from mplang_http.compatibility import WorkerFacts, check_parties, known_data
 from mplang_http.config import TlsFiles, installed_plugins
 from mplang_http.status import cluster_status
 from mplang_tables import table
@@ -172,14 +172,27 @@ FACTS = {"alike": {"wire": "1"}, "plugins": [], "mode": "production", "data": {}
         {"plugins": [{"name": "a"}]},
         {"plugins": 7},
         {"mode": None, "alike": "text"},
-        {"data": {"../x": {"columns": {"a": "int64"}}}},
-        {"data": {"x": 7}},
-        {"data": [1]},
     ],
 )
 def test_facts_that_no_worker_tells(change):
     with pytest.raises((LookupError, TypeError, ValueError, AttributeError)):  # the driver's names
         WorkerFacts.read("alice", FACTS | change)
+
+
+@pytest.mark.parametrize(
+    "data", [{"../x": {"columns": {"a": "int64"}}}, {"x": 7}, [1], None, {"x": {"columns": 7}}]
+)
+def test_a_catalogue_that_no_worker_tells_is_that_of_a_name(data):
+    facts = [WorkerFacts.read(name, FACTS) for name in ("alice", "bob")]
+    facts[1] = WorkerFacts.read("bob", FACTS | {"data": data})
+    with pytest.raises(ConfigError, match="bob tells no catalogue of data sets"):
+        known_data(facts)
+
+
+def test_a_catalogue_of_a_newer_worker_is_read():
+    data = {"x": {"columns": {"a": "int64"}, "epsilon": 1}}
+    found = known_data([WorkerFacts.read("bob", FACTS | {"data": data})])
+    assert found["bob"]["x"].columns == {"a": "int64"}
 
 
 def test_a_table_is_short_and_plain():
