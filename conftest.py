@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import faulthandler
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -36,12 +38,28 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("core")
 
 
+def _stacks(run: str, worker: str) -> Path:
+    return Path(tempfile.gettempdir()) / f"mplang-{run}-{worker}.stacks"
+
+
+@pytest.hookimpl(trylast=True)  # after pytest's own, whose file a process of pytest-xdist captures
+def pytest_configure(config: pytest.Config) -> None:
+    """Have a process of pytest-xdist write the stacks of its threads where it crashes."""
+    given = getattr(config, "workerinput", None)
+    if given is not None:
+        path = _stacks(given["testrunuid"], given["workerid"])
+        faulthandler.enable(path.open("w", encoding="utf-8"))
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any, error: object | None) -> None:
     """Tell how a process of pytest-xdist ended that was not to end; xdist does not."""
+    path = _stacks(node.workerinput["testrunuid"], node.gateway.id)
+    stacks = path.read_text(encoding="utf-8") if path.exists() else ""
+    path.unlink(missing_ok=True)
     if error is not None:
         code = node.gateway._io.popen.wait(5)
-        print(f"\n{node.gateway.id} ended with {code}: {error}", file=sys.stderr)
+        print(f"\n{node.gateway.id} ended with {code}: {error}\n{stacks}", file=sys.stderr)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
