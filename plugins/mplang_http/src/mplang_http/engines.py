@@ -363,7 +363,7 @@ class Engines:
             ShutdownError: it was ended, as the worker is being shut down.
         """
         session = self._sessions.get((coordinator, name))
-        if session is None:
+        if session is None or session.closed:
             lost = "it ended, or this worker was started again; what it held is lost"
             why = self._told.get((coordinator, name), lost)
             if (coordinator, name) in self._shut_down:
@@ -495,7 +495,8 @@ class Engines:
         """End a session and its engine; at once if it is to be killed."""
         if session.ending:
             return
-        session.ending = True
+        session.ending = session.closed = True
+        self._told[session.key] = why  # whoever asks from now on comes after its end
         process, failed = session.process, kill
         try:
             if process is not None and not kill:

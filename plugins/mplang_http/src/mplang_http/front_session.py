@@ -50,6 +50,7 @@ class FrontSession:
         self.credentials: Sequence[Credential] = ()
         self.ends: Sequence[LinkEnd] = ()
         self.ending = False
+        self.closed = False  # whether it was ended here, and is not found any more
         self.baseline = 0  # bytes of memory at its start
         self.memory = 0
         self.cores: list[int] = []
