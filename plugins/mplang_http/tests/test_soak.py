@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from mplang_http import LocalCluster
 from mplang_testing import dialect
-from processes import engine_of
+from processes import engine_of, engines_of, fork_server_of
 
 import mplang_core as mp
 
@@ -125,7 +125,7 @@ def test_many_sessions_leave_nothing_behind(workers):
                 assert found == [2 * i] * 3
 
     fronts = [worker.pid for worker in workers.workers]
-    everyone = [os.getpid(), *fronts, *map(engine_of, fronts)]
+    everyone = [os.getpid(), *fronts, *map(fork_server_of, fronts)]  # engines end with sessions
     visit(20)
     before = {pid: (resident_mb(pid), files(pid), tasks(pid)) for pid in everyone}
     visit(100)
@@ -135,6 +135,7 @@ def test_many_sessions_leave_nothing_behind(workers):
         assert after[pid][0] - memory < 15, (before, after)
         assert after[pid][1] - opened <= 4, (before, after)
         assert after[pid][2] - threads <= 4, (before, after)
+    assert not any(map(engines_of, fronts))
 
 
 def tasks(pid):
