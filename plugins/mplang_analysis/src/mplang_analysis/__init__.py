@@ -30,6 +30,7 @@ from mplang_analysis.parameters import parameter_names
 from mplang_analysis.picture import Picture
 from mplang_analysis.range_table import RangeRow, Ranges, ranges
 from mplang_analysis.rows import Rows
+from mplang_analysis.storage import StorageUse, Stored, UsesStorage, storage_of
 
 __all__ = [
     "DATA_SET",
@@ -62,7 +63,10 @@ __all__ = [
     "Rows",
     "Source",
     "StepRange",
+    "StorageUse",
+    "Stored",
     "UnknownCost",
+    "UsesStorage",
     "costs",
     "differences",
     "disclosure",
@@ -74,4 +78,5 @@ __all__ = [
     "parameter_names",
     "ranges",
     "remember",
+    "storage_of",
 ]

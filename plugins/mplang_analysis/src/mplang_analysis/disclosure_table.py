@@ -10,13 +10,14 @@ from typing import Any
 
 from mplang_analysis.disclosure_row import COLUMNS, DisclosureRow
 from mplang_analysis.event import Event
-from mplang_analysis.holdings import Holding, unknown_history
+from mplang_analysis.holdings import Holding, is_protected, unknown_history
 from mplang_analysis.labels import Label
 from mplang_analysis.party_names import PartyNames, names_of, quoted, read_names
 from mplang_analysis.picture import Picture
 from mplang_analysis.picture_builder import build
 from mplang_analysis.report import Paragraphs, Part, Report, TextTable
 from mplang_analysis.sentences import sentences
+from mplang_analysis.storage import Stored
 from mplang_analysis.subject import program_of
 from mplang_analysis.taint import Flow
 from mplang_analysis.type_size import bytes_of, payload
@@ -109,6 +110,7 @@ def disclosure(
     labels: Sequence[Mapping[int, Label]] | None = None,
     held: Mapping[int, Holding] | None = None,
     uniform_inputs: bool = False,
+    stored: Stored | None = None,
     names: Sequence[str] | Mapping[int, str] | None = None,
 ) -> Disclosure:
     """Return what crosses the boundary of a party, what is revealed, and whose data is in it.
@@ -123,6 +125,7 @@ def disclosure(
         uniform_inputs: whether a plain input that several parties hold, and that has no label, is
             the same at all of them: then all of its holders know it, and where all parties hold
             it, it is public. A program does not tell; a note says where it was assumed.
+        stored: the labels of what the parties have in storage, by name and by rank.
         names: names of the parties by rank; by default those in the cluster of a compiled
             function, and ``party 0``, … for others.
 
@@ -144,17 +147,12 @@ def disclosure(
     found = program_of(program)
     given = check_labels(found, labels)
     if held is None:
-        held = unknown_history(found.mask) if _is_protected(given) else {}
-    flow = Flow(found, given, held, uniform_inputs=uniform_inputs)
+        protected = is_protected([*given, *(stored or {}).values()])
+        held = unknown_history(found.mask) if protected else {}
+    flow = Flow(found, given, held, uniform_inputs=uniform_inputs, stored=stored or {})
     notes = _assumed(found) if uniform_inputs and labels is None else []
     table = dataclasses.replace(table_of(flow, notes), subject=found)
     return table.named(names_of(program) if names is None else names)
-
-
-def _is_protected(labels: Sequence[Mapping[int, Label]]) -> bool:
-    """Return whether a label is of a share, a key or a ciphertext, so that others may open it."""
-    given = (label for fact in labels for label in fact.values())
-    return any(label.pieces or label.derived or label.keys for label in given)
 
 
 def check_labels(

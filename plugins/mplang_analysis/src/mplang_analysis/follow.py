@@ -11,6 +11,7 @@ from typing import TypeAlias
 from mplang_analysis.disclosure_table import Disclosure, check_labels, table_of
 from mplang_analysis.holdings import Holding
 from mplang_analysis.labels import Label
+from mplang_analysis.storage import Stored
 from mplang_analysis.taint import Flow
 from mplang_core import Program
 
@@ -28,17 +29,20 @@ class Followed:
         disclosure: the table over the labels of the inputs.
         outputs: per output and holder the label of its copy.
         held: per party what it had so far: the ``held`` of the next run.
+        stores: the labels of what it leaves in storage.
     """
 
     disclosure: Disclosure
     outputs: Sequence[Mapping[int, Label]]
     held: Mapping[int, Holding]
+    stores: Stored
 
 
 def follow(
     program: Program,
     labels: Sequence[Mapping[int, Label]] | None = None,
     held: Mapping[int, Holding] | None = None,
+    stored: Stored | None = None,
 ) -> Followed:
     """Return the table of a run of a program, and the labels of its outputs.
 
@@ -51,6 +55,7 @@ def follow(
         labels: per input the label of each holder's copy, as in :func:`disclosure`.
         held: the ``held`` of the session's last run. A share or a key opens what its party got
             in any run of a session, whether or not it is an input of this one.
+        stored: the labels of what the parties have in storage, by name.
 
     Raises:
         TraceError: the number of labels is not that of the inputs.
@@ -72,28 +77,34 @@ def follow(
         program.name,
         *(tuple(fact.items()) for fact in given),
         None if held is None else tuple(held.items()),
+        tuple((name, tuple(each.items())) for name, each in (stored or {}).items()),
     )
     found = _cache.get(key)
     if found is None:
-        found = _follow(program, given, held or {})
+        found = _follow(program, given, held or {}, stored or {})
         _cache.put(key, found)
     return found
 
 
 def _follow(
-    program: Program, labels: Sequence[Mapping[int, Label]], held: Mapping[int, Holding]
+    program: Program,
+    labels: Sequence[Mapping[int, Label]],
+    held: Mapping[int, Holding],
+    stored: Stored,
 ) -> Followed:
-    flow = Flow(program, labels, held)
-    outputs = [
-        {rank: label.made_by(program.digest) for rank, label in fact.items()}
-        for fact in flow.outputs
-    ]
+    flow = Flow(program, labels, held, stored=stored)
+    outputs = [_made_by(program, fact) for fact in flow.outputs]
+    stores = {name: _made_by(program, fact) for name, fact in flow.stores.items()}
     after = dict(held)
     for rank in program.mask:
         found = flow.held.of(rank)
         if found != held.get(rank):  # else the same object, which is compared in no time
             after[rank] = found
-    return Followed(table_of(flow), outputs, after)
+    return Followed(table_of(flow), outputs, after, stores)
+
+
+def _made_by(program: Program, fact: Mapping[int, Label]) -> Mapping[int, Label]:
+    return {rank: label.made_by(program.digest) for rank, label in fact.items()}
 
 
 class _Cache:

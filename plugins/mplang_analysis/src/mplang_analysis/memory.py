@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from mplang_analysis.follow import Followed, follow
-from mplang_analysis.holdings import Holding, unknown_history
+from mplang_analysis.holdings import Holding, is_protected, unknown_history
 from mplang_analysis.labels import PUBLIC, Label, own
+from mplang_analysis.storage import Stored
 from mplang_core import InterpVar, Program
 from mplang_core.ext import HostVar
 
@@ -23,7 +24,12 @@ class Memory:
         return self._held
 
     def follow(
-        self, program: Program, labels: Sequence[Mapping[int, Label]], *, missed: bool = False
+        self,
+        program: Program,
+        labels: Sequence[Mapping[int, Label]],
+        *,
+        missed: bool = False,
+        stored: Stored | None = None,
     ) -> Followed:
         """Return the table of a run, and remember what the parties get in it.
 
@@ -32,15 +38,20 @@ class Memory:
             labels: per input the label of each party's copy.
             missed: whether there were runs of which this memory knows nothing; then the parties
                 count as having had anything.
+            stored: the labels of what the parties have in storage. Where they are of shares or keys,
+                there were runs of other sessions, too.
         """
+        missed = missed or is_protected((stored or {}).values())
         held = unknown_history(program.mask) if missed else self._held
-        followed = follow(program, labels, held)
+        followed = follow(program, labels, held, stored)
         self._held = followed.held
         return followed
 
-    def follow_values(self, program: Program, inputs: Sequence[HostVar]) -> Followed:
+    def follow_values(
+        self, program: Program, inputs: Sequence[HostVar], stored: Stored | None = None
+    ) -> Followed:
         """Return :meth:`follow` over the values of a host."""
-        return self.follow(program, [_labels(each) for each in inputs])
+        return self.follow(program, [_labels(each) for each in inputs], stored=stored)
 
 
 def remember(results: Sequence[HostVar], followed: Followed) -> None:

@@ -13,6 +13,7 @@ from mplang_analysis import op_traits, transfer
 from mplang_analysis.event import Event, Receiver, What
 from mplang_analysis.holdings import Holding, Holdings
 from mplang_analysis.labels import ANY, NEW, PUBLIC, Label, Piece, Source, own, union
+from mplang_analysis.storage import Stored, use_of
 from mplang_analysis.transfer import Arrived, Fact
 from mplang_core import BaseType, DType, Form, Mask, MPType, Program, TensorType
 from mplang_core.ext import (
@@ -88,10 +89,13 @@ class Flow:
         before: per party what it had before.
         uniform_inputs: whether a plain input of several parties that has no label is the same
             at all of them, and so known to all of them from the beginning.
+        stored: the labels of what the parties have in storage, by name; of what is loaded and not
+            there, nothing is known.
 
     Attributes:
         events: what others learn of, in the order of the program.
         outputs: per output and holder the label of its copy.
+        stores: the labels of what it leaves in storage.
         held: the holdings of the parties.
     """
 
@@ -99,10 +103,12 @@ class Flow:
     labels: Sequence[Fact] = ()
     before: Mapping[int, Holding] = field(default_factory=dict)
     uniform_inputs: bool = False
+    stored: Stored = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.held = Holdings(self.before)
+        self.stores: dict[str, dict[int, Label]] = {}
         self._steps = 0
         self._most_steps = MAX_STEPS + 20 * sum(1 for _ in self.program.graph.walk())
         self._failures: dict[int, _Failure] = defaultdict(_Failure)
@@ -136,30 +142,55 @@ class Flow:
         fact = {
             rank: dataclasses.replace(given[rank], program="")
             if rank in given
-            else self._careful(index, rank)
+            else self._careful_input(index, rank)
             for rank in holders_of(value.type, self.program.mask)
         }
         for rank, label in fact.items():
             self.held.begin(rank, kind, label)
         return fact
 
-    def _careful(self, index: int, rank: int) -> Label:
+    def _careful_input(self, index: int, rank: int) -> Label:
         """Return the label of a party's copy of an input of which nothing is known."""
         kind, name = self.program.graph.inputs[index].type, f"input {index}"
-        world = self.program.mask
         assert isinstance(kind, MPType)
-        match kind.base.form:
+        plain = kind.base.form is Form.PLAIN
+        if not plain or kind.pmask is None or not self.uniform_inputs:
+            return self._careful(kind.base, rank, name)
+        if kind.pmask == self.program.mask and len(kind.pmask) > 1:
+            return PUBLIC
+        return Label(frozenset(Source(each, kind.pmask, name) for each in kind.pmask))
+
+    def _careful(self, kind: BaseType, rank: int, name: str) -> Label:
+        """Return the label of a value of a party of which nothing is known."""
+        match kind.form:
             case Form.SHARE | Form.CIPHERTEXT | Form.HANDLE:
-                anyone = union(own(party, name) for party in world)
+                anyone = union(own(party, name) for party in self.program.mask)
                 pieces, keys = frozenset([Piece(ANY, rank)]), frozenset([ANY])
                 return Label(anyone.sources, pieces, keys=keys)
             case Form.KEY:
                 return own(rank, name) | Label(keys=frozenset([ANY]))
-        if kind.pmask is None or not self.uniform_inputs:
-            return own(rank, name)
-        if kind.pmask == world and len(world) > 1:
-            return PUBLIC
-        return Label(frozenset(Source(each, kind.pmask, name) for each in kind.pmask))
+        return own(rank, name)
+
+    def _load(self, op: Operation, name: str, scope: _Scope) -> list[Fact]:
+        """Return the labels of what parties have in storage, as of inputs."""
+        known, facts = self.stored.get(name, {}), []
+        for value in op.outputs:
+            kind, fact = op_traits.base_of(value.type), {}
+            for rank in scope.parties:
+                label = known.get(rank)
+                if label is None:
+                    label = self._careful(kind, rank, f"stored {name}")
+                fact[rank] = dataclasses.replace(label, program="") | scope.control
+                self.held.begin(rank, kind, fact[rank])
+            facts.append(fact)
+        return facts
+
+    def _store(self, name: str, seen: Fact, scope: _Scope) -> None:
+        """Note what parties leave in storage; who loads it cannot tell its values apart."""
+        stores = self.stores.setdefault(name, {})
+        for rank, label in seen.items():
+            found = label | scope.control
+            stores[rank] = stores[rank] | found if rank in stores else found
 
     def _identity(self, path: str) -> str:
         """Return the identity of a secret or a key by its place, the same at all parties."""
@@ -254,7 +285,12 @@ class Flow:
 
     def _apply(self, op: Operation, ins: Sequence[Fact], scope: _Scope) -> list[Fact]:
         """Have each output depend on all operands at the same party; if they mix, of all."""
+        action, name = use_of(op)
+        if action == "load":
+            return self._load(op, name, scope)
         seen = self._had(op, ins, {}, scope)
+        if action == "store":
+            self._store(name, seen, scope)
         together = len(scope.parties) > 1 and op_traits.acts_together(op)
         if together:
             self._inform_all(op, scope, seen)

@@ -19,11 +19,25 @@ class Catalogue(Mapping[str, Mapping[str, Description]]):
 
     Args:
         parties: descriptions by party and by name.
+        stored: what programs of this coordinator have left at the parties, by party and by name:
+            how the values are nested, and their types.
+
+    Attributes:
+        stored: the same.
     """
 
-    def __init__(self, parties: Mapping[str, Mapping[str, Description]]) -> None:
+    def __init__(
+        self,
+        parties: Mapping[str, Mapping[str, Description]],
+        stored: Mapping[str, Mapping[str, tuple[str, tuple[str, ...]]]] | None = None,
+    ) -> None:
         self._parties = {party: dict(each) for party, each in parties.items()}
-        self._hash = hash(repr(self._parties))
+        self.stored = {party: dict(each) for party, each in (stored or {}).items()}
+        self._hash = hash(repr((self._parties, self.stored)))
+
+    def storing(self, stored: Mapping[str, Mapping[str, tuple[str, tuple[str, ...]]]]) -> Catalogue:
+        """Return it with what is stored now."""
+        return Catalogue(self._parties, stored)
 
     def __getitem__(self, party: str) -> Mapping[str, Description]:
         return self._parties[party]
@@ -38,7 +52,8 @@ class Catalogue(Mapping[str, Mapping[str, Description]]):
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Mapping) and self._parties == dict(other)
+        stored = getattr(other, "stored", {})
+        return isinstance(other, Mapping) and self._parties == dict(other) and self.stored == stored
 
     def __repr__(self) -> str:
         return f"Catalogue({self._parties})"

@@ -12,9 +12,10 @@ import numpy as np
 from mplang_core import BaseType, TableType, TensorType
 from mplang_core.ext import ConfigError, plugin_manager, type_of
 from mplang_data.description import Description, NoDataSetError, NotOfferedError, check_name
-from mplang_data.holding import DataSet, DataSets, Opened
+from mplang_data.holding import DataSet, Opened
 from mplang_data.known import Catalogue
 from mplang_data.sources import GROUP
+from mplang_data.stored import Storage
 
 Opener: TypeAlias = Callable[[BaseType], Opened]
 
@@ -61,10 +62,14 @@ class HeldData:
 
     Args:
         openers: functions that open them, by name.
+
+    Attributes:
+        stored: the storage of the party; ``None`` until a program uses it.
     """
 
     def __init__(self, openers: Mapping[str, Opener]) -> None:
         self._openers = openers
+        self.stored: Storage | None = None
 
     @contextmanager
     def open(self, name: str, kind: BaseType) -> Iterator[Opened]:
@@ -80,7 +85,7 @@ class HeldData:
 
 def simulated(
     data: Mapping[str, Mapping[str, Any]], names: Sequence[str]
-) -> tuple[Catalogue, Sequence[DataSets]]:
+) -> tuple[Catalogue, Sequence[HeldData]]:
     """Return the catalogue of a simulator, and the data sets of its parties.
 
     Args:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import os
 import threading
 import weakref
 from collections.abc import Mapping, Sequence
@@ -10,7 +11,7 @@ from concurrent.futures import Future
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from mplang_analysis import Memory, remember
+from mplang_analysis import Memory, remember, storage_of
 
 from mplang_core import ClusterSpec, Mask, Program
 from mplang_core.ext import (
@@ -48,6 +49,8 @@ class Simulator(SimpHost):
             that gives a wrong number, ``"raise"`` ends the run, ``False`` saves the time.
         data: the data sets of the parties, by party and by name: frames, arrays, paths, or the
             fields of a worker's catalogue. Needs ``mplang-data``.
+        sink: a folder for what programs store, with one of each party, which a later simulator may
+            load from; a temporary one by default.
 
     Example:
         >>> import mplang_core as mp
@@ -65,14 +68,19 @@ class Simulator(SimpHost):
         mode: Mode = "standard",
         check_numbers: Check = "warn",
         data: Mapping[str, Mapping[str, Any]] | None = None,
+        sink: str | os.PathLike[str] | None = None,
     ) -> None:
         if timeout <= 0:
             raise ConfigError(f"the timeout is a positive number of seconds, got {timeout}")
         super().__init__(cluster_spec, mode)
         self.timeout = timeout
         self._data: Sequence[Any] = [None] * self.world_size
+        self._sink = sink
+        self._storage: Any = None  # of mplang_data, once a program uses it
         if data:
             self.catalogue, self._data = _data_sets(data, self.names)
+        if sink is not None:
+            self._open_storage()
         self._checks = _checks(check_numbers)
         self._memory = Memory()
         self._generation = 0
@@ -120,10 +128,34 @@ class Simulator(SimpHost):
         with self._run_lock:
             if self._closed:
                 raise RunError("this simulator is closed")
-            followed = self._memory.follow_values(program, args)
+            uses = storage_of(program)
+            if uses and self._storage is None:
+                self._open_storage()
+            stored = self._storage.begin(program, self.session) if uses else None
+            followed = self._memory.follow_values(program, args, stored)
+            if uses:
+                self._storage.follow(followed)
             results = super().submit(program, args, step)
+            if uses:
+                self._know_stored()
             remember(results, followed)
             return results
+
+    def _open_storage(self) -> None:
+        """Open the sinks of the parties, at the first program that uses them."""
+        if self._data[0] is None:
+            self.catalogue, self._data = _data_sets({}, self.names)
+        from mplang_data.stored.local import LocalStorage
+
+        self._storage = LocalStorage(self._sink, self.names)
+        for mine, stored in zip(self._data, self._storage.parties, strict=True):
+            mine.stored = stored
+        if hasattr(self, "_parties"):
+            self._parties.give(self._data)
+        self._know_stored()
+
+    def _know_stored(self) -> None:
+        self.catalogue = self.catalogue.storing(self._storage.told())
 
     def _begin(self, run: str) -> None:
         self._parties.open(run)
@@ -178,6 +210,8 @@ class Simulator(SimpHost):
         with self._run_lock:
             self._closed = True
             self._parties.stop()
+            if self._storage is not None:
+                self._storage.close()
 
 
 def _checks(wanted: Check) -> Meetings | None:
@@ -190,7 +224,7 @@ def _checks(wanted: Check) -> Meetings | None:
 
 def _data_sets(
     data: Mapping[str, Mapping[str, Any]], names: Sequence[str]
-) -> tuple[Mapping[str, Mapping[str, Any]], Sequence[Any]]:
+) -> tuple[Any, Sequence[Any]]:
     try:
         from mplang_data.simulated import simulated
     except ModuleNotFoundError as error:
@@ -216,6 +250,10 @@ class _Parties:
             for comm, mine in zip(self._comms, data, strict=True)
         ]
         self._threads = [PartyThread(f"mplang-P{comm.rank}") for comm in self._comms]
+
+    def give(self, data: Sequence[Any]) -> None:
+        for worker, mine in zip(self.workers, data, strict=True):
+            worker.data = mine
 
     def open(self, run: str) -> None:
         for comm in self._comms:

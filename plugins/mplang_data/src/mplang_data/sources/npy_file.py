@@ -38,7 +38,7 @@ class NpyFile(Files):
                 raise SourceError("it is damaged: its size is not that of its array")
             file.seek(0)
             found = np.load(file, allow_pickle=False)
-        made: np.ndarray[Any, Any] = np.ascontiguousarray(found, dtype.newbyteorder("="))
+        made: np.ndarray[Any, Any] = np.asarray(found, dtype.newbyteorder("="), "C")
         return made
 
 

@@ -1,0 +1,26 @@
+"""Results that stay: values that programs leave in the storage of their parties, and load again.
+
+Imports no Arrow.
+"""
+
+from mplang_data.stored.agreement import agree
+from mplang_data.stored.entry import Entry, Held, NotStoredError, StoreError
+from mplang_data.stored.frontend import load, remove, store
+from mplang_data.stored.run import StoreRun, Storage
+from mplang_data.stored.sink import Sink, SinkConfig, read_sink
+
+__all__ = [
+    "Entry",
+    "Held",
+    "NotStoredError",
+    "Sink",
+    "SinkConfig",
+    "Storage",
+    "StoreError",
+    "StoreRun",
+    "agree",
+    "load",
+    "read_sink",
+    "remove",
+    "store",
+]
