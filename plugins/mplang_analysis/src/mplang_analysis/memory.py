@@ -38,8 +38,8 @@ class Memory:
             labels: per input the label of each party's copy.
             missed: whether there were runs of which this memory knows nothing; then the parties
                 count as having had anything.
-            stored: the labels of what the parties have in storage. Where they are of shares or keys,
-                there were runs of other sessions, too.
+            stored: the labels of what the parties have in storage. Where they are of shares or
+                keys, there were runs of other sessions, too.
         """
         missed = missed or is_protected((stored or {}).values())
         held = unknown_history(program.mask) if missed else self._held

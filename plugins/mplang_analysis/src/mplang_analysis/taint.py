@@ -173,9 +173,10 @@ class Flow:
 
     def _load(self, op: Operation, name: str, scope: _Scope) -> list[Fact]:
         """Return the labels of what parties have in storage, as of inputs."""
-        known, facts = self.stored.get(name, {}), []
+        known = self.stored.get(name, {})
+        facts: list[Fact] = []
         for value in op.outputs:
-            kind, fact = op_traits.base_of(value.type), {}
+            kind, fact = op_traits.base_of(value.type), dict[int, Label]()
             for rank in scope.parties:
                 label = known.get(rank)
                 if label is None:

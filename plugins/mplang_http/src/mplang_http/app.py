@@ -103,11 +103,15 @@ def create_worker_app(config: WorkerConfig, engines: Engines) -> FastAPI:
 
     @app.get("/facts", response_model=response_models.Facts)
     async def facts(request: Request) -> Any:
-        """Return versions, plugins, limits, and the data sets that the coordinator may read."""
+        """Return versions, plugins, limits, and what the coordinator may read and has stored."""
         coordinator = context.authorize(request)
         if not engines.warm.info:
             raise RequestError(503, "starting", f"worker {config.name} is not ready yet; try again")
-        return JSONResponse(engines.warm.info | {"data": engines.data.told(coordinator)})
+        told = {
+            "data": engines.data.told(coordinator),
+            "stored": await engines.storage.told(coordinator),
+        }
+        return JSONResponse(engines.warm.info | told)
 
     @app.get(
         "/link",

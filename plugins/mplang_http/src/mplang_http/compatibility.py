@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mplang_analysis import differences
+from mplang_analysis import Stored, differences, storage_of
 
 from mplang_core import Program
 from mplang_core.ext import USED, ConfigError, plugin_manager, printable
 from mplang_http.worker_info import PROTOCOLS, versions
+
+if TYPE_CHECKING:
+    from mplang_data.stored import Entry
 
 COORDINATOR = "coordinator"
 MAX_CELL, MAX_ROWS = 60, 1000  # characters and number of what a worker tells
@@ -27,6 +30,7 @@ class WorkerFacts:
         families: names of the plugins, which are prefixes of the ops that they bring.
         mode: ``production`` or ``development``.
         data: what it tells of the data sets that the coordinator may read, by name.
+        stored: what it tells of the values that the coordinator has stored, by name.
     """
 
     name: str
@@ -35,6 +39,7 @@ class WorkerFacts:
     families: frozenset[str]
     mode: str
     data: Mapping[str, Any]
+    stored: Mapping[str, Any]
 
     @classmethod
     def read(cls, name: str, facts: Mapping[str, Any]) -> WorkerFacts:
@@ -49,6 +54,7 @@ class WorkerFacts:
             frozenset(str(each["name"]) for each in plugins),
             str(facts["mode"]),
             facts["data"],
+            facts["stored"],
         )
 
 
@@ -63,13 +69,47 @@ def known_data(workers: list[WorkerFacts]) -> Any:
         from mplang_data.description import read_descriptions
     except ModuleNotFoundError:
         return None
-    found = {}
+    found, stored = {}, {}
     for each in workers:
         try:
             found[each.name] = read_descriptions(each.data, newer=True)
-        except (ConfigError, TypeError, ValueError) as error:
+            entries = _entries(each)
+        except (ConfigError, LookupError, TypeError, ValueError) as error:
             raise ConfigError(f"{each.name} tells no catalogue of data sets: {error}") from None
-    return Catalogue(found)
+        stored[each.name] = {name: (entry.nest, entry.kinds) for name, entry in entries.items()}
+    return Catalogue(found, stored)
+
+
+def stored_labels(program: Program, workers: list[WorkerFacts]) -> Stored:
+    """Return the labels of what a program loads, as the workers tell; what they do not is left out.
+
+    Args:
+        program: the program.
+        workers: the workers by rank.
+    """
+    loads = [use for use in storage_of(program) if use.action == "load"]
+    if not loads:
+        return {}
+    from mplang_data.stored import Held, StoreError
+    from mplang_data.stored.run import resolve
+
+    held = {
+        rank: {name: [Held(entry, True)] for name, entry in _entries(each).items()}
+        for rank, each in enumerate(workers)
+    }
+    try:
+        return resolve(loads, [each.name for each in workers], held)[1]
+    except StoreError:  # the workers say so, and by name
+        return {}
+
+
+def _entries(worker: WorkerFacts) -> dict[str, Entry]:
+    from mplang_data.stored import Entry
+
+    return {
+        str(name): Entry(**{field: each[field] for field in Entry.model_fields if field in each})
+        for name, each in worker.stored.items()
+    }
 
 
 def check_parties(workers: list[WorkerFacts]) -> None:

@@ -232,6 +232,8 @@ class WorkerConfig(EngineConfig):
             Without, the coordinator gives their addresses, on loopback.
         data: the data sets that programs may name, each with the fields of
             :class:`mplang_data.DataSet`; in YAML, places are relative to the file.
+        sink: where programs leave results that stay, with the fields of a
+            :class:`mplang_data.stored.SinkConfig`; nowhere if ``None``.
         authorities: PEM file of the authority of some of the peers and coordinators, by name.
             It can name nobody else, and no other can name them; ``tls.ca`` names the rest.
 
@@ -248,6 +250,7 @@ class WorkerConfig(EngineConfig):
     coordinators: tuple[str, ...] = ()
     peers: dict[str, str] | None = None
     data: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    sink: dict[str, Any] | None = None
     authorities: dict[str, str] = Field(default_factory=dict)
 
     @property
@@ -262,6 +265,14 @@ class WorkerConfig(EngineConfig):
             ConfigError: one is invalid, or ``mplang-data`` is not installed.
         """
         return _data_sets(self.data, os.sep)
+
+    @field_validator("sink")
+    @classmethod
+    def _check_sink(cls, sink: dict[str, Any] | None) -> dict[str, Any] | None:
+        try:
+            return None if sink is None else _sink(sink, os.sep)
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
 
     @field_validator("data")
     @classmethod
@@ -298,8 +309,9 @@ class WorkerConfig(EngineConfig):
                 "with tls, plugins names those that are imported, with their versions; installed "
                 "are {" + ", ".join(f"{k}: '{v}'" for k, v in installed_plugins().items()) + "}"
             )
-        if self.data and self.plugins is not None and "mplang-data" not in self.plugins:
-            raise ValueError("plugins has to name mplang-data, which reads the data sets of `data`")
+        uses_data = bool(self.data) or self.sink is not None
+        if uses_data and self.plugins is not None and "mplang-data" not in self.plugins:
+            raise ValueError("plugins has to name mplang-data, which has `data` and `sink`")
         return self
 
     @classmethod
@@ -328,6 +340,8 @@ class WorkerConfig(EngineConfig):
         if fields.get("data"):
             found = _data_sets(fields["data"], str(folder))
             fields["data"] = {name: each.model_dump(mode="json") for name, each in found.items()}
+        if fields.get("sink") is not None:
+            fields["sink"] = _sink(fields["sink"], str(folder))
         named = fields.get("authorities")
         if isinstance(named, dict):
             fields["authorities"] = {key: str(folder / str(file)) for key, file in named.items()}
@@ -340,10 +354,19 @@ def _data_sets(fields: Mapping[str, Any], folder: str) -> dict[str, DataSet]:
     try:
         from mplang_data.holding import read_data_sets
     except ModuleNotFoundError:
-        raise ConfigError(
-            "field 'data': data sets come with a package of their own; try: pip install mplang-data"
-        ) from None
+        raise ConfigError(f"field 'data': {_NO_DATA}") from None
     return read_data_sets(fields, folder)
+
+
+def _sink(fields: Any, folder: str) -> dict[str, Any]:
+    try:
+        from mplang_data.stored import read_sink
+    except ModuleNotFoundError:
+        raise ConfigError(f"field 'sink': {_NO_DATA}") from None
+    return read_sink(fields, folder).model_dump(mode="json")
+
+
+_NO_DATA = "data sets and sinks come with a package of their own; try: pip install mplang-data"
 
 
 def installed_plugins() -> dict[str, str]:

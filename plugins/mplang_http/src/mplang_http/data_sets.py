@@ -6,26 +6,18 @@ if its coordinator is among the readers.
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import json
 import logging
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, cast
+from collections.abc import Sequence
+from typing import Any
 
-from mplang_core import BaseType
-from mplang_core.ext import ConfigError
+from mplang_core.ext import ConfigError, parse_base_type
 from mplang_http.config import WorkerConfig
-from mplang_http.front_session import FrontSession
-from mplang_http.logs import log_context
+from mplang_http.threads import in_thread
 
 CHECK_TIMEOUT = 600.0  # seconds
-AT_ONCE = 4  # data sets of one coordinator that are being opened: a database may take long
-MAX_ASKED = 2  # answers that an engine has not taken
-T = TypeVar("T")
 log = logging.getLogger("mplang.http.front")
 
 
@@ -38,7 +30,6 @@ class FrontDataSets:
 
     def __init__(self, config: WorkerConfig) -> None:
         self._sets = config.data_sets()
-        self._turns: dict[str, asyncio.Semaphore] = {}  # by coordinator
 
     def told(self, coordinator: str) -> dict[str, Any]:
         """Return descriptions of the data sets that a coordinator may read, by name."""
@@ -46,39 +37,24 @@ class FrontDataSets:
             name: each.public() for name, each in self._sets.items() if coordinator in each.readers
         }
 
-    async def serve(self, session: FrontSession, number: int, name: str, kind: BaseType) -> None:
-        """Answer an engine that asks for a data set.
+    async def answer(
+        self, coordinator: str, name: str, wanted: str
+    ) -> tuple[dict[str, Any], Sequence[int]]:
+        """Return what an engine is told of a data set, and its open files.
 
         Args:
-            session: its session.
-            number: the number of the question.
+            coordinator: whose engine asks.
             name: the name of the data set.
-            kind: the type that is read.
+            wanted: the type that is read, as text.
         """
-        process, coordinator = session.process, session.key[0]
-        if process is None or session.asking >= MAX_ASKED:
-            return  # no engine of ours asks so often
-        turns = self._turns.setdefault(coordinator, asyncio.Semaphore(AT_ONCE))
-        session.asking += 1  # until it has taken the answer: open files are not to pile up here
-        with log_context(session.key[1]):
-            async with turns:
-                answer, files = await self._answer(coordinator, name, kind)
-        for file in files:
-            process.tell({"call": "data_file", "number": number}, file)
-        answer["files"] = len(files)
-        process.tell({"call": "data", "number": number, "answer": answer})
-
-    async def _answer(
-        self, coordinator: str, name: str, kind: BaseType
-    ) -> tuple[dict[str, Any], Sequence[int]]:
-        """Return what an engine is told of a data set, and its open files."""
+        kind = parse_base_type(wanted)
         if not self._sets:
             return {"unknown": True}, []
         from mplang_data import NoDataSetError, NotOfferedError, SourceError
         from mplang_data.holding import open_for
 
         try:
-            opened = await _in_thread(open_for, self._sets, name, kind, coordinator)
+            opened = await in_thread(open_for, self._sets, name, kind, coordinator)
         except NoDataSetError:
             log.warning("%s is no reader of a data set %r", coordinator, name)
             return {"unknown": True}, []
@@ -93,32 +69,6 @@ class FrontDataSets:
         log.info("%s reads data set %s", coordinator, name)
         found = self._sets[name]
         return {"kind": found.kind, "description": found.public()}, opened.files
-
-
-async def _in_thread(fn: Callable[..., T], *args: Any) -> T:
-    """Call a function in a thread that the end of this process does not wait for."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[T] = loop.create_future()
-
-    def settle(result: T | None, error: BaseException | None) -> None:
-        if done.cancelled():
-            return
-        if error is not None:
-            done.set_exception(error)
-        else:
-            done.set_result(cast(T, result))
-
-    def run() -> None:
-        result, failure = None, None
-        try:
-            result = fn(*args)
-        except BaseException as error:
-            failure = error
-        with contextlib.suppress(RuntimeError):  # the loop has ended
-            loop.call_soon_threadsafe(settle, result, failure)
-
-    threading.Thread(target=run, name="mplang-data", daemon=True).start()
-    return await done
 
 
 def check_data(config: WorkerConfig) -> None:

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
-from mplang_analysis import Followed, Memory, remember
+from mplang_analysis import Followed, Memory, remember, storage_of
 from mplang_simulator import outcome_of
 from mplang_trace import now
 
@@ -39,7 +39,13 @@ from mplang_core.ext import (
     type_of,
 )
 from mplang_http.client import LostWorkerError, RefusedError, WorkerClient
-from mplang_http.compatibility import WorkerFacts, check_parties, check_plugins, known_data
+from mplang_http.compatibility import (
+    WorkerFacts,
+    check_parties,
+    check_plugins,
+    known_data,
+    stored_labels,
+)
 from mplang_http.config import TlsFiles
 from mplang_http.failure_report import abort_reason, party_locations, wait_for_cause
 from mplang_http.job_monitor import JobMonitor, clock_offset
@@ -142,9 +148,8 @@ class SimpHttpDriver(SimpHost):
             PartyError: a worker does not respond, or responds with an error.
             ConfigError: settings of the parties differ; with a table.
         """
-        self._facts = self._call_all(self._fetch_facts)
+        self._know_facts()
         check_parties(self._facts)
-        self.catalogue = known_data(self._facts)
         self._checked = weakref.WeakSet()
         request = {
             "parties": [{"name": name, "address": address} for name, address in self._workers],
@@ -166,6 +171,10 @@ class SimpHttpDriver(SimpHost):
             )
         )
         self._opened = True
+
+    def _know_facts(self) -> None:
+        self._facts = self._call_all(self._fetch_facts)
+        self.catalogue = known_data(self._facts)
 
     def _fetch_facts(self, rank: int) -> WorkerFacts:
         facts = self._clients[rank].request("GET", "facts", patience=START_TIMEOUT)
@@ -222,11 +231,18 @@ class SimpHttpDriver(SimpHost):
                 self._checked.add(program)
             self._is_step = step is not None
             concurrent.futures.wait(self._following)  # of a run that failed or was interrupted
+            uses = storage_of(program)
             try:
-                followed = self._lease.pool.submit(self._memory.follow_values, program, args)
+                if any(use.action == "load" for use in uses):
+                    self._know_facts()  # of what others have stored meanwhile
+                stored = stored_labels(program, self._facts)
+                follow = self._memory.follow_values
+                followed = self._lease.pool.submit(follow, program, args, stored)
                 self._following = [followed]
                 results = super().submit(program, args, step)
                 remember(results, followed.result())
+                if any(use.action != "load" for use in uses):
+                    self._know_facts()
                 return results
             except BaseException:
                 self._abort_run("the host was interrupted")

@@ -30,7 +30,7 @@ from mplang_http import confinement, ipc
 from mplang_http.comm import HttpCommunicator
 from mplang_http.config import EngineConfig
 from mplang_http.credentials import LinkEnd
-from mplang_http.engine_data import EngineData
+from mplang_http.engine_data import EngineData, Questions
 from mplang_http.errors import RequestError
 from mplang_http.handshake import Handshake
 from mplang_http.job import Job
@@ -98,7 +98,7 @@ class Engine:
             name, max_message=config.limits.value, max_waiting=config.limits.waiting
         )
         self._programs = Programs(config)
-        self._data = EngineData(self._reply)
+        self._questions = Questions(self._reply)
         self._session = Session(
             given.session,
             HttpCommunicator(given.rank, given.parties, self._links, given.timeout),
@@ -106,7 +106,7 @@ class Engine:
             insecure=config.insecure,
             limits=config.limits,
             on_end=self._report_end,
-            data=self._data,
+            data=EngineData(self._questions),
         )
         self._handshakes = threading.BoundedSemaphore(2 * len(given.parties))
         self._pool = ThreadPoolExecutor(8, thread_name_prefix="mplang-request")
@@ -137,10 +137,10 @@ class Engine:
             method = message["call"]
             if method == "log" and file is not None:
                 _log_to(file)
-            elif method == "data_file":
-                self._data.take_file(message["number"], file)
-            elif method == "data":
-                self._data.take(message["number"], message["answer"])
+            elif method == "answer_file":
+                self._questions.take_file(message["number"], file)
+            elif method == "answer":
+                self._questions.take(message["number"], message["answer"])
             elif method == "link":
                 self._accept_link(file)
             elif method in self._quick:

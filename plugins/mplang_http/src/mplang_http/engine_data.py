@@ -1,11 +1,12 @@
-"""Data sets of the party, as an engine has them: open files that the front gives it."""
+"""Data sets and storage of the party, as an engine has them: it asks the front for open files."""
 
 from __future__ import annotations
 
 import contextlib
 import itertools
+import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
@@ -13,22 +14,82 @@ from mplang_core import BaseType
 
 if TYPE_CHECKING:
     from mplang_data import Opened
+    from mplang_data.stored import Entry, Held, StoreRun
+
+AT_ONCE = 2  # questions that the front answers at once
 
 
-class EngineData:
-    """Questions of an engine to the front about data sets.
+class Questions:
+    """Questions of an engine to the front, with open files to and fro.
 
     Args:
-        ask: sends a message to the front.
+        send: sends a message to the front, perhaps with a file.
     """
 
-    def __init__(self, ask: Callable[[dict[str, Any]], None]) -> None:
-        self._ask = ask
+    def __init__(self, send: Callable[[dict[str, Any], int | None], None]) -> None:
+        self._send = send
         self._numbers = itertools.count()
         self._answers: dict[int, Future[dict[str, Any]]] = {}
         self._files: dict[int, list[int]] = {}
         self._lock = threading.Lock()
-        self._turn = threading.BoundedSemaphore(2)
+        self._turn = threading.BoundedSemaphore(AT_ONCE)
+
+    def ask(
+        self, method: str, args: Mapping[str, Any], files: Sequence[int] = ()
+    ) -> tuple[dict[str, Any], list[int]]:
+        """Ask the front, and wait.
+
+        Args:
+            method: what is asked for.
+            args: plain data.
+            files: descriptors of sealed memory files, which the caller closes.
+
+        Returns:
+            The answer, and descriptors of open files, which the caller closes.
+
+        Raises:
+            OSError: not all of the files could be passed on.
+        """
+        answer: Future[dict[str, Any]] = Future()
+        with self._turn:  # the front answers no more at once
+            with self._lock:
+                number = next(self._numbers)
+                self._answers[number], self._files[number] = answer, []
+            for file in files:
+                self._send({"event": "question_file", "number": number}, file)
+            question = {"event": "question", "number": number, "method": method, "args": args}
+            self._send(question, None)
+            found, opened = answer.result(), self._files.pop(number)
+            self._send({"event": "answer_taken"}, None)
+        if len(opened) != found["files"]:  # the system has too many on their way
+            for each in opened:
+                os.close(each)
+            raise OSError("not all of its files could be passed on; try again")
+        return found, opened
+
+    def take_file(self, number: int, file: int | None) -> None:
+        """Take a file of an answer; ``None`` if it was lost on its way."""
+        if file is not None:
+            self._files[number].append(file)
+
+    def take(self, number: int, answer: dict[str, Any]) -> None:
+        """Take an answer, after its files."""
+        self._answers.pop(number).set_result(answer)
+
+
+class EngineData:
+    """Data sets of the party; see :class:`mplang_data.DataSets`.
+
+    Args:
+        questions: questions to the front.
+
+    Attributes:
+        stored: the storage of the party.
+    """
+
+    def __init__(self, questions: Questions) -> None:
+        self._questions = questions
+        self.stored = EngineStorage(questions)
 
     @contextlib.contextmanager
     def open(self, name: str, kind: BaseType) -> Iterator[Opened]:
@@ -51,22 +112,11 @@ class EngineData:
             SourceError,
             source_of,
         )
-        from mplang_data.sources.files import close_all
 
-        answer: Future[dict[str, Any]] = Future()
-        with self._lock:
-            number = next(self._numbers)
-            self._answers[number], self._files[number] = answer, []
-        self._turn.acquire()  # the front answers no more at once
         try:
-            self._ask({"event": "data", "number": number, "name": name, "type": str(kind)})
-            found, files = answer.result(), self._files.pop(number)
-        finally:
-            self._turn.release()
-            self._ask({"event": "data_taken"})
-        if len(files) != found["files"]:  # the system has too many on their way
-            close_all(files)
-            raise SourceError("not all of its files could be passed on; try again")
+            found, files = self._questions.ask("read", {"name": name, "type": str(kind)})
+        except OSError as error:
+            raise SourceError(str(error)) from error
         if "unknown" in found:
             raise NoDataSetError(name)
         if "refused" in found:
@@ -79,11 +129,60 @@ class EngineData:
         finally:
             opened.close()
 
-    def take_file(self, number: int, file: int | None) -> None:
-        """Take a file of an answer; ``None`` if it was lost on its way."""
-        if file is not None:
-            self._files[number].append(file)
 
-    def take(self, number: int, answer: dict[str, Any]) -> None:
-        """Take an answer, after its files."""
-        self._answers.pop(number).set_result(answer)
+class EngineStorage:
+    """Storage of the party for the engine's coordinator; see :class:`mplang_data.stored.Storage`.
+
+    Args:
+        questions: questions to the front.
+
+    Attributes:
+        run: the run that uses it now; ``None`` between runs.
+    """
+
+    def __init__(self, questions: Questions) -> None:
+        self._questions = questions
+        self.run: StoreRun | None = None
+
+    def held(self, name: str) -> Sequence[Held]:
+        """Return the versions that are here, whole."""
+        from mplang_data.stored.run import read_told
+
+        found, _ = self._ask("held", {"name": name})
+        return read_told(found["held"])
+
+    def stage(self, entry: Entry, files: Sequence[int]) -> None:
+        """Write a version whole, beside the current one."""
+        self._ask("stage", {"entry": entry.model_dump(mode="json")}, files)
+
+    def commit(self, name: str, version: str) -> None:
+        """Make a version the current one."""
+        self._ask("commit", {"name": name, "version": version})
+
+    def settle(self, name: str, version: str) -> None:
+        """Remove all other versions."""
+        self._ask("settle", {"name": name, "version": version})
+
+    def open(self, name: str, version: str) -> tuple[Entry, Sequence[int]]:
+        """Return a version and its open files."""
+        from mplang_data.stored import Entry
+
+        found, files = self._ask("open", {"name": name, "version": version})
+        return Entry(**found["entry"]), files
+
+    def remove(self, name: str) -> None:
+        """Remove all versions."""
+        self._ask("remove", {"name": name})
+
+    def _ask(
+        self, method: str, args: Mapping[str, Any], files: Sequence[int] = ()
+    ) -> tuple[dict[str, Any], list[int]]:
+        from mplang_data.stored import StoreError
+
+        try:
+            found, opened = self._questions.ask(method, args, files)
+        except OSError as error:
+            raise StoreError(str(error)) from error
+        if "refused" in found:
+            raise StoreError(found["refused"])
+        return found, opened

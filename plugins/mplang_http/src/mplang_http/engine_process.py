@@ -64,7 +64,7 @@ class EngineProcess:
         name: str,
         log: ProcessLog,
         max_file: int,
-        on_event: Callable[[dict[str, Any]], None],
+        on_event: Callable[[dict[str, Any], int | None], None],
         on_end: Callable[[], object],
         cgroup: EngineCgroup | None = None,
     ) -> None:
@@ -221,9 +221,7 @@ class EngineProcess:
 
     def _handle(self, message: dict[str, Any], file: int | None) -> None:
         if "event" in message:
-            if file is not None:
-                os.close(file)
-            self._on_event(message)
+            self._on_event(message, file)
             return
         reply = self._replies.pop(message["id"], None)
         if reply is None or reply.done():

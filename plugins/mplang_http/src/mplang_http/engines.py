@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from mplang_core import MPLangError
-from mplang_core.ext import ShutdownError, parse_base_type
+from mplang_core.ext import ShutdownError
 from mplang_http import ipc
 from mplang_http.backoff import Backoff
 from mplang_http.certificates import Certificates
@@ -31,7 +31,9 @@ from mplang_http.engine_watch import watch
 from mplang_http.errors import RequestError
 from mplang_http.failure_budget import FailureBudget
 from mplang_http.forks import Child, ForkServer
+from mplang_http.front_questions import FrontQuestions
 from mplang_http.front_session import FrontSession, Key
+from mplang_http.front_storage import FrontStorage
 from mplang_http.logs import log_context
 from mplang_http.process_log import ProcessLog
 from mplang_http.requests import LinkRequest, SessionRequest
@@ -63,6 +65,7 @@ class Engines:
         budget: failed runs of each coordinator.
         credentials: credentials of the sessions.
         data: the data sets of the worker.
+        storage: its storage.
         draining: whether the worker is being shut down, and takes no new sessions and jobs.
         downloads: number of values that are being sent to coordinators.
     """
@@ -85,6 +88,8 @@ class Engines:
         self.credentials = SessionCredentials(certificates)
         self._cgroups = cgroups
         self.data = FrontDataSets(config)
+        self.storage = FrontStorage(config)
+        self._questions = FrontQuestions(self.data, self.storage, config.limits.value + MAX_HEAD)
         self._sessions: dict[Key, FrontSession] = {}
         self._links: dict[str, FrontSession] = {}
         self._told: OrderedDict[Key, str] = OrderedDict()
@@ -459,15 +464,20 @@ class Engines:
 
     # -- events, and the end
 
-    def _handle(self, session: FrontSession, message: dict[str, Any]) -> None:
+    def _handle(self, session: FrontSession, message: dict[str, Any], file: int | None) -> None:
+        if message["event"] == "question_file":
+            self._questions.take_file(session, int(message["number"]), file)
+            return
+        if file is not None:
+            os.close(file)
         if message["event"] == "ready":
             if not session.ready.done():
                 session.ready.set_result(message["key"])
-        elif message["event"] == "data_taken":
+        elif message["event"] == "answer_taken":
             session.asking = max(0, session.asking - 1)
-        elif message["event"] == "data":
-            kind = parse_base_type(message["type"])
-            self.begin(self.data.serve(session, int(message["number"]), str(message["name"]), kind))
+        elif message["event"] == "question":
+            number, method, args = int(message["number"]), message["method"], message["args"]
+            self.begin(self._questions.serve(session, number, str(method), dict(args)))
         elif message["event"] == "ended":
             session.jobs.update(message["status"], settled=message["settled"])
             if message["settled"]:
@@ -542,6 +552,7 @@ class Engines:
         with log_context(session.key[1]):
             log.log(level, "the session of %s is closed: %s", session.key[0], why)
         session.jobs.fail(why)
+        self._questions.forget(session)
         self.budget.session_ended(session.key[0], session.link, failed=failed)
         self._links.pop(session.link, None)
         self._told[session.key] = why

@@ -54,7 +54,8 @@ class FrontSession:
         self.baseline = 0  # bytes of memory at its start
         self.memory = 0
         self.cores: list[int] = []
-        self.asking = 0  # answers about data sets that its engine has not taken
+        self.asking = 0  # answers that its engine has not taken
+        self.given: dict[int, list[int]] = {}  # files of its engine's questions, by number
         self.stopped = 0  # how often it was seen to be stopped
         self.ready: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
         self.started: asyncio.Task[Credential] | None = None

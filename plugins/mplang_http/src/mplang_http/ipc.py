@@ -135,19 +135,32 @@ def read_file(file: int, limit: int | None = None) -> memoryview:
         ValueError: it is too large, not sealed, or has holes.
     """
     try:
-        found = os.fstat(file)
-        size = found.st_size
         if limit is not None:
-            if not _is_sealed(file):
-                raise ValueError("a file that could change")
-            if size > limit or found.st_blocks * 512 < size:
-                raise ValueError(f"a file of {size} bytes, which is too large or has holes")
+            check_file(file, limit)
+        size = os.fstat(file).st_size
         if not size:
             return memoryview(b"")
         return memoryview(mmap.mmap(file, size, prot=mmap.PROT_READ))
     finally:
         with contextlib.suppress(OSError):
             os.close(file)
+
+
+def check_file(file: int, limit: int) -> None:
+    """Check a memory file of a side that is not trusted.
+
+    Args:
+        file: its descriptor.
+        limit: maximum size in bytes.
+
+    Raises:
+        ValueError: it is too large, not sealed, or has holes.
+    """
+    found = os.fstat(file)
+    if not _is_sealed(file):
+        raise ValueError("a file that could change")
+    if found.st_size > limit or found.st_blocks * 512 < found.st_size:
+        raise ValueError(f"a file of {found.st_size} bytes, which is too large or has holes")
 
 
 def _is_sealed(file: int) -> bool:

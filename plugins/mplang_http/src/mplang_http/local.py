@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from packaging.utils import canonicalize_name
 
 from mplang_core import ClusterSpec
 from mplang_core.ext import ConfigError, RunError
@@ -39,6 +40,8 @@ class LocalCluster:
         mode: ``development``: the workers also take programs of one op, those of standard mode
             and of eager calls. ``production``: whole programs only, the default of a worker
             that is run alone.
+        sink: a folder for what programs store, with one of each worker, which a later cluster may
+            load from; a temporary one by default.
         data: the data sets of each worker, by its name, as in its configuration; read by the
             coordinator of the cluster if they name no readers.
         **options: further fields of each :class:`WorkerConfig`; the default of ``limits.failures``
@@ -67,6 +70,7 @@ class LocalCluster:
         log: str | None = None,
         mode: WorkerMode = "development",
         data: Mapping[str, Mapping[str, Mapping[str, Any]]] | None = None,
+        sink: str | os.PathLike[str] | None = None,
         **options: Any,
     ) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="mplang-")
@@ -82,6 +86,7 @@ class LocalCluster:
         self._lines: list[socket.socket] = []
         options["mode"] = mode
         self._data = data or {}
+        self._sink = Path(self._folder.name if sink is None else sink).absolute() / "sinks"
         self._listening = {name: socket.create_server(_ANY_PORT) for name in self._names}
         scheme = "https" if tls else "http"
         addresses = {
@@ -126,10 +131,22 @@ class LocalCluster:
             data_set: {"readers": [reader], **each}
             for data_set, each in self._data.get(name, {}).items()
         }
+        plugins = fields.get("plugins") or installed_plugins()
+        if "mplang-data" in {str(canonicalize_name(each)) for each in plugins}:
+            fields.setdefault("sink", self._sink_of(name))
         port = self._listening[name].getsockname()[1]
         config = WorkerConfig(**fields, port=port)
         self._write(config)
         return config
+
+    def _sink_of(self, name: str) -> dict[str, str]:
+        """Return the sink of a worker, with a key beside it."""
+        self._sink.mkdir(parents=True, exist_ok=True)
+        key = self._sink / f"{name}.key"
+        if not key.exists():
+            key.touch(mode=0o600)
+            key.write_bytes(os.urandom(32))
+        return {"folder": str(self._sink / name), "key_file": str(key)}
 
     def _write(self, config: WorkerConfig) -> None:
         text = yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False)

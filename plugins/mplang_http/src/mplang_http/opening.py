@@ -34,6 +34,7 @@ class Opening(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
         settings: of the settings that the parties must have alike.
         history: of the runs of the session that this worker has followed; not part of the key.
         labels: per input the label of this worker's copy, in MessagePack; none without one.
+        stored: by name the versions that this worker holds of what the run loads.
     """
 
     run: Annotated[str, Meta(max_length=1024)]
@@ -43,10 +44,11 @@ class Opening(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
     settings: Sha256
     history: str = ""
     labels: msgspec.Raw = msgspec.Raw(b"\x90")
+    stored: msgspec.Raw = msgspec.Raw(b"\x80")
 
     @property
     def key(self) -> str:
-        """The name of the run on links: the SHA-256 of all but history and labels."""
+        """The name of the run on links: the SHA-256 of all but history, labels and storage."""
         return sha256([self.run, self.program, self.parties, self.inputs, self.settings])
 
     def write(self) -> bytes:
@@ -60,16 +62,30 @@ class Opening(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
             raise WireError(f"the labels of a run's inputs have at most {MAX_OPENING} bytes")
         return data
 
-    def told(self, history: str, labels: Sequence[Label | None]) -> Opening:
-        """Return it with what this worker tells of its inputs.
+    def told(
+        self, history: str, labels: Sequence[Label | None], stored: Mapping[str, Any] = {}
+    ) -> Opening:
+        """Return it with what this worker tells of its inputs and its storage.
 
         Args:
             history: of the runs that it has followed.
             labels: per input the label of its copy.
+            stored: by name the versions that it holds, as plain data.
         """
         encoded = [None if each is None else each.encode() for each in labels]
-        raw = msgspec.Raw(_encoder.encode(encoded))
-        return msgspec.structs.replace(self, history=history, labels=raw)
+        raw, held = msgspec.Raw(_encoder.encode(encoded)), msgspec.Raw(_encoder.encode(stored))
+        return msgspec.structs.replace(self, history=history, labels=raw, stored=held)
+
+    def read_stored(self) -> dict[str, Any]:
+        """Return by name the versions that a worker tells that it holds, as plain data.
+
+        Raises:
+            WireError: it is malformed.
+        """
+        try:
+            return _held.decode(self.stored)
+        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+            raise WireError(f"what a party tells of its storage is damaged: {error}") from None
 
     @classmethod
     def read(cls, data: bytes) -> Opening:
@@ -139,3 +155,4 @@ def sha256(data: Sequence[Any] | Mapping[str, Any]) -> str:
 _encoder = msgspec.msgpack.Encoder(order="deterministic")
 _decoder = msgspec.msgpack.Decoder(Opening)
 _labels = msgspec.msgpack.Decoder(list[Any])
+_held = msgspec.msgpack.Decoder(dict[str, Any])

@@ -68,6 +68,7 @@ class Facts(BaseModel):
     limits: dict[str, int | None]
     timeouts: dict[str, float]
     data: dict[str, Any]
+    stored: dict[str, Any]
 
 
 class Taken(BaseModel):

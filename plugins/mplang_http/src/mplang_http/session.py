@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
-from mplang_analysis import Label, Memory, own
+from mplang_analysis import Followed, Label, Memory, own
 from mplang_trace import SpanRecorder, now
 
 from mplang_core import Mask, MPLangError, MPType, Program
@@ -32,6 +32,7 @@ from mplang_http.known_labels import KnownLabels
 from mplang_http.logs import log_context
 from mplang_http.opening import Opening, sha256
 from mplang_http.requests import JobRequest
+from mplang_http.run_storage import RunStorage
 from mplang_http.stored_value import PUBLIC_NAME, StoredValue
 
 NOT_SUBMITTED = ""
@@ -233,8 +234,7 @@ class Session:
         with log_context(self.name, job):
             log.info("%s begins, program %s", program.name, program.digest)
             try:
-                told = [None if each is None else each.label for each in inputs]
-                labels = self._followed(job, opening.told(self._history, told), program, request)
+                labels = self._followed(job, opening, program, inputs, request)
                 values = [None if each is None else each.value for each in inputs]
                 outs = worker.evaluate(program, values, job.key, recorder=job.recorder)
             except BaseException as error:
@@ -261,7 +261,12 @@ class Session:
         job.recorder, self._recorded = SpanRecorder(self.comm.rank, job.run), job
 
     def _followed(
-        self, job: Job, opening: Opening, program: Program, request: JobRequest
+        self,
+        job: Job,
+        opening: Opening,
+        program: Program,
+        inputs: Sequence[StoredValue | None],
+        request: JobRequest,
     ) -> Sequence[Mapping[int, Label]]:
         """Wait until all parties have opened the run, and return the labels of its outputs.
 
@@ -269,19 +274,26 @@ class Session:
         another party may have run it.
 
         Raises:
-            AdmissionError: a party was shown another run, or the program is too involved.
+            AdmissionError: a party was shown another run, the program is too involved, or what it
+                loads is not there.
             CommError: a party does not open it, or its labels are malformed.
         """
+        storage = RunStorage(program, self.comm, self._data)
+        labels = [None if each is None else each.label for each in inputs]
+        opening = opening.told(self._history, labels, storage.told())
         openings = {self.comm.rank: opening}
         try:
             self.comm.announce(job.key, opening)
             found = openings | self.comm.openings(job.key, request.parties)
-            labels = self._known.of_inputs(found, request.inputs)
+            labels_of_inputs = self._known.of_inputs(found, request.inputs)
+            storage.resolve(found)
         except MPLangError:
-            labels = self._known.of_inputs(openings, request.inputs)
-            self._follow(job, openings, labels, program, request)
+            labels_of_inputs = self._known.of_inputs(openings, request.inputs)
+            self._follow(job, openings, labels_of_inputs, program, request, storage)
             raise
-        return self._follow(job, found, labels, program, request)
+        followed = self._follow(job, found, labels_of_inputs, program, request, storage)
+        storage.begin(job.run, followed)
+        return followed.outputs
 
     def _follow(
         self,
@@ -290,19 +302,20 @@ class Session:
         labels: Sequence[Mapping[int, Label]],
         program: Program,
         request: JobRequest,
-    ) -> Sequence[Mapping[int, Label]]:
-        """Log which rows disclose this party's data, and return the labels of the outputs."""
+        storage: RunStorage,
+    ) -> Followed:
+        """Log which rows disclose this party's data, and return what the run does with labels."""
         missed = False
         if not request.step:  # steps are known to those who take part only
             missed = any(each.history != self._history for each in openings.values())
             self._history = sha256([self._history, job.key])
-        followed = self._memory.follow(program, labels, missed=missed)
+        followed = self._memory.follow(program, labels, missed=missed, stored=storage.labels)
         self._known.add(job.run, followed.outputs)
         rows = followed.disclosure.of(self.comm.rank)
         log.info("%s discloses data of this party in %d rows", program.name, len(rows))
         for row in rows:
             log.debug("%s", row)
-        return followed.outputs
+        return followed
 
     def _store_results(
         self, job: Job, program: Program, outs: Sequence[Any], labels: Sequence[Mapping[int, Label]]

@@ -4,12 +4,13 @@ Imports no Arrow.
 """
 
 from mplang_data.stored.agreement import agree
-from mplang_data.stored.entry import Entry, Held, NotStoredError, StoreError
+from mplang_data.stored.entry import NO_SINK, Entry, Held, NotStoredError, StoreError
 from mplang_data.stored.frontend import load, remove, store
-from mplang_data.stored.run import StoreRun, Storage
+from mplang_data.stored.run import Storage, StoreRun
 from mplang_data.stored.sink import Sink, SinkConfig, read_sink
 
 __all__ = [
+    "NO_SINK",
     "Entry",
     "Held",
     "NotStoredError",

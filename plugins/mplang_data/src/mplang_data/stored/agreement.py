@@ -50,8 +50,8 @@ def agree(
     if len(newest) != 1:
         told = "; ".join(f"{parties[rank]} has {_shown(current[rank])}" for rank in members)
         raise StoreError(
-            f"{name!r} is not of one run at all of its members: {told}. Restore what is missing from "
-            "a backup, or store it again"
+            f"{name!r} is not of one run at all of its members: {told}. Restore what is missing "
+            "from a backup, or store it again"
         )
     chosen = found[newest[0]].entry
     alone = not any(map(is_sealed, chosen.types)) and set(members) <= set(chosen.members)

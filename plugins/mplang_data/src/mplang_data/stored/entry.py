@@ -16,6 +16,7 @@ from mplang_data.description import NAME, check_name
 
 MAX_LEAVES = 64  # values of one nest
 MAX_KIND = 64 << 10  # characters of a type
+NO_SINK = "this party stores no results; its owner names a folder as `sink` of the worker"
 VERSION = r"^[0-9a-f]{64}$"
 
 Version: TypeAlias = Annotated[str, Field(pattern=VERSION)]

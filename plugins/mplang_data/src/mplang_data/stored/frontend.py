@@ -139,7 +139,7 @@ def _device(name: str) -> tuple[Any, Any]:
     for node in cluster.nodes:
         if node.name == name:
             for each in map(cluster.device, cluster.devices):
-                if each.kind.name == "PPU" and each.mask == Mask.of(node.rank):
+                if each.kind.name == "PPU" and list(each.mask) == [node.rank]:
                     return ctx, each
     devices = ", ".join(cluster.devices)
     parties = ", ".join(node.name for node in cluster.nodes)

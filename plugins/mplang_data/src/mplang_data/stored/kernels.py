@@ -15,11 +15,10 @@ from mplang_core import BaseType, Mask
 from mplang_core.ext import AdmissionError, KernelContext, WireError
 from mplang_data.sources.files import close_all
 from mplang_data.stored import values
-from mplang_data.stored.entry import StoreError
+from mplang_data.stored.entry import NO_SINK, StoreError
 from mplang_data.stored.run import Storage, StoreRun
 
 SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
-NO_SINK = "this party stores no results; its owner names a folder as `sink` of the worker"
 
 
 def store(ctx: KernelContext, *operands: Any, name: str, nest: str) -> tuple[()]:

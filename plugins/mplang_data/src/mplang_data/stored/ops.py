@@ -11,7 +11,7 @@ from mplang_analysis.storage import Action
 from mplang_core import BaseType, FeProgram, Mask, PFunction, feop, simple_op
 from mplang_core.ext import AnyType, Attr, Effects, OpDef, Operation, flatten
 from mplang_data.description import check_name
-from mplang_data.stored.entry import places, check_storable
+from mplang_data.stored.entry import check_storable, places
 
 
 class _Use:

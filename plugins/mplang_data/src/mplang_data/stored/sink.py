@@ -1,9 +1,10 @@
 """Sink of a party: a folder where the values that programs store for it lie.
 
 Under the name of a coordinator and that of a value there is a folder for each version, and
-``current``, a symbolic link to the one that was stored last: ``analyst/scores/current/value.parquet``.
-A version is written whole beside the current one, and becomes it by the replacement of the link, so
-that who is killed leaves what was before or what is new.
+``current``, a symbolic link to the one that was stored last, as in
+``analyst/scores/current/value.parquet``. A version is written whole beside the current one, and
+becomes it by the replacement of the link, so that who is killed leaves what was before or what is
+new.
 """
 
 from __future__ import annotations
@@ -123,7 +124,7 @@ def read_sink(fields: Any, folder: str) -> SinkConfig:
     try:
         return SinkConfig(**fields).at(folder)
     except ValidationError as error:
-        raise ConfigError(f"field 'sink': {SinkConfig.explain(error, fields)}") from None
+        raise ConfigError(f"field 'sink': {SinkConfig.explain(error, dict(fields))}") from None
     except (ConfigError, TypeError, ValueError) as error:
         raise ConfigError(f"field 'sink': {error}") from None
 
@@ -366,8 +367,8 @@ class Sink:
         owned = self._owned(owner)
         if len(_versions(self._of(owner, name))) >= MAX_VERSIONS:
             raise StoreError(
-                f"{name!r} has {MAX_VERSIONS} versions of runs that were interrupted; load it once, "
-                "or remove it"
+                f"{name!r} has {MAX_VERSIONS} versions of runs that were interrupted; load it "
+                "once, or remove it"
             )
         names = list(owned.glob("[A-Za-z]*"))
         if len(names) >= MAX_NAMES:

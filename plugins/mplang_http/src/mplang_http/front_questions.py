@@ -1,0 +1,98 @@
+"""Questions of engines to the front: about data sets, and about storage."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mplang_http import ipc
+from mplang_http.data_sets import FrontDataSets
+from mplang_http.front_session import FrontSession
+from mplang_http.front_storage import FrontStorage
+from mplang_http.logs import log_context
+
+AT_ONCE = 4  # questions of one coordinator that are being answered: a database may take long
+MAX_ASKED = 2  # answers that an engine has not taken
+MAX_FILES = 64  # of questions of an engine
+
+
+class FrontQuestions:
+    """Answers to the questions of engines. What they ask is untrusted.
+
+    Args:
+        data: the data sets of the worker.
+        storage: its storage.
+        max_file: bytes of a file of a question.
+    """
+
+    def __init__(self, data: FrontDataSets, storage: FrontStorage, max_file: int) -> None:
+        self._data = data
+        self._storage = storage
+        self._max_file = max_file
+        self._turns: dict[str, asyncio.Semaphore] = {}  # by coordinator
+
+    def take_file(self, session: FrontSession, number: int, file: int | None) -> None:
+        """Take a file of a question that is to come.
+
+        Raises:
+            ValueError: there are too many, or it is too large or could change.
+        """
+        if file is None:
+            return
+        try:
+            ipc.check_file(file, self._max_file)
+            if sum(map(len, session.given.values())) >= MAX_FILES:
+                raise ValueError("too many files")
+        except BaseException:
+            os.close(file)
+            raise
+        session.given.setdefault(number, []).append(file)
+
+    async def serve(
+        self, session: FrontSession, number: int, method: str, args: Mapping[str, Any]
+    ) -> None:
+        """Answer a question.
+
+        Args:
+            session: the session of the engine.
+            number: the number of the question.
+            method: what is asked for.
+            args: plain data.
+        """
+        given = session.given.pop(number, [])
+        try:
+            process, coordinator = session.process, session.key[0]
+            if process is None or session.asking >= MAX_ASKED:
+                return  # no engine of ours asks so often
+            turns = self._turns.setdefault(coordinator, asyncio.Semaphore(AT_ONCE))
+            session.asking += 1  # until it has taken the answer: open files do not pile up here
+            with log_context(session.key[1]):
+                async with turns:
+                    answer, files = await self._answer(session, method, args, given)
+        finally:
+            for file in given:
+                os.close(file)
+        for file in files:
+            process.tell({"call": "answer_file", "number": number}, file)
+        process.tell(
+            {"call": "answer", "number": number, "answer": {**answer, "files": len(files)}}
+        )
+
+    async def _answer(
+        self, session: FrontSession, method: str, args: Mapping[str, Any], files: Sequence[int]
+    ) -> tuple[dict[str, Any], Sequence[int]]:
+        if method == "read":
+            return await self._data.answer(session.key[0], str(args["name"]), str(args["type"]))
+        return await self._storage.answer(session, method, args, files)
+
+    def forget(self, session: FrontSession) -> None:
+        """Close what an engine that has ended has left open."""
+        self._storage.release(session)
+        for files in session.given.values():
+            for file in files:
+                with contextlib.suppress(OSError):
+                    os.close(file)
+        session.given.clear()

@@ -1,0 +1,94 @@
+"""Storage in one run: what the parties load, which they agree on before it begins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from mplang_analysis import Followed, StorageUse, Stored, storage_of
+
+from mplang_core import Program
+from mplang_core.ext import AdmissionError
+from mplang_http.comm import HttpCommunicator
+from mplang_http.opening import Opening
+
+if TYPE_CHECKING:
+    from mplang_http.engine_data import EngineData
+
+
+class RunStorage:
+    """What one run of a program does with storage.
+
+    Args:
+        program: the program.
+        comm: communicator of the session.
+        data: the data and the storage of this party; ``None`` if it has none.
+
+    Attributes:
+        labels: of what it loads, once that is known.
+    """
+
+    def __init__(self, program: Program, comm: HttpCommunicator, data: EngineData | None) -> None:
+        self._program = program
+        self._comm = comm
+        self._storage = None if data is None else data.stored
+        uses = storage_of(program)
+        self._is_used = bool(uses)
+        self._loads = [use for use in uses if use.action == "load"]
+        self._versions: Mapping[StorageUse, str] = {}
+        self.labels: Stored = {}
+
+    def told(self) -> dict[str, Any]:
+        """Return by name the versions that this party holds of what the run loads.
+
+        Raises:
+            AdmissionError: this party stores nothing, or what it stores is damaged.
+        """
+        names = {use.name for use in self._loads if self._comm.rank in use.parties}
+        if not names or self._storage is None:
+            return {}
+        from mplang_data.stored import StoreError
+        from mplang_data.stored.run import tell
+
+        try:
+            return {name: tell(self._storage.held(name)) for name in sorted(names)}
+        except StoreError as error:
+            raise AdmissionError(f"what this party stores: {error}") from error
+
+    def resolve(self, openings: Mapping[int, Opening]) -> None:
+        """Agree on the versions that the run loads; all parties come to the same.
+
+        Args:
+            openings: the openings of the parties by rank.
+
+        Raises:
+            AdmissionError: what it loads is not there, or not of one run at all members.
+            WireError: what a party tells is malformed.
+        """
+        if not self._loads:
+            return
+        from mplang_data.stored import StoreError
+        from mplang_data.stored.run import read_told, resolve
+
+        held = {
+            rank: {name: read_told(each) for name, each in opening.read_stored().items()}
+            for rank, opening in openings.items()
+        }
+        try:
+            self._versions, self.labels = resolve(self._loads, self._comm.names, held)
+        except StoreError as error:
+            raise AdmissionError(str(error)) from error
+
+    def begin(self, run: str, followed: Followed) -> None:
+        """Have the ops of the run load those versions, and store with their labels.
+
+        Args:
+            run: the name of the run.
+            followed: what it does with labels.
+        """
+        if not self._is_used or self._storage is None:
+            return
+        from mplang_data.stored import StoreRun
+
+        digest, names = self._program.digest, self._comm.names
+        self._storage.run = StoreRun(run, digest, names, self._versions, followed.stores)
