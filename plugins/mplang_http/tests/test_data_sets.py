@@ -13,10 +13,12 @@ from mplang_data import SourceError
 from mplang_data.sources.parquet_file import ParquetFiles
 from mplang_http import ipc
 from mplang_http.config import WorkerConfig
-from mplang_http.data_sets import MAX_ASKED, FrontDataSets
-from mplang_http.engine_data import EngineData
+from mplang_http.data_sets import FrontDataSets
+from mplang_http.engine_data import EngineData, Questions
 from mplang_http.engine_process import MAX_UNSENT, EngineProcess
+from mplang_http.front_questions import MAX_ASKED, FrontQuestions
 from mplang_http.front_session import FrontSession
+from mplang_http.front_storage import FrontStorage
 from mplang_http.process_log import ProcessLog
 from mplang_http.requests import Party, SessionRequest
 from test_engine_process import Killed
@@ -25,6 +27,8 @@ import mplang_core as mp
 
 KIND = mp.TableType((("x", "int64"),))
 FILES = 40
+READ = {"name": "numbers", "type": str(KIND)}
+QUESTION = {"event": "question", "method": "read", "args": READ}
 
 
 @pytest.fixture
@@ -40,7 +44,8 @@ class Engine:
 
     def __init__(self, sock):
         self.sock = sock
-        self.data = EngineData(lambda message: ipc.send(sock, message))
+        self.questions = Questions(lambda message, file: ipc.send(sock, message, file))
+        self.data = EngineData(self.questions)
         threading.Thread(target=self._receive, daemon=True).start()
 
     def _receive(self):
@@ -49,10 +54,10 @@ class Engine:
                 message, file = ipc.receive(self.sock)
             except (EOFError, OSError):
                 return
-            if message["call"] == "data_file":
-                self.data.take_file(message["number"], file)
-            elif message["call"] == "data":
-                self.data.take(message["number"], message["answer"])
+            if message["call"] == "answer_file":
+                self.questions.take_file(message["number"], file)
+            elif message["call"] == "answer":
+                self.questions.take(message["number"], message["answer"])
 
     def rows(self):
         with self.data.open("numbers", KIND) as opened:
@@ -65,17 +70,20 @@ def served(config):
 
     def run(test):
         async def main():
-            front = FrontDataSets(config)
+            front = FrontQuestions(FrontDataSets(config), FrontStorage(config), 1 << 20)
             party = Party(name="alice", address="127.0.0.1:1")
             session = FrontSession(("host", "s"), SessionRequest(rank=0, parties=[party]))
             mine, theirs = ipc.channel()
             tasks = set()
 
-            def handle(message):
-                if message["event"] == "data_taken":
+            def handle(message, file):
+                if message["event"] == "answer_taken":
                     session.asking -= 1
+                elif message["event"] == "question_file":
+                    front.take_file(session, message["number"], file)
                 else:
-                    answer = front.serve(session, message["number"], message["name"], KIND)
+                    number, args = message["number"], message["args"]
+                    answer = front.serve(session, number, message["method"], args)
                     tasks.add(asyncio.get_running_loop().create_task(answer))
 
             child = Killed()
@@ -104,7 +112,7 @@ def test_files_that_the_system_does_not_pass_on_are_told(served, monkeypatch):
         send, failed = ipc.send, []
 
         def fail_twice(sock, message, file=None):
-            if message.get("call") == "data_file" and len(failed) < 2:
+            if message.get("call") == "answer_file" and len(failed) < 2:
                 failed.append(message)
                 raise OSError("too many on their way")
             send(sock, message, file)
@@ -123,7 +131,7 @@ def test_an_engine_that_takes_no_answer_gets_few(served):
         before = len(os.listdir("/proc/self/fd"))
         theirs.setblocking(True)
         for number in range(50):
-            ipc.send(theirs, {"event": "data", "number": number, "name": "numbers"})
+            ipc.send(theirs, {**QUESTION, "number": number})
         await asyncio.sleep(0.5)
         assert session.asking == MAX_ASKED
         assert len(os.listdir("/proc/self/fd")) <= before + MAX_ASKED * FILES + 2
@@ -136,8 +144,8 @@ def test_an_engine_that_says_that_it_takes_answers_and_does_not_is_ended(served)
         before = len(os.listdir("/proc/self/fd"))
         theirs.setblocking(True)
         for number in range(50):
-            ipc.send(theirs, {"event": "data", "number": number, "name": "numbers"})
-            ipc.send(theirs, {"event": "data_taken"})
+            ipc.send(theirs, {**QUESTION, "number": number})
+            ipc.send(theirs, {"event": "answer_taken"})
             await asyncio.sleep(0.02)
         await asyncio.sleep(0.2)
         assert session.process._process.killed

@@ -65,6 +65,17 @@ class Ciphertext:
 # -- types
 
 
+def _store_secret(value: _Secret) -> Encoded:
+    return {}, [value.secret]
+
+
+def _load_secret(cls: type[_Secret], header: object, buffers: Sequence[bytes | memoryview]) -> Any:
+    (secret,) = map(bytes, buffers)
+    if header or len(secret) != KEY_BYTES:
+        raise ValueError(f"a key has {KEY_BYTES} bytes")
+    return cls(secret)
+
+
 class _SingletonType(BaseType):
     """Type without parameters, whose values are of one class."""
 
@@ -92,20 +103,34 @@ class _SingletonType(BaseType):
 
 @dataclass(frozen=True, slots=True)
 class SymmetricKeyType(_SingletonType):
-    """Type of AES-256 keys. They cannot leave their party."""
+    """Type of AES-256 keys. They cannot leave their party.
+
+    Attributes:
+        storage_codec: how its party stores them, encrypted.
+    """
 
     name: ClassVar[str] = "crypto.symmetric_key"
     form: ClassVar[Form] = Form.KEY
     value: ClassVar[type] = SymmetricKey
+    storage_codec: ClassVar[Codec] = Codec(
+        _store_secret, lambda kind, *data: _load_secret(SymmetricKey, *data)
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class PrivateKeyType(_SingletonType):
-    """Type of X25519 private keys. They cannot leave their party."""
+    """Type of X25519 private keys. They cannot leave their party.
+
+    Attributes:
+        storage_codec: how its party stores them, encrypted.
+    """
 
     name: ClassVar[str] = "crypto.private_key"
     form: ClassVar[Form] = Form.KEY
     value: ClassVar[type] = PrivateKey
+    storage_codec: ClassVar[Codec] = Codec(
+        _store_secret, lambda kind, *data: _load_secret(PrivateKey, *data)
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,12 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from mplang_core import BaseType, TensorType
+from mplang_core import BaseType, DType, TensorType
 from mplang_data.description import SourceError
 from mplang_data.sources.files import Files
+
+
+_BF16_AS_STORED = np.dtype("V2")  # NumPy itself has no name for it
 
 
 class NpyFile(Files):
@@ -28,6 +31,12 @@ class NpyFile(Files):
                 size = file.tell() + math.prod(shape) * dtype.itemsize
             except Exception as error:  # NumPy parses Python's syntax
                 raise SourceError("it is damaged, or no NPY file of numbers") from error
+            if (
+                dtype == _BF16_AS_STORED
+                and isinstance(kind, TensorType)
+                and kind.dtype is DType.BF16
+            ):
+                dtype = kind.dtype.numpy
             there = f"{dtype.name}{list(shape)}"
             if not isinstance(kind, TensorType) or (kind.dtype.numpy.name, kind.shape) != (
                 dtype.name,
@@ -37,7 +46,7 @@ class NpyFile(Files):
             if os.fstat(file.fileno()).st_size != size:
                 raise SourceError("it is damaged: its size is not that of its array")
             file.seek(0)
-            found = np.load(file, allow_pickle=False)
+            found = np.load(file, allow_pickle=False).view(dtype)
         made: np.ndarray[Any, Any] = np.asarray(found, dtype.newbyteorder("="), "C")
         return made
 

@@ -14,8 +14,9 @@ def agree(
     """Return the version of a stored value that its members load, the same at all of them.
 
     It is what was stored last. A member that was killed while it stored may have the new version
-    whole, and not as its current one: where all have it and one has made it its current one, all
-    had it whole before, so it is what was stored.
+    whole, and still the one before as its current one: where one has made it its current one, all
+    had it whole before, so it is what was stored. Whoever has something else as its current one, or
+    not that version, was restored from a backup or has removed it.
 
     Args:
         name: its name.
@@ -30,30 +31,30 @@ def agree(
         NotStoredError: a member holds none.
         StoreError: there is none that all members hold, or it was stored by others.
     """
+    mine = {rank: {each.entry.version: each for each in held.get(rank, ())} for rank in members}
     current = {
-        rank: next((each for each in held.get(rank, ()) if each.current), None) for rank in members
+        rank: next((version for version, each in mine[rank].items() if each.current), None)
+        for rank in members
     }
     if not any(current.values()):
         raise NotStoredError(f"nothing is stored as {name!r} at {_names(members, parties)}")
-    common = set.intersection(
-        *({each.entry.version for each in held.get(rank, ())} for rank in members)
-    )
-    found = {each.entry.version: each for each in current.values() if each is not None}
-    candidates = [version for version in found if version in common]
-    replaced = {
-        each.entry.previous
-        for rank in members
-        for each in held.get(rank, ())
-        if each.entry.version in candidates
-    }
-    newest = [version for version in candidates if version not in replaced]
-    if len(newest) != 1:
-        told = "; ".join(f"{parties[rank]} has {_shown(current[rank])}" for rank in members)
+    found = [
+        version
+        for version in set(current.values())
+        if version is not None
+        and all(version in mine[rank] for rank in members)
+        and all(current[rank] in (version, mine[rank][version].entry.previous) for rank in members)
+    ]
+    if len(found) != 1:
+        shown = (_shown(mine[rank].get(current[rank] or "")) for rank in members)
+        told = "; ".join(
+            f"{parties[rank]} has {each}" for rank, each in zip(members, shown, strict=True)
+        )
         raise StoreError(
             f"{name!r} is not of one run at all of its members: {told}. Restore what is missing "
             "from a backup, or store it again"
         )
-    chosen = found[newest[0]].entry
+    chosen = mine[members[0]][found[0]].entry
     alone = not any(map(is_sealed, chosen.types)) and set(members) <= set(chosen.members)
     if tuple(chosen.members) != tuple(members) and not alone:
         were = _names(chosen.members, chosen.parties)
@@ -63,7 +64,7 @@ def agree(
             f"{name!r} was stored in a session of {', '.join(chosen.parties)}, in this order; this "
             f"one is of {', '.join(parties)}"
         )
-    return newest[0]
+    return found[0]
 
 
 def _names(ranks: Sequence[int], parties: Sequence[str]) -> str:

@@ -103,7 +103,8 @@ class Entry(StrictModel):
             name = "value" if not place else ".".join(place)
             if len(name) > 100 or name in {each.rpartition(".")[0] for each in found}:
                 name = str(i)
-            found.append(f"{name}.{_SUFFIXES.get(type(kind), 'sealed')}")
+            suffix = "sealed" if is_sealed(kind) else _SUFFIXES.get(type(kind), "value")
+            found.append(f"{name}.{suffix}")
         return found
 
     def label(self, rank: int) -> Label:

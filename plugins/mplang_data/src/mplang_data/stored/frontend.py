@@ -7,6 +7,8 @@ from functools import reduce
 from operator import and_
 from typing import Any
 
+from mplang_analysis.storage import use_of
+
 import mplang_core as mp
 from mplang_core import BaseType, ClusterSpec, Form, Mask, MPObject, MPType, TensorType
 from mplang_core.ext import TraceError, at, parse_base_type, run_program
@@ -82,6 +84,7 @@ def load(device: str, name: str, *, type: Any = None) -> Any:
     ctx, target = _device(device)
     try:
         check_name(name)
+        _check_before(ctx, name)
         nest, kinds = _known(ctx, target, name) if type is None else _given(ctx, target, type)
         check_storable(kinds)
         for kind in kinds:
@@ -115,6 +118,10 @@ def remove(device: str, name: str) -> None:
     from mplang_data.stored import ops
 
     _, target = _device(device)
+    try:
+        check_name(name)
+    except ValueError as error:
+        raise TraceError(f"{at()}mp.remove({device!r}, {name!r}): {error}") from None
     run_program(ops.remove(name=name), target.mask)
 
 
@@ -144,6 +151,18 @@ def _device(name: str) -> tuple[Any, Any]:
     devices = ", ".join(cluster.devices)
     parties = ", ".join(node.name for node in cluster.nodes)
     raise TraceError(f"{at()}no device or party {name!r}; there are {devices}; {parties}")
+
+
+def _check_before(ctx: Any, name: str) -> None:
+    """Check that the program has not stored the name: what it loads was there before it."""
+    for each in ctx.ancestors():
+        graph = getattr(each, "graph", None)
+        for op in () if graph is None else graph.walk():
+            if use_of(op) == ("store", name):
+                raise TypeError(
+                    f"this program has stored {name!r} at {op.location}, and what it loads was there "
+                    "before it; use the value that it has stored"
+                )
 
 
 def _known(ctx: Any, target: Any, name: str) -> tuple[str, list[BaseType]]:

@@ -159,7 +159,7 @@ class Sink:
             raise ConfigError(
                 f"field 'sink.folder': another process stores in {self._folder}"
             ) from None
-        for leftover in self._folder.glob("*/.removed-*"):
+        for leftover in self._folder.glob("**/.gone-*"):
             _discard(leftover)
 
     def close(self) -> None:
@@ -222,7 +222,7 @@ class Sink:
             if taken != by:
                 raise StoreError(f"another session stores {entry.name!r} now")
             self._check_room(owner, entry.name, sum(os.fstat(file).st_size for file in files))
-            for leftover in folder.glob(".new-*"):
+            for leftover in (*folder.glob(".new-*"), *folder.glob(".gone-*")):
                 _discard(leftover)
         try:
             with _told("written"):
@@ -292,7 +292,7 @@ class Sink:
                 return
             for each in _versions(folder):
                 if each != version:
-                    shutil.rmtree(folder / each)
+                    _remove(folder / each)
 
     def release(self, owner: str, by: str) -> None:
         """Let others store what a session was storing: it has ended."""
@@ -309,7 +309,10 @@ class Sink:
         Raises:
             StoreError: it is not here, or damaged.
         """
-        folder = self._of(owner, name) / version
+        folder = self._of(owner, name)
+        if version not in _versions(folder):  # it may be any text, such as a path
+            raise StoreError(f"this version of {name!r} is not here any more")
+        folder /= version
         entry, files = _read_entry(folder), []
         try:
             with _told("read"):
@@ -349,10 +352,7 @@ class Sink:
             if self._storing.get((owner, name), by) != by:
                 raise StoreError(f"another session stores {name!r} now")
             if folder.is_dir():
-                gone = folder.with_name(f".removed-{secrets.token_hex(8)}")
-                os.rename(folder, gone)
-                _sync(folder.parent)
-                shutil.rmtree(gone)
+                _remove(folder)
 
     # -- the folder
 
@@ -422,6 +422,14 @@ def _about(owner: str, entry: Entry, file: str) -> bytes:
 def _sha256(path: Path) -> str:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _remove(path: Path) -> None:
+    """Remove a folder at once: whoever is killed meanwhile leaves no half of it by its name."""
+    gone = path.with_name(f".gone-{secrets.token_hex(8)}")
+    os.rename(path, gone)
+    _sync(path.parent)
+    shutil.rmtree(gone)
 
 
 def _discard(path: Path) -> None:

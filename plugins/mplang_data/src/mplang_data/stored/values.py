@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from mplang_core import BaseType, TableType, TensorType
-from mplang_core.ext import WireError, codec, frozen
+from mplang_core.ext import Codec, WireError, codec, frozen
 from mplang_data.stored.entry import StoreError
 
 _PREFIX = struct.Struct("!Q")
@@ -43,7 +43,8 @@ def _write(kind: BaseType, value: Any, out: BinaryIO) -> None:
     elif isinstance(kind, TensorType):
         np.lib.format.write_array(out, np.asarray(value), allow_pickle=False)
     else:
-        header, buffers = codec.encode(kind, value)
+        own = _storage_codec(kind)
+        header, buffers = codec.encode(kind, value) if own is None else own.encode(value)
         sizes = [memoryview(each).nbytes for each in buffers]
         head = json.dumps({"header": header, "sizes": sizes}).encode()
         out.write(_PREFIX.pack(len(head)) + head)
@@ -86,10 +87,17 @@ def _decode(kind: BaseType, file: int) -> Any:
             raise ValueError("its head is too large")
         begin = _PREFIX.size + length
         head: Mapping[str, Any] = json.loads(bytes(data[_PREFIX.size : begin]))
-        buffers = _split(data[begin:], head["sizes"])
-        return codec.decode(kind, head["header"], buffers)
+        buffers, own = _split(data[begin:], head["sizes"]), _storage_codec(kind)
+        decode = codec.decode if own is None else own.decode
+        return decode(kind, head["header"], buffers)
     except (struct.error, LookupError, TypeError, ValueError, RecursionError) as error:
         raise StoreError("what is stored is damaged") from error
+
+
+def _storage_codec(kind: BaseType) -> Codec | None:
+    """Return the codec of a type whose values are stored, but do not leave their party: keys."""
+    found: Codec | None = getattr(kind, "storage_codec", None)
+    return found
 
 
 def _split(data: memoryview, sizes: Sequence[int]) -> list[memoryview]:
