@@ -33,6 +33,9 @@ class TestFeops(FeopSuite):
     samples = (
         Sample("data.read", attrs={"name": "people", "type": KIND}),
         Sample("data.read", attrs={"name": "scan", "type": mp.TensorType("f64", (2, 3))}),
+        Sample("data.store", mp.TensorType("f64", (3,)), attrs={"name": "model", "nest": "0"}),
+        Sample("data.load", attrs={"name": "model", "types": (mp.TensorType("f64", (3,)),)}),
+        Sample("data.remove", attrs={"name": "model"}),
     )
 
 

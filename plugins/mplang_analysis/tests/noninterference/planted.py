@@ -107,4 +107,4 @@ def without_sources_of_others() -> Follow:
 def without_history() -> Follow:
     """Forget what parties got in earlier programs, and which shares and keys results are of."""
     followed = _relabelled(lambda label: replace(label, pieces=frozenset(), keys=frozenset()))
-    return lambda program, labels, held: followed(program, labels, None)
+    return lambda program, labels, held, *stored: followed(program, labels, None, *stored)

@@ -52,8 +52,9 @@ class Catalogue(Mapping[str, Mapping[str, Description]]):
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        stored = getattr(other, "stored", {})
-        return isinstance(other, Mapping) and self._parties == dict(other) and self.stored == stored
+        if isinstance(other, Catalogue) and self.stored != other.stored:
+            return False
+        return isinstance(other, Mapping) and self._parties == dict(other)
 
     def __repr__(self) -> str:
         return f"Catalogue({self._parties})"

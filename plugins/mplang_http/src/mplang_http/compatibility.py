@@ -54,7 +54,7 @@ class WorkerFacts:
             frozenset(str(each["name"]) for each in plugins),
             str(facts["mode"]),
             facts["data"],
-            facts["stored"],
+            facts.get("stored", {}),
         )
 
 

@@ -48,7 +48,7 @@ STORE = OpDef(
 )
 
 
-@feop(name="data.store", dialects=("data",))
+@feop(name="data.store", dialects=("data",), inputs=({"kind": "Any"},), outputs=({"kind": "None"},))
 def store(*values: Any, name: str, nest: str) -> FeProgram:
     """Leave values in the storage of the parties that run it; :func:`mplang_data.stored.store`.
 
@@ -69,7 +69,15 @@ def store(*values: Any, name: str, nest: str) -> FeProgram:
     return FeProgram(pfunc, flatten(values)[1], flatten(())[1], values)
 
 
-@simple_op("data.load", effects=Effects.ANY, interfaces=[_Use("load")], reads=(), total=True)
+@simple_op(
+    "data.load",
+    effects=Effects.ANY,
+    interfaces=[_Use("load")],
+    reads=(),
+    total=True,
+    inputs=(),
+    outputs=({"kind": "Any"},),
+)
 def load(*, name: str, types: tuple[BaseType, ...]) -> tuple[BaseType, ...]:
     """Return what is stored under a name; :func:`mplang_data.stored.load` is its frontend.
 
@@ -96,7 +104,15 @@ def load(*, name: str, types: tuple[BaseType, ...]) -> tuple[BaseType, ...]:
     return tuple(types)
 
 
-@simple_op("data.remove", effects=Effects.ANY, interfaces=[_Use("remove")], reads=(), total=True)
+@simple_op(
+    "data.remove",
+    effects=Effects.ANY,
+    interfaces=[_Use("remove")],
+    reads=(),
+    total=True,
+    inputs=(),
+    outputs=({"kind": "None"},),
+)
 def remove(*, name: str) -> tuple[BaseType, ...]:
     """Remove what is stored under a name; :func:`mplang_data.stored.remove` is its frontend.
 
