@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import itertools
 import json
 import os
 import random
 import signal
-import stat
 
 import numpy as np
 import pytest
 from mplang_analysis import PUBLIC
-from mplang_data.stored import Entry, Held, NotStoredError, Sink, SinkConfig, StoreError, agree
-from mplang_data.stored import values
+from mplang_data.stored import (
+    Entry,
+    Held,
+    NotStoredError,
+    Sink,
+    SinkConfig,
+    StoreError,
+    agree,
+    values,
+)
 from mplang_data.stored.sink import MAX_VERSIONS, read_sink
 
 import mplang_core as mp
@@ -22,7 +30,6 @@ from mplang_core.errors import ConfigError
 
 PARTIES = ("alice", "bob", "carol")
 VECTOR = mp.TensorType("f64", (1000,))
-KEYED = "crypto.symmetric_key<>"
 
 
 def entry(number, previous=None, members=(0, 1), kind=VECTOR, nest="0", **fields):
@@ -39,16 +46,16 @@ def entry(number, previous=None, members=(0, 1), kind=VECTOR, nest="0", **fields
 def write(sink, made, content, owner="host", by="session"):
     file = values.write(VECTOR, np.full(1000, float(content)))
     try:
+        sink.begin(owner, by, made.name, [made.parties[rank] for rank in made.members])
         sink.stage(owner, by, made, [file])
     finally:
         os.close(file)
 
 
 def read(sink, version, owner="host"):
-    _, files = sink.open(owner, "model", version)
-    (found,) = (values.read(VECTOR, file) for file in files)
-    for file in files:
-        os.close(file)
+    _, (opened,) = sink.open(owner, "model", version)
+    found = values.read(VECTOR, opened.file)
+    os.close(opened.file)
     assert (found == found[0]).all()
     return int(found[0])
 
@@ -69,12 +76,12 @@ def sink(tmp_path):
 
 
 def states(*, members=2, stores=2):
-    """Yield what members may hold after stores that were interrupted anywhere, one after another."""
+    """Yield what members may hold after stores that were interrupted, one after another."""
 
     def after(state, number):
         """Yield each way in which members of a state may end up, and what was committed."""
         for steps in itertools.product(range(4), repeat=members):  # none, staged, current, alone
-            if max(steps) > 1 and min(steps) < 1 or max(steps) > 2 and min(steps) < 2:
+            if (max(steps) > 1 and min(steps) < 1) or (max(steps) > 2 and min(steps) < 2):
                 continue  # it waits for the others
             made = []
             for (held, current), step in zip(state, steps, strict=True):
@@ -98,16 +105,16 @@ def states(*, members=2, stores=2):
 @pytest.mark.parametrize("members", [2, 3])
 def test_members_agree_on_what_was_committed_last_wherever_they_were_killed(members):
     count = 0
-    for state, committed in states(members=members):
+    for state, committed in states(members=members, stores=5 - members):
         ranks = tuple(range(members))
         held = {
             rank: [
-                Held(entry(version, previous, ranks), version == current)
+                Held(entry(version, previous, ranks).card(), version == current)
                 for version, previous in versions.items()
             ]
             for rank, (versions, current) in zip(ranks, state, strict=True)
         }
-        assert agree("model", ranks, PARTIES, held) == f"{committed:064x}", state
+        assert agree("model", ranks, PARTIES, held).version == f"{committed:064x}", state
         count += 1
     assert count > 100
 
@@ -122,15 +129,17 @@ def test_members_agree_on_what_was_committed_last_wherever_they_were_killed(memb
     ],
 )
 def test_members_with_different_runs_are_told(held, told):
-    found = {r: [Held(entry(v, p), c) for v, p, c in each] for r, each in held.items()}
+    found = {r: [Held(entry(v, p).card(), c) for v, p, c in each] for r, each in held.items()}
     with pytest.raises(StoreError, match=told):
         agree("model", (0, 1), PARTIES, found)
 
 
 def test_members_of_another_session_are_told():
-    held = {rank: [Held(entry(1), True)] for rank in (0, 1)}
-    with pytest.raises(StoreError, match="in a session of alice, bob, carol, in this order"):
+    held = {rank: [Held(shares(1).card(), True)] for rank in (0, 1)}
+    with pytest.raises(StoreError, match="stored by alice, bob, in this order, and is loaded by b"):
         agree("model", (0, 1), ("bob", "alice"), held)
+    with pytest.raises(StoreError, match="in a session of alice, bob, carol, in this order; this"):
+        agree("model", (1, 2), ("x", "alice", "bob"), {r + 1: each for r, each in held.items()})
     with pytest.raises(NotStoredError, match="nothing is stored as 'model' at carol"):
         agree("model", (2,), PARTIES, held)
 
@@ -144,7 +153,8 @@ def test_whoever_is_killed_has_what_was_before_or_what_is_new(tmp_path):
     for folder in folders:
         with contextlib.closing(new_sink(folder)) as sink:
             write(sink, entry(0), 0)
-            sink.commit("host", "model", f"{0:064x}")
+            sink.commit("host", "session", "model", f"{0:064x}")
+            sink.settle("host", "session", "model", f"{0:064x}")
     for number in range(1, 61):
         child = os.fork()
         if not child:
@@ -154,7 +164,7 @@ def test_whoever_is_killed_has_what_was_before_or_what_is_new(tmp_path):
                 for sink in sinks:
                     write(sink, made, number)
                 for sink in sinks:
-                    sink.commit("host", "model", made.version)
+                    sink.commit("host", "session", "model", made.version)
                 for sink in sinks:
                     sink.settle("host", "session", "model", made.version)
             finally:
@@ -165,12 +175,9 @@ def test_whoever_is_killed_has_what_was_before_or_what_is_new(tmp_path):
         os.waitpid(child, 0)
         sinks = [new_sink(folder) for folder in folders]
         held = {rank: sink.held("host", "model") for rank, sink in enumerate(sinks)}
-        version = agree("model", (0, 1), PARTIES, held)
+        version = agree("model", (0, 1), PARTIES, held).version
         for sink in sinks:
             assert read(sink, version) == int(version, 16)
-            sink.commit("host", "model", version)
-            sink.settle("host", "session", "model", version)
-            assert [each.entry.version for each in sink.held("host", "model")] == [version]
             sink.close()
         assert int(version, 16) in (before, number)
         seen.add(int(version, 16) == number)
@@ -184,15 +191,15 @@ def test_what_an_interrupted_write_left_is_removed(sink, tmp_path):
     (folder / ".new-dead").mkdir()
     (folder / ".new-link").symlink_to("nowhere")
     write(sink, entry(2), 2)
-    assert sorted(each.name for each in folder.iterdir()) == [f"{1:064x}", f"{2:064x}"]
+    assert sorted(os.listdir(folder)) == [f"{1:064x}", f"{2:064x}"]
 
 
 def test_versions_of_interrupted_runs_are_few(sink):
     for number in range(MAX_VERSIONS):
         write(sink, entry(number), number)
-    with pytest.raises(StoreError, match="8 versions of runs that were interrupted"):
+    with pytest.raises(StoreError, match="32 versions of runs that were interrupted"):
         write(sink, entry(99), 99)
-    sink.remove("host", "session", "model")
+    sink.remove("host", "session", "model", PARTIES[:2])
     write(sink, entry(99), 99)
 
 
@@ -200,24 +207,25 @@ def test_versions_of_interrupted_runs_are_few(sink):
 
 
 def test_coordinators_have_values_of_their_own(sink):
-    for number, owner in enumerate(["host", "other", "..", "a/b", ".", "%2E", ""]):
+    for number, owner in enumerate(["host", "other", "..", "a/b", ".", "%2E", "分" * 60]):
         write(sink, entry(number), number, owner=owner, by=owner)
-        sink.commit(owner, "model", f"{number:064x}")
+        sink.commit(owner, owner, "model", f"{number:064x}")
+        sink.settle(owner, owner, "model", f"{number:064x}")
     assert read(sink, f"{0:064x}") == 0
     for owner in ("other", "..", "a/b"):
         with pytest.raises(StoreError):
             sink.open(owner, "model", f"{0:064x}")
-        sink.remove(owner, owner, "model")
-    assert [each.entry.version for each in sink.held("host", "model")] == [f"{0:064x}"]
+        sink.remove(owner, owner, "model", PARTIES[:2])
+    assert [each.card.version for each in sink.held("host", "model")] == [f"{0:064x}"]
 
 
 @pytest.mark.parametrize("version", ["../../other/model/current", "current", "0" * 63, "", None])
 def test_a_version_is_no_path(sink, version):
     for owner in ("host", "other"):
         write(sink, entry(1), 1, owner=owner)
-        sink.commit(owner, "model", f"{1:064x}")
-    for use in (sink.open, sink.commit):
-        with pytest.raises(StoreError):
+        sink.commit(owner, "session", "model", f"{1:064x}")
+    for use in (sink.open, lambda *what: sink.commit("host", "session", *what[1:])):
+        with pytest.raises(StoreError, match="not here any more"):
             use("host", "model", version)
 
 
@@ -226,12 +234,62 @@ def test_a_session_stores_a_name_at_a_time(sink):
     with pytest.raises(StoreError, match="another session stores 'model' now"):
         write(sink, entry(2), 2, by="two")
     with pytest.raises(StoreError, match="another session stores"):
-        sink.remove("host", "two", "model")
-    sink.release("host", "one")
+        sink.remove("host", "two", "model", PARTIES[:2])
+    for use in (sink.commit, sink.settle):
+        with pytest.raises(StoreError, match="this session does not store 'model' now"):
+            use("host", "two", "model", f"{1:064x}")
+    sink.release("one")
+    with pytest.raises(StoreError, match="the session has ended"):  # its question came late
+        write(sink, entry(1), 1, by="one")
     write(sink, entry(2), 2, by="two")
-    sink.commit("host", "model", f"{2:064x}")
+    sink.commit("host", "two", "model", f"{2:064x}")
     sink.settle("host", "two", "model", f"{2:064x}")
-    write(sink, entry(3), 3, by="one")
+    write(sink, entry(3), 3, by="three")
+
+
+@pytest.mark.parametrize("told", [False, True])
+def test_a_store_that_fails_elsewhere_lets_others_store(sink, told):
+    write(sink, entry(1), 1, by="one")
+    sink.abandon("host", "one", "model", f"{1:064x}", told=told)
+    # another member that was told may have committed it
+    assert [each.card.version for each in sink.held("host", "model")] == [f"{1:064x}"] * told
+    write(sink, entry(2), 2, by="two")
+
+
+def test_what_a_run_may_load_stays_while_another_stores(sink):
+    for number in (1, 2, 3):
+        write(sink, entry(number), number)
+        sink.commit("host", "session", "model", f"{number:064x}")
+        sink.settle("host", "session", "model", f"{number:064x}")
+        if number == 1:
+            (held,) = sink.held("host", "model", by="reader")
+            assert held.card.version == f"{1:064x}"
+    assert read(sink, f"{1:064x}") == 1
+    sink.done("reader")
+    write(sink, entry(4), 4)
+    sink.commit("host", "session", "model", f"{4:064x}")
+    sink.settle("host", "session", "model", f"{4:064x}")
+    assert [each.card.version for each in sink.held("host", "model")] == [f"{4:064x}"]
+
+
+def test_a_name_is_not_taken_from_those_who_hold_it_together(sink):
+    write(sink, entry(1), 1)
+    sink.commit("host", "session", "model", f"{1:064x}")
+    sink.settle("host", "session", "model", f"{1:064x}")
+    with pytest.raises(StoreError, match="stored by alice, bob together, and would be lost"):
+        write(sink, entry(2, members=(0,)), 2)
+    with pytest.raises(StoreError, match="stored by alice, bob together, and would be lost"):
+        sink.remove("host", "session", "model", PARTIES[:1])
+    write(sink, entry(2), 2)
+
+
+def test_a_file_that_another_process_reads_from_is_read_whole_and_once(sink, tmp_path):
+    file = values.write(VECTOR, np.full(1000, 5.0))
+    os.lseek(file, 1234, os.SEEK_SET)
+    sink.begin("host", "session", "model", PARTIES[:2])
+    sink.stage("host", "session", entry(1), [file])
+    os.close(file)
+    assert read(sink, f"{1:064x}") == 5
 
 
 def test_a_coordinator_stores_as_much_as_it_may(tmp_path):
@@ -244,7 +302,7 @@ def test_a_coordinator_stores_as_much_as_it_may(tmp_path):
 
 def test_a_full_disk_is_told_and_leaves_what_was(sink, tmp_path, monkeypatch):
     write(sink, entry(1), 1)
-    sink.commit("host", "model", f"{1:064x}")
+    sink.commit("host", "session", "model", f"{1:064x}")
 
     def full(file):
         raise OSError(28, "No space left on device")
@@ -255,17 +313,32 @@ def test_a_full_disk_is_told_and_leaves_what_was(sink, tmp_path, monkeypatch):
     monkeypatch.undo()
     assert read(sink, f"{1:064x}") == 1
     assert not list((tmp_path / "sink" / "host" / "model").glob(".new-*"))
-    write(sink, entry(3), 3)  # it is not locked
+    write(sink, entry(3), 3)  # it can be tried again
 
 
 # -- what is encrypted
 
 
-def store_key(sink, secret=b"k" * 32):
+def shares(number, previous=None, members=(0, 1)):
+    return entry(number, previous, members, kind="crypto.symmetric_key<>")
+
+
+def secret(sink, version):
+    _, (opened,) = sink.open("host", "model", version)
+    found = io.BytesIO()
+    try:
+        opened.unseal(found)
+    finally:
+        os.close(opened.file)
+    return found.getvalue()
+
+
+def store_key(sink, content=b"k" * 32):
     from mplang_crypto.types import SymmetricKey, SymmetricKeyType
 
-    file = values.write(SymmetricKeyType(), SymmetricKey(secret))
-    made = entry(1, members=(0,), kind=SymmetricKeyType())
+    file = values.write(SymmetricKeyType(), SymmetricKey(content))
+    made = shares(1, members=(0,))
+    sink.begin("host", "session", "model", PARTIES[:1])
     sink.stage("host", "session", made, [file])
     os.close(file)
     return made
@@ -276,17 +349,14 @@ def test_keys_are_encrypted_and_authenticated(sink, tmp_path):
     folder = tmp_path / "sink" / "host" / "model" / made.version
     sealed = folder / "value.sealed"
     assert b"k" * 8 not in sealed.read_bytes()
-    _, (file,) = sink.open("host", "model", made.version)
-    assert b"k" * 32 in os.pread(file, 1000, 0)
-    assert stat.S_ISREG(os.fstat(file).st_mode)
-    os.close(file)
+    assert b"k" * 32 in secret(sink, made.version)
     kept = (folder / "entry.json").read_text()
     # an entry that says something else, with the right sums
     found = json.loads(kept)
     found["entry"]["program"] = "1" * 64
     (folder / "entry.json").write_text(json.dumps(found))
     with pytest.raises(StoreError, match="damaged, or the sink has another key"):
-        sink.open("host", "model", made.version)
+        secret(sink, made.version)
     (folder / "entry.json").write_text(kept)
     sealed.write_bytes(sealed.read_bytes()[:-1])
     with pytest.raises(StoreError, match="was changed since it was stored"):
@@ -299,9 +369,9 @@ def test_a_sink_with_another_key_or_none_says_so(sink, tmp_path):
     (tmp_path / "other").write_bytes(bytes(32))
     folder = str(tmp_path / "sink")
     for fields in ({"key_file": str(tmp_path / "other")}, {}):
-        with contextlib.closing(Sink(SinkConfig(folder=folder, **fields))) as again:
-            with pytest.raises(StoreError, match="has no key|has another key"):
-                again.open("host", "model", made.version)
+        again = Sink(SinkConfig(folder=folder, **fields))
+        with contextlib.closing(again), pytest.raises(StoreError, match="no key|another key"):
+            secret(again, made.version)
     sink._lock_file = os.open(os.devnull, os.O_RDONLY)
 
 
@@ -309,7 +379,7 @@ def test_without_a_key_shares_and_keys_are_not_stored(tmp_path):
     with contextlib.closing(Sink(SinkConfig(folder=str(tmp_path / "sink")))) as sink:
         with pytest.raises(StoreError, match="this party's sink has no key"):
             store_key(sink)
-        write(sink, entry(1), 1)  # it is not locked
+        write(sink, entry(1), 1)  # of plain values it needs none
 
 
 # -- configurations

@@ -42,9 +42,8 @@ class Place:
         source = f"parquet:{self.folder}/people.parquet"
         data = {"bank": {"people": {"source": source, "columns": {"age": "float64"}}}}
         options = {"data": data, "sink": self.folder, "mode": "production"}
-        with LocalCluster(NAMES, **options) as workers:
-            with mp.connect("http", workers.spec) as host:
-                yield host
+        with LocalCluster(NAMES, **options) as workers, mp.connect("http", workers.spec) as host:
+            yield host
 
     def file(self, party, name):
         owner = "local"
@@ -168,6 +167,7 @@ TABLES = {
     "nulls": pa.table({"x": pa.array([1, None]), "s": pa.array(["ä", None])}),
     "no-rows": pa.table({"x": pa.array([], pa.float32())}),
     "moments": pa.table({"t": pa.array([0, 1], pa.timestamp("us"))}),
+    "seconds": pa.table({"t": pa.array([0, 1], pa.timestamp("s"))}),
 }
 
 
@@ -222,6 +222,10 @@ def test_a_name_is_no_path(wrong):
             mp.trace(mp.TraceContext(cluster), use)
 
 
+def deep(depth):
+    return [deep(depth - 1)] if depth else mp.put("P0", 1)
+
+
 @pytest.mark.parametrize(
     ("use", "told"),
     [
@@ -233,6 +237,10 @@ def test_a_name_is_no_path(wrong):
         (lambda: mp.load("P9", "x"), "no device or party 'P9'"),
         (lambda: mp.load("P0", "x"), "nothing is known to be stored there"),
         (lambda: mp.load("P0", "x", type="f64"), "got str"),
+        (lambda: mp.load([], "x"), "named by a text"),
+        (lambda: mp.remove(None, "x"), "named by a text"),
+        (lambda: mp.store([mp.seal(1.5), mp.constant(1)], "x"), "plain values under another one"),
+        (lambda: mp.store(deep(20), "x"), "nested more than 16 deep"),
     ],
 )
 def test_wrong_uses_are_told_with_their_line(use, told):

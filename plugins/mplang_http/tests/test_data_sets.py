@@ -78,7 +78,7 @@ def served(config):
 
             def handle(message, file):
                 if message["event"] == "answer_taken":
-                    session.asking -= 1
+                    front.taken(session, message["receipt"])
                 elif message["event"] == "question_file":
                     front.take_file(session, message["number"], file)
                 else:

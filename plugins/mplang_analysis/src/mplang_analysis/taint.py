@@ -171,6 +171,12 @@ class Flow:
                 return own(rank, name) | Label(keys=frozenset([ANY]))
         return own(rank, name)
 
+    def _anyones(self, kind: BaseType, rank: int, name: str) -> Label:
+        """Return the label of a value that a party has, and that may be made of anyone's data."""
+        sources = (Source(each, Mask.of(each) | Mask.of(rank), name) for each in self.program.mask)
+        plain = kind.form is Form.PLAIN
+        return Label(frozenset(sources)) if plain else self._careful(kind, rank, name)
+
     def _load(self, op: Operation, name: str, scope: _Scope) -> list[Fact]:
         """Return the labels of what parties have in storage, as of inputs."""
         known = self.stored.get(name, {})
@@ -180,7 +186,7 @@ class Flow:
             for rank in scope.parties:
                 label = known.get(rank)
                 if label is None:
-                    label = self._careful(kind, rank, f"stored {name}")
+                    label = self._anyones(kind, rank, f"stored {name}")
                 fact[rank] = dataclasses.replace(label, program="") | scope.control
                 self.held.begin(rank, kind, fact[rank])
             facts.append(fact)

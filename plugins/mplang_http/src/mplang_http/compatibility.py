@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mplang_analysis import Stored, differences, storage_of
+from mplang_analysis import Label, Stored, differences, storage_of
 
 from mplang_core import Program
 from mplang_core.ext import USED, ConfigError, plugin_manager, printable
@@ -94,13 +95,15 @@ def stored_labels(program: Program, workers: list[WorkerFacts]) -> Stored:
     from mplang_data.stored.run import resolve
 
     held = {
-        rank: {name: [Held(entry, True)] for name, entry in _entries(each).items()}
+        rank: {name: [Held(entry.card(), True)] for name, entry in _entries(each).items()}
         for rank, each in enumerate(workers)
     }
-    try:
-        return resolve(loads, [each.name for each in workers], held)[1]
-    except StoreError:  # the workers say so, and by name
-        return {}
+    found: dict[str, dict[int, Label]] = {}
+    for load in loads:
+        with contextlib.suppress(StoreError):  # the workers say so, and by name
+            for name, labels in resolve([load], [each.name for each in workers], held)[1].items():
+                found.setdefault(name, {}).update(labels)
+    return found
 
 
 def _entries(worker: WorkerFacts) -> dict[str, Entry]:

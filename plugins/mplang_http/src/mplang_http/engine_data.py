@@ -60,7 +60,7 @@ class Questions:
             question = {"event": "question", "number": number, "method": method, "args": args}
             self._send(question, None)
             found, opened = answer.result(), self._files.pop(number)
-            self._send({"event": "answer_taken"}, None)
+            self._send({"event": "answer_taken", "receipt": found["receipt"]}, None)
         if len(opened) != found["files"]:  # the system has too many on their way
             for each in opened:
                 os.close(each)
@@ -151,6 +151,10 @@ class EngineStorage:
         found, _ = self._ask("held", {"name": name})
         return read_told(found["held"])
 
+    def begin(self, name: str, members: Sequence[int]) -> None:
+        """Begin to store."""
+        self._ask("begin", {"name": name, "members": list(members)})
+
     def stage(self, entry: Entry, files: Sequence[int]) -> None:
         """Write a version whole, beside the current one."""
         self._ask("stage", {"entry": entry.model_dump(mode="json")}, files)
@@ -163,6 +167,10 @@ class EngineStorage:
         """Remove all other versions."""
         self._ask("settle", {"name": name, "version": version})
 
+    def abandon(self, name: str, version: str, *, told: bool) -> None:
+        """Let others store the name."""
+        self._ask("abandon", {"name": name, "version": version, "told": told})
+
     def open(self, name: str, version: str) -> tuple[Entry, Sequence[int]]:
         """Return a version and its open files."""
         from mplang_data.stored import Entry
@@ -170,9 +178,14 @@ class EngineStorage:
         found, files = self._ask("open", {"name": name, "version": version})
         return Entry(**found["entry"]), files
 
-    def remove(self, name: str) -> None:
+    def remove(self, name: str, members: Sequence[int]) -> None:
         """Remove all versions."""
-        self._ask("remove", {"name": name})
+        self._ask("remove", {"name": name, "members": list(members)})
+
+    def end(self) -> None:
+        """Let go of what the run might have loaded."""
+        self.run = None
+        self._ask("done", {})
 
     def _ask(
         self, method: str, args: Mapping[str, Any], files: Sequence[int] = ()

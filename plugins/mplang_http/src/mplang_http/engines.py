@@ -465,8 +465,8 @@ class Engines:
     # -- events, and the end
 
     def _handle(self, session: FrontSession, message: dict[str, Any], file: int | None) -> None:
-        if message["event"] == "question_file":
-            self._questions.take_file(session, int(message["number"]), file)
+        if message["event"] == "question_file" and type(message.get("number")) is int:
+            self._questions.take_file(session, message["number"], file)
             return
         if file is not None:
             os.close(file)
@@ -474,7 +474,7 @@ class Engines:
             if not session.ready.done():
                 session.ready.set_result(message["key"])
         elif message["event"] == "answer_taken":
-            session.asking = max(0, session.asking - 1)
+            self._questions.taken(session, str(message["receipt"]))
         elif message["event"] == "question":
             number, method, args = int(message["number"]), message["method"], message["args"]
             self.begin(self._questions.serve(session, number, str(method), dict(args)))

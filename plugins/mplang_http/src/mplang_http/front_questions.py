@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
+import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mplang_http import ipc
 from mplang_http.data_sets import FrontDataSets
 from mplang_http.front_session import FrontSession
-from mplang_http.front_storage import FrontStorage
+from mplang_http.front_storage import Answer, FrontStorage
 from mplang_http.logs import log_context
+from mplang_http.threads import in_thread
 
 AT_ONCE = 4  # questions of one coordinator that are being answered: a database may take long
 MAX_ASKED = 2  # answers that an engine has not taken
 MAX_FILES = 64  # of questions of an engine
+log = logging.getLogger("mplang.http.front")
 
 
 class FrontQuestions:
@@ -44,11 +48,12 @@ class FrontQuestions:
             return
         try:
             ipc.check_file(file, self._max_file)
-            if sum(map(len, session.given.values())) >= MAX_FILES:
+            if session.files >= MAX_FILES:
                 raise ValueError("too many files")
         except BaseException:
             os.close(file)
             raise
+        session.files += 1
         session.given.setdefault(number, []).append(file)
 
     async def serve(
@@ -64,29 +69,48 @@ class FrontQuestions:
         """
         given = session.given.pop(number, [])
         try:
-            process, coordinator = session.process, session.key[0]
-            if process is None or session.asking >= MAX_ASKED:
+            if session.process is None or session.asking >= MAX_ASKED:
                 return  # no engine of ours asks so often
-            turns = self._turns.setdefault(coordinator, asyncio.Semaphore(AT_ONCE))
+            turns = self._turns.setdefault(session.key[0], asyncio.Semaphore(AT_ONCE))
             session.asking += 1  # until it has taken the answer: open files do not pile up here
             with log_context(session.key[1]):
                 async with turns:
-                    answer, files = await self._answer(session, method, args, given)
+                    answer = await self._answer(session, method, args, given)
+                    self._tell(session, number, answer)
+                    if answer.afterwards is not None:
+                        await in_thread(answer.afterwards)
         finally:
             for file in given:
                 os.close(file)
-        for file in files:
+            session.files -= len(given)
+
+    def _tell(self, session: FrontSession, number: int, answer: Answer) -> None:
+        receipt, process = secrets.token_hex(8), session.process
+        session.receipts.add(receipt)
+        assert process is not None
+        for file in answer.files:
             process.tell({"call": "answer_file", "number": number}, file)
-        process.tell(
-            {"call": "answer", "number": number, "answer": {**answer, "files": len(files)}}
-        )
+        fields = {**answer.fields, "files": len(answer.files), "receipt": receipt}
+        process.tell({"call": "answer", "number": number, "answer": fields})
 
     async def _answer(
         self, session: FrontSession, method: str, args: Mapping[str, Any], files: Sequence[int]
-    ) -> tuple[dict[str, Any], Sequence[int]]:
-        if method == "read":
-            return await self._data.answer(session.key[0], str(args["name"]), str(args["type"]))
-        return await self._storage.answer(session, method, args, files)
+    ) -> Answer:
+        try:
+            if method != "read":
+                return await self._storage.answer(session, method, args, files)
+            name, wanted = str(args["name"]), str(args["type"])
+            return Answer(*await self._data.answer(session.key[0], name, wanted))
+        except Exception as error:  # it would wait for ever
+            log.error("an engine's question cannot be answered: %s", type(error).__name__)
+            log.debug("why", exc_info=error)
+            return Answer({"refused": "it cannot be answered", "failed": "it cannot be answered"})
+
+    def taken(self, session: FrontSession, receipt: str) -> None:
+        """Note that an engine has taken an answer, whose receipt it could not know before."""
+        if receipt in session.receipts:
+            session.receipts.discard(receipt)
+            session.asking -= 1
 
     def forget(self, session: FrontSession) -> None:
         """Close what an engine that has ended has left open."""

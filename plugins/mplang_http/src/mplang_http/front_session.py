@@ -55,7 +55,9 @@ class FrontSession:
         self.memory = 0
         self.cores: list[int] = []
         self.asking = 0  # answers that its engine has not taken
+        self.receipts: set[str] = set()  # of these
         self.given: dict[int, list[int]] = {}  # files of its engine's questions, by number
+        self.files = 0  # how many there are, of questions that are being answered, too
         self.stopped = 0  # how often it was seen to be stopped
         self.ready: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
         self.started: asyncio.Task[Credential] | None = None

@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mplang_core.ext import ConfigError
+from mplang_core import MPLangError
 from mplang_http.config import WorkerConfig
 from mplang_http.front_session import FrontSession
 from mplang_http.threads import in_thread
 
 if TYPE_CHECKING:
     from mplang_data.stored import Sink
+    from mplang_data.stored.sink import Opened
 
 log = logging.getLogger("mplang.http.front")
 
-Answer: TypeAlias = tuple[dict[str, Any], Sequence[int]]
+
+class Answer(NamedTuple):
+    """Answer to an engine.
+
+    Attributes:
+        fields: plain data.
+        files: descriptors of open files.
+        afterwards: what is to be called in a thread once it was sent.
+    """
+
+    fields: dict[str, Any]
+    files: Sequence[int] = ()
+    afterwards: Callable[[], None] | None = None
 
 
 class FrontStorage:
@@ -46,7 +62,7 @@ class FrontStorage:
     def release(self, session: FrontSession) -> None:
         """Let other sessions store what this one was storing, as it has ended."""
         if self._sink is not None:
-            self._sink.release(session.key[0], session.link)
+            self._sink.release(session.link)
 
     async def answer(
         self, session: FrontSession, method: str, args: Mapping[str, Any], files: Sequence[int]
@@ -55,22 +71,27 @@ class FrontStorage:
 
         Args:
             session: its session.
-            method: ``held``, ``stage``, ``commit``, ``settle``, ``open`` or ``remove``.
+            method: that of a :class:`mplang_data.stored.Storage`, or ``done``: the run has ended.
             args: its arguments; untrusted.
             files: memory files, which are sealed and no larger than a value may be.
 
         Returns:
-            What it is told, and open files.
+            The answer.
         """
         from mplang_data.stored import NO_SINK, StoreError
 
         if self._sink is None:
-            return {"refused": NO_SINK}, []
+            return Answer({"refused": NO_SINK})
+        if method == "done":
+            self._sink.done(session.link)
+            return Answer({})
         ways: dict[str, Callable[..., Answer]] = {
             "held": self._held,
+            "begin": self._begin,
             "stage": self._stage,
             "commit": self._commit,
             "settle": self._settle,
+            "abandon": self._abandon,
             "open": self._open,
             "remove": self._remove,
         }
@@ -78,39 +99,83 @@ class FrontStorage:
             return await in_thread(ways[method], self._sink, session, args, files)
         except StoreError as error:
             log.warning("%s of %s fails: %s", method, session.key[0], error)
-            return {"refused": str(error)}, []
-        except (LookupError, TypeError, ValueError, ConfigError) as error:  # no engine of ours
+            return Answer({"refused": str(error)})
+        except (LookupError, TypeError, ValueError, MPLangError) as error:  # no engine of ours
             log.warning("an engine asks for what there is not: %s", type(error).__name__)
-            return {"refused": "what the engine asks for is malformed"}, []
+            return Answer({"refused": "what the engine asks for is malformed"})
 
     # -- in threads
 
     def _held(self, sink: Sink, session: FrontSession, args: Any, files: Sequence[int]) -> Answer:
         from mplang_data.stored.run import tell
 
-        return {"held": tell(sink.held(session.key[0], args["name"]))}, []
+        return Answer({"held": tell(sink.held(session.key[0], args["name"], session.link))})
+
+    def _begin(self, sink: Sink, session: FrontSession, args: Any, files: Sequence[int]) -> Answer:
+        sink.begin(session.key[0], session.link, args["name"], _named(session, args["members"]))
+        return Answer({})
 
     def _stage(self, sink: Sink, session: FrontSession, args: Any, files: Sequence[int]) -> Answer:
-        from mplang_data.stored import Entry
+        from mplang_data.stored import Entry, StoreError
 
-        sink.stage(session.key[0], session.link, Entry(**args["entry"]), files)
-        return {}, []
+        entry = Entry(**args["entry"])
+        if list(entry.parties) != session.parties or session.request.rank not in entry.members:
+            raise StoreError("an entry is of the parties of its session")
+        sink.stage(session.key[0], session.link, entry, files)
+        return Answer({})
 
     def _commit(self, sink: Sink, session: FrontSession, args: Any, files: Sequence[int]) -> Answer:
-        sink.commit(session.key[0], args["name"], args["version"])
+        sink.commit(session.key[0], session.link, args["name"], args["version"])
         log.info("%s stores %s, version %s", session.key[0], args["name"], args["version"][:8])
-        return {}, []
+        return Answer({})
 
     def _settle(self, sink: Sink, session: FrontSession, args: Any, files: Sequence[int]) -> Answer:
         sink.settle(session.key[0], session.link, args["name"], args["version"])
-        return {}, []
+        return Answer({})
+
+    def _abandon(
+        self, sink: Sink, session: FrontSession, args: Any, files: Sequence[int]
+    ) -> Answer:
+        told = bool(args["told"])
+        sink.abandon(session.key[0], session.link, args["name"], args["version"], told=told)
+        return Answer({})
 
     def _open(self, sink: Sink, session: FrontSession, args: Any, files: Sequence[int]) -> Answer:
         entry, opened = sink.open(session.key[0], args["name"], args["version"])
         log.info("%s loads %s, version %s", session.key[0], args["name"], entry.version[:8])
-        return {"entry": entry.model_dump(mode="json")}, opened
+        given, ways = [], []
+        for each in opened:
+            if each.is_sealed:  # decrypted into the engine's memory, and not into the front's
+                reading, writing = os.pipe()
+                given.append(reading)
+                ways.append((each, writing))
+            else:
+                given.append(each.file)
+        return Answer({"entry": entry.model_dump(mode="json")}, given, partial(_unseal, ways))
 
     def _remove(self, sink: Sink, session: FrontSession, args: Any, files: Sequence[int]) -> Answer:
-        sink.remove(session.key[0], session.link, args["name"])
+        sink.remove(session.key[0], session.link, args["name"], _named(session, args["members"]))
         log.info("%s removes %s", session.key[0], args["name"])
-        return {}, []
+        return Answer({})
+
+
+def _named(session: FrontSession, members: Sequence[int]) -> list[str]:
+    """Return the names of members, of which this party is one."""
+    if session.request.rank not in members:
+        raise ValueError("this party is no member")
+    return [session.parties[rank] for rank in members]
+
+
+def _unseal(ways: Sequence[tuple[Opened, int]]) -> None:
+    """Decrypt files into pipes, one after the other."""
+    from mplang_data.stored import StoreError
+
+    try:
+        for each, writing in ways:
+            with contextlib.suppress(StoreError, BrokenPipeError), open(writing, "wb") as pipe:
+                each.unseal(pipe)
+    finally:
+        for each, writing in ways:
+            os.close(each.file)
+            with contextlib.suppress(OSError):
+                os.close(writing)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -44,16 +45,22 @@ class RunStorage:
         Raises:
             AdmissionError: this party stores nothing, or what it stores is damaged.
         """
-        names = {use.name for use in self._loads if self._comm.rank in use.parties}
-        if not names or self._storage is None:
+        if not self._loads or self._storage is None:
             return {}
         from mplang_data.stored import StoreError
         from mplang_data.stored.run import tell
 
-        try:
-            return {name: tell(self._storage.held(name)) for name in sorted(names)}
-        except StoreError as error:
-            raise AdmissionError(f"what this party stores: {error}") from error
+        told = {}
+        for name in sorted({use.name for use in self._loads}):
+            try:  # also of what others load: whoever stored it, too, tells whose data it is
+                told[name] = tell(self._storage.held(name))
+            except StoreError as error:
+                mine = any(
+                    name == use.name and self._comm.rank in use.parties for use in self._loads
+                )
+                if mine:
+                    raise AdmissionError(f"what this party stores: {error}") from error
+        return told
 
     def resolve(self, openings: Mapping[int, Opening]) -> None:
         """Agree on the versions that the run loads; all parties come to the same.
@@ -92,3 +99,12 @@ class RunStorage:
 
         digest, names = self._program.digest, self._comm.names
         self._storage.run = StoreRun(run, digest, names, self._versions, followed.stores)
+
+    def end(self) -> None:
+        """Let go of what the run might have loaded."""
+        if not self._loads or self._storage is None:
+            return
+        from mplang_data.stored import StoreError
+
+        with contextlib.suppress(StoreError):  # there is no sink
+            self._storage.end()

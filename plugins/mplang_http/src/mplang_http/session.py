@@ -233,8 +233,9 @@ class Session:
             job.start(worker)
         with log_context(self.name, job):
             log.info("%s begins, program %s", program.name, program.digest)
+            storage = RunStorage(program, self.comm, self._data)
             try:
-                labels = self._followed(job, opening, program, inputs, request)
+                labels = self._followed(job, opening, program, inputs, request, storage)
                 values = [None if each is None else each.value for each in inputs]
                 outs = worker.evaluate(program, values, job.key, recorder=job.recorder)
             except BaseException as error:
@@ -251,6 +252,7 @@ class Session:
             else:
                 self._store_results(job, program, outs, labels)
             finally:
+                storage.end()
                 self.comm.close(job.key)
             if job.state != "failed":  # that has been logged
                 log.info("%s is %s after %.3f s", program.name, job.state, now() - job.begun)
@@ -267,6 +269,7 @@ class Session:
         program: Program,
         inputs: Sequence[StoredValue | None],
         request: JobRequest,
+        storage: RunStorage,
     ) -> Sequence[Mapping[int, Label]]:
         """Wait until all parties have opened the run, and return the labels of its outputs.
 
@@ -278,7 +281,6 @@ class Session:
                 loads is not there.
             CommError: a party does not open it, or its labels are malformed.
         """
-        storage = RunStorage(program, self.comm, self._data)
         labels = [None if each is None else each.label for each in inputs]
         opening = opening.told(self._history, labels, storage.told())
         openings = {self.comm.rank: opening}

@@ -13,7 +13,6 @@ from mplang_core import BaseType, DType, TensorType
 from mplang_data.description import SourceError
 from mplang_data.sources.files import Files
 
-
 _BF16_AS_STORED = np.dtype("V2")  # NumPy itself has no name for it
 
 

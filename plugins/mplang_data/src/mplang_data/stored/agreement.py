@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 
-from mplang_data.stored.entry import Held, NotStoredError, StoreError, is_sealed
+from mplang_data.stored.entry import Card, Held, NotStoredError, StoreError
 
 
 def agree(
     name: str, members: Sequence[int], parties: Sequence[str], held: Mapping[int, Sequence[Held]]
-) -> str:
+) -> Card:
     """Return the version of a stored value that its members load, the same at all of them.
 
     It is what was stored last. A member that was killed while it stored may have the new version
@@ -25,13 +25,13 @@ def agree(
         held: per member the versions that it holds.
 
     Returns:
-        The version.
+        What a member tells of the version; the others say the same of it.
 
     Raises:
-        NotStoredError: a member holds none.
+        NotStoredError: no member has stored one.
         StoreError: there is none that all members hold, or it was stored by others.
     """
-    mine = {rank: {each.entry.version: each for each in held.get(rank, ())} for rank in members}
+    mine = {rank: {each.card.version: each for each in held.get(rank, ())} for rank in members}
     current = {
         rank: next((version for version, each in mine[rank].items() if each.current), None)
         for rank in members
@@ -43,7 +43,7 @@ def agree(
         for version in set(current.values())
         if version is not None
         and all(version in mine[rank] for rank in members)
-        and all(current[rank] in (version, mine[rank][version].entry.previous) for rank in members)
+        and all(current[rank] in (version, mine[rank][version].card.previous) for rank in members)
     ]
     if len(found) != 1:
         shown = (_shown(mine[rank].get(current[rank] or "")) for rank in members)
@@ -54,17 +54,29 @@ def agree(
             f"{name!r} is not of one run at all of its members: {told}. Restore what is missing "
             "from a backup, or store it again"
         )
-    chosen = mine[members[0]][found[0]].entry
-    alone = not any(map(is_sealed, chosen.types)) and set(members) <= set(chosen.members)
-    if tuple(chosen.members) != tuple(members) and not alone:
-        were = _names(chosen.members, chosen.parties)
-        raise StoreError(f"{name!r} was stored by {were}, not by {_names(members, parties)}")
-    if [chosen.parties[rank] for rank in members] != [parties[rank] for rank in members]:
+    cards = [mine[rank][found[0]].card for rank in members]
+    if any(card.like() != cards[0].like() for card in cards):
+        raise StoreError(f"{_names(members, parties)} tell different things of {name!r}")
+    _check_members(name, members, parties, cards[0])
+    return cards[0]
+
+
+def _check_members(name: str, members: Sequence[int], parties: Sequence[str], card: Card) -> None:
+    """Check that a version was stored by those who load it; of a plain value some are enough."""
+    stored = [card.parties[rank] for rank in card.members]
+    loading = [parties[rank] for rank in members]
+    if card.is_plain and set(loading) <= set(stored):
+        return
+    if loading != stored:
         raise StoreError(
-            f"{name!r} was stored in a session of {', '.join(chosen.parties)}, in this order; this "
+            f"{name!r} was stored by {', '.join(stored)}, in this order, and is loaded by "
+            f"{', '.join(loading)}"
+        )
+    if tuple(card.members) != tuple(members):  # shares are of ranks
+        raise StoreError(
+            f"{name!r} was stored in a session of {', '.join(card.parties)}, in this order; this "
             f"one is of {', '.join(parties)}"
         )
-    return found[0]
 
 
 def _names(ranks: Sequence[int], parties: Sequence[str]) -> str:
@@ -74,5 +86,5 @@ def _names(ranks: Sequence[int], parties: Sequence[str]) -> str:
 def _shown(held: Held | None) -> str:
     if held is None:
         return "none"
-    stored = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(held.entry.time))
-    return f"run {held.entry.version[:8]} of {stored} UTC"
+    stored = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(held.card.time))
+    return f"run {held.card.version[:8]} of {stored} UTC"

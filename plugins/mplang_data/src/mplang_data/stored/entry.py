@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, NamedTuple, TypeAlias
@@ -15,12 +16,18 @@ from mplang_core.ext import StrictModel, WireError, parse_base_type
 from mplang_data.description import NAME, check_name
 
 MAX_LEAVES = 64  # values of one nest
-MAX_KIND = 64 << 10  # characters of a type
+MAX_DEPTH = 16  # of a nest
+MAX_KIND = 1 << 20  # characters of a type
 NO_SINK = "this party stores no results; its owner names a folder as `sink` of the worker"
 VERSION = r"^[0-9a-f]{64}$"
 
 Version: TypeAlias = Annotated[str, Field(pattern=VERSION)]
+Time: TypeAlias = Annotated[float, Field(ge=0, le=1e11, allow_inf_nan=False)]
 Rank: TypeAlias = Annotated[int, Field(ge=0, lt=1024, strict=True)]
+Parties: TypeAlias = Annotated[
+    tuple[Annotated[str, Field(max_length=256)], ...], Field(max_length=1024)
+]
+Members: TypeAlias = Annotated[tuple[Rank, ...], Field(min_length=1, max_length=1024)]
 _SUFFIXES = {TableType: "parquet", TensorType: "npy"}
 
 
@@ -54,9 +61,9 @@ class Entry(StrictModel):
     previous: Version | None = None
     run: str = Field(max_length=2048)
     program: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-    time: float
-    parties: tuple[Annotated[str, Field(max_length=256)], ...] = Field(max_length=1024)
-    members: tuple[Rank, ...] = Field(min_length=1, max_length=1024)
+    time: Time
+    parties: Parties
+    members: Members
     kinds: tuple[Annotated[str, Field(max_length=MAX_KIND)], ...] = Field(max_length=MAX_LEAVES)
     nest: str = Field(max_length=64 << 10)
     labels: tuple[Any, ...]
@@ -73,15 +80,7 @@ class Entry(StrictModel):
 
     @model_validator(mode="after")
     def _check(self) -> Entry:
-        if list(self.members) != sorted(set(self.members)):
-            raise ValueError("members are ranks, each once and in order")
-        if self.members[-1] >= len(self.parties) or len(self.labels) != len(self.members):
-            raise ValueError("it has a label of each member, which is one of the parties")
-        for each in self.labels:
-            try:
-                Label.decode(each)
-            except WireError as error:
-                raise ValueError(str(error)) from None
+        _check_members(self.members, self.parties, self.labels)
         try:
             count = len(list(places(json.loads(self.nest))))
         except (TypeError, ValueError, RecursionError) as error:
@@ -102,33 +101,82 @@ class Entry(StrictModel):
         for i, (place, kind) in enumerate(zip(where, self.types, strict=True)):
             name = "value" if not place else ".".join(place)
             if len(name) > 100 or name in {each.rpartition(".")[0] for each in found}:
-                name = str(i)
+                name = f"+{i}"  # which no key of a nest is
             suffix = "sealed" if is_sealed(kind) else _SUFFIXES.get(type(kind), "value")
             found.append(f"{name}.{suffix}")
         return found
+
+    def card(self) -> Card:
+        """Return what its members tell one another of it."""
+        said = [self.run, self.program, self.kinds, self.nest]
+        return Card(
+            version=self.version,
+            previous=self.previous,
+            time=self.time,
+            parties=self.parties,
+            members=self.members,
+            is_plain=not any(map(is_sealed, self.types)),
+            content=hashlib.sha256(json.dumps(said).encode()).hexdigest(),
+            labels=self.labels,
+        )
+
+
+class Card(StrictModel):
+    """What a party tells the others of a version that it holds.
+
+    Attributes:
+        is_plain: whether none of its values is encrypted.
+        content: SHA-256 of what the version is: run, program, types and nest.
+
+    See :class:`Entry` for the other fields.
+    """
+
+    version: Version
+    previous: Version | None
+    time: Time
+    parties: Parties
+    members: Members
+    is_plain: bool
+    content: Version
+    labels: tuple[Any, ...]
+
+    @model_validator(mode="after")
+    def _check(self) -> Card:
+        _check_members(self.members, self.parties, self.labels)
+        return self
 
     def label(self, rank: int) -> Label:
         """Return the label of a member's copy; ranks are those of its session."""
         return Label.decode(self.labels[self.members.index(rank)])
 
-    def told(self) -> dict[str, Any]:
-        """Return what a coordinator is told of it."""
-        fields = {"version", "run", "program", "time", "parties", "members", "kinds", "nest"}
-        found: dict[str, Any] = self.model_dump(mode="json", include=fields)
-        return found
+    def like(self) -> tuple[Any, ...]:
+        """Return what is the same at all members."""
+        return self.version, self.parties, self.members, self.is_plain, self.content
 
 
 class Held(NamedTuple):
     """Version of a stored value that a party holds, whole.
 
     Attributes:
-        entry: what is kept beside it.
+        card: what the party tells of it.
         current: whether it is the one that was stored last here; another may be left of a run
             that was interrupted.
     """
 
-    entry: Entry
+    card: Card
     current: bool
+
+
+def _check_members(members: Sequence[int], parties: Sequence[str], labels: Sequence[Any]) -> None:
+    if list(members) != sorted(set(members)):
+        raise ValueError("members are ranks, each once and in order")
+    if members[-1] >= len(parties) or len(labels) != len(members):
+        raise ValueError("it has a label of each member, which is one of the parties")
+    for each in labels:
+        try:
+            Label.decode(each)
+        except WireError as error:
+            raise ValueError(str(error)) from None
 
 
 def is_sealed(kind: BaseType) -> bool:
@@ -144,7 +192,11 @@ def check_storable(kinds: Sequence[BaseType]) -> None:
     """
     if not 0 < len(kinds) <= MAX_LEAVES:
         raise TypeError(f"1 to {MAX_LEAVES} values are stored under a name, got {len(kinds)}")
+    if len({is_sealed(kind) for kind in kinds}) > 1:
+        raise TypeError("shares and keys are stored under a name, plain values under another one")
     for kind in kinds:
+        if len(str(kind)) > MAX_KIND:
+            raise TypeError(f"the name of its type has more than {MAX_KIND} characters")
         if kind.form is Form.HANDLE:
             raise TypeError(f"a {kind} is a handle, of something that does not outlive its session")
         if isinstance(kind, TableType):
@@ -163,19 +215,21 @@ def skeleton(nest: Any, is_leaf: Any) -> tuple[str, list[Any]]:
     """
     leaves: list[Any] = []
 
-    def walk(each: Any) -> Any:
+    def walk(each: Any, depth: int = 0) -> Any:
         if is_leaf(each):
             leaves.append(each)
             return 0
+        if depth == MAX_DEPTH:
+            raise TypeError(f"it is nested more than {MAX_DEPTH} deep")
         match each:
             case dict():
                 for key in each:
                     check_name(key)
-                return {"dict": {key: walk(value) for key, value in each.items()}}
+                return {"dict": {key: walk(value, depth + 1) for key, value in each.items()}}
             case list():
-                return {"list": [walk(value) for value in each]}
+                return {"list": [walk(value, depth + 1) for value in each]}
             case tuple() if type(each) is tuple:
-                return {"tuple": [walk(value) for value in each]}
+                return {"tuple": [walk(value, depth + 1) for value in each]}
         raise TypeError(
             f"what is stored is a value, or a dict, list or tuple of values; got "
             f"{type(each).__name__}"

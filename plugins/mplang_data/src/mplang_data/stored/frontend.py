@@ -141,6 +141,8 @@ def _device(name: str) -> tuple[Any, Any]:
     ctx = mp.cur_ctx()
     cluster = ctx.cluster_spec
     assert isinstance(cluster, ClusterSpec)
+    if not isinstance(name, str):
+        raise TraceError(f"{at()}a device or a party is named by a text, got {name!r:.80}")
     if name in cluster.devices:
         return ctx, cluster.device(name)
     for node in cluster.nodes:
@@ -160,8 +162,8 @@ def _check_before(ctx: Any, name: str) -> None:
         for op in () if graph is None else graph.walk():
             if use_of(op) == ("store", name):
                 raise TypeError(
-                    f"this program has stored {name!r} at {op.location}, and what it loads was there "
-                    "before it; use the value that it has stored"
+                    f"this program has stored {name!r} at {op.location}, and what it loads was "
+                    "there before it; use the value that it has stored"
                 )
 
 

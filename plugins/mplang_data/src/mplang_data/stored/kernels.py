@@ -24,7 +24,8 @@ SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
 def store(ctx: KernelContext, *operands: Any, name: str, nest: str) -> tuple[()]:
     """Store values at this party, and wait for the other members, in two phases.
 
-    A member makes the version its current one once all have it whole, and removes what was before
+    The first member begins, so that of two sessions that store a name one does at all members. One
+    makes the version its current one once all have it whole, and removes what was before
     once all have done so. So whoever is interrupted has one that the others have, too.
 
     Args:
@@ -40,15 +41,28 @@ def store(ctx: KernelContext, *operands: Any, name: str, nest: str) -> tuple[()]
     storage, run = _storage(ctx)
     kinds = [value.type for value in ctx.op.inputs if isinstance(value.type, BaseType)]
     version = hashlib.sha256(ctx.key.encode()).hexdigest()
+    members, told = ctx.parties, False
+    first = next(iter(members))
     with _told(name):
-        before = next((each.entry.version for each in storage.held(name) if each.current), None)
-        entry = run.entry(name, version, before, ctx.parties, kinds, nest)
-        with _files(kinds, operands) as files:
-            storage.stage(entry, files)
-        _meet(ctx, "staged")
-        storage.commit(name, version)
-        _meet(ctx, "stored")
+        try:
+            if ctx.interpreter.rank != first:
+                ctx.interpreter.communicator.recv(first, f"{ctx.key}|begun")
+            storage.begin(name, tuple(members))
+            if ctx.interpreter.rank == first:  # so that of two sessions one begins everywhere
+                _tell(ctx, "begun")
+            entry = run.entry(name, version, members, kinds, nest)
+            with _files(kinds, operands) as files:
+                storage.stage(entry, files)
+            told = True
+            _meet(ctx, "staged")
+            storage.commit(name, version)
+            _meet(ctx, "stored")
+        except BaseException:
+            with contextlib.suppress(StoreError):
+                storage.abandon(name, version, told=told)
+            raise
         storage.settle(name, version)
+        ctx.interpreter.communicator.forget(ctx.key)
     return ()
 
 
@@ -68,9 +82,6 @@ def load(ctx: KernelContext, *, name: str, types: Sequence[BaseType]) -> Any:
     if version is None:
         raise AdmissionError(f"{name!r} is loaded where the run did not say so")
     with _told(name):
-        if any(each.entry.version == version and not each.current for each in storage.held(name)):
-            storage.commit(name, version)  # this party was interrupted while it stored it
-        storage.settle(name, version)
         entry, files = storage.open(name, version)
         try:
             if entry.types != tuple(types):
@@ -94,7 +105,7 @@ def remove(ctx: KernelContext, *, name: str) -> tuple[()]:
     """
     storage, _ = _storage(ctx)
     with _told(name):
-        storage.remove(name)
+        storage.remove(name, tuple(ctx.parties))
     return ()
 
 
@@ -105,15 +116,16 @@ def _storage(ctx: KernelContext) -> tuple[Storage, StoreRun]:
     return storage, storage.run
 
 
+def _tell(ctx: KernelContext, phase: str) -> None:
+    for rank in ctx.parties - Mask.of(ctx.interpreter.rank):
+        ctx.interpreter.communicator.send(rank, f"{ctx.key}|{phase}", True)
+
+
 def _meet(ctx: KernelContext, phase: str) -> None:
     """Wait until all members have come this far."""
-    comm, others = ctx.interpreter.communicator, ctx.parties - Mask.of(ctx.interpreter.rank)
-    for rank in others:
-        comm.send(rank, f"{ctx.key}|{phase}", True)
-    for rank in others:
-        comm.recv(rank, f"{ctx.key}|{phase}")
-    if phase == "stored":
-        comm.forget(ctx.key)
+    _tell(ctx, phase)
+    for rank in ctx.parties - Mask.of(ctx.interpreter.rank):
+        ctx.interpreter.communicator.recv(rank, f"{ctx.key}|{phase}")
 
 
 @contextlib.contextmanager

@@ -14,10 +14,11 @@ from mplang_analysis import Followed, Stored, storage_of
 
 from mplang_core import Program
 from mplang_core.ext import AdmissionError
+from mplang_data.sources.files import close_all
 from mplang_data.stored.entry import Entry, Held, StoreError
 from mplang_data.stored.run import StoreRun, resolve
 from mplang_data.stored.seal import MIN_KEY
-from mplang_data.stored.sink import Sink, SinkConfig
+from mplang_data.stored.sink import Opened, Sink, SinkConfig
 
 OWNER = "local"
 KEY = "key"
@@ -42,25 +43,59 @@ class SinkStorage:
         """Return the versions that are here, whole."""
         return self._sink.held(self._owner, name)
 
+    def begin(self, name: str, members: Sequence[int]) -> None:
+        """Begin to store."""
+        self._sink.begin(self._owner, self._session, name, self._named(members))
+
     def stage(self, entry: Entry, files: Sequence[int]) -> None:
         """Write a version whole, beside the current one."""
         self._sink.stage(self._owner, self._session, entry, files)
 
     def commit(self, name: str, version: str) -> None:
         """Make a version the current one."""
-        self._sink.commit(self._owner, name, version)
+        self._sink.commit(self._owner, self._session, name, version)
 
     def settle(self, name: str, version: str) -> None:
         """Remove all other versions."""
         self._sink.settle(self._owner, self._session, name, version)
 
+    def abandon(self, name: str, version: str, *, told: bool) -> None:
+        """Let others store the name."""
+        self._sink.abandon(self._owner, self._session, name, version, told=told)
+
     def open(self, name: str, version: str) -> tuple[Entry, Sequence[int]]:
         """Return a version and its open files."""
-        return self._sink.open(self._owner, name, version)
+        entry, files = self._sink.open(self._owner, name, version)
+        opened: list[int] = []
+        try:
+            for each in files:
+                opened.append(_decrypted(each) if each.is_sealed else os.dup(each.file))
+        except BaseException:
+            close_all(opened)
+            raise
+        finally:
+            close_all([each.file for each in files])
+        return entry, opened
 
-    def remove(self, name: str) -> None:
+    def remove(self, name: str, members: Sequence[int]) -> None:
         """Remove all versions."""
-        self._sink.remove(self._owner, self._session, name)
+        self._sink.remove(self._owner, self._session, name, self._named(members))
+
+    def _named(self, members: Sequence[int]) -> list[str]:
+        assert self.run is not None
+        return [self.run.parties[rank] for rank in members]
+
+
+def _decrypted(sealed: Opened) -> int:
+    file = os.memfd_create("mplang", os.MFD_CLOEXEC)
+    try:
+        with os.fdopen(os.dup(file), "wb") as out:
+            sealed.unseal(out)
+    except BaseException:
+        os.close(file)
+        raise
+    os.lseek(file, 0, os.SEEK_SET)
+    return file
 
 
 class LocalStorage:

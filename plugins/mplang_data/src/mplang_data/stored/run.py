@@ -10,9 +10,9 @@ from typing import Any, Protocol
 from mplang_analysis import PUBLIC, Label, Source, StorageUse, Stored
 
 from mplang_core import BaseType, Mask
-from mplang_core.ext import WireError
+from mplang_core.ext import MPLangError, WireError
 from mplang_data.stored.agreement import agree
-from mplang_data.stored.entry import Entry, Held, StoreError
+from mplang_data.stored.entry import Card, Entry, Held, StoreError
 
 
 class Storage(Protocol):
@@ -23,7 +23,10 @@ class Storage(Protocol):
         """The run that uses it now; ``None`` between runs."""
 
     def held(self, name: str) -> Sequence[Held]:
-        """Return the versions of a stored value that are here, whole."""
+        """Return the versions of a stored value that are here; they stay until the run ends."""
+
+    def begin(self, name: str, members: Sequence[int]) -> None:
+        """Begin to store: no other session stores the name until it is settled or abandoned."""
 
     def stage(self, entry: Entry, files: Sequence[int]) -> None:
         """Write a version whole, beside the one that is current.
@@ -39,10 +42,22 @@ class Storage(Protocol):
     def settle(self, name: str, version: str) -> None:
         """Remove all versions but one, as all members have made it their current one."""
 
-    def open(self, name: str, version: str) -> tuple[Entry, Sequence[int]]:
-        """Return a version and descriptors of its files, decrypted; the caller closes them."""
+    def abandon(self, name: str, version: str, *, told: bool) -> None:
+        """Let others store the name; the version stays if another member may have committed it.
 
-    def remove(self, name: str) -> None:
+        Args:
+            name: the name.
+            version: the version.
+            told: whether the other members were told that it is here.
+        """
+
+    def open(self, name: str, version: str) -> tuple[Entry, Sequence[int]]:
+        """Return a version and descriptors of its files, decrypted; the caller closes them.
+
+        What was encrypted is read from a pipe, one file after the other.
+        """
+
+    def remove(self, name: str, members: Sequence[int]) -> None:
         """Remove all versions of a stored value; do nothing if there are none."""
 
 
@@ -69,20 +84,13 @@ class StoreRun:
         return replace(self, stores=labels)
 
     def entry(
-        self,
-        name: str,
-        version: str,
-        previous: str | None,
-        members: Mask,
-        kinds: Sequence[BaseType],
-        nest: str,
+        self, name: str, version: str, members: Mask, kinds: Sequence[BaseType], nest: str
     ) -> Entry:
         """Return what is kept beside a value that the run stores."""
         labels = self.stores.get(name, {})
         return Entry(
             name=name,
             version=version,
-            previous=previous,
             run=self.run,
             program=self.program,
             time=time.time(),
@@ -96,7 +104,7 @@ class StoreRun:
 
 def tell(held: Iterable[Held]) -> list[Any]:
     """Return what a party tells the others of the versions that it holds, as plain data."""
-    return [[each.entry.model_dump(mode="json"), each.current] for each in held]
+    return [[each.card.model_dump(mode="json"), each.current] for each in held]
 
 
 def read_told(data: Any) -> list[Held]:
@@ -106,8 +114,8 @@ def read_told(data: Any) -> list[Held]:
         WireError: it is malformed.
     """
     try:
-        return [Held(Entry(**entry), bool(current)) for entry, current in data]
-    except (TypeError, ValueError, RecursionError) as error:
+        return [Held(Card(**card), bool(current)) for card, current in data]
+    except (MPLangError, TypeError, ValueError, RecursionError) as error:
         raise WireError(f"what a party tells of its storage is malformed: {error}") from None
 
 
@@ -124,20 +132,29 @@ def resolve(
         held: by rank and by name the versions that the parties hold.
 
     Raises:
-        NotStoredError: a member holds none.
+        NotStoredError: no member has stored one.
         StoreError: the members do not hold one version.
     """
     versions: dict[StorageUse, str] = {}
     labels: dict[str, dict[int, Label]] = {}
     for load in loads:
-        mine = {rank: held.get(rank, {}).get(load.name, ()) for rank in load.parties}
-        version = agree(load.name, tuple(load.parties), parties, mine)
-        versions[load] = version
-        entries = [e.entry for each in mine.values() for e in each if e.entry.version == version]
-        found = labels.setdefault(load.name, {})
+        name = load.name
+        card = agree(
+            name, tuple(load.parties), parties, {r: each.get(name, ()) for r, each in held.items()}
+        )
+        versions[load] = card.version
+        # whoever stored it, too, tells whose data it is: one who leaves it out is contradicted
+        told = [
+            each.card
+            for of_party in held.values()
+            for each in of_party.get(name, ())
+            if each.card.like() == card.like()
+        ]
+        found = labels.setdefault(name, {})
         for rank in load.parties:
-            for entry in entries:  # a member that leaves something out is contradicted by another
-                label = translated(entry.label(rank), entry.parties, parties, load.name)
+            before = card.parties.index(parties[rank])
+            for each in told:
+                label = translated(each.label(before), card.parties, parties, name)
                 found[rank] = found[rank] | label if rank in found else label
     return versions, labels
 

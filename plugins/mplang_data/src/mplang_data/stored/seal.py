@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -25,7 +25,14 @@ SALT = 32  # bytes
 MIN_KEY = 32  # bytes
 
 
-def seal(key: bytes, about: bytes, plain: BinaryIO, sealed: BinaryIO) -> None:
+class Reader(Protocol):
+    """What is read from."""
+
+    def read(self, size: int, /) -> bytes:
+        """Return as many bytes, or fewer at the end."""
+
+
+def seal(key: bytes, about: bytes, plain: Reader, sealed: BinaryIO) -> None:
     """Encrypt a file.
 
     Args:
@@ -50,7 +57,7 @@ def seal(key: bytes, about: bytes, plain: BinaryIO, sealed: BinaryIO) -> None:
         sealed.write(cipher.encrypt(nonce, chunk, about))
 
 
-def unseal(key: bytes, about: bytes, sealed: BinaryIO, plain: BinaryIO) -> None:
+def unseal(key: bytes, about: bytes, sealed: Reader, plain: BinaryIO) -> None:
     """Decrypt a file.
 
     Args:
@@ -75,7 +82,7 @@ def _cipher(key: bytes, salt: bytes) -> AESGCM:
     return AESGCM(HKDF(SHA256(), 32, salt, b"mplang sink: one file").derive(key))
 
 
-def _chunks(file: BinaryIO, size: int) -> Iterator[tuple[bytes, bytes]]:
+def _chunks(file: Reader, size: int) -> Iterator[tuple[bytes, bytes]]:
     """Yield the nonce and the data of each chunk; there is at least one."""
     number, chunk = 0, file.read(size)
     while True:

@@ -12,15 +12,19 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
+import io
 import json
 import os
+import re
 import secrets
 import shutil
 import subprocess
 import threading
+import time
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 from urllib.parse import quote
 
 from pydantic import Field, ValidationError, model_validator
@@ -30,11 +34,14 @@ from mplang_data.description import check_name
 from mplang_data.stored.entry import Entry, Held, StoreError, is_sealed
 from mplang_data.stored.seal import MIN_KEY, seal, unseal
 
-MAX_VERSIONS = 8  # of one value, which interrupted runs may leave
-MAX_NAMES = 10_000  # of one coordinator
+MAX_VERSIONS = 32  # of one value, which interrupted runs may leave
+MAX_NAMES = 1000  # of one coordinator
+MAX_ENDED = 10_000  # sessions that have ended, and may have a question on its way
+MAX_FOLDER = 200  # characters of the name of a folder
 MAX_ENTRY = 64 << 20  # bytes
 KEY_TIMEOUT = 60.0  # seconds
 BLOCK = 1 << 20  # bytes
+_VERSION = re.compile(r"[0-9a-f]{64}")
 CURRENT = "current"
 ENTRY = "entry.json"
 
@@ -143,8 +150,10 @@ class Sink:
         self._config = config
         self._key = config.key()
         self._folder = Path(config.folder)
-        self._storing: dict[tuple[str, str], str] = {}  # who stores it now
-        self._lock = threading.Lock()
+        self._storing: dict[tuple[str, str], str] = {}  # which session stores it now
+        self._used: dict[str, set[Path]] = {}  # versions that a session may still load
+        self._ended: OrderedDict[str, None] = OrderedDict()  # sessions
+        self._lock = threading.Lock()  # over these; never held while files are read or written
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             self._lock_file = os.open(
@@ -168,46 +177,70 @@ class Sink:
 
     # -- what is there
 
-    def held(self, owner: str, name: str) -> list[Held]:
+    def held(self, owner: str, name: str, by: str | None = None) -> list[Held]:
         """Return the versions of a value that are here, whole.
 
         Args:
             owner: the coordinator whose value it is.
             name: its name.
-
-        Raises:
-            StoreError: one is damaged.
+            by: a session that may load one of them: they stay until it lets go of them.
         """
         folder = self._of(owner, name)
-        with self._lock:
-            current = _current(folder)
-            return [Held(_read_entry(folder / each), each == current) for each in _versions(folder)]
+        if by is not None:
+            with self._lock:
+                if by not in self._ended:
+                    used = self._used.setdefault(by, set())
+                    used |= {folder / each for each in _versions(folder)}
+        current, found = _current(folder), []
+        for each in _versions(folder):
+            with contextlib.suppress(StoreError):  # one that goes meanwhile, or is damaged
+                found.append(Held(_read_entry(folder / each).card(), each == current))
+        return found
 
     def entries(self, owner: str) -> dict[str, Entry]:
         """Return the current entries of a coordinator, by name; without those that are damaged."""
         found = {}
-        with self._lock:
-            for folder in sorted(self._owned(owner).glob("[A-Za-z]*")):
+        for folder in sorted(self._owned(owner).glob("[A-Za-z]*")):
+            current = _current(folder)
+            if current is not None and current in _versions(folder):
                 with contextlib.suppress(StoreError):
-                    current = _current(folder)
-                    if current is not None:
-                        found[folder.name] = _read_entry(folder / current)
+                    found[folder.name] = _read_entry(folder / current)
         return found
 
     # -- storing: staged by all members, then current at all, then the only one
+
+    def begin(self, owner: str, by: str, name: str, members: Sequence[str]) -> None:
+        """Begin to store a value: no other session can until it is settled or abandoned.
+
+        Args:
+            owner: the coordinator whose value it is.
+            by: the session that stores it.
+            name: its name.
+            members: names of the parties that store it together.
+
+        Raises:
+            StoreError: another session stores it now, or it was stored by others together.
+        """
+        self._take(owner, by, name)
+        try:
+            self._check_members(self._of(owner, name), name, members)
+        except BaseException:
+            self._let_go(owner, by, name)
+            raise
 
     def stage(self, owner: str, by: str, entry: Entry, files: Sequence[int]) -> None:
         """Write a version whole, beside the current one.
 
         Args:
             owner: the coordinator whose value it is.
-            by: the session that stores it; another one cannot meanwhile.
-            entry: what is kept beside it.
+            by: the session that has begun to store it.
+            entry: what is kept beside it; what was current, and the time, are set here.
             files: descriptors of its files, in order, which do not change.
 
         Raises:
-            StoreError: it cannot be written, or another session stores it now.
+            StoreError: it cannot be written, or the session has not begun.
         """
+        self._check_taken(owner, by, entry.name)
         names, folder = entry.files(), self._of(owner, entry.name)
         if len(files) != len(names):
             raise StoreError(f"{len(names)} values of {entry.name!r}, and {len(files)} files")
@@ -217,19 +250,14 @@ class Sink:
                 "shares and keys are stored encrypted, and this party's sink has no key; its owner "
                 "gives it one, as key_file or key_command"
             )
-        with self._lock:
-            taken = self._storing.setdefault((owner, entry.name), by)
-            if taken != by:
-                raise StoreError(f"another session stores {entry.name!r} now")
+        with _told("written"):
             self._check_room(owner, entry.name, sum(os.fstat(file).st_size for file in files))
             for leftover in (*folder.glob(".new-*"), *folder.glob(".gone-*")):
                 _discard(leftover)
-        try:
-            with _told("written"):
-                self._write(owner, entry, list(zip(names, files, sealed, strict=True)))
-        except BaseException:
-            self.release(owner, by)
-            raise
+            here = _current(folder)
+            previous = here if here in _versions(folder) else None
+            entry = entry.model_copy(update={"previous": previous, "time": time.time()})
+            self._write(owner, entry, list(zip(names, files, sealed, strict=True)))
 
     def _write(self, owner: str, entry: Entry, files: Sequence[tuple[str, int, bool]]) -> None:
         folder = self._of(owner, entry.name)
@@ -249,8 +277,8 @@ class Sink:
     ) -> None:
         sums = {}
         for name, given, is_secret in files:
-            with open(new / name, "xb") as file, os.fdopen(os.dup(given), "rb") as source:
-                source.seek(0)
+            source = _Fixed(given)
+            with open(new / name, "xb") as file:
                 if is_secret:
                     assert self._key is not None
                     seal(self._key, _about(owner, entry, name), source, file)
@@ -263,16 +291,16 @@ class Sink:
             _flush(file)
         _sync(new)
 
-    def commit(self, owner: str, name: str, version: str) -> None:
+    def commit(self, owner: str, by: str, name: str, version: str) -> None:
         """Make a version that is here the current one.
 
         Raises:
-            StoreError: it is not here.
+            StoreError: it is not here, or the session does not store it.
         """
+        self._check_taken(owner, by, name)
         folder = self._of(owner, name)
-        with self._lock, _told("replaced"):
-            if version not in _versions(folder):
-                raise StoreError(f"this version of {name!r} is not here any more")
+        with _told("replaced"):
+            _check_here(folder, name, version)
             link = folder / f".new-{secrets.token_hex(8)}"
             os.symlink(version, link)
             os.replace(link, folder / CURRENT)
@@ -281,116 +309,251 @@ class Sink:
     def settle(self, owner: str, by: str, name: str, version: str) -> None:
         """Remove all other versions, as all members have made this one their current one.
 
-        Does nothing while another session stores a version, or if another one is current.
-        """
-        folder = self._of(owner, name)
-        with self._lock, _told("tidied"):
-            if self._storing.get((owner, name), by) != by:
-                return
-            self._storing.pop((owner, name), None)
-            if _current(folder) != version:
-                return
-            for each in _versions(folder):
-                if each != version:
-                    _remove(folder / each)
+        Those that a run of another session may still load stay until the next time.
 
-    def release(self, owner: str, by: str) -> None:
-        """Let others store what a session was storing: it has ended."""
+        Raises:
+            StoreError: the session does not store it.
+        """
+        self._check_taken(owner, by, name)
+        folder = self._of(owner, name)
+        try:
+            with _told("tidied"):
+                if _current(folder) != version:
+                    return
+                with self._lock:
+                    used = set().union(*self._used.values())
+                for each in _versions(folder):
+                    if each != version and folder / each not in used:
+                        _remove(folder / each)
+        finally:
+            self._let_go(owner, by, name)
+
+    def abandon(self, owner: str, by: str, name: str, version: str, *, told: bool) -> None:
+        """Let others store a value; its version stays if another member may have committed it.
+
+        Raises:
+            StoreError: the session does not store it.
+        """
+        self._check_taken(owner, by, name)
+        folder = self._of(owner, name)
+        try:
+            with _told("withdrawn"):
+                if not told and version in _versions(folder) and _current(folder) != version:
+                    _remove(folder / version)
+        finally:
+            self._let_go(owner, by, name)
+
+    def done(self, by: str) -> None:
+        """Let go of the versions that a session might have loaded: its run has ended."""
         with self._lock:
-            mine = [key for key, taken in self._storing.items() if key[0] == owner and taken == by]
-            for key in mine:
+            self._used.pop(by, None)
+
+    def release(self, by: str) -> None:
+        """Let others store what a session was storing: it has ended, and does nothing any more."""
+        with self._lock:
+            self._used.pop(by, None)
+            self._ended[by] = None
+            while len(self._ended) > MAX_ENDED:
+                self._ended.popitem(last=False)
+            for key in [key for key, taken in self._storing.items() if taken == by]:
                 del self._storing[key]
 
     # -- loading and removing
 
-    def open(self, owner: str, name: str, version: str) -> tuple[Entry, list[int]]:
-        """Return a version, and descriptors of its files: decrypted, and open for reading.
+    def open(self, owner: str, name: str, version: str) -> tuple[Entry, list[Opened]]:
+        """Return a version, and its files.
 
         Raises:
             StoreError: it is not here, or damaged.
         """
         folder = self._of(owner, name)
-        if version not in _versions(folder):  # it may be any text, such as a path
-            raise StoreError(f"this version of {name!r} is not here any more")
+        _check_here(folder, name, version)  # it may be any text, such as a path
         folder /= version
-        entry, files = _read_entry(folder), []
+        entry, sums, files = _read_entry(folder), _sums(folder), list[Opened]()
         try:
             with _told("read"):
                 for file, kind in zip(entry.files(), entry.types, strict=True):
-                    if _sha256(folder / file) != _sums(folder).get(file):
-                        raise StoreError(f"{file} of {name!r} was changed since it was stored")
+                    opened = os.open(folder / file, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
                     about = _about(owner, entry, file) if is_sealed(kind) else None
-                    files.append(self._open(folder / file, about))
+                    files.append(Opened(opened, about, self._key))
+                    if _sha256_of(opened) != sums.get(file):
+                        raise StoreError(f"{file} of {name!r} was changed since it was stored")
         except BaseException:
             for each in files:
-                os.close(each)
+                os.close(each.file)
             raise
+        if self._key is None and any(each.is_sealed for each in files):
+            for each in files:
+                os.close(each.file)
+            raise StoreError("what is stored is encrypted, and this party's sink has no key")
         return entry, files
 
-    def _open(self, path: Path, about: bytes | None) -> int:
-        if about is None:
-            return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-        if self._key is None:
-            raise StoreError("what is stored is encrypted, and this party's sink has no key")
-        opened = os.memfd_create("mplang", os.MFD_CLOEXEC)
-        try:
-            with open(path, "rb") as sealed, os.fdopen(os.dup(opened), "wb") as plain:
-                unseal(self._key, about, sealed, plain)
-        except BaseException:
-            os.close(opened)
-            raise
-        return opened
-
-    def remove(self, owner: str, by: str, name: str) -> None:
+    def remove(self, owner: str, by: str, name: str, members: Sequence[str]) -> None:
         """Remove all versions of a value; do nothing if there are none.
 
+        Args:
+            owner: the coordinator whose value it is.
+            by: the session that removes it.
+            name: its name.
+            members: names of the parties that remove it together.
+
         Raises:
-            StoreError: another session stores it now.
+            StoreError: another session stores it now, or it was stored by others together.
         """
-        folder = self._of(owner, name)
-        with self._lock, _told("removed"):
-            if self._storing.get((owner, name), by) != by:
-                raise StoreError(f"another session stores {name!r} now")
-            if folder.is_dir():
-                _remove(folder)
+        self.begin(owner, by, name, members)
+        try:
+            folder = self._of(owner, name)
+            with _told("removed"):
+                if folder.is_dir():
+                    _remove(folder)
+        finally:
+            self._let_go(owner, by, name)
+
+    # -- who stores what
+
+    def _take(self, owner: str, by: str, name: str) -> None:
+        with self._lock:
+            if by in self._ended:
+                raise StoreError("the session has ended")
+            if self._storing.setdefault((owner, check_name(name)), by) != by:
+                raise StoreError(f"another session stores {name!r} now; try again")
+
+    def _check_taken(self, owner: str, by: str, name: str) -> None:
+        with self._lock:
+            if self._storing.get((owner, name)) != by:
+                raise StoreError(f"this session does not store {name!r} now")
+
+    def _let_go(self, owner: str, by: str, name: str) -> None:
+        with self._lock:
+            if self._storing.get((owner, name)) == by:
+                del self._storing[owner, name]
+
+    def _check_members(self, folder: Path, name: str, members: Sequence[str]) -> None:
+        """Check that a name is not that of something that others hold, too, and would lose."""
+        current = _current(folder)
+        if current is None:
+            return
+        try:
+            entry = _read_entry(folder / current)
+        except StoreError:
+            return  # damaged: whoever holds it may replace it
+        were = [entry.parties[rank] for rank in entry.members]
+        if sorted(were) != sorted(members):
+            raise StoreError(
+                f"{name!r} is stored by {', '.join(were)} together, and would be lost at the "
+                "others; take another name, or remove it at all of them"
+            )
 
     # -- the folder
 
     def _owned(self, owner: str) -> Path:
         # a name may be any text of a certificate: no folder, and none that is hidden
-        return self._folder / quote(owner, safe="").replace(".", "%2E")
+        name = quote(owner, safe="").replace(".", "%2E")
+        if len(name) > MAX_FOLDER:
+            name = f"{name[:100]}-{hashlib.sha256(owner.encode()).hexdigest()}"
+        return self._folder / name
 
     def _of(self, owner: str, name: str) -> Path:
         return self._owned(owner) / check_name(name)
 
     def _check_room(self, owner: str, name: str, size: int) -> None:
-        owned = self._owned(owner)
-        if len(_versions(self._of(owner, name))) >= MAX_VERSIONS:
+        owned, folder = self._owned(owner), self._of(owner, name)
+        if len(_versions(folder)) >= MAX_VERSIONS:
             raise StoreError(
-                f"{name!r} has {MAX_VERSIONS} versions of runs that were interrupted; load it "
-                "once, or remove it"
+                f"{name!r} has {MAX_VERSIONS} versions of runs that were interrupted; remove it, "
+                "or take another name"
             )
-        names = list(owned.glob("[A-Za-z]*"))
-        if len(names) >= MAX_NAMES:
+        if not folder.exists() and len(list(owned.glob("[A-Za-z]*"))) >= MAX_NAMES:
             raise StoreError(f"a coordinator stores {MAX_NAMES} values at most; remove some")
-        used = sum(file.stat().st_size for file in owned.rglob("*") if file.is_file())
-        if used + size > self._config.size:
+        if _size(owned) + size > self._config.size:
             raise StoreError(
                 f"a coordinator stores {self._config.size} bytes at this party at most "
                 "(sink.size); remove something first"
             )
 
 
+class Opened(NamedTuple):
+    """File of a version that is open.
+
+    Attributes:
+        file: its descriptor; whoever has this closes it.
+        about: what it is, if it is encrypted.
+        key: the sink's key.
+    """
+
+    file: int
+    about: bytes | None
+    key: bytes | None
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether it is encrypted."""
+        return self.about is not None
+
+    def unseal(self, out: BinaryIO) -> None:
+        """Write it decrypted.
+
+        Raises:
+            StoreError: it is damaged, or encrypted with another key.
+        """
+        assert self.about is not None
+        assert self.key is not None
+        unseal(self.key, self.about, _Fixed(self.file), out)
+
+
+class _Fixed(io.RawIOBase):
+    """File by its descriptor, as long as it is now, whoever else moves in it."""
+
+    def __init__(self, file: int) -> None:
+        self._file = file
+        self._at, self._end = 0, os.fstat(file).st_size
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int | None = -1) -> bytes:
+        left = self._end - self._at
+        wanted = left if size is None or size < 0 else min(size, left)
+        parts = []
+        while wanted:
+            part = os.pread(self._file, wanted, self._at)
+            if not part:
+                break
+            parts.append(part)
+            self._at += len(part)
+            wanted -= len(part)
+        return b"".join(parts)
+
+
+def _size(folder: Path) -> int:
+    """Return the bytes of all files of a folder, some of which may go meanwhile."""
+    size = 0
+    for path, _, files in os.walk(folder):
+        for file in files:
+            with contextlib.suppress(OSError):
+                size += os.stat(os.path.join(path, file), follow_symlinks=False).st_size
+    return size
+
+
+def _check_here(folder: Path, name: str, version: str) -> None:
+    if version not in _versions(folder):
+        raise StoreError(f"this version of {name!r} is not here any more")
+
+
 def _versions(folder: Path) -> list[str]:
     """Return the versions that are here, whole."""
-    return sorted(each.name for each in folder.glob("[0-9a-f]*") if len(each.name) == 64)
+    try:
+        return sorted(each for each in os.listdir(folder) if _VERSION.fullmatch(each))
+    except OSError:
+        return []
 
 
 def _current(folder: Path) -> str | None:
     try:
-        return os.readlink(folder / CURRENT)
+        found = os.readlink(folder / CURRENT)
     except OSError:
         return None
+    return found if _VERSION.fullmatch(found) else None
 
 
 def _read(folder: Path) -> Any:
@@ -421,7 +584,14 @@ def _about(owner: str, entry: Entry, file: str) -> bytes:
 
 def _sha256(path: Path) -> str:
     with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        return _sha256_of(file.fileno())
+
+
+def _sha256_of(file: int) -> str:
+    source, digest = _Fixed(file), hashlib.sha256()
+    while block := source.read(BLOCK):
+        digest.update(block)
+    return digest.hexdigest()
 
 
 def _remove(path: Path) -> None:

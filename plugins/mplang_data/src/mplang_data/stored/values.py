@@ -64,11 +64,10 @@ def read(kind: BaseType, file: int) -> Any:
     """
     from mplang_data.description import SourceError
     from mplang_data.sources.npy_file import NpyFile
-    from mplang_data.sources.parquet_file import ParquetFiles
 
     try:
         if isinstance(kind, TableType):
-            return ParquetFiles().read([file], kind)
+            return _table(kind, file)
         if isinstance(kind, TensorType):
             return frozen(NpyFile().read([file], kind))
         return _decode(kind, file)
@@ -76,14 +75,32 @@ def read(kind: BaseType, file: int) -> Any:
         raise StoreError(f"what is stored is damaged: {error}") from error
 
 
+def _table(kind: TableType, file: int) -> Any:
+    """Return a scan of a Parquet file, or its table where Parquet does not know a type of Arrow."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from mplang_tables import arrow
+
+    from mplang_data.description import SourceError
+    from mplang_data.sources.files import mapped
+    from mplang_data.sources.parquet_file import ParquetFiles
+
+    try:
+        return ParquetFiles().read([file], kind)
+    except SourceError:
+        try:
+            table = pq.read_table(pa.BufferReader(mapped(file)))
+            return table.cast(arrow.schema(kind))
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise SourceError("it is no table of that type") from error
+
+
 def _decode(kind: BaseType, file: int) -> Any:
-    size = os.fstat(file).st_size
-    with os.fdopen(os.dup(file), "rb") as opened:
-        opened.seek(0)
+    with os.fdopen(os.dup(file), "rb") as opened:  # which may be a pipe
         data = memoryview(opened.read())
     try:
         (length,) = _PREFIX.unpack(data[: _PREFIX.size])
-        if length > min(MAX_HEAD, size):
+        if length > min(MAX_HEAD, len(data)):
             raise ValueError("its head is too large")
         begin = _PREFIX.size + length
         head: Mapping[str, Any] = json.loads(bytes(data[_PREFIX.size : begin]))
