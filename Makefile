@@ -22,7 +22,7 @@ TOGETHER := -n $(JOBS) --dist loadfile --max-worker-restart 0
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup environments demo demo-http test test-core test-engines test-slow test-hostile test-numbers test-million test-failures test-noninterference test-everywhere fuzz lint accuracy bench clean
+.PHONY: help setup environments demo demo-http demo-hospitals test test-core test-engines test-slow test-hostile test-numbers test-million test-failures test-noninterference test-everywhere fuzz lint accuracy bench clean
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ demo: setup ## two hospitals train one model on shared secrets
 
 demo-http: setup ## the same on three worker processes, with mutual TLS on one port each
 	@$(BIN)/python examples/vertical_lr.py --parties 3 --backend http $(ARGS)
+
+demo-hospitals: setup ## three organizations with data of their own; a model in shares outlives a restart
+	@$(BIN)/python examples/hospitals/demo.py $(ARGS)
 
 test: test-core test-engines ## run the tests, three files at a time; JOBS=0 runs one after the other
 

@@ -1,7 +1,7 @@
 """Whether a process has had a row: a look through its memory, and what went over its sockets.
 
-A row is found by its numbers as they lie in memory: as float64, by two neighbours as float32, in a
-row or down a column, and as the text of a CSV file.
+A row is found by two neighbours as they lie in memory, in a row or down a column, as float64 and as
+float32, and as the text of a CSV file. Numbers of few digits are anybody's.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import ssl
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -21,42 +21,73 @@ OVERLAP = 64  # bytes
 _TEXT = re.compile(rb"\d+\.\d+,\d+\.\d+")
 
 
+class Words:
+    """Set of words of eight bytes that is looked for in large data.
+
+    Args:
+        wanted: the words.
+        neighbours: how many have to lie beside each other.
+    """
+
+    def __init__(self, wanted: np.ndarray[Any, Any], neighbours: int) -> None:
+        self._neighbours = neighbours
+        self._wanted = np.unique(wanted)
+        self._begins = np.zeros(1 << 16, bool)  # most words are out by their first bits
+        self._begins[self._wanted >> np.uint64(48)] = True
+
+    def any_in(self, data: bytes, offsets: Iterable[int]) -> bool:
+        """Return whether one is in data, at a multiple of eight bytes from an offset."""
+        for offset in offsets:
+            count = max(0, len(data) - offset) // 8
+            words = np.frombuffer(data, np.uint64, count, offset)
+            maybe = np.flatnonzero(self._begins[words >> np.uint64(48)])
+            hits = maybe[np.isin(words[maybe], self._wanted)]
+            beside = np.diff(hits) == 1 if self._neighbours == 2 else hits
+            if len(beside) and (self._neighbours == 1 or beside.any()):
+                return True
+        return False
+
+
 class Rows:
     """The rows of a table, as they would be found.
 
     Args:
-        table: the table.
+        table: the table, of float64.
     """
 
     def __init__(self, table: pd.DataFrame) -> None:
         cells = table.to_numpy(np.float64)
-        rare = cells[np.abs(cells - np.round(cells, 1)) > 1e-9]  # round numbers are anybody's
-        self._doubles = np.unique(rare.view(np.uint64))
+        is_rare = np.vectorize(_is_rare)(cells)
+        self._doubles = Words(cells[is_rare].view(np.uint64), neighbours=2)
         narrow = cells.astype(np.float32)
-        is_rare = np.abs(cells - np.round(cells, 1)) > 1e-9
-        pairs = [
-            np.stack([each[:, :-1][both], each[:, 1:][both]], 1)
-            for each, odd in ((narrow, is_rare), (narrow.T, is_rare.T))
-            for both in [odd[:, :-1] & odd[:, 1:]]
-        ]
-        self._pairs = np.unique(np.ascontiguousarray(np.concatenate(pairs)).view(np.uint64))
-        texts = table.to_csv(index=False, header=False).encode()
-        self._texts = set(_TEXT.findall(texts))
+        pairs = []
+        for numbers, rare in ((narrow, is_rare), (narrow.T, is_rare.T)):
+            both = rare[:, :-1] & rare[:, 1:]
+            pairs.append(np.stack([numbers[:, :-1][both], numbers[:, 1:][both]], 1))
+        self._pairs = Words(np.ascontiguousarray(np.concatenate(pairs)).view(np.uint64).ravel(), 1)
+        texts = _TEXT.findall(table.to_csv(index=False, header=False).encode())
+        self._texts = {text for text in texts if all(_is_rare(n) for n in text.split(b","))}
 
-    def found_in(self, data: bytes) -> list[str]:
-        """Return how rows are found in data; nothing if they are not."""
+    def found_in(self, data: bytes, *, aligned: bool = False) -> list[str]:
+        """Return how rows are found in data; nothing if they are not.
+
+        Args:
+            data: bytes.
+            aligned: whether numbers lie where processors want them, as in memory.
+        """
         found = []
         if self._texts.intersection(_TEXT.findall(data)):
             found.append("text")
-        for name, wanted, step in (("float64", self._doubles, 1), ("float32", self._pairs, 1)):
-            for offset in range(0, 8, step):
-                words = np.frombuffer(
-                    data[offset : offset + (len(data) - offset) // 8 * 8], np.uint64
-                )
-                if np.isin(words, wanted).any():
-                    found.append(name)
-                    break
+        if self._doubles.any_in(data, [0] if aligned else range(8)):
+            found.append("float64")
+        if self._pairs.any_in(data, [0, 4] if aligned else range(8)):
+            found.append("float32")
         return found
+
+
+def _is_rare(number: Any) -> bool:
+    """Return whether a number has four digits or more, so that no two others are beside it."""
+    return len(f"{float(number):.12g}".replace(".", "").lstrip("0")) >= 4
 
 
 def memory_of(process: int) -> Iterator[bytes]:

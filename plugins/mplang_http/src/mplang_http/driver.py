@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
-from mplang_analysis import Followed, Memory, remember, storage_of
+from mplang_analysis import Followed, Memory, StorageUse, remember, storage_of
 from mplang_simulator import outcome_of
 from mplang_trace import now
 
@@ -176,6 +176,20 @@ class SimpHttpDriver(SimpHost):
         self._facts = self._call_all(self._fetch_facts)
         self.catalogue = known_data(self._facts)
 
+    def _know_stored(self, uses: Sequence[StorageUse]) -> None:
+        """Learn what is stored after a run that has stored or removed something."""
+        if any(use.action != "load" for use in uses):
+            self._know_facts()
+
+    def refresh(self) -> None:
+        """Learn anew which data sets may be read, and what is stored, also by other hosts.
+
+        Raises:
+            PartyError: a worker does not respond.
+        """
+        with self._exclusive():
+            self._know_facts()
+
     def _fetch_facts(self, rank: int) -> WorkerFacts:
         facts = self._clients[rank].request("GET", "facts", patience=START_TIMEOUT)
         return WorkerFacts.read(self._workers[rank][0], facts)
@@ -241,12 +255,13 @@ class SimpHttpDriver(SimpHost):
                 self._following = [followed]
                 results = super().submit(program, args, step)
                 remember(results, followed.result())
-                if any(use.action != "load" for use in uses):
-                    self._know_facts()
-                return results
             except BaseException:
                 self._abort_run("the host was interrupted")
+                with contextlib.suppress(MPLangError):
+                    self._know_stored(uses)  # it may have stored something before
                 raise
+            self._know_stored(uses)
+            return results
 
     @contextlib.contextmanager
     def _exclusive(self) -> Iterator[None]:

@@ -135,9 +135,11 @@ class Simulator(SimpHost):
             followed = self._memory.follow_values(program, args, stored)
             if uses:
                 self._storage.follow(followed)
-            results = super().submit(program, args, step)
-            if uses:
-                self._know_stored()
+            try:
+                results = super().submit(program, args, step)
+            finally:
+                if uses:
+                    self._know_stored()
             remember(results, followed)
             return results
 

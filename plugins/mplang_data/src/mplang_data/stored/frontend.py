@@ -176,7 +176,10 @@ def _known(ctx: Any, target: Any, name: str) -> tuple[str, list[BaseType]]:
     if found is None:
         names = sorted(set().union(*(stored.get(party, {}) for party in parties)))
         there = f"there are {', '.join(names)}" if names else "there is nothing"
-        raise TypeError(f"nothing is known to be stored there under that name; {there}")
+        raise TypeError(
+            f"nothing is known to be stored there under that name; {there}. What another host has "
+            "stored since this one connected is known after host.refresh()"
+        )
     nest, kinds = found
     return nest, [parse_base_type(kind) for kind in kinds]
 
