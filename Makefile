@@ -78,8 +78,9 @@ test-numbers: setup ## check SPU's numbers against float64: all protocols, 3,000
 test-million: setup ## the statistics of a million numbers on ABY3 (half an hour, 16 GB)
 	@$(BIN)/python -m pytest -v -m million -k ABY3 plugins/mplang_spu/tests/test_battery.py $(ARGS)
 
-test-failures: setup ## break workers, links and hosts amid SPU jobs, each way 50 times
-	@MPLANG_FAILURES=50 $(BIN)/python -m pytest -v plugins/mplang_http/tests/test_failures_spu.py $(ARGS)
+test-failures: setup ## break workers, links and hosts amid SPU jobs, each way 50 times; kill 200 while they store
+	@MPLANG_FAILURES=50 MPLANG_KILLS=200 $(BIN)/python -m pytest -v $(ARGS) \
+		plugins/mplang_http/tests/test_failures_spu.py plugins/mplang_http/tests/test_stored_kills.py
 
 test-noninterference: setup ## hold 20,000 random programs against their disclosure tables (90 minutes)
 	@MPLANG_PROGRAMS=20000 $(BIN)/python -m pytest -n $(JOBS) \
