@@ -97,18 +97,20 @@ def test_kills_at_random_moments_while_storing(tmp_path):
 
 def test_members_with_different_runs_are_told_at_load(tmp_path):
     """One of them was restored from a backup."""
-    with LocalCluster(NAMES, sink=tmp_path, mode="production") as workers:
-        with mp.connect("http", workers.spec) as host:
-            for number in (1, 2):
-                program, data = store(number)
-                with mp.with_ctx(host):
-                    x = mp.put("P0", data)
-                mp.evaluate(host, program, x)
-                folder = tmp_path / "sinks" / "bob" / "local" / "model"
-                if number == 1:
-                    shutil.copytree(folder, tmp_path / "backup", symlinks=True)
-            shutil.rmtree(folder)
-            shutil.copytree(tmp_path / "backup", folder, symlinks=True)
-            told = "'model' is not of one run at all of its members: alice has run .*; bob has run"
-            with pytest.raises((AdmissionError, PartyError), match=told):
-                load(host)
+    with (
+        LocalCluster(NAMES, sink=tmp_path, mode="production") as workers,
+        mp.connect("http", workers.spec) as host,
+    ):
+        folder = tmp_path / "sinks" / "bob" / "local" / "model"
+        for number in (1, 2):
+            program, data = store(number)
+            with mp.with_ctx(host):
+                x = mp.put("P0", data)
+            mp.evaluate(host, program, x)
+            if number == 1:
+                shutil.copytree(folder, tmp_path / "backup", symlinks=True)
+        shutil.rmtree(folder)
+        shutil.copytree(tmp_path / "backup", folder, symlinks=True)
+        told = "'model' is not of one run at all of its members: alice has run .*; bob has run"
+        with pytest.raises((AdmissionError, PartyError), match=told):
+            load(host)
