@@ -416,3 +416,23 @@ def test_wrong_sinks_are_told(tmp_path, fields, told):
 def test_a_folder_has_one_worker(sink, tmp_path):
     with pytest.raises(ConfigError, match="another process stores in"):
         new_sink(tmp_path / "sink")
+
+
+# -- what its owner sees
+
+
+def test_an_owner_lists_what_lies_in_a_sink(sink, tmp_path, capsys):
+    from mplang_analysis import own
+    from mplang_data.commands import Action, data
+
+    labels = [own(2, "data set people.age").encode(), own(0, "put").encode()]
+    write(sink, entry(1, labels=labels), 1, owner="An Analyst")
+    sink.commit("An Analyst", "session", "model", f"{1:064x}")
+    (tmp_path / "worker.yaml").write_text("name: alice\nsink: sink\n")
+    data(Action.STORED, config=str(tmp_path / "worker.yaml"), as_json=True)
+    (told,) = json.loads(capsys.readouterr().out)
+    assert told["coordinator"] == "An Analyst"
+    assert told["parties"] == ["alice", "bob"]
+    assert told["data"] == {"carol/people": ["age"], "alice/put": []}
+    data(Action.STORED, config=str(tmp_path / "worker.yaml"))
+    assert "carol/people: 1 columns" in capsys.readouterr().out.replace("\n", "")

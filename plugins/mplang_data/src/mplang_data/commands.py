@@ -16,6 +16,8 @@ from mplang_core.ext import ConfigError, printable
 from mplang_data.description import Bound, Description
 from mplang_data.holding import DataSet, read_data_sets
 from mplang_data.known import Catalogue
+from mplang_data.stored.listing import about, entries_in, members_of
+from mplang_data.stored.sink import read_sink
 
 
 class Action(StrEnum):
@@ -24,6 +26,7 @@ class Action(StrEnum):
     LIST = "list"
     CHECK = "check"
     SCHEMA = "schema"
+    STORED = "stored"
 
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
@@ -38,22 +41,27 @@ Source = Annotated[
 
 
 def data(
-    action: Annotated[Action, typer.Argument(help="list, check or schema.")],
+    action: Annotated[Action, typer.Argument(help="list, check, schema or stored.")],
     config: Config = None,
     cluster: Cluster = None,
     tls: Tls = None,
     source: Source = None,
     as_json: AsJson = False,
 ) -> None:
-    """List data sets, check them against their sources, or write their schema as YAML.
+    """List data sets or stored values, check data against its sources, or write its schema as YAML.
 
     list: of a worker's file (-c), or those that you may read (--cluster). check: reads all rows of
     a worker's data sets (-c). schema: what mp.catalogue reads (--cluster), or the fields of a data
-    set that offers all of a file (--source).
+    set that offers all of a file (--source). stored: what programs have left in a worker's sink
+    (-c), or what you have stored (--cluster).
     """
     if sum(each is not None for each in (config, cluster, source)) != 1:
         raise ConfigError("mplang data takes one of --config, --cluster and --source")
-    if action is Action.CHECK:
+    if action is Action.STORED:
+        _list_stored(
+            _stored_here(config) if config is not None else _stored_there(cluster, tls), as_json
+        )
+    elif action is Action.CHECK:
         _check(_owned(config), as_json)
     elif action is Action.SCHEMA and source is not None:
         from mplang_data.schema import schema_of
@@ -71,12 +79,15 @@ def data(
 def _owned(config: str | None) -> dict[str, DataSet]:
     if config is None:
         raise ConfigError("the owner's data sets are in a worker's file: mplang data … -c FILE")
+    return read_data_sets(_fields(config).get("data") or {}, str(Path(config).parent))
+
+
+def _fields(config: str) -> dict[str, Any]:
     try:
         fields = yaml.safe_load(Path(config).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ConfigError(f"cannot read {config}: {error}") from error
-    found = fields.get("data", {}) if isinstance(fields, dict) else {}
-    return read_data_sets(found or {}, str(Path(config).parent))
+    return fields if isinstance(fields, dict) else {}
 
 
 def _readable(cluster: str | None, tls: str | None) -> Catalogue:
@@ -113,6 +124,58 @@ def _list(found: Any, as_json: bool) -> None:
             readers = ", ".join(each.readers) if isinstance(each, DataSet) else "you"
             table.add_row(*(escape(printable(cell)) for cell in [*cells, readers or "nobody"]))
     Console().print(table)
+
+
+def _stored_here(config: str) -> list[dict[str, Any]]:
+    """Return what lies in the sink of a worker, which may be running."""
+    fields = _fields(config).get("sink")
+    if fields is None:
+        raise ConfigError(f"{config} names no sink")
+    folder = Path(read_sink(fields, str(Path(config).parent)).folder)
+    return [
+        {"coordinator": owner, "parties": members_of(entry), **about(entry)}
+        for owner, entry in entries_in(folder)
+    ]
+
+
+def _stored_there(cluster: str | None, tls: str | None) -> list[dict[str, Any]]:
+    found = _readable(cluster, tls).stored
+    names = sorted({name for each in found.values() for name in each})
+    return [
+        {
+            "coordinator": "you", "name": name,
+            "parties": [party for party, each in found.items() if name in each],
+            "type": ", ".join(next(each[name][1] for each in found.values() if name in each)),
+        }
+        for name in names
+    ]  # fmt: skip
+
+
+def _list_stored(found: list[dict[str, Any]], as_json: bool) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    if as_json:
+        print(json.dumps(found, indent=2))
+        return
+    columns = ["coordinator", "name", "type", "parties", "data", "stored", "program"]
+    shown = [name for name in columns if any(name in each for each in found)] or columns
+    table = Table(*shown)
+    for each in found:
+        texts = (_cell(name, each.get(name, "")) for name in shown)
+        table.add_row(*(escape(printable(text)) for text in texts))
+    Console().print(table)
+
+
+def _cell(name: str, cell: Any) -> str:
+    match cell:
+        case list():
+            return ", ".join(cell)
+        case dict():
+            counts = ((each, len(columns)) for each, columns in cell.items())
+            return "; ".join(f"{each}: {n} columns" if n else each for each, n in counts)
+    return str(cell)[:8] if name == "program" else str(cell)
 
 
 def _rows(each: Description) -> str:

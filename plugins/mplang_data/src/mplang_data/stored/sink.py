@@ -25,7 +25,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -201,10 +201,10 @@ class Sink:
         """Return the current entries of a coordinator, by name; without those that are damaged."""
         found = {}
         for folder in sorted(self._owned(owner).glob("[A-Za-z]*")):
-            current = _current(folder)
-            if current is not None and current in _versions(folder):
-                with contextlib.suppress(StoreError):
-                    found[folder.name] = _read_entry(folder / current)
+            with contextlib.suppress(StoreError):
+                entry = current_entry(folder)
+                if entry is not None:
+                    found[folder.name] = entry
         return found
 
     # -- storing: staged by all members, then current at all, then the only one
@@ -538,6 +538,21 @@ def _size(folder: Path) -> int:
 def _check_here(folder: Path, name: str, version: str) -> None:
     if version not in _versions(folder):
         raise StoreError(f"this version of {name!r} is not here any more")
+
+
+def current_entry(folder: Path) -> Entry | None:
+    """Return the current entry in the folder of a value; ``None`` if there is none.
+
+    Raises:
+        StoreError: it is damaged.
+    """
+    current = _current(folder)
+    return _read_entry(folder / current) if current in _versions(folder) else None
+
+
+def owner_of(folder: Path) -> str:
+    """Return the coordinator whose values a folder has."""
+    return unquote(folder.name)
 
 
 def _versions(folder: Path) -> list[str]:
