@@ -421,7 +421,7 @@ def test_a_folder_has_one_worker(sink, tmp_path):
 # -- what its owner sees
 
 
-def test_an_owner_lists_what_lies_in_a_sink(sink, tmp_path, capsys):
+def test_an_owner_lists_what_lies_in_a_sink(sink, tmp_path, capsys, monkeypatch):
     from mplang_analysis import own
     from mplang_data.commands import Action, data
 
@@ -434,5 +434,6 @@ def test_an_owner_lists_what_lies_in_a_sink(sink, tmp_path, capsys):
     assert told["coordinator"] == "An Analyst"
     assert told["parties"] == ["alice", "bob"]
     assert told["data"] == {"carol/people": ["age"], "alice/put": []}
+    monkeypatch.setenv("COLUMNS", "200")
     data(Action.STORED, config=str(tmp_path / "worker.yaml"))
-    assert "carol/people: 1 columns" in capsys.readouterr().out.replace("\n", "")
+    assert "alice/put; carol/people: age" in capsys.readouterr().out

@@ -29,6 +29,8 @@ class Action(StrEnum):
     STORED = "stored"
 
 
+MAX_SHOWN = 4  # columns by name
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Config = Annotated[
     str | None, typer.Option("--config", "-c", help="A worker's YAML file: as its owner.")
@@ -46,7 +48,9 @@ def data(
     cluster: Cluster = None,
     tls: Tls = None,
     source: Source = None,
-    as_json: AsJson = False,
+    as_json: MAX_SHOWN = 4  # columns by name
+
+AsJson = False,
 ) -> None:
     """List data sets or stored values, check data against its sources, or write its schema as YAML.
 
@@ -168,13 +172,18 @@ def _list_stored(found: list[dict[str, Any]], as_json: bool) -> None:
     Console().print(table)
 
 
+def _columns(names: list[str]) -> str:
+    if len(names) > MAX_SHOWN:
+        return f": {len(names)} columns"
+    return f": {', '.join(names)}" if names else ""
+
+
 def _cell(name: str, cell: Any) -> str:
     match cell:
         case list():
             return ", ".join(cell)
         case dict():
-            counts = ((each, len(columns)) for each, columns in cell.items())
-            return "; ".join(f"{each}: {n} columns" if n else each for each, n in counts)
+            return "; ".join(f"{each}{_columns(columns)}" for each, columns in cell.items())
     return str(cell)[:8] if name == "program" else str(cell)
 
 
