@@ -2,9 +2,10 @@
 
 ``make test-everywhere`` enables it. Each program that a test evaluates with success is evaluated
 again in both modes. If the results of one mode are the same twice (they are not where keys or
-nonces are drawn), those of the other mode must be the same, too. Then the program is packed, and
-when all tests are over new processes run all packed programs: in both modes on the simulator and
-on workers in development, and as a whole on workers in production, which take no other programs.
+nonces are drawn), those of the other mode must be the same, too. Then the program is packed, with
+the data sets of its simulator as files. When all tests are over, new processes run all packed
+programs: in both modes on the simulator and on workers in development, and as a whole on workers
+in production, which take no other programs.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
+from mplang_analysis import storage_of
+from mplang_tables.scan import loaded
 
 import mplang_core as mp
 from mplang_core.edsl.literals import read_args
@@ -104,7 +108,11 @@ def pack(host: Any, program: Any, args: Any, kwargs: Any, expected: list[Any]) -
     ):
         counts["have other things than NumPy's own"] += 1
         return
+    if any(use.action == "load" for use in storage_of(traced.program)):
+        counts["load what was stored"] += 1
+        return
     stem = folder / f"{next(numbers):06}"
+    stem.with_suffix(".json").write_text(json.dumps(data_of(host)))
     there = np.array([array is not None for array in expected])
     named = {f"in{i}": a for i, a in enumerate(given)} | {
         f"out{i}": a for i, a in enumerate(arrays)
@@ -112,6 +120,26 @@ def pack(host: Any, program: Any, args: Any, kwargs: Any, expected: list[Any]) -
     np.savez(stem.with_suffix(".npz"), there=there, **named)
     stem.with_suffix(".mpl").write_bytes(data)
     counts["packed"] += 1
+
+
+def data_of(host: Any) -> dict[str, dict[str, Any]]:
+    """Return the data sets of a simulator as files, by party and by name, for workers."""
+    found: dict[str, dict[str, Any]] = {}
+    for party, mine in zip(host.names, host._data, strict=True):
+        for name in getattr(mine, "_openers", ()):
+            described = host.catalogue[party][name]
+            with mine.open(name, described.type) as opened:
+                value = loaded(opened.read(described.type))
+                file = folder / f"data-{next(numbers):06}"
+                source = f"{'npy' if isinstance(value, np.ndarray) else 'parquet'}:{file}"
+                if isinstance(value, np.ndarray):
+                    np.save(file.open("wb"), value)
+                else:
+                    pq.write_table(value, file)
+            found.setdefault(party, {})[name] = {**described.public(), "source": source}
+    if found:
+        counts["read data sets"] += 1
+    return found
 
 
 def _is_public(leaf: Any) -> bool:
@@ -141,27 +169,38 @@ class Hosts:
         self._hosts: dict[str, Any] = {}
         self._workers: dict[tuple[str, ...], list[str]] = {}
 
-    def of(self, cluster: mp.ClusterSpec) -> Any:
-        """Return the host of a cluster."""
-        host = self._hosts.get(repr(cluster))
-        if host is None:
-            if self._leg == "the simulator":
-                made = mp.connect("simulator", cluster, timeout=30.0)
-            else:
-                addresses = self._addresses(cluster)
-                made = mp.connect("http", cluster, timeout=30.0, addresses=addresses)
-            host = self._hosts[repr(cluster)] = self._stack.enter_context(made)
-        return host
+    @contextlib.contextmanager
+    def of(self, cluster: mp.ClusterSpec, data: Any) -> Any:
+        """Yield the host of a cluster; without data sets it serves all programs of the cluster."""
+        if data:
+            with contextlib.ExitStack() as stack:
+                yield self._made(cluster, data, stack)
+            return
+        if repr(cluster) not in self._hosts:
+            self._hosts[repr(cluster)] = self._made(cluster, data, self._stack)
+        yield self._hosts[repr(cluster)]
 
-    def _addresses(self, cluster: mp.ClusterSpec) -> list[str]:
+    def _made(self, cluster: mp.ClusterSpec, data: Any, stack: contextlib.ExitStack) -> Any:
+        if self._leg == "the simulator":
+            return stack.enter_context(mp.connect("simulator", cluster, timeout=30.0, data=data))
+        addresses = self._addresses(cluster, data, stack)
+        made = mp.connect("http", cluster, timeout=30.0, addresses=addresses)
+        return stack.enter_context(made)
+
+    def _addresses(
+        self, cluster: mp.ClusterSpec, data: Any, stack: contextlib.ExitStack
+    ) -> list[str]:
         from mplang_http import LocalCluster
 
         names = tuple(node.name for node in cluster.nodes)
-        if names not in self._workers:
+        if data or names not in self._workers:
             options = {"insecure": True, "imports": ("toy", "mplang_testing.dialect")}
             mode = self._leg.removeprefix("workers in ")
-            local = self._stack.enter_context(LocalCluster(names, mode=mode, **options))
-            self._workers[names] = [node.address for node in local.spec.nodes]
+            local = stack.enter_context(LocalCluster(names, mode=mode, data=data, **options))
+            addresses = [node.address for node in local.spec.nodes]
+            if data:
+                return addresses
+            self._workers[names] = addresses
         return self._workers[names]
 
 
@@ -170,16 +209,17 @@ def run_all(source: pathlib.Path, hosts: Hosts) -> None:
     for path in sorted(source.glob("*.mpl")):
         artifact = mp.artifact.load(path)
         cluster = artifact.cluster.spec()
-        sim = hosts.of(cluster)
+        sets = json.loads(path.with_suffix(".json").read_text())
         with np.load(path.with_suffix(".npz"), allow_pickle=False) as data:
             outs = iter([data[f"out{i}"] for i in range(int(data["there"].sum()))])
             expected = [next(outs) if there else None for there in data["there"]]
             given = [data[name] for name in data.files if name.startswith("in")]
-        for mode in hosts.modes:
-            with sim.options(mode=mode):
-                values = [sim.lift(array) for array in given]
-                found = leaves_of(sim, _placed(sim, artifact, cluster, values, mode))
-            assert same(found, expected), (path, artifact.name, mode, found, expected)
+        with hosts.of(cluster, sets) as host:
+            for mode in hosts.modes:
+                with host.options(mode=mode):
+                    values = [host.lift(array) for array in given]
+                    found = leaves_of(host, _placed(host, artifact, cluster, values, mode))
+                assert same(found, expected), (path, artifact.name, mode, found, expected)
 
 
 def _placed(sim: Any, artifact: Any, cluster: Any, values: Any, mode: str) -> Any:

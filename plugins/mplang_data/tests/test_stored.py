@@ -119,6 +119,7 @@ def test_values_are_replaced_and_removed(place):
     assert not list(place.folder.glob("sinks/clinic/local/*"))
 
 
+@pytest.mark.once  # each run goes on where the last one was
 def test_a_long_training_is_resumed_where_it_was(place):
     def step(w):
         return w * 0.5
@@ -193,6 +194,7 @@ def test_all_kinds_of_values_come_back_as_they_were(place):
             assert everything[name].equals(table)
 
 
+@pytest.mark.once  # each run makes another key
 def test_keys_are_stored_encrypted(place):
     from mplang_crypto import decrypt, encrypt, keygen
 

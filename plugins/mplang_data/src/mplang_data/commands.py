@@ -48,9 +48,7 @@ def data(
     cluster: Cluster = None,
     tls: Tls = None,
     source: Source = None,
-    as_json: MAX_SHOWN = 4  # columns by name
-
-AsJson = False,
+    as_json: AsJson = False,
 ) -> None:
     """List data sets or stored values, check data against its sources, or write its schema as YAML.
 
