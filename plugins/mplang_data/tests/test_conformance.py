@@ -130,4 +130,4 @@ class TestPostgreSql(SourceSuite):
 
 class TestPlugin(PluginSuite):
     distribution = "mplang-data"
-    heavy = ("pyarrow", "pandas", "duckdb", "ibis", "psycopg")
+    heavy = ("pyarrow", "pandas", "duckdb", "ibis", "psycopg", "cryptography")

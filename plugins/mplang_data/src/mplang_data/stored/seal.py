@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import BinaryIO, Protocol
-
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from mplang_data.stored.entry import StoreError
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 CHUNK = 1 << 20  # bytes
 TAG = 16  # bytes
@@ -69,6 +67,8 @@ def unseal(key: bytes, about: bytes, sealed: Reader, plain: BinaryIO) -> None:
     Raises:
         StoreError: it is damaged, another one, or was encrypted with another key.
     """
+    from cryptography.exceptions import InvalidTag
+
     salt = sealed.read(SALT)
     cipher = _cipher(key, salt)
     try:
@@ -79,6 +79,10 @@ def unseal(key: bytes, about: bytes, sealed: Reader, plain: BinaryIO) -> None:
 
 
 def _cipher(key: bytes, salt: bytes) -> AESGCM:
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+    from cryptography.hazmat.primitives.hashes import SHA256
+    from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
     return AESGCM(HKDF(SHA256(), 32, salt, b"mplang sink: one file").derive(key))
 
 
