@@ -17,7 +17,7 @@ from mplang_http import LocalCluster
 import mplang_core as mp
 from mplang_core.errors import AdmissionError, MPLangError, PartyError
 
-KILLS = int(os.environ.get("MPLANG_KILLS", "4"))
+KILLS = int(os.environ.get("MPLANG_KILLS", "2"))
 NAMES = ["alice", "bob", "carol"]
 SIZE = 200_000
 VECTOR = mp.TensorType("f64", (SIZE,))
