@@ -21,19 +21,20 @@ OVERLAP = 64  # bytes
 _TEXT = re.compile(rb"\d+\.\d+,\d+\.\d+")
 
 
-class Words:
-    """Set of words of eight bytes that is looked for in large data.
+class Neighbours:
+    """Pairs of numbers that lie beside each other in a table, which are looked for in large data.
 
     Args:
-        wanted: the words.
-        neighbours: how many have to lie beside each other.
+        pairs: the pairs, of shape (n, 2), as float64 or float32.
     """
 
-    def __init__(self, wanted: np.ndarray[Any, Any], neighbours: int) -> None:
-        self._neighbours = neighbours
-        self._wanted = np.unique(wanted)
+    def __init__(self, pairs: np.ndarray[Any, Any]) -> None:
+        words = np.ascontiguousarray(pairs).view(np.uint64)
+        self._pairs = {tuple(pair) for pair in words.tolist()}
+        self._firsts = np.unique(words[:, 0])
+        self._size = words.shape[1]  # words of a pair
         self._begins = np.zeros(1 << 16, bool)  # most words are out by their first bits
-        self._begins[self._wanted >> np.uint64(48)] = True
+        self._begins[self._firsts >> np.uint64(48)] = True
 
     def any_in(self, data: bytes, offsets: Iterable[int]) -> bool:
         """Return whether one is in data, at a multiple of eight bytes from an offset."""
@@ -41,9 +42,8 @@ class Words:
             count = max(0, len(data) - offset) // 8
             words = np.frombuffer(data, np.uint64, count, offset)
             maybe = np.flatnonzero(self._begins[words >> np.uint64(48)])
-            hits = maybe[np.isin(words[maybe], self._wanted)]
-            beside = np.diff(hits) == 1 if self._neighbours == 2 else hits
-            if len(beside) and (self._neighbours == 1 or beside.any()):
+            hits = maybe[np.isin(words[maybe], self._firsts)]
+            if any(tuple(words[hit : hit + self._size].tolist()) in self._pairs for hit in hits):
                 return True
         return False
 
@@ -58,13 +58,13 @@ class Rows:
     def __init__(self, table: pd.DataFrame) -> None:
         cells = table.to_numpy(np.float64)
         is_rare = np.vectorize(_is_rare)(cells)
-        self._doubles = Words(cells[is_rare].view(np.uint64), neighbours=2)
-        narrow = cells.astype(np.float32)
         pairs = []
-        for numbers, rare in ((narrow, is_rare), (narrow.T, is_rare.T)):
+        for numbers, rare in ((cells, is_rare), (cells.T, is_rare.T)):
             both = rare[:, :-1] & rare[:, 1:]
             pairs.append(np.stack([numbers[:, :-1][both], numbers[:, 1:][both]], 1))
-        self._pairs = Words(np.ascontiguousarray(np.concatenate(pairs)).view(np.uint64).ravel(), 1)
+        beside = np.concatenate(pairs)
+        self._doubles = Neighbours(beside)
+        self._floats = Neighbours(beside.astype(np.float32))
         texts = _TEXT.findall(table.to_csv(index=False, header=False).encode())
         self._texts = {text for text in texts if all(_is_rare(n) for n in text.split(b","))}
 
@@ -80,7 +80,7 @@ class Rows:
             found.append("text")
         if self._doubles.any_in(data, [0] if aligned else range(8)):
             found.append("float64")
-        if self._pairs.any_in(data, [0, 4] if aligned else range(8)):
+        if self._floats.any_in(data, [0, 4] if aligned else range(8)):
             found.append("float32")
         return found
 

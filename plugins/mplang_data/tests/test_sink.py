@@ -23,7 +23,8 @@ from mplang_data.stored import (
     agree,
     values,
 )
-from mplang_data.stored.sink import MAX_VERSIONS, read_sink
+from mplang_data.stored.sink import MAX_VERSIONS
+from mplang_data.stored.sink_config import read_sink
 
 import mplang_core as mp
 from mplang_core.errors import ConfigError

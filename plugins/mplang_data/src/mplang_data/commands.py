@@ -17,7 +17,7 @@ from mplang_data.description import Bound, Description
 from mplang_data.holding import DataSet, read_data_sets
 from mplang_data.known import Catalogue
 from mplang_data.stored.listing import about, entries_in, members_of
-from mplang_data.stored.sink import read_sink
+from mplang_data.stored.sink_config import read_sink
 
 
 class Action(StrEnum):

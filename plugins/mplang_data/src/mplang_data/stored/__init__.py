@@ -7,7 +7,8 @@ from mplang_data.stored.agreement import agree
 from mplang_data.stored.entry import NO_SINK, Entry, Held, NotStoredError, StoreError
 from mplang_data.stored.frontend import load, remove, store
 from mplang_data.stored.run import Storage, StoreRun
-from mplang_data.stored.sink import Sink, SinkConfig, read_sink
+from mplang_data.stored.sink import Sink
+from mplang_data.stored.sink_config import SinkConfig, read_sink
 
 __all__ = [
     "NO_SINK",

@@ -11,7 +11,8 @@ from typing import Any
 from mplang_analysis import DATA_SET, Label
 
 from mplang_data.stored.entry import Entry, StoreError
-from mplang_data.stored.sink import current_entry, owner_of
+from mplang_data.stored.sink import owner_of
+from mplang_data.stored.versions import current_entry
 
 
 def entries_in(folder: Path) -> Iterator[tuple[str, Entry]]:

@@ -18,7 +18,8 @@ from mplang_data.sources.files import close_all
 from mplang_data.stored.entry import Entry, Held, StoreError
 from mplang_data.stored.run import StoreRun, resolve
 from mplang_data.stored.seal import MIN_KEY
-from mplang_data.stored.sink import Opened, Sink, SinkConfig
+from mplang_data.stored.sink import Opened, Sink
+from mplang_data.stored.sink_config import SinkConfig
 
 OWNER = "local"
 KEY = "key"

@@ -1,0 +1,101 @@
+"""Files of a sink on disk: written so that a failure of the machine leaves them whole."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from mplang_data.stored.entry import StoreError
+
+BLOCK = 1 << 20  # bytes
+
+
+class _Fixed(io.RawIOBase):
+    def __init__(self, file: int) -> None:
+        self._file = file
+        self._at, self._end = 0, os.fstat(file).st_size
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        count = os.preadv(self._file, [memoryview(buffer)[: self._end - self._at]], self._at)
+        self._at += count
+        return count
+
+
+def reader(file: int) -> io.BufferedReader:
+    """Return a file as long as it is now, whoever else reads from its descriptor.
+
+    Args:
+        file: the descriptor, which stays open.
+    """
+    return io.BufferedReader(_Fixed(file), BLOCK)
+
+
+def sha256_of(file: int) -> str:
+    """Return the SHA-256 of a file by its descriptor, in hex."""
+    return hashlib.file_digest(reader(file), "sha256").hexdigest()
+
+
+def size_of(folder: Path) -> int:
+    """Return the bytes of all files of a folder, some of which may go meanwhile."""
+    size = 0
+    for path, _, files in os.walk(folder):
+        for file in files:
+            with contextlib.suppress(OSError):
+                size += os.stat(os.path.join(path, file), follow_symlinks=False).st_size
+    return size
+
+
+def remove(path: Path) -> None:
+    """Remove a folder at once: whoever is killed meanwhile leaves no half of it by its name."""
+    gone = path.with_name(f".gone-{secrets.token_hex(8)}")
+    os.rename(path, gone)
+    sync(path.parent)
+    shutil.rmtree(gone)
+
+
+def discard(path: Path) -> None:
+    """Remove what an interrupted write left."""
+    with contextlib.suppress(OSError):
+        path.unlink() if path.is_symlink() else shutil.rmtree(path)
+
+
+def make(folder: Path) -> None:
+    """Make a folder and those above it; they are there after a failure of the machine."""
+    if not folder.is_dir():
+        make(folder.parent)
+        folder.mkdir(exist_ok=True)
+        sync(folder.parent)
+
+
+def flush(file: BinaryIO) -> None:
+    """Write what is buffered of a file to the disk."""
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def sync(folder: Path) -> None:
+    """Write the names in a folder to the disk."""
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+@contextlib.contextmanager
+def telling(what: str) -> Iterator[None]:
+    """Tell of a failure of the file system, without its paths."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(f"it cannot be {what}: {error.strerror}") from error

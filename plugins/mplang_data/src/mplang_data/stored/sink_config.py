@@ -1,0 +1,106 @@
+"""Configuration of a sink: its folder, its key, and how much it takes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, ValidationError, model_validator
+
+from mplang_core.ext import ConfigError, StrictModel
+from mplang_data.stored.seal import MIN_KEY
+
+KEY_TIMEOUT = 60.0  # seconds
+
+
+class SinkConfig(StrictModel):
+    """Where a worker leaves what programs store, and the key of what is encrypted.
+
+    Attributes:
+        folder: the folder; it is made if it is not there.
+        key_file: file with the key, at least 32 random bytes, outside of the folder.
+        key_command: command that prints the key, such as that of a key store; run once when the
+            worker starts, without a shell.
+        size: bytes of all that one coordinator stores.
+    """
+
+    folder: str
+    key_file: str | None = None
+    key_command: tuple[str, ...] | None = Field(default=None, min_length=1)
+    size: int = Field(default=64 << 30, gt=0)
+
+    @model_validator(mode="after")
+    def _one_key(self) -> SinkConfig:
+        if self.key_file is not None and self.key_command is not None:
+            raise ValueError("the key is in key_file, or printed by key_command, not both")
+        if self.key_file is not None:
+            folder, file = os.path.realpath(self.folder), os.path.realpath(self.key_file)
+            if os.path.commonpath([folder, file]) == folder:
+                raise ValueError("key_file lies in the folder, whose thief would have both")
+        return self
+
+    def at(self, folder: str) -> SinkConfig:
+        """Return it with paths that do not depend on the working directory.
+
+        Args:
+            folder: the folder of the file that names it.
+        """
+        base = os.path.abspath(folder)
+        paths = {"folder": os.path.join(base, self.folder)}
+        if self.key_file is not None:
+            paths["key_file"] = os.path.join(base, self.key_file)
+        return SinkConfig(**(self.model_dump() | paths))
+
+    def key(self) -> bytes | None:
+        """Return the key; ``None`` if there is none, and shares and keys cannot be stored.
+
+        Raises:
+            ConfigError: it cannot be read, or is too short.
+        """
+        if self.key_file is not None:
+            try:
+                found = Path(self.key_file).read_bytes()
+            except OSError as error:
+                raise ConfigError(f"field 'sink.key_file': {error.strerror}") from None
+        elif self.key_command is not None:
+            try:
+                found = subprocess.run(
+                    self.key_command, stdin=subprocess.DEVNULL, capture_output=True,
+                    timeout=KEY_TIMEOUT, check=True,
+                ).stdout  # fmt: skip
+            except (OSError, ValueError, subprocess.SubprocessError) as error:
+                raise ConfigError(
+                    f"field 'sink.key_command': it does not print a key: {type(error).__name__}"
+                ) from None
+        else:
+            return None
+        if len(found) < MIN_KEY:
+            raise ConfigError(f"field 'sink': its key has {len(found)} bytes, of {MIN_KEY} or more")
+        return found
+
+
+def read_sink(fields: Any, folder: str) -> SinkConfig:
+    """Return the sink of a configuration.
+
+    Args:
+        fields: the fields of a :class:`SinkConfig`, or a path of its folder.
+        folder: the folder that paths are relative to.
+
+    Raises:
+        ConfigError: a field is invalid.
+    """
+    if isinstance(fields, SinkConfig):
+        return fields.at(folder)
+    if isinstance(fields, str):
+        fields = {"folder": fields}
+    if not isinstance(fields, Mapping):
+        raise ConfigError("field 'sink': expected a folder, or its fields")
+    try:
+        return SinkConfig(**fields).at(folder)
+    except ValidationError as error:
+        raise ConfigError(f"field 'sink': {SinkConfig.explain(error, dict(fields))}") from None
+    except (ConfigError, TypeError, ValueError) as error:
+        raise ConfigError(f"field 'sink': {error}") from None
