@@ -7,8 +7,8 @@ import io
 import itertools
 import json
 import os
-import random
 import signal
+import sys
 
 import numpy as np
 import pytest
@@ -149,31 +149,20 @@ def test_members_of_another_session_are_told():
 
 
 def test_whoever_is_killed_has_what_was_before_or_what_is_new(tmp_path):
-    chance, folders = random.Random(0), [tmp_path / "a", tmp_path / "b"]
-    before, seen = 0, set()
-    for folder in folders:
-        with contextlib.closing(new_sink(folder)) as sink:
-            write(sink, entry(0), 0)
-            sink.commit("host", "session", "model", f"{0:064x}")
-            sink.settle("host", "session", "model", f"{0:064x}")
-    for number in range(1, 61):
+    folders, before, seen = [tmp_path / "a", tmp_path / "b"], 0, set()
+    for number in itertools.count(1):
+        if number % 20 == 1:  # and whoever stores next, whatever they left, has that
+            store_at(folders, entry(1000 + number, before))
+            before = 1000 + number
         child = os.fork()
         if not child:
             try:
-                sinks = [new_sink(folder) for folder in folders]
-                made = entry(number, before)
-                for sink in sinks:
-                    write(sink, made, number)
-                for sink in sinks:
-                    sink.commit("host", "session", "model", made.version)
-                for sink in sinks:
-                    sink.settle("host", "session", "model", made.version)
-            finally:
+                die_at_the_disk(number)
+                store_at(folders, entry(number, before))
                 os._exit(0)
-        signal.sigtimedwait([signal.SIGCHLD], chance.random() * 0.03)
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
+            finally:
+                os._exit(1)
+        _, status = os.waitpid(child, 0)
         sinks = [new_sink(folder) for folder in folders]
         held = {rank: sink.held("host", "model") for rank, sink in enumerate(sinks)}
         version = agree("model", (0, 1), PARTIES, held).version
@@ -183,7 +172,35 @@ def test_whoever_is_killed_has_what_was_before_or_what_is_new(tmp_path):
         assert int(version, 16) in (before, number)
         seen.add(int(version, 16) == number)
         before = int(version, 16)
+        if not os.WIFSIGNALED(status):  # it has come to its end
+            assert status == 0
+            break
+    assert number > 50
+    assert before == number
     assert seen == {True, False}
+
+
+def store_at(folders, made):
+    """Store a value at all of them, phase by phase, as members do."""
+    with contextlib.ExitStack() as stack:
+        sinks = [stack.enter_context(contextlib.closing(new_sink(each))) for each in folders]
+        for sink in sinks:
+            write(sink, made, int(made.version, 16))
+        for sink in sinks:
+            sink.commit("host", "session", "model", made.version)
+        for sink in sinks:
+            sink.settle("host", "session", "model", made.version)
+
+
+def die_at_the_disk(times):
+    """Have this process killed before it asks the file system for the given time."""
+    left = itertools.count(times, -1)
+
+    def watch(event, _):
+        if event.startswith(("os.", "open", "shutil.")) and next(left) == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(watch)
 
 
 def test_what_an_interrupted_write_left_is_removed(sink, tmp_path):
