@@ -122,6 +122,7 @@ class Engines:
 
     def start(self) -> None:
         """Start to warm up; needs a running event loop."""
+        self.storage.start()
         self.begin(self.warm.warm_up())
         self.begin(watch(self._config, self))
 

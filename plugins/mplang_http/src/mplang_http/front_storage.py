@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,7 +16,7 @@ from mplang_http.front_session import FrontSession
 from mplang_http.threads import in_thread
 
 if TYPE_CHECKING:
-    from mplang_data.stored import Sink
+    from mplang_data.stored import Sink, StoreError
     from mplang_data.stored.sink import Opened
 
 log = logging.getLogger("mplang.http.front")
@@ -51,6 +52,11 @@ class FrontStorage:
             from mplang_data.stored import Sink, read_sink
 
             self._sink = Sink(read_sink(config.sink, "/"))
+
+    def start(self) -> None:
+        """Have the owner's databases take what they have not taken yet, in a thread."""
+        if self._sink is not None:
+            threading.Thread(target=_copy_tables, args=(self._sink,), daemon=True).start()
 
     async def told(self, coordinator: str) -> dict[str, Any]:
         """Return the entries of what a coordinator has stored, by name."""
@@ -98,7 +104,7 @@ class FrontStorage:
         try:
             return await in_thread(ways[method], self._sink, session, args, files)
         except StoreError as error:
-            log.warning("%s of %s fails: %s", method, session.key[0], error)
+            log.warning("%s of %s fails: %s", method, session.key[0], _for_owner(error))
             return Answer({"refused": str(error)})
         except (LookupError, TypeError, ValueError, MPLangError) as error:  # no engine of ours
             log.warning("an engine asks for what there is not: %s", type(error).__name__)
@@ -157,6 +163,15 @@ class FrontStorage:
         sink.remove(session.key[0], session.link, args["name"], _named(session, args["members"]))
         log.info("%s removes %s", session.key[0], args["name"])
         return Answer({})
+
+
+def _copy_tables(sink: Sink) -> None:
+    for owner, name, error in sink.copy_tables():
+        log.error("%s of %s: %s", name, owner, _for_owner(error))
+
+
+def _for_owner(error: StoreError) -> str:
+    return str(error) if error.__cause__ is None else f"{error}: {error.__cause__}"
 
 
 def _named(session: FrontSession, members: Sequence[int]) -> list[str]:

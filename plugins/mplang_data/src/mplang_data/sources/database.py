@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
-from typing import Any
 
 from mplang_core import BaseType, TableType
+from mplang_data.apart import run_apart
 from mplang_data.description import SourceError
 from mplang_data.sources.arrow_file import ArrowFiles
 from mplang_data.sources.files import close_all
-
-READ_TIMEOUT = 600.0  # seconds in which a database answers
 
 
 class Database(ArrowFiles):
@@ -49,7 +44,7 @@ class Database(ArrowFiles):
         }  # fmt: skip
         file = os.memfd_create("mplang-data", os.MFD_CLOEXEC)
         try:
-            _run_reader(asked, file)
+            run_apart("reader", asked, file)
         except BaseException:
             os.close(file)
             raise
@@ -73,26 +68,3 @@ class DuckDbFile(Database):
     def place(self, where: str, folder: str) -> str:
         """Return the place, with the path of the file; see :class:`mplang_data.Source`."""
         return os.path.join(os.path.abspath(folder), super().place(where, folder))
-
-
-def _run_reader(asked: dict[str, Any], file: int) -> None:
-    """Have a process read a table into a file.
-
-    Raises:
-        SourceError: it does not, with what the database says as its cause.
-    """
-    command = [sys.executable, "-P", "-m", "mplang_data.reader", str(file)]
-    try:
-        done = subprocess.run(
-            command, input=json.dumps(asked).encode(), capture_output=True, pass_fds=[file],
-            timeout=READ_TIMEOUT, check=False, start_new_session=True,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        raise SourceError(f"the database does not answer within {READ_TIMEOUT:g} s") from None
-    try:
-        told = json.loads(done.stdout)
-        public, detail = told["error"], told["detail"]
-    except (ValueError, LookupError, TypeError):
-        public, detail = "the process that reads it has ended", f"exit code {done.returncode}"
-    if public is not None:
-        raise SourceError(public) from RuntimeError(detail)

@@ -19,7 +19,7 @@ import shutil
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 from urllib.parse import quote, unquote
@@ -41,6 +41,7 @@ from mplang_data.stored.disk import (
 from mplang_data.stored.entry import Entry, Held, StoreError, is_sealed
 from mplang_data.stored.seal import seal, unseal
 from mplang_data.stored.sink_config import SinkConfig
+from mplang_data.stored.tables import Tables
 from mplang_data.stored.versions import (
     CURRENT,
     ENTRY,
@@ -71,6 +72,7 @@ class Sink:
     def __init__(self, config: SinkConfig) -> None:
         self._config = config
         self._key = config.key()
+        self._tables = Tables(config.tables)
         self._folder = Path(config.folder)
         self._storing: dict[tuple[str, str], str] = {}  # which session stores it now
         self._used: dict[str, set[Path]] = {}  # versions that a session may still load
@@ -231,10 +233,11 @@ class Sink:
     def settle(self, owner: str, by: str, name: str, version: str) -> None:
         """Remove all other versions, as all members have made this one their current one.
 
-        Those that a run of another session may still load stay until the next time.
+        Those that a run of another session may still load stay until the next time. A table of a
+        database takes the rows, if the configuration names one.
 
         Raises:
-            StoreError: the session does not store it.
+            StoreError: the session does not store it, or the database does not take it.
         """
         self._check_taken(owner, by, name)
         folder = self._of(owner, name)
@@ -247,8 +250,17 @@ class Sink:
                 for each in versions_of(folder):
                     if each != version and folder / each not in used:
                         remove(folder / each)
+            self._tables.copy(owner, name, folder)
         finally:
             self._let_go(owner, by, name)
+
+    def copy_tables(self) -> Iterator[tuple[str, str, StoreError]]:
+        """Have databases take what they have not taken yet; yield what fails: owner, name, why."""
+        for owner, name in self._tables:
+            try:
+                self._tables.copy(owner, name, self._of(owner, name))
+            except StoreError as error:
+                yield owner, name, error
 
     def abandon(self, owner: str, by: str, name: str, version: str, *, told: bool) -> None:
         """Let others store a value; its version stays if another member may have committed it.

@@ -8,11 +8,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from mplang_core.ext import ConfigError, StrictModel
+from mplang_data.description import check_name
 from mplang_data.stored.seal import MIN_KEY
 
+DATABASES = ("postgresql", "duckdb")
+DUCKDB = "duckdb:"
 KEY_TIMEOUT = 60.0  # seconds
 
 
@@ -25,12 +28,29 @@ class SinkConfig(StrictModel):
         key_command: command that prints the key, such as that of a key store; run once when the
             worker starts, without a shell.
         size: bytes of all that one coordinator stores.
+        tables: tables of databases that take the rows of what is stored, by coordinator and name,
+            as in ``{analyst/scores: "postgresql://writer@db.example/bank#scores"}``.
     """
 
     folder: str
     key_file: str | None = None
     key_command: tuple[str, ...] | None = Field(default=None, min_length=1)
     size: int = Field(default=64 << 30, gt=0)
+    tables: dict[str, str] = Field(default_factory=dict)
+
+    @field_validator("tables")
+    @classmethod
+    def _are_tables(cls, tables: dict[str, str]) -> dict[str, str]:
+        for key, place in tables.items():
+            owner, _, name = key.rpartition("/")
+            if not owner:
+                raise ValueError(f"{key!r} is no coordinator and name, such as analyst/scores")
+            check_name(name)
+            if place.partition(":")[0] not in DATABASES or not place.partition("#")[2]:
+                raise ValueError(
+                    f"{key}: a table of {' or '.join(DATABASES)}, such as duckdb:bank.duckdb#t"
+                )
+        return tables
 
     @model_validator(mode="after")
     def _one_key(self) -> SinkConfig:
@@ -49,9 +69,15 @@ class SinkConfig(StrictModel):
             folder: the folder of the file that names it.
         """
         base = os.path.abspath(folder)
-        paths = {"folder": os.path.join(base, self.folder)}
+        paths: dict[str, Any] = {"folder": os.path.join(base, self.folder)}
         if self.key_file is not None:
             paths["key_file"] = os.path.join(base, self.key_file)
+        paths["tables"] = {
+            key: f"{DUCKDB}{os.path.join(base, place.removeprefix(DUCKDB))}"
+            if place.startswith(DUCKDB)
+            else place
+            for key, place in self.tables.items()
+        }
         return SinkConfig(**(self.model_dump() | paths))
 
     def key(self) -> bytes | None:

@@ -1,0 +1,48 @@
+"""Processes that ask a database: stdin says what for, and they print what failed."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import ibis  # type: ignore[import-untyped]
+
+from mplang_data.description import SourceError
+
+PR_SET_PDEATHSIG = 1
+
+
+def connect(url: str, *, read_only: bool) -> Any:
+    """Connect to a database.
+
+    Args:
+        url: URL of the database, as Ibis takes it.
+        read_only: whether a DuckDB file that is not there is an error, and is not made.
+    """
+    backend, _, place = url.partition(":")
+    if backend == "duckdb":
+        return ibis.duckdb.connect(place, read_only=read_only)
+    return ibis.connect(url)
+
+
+def serve(work: Callable[[dict[str, Any], int], None], failure: str) -> None:
+    """Do what stdin says, and print ``error``, which tells no data, and ``detail``, for the owner.
+
+    Args:
+        work: takes what is asked, and the descriptor of a file that this process has open.
+        failure: the error, where it is not one of ours.
+    """
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # nobody would hear of it
+    told: dict[str, Any] = {"error": None, "detail": None}
+    try:
+        work(json.load(sys.stdin), int(sys.argv[1]))
+    except SourceError as error:
+        told = {"error": str(error), "detail": ""}
+    except Exception as error:  # of whatever asks it
+        detail = f"{type(error).__name__}: {' '.join(str(error).split())[:500]}"
+        told = {"error": failure, "detail": detail}
+    json.dump(told, sys.stdout)

@@ -1,0 +1,48 @@
+"""Reader of one table of a database: ``python -m mplang_data.apart.reader FILE``.
+
+Its input is JSON: ``url``, ``table``, ``columns`` and ``limit``. It writes the rows to a file that
+it has open, as an Arrow IPC file.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from mplang_core import TableType
+from mplang_data.apart.child import connect, serve
+from mplang_data.sources.tables import check_schema
+
+CHUNK = 100_000  # rows that are read at a time
+
+
+def read(asked: dict[str, Any], file: int) -> None:
+    """Write columns of a table to a file.
+
+    Args:
+        asked: ``url`` of the database, as Ibis takes it; ``table``, perhaps with its schema, such
+            as ``public.patients``; ``columns`` with their types; ``limit``, how many rows are
+            read, or ``None``.
+        file: descriptor of the file.
+
+    Raises:
+        SourceError: the table is of other types.
+    """
+    kind = TableType(tuple((name, type) for name, type in asked["columns"]))
+    schema, _, name = asked["table"].rpartition(".")
+    found = connect(asked["url"], read_only=True).table(name, database=schema or None)
+    check_schema(found.schema().to_pyarrow(), kind)
+    wanted = found.select([column for column, _ in kind.columns])
+    if asked["limit"] is not None:
+        wanted = wanted.limit(asked["limit"])
+    with os.fdopen(os.dup(file), "wb") as sink:
+        rows = wanted.to_pyarrow_batches(chunk_size=CHUNK)
+        with pa.ipc.new_file(sink, rows.schema) as writer:
+            for batch in rows:
+                writer.write_batch(batch)
+
+
+if __name__ == "__main__":
+    serve(read, "the database does not give it")
