@@ -35,4 +35,4 @@ def mplang_kernels() -> Sequence[KernelSpec]:
 @hookimpl
 def mplang_preload() -> Sequence[str]:
     """Return what sources import when they are first read."""
-    return ["mplang_data.sources.tables", "pyarrow.csv", "pyarrow.dataset", "pyarrow.parquet"]
+    return ["mplang_data.columns", "pyarrow.csv", "pyarrow.dataset", "pyarrow.parquet"]

@@ -13,7 +13,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from mplang_core import TableType
 from mplang_data.apart.child import connect, serve
-from mplang_data.sources.tables import check_schema
+from mplang_data.columns import check_schema
 
 CHUNK = 100_000  # rows that are read at a time
 

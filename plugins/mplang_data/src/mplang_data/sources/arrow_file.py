@@ -17,7 +17,7 @@ class ArrowFiles(Files):
         import pyarrow as pa  # type: ignore[import-untyped]
         from mplang_tables import arrow
 
-        from mplang_data.sources.tables import check_schema, reading, table_type
+        from mplang_data.columns import check_schema, reading, table_type
 
         wanted = table_type(kind)
         names = [name for name, _ in wanted.columns]

@@ -27,7 +27,7 @@ class CsvFiles(Files):
         from mplang_tables import arrow
         from pyarrow import csv
 
-        from mplang_data.sources.tables import check_schema, reading, table_type
+        from mplang_data.columns import check_schema, reading, table_type
 
         wanted = arrow.schema(table_type(kind))
         convert = csv.ConvertOptions(

@@ -23,7 +23,7 @@ class ParquetFiles(Files):
         import pyarrow.parquet as pq  # type: ignore[import-untyped]
         from mplang_tables.scan import Scan
 
-        from mplang_data.sources.tables import check_schema, reading, table_type
+        from mplang_data.columns import check_schema, reading, table_type
 
         wanted, buffers = table_type(kind), [mapped(file) for file in files]
         names = [name for name, _ in wanted.columns]
