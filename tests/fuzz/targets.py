@@ -32,7 +32,7 @@ from mplang_http.tls import link_in_hello, server_context
 from mplang_http.trust import Trust, parse_chain, read_certificates
 from mplang_http.values import Packed, join_frame, pack, pack_as, read_plain, split_frame
 from mplang_ibis import query
-from mplang_ibis.ops import read_sql
+from mplang_ibis.sql import read_sql
 from mplang_jax.admission import XLA
 from mplang_spu import engine
 from mplang_spu.lowering import SPU, Target, lower

@@ -11,7 +11,8 @@ import pyarrow.parquet as parquet
 import pytest
 from mplang_ibis import query, settings
 from mplang_ibis.allowlist import FUNCTIONS, PROCESS
-from mplang_ibis.ops import NAME, RUN
+from mplang_ibis.ops import RUN
+from mplang_ibis.sql import NAME
 from mplang_tables import table
 
 import mplang_core as mp

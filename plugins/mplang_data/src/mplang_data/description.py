@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, TypeAlias
 
-from mplang_tables import check_table
-from pydantic import Field, field_validator, model_validator
+from mplang_tables import check_table, numbers_of
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from mplang_core import BaseType, TableType, TensorType
 from mplang_core.ext import StrictModel, parse_base_type
@@ -27,9 +27,21 @@ _ALIASES = {
 }
 _DECIMAL = re.compile(r"decimal(?:128)?\((\d+), ?(\d+)\)")
 
-
 MAX_ROWS = 1 << 53
 Rows: TypeAlias = Annotated[int, Field(ge=0, le=MAX_ROWS, strict=True)]
+
+Ranges: TypeAlias = Sequence[Sequence[float] | None]
+"""For each column the smallest and the largest number; of an array one pair. Empty for none."""
+
+
+def _ordered(ends: tuple[float, float]) -> tuple[float, float]:
+    if ends[0] > ends[1]:
+        raise ValueError(f"a range is [low, high], got [{ends[0]:g}, {ends[1]:g}]")
+    return ends
+
+
+_End: TypeAlias = Annotated[float, Field(allow_inf_nan=False)]
+Range: TypeAlias = Annotated[tuple[_End, _End], AfterValidator(_ordered)]
 
 
 class SourceError(Exception):
@@ -74,9 +86,12 @@ class Description(StrictModel):
         match: columns that may be matched on, and are not read.
         rows: the number of rows, or a bound of it; ``None`` if neither is published.
         unit: the column that tells whose rows these are, such as a patient's number.
+        ranges: by column the smallest and the largest number that there may be.
+        range: those of an array.
 
     Example:
-        >>> patients = Description(columns={"age": "int64", "pay": "decimal(12, 2)"}, rows=41250)
+        >>> patients = Description(columns={"age": "int64", "pay": "decimal(12, 2)"}, rows=41250,
+        ...                        ranges={"age": (0, 120)})
         >>> print(patients.type)
         table<["age", "int64"], ["pay", "decimal128(12, 2)"]>
     """
@@ -86,6 +101,8 @@ class Description(StrictModel):
     match: tuple[str, ...] = ()
     rows: Rows | Bound | None = None
     unit: str | None = None
+    ranges: dict[str, Range] = Field(default_factory=dict)
+    range: Range | None = None
 
     @field_validator("columns")
     @classmethod
@@ -100,6 +117,14 @@ class Description(StrictModel):
             raise ValueError("an array has no rows, match and unit: its shape is published")
         if self.unit is not None and self.unit not in (*self.columns, *self.match):
             raise ValueError(f"the unit {self.unit!r} is a column that is offered or matched on")
+        if self.range is not None and self.array is None:
+            raise ValueError("a table has ranges, by column; a range is an array's")
+        for column in self.ranges:
+            if column not in self.columns:
+                raise ValueError(f"a range of {column!r}, which is no column that is offered")
+            found = self.columns[column]
+            if found == "bool" or not numbers_of(TableType(((column, found),))):
+                raise ValueError(f"a range of {column!r}, which is of no numbers, but of {found}")
         both = sorted(set(self.match) & self.columns.keys())
         if both:
             raise ValueError(f"{', '.join(both)} may be matched on, and so cannot be read as well")
@@ -157,6 +182,35 @@ class Description(StrictModel):
                 return str(error)
             if self.columns[name] != wanted:
                 return f"column {name!r} is {self.columns[name]}, the program says {wanted}"
+        return None
+
+    def ranges_of(self, kind: BaseType) -> Ranges:
+        """Return the published ranges of what is read: one for each column, or that of the array.
+
+        Returns:
+            ``None`` stands for a column without one; empty if none is published.
+        """
+        if not isinstance(kind, TableType):
+            return () if self.range is None else (self.range,)
+        found = tuple(self.ranges.get(column) for column, _ in kind.columns)
+        return found if any(found) else ()
+
+    def range_refusal(self, kind: BaseType, ranges: Ranges) -> str | None:
+        """Return why a program may not count on ranges; ``None`` if it may.
+
+        Example:
+            >>> ages = Description(columns={"age": "int64"}, ranges={"age": (0, 120)})
+            >>> ages.range_refusal(ages.type, ((0, 100),))
+            "column 'age' is within [0, 120], the program says [0, 100]"
+        """
+        names = [name for name, _ in kind.columns] if isinstance(kind, TableType) else [""]
+        published = self.ranges_of(kind) or (None,) * len(names)
+        for name, wanted, here in zip(names, ranges, published, strict=bool(ranges)):
+            if wanted is None or (here and wanted[0] <= here[0] and here[1] <= wanted[1]):
+                continue
+            what = f"column {name!r}" if name else "it"
+            there = f"within [{here[0]:g}, {here[1]:g}]" if here else "of no published range"
+            return f"{what} is {there}, the program says [{wanted[0]:g}, {wanted[1]:g}]"
         return None
 
     def check_rows(self, count: int) -> None:

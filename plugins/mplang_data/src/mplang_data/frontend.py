@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import mplang_core as mp
 from mplang_core import BaseType, ClusterSpec, MPObject, TableType
 from mplang_core.ext import TraceError, at
-from mplang_data.description import Description, check_name, column_type
+from mplang_data.description import Description, Ranges, check_name, column_type
 from mplang_data.known import known_to
 
 
@@ -59,15 +59,17 @@ def dataset(
         check_name(name)
         if isinstance(columns, str):
             raise TypeError(f"columns are a list, such as [{columns!r}]")
-        kind = _given(type, columns) if type is not None else None
+        kind = None if type is None else _given(type, columns)
+        ranges: Ranges = ()
         if kind is None:
             found = known_to(ctx).get(owner, {}).get(name)
             if found is None:
                 raise TypeError(_unknown(owner, name, list(known_to(ctx).get(owner, {}))))
             kind = found.type if columns is None else found.of(columns)
+            ranges = found.ranges_of(kind)
     except (TypeError, ValueError) as error:
         raise TraceError(f"{at()}data set {name!r} of {owner}: {error}") from None
-    made: MPObject = mp.device(device)(read)(name=name, type=kind)
+    made: MPObject = mp.device(device)(read)(name=name, type=kind, ranges=tuple(ranges))
     return made
 
 

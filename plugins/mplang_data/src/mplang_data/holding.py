@@ -18,6 +18,7 @@ from mplang_data.description import (
     SourceError,
     check_name,
 )
+from mplang_data.number_ranges import check_ranges
 from mplang_data.sources import Source, source_of
 from mplang_data.sources.files import close_all
 
@@ -127,9 +128,11 @@ class Opened(NamedTuple):
         Raises:
             SourceError: the source does not hold what its owner says.
         """
-        found = self.source.read(self.files, kind)
+        found, ranges = self.source.read(self.files, kind), self.description.ranges_of(kind)
         if isinstance(kind, TableType):
             self.description.check_rows(found.num_rows)
+        if ranges:
+            check_ranges(found, kind, ranges)
         return found
 
     def close(self) -> None:
@@ -230,6 +233,8 @@ def _read_all(scan: Scan) -> None:
     try:
         count = sum(part.num_rows for part in scan.tables())
     except KernelError as error:
+        if isinstance(error.__cause__, SourceError):
+            raise error.__cause__ from None
         raise SourceError("it is damaged") from error.__cause__
     if count != scan.num_rows:
         raise SourceError("it does not have the rows that its head says")

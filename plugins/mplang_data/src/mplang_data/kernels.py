@@ -9,25 +9,26 @@ from mplang_tables.scan import Scan
 
 from mplang_core import BaseType
 from mplang_core.ext import AdmissionError, KernelContext, KernelError
-from mplang_data.description import NoDataSetError, NotOfferedError, SourceError
+from mplang_data.description import NoDataSetError, NotOfferedError, Ranges, SourceError
 
 log = logging.getLogger("mplang.data")
 
 
-def read(ctx: KernelContext, *, name: str, type: BaseType) -> Any:
+def read(ctx: KernelContext, *, name: str, type: BaseType, ranges: Ranges) -> Any:
     """Read a data set of this party.
 
     Args:
         ctx: of the op.
         name: its name.
         type: what is read of it.
+        ranges: ranges that the program counts on.
 
     Returns:
         A ``pyarrow.Table``, a :class:`mplang_tables.scan.Scan` or an array.
 
     Raises:
         AdmissionError: there is none of that name that the coordinator may read, or it does not
-            offer that.
+            offer that, or publishes no such range.
         KernelError: its source does not hold what its owner says.
     """
     data = ctx.interpreter.data
@@ -35,6 +36,9 @@ def read(ctx: KernelContext, *, name: str, type: BaseType) -> Any:
         if data is None:
             raise NoDataSetError(name)
         with data.open(name, type) as opened:
+            refused = opened.description.range_refusal(type, ranges)
+            if refused:
+                raise NotOfferedError(refused)
             found = opened.read(type)
             if isinstance(found, Scan):
                 found.name = f"data set {name!r}"

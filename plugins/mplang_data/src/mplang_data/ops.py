@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from mplang_analysis import DATA_SET
-from mplang_tables import check_table
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from mplang_analysis import DATA_SET, UNKNOWN, Interval, OpRanges, RangeRule
+from mplang_tables import check_table, numbers_of
 
 from mplang_core import BaseType, TableType, TensorType, simple_op
 from mplang_core.ext import Effects, Operation
@@ -17,6 +21,22 @@ def label(op: Operation) -> tuple[str, ...]:
     return tuple(f"{DATA_SET}{name}.{column}" for column in columns) or (f"{DATA_SET}{name}",)
 
 
+def _intervals(op: Operation, operands: Sequence[Interval]) -> OpRanges:
+    """Return the hull of the published ranges, if all numbers have one."""
+    kind, ranges = op.attrs["type"], op.attrs["ranges"]
+    if isinstance(kind, TableType) and ranges:
+        numbers = numbers_of(kind)
+        ranges = [
+            (0, 1) if type == "bool" else ends
+            for (name, type), ends in zip(kind.columns, ranges, strict=True)
+            if name in numbers
+        ]
+    if not ranges or None in ranges:
+        return OpRanges([UNKNOWN])
+    lows, highs = zip(*ranges, strict=True)
+    return OpRanges([Interval(min(lows), max(highs))], declared=True)
+
+
 @simple_op(
     "data.read",
     effects=Effects.NONE,
@@ -24,13 +44,16 @@ def label(op: Operation) -> tuple[str, ...]:
     inputs=(),
     outputs=({"kind": "Any"},),
     targets=("PPU", "TEE"),
+    interfaces=[RangeRule(_intervals)],
 )
-def read(*, name: str, type: BaseType) -> BaseType:
+def read(*, name: str, type: BaseType, ranges: tuple[Any, ...] = ()) -> BaseType:
     """Read a data set of the party that runs it; :func:`mplang_data.dataset` is its frontend.
 
     Args:
         name: its name in the party's catalogue.
         type: its type; of a table perhaps with some of its columns only.
+        ranges: ranges that the program counts on, ``(low, high)`` or ``None`` for each column, or
+            one for an array. The owner publishes them, or narrower ones.
 
     Returns:
         A value of that type. Cells of a table may be null.
@@ -38,7 +61,7 @@ def read(*, name: str, type: BaseType) -> BaseType:
     Raises:
         TraceError: the name is none, or the type is no table and no tensor.
         AdmissionError: the party has no data set of that name that this coordinator may read, or it
-            does not offer that.
+            does not offer that, or publishes no such range.
         KernelError: its source does not hold what its owner says.
 
     Example:
@@ -57,4 +80,14 @@ def read(*, name: str, type: BaseType) -> BaseType:
         check_table(type)
     elif not isinstance(type, TensorType):
         raise TypeError(f"a data set is a table or a tensor, not {type}")
+    count = len(type.columns) if isinstance(type, TableType) else 1
+    if ranges and (len(ranges) != count or not all(map(_is_range, ranges))):
+        raise TypeError(f"ranges are {count} of (low, high) or none, got {len(ranges)}")
     return type
+
+
+def _is_range(found: Any) -> bool:
+    if found is None:
+        return True
+    numbers = isinstance(found, tuple) and all(isinstance(end, int | float) for end in found)
+    return numbers and len(found) == 2 and math.isfinite(sum(found)) and found[0] <= found[1]

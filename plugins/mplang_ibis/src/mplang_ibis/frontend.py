@@ -19,7 +19,7 @@ from mplang_core.ext import (
     raised,
     skip_package,
 )
-from mplang_ibis.ops import check_names
+from mplang_ibis.sql import check_names
 
 for package in ("ibis", "sqlglot"):
     skip_package(package)

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from mplang_core import TableType
 from mplang_core.ext import AdmissionError, KernelContext
-from mplang_ibis.ops import read_sql
+from mplang_ibis.sql import read_sql
 
 
 def run(

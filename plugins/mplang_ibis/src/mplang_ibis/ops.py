@@ -2,33 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
+from mplang_analysis import Interval, OpRanges, RangeRule
 from mplang_tables import check_table
 
 from mplang_core import Mask, TableType
-from mplang_core.ext import AnyType, Attr, OpDef, Operation, unpack
-
-MAX_SQL = 256 << 10  # bytes; DuckDB takes quadratic time for long conditions, holding the GIL
-
-NAME = re.compile(r"(?!(t\d|pg_|duckdb_|sqlite_|pragma_|information_schema))[a-z][a-z0-9_]{0,62}")
-"""Pattern of table names, which excludes names that Ibis generates, and DuckDB's catalog."""
-
-
-def read_sql(code: bytes) -> str:
-    """Decompress the SQL of an op; the party's DuckDB decides whether it may run.
-
-    Raises:
-        ValueError: it is not compressed text, or too long.
-    """
-    sql = unpack(code, MAX_SQL)
-    if "\0" in sql:
-        raise ValueError("the code has a NUL character")
-    return sql
-
-
-# -- ibis.run
+from mplang_core.ext import AnyType, Attr, OpDef, Operation
+from mplang_ibis.sql import check_names, read_sql
 
 
 def _infer_run(op: Operation, world: Mask) -> Sequence[AnyType]:
@@ -36,7 +17,9 @@ def _infer_run(op: Operation, world: Mask) -> Sequence[AnyType]:
     check_names(names)
     tables = [value.type for value in op.inputs]
     if len(names) != len(tables):
-        raise TypeError(f"the SQL takes {len(names)} tables ({_list(names)}), got {len(tables)}")
+        raise TypeError(
+            f"the SQL takes {len(names)} tables ({', '.join(map(str, names))}), got {len(tables)}"
+        )
     for name, kind in zip(names, tables, strict=True):
         if not isinstance(kind, TableType):
             raise TypeError(f"operand {name} is no table: {kind}")
@@ -46,20 +29,10 @@ def _infer_run(op: Operation, world: Mask) -> Sequence[AnyType]:
     return [gives]
 
 
-def check_names(names: Sequence[object]) -> None:
-    """Refuse ambiguous table names.
+def _ranges(op: Operation, operands: Sequence[Interval]) -> OpRanges:
+    from mplang_ibis.ranges import ranges_of
 
-    Raises:
-        ValueError: a name does not match :data:`NAME`, names are not unique, or there are none.
-    """
-    for name in names:
-        if not isinstance(name, str) or NAME.fullmatch(name) is None:
-            raise ValueError(
-                f"{name!r} is no name of a table here: letters, digits and underscores, all in "
-                "lower case; not t0, t1, … and none of DuckDB's own (duckdb_…, pg_…, sqlite_…)"
-            )
-    if len(set(names)) != len(names) or not names:
-        raise ValueError(f"each table has a name of its own, got ({_list(names)})")
+    return ranges_of(op, operands)
 
 
 RUN = OpDef(
@@ -72,9 +45,6 @@ RUN = OpDef(
         "ibis": Attr(str, doc="the version of Ibis that made it"),
     },
     doc="Runs one SELECT on DuckDB: tables in, a table out. It reaches nothing but its operands.",
+    interfaces=[RangeRule(_ranges)],
     reads=(),
 )
-
-
-def _list(items: Iterable[object]) -> str:
-    return ", ".join(map(str, items))

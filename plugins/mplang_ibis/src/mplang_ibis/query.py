@@ -17,7 +17,7 @@ from mplang_core import TableType
 from mplang_core.ext import AdmissionError, KernelError
 from mplang_ibis import settings
 from mplang_ibis.allowlist import FUNCTIONS, KINDS, PROCESS
-from mplang_ibis.ops import NAME
+from mplang_ibis.sql import NAME
 
 MAX_SIGNS = 64  # of which one operator is: DuckDB takes cubic time to split more, holding the GIL
 _SIGNS = re.compile(rf"(?:\+|-(?!-)){{{MAX_SIGNS + 1}}}")  # two minus signs begin a comment
@@ -165,6 +165,16 @@ def admit(sql: str, names: Collection[str]) -> None:
     """
     with _connect() as con:
         _admit(con, sql, names)
+
+
+def parse(sql: str) -> dict[str, Any]:
+    """Return the syntax tree of one SELECT, as DuckDB serializes it.
+
+    Raises:
+        AdmissionError: it is anything else.
+    """
+    with _connect() as con:
+        return _parse(con, sql)
 
 
 def _admit(con: duckdb.DuckDBPyConnection, sql: str, names: Collection[str]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from mplang_core import TableType
 
 MAX_COLUMNS = 4096
@@ -13,6 +15,8 @@ _TYPES = {
     *(f"timestamp[{unit}]" for unit in ("s", "ms", "us", "ns", "us, tz=UTC")),
     *(f"decimal128({digits}, {scale})" for digits in range(1, 39) for scale in range(digits + 1)),
 }
+
+_NUMBERS = re.compile("u?int|float|double|decimal|bool")
 
 
 def check_table(kind: TableType) -> None:
@@ -40,6 +44,16 @@ def check_table(kind: TableType) -> None:
         seen.add(name.lower())
         if type not in _TYPES:
             raise TypeError(f"column {name!r} is of the type {type!r}; {_advice(type)}")
+
+
+def numbers_of(kind: TableType) -> list[str]:
+    """Return the names of the columns of numbers, decimals and bools.
+
+    Example:
+        >>> numbers_of(TableType((("name", "string"), ("age", "int64"), ("ok", "bool"))))
+        ['age', 'ok']
+    """
+    return [name for name, type in kind.columns if _NUMBERS.match(type)]
 
 
 def _advice(type: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mplang_core import TableType, TensorType, simple_op
 from mplang_tables.columns import check_table
+from mplang_tables.number_ranges import ALIKE, ENCODED, ONE_HOT, PADDED
 from mplang_tables.padded import Padded
 
 _DTYPES = {
@@ -55,7 +56,14 @@ def literal(*, rows: int, data: tuple[bytes, ...], type: TableType) -> TableType
     return type
 
 
-@simple_op("table.to_tensor", reads=(), inputs=(_TABLE,), outputs=(_TENSOR,), targets=_TARGETS)
+@simple_op(
+    "table.to_tensor",
+    interfaces=[ALIKE],
+    reads=(),
+    inputs=(_TABLE,),
+    outputs=(_TENSOR,),
+    targets=_TARGETS,
+)
 def to_tensor(x: TableType, *, rows: int) -> TensorType:
     """Convert a numeric table to a tensor, row by row.
 
@@ -85,7 +93,14 @@ def to_tensor(x: TableType, *, rows: int) -> TensorType:
     return TensorType(_dtype(x), (rows, len(x.columns)))
 
 
-@simple_op("table.to_padded", reads=(), inputs=(_TABLE,), outputs=(_TENSOR,), targets=_TARGETS)
+@simple_op(
+    "table.to_padded",
+    interfaces=[PADDED],
+    reads=(),
+    inputs=(_TABLE,),
+    outputs=(_TENSOR,),
+    targets=_TARGETS,
+)
 def to_padded(x: TableType, *, rows: int) -> Padded:
     """Convert a numeric table to a tensor that does not tell how many rows it has.
 
@@ -129,7 +144,14 @@ def _dtype(x: TableType) -> str:
     return _DTYPES[x.columns[0][1]]
 
 
-@simple_op("table.encode", reads=(), inputs=(_TABLE,), outputs=(_TABLE,), targets=_TARGETS)
+@simple_op(
+    "table.encode",
+    interfaces=[ENCODED],
+    reads=(),
+    inputs=(_TABLE,),
+    outputs=(_TABLE,),
+    targets=_TARGETS,
+)
 def encode(
     x: TableType, *, column: str, values: tuple[str | int, ...], others: bool = False
 ) -> TableType:
@@ -163,7 +185,14 @@ def encode(
     return TableType((*x.columns[:i], (column, "int64"), *x.columns[i + 1 :]))
 
 
-@simple_op("table.one_hot", reads=(), inputs=(_TABLE,), outputs=(_TABLE,), targets=_TARGETS)
+@simple_op(
+    "table.one_hot",
+    interfaces=[ONE_HOT],
+    reads=(),
+    inputs=(_TABLE,),
+    outputs=(_TABLE,),
+    targets=_TARGETS,
+)
 def one_hot(
     x: TableType,
     *,
@@ -237,6 +266,7 @@ def _fits(value: str | int, kind: str) -> bool:
 
 @simple_op(
     "table.from_tensor",
+    interfaces=[ALIKE],
     reads=(),
     total=True,
     inputs=(_TENSOR,),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -29,7 +29,6 @@ class Scan:
 
     Attributes:
         name: what it is called in errors.
-        dataset: that dataset.
         num_rows: that number of rows.
         nbytes: 0, as its memory is the source's.
     """
@@ -41,9 +40,37 @@ class Scan:
     ) -> None:
         self.kind = kind
         self.name = "a table"
-        self.dataset = dataset
-        self._batches = batches
         self.num_rows = rows
+        self._dataset = dataset
+        self._batches = batches
+        self._checked: list[str] = []
+        self._check: Callable[[Any], object] = len
+
+    def check_by(self, columns: Sequence[str], check: Callable[[Any], None]) -> None:
+        """Have its rows checked before they are used.
+
+        Args:
+            columns: the columns that are checked.
+            check: takes a ``pyarrow.Table`` or record batch with these columns, and raises an error
+                that tells what is wrong.
+        """
+        self._checked, self._check = list(columns), check
+
+    @property
+    def dataset(self) -> Any:
+        """A ``pyarrow.dataset.Dataset`` with these columns only.
+
+        Categories may stand for their values. Columns that are to be checked are read for it, once.
+
+        Raises:
+            KernelError: the source is damaged, or the check fails.
+        """
+        if self._checked:
+            with self.reading():
+                for batch in self._dataset.to_batches(columns=self._checked):
+                    self._check(batch)
+            self._checked = []
+        return self._dataset
 
     @property
     def schema(self) -> Any:
@@ -69,7 +96,9 @@ class Scan:
 
         with self.reading():
             for batch in self._batches():
-                yield arrow.plain(pa.Table.from_batches([batch])).cast(self.schema)
+                part = arrow.plain(pa.Table.from_batches([batch])).cast(self.schema)
+                self._check(part)
+                yield part
 
     def to_table(self) -> Any:
         """Read all of it.
@@ -80,7 +109,9 @@ class Scan:
         from mplang_tables import arrow
 
         with self.reading():
-            return arrow.plain(self.dataset.to_table()).cast(self.schema)
+            found = arrow.plain(self._dataset.to_table()).cast(self.schema)
+            self._check(found)
+            return found
 
     __mplang_fetch__ = to_table
 

@@ -1,0 +1,70 @@
+"""Published ranges of numbers, which are checked where the numbers are read."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+from mplang_tables.scan import Scan
+
+from mplang_core import BaseType, TableType
+from mplang_core.ext import KernelError
+from mplang_data.description import Ranges, SourceError
+
+log = logging.getLogger("mplang.data")
+
+
+def check_ranges(found: Any, kind: BaseType, ranges: Ranges) -> None:
+    """Check what was read of a data set; a scan is checked when it is used.
+
+    Args:
+        found: a ``pyarrow.Table``, a scan or an array.
+        kind: its type.
+        ranges: the published ranges; see :meth:`mplang_data.Description.ranges_of`.
+
+    Raises:
+        SourceError: a number is outside of its range, or NaN; names the column.
+    """
+    if not isinstance(kind, TableType):
+        _check_array(found, *ranges)
+        return
+    columns = {
+        name: (ends[0], ends[1])
+        for (name, _), ends in zip(kind.columns, ranges, strict=True)
+        if ends is not None
+    }
+    if isinstance(found, Scan):
+        found.check_by(list(columns), partial(_check_part, columns, found))
+    else:
+        _check_table(columns, found)
+
+
+def _check_array(found: np.ndarray[Any, Any], ends: Any) -> None:
+    # NaN is within nothing
+    if found.size and not (ends[0] <= found.min() and found.max() <= ends[1]):
+        raise SourceError("it has numbers outside of the range that is published")
+
+
+def _check_part(columns: Mapping[str, tuple[float, float]], scan: Scan, part: Any) -> None:
+    try:
+        _check_table(columns, part)
+    except SourceError as error:  # its owner is told, whatever a coordinator is
+        log.error("%s is not what is published: %s", scan.name, error)
+        raise KernelError(f"{scan.name} is not what its owner published: {error}") from error
+
+
+def _check_table(columns: Mapping[str, tuple[float, float]], table: Any) -> None:
+    import pyarrow.compute as pc  # type: ignore[import-untyped]
+
+    for name, (low, high) in columns.items():
+        cells = table.column(name)
+        is_float = str(cells.type) in ("float", "double")
+        there = pc.min_max(cells).as_py()
+        if there["min"] is None:  # all of them are null
+            continue
+        nan = is_float and pc.any(pc.is_nan(cells)).as_py()
+        if nan or not (low <= there["min"] and there["max"] <= high):
+            raise SourceError(f"column {name!r} has numbers outside of the range that is published")
