@@ -71,6 +71,18 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             pytest.skip(f"needs {', '.join(missing)}")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _shared_forks() -> Iterator[None]:
+    if find_spec("mplang_http") is None:
+        yield
+        return
+    import shared_forks
+
+    shared_forks.share()
+    yield
+    shared_forks.close()
+
+
 @pytest.fixture
 def simulate() -> Iterator[Callable[..., mp.simp.SimpHost]]:
     """Make simulators that are closed after the test."""

@@ -1,0 +1,77 @@
+"""Fork servers that the local clusters of one process of pytest share.
+
+To import what engines need takes two seconds, and there are hundreds of clusters. A cluster shares
+the server of one before if it has the same plugins, environment, folder and output.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import OrderedDict
+from typing import Any
+
+from mplang_http import local
+from mplang_http.forks import Child, ForkServer
+
+KEPT = 3  # servers that nobody uses now
+
+_servers: OrderedDict[str, SharedServer] = OrderedDict()
+
+
+class SharedServer:
+    """A server, and how many clusters use it."""
+
+    def __init__(self, modules: tuple[str, ...]) -> None:
+        self.real = ForkServer(*modules)
+        self.users = 0
+
+
+class Lease:
+    """Use of a server by one cluster; its methods are those of a :class:`ForkServer`."""
+
+    def __init__(self, *modules: str) -> None:
+        self._modules = modules
+        self._server: SharedServer | None = None
+
+    def prepare(self, argument: Any) -> None:
+        key = json.dumps([self._modules, argument, _surroundings()], sort_keys=True)
+        found = _servers.pop(key, None)
+        if found is None or not found.real.check():
+            found = SharedServer(self._modules)
+            try:
+                found.real.prepare(argument)
+            except BaseException:
+                found.real.close()
+                raise
+        _servers[key] = self._server = found
+        found.users += 1
+        unused = [each for each in _servers if not _servers[each].users]
+        for each in unused[:-KEPT]:
+            _servers.pop(each).real.close()
+
+    def fork(self, argument: Any, file: int) -> Child:
+        assert self._server is not None
+        return self._server.real.fork(argument, file)
+
+    def close(self) -> None:
+        if self._server is not None:
+            self._server.users -= 1
+            self._server = None
+
+
+def _surroundings() -> list[Any]:
+    environment = {k: v for k, v in os.environ.items() if k != "PYTEST_CURRENT_TEST"}
+    printed = [[found.st_dev, found.st_ino] for found in map(os.fstat, (1, 2))]
+    return [environment, os.getcwd(), printed]
+
+
+def share() -> None:
+    """Have local clusters of this process share fork servers."""
+    local.ForkServer = Lease  # type: ignore[assignment,misc]
+
+
+def close() -> None:
+    """End all servers."""
+    while _servers:
+        _servers.popitem()[1].real.close()
