@@ -12,6 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from mplang_data import DataSet, Description, SourceError
 from mplang_data.holding import check, read_data_sets
+from mplang_http.config import WorkerConfig
+from mplang_http.data_sets import check_data
 from mplang_tables import to_padded, to_tensor
 from people import COLUMNS, PEOPLE
 from test_datasets import on_simulator, on_workers
@@ -72,6 +74,10 @@ def no_column(folder):
     pq.write_table(PEOPLE.drop_columns(["pay"]), folder / "people.parquet")
 
 
+def no_match(folder):
+    pq.write_table(PEOPLE.drop_columns(["id"]), folder / "people.parquet")
+
+
 def _with(schema, name, kind):
     return schema.set(schema.get_field_index(name), pa.field(name, kind))
 
@@ -83,22 +89,31 @@ WRONG = {
     pipe: "no regular file",
     other_type: "column 'age' is int32 there, and int64 in the catalogue",
     no_column: "no column 'pay'",
+    no_match: "no column 'id', which may be matched on",
     lambda folder: os.remove(folder / "people.parquet"): "No such file",
 }
 
 
 @pytest.mark.parametrize("damage", WRONG)
-def test_a_worker_whose_source_is_wrong_does_not_start(folder, damage):
+def test_a_source_that_is_wrong_is_told_when_a_worker_starts(folder, damage):
     damage(folder)
+    config = WorkerConfig(name="bank", data=bank(f"parquet:{folder}/people.parquet")["bank"])
+    with pytest.raises(ConfigError, match=f"field 'data.people': .*{WRONG[damage]}"):
+        check_data(config)
+
+
+def test_a_worker_whose_source_is_wrong_does_not_start(folder):
+    cut(folder)
     with (
-        pytest.raises(ConfigError, match=f"field 'data.people': .*{WRONG[damage]}"),
+        pytest.raises(ConfigError, match="field 'data.people': .*damaged"),
         on_workers(bank(f"parquet:{folder}/people.parquet")),
     ):
         pass
 
 
 @pytest.mark.parametrize(
-    ("damage", "host"), [*((each, on_simulator) for each in WRONG), (cut, on_workers)]
+    ("damage", "host"),
+    [*((each, on_simulator) for each in WRONG if each is not no_match), (cut, on_workers)],
 )
 def test_a_source_that_changes_later_is_refused_when_it_is_read(folder, damage, host, capfd):
     with host(bank(f"parquet:{folder}/people.parquet")) as made:

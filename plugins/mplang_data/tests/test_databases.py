@@ -134,7 +134,7 @@ def test_a_database_that_goes_away_in_mid_read_harms_nobody_else(server, capfd):
     """The program fails with an error, others run meanwhile, and it works once it is back."""
     place = fill(server)
     server.execute(
-        "CREATE OR REPLACE VIEW slow AS SELECT age, pay, sex FROM people "
+        "CREATE OR REPLACE VIEW slow AS SELECT id, age, pay, sex FROM people "
         "WHERE pg_sleep(CASE WHEN age = 89 THEN 1 ELSE 0 END) IS NOT NULL"
     )
     fields = bank(place)["bank"]["people"]

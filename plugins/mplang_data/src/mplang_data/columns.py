@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -42,6 +42,17 @@ def check_schema(found: Any, kind: TableType) -> None:
         there = str(arrow.plain_type(found.field(indices[0]).type))
         if there != wanted:
             raise SourceError(f"column {name!r} is {there} there, and {wanted} in the catalogue")
+
+
+def check_there(columns: Sequence[str], names: Sequence[str]) -> None:
+    """Check that a source has columns.
+
+    Raises:
+        SourceError: one is not there.
+    """
+    for column in columns:
+        if column not in names:
+            raise SourceError(f"it has no column {column!r}, which may be matched on")
 
 
 @contextmanager

@@ -214,11 +214,12 @@ def check(data_set: DataSet, *, whole: bool = True) -> int | None:
     Raises:
         SourceError: it does not hold that.
     """
-    if not whole:
-        rows = source_of(data_set.kind).probe(data_set.where, data_set.type)
+    if not whole or data_set.match:
+        rows = source_of(data_set.kind).probe(data_set.where, data_set.type, data_set.match)
         if rows is not None:
             data_set.check_rows(rows)
-        return rows
+        if not whole:
+            return rows
     opened = data_set.open()
     try:
         found = opened.read(data_set.type)

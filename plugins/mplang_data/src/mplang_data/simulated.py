@@ -42,7 +42,7 @@ class Held:
         """Return it as it is: there is none."""
         return where
 
-    def probe(self, where: str, kind: BaseType) -> int | None:
+    def probe(self, where: str, kind: BaseType, match: Sequence[str] = ()) -> int | None:
         """Return nothing: it is what it is."""
         return None
 

@@ -142,6 +142,16 @@ class SourceSuite(Suite, kit=True):
         rows = None if isinstance(self.data, np.ndarray) else self._value.num_rows
         assert self._source.probe(place, self._type) in (None, rows)
 
+    def test_a_probe_looks_for_columns_that_are_matched_on(self, place: str) -> None:
+        """Which have no type there, and are not read."""
+        from mplang_data import SourceError
+
+        if not isinstance(self.data, np.ndarray):
+            (first, kind), (second, _), *_ = self._type.columns
+            self._source.probe(place, TableType(((first, kind),)), (second,))
+        with pytest.raises(SourceError, match="no column 'not_there', which may be matched on"):
+            self._source.probe(place, self._type, ("not_there",))
+
     def test_another_type_is_refused(self, place: str, tmp_path: Path) -> None:
         """A number is not read as another one, silently."""
         if isinstance(self.data, np.ndarray):

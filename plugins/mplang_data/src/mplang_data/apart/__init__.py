@@ -39,4 +39,4 @@ def run_apart(module: str, asked: dict[str, Any], file: int) -> None:
     except (ValueError, LookupError, TypeError):
         public, detail = "the process that asks it has ended", f"exit code {done.returncode}"
     if public is not None:
-        raise SourceError(public) from RuntimeError(detail)
+        raise SourceError(public) from (RuntimeError(detail) if detail else None)

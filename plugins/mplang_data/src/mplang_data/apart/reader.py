@@ -13,7 +13,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from mplang_core import TableType
 from mplang_data.apart.child import connect, serve
-from mplang_data.columns import check_schema
+from mplang_data.columns import check_schema, check_there
 
 CHUNK = 100_000  # rows that are read at a time
 
@@ -24,7 +24,7 @@ def read(asked: dict[str, Any], file: int) -> None:
     Args:
         asked: ``url`` of the database, as Ibis takes it; ``table``, perhaps with its schema, such
             as ``public.patients``; ``columns`` with their types; ``limit``, how many rows are
-            read, or ``None``.
+            read, or ``None``; ``match``, columns that are there, too.
         file: descriptor of the file.
 
     Raises:
@@ -33,6 +33,7 @@ def read(asked: dict[str, Any], file: int) -> None:
     kind = TableType(tuple((name, type) for name, type in asked["columns"]))
     schema, _, name = asked["table"].rpartition(".")
     found = connect(asked["url"], read_only=True).table(name, database=schema or None)
+    check_there(asked["match"], found.columns)
     check_schema(found.schema().to_pyarrow(), kind)
     wanted = found.select([column for column, _ in kind.columns])
     if asked["limit"] is not None:

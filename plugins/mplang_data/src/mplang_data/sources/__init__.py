@@ -32,12 +32,13 @@ class Source(Protocol):
             SourceError: it is no such place.
         """
 
-    def probe(self, where: str, kind: BaseType) -> int | None:
+    def probe(self, where: str, kind: BaseType, match: Sequence[str] = ()) -> int | None:
         """Compare a source with a type, without its rows if it can.
 
         Args:
             where: the place, as :meth:`place` returns it.
             kind: the type.
+            match: columns that are there, too, of whatever type.
 
         Returns:
             The number of rows; ``None`` if it is not known without reading them.

@@ -12,9 +12,19 @@ from mplang_data.sources.files import Files, mapped
 class ArrowFiles(Files):
     """One or more Arrow IPC files with the same columns."""
 
+    def names(self, file: int) -> Sequence[str]:
+        """Return the names of its schema."""
+        import pyarrow as pa  # type: ignore[import-untyped]
+
+        from mplang_data.columns import reading
+
+        with reading(), pa.ipc.open_file(pa.BufferReader(mapped(file))) as reader:
+            found: list[str] = reader.schema.names
+            return found
+
     def read(self, files: Sequence[int], kind: BaseType) -> Any:
         """Read the files; see :class:`mplang_data.Source`."""
-        import pyarrow as pa  # type: ignore[import-untyped]
+        import pyarrow as pa
         from mplang_tables import arrow
 
         from mplang_data.columns import check_schema, reading, table_type

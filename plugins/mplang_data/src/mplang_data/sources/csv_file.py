@@ -21,9 +21,23 @@ class CsvFiles(Files):
     is null, one of a string is the empty string.
     """
 
+    def names(self, file: int) -> Sequence[str]:
+        """Return the names in the header."""
+        import pyarrow as pa  # type: ignore[import-untyped]
+        from pyarrow import csv
+
+        from mplang_data.columns import reading
+
+        with reading():
+            parse = csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False)
+            found: list[str] = csv.open_csv(
+                pa.BufferReader(mapped(file)), parse_options=parse
+            ).schema.names
+            return found
+
     def read(self, files: Sequence[int], kind: BaseType) -> Any:
         """Read the files; see :class:`mplang_data.Source`."""
-        import pyarrow as pa  # type: ignore[import-untyped]
+        import pyarrow as pa
         from mplang_tables import arrow
         from pyarrow import csv
 

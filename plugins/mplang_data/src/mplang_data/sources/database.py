@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 from mplang_core import BaseType, TableType
 from mplang_data.apart import run_apart
@@ -26,21 +27,24 @@ class Database(ArrowFiles):
             raise SourceError("its place ends with the table: #patients, or #schema.patients")
         return where
 
-    def probe(self, where: str, kind: BaseType) -> int | None:
+    def probe(self, where: str, kind: BaseType, match: Sequence[str] = ()) -> int | None:
         """Read no rows; see :class:`mplang_data.Source`."""
-        close_all(self._read(where, kind, 0))
+        close_all(self._read(where, kind, 0, match))
         return None
 
     def open(self, where: str, kind: BaseType) -> list[int]:
         """Read the columns of a table; see :class:`mplang_data.Source`."""
         return self._read(where, kind, None)
 
-    def _read(self, where: str, kind: BaseType, limit: int | None) -> list[int]:
+    def _read(
+        self, where: str, kind: BaseType, limit: int | None, match: Sequence[str] = ()
+    ) -> list[int]:
         if not isinstance(kind, TableType):
             raise SourceError(f"it is a table, and not {kind}")
         url, _, table = where.partition("#")
         asked = {
             "url": f"{self.kind}:{url}", "table": table, "columns": kind.columns, "limit": limit,
+            "match": list(match),
         }  # fmt: skip
         file = os.memfd_create("mplang-data", os.MFD_CLOEXEC)
         try:

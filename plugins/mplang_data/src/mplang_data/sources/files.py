@@ -32,10 +32,22 @@ class Files(ABC):
     def read(self, files: Sequence[int], kind: BaseType) -> Any:
         """Read the files; see :class:`mplang_data.Source`."""
 
-    def probe(self, where: str, kind: BaseType) -> int | None:
+    @abstractmethod
+    def names(self, file: int) -> Sequence[str]:
+        """Return the names of the columns of a file.
+
+        Raises:
+            SourceError: it is damaged.
+        """
+
+    def probe(self, where: str, kind: BaseType, match: Sequence[str] = ()) -> int | None:
         """Read the files; see :class:`mplang_data.Source`."""
+        from mplang_data.columns import check_there
+
         files = self.open(where, kind)
         try:
+            for file in files if match else ():
+                check_there(match, self.names(file))
             return getattr(self.read(files, kind), "num_rows", None)
         finally:
             close_all(files)

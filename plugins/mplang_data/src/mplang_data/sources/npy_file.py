@@ -19,6 +19,10 @@ _BF16_AS_STORED = np.dtype("V2")  # NumPy itself has no name for it
 class NpyFile(Files):
     """One file of NumPy with an array of numbers or bools."""
 
+    def names(self, file: int) -> Sequence[str]:
+        """Return none: an array has no columns."""
+        return []
+
     def read(self, files: Sequence[int], kind: BaseType) -> Any:
         """Read the file; see :class:`mplang_data.Source`."""
         if len(files) != 1:

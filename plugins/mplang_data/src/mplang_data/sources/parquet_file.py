@@ -16,11 +16,22 @@ BATCH = 64 << 10  # rows
 class ParquetFiles(Files):
     """One or more Parquet files with the same columns."""
 
+    def names(self, file: int) -> Sequence[str]:
+        """Return the names of its schema."""
+        import pyarrow as pa  # type: ignore[import-untyped]
+        import pyarrow.parquet as pq  # type: ignore[import-untyped]
+
+        from mplang_data.columns import reading
+
+        with reading():
+            found: list[str] = pq.read_schema(pa.BufferReader(mapped(file))).names
+            return found
+
     def read(self, files: Sequence[int], kind: BaseType) -> Any:
         """Return a scan of the files; see :class:`mplang_data.Source`."""
-        import pyarrow as pa  # type: ignore[import-untyped]
+        import pyarrow as pa
         import pyarrow.dataset as ds  # type: ignore[import-untyped]
-        import pyarrow.parquet as pq  # type: ignore[import-untyped]
+        import pyarrow.parquet as pq
         from mplang_tables.scan import Scan
 
         from mplang_data.columns import check_schema, reading, table_type
