@@ -178,7 +178,10 @@ def test_every_routine_of_lapack_that_jax_calls_is_varied():
     assert all(len(different_calls(target)) > 20 for target in CALLS)
 
 
-@pytest.mark.parametrize("target", sorted(CALLS))
+@pytest.mark.parametrize(
+    "target",
+    [pytest.param(name, marks=[SLOW] * (i % 4 > 0)) for i, name in enumerate(sorted(CALLS))],
+)
 def test_a_routine_of_lapack_gets_what_its_rule_says(tls_host, target):
     """One variant, of the first result's size; the slow test below has all variants."""
     size, *_ = different_calls(target)
@@ -400,7 +403,7 @@ def texts(size: int):
     yield "x" * size
 
 
-SIZES = [10_000, 300_000, pytest.param(10_000_000, marks=SLOW)]
+SIZES = [10_000, *(pytest.param(size, marks=SLOW) for size in (300_000, 10_000_000))]
 
 
 IDENTITY = module([F32], [F32], f"return %arg0 : {F32}")

@@ -86,7 +86,7 @@ def check(simulators, function):
             assert is_rounding(function, found), pairs
 
 
-@settings(max_examples=200, deadline=None, derandomize=True, suppress_health_check=CHECKS)
+@settings(max_examples=100, deadline=None, derandomize=True, suppress_health_check=CHECKS)
 @given(functions(steps=False))
 @pytest.mark.timeout(600)
 def test_a_result_is_near_that_of_float64_or_something_is_told(simulators, function):

@@ -20,7 +20,7 @@ from noninterference.live import Live
 
 pytestmark = [pytest.mark.needs("crypto", "http", "ibis", "jax", "spu"), pytest.mark.once]
 
-PROGRAMS = int(os.environ.get("MPLANG_PROGRAMS", "200"))
+PROGRAMS = int(os.environ.get("MPLANG_PROGRAMS", "120"))
 BATCH = 40
 ON_LINKS = 32  # programs whose messages go over TCP links of the HTTP backend
 ON_WORKERS = 10  # programs on worker processes, whose SPU takes its time
