@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from contextvars import ContextVar
 from typing import Any, ClassVar
 
@@ -17,6 +18,7 @@ class StrictModel(BaseModel):
 
     Attributes:
         error: the class of error to raise for an invalid field. A subclass may set another.
+        secret: fields whose values no message shows, such as places with passwords.
 
     Raises:
         ConfigError: a field is invalid or unknown. The message names each such field, the
@@ -35,6 +37,7 @@ class StrictModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
     error: ClassVar[type[MPLangError]] = ConfigError
+    secret: ClassVar[Set[str]] = frozenset()
 
     def __init__(self, **fields: Any) -> None:
         token = _nested.set(True)
@@ -59,10 +62,11 @@ class StrictModel(BaseModel):
         title = cls.__name__ + (f" {named!r}" if isinstance(named, str) else "")
         lines = []
         for problem in error.errors(include_url=False):
-            path = ".".join(map(str, problem["loc"])) or "the whole"
-            got = problem.get("input")
-            shown = "" if problem["type"] == "missing" else f", got {_short(got)}"
-            lines.append(f"{title}: field {path!r}: {problem['msg']}{shown}")
+            loc, got = problem["loc"], f", got {_short(problem.get('input'))}"
+            if problem["type"] == "missing" or (cls.secret and cls.secret >= {*loc[:1]}):
+                got = ""
+            path = ".".join(map(str, loc)) or "the whole"
+            lines.append(f"{title}: field {path!r}: {problem['msg']}{got}")
         return "\n".join(lines)
 
 

@@ -42,9 +42,7 @@ def read_range(found: Any, what: str = "a range") -> tuple[float, float]:
 
 
 def _number(end: Any) -> float:
-    if isinstance(end, bool | np.bool_) or not isinstance(end, int | float | np.number):
+    if isinstance(end, bool) or not isinstance(end, int | float | np.integer | np.floating):
         raise TypeError
     number: float = end.item() if isinstance(end, np.number) else end
-    if isinstance(number, complex):
-        raise TypeError
     return number

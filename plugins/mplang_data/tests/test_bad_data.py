@@ -102,6 +102,22 @@ def test_a_source_that_is_wrong_is_told_when_a_worker_starts(folder, damage):
         check_data(config)
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"source": "postgres://reader:s3cret@db/bank#t", "columns": COLUMNS},
+        {"source": "postgresql://reader:s3cret@db/bank", "columns": COLUMNS},
+        {"source": "postgresql://reader:s3cret@db/bank#t"},
+        {"source": ["postgresql://reader:s3cret@db/bank#t"], "columns": COLUMNS},
+    ],
+)
+def test_a_password_in_a_wrong_catalogue_is_not_told(fields):
+    for data in ({"people": fields}, {"people": [fields]}):
+        with pytest.raises(ConfigError) as caught:
+            WorkerConfig(name="bank", data=data).data_sets()
+        assert "s3cret" not in str(caught.value)
+
+
 def test_a_worker_whose_source_is_wrong_does_not_start(folder):
     cut(folder)
     with (

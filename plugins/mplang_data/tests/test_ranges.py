@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.csv as csv
 import pyarrow.parquet as pq
 import pytest
-from mplang_data import Description, SourceError
+from mplang_data import DataSet, Description, SourceError
 from mplang_data.holding import check, read_data_sets
 from mplang_data.ops import read
 from mplang_tables import encode, one_hot, to_padded, to_tensor
@@ -169,6 +169,31 @@ def test_arrays_have_a_range(tmp_path, high, fails):
             mp.evaluate(sim, lambda: mp.dataset("bank", "scan"))
 
 
+@pytest.mark.parametrize(
+    ("dtype", "value", "high"),
+    [
+        ("f2", np.inf, 1e6),
+        ("f2", 1000.5, 1000.3),
+        ("f4", np.inf, 1e39),
+        ("f4", 0.1, 0.1),  # the nearest float32 is greater
+        ("f8", np.nan, 1.0),
+        ("i8", 2**53 + 1, 2**53),
+        ("i8", 2**62 + 200, 2**62),
+        ("u8", 2**63 + 1000, 2**63),
+        ("i1", 127, 126),
+    ],
+)
+@pytest.mark.filterwarnings("error")
+def test_ends_of_ranges_are_not_rounded_to_the_type_of_an_array(tmp_path, dtype, value, high):
+    np.save(tmp_path / "scan.npy", np.array([1, value], dtype))
+    kind = str(mp.TensorType(np.dtype(dtype), (2,)))
+    scan = DataSet(source=f"npy:{tmp_path}/scan.npy", array=kind, range=(0, high))
+    with pytest.raises(SourceError, match="outside of the range"):
+        check(scan)
+    np.save(tmp_path / "scan.npy", np.array([0, 1], dtype))
+    check(DataSet(source=f"npy:{tmp_path}/scan.npy", array=kind, range=(0, 1)))
+
+
 # -- a program and its owner
 
 
@@ -177,8 +202,8 @@ def test_arrays_have_a_range(tmp_path, high, fails):
     [
         ({"age": [0, 120]}, None),
         ({"age": [10, 100]}, None),
-        ({"age": [0, 121]}, "column 'age' is within .0, 121., the program says .0, 120."),
-        ({}, "column 'age' is of no published range, the program says .0, 120."),
+        ({"age": [0, 121]}, r"'age' is within \[0.0, 121.0\], the program says \[0.0, 120.0\]"),
+        ({}, r"column 'age' is of no published range, the program says \[0.0, 120.0\]"),
     ],
 )
 def test_a_program_may_count_on_no_less_than_is_published(tmp_path, published, told):
@@ -193,7 +218,16 @@ def test_a_program_may_count_on_no_less_than_is_published(tmp_path, published, t
 
 
 @pytest.mark.parametrize(
-    "ranges", [((0, 1), (0, 1)), ((1, 0),), (("a", 1),), ((0, float("nan")),), ((0,),), (7,)]
+    "ranges",
+    [
+        ((0, 1), (0, 1)),
+        ((1, 0),),
+        (("a", 1),),
+        ((0, float("nan")),),
+        ((0,),),
+        (7,),
+        ((False, True),),
+    ],
 )
 def test_ranges_that_are_none_are_refused(ranges):
     kind = mp.TableType((("age", "int64"),))
@@ -210,6 +244,7 @@ def test_ranges_that_are_none_are_refused(ranges):
         ({"columns": COLUMNS, "ranges": {"age": [1, 0]}}, r"a range is \[low, high\]"),
         ({"columns": COLUMNS, "ranges": {"age": [0, float("inf")]}}, "ranges.age"),
         ({"columns": COLUMNS, "range": [0, 1]}, "a table has ranges"),
+        ({"array": "c64[3]", "range": [0, 1]}, "numbers have no order"),
         ({"array": "f64[3]", "ranges": {"age": [0, 1]}}, "'age', which is no column"),
     ],
 )

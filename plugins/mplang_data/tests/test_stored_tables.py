@@ -8,13 +8,16 @@ import decimal
 import math
 import os
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import duckdb
+import psycopg
 import pyarrow as pa
 import pytest
 from mplang_analysis import PUBLIC
 from mplang_data.stored import Entry, Sink, SinkConfig, StoreError, read_sink, values
 from mplang_http import LocalCluster
+from mplang_tables import arrow
 from mplang_tables.arrow import type_of
 from postgres import PASSWORD, server as server
 
@@ -23,17 +26,27 @@ from mplang_core.errors import ConfigError, PartyError
 
 FIRST = pa.table({"id": [1, 2], "score": [0.5, None], "name": ["Ann", None]})
 SECOND = pa.table({"id": [3], "score": [float("inf")], "name": ["ü'\""]})
-MOMENT = datetime.datetime(2020, 1, 2, 3, 4, 5, 6)
+DAY = datetime.date(2020, 1, 2)
+MOMENT = datetime.datetime(2020, 1, 2, 3, 4, 5, 123456)
+CELLS = {
+    "bool": True,
+    **{f"int{n}": -(2 ** (n - 1)) for n in (8, 16, 32, 64)},
+    **{f"uint{n}": 2**n - 1 for n in (8, 16, 32, 64)},
+    "float": 0.5,
+    "double": 0.1,
+    "string": "ü'\"\t\\N",
+    "binary": b"\x00\xff",
+    "date32[day]": DAY,
+    "time64[us]": MOMENT.time(),
+    "timestamp[s]": MOMENT.replace(microsecond=0),
+    "timestamp[ms]": MOMENT.replace(microsecond=123000),
+    "timestamp[us]": MOMENT,
+    "timestamp[us, tz=UTC]": MOMENT.replace(tzinfo=datetime.UTC),
+    "decimal128(38, 10)": decimal.Decimal("1234567890123456789012345678.0123456789"),
+}
 KINDS = pa.table(
-    {
-        "ok": [True, None],
-        "count": pa.array([2**40, None], pa.int64()),
-        "at": pa.array([MOMENT, None], pa.timestamp("us")),
-        "day": pa.array([MOMENT.date(), None]),
-        "paid": pa.array([decimal.Decimal("12.30"), None], pa.decimal128(10, 2)),
-        "photo": pa.array([b"\x00\xff", None]),
-        "nan": [float("nan"), None],
-    }
+    {kind: [cell, None] for kind, cell in CELLS.items()},
+    schema=arrow.schema(mp.TableType(tuple((kind, kind) for kind in CELLS))),
 )
 
 
@@ -59,14 +72,12 @@ def store(sink, table, number, name="scores"):
 
 
 def rows_in_duckdb(place):
-    path, _, table = place.removeprefix("duckdb:").partition("#")
+    path, _, table = place.removeprefix("duckdb:").rpartition("#")
     with duckdb.connect(path, read_only=True) as database:
-        return database.sql(f"FROM {table}").fetchall()
+        return rows(database.sql(f"FROM {table}").to_arrow_table())
 
 
 def rows_in_postgresql(place):
-    import psycopg
-
     url, _, table = place.partition("#")
     with psycopg.connect(url) as connection:
         return connection.execute(f"SELECT * FROM {table}").fetchall()
@@ -98,22 +109,90 @@ def test_what_is_stored_takes_the_place_of_the_rows(sink, database):
     for number, table in enumerate([FIRST, FIRST.slice(0, 0), SECOND]):
         store(sink, table, number)
         assert read(place) == rows(table)
-    store(sink, FIRST, 4, "other")  # which has no table
+    store(sink, FIRST, 3, "other")  # which has no table
     assert read(place) == rows(SECOND)
     with pytest.raises(StoreError, match="it is stored; its table .* not written: .* columns"):
-        store(sink, KINDS, 5)
+        store(sink, FIRST.drop_columns("score"), 4)
+    whole = FIRST.set_column(1, "score", pa.array([1, 2]))
+    with pytest.raises(StoreError, match="column 'score' of the table .* another type than int64"):
+        store(sink, whole, 5)
     assert read(place) == rows(SECOND)
     store(sink, FIRST, 6)
     assert read(place) == rows(FIRST)
+    sink.remove("analyst", "session", "scores", ["bank"])
+    assert read(place) == rows(FIRST)  # they are the owner's
 
 
 def test_all_kinds_of_columns_come_to_a_table(sink, database):
     for number in range(2):  # the first makes the table
         store(sink, KINDS, number)
-        first, second = database[1](database[0])
-        assert math.isnan(first[-1])
-        assert first[:-1] == rows(KINDS)[0][:-1]
-        assert second == (None,) * KINDS.num_columns
+        assert database[1](database[0]) == rows(KINDS)
+
+
+def test_a_number_that_is_none_is_no_null(sink, database):
+    store(sink, pa.table({"x": [float("nan"), None]}), 0)
+    (nan,), (null,) = database[1](database[0])
+    assert math.isnan(nan)
+    assert null is None
+
+
+@pytest.mark.parametrize("unit", ["timestamp[ns]", "time64[ns]"])
+def test_nanoseconds_are_not_cut_off(sink, unit):
+    table = pa.table({"at": pa.array([123456789], pa.type_for_alias(unit))})
+    with pytest.raises(StoreError, match="column 'at' has nanoseconds"):
+        store(sink, table, 0)
+
+
+def test_another_table_takes_what_the_first_one_has(tmp_path):
+    place = f"duckdb:{tmp_path}/%s.duckdb#scores"
+    for number, name in enumerate(["a", "b#", "b#"]):
+        config = SinkConfig(folder=str(tmp_path), tables={"analyst/scores": place % name})
+        with contextlib.closing(Sink(config)) as sink:
+            if number == 0:
+                store(sink, FIRST, 0)
+            assert list(sink.copy_tables()) == []
+        assert rows_in_duckdb(place % name) == rows(FIRST)
+    os.remove(tmp_path / "a.duckdb")
+    config = SinkConfig(folder=str(tmp_path), tables={"analyst/scores": place % "b#"})
+    with contextlib.closing(Sink(config)) as sink:  # it is there already
+        assert list(sink.copy_tables()) == []
+    assert not (tmp_path / "a.duckdb").exists()
+
+
+def test_two_names_go_to_one_file_at_once(tmp_path):
+    file = f"duckdb:{tmp_path}/bank.duckdb"
+    tables = {f"analyst/{name}": f"{file}#{name}" for name in ("scores", "other")}
+    with (
+        contextlib.closing(Sink(SinkConfig(folder=str(tmp_path), tables=tables))) as sink,
+        ThreadPoolExecutor(2) as pool,
+    ):
+        list(
+            pool.map(lambda each: store(sink, *each), [(FIRST, 1, "scores"), (SECOND, 2, "other")])
+        )
+    assert rows_in_duckdb(f"{file}#scores") == rows(FIRST)
+    assert rows_in_duckdb(f"{file}#other") == rows(SECOND)
+
+
+def waiting(server):
+    """Return how many locks somebody waits for."""
+    with psycopg.connect(server.place) as connection:
+        return connection.execute("SELECT count(*) FROM pg_locks WHERE NOT granted").fetchone()[0]
+
+
+def test_rows_that_somebody_else_writes_meanwhile_do_not_stay(tmp_path, server):
+    server.execute("DROP TABLE IF EXISTS scores")
+    place = f"{server.place}#scores"
+    config = SinkConfig(folder=str(tmp_path / "sink"), tables={"analyst/scores": place})
+    with contextlib.closing(Sink(config)) as sink, ThreadPoolExecutor(1) as pool:
+        store(sink, FIRST, 1)
+        with psycopg.connect(server.place) as connection:
+            connection.execute("INSERT INTO scores VALUES (7, 0, 'somebody')")
+            stored = pool.submit(store, sink, SECOND, 2)
+            while not waiting(server):
+                assert not stored.done()
+                time.sleep(0.05)
+        stored.result(30)
+    assert rows_in_postgresql(place) == rows(SECOND)
 
 
 def test_rows_that_a_constraint_forbids_leave_those_of_before(tmp_path, server):
@@ -169,3 +248,11 @@ def evaluate(host, table):
 def test_wrong_tables_are_told(tmp_path, key, place):
     with pytest.raises(ConfigError, match="sink.*(analyst/scores|no name|such as duckdb)"):
         read_sink({"folder": "sink", "tables": {key: place}}, str(tmp_path))
+
+
+@pytest.mark.parametrize("key", ["analyst/scores", "scores"])
+def test_passwords_are_not_told(tmp_path, key):
+    tables = {key: f"postgres://writer:{PASSWORD}@db/bank#scores"}
+    with pytest.raises(ConfigError, match="such as") as caught:
+        read_sink({"folder": "sink", "tables": tables}, str(tmp_path))
+    assert PASSWORD not in str(caught.value)

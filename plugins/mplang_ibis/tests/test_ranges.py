@@ -5,21 +5,22 @@ from __future__ import annotations
 import duckdb
 import pytest
 from ibis_programs import at
-from mplang_ibis.ranges import is_selection
-from mplang_tables import arrow, to_tensor
+from mplang_ibis.ranges import selected
+from mplang_tables import arrow
 
 import mplang_core as mp
 
 PEOPLE = mp.TableType((("age", "int64"), ("pay", "double"), ("name", "string"), ("ok", "bool")))
 ITEMS = mp.TableType((("id", "int64"), ("label", "string")))
+MADE = {"age": "BIGINT", "pay": "DOUBLE", "name": "VARCHAR", "ok": "BOOLEAN"}
 
 
-def passes(sql):
+def passes(sql, gives=None):
     con = duckdb.connect()
-    con.execute("CREATE TABLE people (age BIGINT, pay DOUBLE, name VARCHAR, ok BOOLEAN)")
+    con.execute(f"CREATE TABLE people ({', '.join(map(' '.join, MADE.items()))})")
     con.execute("CREATE TABLE items (id BIGINT, label VARCHAR)")
-    gives = arrow.type_of(con.sql(sql).to_arrow_table().schema)
-    return is_selection(sql, (("people", PEOPLE), ("items", ITEMS)), gives)
+    kind = arrow.type_of(con.sql(sql).to_arrow_table().schema)
+    return selected(sql, (("people", PEOPLE), ("items", ITEMS)), gives or kind) is not None
 
 
 @pytest.mark.parametrize(
@@ -34,6 +35,7 @@ def passes(sql):
         "SELECT age, id FROM people LEFT JOIN items ON people.age = items.id",
         "SELECT age FROM people UNION ALL SELECT id FROM items",
         "SELECT age FROM people GROUP BY age HAVING count(*) > 2",
+        "SELECT people.age FROM people SEMI JOIN items ON people.age = items.id",
         "SELECT rowid AS r FROM (SELECT age AS rowid FROM people)",
         "SELECT name FROM people WHERE length(name) > 3",
     ],
@@ -65,6 +67,18 @@ def test_what_passes_numbers_on(sql):
         "SELECT unnest FROM unnest([1, 2])",
         "SELECT * FROM (VALUES (1000)) AS t(age)",
         "SELECT CASE WHEN ok THEN 1 ELSE 1000 END AS a FROM people",
+        "WITH q(name, age) AS (SELECT age, name FROM people) SELECT CAST(name AS DOUBLE) FROM q",
+        "SELECT CAST(name AS DOUBLE) FROM (SELECT age, name FROM people UNION ALL BY NAME "
+        "SELECT name, age FROM people)",
+        "SELECT CAST(label AS DOUBLE) AS a FROM (SELECT items.* FROM people, items UNION ALL "
+        "SELECT age, name FROM people)",
+        "SELECT * FROM people JOIN (SELECT age, label FROM items, people) AS i USING (age)",
+        "SELECT q.a FROM people, LATERAL (SELECT people.age AS a FROM items) AS q",
+        "SELECT age_1 FROM (SELECT * FROM people, people AS p, (SELECT id AS age_1 FROM items))",
+        "SELECT age FROM people UNION ALL SELECT pay FROM people",
+        "SELECT CAST(age AS DECIMAL(3, 0)) AS a FROM people",
+        "SELECT age FROM people POSITIONAL JOIN items",
+        "SELECT age FROM people TABLESAMPLE 3 ROWS",
         "FROM (PIVOT people ON ok USING sum(age))",
     ],
 )
@@ -72,16 +86,41 @@ def test_what_makes_numbers_is_not_known(sql):
     assert not passes(sql)
 
 
-def test_intervals_go_through_sql():
-    kind = mp.TableType((("a", "int64"), ("s", "string")))
+@pytest.mark.parametrize(
+    ("column", "gives", "kept"),
+    [
+        ("age", "double", True),
+        ("age", "int32", True),
+        ("pay", "float", True),
+        ("ok", "int64", True),
+        ("age", "bool", False),
+        ("pay", "decimal128(3, 0)", False),
+        ("name", "double", False),
+    ],
+)
+def test_the_cast_to_its_type_may_make_other_numbers(column, gives, kept):
+    assert passes(f"SELECT {column} FROM people", mp.TableType(((column, gives),))) == kept
 
-    def total(x):
-        kept = at("P0", lambda t: t.filter(t.s == "x")[["a"]], x)
-        made = at("P0", lambda t: t.mutate(a=t.a * 2)[["a"]], x)
-        return [mp.device("P0")(to_tensor)(each, rows=3) for each in (kept, made)]
 
-    cluster = mp.ClusterSpec.simple(1)
-    compiled = mp.compile(total, mp.MPType(kind, mp.Mask.of(0)), cluster_spec=cluster)
-    kept, made = mp.analysis.ranges(compiled, {"x": (0, 120)}).rows[-2:]
-    assert str(kept.interval) == "[0, 120]"
-    assert not made.interval.known
+@pytest.mark.parametrize(
+    ("fn", "known"),
+    [
+        (lambda t, u: t.filter(t.s == "x")[["a"]], "[-1, 120]"),
+        (lambda t, u: t.filter(t.a > 3).mutate(a=t.a.cast("float64")).order_by("a"), "[-1, 120]"),
+        (lambda t, u: t.mutate(a=t.a.cast("float32")), "[-1, 120]"),
+        (lambda t, u: t.distinct().drop_null().limit(3), "[-1, 120]"),
+        (lambda t, u: t.rename(b="a"), "[-1, 120]"),
+        (lambda t, u: t.semi_join(u, "s"), "[-1, 120]"),
+        (lambda t, u: t.inner_join(u, t.s == u.s)[["a", "b"]], "[-1, 120]"),
+        (lambda t, u: t.union(u.rename(a="b")), "[-1, 120]"),
+        (lambda t, u: t.filter(t.s.isin(u.s)), "[-1, 120]"),
+        (lambda t, u: t.mutate(a=t.a * 2), "not known"),
+        (lambda t, u: t.group_by("s").agg(a=t.a.sum()), "not known"),
+    ],
+)
+def test_intervals_go_through_what_ibis_writes(fn, known):
+    cluster, at_p0 = mp.ClusterSpec.simple(1), mp.Mask.of(0)
+    tables = [mp.MPType(mp.TableType(((name, "int64"), ("s", "string"))), at_p0) for name in "ab"]
+    compiled = mp.compile(lambda t, u: at("P0", fn, t, u), *tables, cluster_spec=cluster)
+    ranges = mp.analysis.ranges(compiled, {"t": (0, 120), "u": (-1, 5)})
+    assert str(ranges.rows[-1].interval) == known

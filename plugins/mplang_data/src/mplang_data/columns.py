@@ -45,14 +45,16 @@ def check_schema(found: Any, kind: TableType) -> None:
 
 
 def check_there(columns: Sequence[str], names: Sequence[str]) -> None:
-    """Check that a source has columns.
+    """Check that a source has columns, each of them once.
 
     Raises:
-        SourceError: one is not there.
+        SourceError: it does not.
     """
     for column in columns:
-        if column not in names:
-            raise SourceError(f"it has no column {column!r}, which may be matched on")
+        count = list(names).count(column)
+        if count != 1:
+            there = f"{count or 'no'} column{'s' * (count > 1)} {column!r}"
+            raise SourceError(f"it has {there}, which may be matched on")
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, TypeAlias
 
-from mplang_tables import check_table, numbers_of
+from mplang_tables import check_table, number_columns
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from mplang_core import BaseType, TableType, TensorType
@@ -119,11 +119,13 @@ class Description(StrictModel):
             raise ValueError(f"the unit {self.unit!r} is a column that is offered or matched on")
         if self.range is not None and self.array is None:
             raise ValueError("a table has ranges, by column; a range is an array's")
+        if self.range is not None and self.array and self.array.startswith(("c64", "c128")):
+            raise ValueError(f"a range of {self.array}, whose numbers have no order")
         for column in self.ranges:
             if column not in self.columns:
                 raise ValueError(f"a range of {column!r}, which is no column that is offered")
             found = self.columns[column]
-            if found == "bool" or not numbers_of(TableType(((column, found),))):
+            if found == "bool" or not number_columns(TableType(((column, found),))):
                 raise ValueError(f"a range of {column!r}, which is of no numbers, but of {found}")
         both = sorted(set(self.match) & self.columns.keys())
         if both:
@@ -201,7 +203,7 @@ class Description(StrictModel):
         Example:
             >>> ages = Description(columns={"age": "int64"}, ranges={"age": (0, 120)})
             >>> ages.range_refusal(ages.type, ((0, 100),))
-            "column 'age' is within [0, 120], the program says [0, 100]"
+            "column 'age' is within [0.0, 120.0], the program says [0, 100]"
         """
         names = [name for name, _ in kind.columns] if isinstance(kind, TableType) else [""]
         published = self.ranges_of(kind) or (None,) * len(names)
@@ -209,8 +211,8 @@ class Description(StrictModel):
             if wanted is None or (here and wanted[0] <= here[0] and here[1] <= wanted[1]):
                 continue
             what = f"column {name!r}" if name else "it"
-            there = f"within [{here[0]:g}, {here[1]:g}]" if here else "of no published range"
-            return f"{what} is {there}, the program says [{wanted[0]:g}, {wanted[1]:g}]"
+            there = f"within {list(here)}" if here else "of no published range"
+            return f"{what} is {there}, the program says {list(wanted)}"
         return None
 
     def check_rows(self, count: int) -> None:

@@ -18,7 +18,7 @@ from mplang_data.description import (
     SourceError,
     check_name,
 )
-from mplang_data.number_ranges import check_ranges
+from mplang_data.range_check import check_ranges
 from mplang_data.sources import Source, source_of
 from mplang_data.sources.files import close_all
 
@@ -39,6 +39,8 @@ class DataSet(Description):
         >>> accounts.kind, accounts.public()["rows"]
         ('csv', {'at_most': 50000})
     """
+
+    secret = frozenset({"source"})
 
     source: str
     readers: tuple[str, ...] = ()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mplang_analysis import DATA_SET, UNKNOWN, Interval, OpRanges, RangeRule
-from mplang_tables import check_table, numbers_of
+from mplang_tables import check_table, number_columns
 
 from mplang_core import BaseType, TableType, TensorType, simple_op
 from mplang_core.ext import Effects, Operation
@@ -25,7 +25,7 @@ def _intervals(op: Operation, operands: Sequence[Interval]) -> OpRanges:
     """Return the hull of the published ranges, if all numbers have one."""
     kind, ranges = op.attrs["type"], op.attrs["ranges"]
     if isinstance(kind, TableType) and ranges:
-        numbers = numbers_of(kind)
+        numbers = number_columns(kind)
         ranges = [
             (0, 1) if type == "bool" else ends
             for (name, type), ends in zip(kind.columns, ranges, strict=True)
@@ -89,5 +89,6 @@ def read(*, name: str, type: BaseType, ranges: tuple[Any, ...] = ()) -> BaseType
 def _is_range(found: Any) -> bool:
     if found is None:
         return True
-    numbers = isinstance(found, tuple) and all(isinstance(end, int | float) for end in found)
-    return numbers and len(found) == 2 and math.isfinite(sum(found)) and found[0] <= found[1]
+    is_pair = isinstance(found, tuple) and len(found) == 2
+    numbers = is_pair and all(type(end) in (int, float) and math.isfinite(end) for end in found)
+    return bool(numbers and found[0] <= found[1])

@@ -244,6 +244,8 @@ class WorkerConfig(EngineConfig):
         '127.0.0.1'
     """
 
+    secret = frozenset({"data", "sink"})
+
     host: str = "127.0.0.1"
     port: int = Field(default=0, ge=0, le=65535)
     tls: TlsFiles | None = None

@@ -1,24 +1,55 @@
-"""Range analysis of SQL: which numbers of its result are some of its operands. Imports DuckDB."""
+"""Range analysis of SQL: which numbers of its result are some of its operands. Imports DuckDB.
+
+DuckDB's syntax tree is followed where it is known, field by field: whatever else there is in it
+makes the numbers of the result unknown.
+"""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from mplang_analysis import UNKNOWN, Interval, OpRanges
-from mplang_tables import numbers_of
+from mplang_tables import number_columns
 
 from mplang_core import MPLangError, TableType
 from mplang_core.ext import Operation
 from mplang_ibis.query import parse
 from mplang_ibis.sql import read_sql
 
-Columns: TypeAlias = list[tuple[str, bool]]
-"""Names of columns that are columns of operands, and whether each is of numbers."""
 
-_STAR = {"class", "type", "query_location", "relation_name", "columns", "alias"}
+class _Column(NamedTuple):
+    """A column of an operand, wherever it stands now; names are in lower case, as SQL ignores case.
+
+    Attributes:
+        source: what its table is called there.
+        name: what it is called there.
+        type: its type.
+    """
+
+    source: str
+    name: str
+    type: str
+
+
+_Known: TypeAlias = Mapping[str, Sequence[_Column]]
+_SELECT = {
+    "type", "modifiers", "select_list", "from_table", "where_clause", "group_expressions",
+    "group_sets", "having", "qualify", "aggregate_handling", "cte_map",
+}  # fmt: skip
+_UNION = {"type", "modifiers", "setop_type", "setop_all", "left", "right", "cte_map"}
+_TABLE = {"type", "alias", "query_location", "table_name"}
+_SUBQUERY = {"type", "alias", "query_location", "subquery"}
+_JOIN = {
+    "type", "query_location", "left", "right", "condition", "join_type", "ref_type",
+    "delim_flipped",
+}  # fmt: skip
+_STAR = {"class", "type", "query_location", "columns"}
+_REFERENCE = {"class", "type", "query_location", "alias", "column_names"}
+_CAST = {"class", "type", "query_location", "alias", "child", "cast_type", "try_cast"}
+_FLOATS = {"DOUBLE": "double", "FLOAT": "float"}
 
 
 def ranges_of(op: Operation, ins: Sequence[Interval]) -> OpRanges:
@@ -32,99 +63,151 @@ def ranges_of(op: Operation, ins: Sequence[Interval]) -> OpRanges:
         The interval of the numbers of the result.
     """
     kinds = [value.type for value in op.inputs if isinstance(value.type, TableType)]
-    tables = tuple(zip(op.attrs["names"], kinds, strict=True))
-    if not is_selection(read_sql(op.attrs["code"]), tables, op.attrs["gives"]):
+    tables, gives = tuple(zip(op.attrs["names"], kinds, strict=True)), op.attrs["gives"]
+    found = selected(read_sql(op.attrs["code"]), tables, gives)
+    used = [each for each, kind in zip(ins, kinds, strict=True) if number_columns(kind)]
+    if found is None or not used:
         return OpRanges([UNKNOWN])
-    used = [each for each, kind in zip(ins, kinds, strict=True) if numbers_of(kind)]
-    found = functools.reduce(lambda a, b: a | b, used, used[0]) if used else UNKNOWN
-    # numbers may have been cast to float32, which rounds
-    return OpRanges([Interval(_low(found.low), _high(found.high)) if found.known else UNKNOWN])
+    hull = functools.reduce(lambda a, b: a | b, used)
+    rounded = any(
+        kind == "float" and before not in (kind, "bool")
+        for (_, kind), before in zip(gives.columns, found, strict=True)
+    )
+    return OpRanges([_in_float32(hull) if rounded and hull.known else hull])
 
 
-def _low(end: float) -> float:
-    return min(end, float(np.float32(end)))
-
-
-def _high(end: float) -> float:
-    return max(end, float(np.float32(end)))
+def _in_float32(interval: Interval) -> Interval:
+    with np.errstate(over="ignore"):
+        low, high = float(np.float32(interval.low)), float(np.float32(interval.high))
+    return Interval(min(interval.low, low), max(interval.high, high))
 
 
 @functools.lru_cache(maxsize=32)  # loops repeat the same code
-def is_selection(sql: str, tables: tuple[tuple[str, TableType], ...], gives: TableType) -> bool:
-    """Return whether all numbers of a result are some of the tables' numbers.
+def selected(
+    sql: str, tables: tuple[tuple[str, TableType], ...], gives: TableType
+) -> tuple[str, ...] | None:
+    """Return the types of a result's columns, if all its numbers are numbers of the tables.
+
+    Numbers may have been cast to floats.
 
     Args:
         sql: one SELECT.
         tables: names and types of the tables.
-        gives: the type of the result.
+        gives: the type of the result, to which it is cast.
+
+    Returns:
+        The types before that cast; ``None`` if a number may be another one.
 
     Example:
         >>> people = TableType((("age", "int64"), ("pay", "double")))
-        >>> is_selection('SELECT "age" FROM "t" WHERE "pay" > 3', (("t", people),), people)
-        False
-        >>> age = TableType((("age", "int64"),))
-        >>> is_selection('SELECT "age" FROM "t" WHERE "pay" > 3', (("t", people),), age)
-        True
+        >>> selected('SELECT "age" FROM "t" WHERE "pay" > 3', (("t", people),),
+        ...          TableType((("age", "int64"),)))
+        ('int64',)
+        >>> selected('SELECT "age" + 1 AS "age", "pay" FROM "t"', (("t", people),), people)
     """
-    known = {}
-    for name, kind in tables:
-        numbers = numbers_of(kind)
-        known[name.lower()] = [(column.lower(), column in numbers) for column, _ in kind.columns]
+    known = {
+        name.lower(): [_Column("", column.lower(), type) for column, type in kind.columns]
+        for name, kind in tables
+    }
     try:
         found = _query(parse(sql)["node"], known)
     except (MPLangError, LookupError, ValueError, RecursionError):
-        return False  # DuckDB refuses it, or it is something else
-    numbers = numbers_of(gives)
-    return len(found) == len(gives.columns) and all(
-        is_number or name not in numbers
-        for (name, _), (_, is_number) in zip(gives.columns, found, strict=True)
-    )
+        return None  # DuckDB refuses it, or it is something else
+    types = tuple(each.type for each in found)
+    fits = len(types) == len(gives.columns) and all(map(_keeps, types, _types(gives)))
+    return types if fits else None
 
 
-def _query(node: Mapping[str, Any], known: Mapping[str, Columns]) -> Columns:
+def _types(kind: TableType) -> list[str]:
+    return [type for _, type in kind.columns]
+
+
+def _is_number(type: str) -> bool:
+    return bool(number_columns(TableType((("a", type),))))
+
+
+def _keeps(before: str, after: str) -> bool:
+    """Return whether a cast makes no other number, but for the rounding to a float."""
+    if before == after or not _is_number(after):
+        return True
+    # to bool numbers become 1, to decimals they are rounded
+    return _is_number(before) and after != "bool" and not after.startswith("decimal")
+
+
+def _expect(node: Mapping[str, Any], keys: set[str]) -> None:
+    if not node.keys() <= keys:
+        raise LookupError
+
+
+def _query(node: Mapping[str, Any], known: _Known) -> list[_Column]:
     """Return the columns of a query, if all of them are columns of operands.
 
     Raises:
-        LookupError: they are not.
+        LookupError: they are not, or may not be.
     """
     known = dict(known)
     for entry in node.get("cte_map", {}).get("map", ()):
-        known[entry["key"].lower()] = _query(entry["value"]["query"]["node"], known)
+        _expect(entry["value"], {"query", "materialized"})
+        known[entry["key"].lower()] = _called(_query(entry["value"]["query"]["node"], known), "")
     if node["type"] == "SET_OPERATION_NODE":
+        _expect(node, _UNION)
+        if node["setop_type"] not in ("UNION", "EXCEPT", "INTERSECT"):  # others pair by names
+            raise LookupError
         left, right = _query(node["left"], known), _query(node["right"], known)
-        return [(a, is_a and is_b) for (a, is_a), (_, is_b) in zip(left, right, strict=True)]
+        if [each.type for each in left] != [each.type for each in right]:  # one is cast
+            raise LookupError
+        return left
     if node["type"] != "SELECT_NODE":
         raise LookupError
+    _expect(node, _SELECT)
     source = _source(node["from_table"], known)
     return [column for item in node["select_list"] for column in _item(item, source)]
 
 
-def _source(node: Mapping[str, Any], known: Mapping[str, Columns]) -> Columns:
-    if "column_name_alias" in node:
+def _called(columns: Sequence[_Column], source: str) -> list[_Column]:
+    """Return the columns of a query as those of a table, whose names must differ."""
+    if len({each.name for each in columns}) != len(columns):  # DuckDB gives them others
         raise LookupError
+    return [each._replace(source=source) for each in columns]
+
+
+def _source(node: Mapping[str, Any], known: _Known) -> list[_Column]:
     match node["type"]:
         case "BASE_TABLE":
-            return known[node["table_name"].lower()]
+            _expect(node, _TABLE)
+            name = node["table_name"].lower()
+            return _called(known[name], node.get("alias", name).lower())
         case "SUBQUERY":
-            return _query(node["subquery"]["node"], known)
+            _expect(node, _SUBQUERY)
+            return _called(_query(node["subquery"]["node"], known), node.get("alias", "").lower())
         case "JOIN":
-            return _source(node["left"], known) + _source(node["right"], known)
+            _expect(node, _JOIN)
+            left, right = _source(node["left"], known), _source(node["right"], known)
+            if node["ref_type"] not in ("REGULAR", "CROSS"):
+                raise LookupError
+            if node["join_type"] in ("SEMI", "ANTI"):
+                return left
+            if node["join_type"] in ("INNER", "LEFT", "RIGHT", "OUTER"):
+                return left + right
     raise LookupError
 
 
-def _item(item: Mapping[str, Any], source: Columns) -> Columns:
+def _item(item: Mapping[str, Any], source: Sequence[_Column]) -> list[_Column]:
     match item["class"]:
-        case "STAR" if item.keys() <= _STAR and not item["columns"]:
-            return source
+        case "STAR":
+            _expect(item, _STAR)
+            if not item["columns"]:
+                return list(source)
         case "COLUMN_REF":
-            name = item["column_names"][-1].lower()
-            alike = [is_number for each, is_number in source if each == name]
-            if not alike:  # such as rowid
-                raise LookupError
-            return [(item.get("alias", name).lower(), all(alike))]
-        case "CAST" if item["cast_type"]["id"] in ("DOUBLE", "FLOAT"):
-            ((name, is_number),) = _item(item["child"], source)
-            if not is_number:  # a text
-                raise LookupError
-            return [(item.get("alias", name).lower(), True)]
+            _expect(item, _REFERENCE)
+            *table, name = (part.lower() for part in item["column_names"])
+            found = [each for each in source if each.name == name and table in ([], [each.source])]
+            if len(found) == 1:  # none of a query around it, and nothing such as rowid
+                return [found[0]._replace(name=item.get("alias", name).lower())]
+        case "CAST":
+            _expect(item, _CAST)
+            (before,) = _item(item["child"], source)
+            if _is_number(before.type):  # and no text
+                after = _FLOATS[item["cast_type"]["id"]]
+                return [before._replace(name=item.get("alias", before.name).lower(), type=after)]
     raise LookupError

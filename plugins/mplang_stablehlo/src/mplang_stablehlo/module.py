@@ -73,7 +73,7 @@ def walk(op: ir.Operation) -> Iterator[ir.Operation]:
                     yield each.operation
 
 
-def numbers_of(op: ir.Operation, name: str) -> list[int]:
+def number_columns(op: ir.Operation, name: str) -> list[int]:
     """Return the integers of an attribute.
 
     Args:

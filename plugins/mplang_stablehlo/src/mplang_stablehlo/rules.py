@@ -8,7 +8,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
 from mplang_stablehlo.comparator import check_comparator
-from mplang_stablehlo.module import numbers_of
+from mplang_stablehlo.module import number_columns
 
 MAX_WINDOW = 1 << 20
 MAX_WIDTH = 1 << 31
@@ -76,9 +76,9 @@ def _check_windows(
         apart: the attribute with the dilation of the window.
     """
     sizes = [
-        numbers_of(op, name) for name in ("window_dimensions", "window_strides", spread, apart)
+        number_columns(op, name) for name in ("window_dimensions", "window_strides", spread, apart)
     ]
-    padding = numbers_of(op, "padding") or [0] * (2 * len(shape))
+    padding = number_columns(op, "padding") or [0] * (2 * len(shape))
     if any(abs(number) > MAX_WINDOW for each in (*sizes, padding) for number in each):
         raise ValueError(f"its windows have numbers over {MAX_WINDOW}")
     steps = sizes[2] or [1] * len(shape)

@@ -1,6 +1,6 @@
 """Tables as values of parties: what users put, and ops to tensors and back. Imports no Arrow."""
 
-from mplang_tables.columns import check_table, numbers_of
+from mplang_tables.columns import check_table, number_columns
 from mplang_tables.literal_table import table
 from mplang_tables.ops import encode, from_tensor, literal, one_hot, to_padded, to_tensor
 from mplang_tables.padded import Padded
@@ -11,7 +11,7 @@ __all__ = [
     "encode",
     "from_tensor",
     "literal",
-    "numbers_of",
+    "number_columns",
     "one_hot",
     "table",
     "to_padded",

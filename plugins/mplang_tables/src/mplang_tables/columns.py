@@ -46,11 +46,11 @@ def check_table(kind: TableType) -> None:
             raise TypeError(f"column {name!r} is of the type {type!r}; {_advice(type)}")
 
 
-def numbers_of(kind: TableType) -> list[str]:
+def number_columns(kind: TableType) -> list[str]:
     """Return the names of the columns of numbers, decimals and bools.
 
     Example:
-        >>> numbers_of(TableType((("name", "string"), ("age", "int64"), ("ok", "bool"))))
+        >>> number_columns(TableType((("name", "string"), ("age", "int64"), ("ok", "bool"))))
         ['age', 'ok']
     """
     return [name for name, type in kind.columns if _NUMBERS.match(type)]

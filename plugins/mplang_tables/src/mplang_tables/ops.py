@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mplang_core import TableType, TensorType, simple_op
 from mplang_tables.columns import check_table
-from mplang_tables.number_ranges import ALIKE, ENCODED, ONE_HOT, PADDED
 from mplang_tables.padded import Padded
+from mplang_tables.ranges import ALIKE, ENCODED, ONE_HOT, PADDED
 
 _DTYPES = {
     "bool": "bool",

@@ -44,15 +44,15 @@ class Scan:
         self._dataset = dataset
         self._batches = batches
         self._checked: list[str] = []
-        self._check: Callable[[Any], object] = len
+        self._check: Callable[[Any], None] | None = None
 
     def check_by(self, columns: Sequence[str], check: Callable[[Any], None]) -> None:
         """Have its rows checked before they are used.
 
         Args:
             columns: the columns that are checked.
-            check: takes a ``pyarrow.Table`` or record batch with these columns, and raises an error
-                that tells what is wrong.
+            check: takes a ``pyarrow.Table`` with these columns, and raises an error that tells
+                what is wrong.
         """
         self._checked, self._check = list(columns), check
 
@@ -65,10 +65,17 @@ class Scan:
         Raises:
             KernelError: the source is damaged, or the check fails.
         """
-        if self._checked:
+        if self._checked and self._check is not None:
+            import pyarrow as pa  # type: ignore[import-untyped]
+
+            from mplang_tables import arrow
+
             with self.reading():
-                for batch in self._dataset.to_batches(columns=self._checked):
-                    self._check(batch)
+                batches = self._dataset.to_batches(
+                    columns=self._checked, batch_readahead=1, fragment_readahead=1
+                )
+                for batch in batches:
+                    self._check(arrow.plain(pa.Table.from_batches([batch])))
             self._checked = []
         return self._dataset
 
@@ -90,14 +97,15 @@ class Scan:
         Raises:
             KernelError: the source is damaged.
         """
-        import pyarrow as pa  # type: ignore[import-untyped]
+        import pyarrow as pa
 
         from mplang_tables import arrow
 
         with self.reading():
             for batch in self._batches():
                 part = arrow.plain(pa.Table.from_batches([batch])).cast(self.schema)
-                self._check(part)
+                if self._check is not None:
+                    self._check(part)
                 yield part
 
     def to_table(self) -> Any:
@@ -110,7 +118,8 @@ class Scan:
 
         with self.reading():
             found = arrow.plain(self._dataset.to_table()).cast(self.schema)
-            self._check(found)
+            if self._check is not None:
+                self._check(found)
             return found
 
     __mplang_fetch__ = to_table

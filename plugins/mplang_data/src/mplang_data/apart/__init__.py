@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from typing import Any
@@ -28,7 +29,8 @@ def run_apart(module: str, asked: dict[str, Any], file: int) -> None:
     command = [sys.executable, "-P", "-m", f"{__name__}.{module}", str(file)]
     try:
         done = subprocess.run(
-            command, input=json.dumps(asked).encode(), capture_output=True, pass_fds=[file],
+            command, input=json.dumps(asked | {"parent": os.getpid()}).encode(),
+            capture_output=True, pass_fds=[file],
             timeout=TIMEOUT, check=False, start_new_session=True,
         )  # fmt: skip
     except subprocess.TimeoutExpired:

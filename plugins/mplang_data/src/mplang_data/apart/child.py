@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import json
+import os
 import signal
 import sys
 from collections.abc import Callable
 from typing import Any
-
-import ibis  # type: ignore[import-untyped]
 
 from mplang_data.description import SourceError
 
@@ -23,9 +22,12 @@ def connect(url: str, *, read_only: bool) -> Any:
         url: URL of the database, as Ibis takes it.
         read_only: whether a DuckDB file that is not there is an error, and is not made.
     """
+    import ibis  # type: ignore[import-untyped]
+
     backend, _, place = url.partition(":")
     if backend == "duckdb":
         return ibis.duckdb.connect(place, read_only=read_only)
+    os.environ.setdefault("PGCONNECT_TIMEOUT", "30")  # seconds
     return ibis.connect(url)
 
 
@@ -36,10 +38,14 @@ def serve(work: Callable[[dict[str, Any], int], None], failure: str) -> None:
         work: takes what is asked, and the descriptor of a file that this process has open.
         failure: the error, where it is not one of ours.
     """
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # nobody would hear of it
+    # a later one of the same parent, or of the next, must not meet this one
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    asked = json.load(sys.stdin)
+    if os.getppid() != asked["parent"]:
+        return
     told: dict[str, Any] = {"error": None, "detail": None}
     try:
-        work(json.load(sys.stdin), int(sys.argv[1]))
+        work(asked, int(sys.argv[1]))
     except SourceError as error:
         told = {"error": str(error), "detail": ""}
     except Exception as error:  # of whatever asks it

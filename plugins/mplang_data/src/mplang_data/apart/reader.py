@@ -1,7 +1,7 @@
 """Reader of one table of a database: ``python -m mplang_data.apart.reader FILE``.
 
-Its input is JSON: ``url``, ``table``, ``columns`` and ``limit``. It writes the rows to a file that
-it has open, as an Arrow IPC file.
+Its input is JSON: ``url``, ``table``, ``columns``, ``limit`` and ``match``. It writes the rows to a
+file that it has open, as an Arrow IPC file.
 """
 
 from __future__ import annotations
@@ -9,11 +9,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-import pyarrow as pa  # type: ignore[import-untyped]
-
-from mplang_core import TableType
 from mplang_data.apart.child import connect, serve
-from mplang_data.columns import check_schema, check_there
 
 CHUNK = 100_000  # rows that are read at a time
 
@@ -30,6 +26,11 @@ def read(asked: dict[str, Any], file: int) -> None:
     Raises:
         SourceError: the table is of other types.
     """
+    import pyarrow as pa  # type: ignore[import-untyped]
+
+    from mplang_core import TableType
+    from mplang_data.columns import check_schema, check_there
+
     kind = TableType(tuple((name, type) for name, type in asked["columns"]))
     schema, _, name = asked["table"].rpartition(".")
     found = connect(asked["url"], read_only=True).table(name, database=schema or None)

@@ -10,11 +10,17 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-import ibis  # type: ignore[import-untyped]
-import pyarrow.parquet as pq  # type: ignore[import-untyped]
-
 from mplang_data.apart.child import connect, serve
 from mplang_data.description import SourceError
+
+LOCK_TIMEOUT = 60  # seconds that others may use the table
+MAX_NAME = 63  # bytes; PostgreSQL cuts a longer one
+
+_IN_POSTGRESQL = {
+    "int8": "int16", "uint8": "int16", "uint16": "int32", "uint32": "int64",
+    "uint64": "decimal(20, 0)",
+}  # fmt: skip
+"""What PostgreSQL has in place of types that it has not."""
 
 
 def write(asked: dict[str, Any], file: int) -> None:
@@ -26,36 +32,79 @@ def write(asked: dict[str, Any], file: int) -> None:
         file: descriptor of the Parquet file.
 
     Raises:
-        SourceError: the table has other columns.
+        SourceError: the table has other columns, or cannot keep these.
     """
+    import pyarrow.parquet as pq  # type: ignore[import-untyped]
+    from ibis.common.exceptions import TableNotFound  # type: ignore[import-untyped]
+
     database = connect(asked["url"], read_only=False)
+    fill = _fill_duckdb if database.name == "duckdb" else _fill_postgresql
     schema, _, name = asked["table"].rpartition(".")
     where = {"database": schema or None}
     with os.fdopen(os.dup(file), "rb") as opened, pq.ParquetFile(opened) as rows:
-        if name not in database.list_tables(**where):
-            database.create_table(name, schema=ibis.schema(rows.schema_arrow), **where)
-        columns = rows.schema_arrow.names
-        if sorted(database.table(name, **where).schema().names) != sorted(columns):
-            raise SourceError("the table there has other columns")
-        table = _quoted([name] if not schema else [schema, name], ".")
-        into = f"{table} ({_quoted(columns, ', ')})"
-        fill = _fill_duckdb if database.name == "duckdb" else _fill_postgresql
-        fill(database.con, f"DELETE FROM {table}", into, rows)
+        wanted = _columns(database.name, rows.schema_arrow)
+        try:
+            there = dict(database.table(name, **where).schema())
+        except TableNotFound:
+            database.create_table(name, schema=wanted, **where)
+            there = wanted
+        _check(there, wanted)
+        fill(database.con, _quoted([schema, name] if schema else [name], "."), rows)
 
 
-def _fill_duckdb(connection: Any, delete: str, into: str, rows: Any) -> None:
+def _columns(backend: str, schema: Any) -> dict[str, Any]:
+    """Return the types of columns that a database has for those of Arrow."""
+    import ibis.expr.datatypes as dt  # type: ignore[import-untyped]
+
+    replaced = {} if backend == "duckdb" else _IN_POSTGRESQL
+    found = {}
+    for field in schema:
+        kind = str(field.type)
+        if kind in ("timestamp[ns]", "time64[ns]"):
+            raise SourceError(f"column {field.name!r} has nanoseconds, and a table microseconds")
+        if backend != "duckdb" and len(field.name.encode()) > MAX_NAME:
+            raise SourceError(f"a column has a name of more than {MAX_NAME} bytes")
+        other = replaced.get(kind)
+        found[field.name] = dt.dtype(other) if other else dt.DataType.from_pyarrow(field.type)
+    return found
+
+
+def _check(there: dict[str, Any], wanted: dict[str, Any]) -> None:
+    if sorted(there) != sorted(wanted):
+        raise SourceError("the table there has other columns")
+    for name, kind in wanted.items():
+        if _plain(there[name]) != _plain(kind):
+            raise SourceError(f"column {name!r} of the table there is of another type than {kind}")
+
+
+def _plain(kind: Any) -> Any:
+    """Return a type without what says how it is kept."""
+    import ibis.expr.datatypes as dt
+
+    if isinstance(kind, dt.Timestamp):
+        kind = dt.Timestamp(kind.timezone)
+    return kind(nullable=True)
+
+
+def _fill_duckdb(connection: Any, table: str, rows: Any) -> None:
     connection.execute("BEGIN")
-    connection.execute(delete)
+    connection.execute(f"DELETE FROM {table}")
     for number in range(rows.num_row_groups):
-        connection.register("mplang_rows", rows.read_row_group(number))
-        connection.execute(f"INSERT INTO {into} FROM mplang_rows")
+        group = rows.read_row_group(number)
+        connection.register("mplang_rows", group)
+        columns = _quoted(group.column_names, ", ")
+        connection.execute(f"INSERT INTO {table} ({columns}) FROM mplang_rows")
     connection.execute("COMMIT")
 
 
-def _fill_postgresql(connection: Any, delete: str, into: str, rows: Any) -> None:
+def _fill_postgresql(connection: Any, table: str, rows: Any) -> None:
+    columns = _quoted(rows.schema_arrow.names, ", ")
     with connection.transaction(), connection.cursor() as cursor:
-        cursor.execute(delete)
-        with cursor.copy(f"COPY {into} FROM STDIN") as copy:
+        cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}s'")
+        # whoever writes it, too, would leave its rows among these
+        cursor.execute(f"LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE")
+        cursor.execute(f"DELETE FROM {table}")
+        with cursor.copy(f"COPY {table} ({columns}) FROM STDIN") as copy:
             for batch in rows.iter_batches():
                 for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                     copy.write_row(row)

@@ -23,7 +23,7 @@ class Database(ArrowFiles):
 
     def place(self, where: str, folder: str) -> str:
         """Return the place; see :class:`mplang_data.Source`."""
-        if not where.partition("#")[2]:
+        if "#" not in where or where.endswith("#"):
             raise SourceError("its place ends with the table: #patients, or #schema.patients")
         return where
 
@@ -41,7 +41,7 @@ class Database(ArrowFiles):
     ) -> list[int]:
         if not isinstance(kind, TableType):
             raise SourceError(f"it is a table, and not {kind}")
-        url, _, table = where.partition("#")
+        url, _, table = where.rpartition("#")
         asked = {
             "url": f"{self.kind}:{url}", "table": table, "columns": kind.columns, "limit": limit,
             "match": list(match),

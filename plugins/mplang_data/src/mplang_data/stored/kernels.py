@@ -61,8 +61,10 @@ def store(ctx: KernelContext, *operands: Any, name: str, nest: str) -> tuple[()]
             with contextlib.suppress(StoreError):
                 storage.abandon(name, version, told=told)
             raise
-        storage.settle(name, version)
-        ctx.interpreter.communicator.forget(ctx.key)
+        try:
+            storage.settle(name, version)
+        finally:
+            ctx.interpreter.communicator.forget(ctx.key)
     return ()
 
 

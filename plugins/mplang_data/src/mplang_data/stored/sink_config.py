@@ -32,6 +32,8 @@ class SinkConfig(StrictModel):
             as in ``{analyst/scores: "postgresql://writer@db.example/bank#scores"}``.
     """
 
+    secret = frozenset({"tables"})
+
     folder: str
     key_file: str | None = None
     key_command: tuple[str, ...] | None = Field(default=None, min_length=1)
@@ -46,7 +48,8 @@ class SinkConfig(StrictModel):
             if not owner:
                 raise ValueError(f"{key!r} is no coordinator and name, such as analyst/scores")
             check_name(name)
-            if place.partition(":")[0] not in DATABASES or not place.partition("#")[2]:
+            url, _, table = place.rpartition("#")
+            if url.partition(":")[0] not in DATABASES or not table:
                 raise ValueError(
                     f"{key}: a table of {' or '.join(DATABASES)}, such as duckdb:bank.duckdb#t"
                 )

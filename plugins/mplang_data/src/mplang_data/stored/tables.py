@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import os
 import threading
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -14,7 +17,7 @@ from mplang_data.stored.disk import telling
 from mplang_data.stored.entry import StoreError
 from mplang_data.stored.versions import current_of, read_entry
 
-COPIED = "copied"  # a file of a version, once the database has its rows
+COPIED = "copied"  # a file of a version, which says to where it was copied
 
 
 class Tables:
@@ -27,7 +30,10 @@ class Tables:
 
     def __init__(self, places: Mapping[str, str]) -> None:
         self._places = dict(places)
-        self._locks = {key: threading.Lock() for key in places}
+        # a DuckDB file is open in one process at a time
+        self._locks: dict[str, threading.Lock] = defaultdict(threading.Lock)
+        for place in places.values():
+            self._locks[place.rpartition("#")[0]]
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         """Yield coordinator and name of what has a table."""
@@ -36,7 +42,7 @@ class Tables:
             yield owner, name
 
     def copy(self, owner: str, name: str, folder: Path) -> None:
-        """Have the database take the rows of the current version, unless it has them.
+        """Have the database take the rows of the current version, unless it has taken them.
 
         Args:
             owner: the coordinator whose value it is.
@@ -46,28 +52,40 @@ class Tables:
         Raises:
             StoreError: it does not; its cause is for the owner.
         """
-        key = f"{owner}/{name}"
-        if key not in self._places:
+        place = self._places.get(f"{owner}/{name}")
+        if place is None:
             return
-        with self._locks[key], telling("copied"):
+        url, _, table = place.rpartition("#")
+        with self._locks[url], telling("copied"):
             current = current_of(folder)
-            if current is not None and not (folder / current / COPIED).exists():
-                self._write(self._places[key], name, folder / current)
-                (folder / current / COPIED).touch()
+            if current is None or _is_copied(folder / current, place):
+                return
+            _write(url, table, folder / current)
+            (folder / current / COPIED).write_text(_digest(place))
 
-    def _write(self, place: str, name: str, folder: Path) -> None:
-        entry = read_entry(folder)
-        if len(entry.types) != 1 or not isinstance(entry.types[0], TableType):
-            raise StoreError(
-                f"it is stored; the owner's database takes a table, and not {entry.kinds[0]}"
-            )
-        url, _, table = place.partition("#")
-        file = os.open(folder / entry.files()[0], os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-        try:
-            run_apart("writer", {"url": url, "table": table}, file)
-        except SourceError as error:
-            raise StoreError(
-                f"it is stored; its table in the owner's database is not written: {error}"
-            ) from error.__cause__
-        finally:
-            os.close(file)
+
+def _digest(place: str) -> str:
+    return hashlib.sha256(place.encode()).hexdigest()  # it may have a password
+
+
+def _is_copied(folder: Path, place: str) -> bool:
+    with contextlib.suppress(FileNotFoundError):
+        return (folder / COPIED).read_text() == _digest(place)
+    return False
+
+
+def _write(url: str, table: str, folder: Path) -> None:
+    entry = read_entry(folder)
+    if len(entry.types) != 1 or not isinstance(entry.types[0], TableType):
+        raise StoreError(
+            f"it is stored; the owner's database takes a table, and not {entry.kinds[0]}"
+        )
+    file = os.open(folder / entry.files()[0], os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        run_apart("writer", {"url": url, "table": table}, file)
+    except SourceError as error:
+        raise StoreError(
+            f"it is stored; its table in the owner's database is not written: {error}"
+        ) from error.__cause__
+    finally:
+        os.close(file)

@@ -6,7 +6,7 @@ import math
 
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
-from mplang_stablehlo.module import numbers_of
+from mplang_stablehlo.module import number_columns
 
 from mplang_spu.lowering.rewriter import Rewriter
 from mplang_spu.lowering.secrecy import secret_values
@@ -76,7 +76,7 @@ def _slice_as_integers(rewriter: Rewriter, op: ir.Operation) -> None:
     x, *starts = op.operands
     # adding a public zero makes libspu share the result as integers, not as bits
     whole = Term(x).to(rewriter.integer) + rewriter.public(0, rewriter.integer)
-    taken = Term(hlo.dynamic_slice(whole.value, starts, numbers_of(op, "slice_sizes")))
+    taken = Term(hlo.dynamic_slice(whole.value, starts, number_columns(op, "slice_sizes")))
     replace(op, taken.to(Term(x).kind.element_type))
 
 
@@ -90,7 +90,7 @@ def _axis(op: ir.Operation) -> int | None:
     if how.index_vector_dim < len(indices.shape) and indices.shape[how.index_vector_dim] != 1:
         return None
     whole = [1 if i == axes[0] else size for i, size in enumerate(table.shape)]
-    return axes[0] if numbers_of(op, "slice_sizes") == whole else None
+    return axes[0] if number_columns(op, "slice_sizes") == whole else None
 
 
 def _taken(rewriter: Rewriter, table: Term, indices: Term, axis: int) -> Term:

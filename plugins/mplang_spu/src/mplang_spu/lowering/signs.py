@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jaxlib.mlir import ir
-from mplang_stablehlo.module import numbers_of
+from mplang_stablehlo.module import number_columns
 
 from mplang_spu.lowering.splats import splat_of
 
@@ -69,7 +69,7 @@ def _is_largest_of(value: ir.Value, x: ir.Value) -> bool:
         if not isinstance(op, ir.Operation):
             return False
         if op.name == "stablehlo.broadcast_in_dim":
-            axes = [axes[i] for i in numbers_of(op, "broadcast_dimensions")]
+            axes = [axes[i] for i in number_columns(op, "broadcast_dimensions")]
             value = op.operands[0]
         elif op.name == "stablehlo.maximum":  # with the initial value
             rest = [each for each in op.operands if splat_of(each) is None]
@@ -83,6 +83,6 @@ def _is_largest_of(value: ir.Value, x: ir.Value) -> bool:
 
 def _is_maximum(op: ir.Operation, x: ir.Value, kept: list[int]) -> bool:
     body = [inner.operation.name for inner in op.regions[0].blocks[0].operations]
-    reduced = numbers_of(op, "dimensions")
+    reduced = number_columns(op, "dimensions")
     rest = [axis for axis in range(ir.RankedTensorType(x.type).rank) if axis not in reduced]
     return bool(op.operands[0] == x and body[0] == "stablehlo.maximum" and rest == kept)

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from jaxlib.mlir import ir
-from mplang_stablehlo.module import numbers_of, walk
+from mplang_stablehlo.module import number_columns, walk
 
 from mplang_spu.lowering.rewriter import Rewriter
 from mplang_spu.lowering.term import before, is_float, numpy_type, splat
@@ -138,7 +138,7 @@ def _reduced(op: ir.Operation, number: Splat, start: Splat) -> Splat | None:
     """Return the result of reducing equal numbers by one op."""
     body = [inner.operation for inner in op.regions[0].blocks[0].operations]
     name = body[0].name.removeprefix("stablehlo.")
-    shape, axes = ir.RankedTensorType(op.operands[0].type).shape, numbers_of(op, "dimensions")
+    shape, axes = ir.RankedTensorType(op.operands[0].type).shape, number_columns(op, "dimensions")
     if 0 in shape:
         return start
     if len(body) != 2 or name not in ("add", "and", "or", "maximum", "minimum"):

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
-from mplang_stablehlo.module import numbers_of
+from mplang_stablehlo.module import number_columns
 
 from mplang_spu.lowering.rewriter import Rewriter
 from mplang_spu.lowering.splats import MOVES, splat_of
@@ -45,7 +45,7 @@ def sum_by_products(rewriter: Rewriter) -> None:
     for op in rewriter.ops("reduce"):
         if len(op.operands) != 2 or reducer_op(op) != "add" or splat_of(op.operands[1]) != 0:
             continue
-        x, axes = Term(op.operands[0]), numbers_of(op, "dimensions")
+        x, axes = Term(op.operands[0]), number_columns(op, "dimensions")
         if math.prod(x.shape) == 0 or x.kind.element_type.width == 1:
             continue
         with rewriter.before(op):
@@ -133,14 +133,14 @@ def _scanned(op: ir.Operation) -> tuple[int, bool] | None:
     if len(op.operands) != 2 or reducer_op(op) not in _STARTS or not _is_start(op):
         return None
     shape = Term(op.operands[0]).shape
-    window = numbers_of(op, "window_dimensions")
+    window = number_columns(op, "window_dimensions")
     axes = [axis for axis, size in enumerate(window) if size != 1]
     if len(axes) != 1 or window[axes[0]] != shape[axes[0]] or "padding" not in op.attributes:
         return None
     for name in ("window_strides", "base_dilations", "window_dilations"):
-        if set(numbers_of(op, name)) - {1}:
+        if set(number_columns(op, name)) - {1}:
             return None
-    padding = np.reshape(numbers_of(op, "padding"), (-1, 2)).tolist()
+    padding = np.reshape(number_columns(op, "padding"), (-1, 2)).tolist()
     axis = axes[0]
     before_and_after = padding.pop(axis)
     if any(any(pair) for pair in padding):

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from jaxlib.mlir import ir
-from mplang_stablehlo.module import numbers_of, walk
+from mplang_stablehlo.module import number_columns, walk
 
 from mplang_spu.lowering.rewriter import Rewriter
 from mplang_spu.lowering.splats import splat_of
@@ -109,7 +109,7 @@ def _moved(op: ir.Operation, name: str, table: Table) -> Table | None:
         return table.reshape(_shape(result))
     if name == "broadcast_in_dim":
         shape = [1] * len(_shape(result))
-        for axis, size in zip(numbers_of(op, "broadcast_dimensions"), table.shape, strict=True):
+        for axis, size in zip(number_columns(op, "broadcast_dimensions"), table.shape, strict=True):
             shape[axis] = size
         return np.broadcast_to(table.reshape(shape), _shape(result))
     return None

@@ -13,7 +13,7 @@ from mplang_stablehlo.intervals import arithmetic as exact
 from mplang_stablehlo.intervals.element_types import ElementType, element_type_of, shape_of
 from mplang_stablehlo.intervals.elementwise import BINARY
 from mplang_stablehlo.intervals.interpreter import Interpreter, Rule
-from mplang_stablehlo.module import numbers_of
+from mplang_stablehlo.module import number_columns
 
 ZERO, ONE = Interval(0, 0), Interval(1, 1)
 NEUTRAL = {"add": ZERO, "multiply": ONE}
@@ -105,8 +105,8 @@ def _reduce_window(
 def _always_inside(op: ir.Operation) -> bool:
     """Return whether each window covers an element of the operand."""
     sizes = list(ir.DenseI64ArrayAttr(op.attributes["window_dimensions"]))
-    padding = numbers_of(op, "padding") or [0] * (2 * len(sizes))
-    spread = [*numbers_of(op, "base_dilations"), *numbers_of(op, "window_dilations")]
+    padding = number_columns(op, "padding") or [0] * (2 * len(sizes))
+    spread = [*number_columns(op, "base_dilations"), *number_columns(op, "window_dilations")]
     sides = zip(sizes, padding[::2], padding[1::2], shape_of(op.operands[0]), strict=True)
     inside = all(0 <= low < size and 0 <= high < size and dim for size, low, high, dim in sides)
     return inside and set(spread) <= {1}

@@ -8,7 +8,7 @@ from mplang_analysis import Interval, OpRanges, RangeRule
 
 from mplang_core import TableType
 from mplang_core.ext import Operation
-from mplang_tables.columns import numbers_of
+from mplang_tables.columns import number_columns
 
 
 def _alike(op: Operation, operands: Sequence[Interval]) -> OpRanges:
@@ -31,7 +31,7 @@ def _beside(op: Operation, before: Interval, made: Interval) -> OpRanges:
     """Return the interval of a table in which one column is replaced."""
     kind = op.inputs[0].type
     assert isinstance(kind, TableType)
-    others = set(numbers_of(kind)) - {op.attrs["column"]}
+    others = set(number_columns(kind)) - {op.attrs["column"]}
     return OpRanges([before | made if others else made])
 
 

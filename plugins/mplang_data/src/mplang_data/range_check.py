@@ -43,8 +43,11 @@ def check_ranges(found: Any, kind: BaseType, ranges: Ranges) -> None:
 
 
 def _check_array(found: np.ndarray[Any, Any], ends: Any) -> None:
-    # NaN is within nothing
-    if found.size and not (ends[0] <= found.min() and found.max() <= ends[1]):
+    if not found.size:
+        return
+    # Python compares exactly: NumPy would round an end to the array's type. NaN is within nothing
+    smallest, largest = (np.asarray(each).item() for each in (found.min(), found.max()))
+    if not (ends[0] <= smallest and largest <= ends[1]):
         raise SourceError("it has numbers outside of the range that is published")
 
 
