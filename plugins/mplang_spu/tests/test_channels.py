@@ -7,10 +7,11 @@ import time
 
 import numpy as np
 import pytest
+from brpc_processes import gathers, in_a_process
 from mplang_simulator import ThreadCommunicator
 from mplang_spu.channel import MPLangChannel
 from mplang_spu.link import LinkCommunicator
-from spu_links import addresses, at_all
+from spu_links import at_all
 
 import mplang_core as mp
 from mplang_core.errors import AbortedError, CommError, RecvTimeoutError
@@ -123,13 +124,7 @@ def test_ranks_in_a_link_are_relative_to_its_members(comms):
 
 
 def test_a_link_within_memory_and_over_brpc():
-    names = addresses(2)
-    for options in ({"mem_link": True}, {}):
-        made = at_all(2, lambda i, o=options: LinkCommunicator(i, names, name=f"t{o}", **o))
-        assert made[0].mode == ("memory" if options else "brpc")
-        assert at_all(2, lambda i, m=made: m[i].lctx.all_gather(str(i))) == [["0", "1"]] * 2
-        for one in made:
-            one.close()
+    in_a_process(gathers)
 
 
 def test_a_link_needs_members(comms):

@@ -7,13 +7,14 @@ import warnings
 
 import pytest
 import spu.libspu as libspu
+from brpc_processes import in_a_process, needs_consent
 from mplang_spu import SpuConfig, engine_pool, link
 from mplang_spu.config import ENV
 from mplang_spu.link import choose
-from spu_links import addresses, check, cluster
+from spu_links import check, cluster
 
 import mplang_core as mp
-from mplang_core.errors import AdmissionError, ConfigError, PartyError
+from mplang_core.errors import ConfigError, PartyError
 
 pytestmark = [
     pytest.mark.once,  # it is about links, some at ports of their own
@@ -110,16 +111,8 @@ def test_the_environment_decides_what_a_worker_does(monkeypatch):
         check(sim)
 
 
-def test_a_worker_makes_brpc_links_only_with_its_operators_consent(monkeypatch):
-    config = {"protocol": "ABY3", "use_mplang_channel": False}
-    with mp.Simulator(cluster(3, brpc_addresses=addresses(3), **config), timeout=10.0) as sim:
-        for worker in sim._parties.workers:
-            worker.insecure = False
-        with pytest.raises(PartyError, match="BRPC links are unencrypted") as error:
-            check(sim)
-        assert isinstance(error.value.__cause__, AdmissionError)
-        monkeypatch.setenv(ENV, "0")
-        check(sim)
+def test_a_worker_makes_brpc_links_only_with_its_operators_consent():
+    in_a_process(needs_consent, ENV)
 
 
 class PerParty:

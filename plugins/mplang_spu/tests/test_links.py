@@ -7,11 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import spu.libspu as libspu
+from brpc_processes import computes_also_after_a_failure, in_a_process
 from mplang_simulator import ThreadCommunicator
-from spu_links import PROTOCOLS, X, addresses, check, cluster, device, fails, links, program, slow
+from spu_links import PROTOCOLS, X, check, cluster, device, links, program, slow
 
 import mplang_core as mp
-from mplang_core.errors import PartyError
 from mplang_core.simp import WorkerInterpreter
 
 pytestmark = [
@@ -51,13 +51,7 @@ def test_each_way_computes(monkeypatch, parties, protocol, mode, way):
     ("parties", "protocol"), [(2, "SEMI2K"), (3, "ABY3"), *slow((2, "CHEETAH"))]
 )
 def test_brpc_computes_also_after_a_failure(parties, protocol):
-    config = {"protocol": protocol, "use_mplang_channel": False}
-    spec = cluster(parties, brpc_addresses=addresses(parties), **config)
-    with mp.Simulator(spec, timeout=60.0) as sim:
-        check(sim)
-        with pytest.raises(PartyError):  # a failure leaves links that still listen
-            mp.evaluate(sim, lambda: mp.simp.pcall_static((0,), fails, mp.constant(1)))
-        check(sim)
+    in_a_process(computes_also_after_a_failure, parties, protocol)
 
 
 # -- links are kept as long as all members are in step
