@@ -198,7 +198,9 @@ def test_rows_that_somebody_else_writes_meanwhile_do_not_stay(tmp_path, server):
 def test_rows_that_a_constraint_forbids_leave_those_of_before(tmp_path, server):
     server.execute("DROP TABLE IF EXISTS scores")
     server.execute("CREATE TABLE scores (name text, score float8 NOT NULL, id int8)")
-    place = f"{server.place}#public.scores"
+    server.execute(f"CREATE ROLE writer LOGIN PASSWORD '{PASSWORD}'")
+    server.execute("GRANT SELECT, INSERT, DELETE ON scores TO writer")  # and no more
+    place = f"{server.place}#public.scores".replace("owner", "writer")
     config = SinkConfig(folder=str(tmp_path / "sink"), tables={"analyst/scores": place})
     with contextlib.closing(Sink(config)) as sink:
         store(sink, SECOND, 1)
