@@ -352,7 +352,8 @@ def test_the_command_checks_each_row(folder, monkeypatch):
     from mplang_cli.cli import app
 
     config = folder / "worker.yaml"
-    people = {**bank("csv:people.csv")["bank"]["people"], "rows": 2000}
+    people = {**bank("csv:people.csv")["bank"]["people"], "rows": 2000, "ranges": {"age": [0, 90]}}
+    monkeypatch.setenv("COLUMNS", "200")
     config.write_text(json.dumps({"name": "bank", "data": {"people": people}}))
 
     def run(*args):
@@ -362,7 +363,9 @@ def test_the_command_checks_each_row(folder, monkeypatch):
         "people": {"rows": 2000, "error": None}
     }
     assert "people: 2000 rows" in run("check", "-c", str(config)).stdout
-    assert "csv" not in run("list", "-c", str(config)).stdout
+    listed = run("list", "-c", str(config)).stdout
+    assert "age: int64 in [0, 90], pay: double, sex: string" in listed
+    assert "csv" not in listed
     lines = (folder / "people.csv").read_text().splitlines()
     lines[1000] = "p999,7,8,9,10"
     (folder / "people.csv").write_text("\n".join(lines))

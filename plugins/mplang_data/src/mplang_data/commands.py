@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -121,11 +121,21 @@ def _list(found: Any, as_json: bool) -> None:
     table = Table("party", "data set", "type", "rows", "match", "unit", "readers")
     for party, sets in found.items():
         for name, each in sets.items():
-            kind = each.array or ", ".join(f"{n}: {k}" for n, k in each.columns.items())
-            cells = [party, name, kind, _rows(each), ", ".join(each.match), each.unit or ""]
+            cells = [party, name, _type(each), _rows(each), ", ".join(each.match), each.unit or ""]
             readers = ", ".join(each.readers) if isinstance(each, DataSet) else "you"
             table.add_row(*(escape(printable(cell)) for cell in [*cells, readers or "nobody"]))
     Console().print(table)
+
+
+def _type(found: Description) -> str:
+    """Return a type with the ranges that are published."""
+
+    def within(ends: Sequence[float] | None) -> str:
+        return "" if ends is None else f" in [{ends[0]:.15g}, {ends[1]:.15g}]"
+
+    if found.array is not None:
+        return found.array + within(found.range)
+    return ", ".join(f"{n}: {k}{within(found.ranges.get(n))}" for n, k in found.columns.items())
 
 
 def _stored_here(config: str) -> list[dict[str, Any]]:
