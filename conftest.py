@@ -73,6 +73,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _shared_forks() -> Iterator[None]:
+    """Have local clusters share what they fork workers from."""
     if find_spec("mplang_http") is None:
         yield
         return

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections import OrderedDict
 from typing import Any
 
 from mplang_http import local
@@ -16,7 +15,7 @@ from mplang_http.forks import Child, ForkServer
 
 KEPT = 3  # servers that nobody uses now
 
-_servers: OrderedDict[str, SharedServer] = OrderedDict()
+_servers: dict[str, SharedServer] = {}  # the one that was used last is last
 
 
 class SharedServer:

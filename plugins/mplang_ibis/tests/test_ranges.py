@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import duckdb
+import numpy as np
 import pytest
 from ibis_programs import at
 from mplang_ibis.ranges import selected
@@ -124,3 +125,29 @@ def test_intervals_go_through_what_ibis_writes(fn, known):
     compiled = mp.compile(lambda t, u: at("P0", fn, t, u), *tables, cluster_spec=cluster)
     ranges = mp.analysis.ranges(compiled, {"t": (0, 120), "u": (-1, 5)})
     assert str(ranges.rows[-1].interval) == known
+
+
+@pytest.mark.parametrize(
+    ("kind", "high", "fn", "least"),
+    [
+        ("double", 0.1, lambda t: t, 0.1),
+        ("double", 0.1, lambda t: t.mutate(a=t.a.cast("float32")), float(np.float32(0.1))),
+        (
+            "double", 0.1, lambda t: t.mutate(a=t.a.cast("float32").cast("float64")),
+            float(np.float32(0.1)),
+        ),
+        (
+            "double", 0.1, lambda t: t.union(t.mutate(a=t.a.cast("float32").cast("float64"))),
+            float(np.float32(0.1)),
+        ),
+        ("int64", 2**63 - 1, lambda t: t.mutate(a=t.a.cast("float64")), 2.0**63),
+        ("int64", 2**24 + 1, lambda t: t.mutate(a=t.a.cast("float32")), 2**24 + 1),
+    ],
+)  # fmt: skip
+def test_what_is_rounded_is_within_its_interval(kind, high, fn, least):
+    made = mp.MPType(mp.TableType((("a", kind),)), mp.Mask.of(0))
+    compiled = mp.compile(lambda t: at("P0", fn, t), made, cluster_spec=mp.ClusterSpec.simple(1))
+    found = mp.analysis.ranges(compiled, {"t": (0, high)}).rows[-1].interval
+    assert found.low == 0
+    assert found.high >= least
+    assert found.high <= least * (1 + 1e-7)

@@ -7,7 +7,7 @@ makes the numbers of the result unknown.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -20,21 +20,28 @@ from mplang_ibis.query import parse
 from mplang_ibis.sql import read_sql
 
 
-class _Column(NamedTuple):
+class Column(NamedTuple):
     """A column of an operand, wherever it stands now; names are in lower case, as SQL ignores case.
 
     Attributes:
         source: what its table is called there.
         name: what it is called there.
         type: its type.
+        rounded: whether its numbers may have been rounded to float32 on their way.
     """
 
     source: str
     name: str
     type: str
+    rounded: bool = False
+
+    def cast(self, type: str) -> Column:
+        """Return it as a column of another type."""
+        rounds = type == "float" and self.type not in ("float", "bool")
+        return self._replace(type=type, rounded=self.rounded or rounds)
 
 
-_Known: TypeAlias = Mapping[str, Sequence[_Column]]
+_Known: TypeAlias = Mapping[str, Sequence[Column]]
 _SELECT = {
     "type", "modifiers", "select_list", "from_table", "where_clause", "group_expressions",
     "group_sets", "having", "qualify", "aggregate_handling", "cte_map",
@@ -69,24 +76,22 @@ def ranges_of(op: Operation, ins: Sequence[Interval]) -> OpRanges:
     if found is None or not used:
         return OpRanges([UNKNOWN])
     hull = functools.reduce(lambda a, b: a | b, used)
-    rounded = any(
-        kind == "float" and before not in (kind, "bool")
-        for (_, kind), before in zip(gives.columns, found, strict=True)
-    )
-    return OpRanges([_in_float32(hull) if rounded and hull.known else hull])
+    rounded = any(each.rounded for each in found)
+    return OpRanges([_rounded(hull, np.float32 if rounded else np.float64)])
 
 
-def _in_float32(interval: Interval) -> Interval:
+def _rounded(interval: Interval, kind: Callable[[float], np.floating[Any]]) -> Interval:
+    """Return an interval with what its numbers are as floats: these are rounded as its ends are."""
     with np.errstate(over="ignore"):
-        low, high = float(np.float32(interval.low)), float(np.float32(interval.high))
+        low, high = float(kind(interval.low)), float(kind(interval.high))
     return Interval(min(interval.low, low), max(interval.high, high))
 
 
 @functools.lru_cache(maxsize=32)  # loops repeat the same code
 def selected(
     sql: str, tables: tuple[tuple[str, TableType], ...], gives: TableType
-) -> tuple[str, ...] | None:
-    """Return the types of a result's columns, if all its numbers are numbers of the tables.
+) -> tuple[Column, ...] | None:
+    """Return the columns of a result, if all its numbers are numbers of the tables.
 
     Numbers may have been cast to floats.
 
@@ -96,30 +101,27 @@ def selected(
         gives: the type of the result, to which it is cast.
 
     Returns:
-        The types before that cast; ``None`` if a number may be another one.
+        Its columns; ``None`` if a number may be another one.
 
     Example:
         >>> people = TableType((("age", "int64"), ("pay", "double")))
         >>> selected('SELECT "age" FROM "t" WHERE "pay" > 3', (("t", people),),
-        ...          TableType((("age", "int64"),)))
-        ('int64',)
+        ...          TableType((("age", "float"),)))
+        (Column(source='t', name='age', type='float', rounded=True),)
         >>> selected('SELECT "age" + 1 AS "age", "pay" FROM "t"', (("t", people),), people)
     """
     known = {
-        name.lower(): [_Column("", column.lower(), type) for column, type in kind.columns]
+        name.lower(): [Column("", column.lower(), type) for column, type in kind.columns]
         for name, kind in tables
     }
     try:
         found = _query(parse(sql)["node"], known)
     except (MPLangError, LookupError, ValueError, RecursionError):
         return None  # DuckDB refuses it, or it is something else
-    types = tuple(each.type for each in found)
-    fits = len(types) == len(gives.columns) and all(map(_keeps, types, _types(gives)))
-    return types if fits else None
-
-
-def _types(kind: TableType) -> list[str]:
-    return [type for _, type in kind.columns]
+    wanted = [type for _, type in gives.columns]
+    if len(found) != len(wanted) or not all(map(_keeps, (each.type for each in found), wanted)):
+        return None
+    return tuple(each.cast(type) for each, type in zip(found, wanted, strict=True))
 
 
 def _is_number(type: str) -> bool:
@@ -139,7 +141,7 @@ def _expect(node: Mapping[str, Any], keys: set[str]) -> None:
         raise LookupError
 
 
-def _query(node: Mapping[str, Any], known: _Known) -> list[_Column]:
+def _query(node: Mapping[str, Any], known: _Known) -> list[Column]:
     """Return the columns of a query, if all of them are columns of operands.
 
     Raises:
@@ -156,7 +158,8 @@ def _query(node: Mapping[str, Any], known: _Known) -> list[_Column]:
         left, right = _query(node["left"], known), _query(node["right"], known)
         if [each.type for each in left] != [each.type for each in right]:  # one is cast
             raise LookupError
-        return left
+        both = zip(left, right, strict=True)
+        return [a._replace(rounded=a.rounded or b.rounded) for a, b in both]
     if node["type"] != "SELECT_NODE":
         raise LookupError
     _expect(node, _SELECT)
@@ -164,14 +167,14 @@ def _query(node: Mapping[str, Any], known: _Known) -> list[_Column]:
     return [column for item in node["select_list"] for column in _item(item, source)]
 
 
-def _called(columns: Sequence[_Column], source: str) -> list[_Column]:
+def _called(columns: Sequence[Column], source: str) -> list[Column]:
     """Return the columns of a query as those of a table, whose names must differ."""
     if len({each.name for each in columns}) != len(columns):  # DuckDB gives them others
         raise LookupError
     return [each._replace(source=source) for each in columns]
 
 
-def _source(node: Mapping[str, Any], known: _Known) -> list[_Column]:
+def _source(node: Mapping[str, Any], known: _Known) -> list[Column]:
     match node["type"]:
         case "BASE_TABLE":
             _expect(node, _TABLE)
@@ -192,7 +195,7 @@ def _source(node: Mapping[str, Any], known: _Known) -> list[_Column]:
     raise LookupError
 
 
-def _item(item: Mapping[str, Any], source: Sequence[_Column]) -> list[_Column]:
+def _item(item: Mapping[str, Any], source: Sequence[Column]) -> list[Column]:
     match item["class"]:
         case "STAR":
             _expect(item, _STAR)
@@ -208,6 +211,6 @@ def _item(item: Mapping[str, Any], source: Sequence[_Column]) -> list[_Column]:
             _expect(item, _CAST)
             (before,) = _item(item["child"], source)
             if _is_number(before.type):  # and no text
-                after = _FLOATS[item["cast_type"]["id"]]
-                return [before._replace(name=item.get("alias", before.name).lower(), type=after)]
+                after = before.cast(_FLOATS[item["cast_type"]["id"]])
+                return [after._replace(name=item.get("alias", before.name).lower())]
     raise LookupError

@@ -6,7 +6,6 @@ import contextlib
 import hashlib
 import os
 import threading
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -29,17 +28,17 @@ class Tables:
     """
 
     def __init__(self, places: Mapping[str, str]) -> None:
-        self._places = dict(places)
+        keys = (key.rpartition("/") for key in places)
+        self._places = {
+            (owner, name): place
+            for (owner, _, name), place in zip(keys, places.values(), strict=True)
+        }
         # a DuckDB file is open in one process at a time
-        self._locks: dict[str, threading.Lock] = defaultdict(threading.Lock)
-        for place in places.values():
-            self._locks[place.rpartition("#")[0]]
+        self._locks = {place.rpartition("#")[0]: threading.Lock() for place in places.values()}
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         """Yield coordinator and name of what has a table."""
-        for key in self._places:
-            owner, _, name = key.rpartition("/")
-            yield owner, name
+        return iter(self._places)
 
     def copy(self, owner: str, name: str, folder: Path) -> None:
         """Have the database take the rows of the current version, unless it has taken them.
@@ -52,7 +51,7 @@ class Tables:
         Raises:
             StoreError: it does not; its cause is for the owner.
         """
-        place = self._places.get(f"{owner}/{name}")
+        place = self._places.get((owner, name))
         if place is None:
             return
         url, _, table = place.rpartition("#")
