@@ -31,6 +31,7 @@ def test_a_plain_value_sent_where_a_share_was_meant():
         discloses=(0,),
         line=line_of(program, 1),
         when="once",
+        sources=(analysis.Source(0, mp.Mask.of(0), "input 0"),),
     )
     assert (result.what, result.sender, result.receiver) == ("result", 1, "host")
 

@@ -79,6 +79,7 @@ def test_an_op_that_may_fail_tells_everyone_of_its_operands():
         line=line_of(program, 1),
         when="if an op fails",
         lines=(line_of(program, 1), line_of(program, 2)),
+        sources=tuple(analysis.Source(i, mp.Mask.of(i), f"input {i}") for i in (0, 1)),
     )
     assert row.to_dict()["lines"] == list(row.lines)
 

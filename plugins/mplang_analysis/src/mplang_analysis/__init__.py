@@ -14,6 +14,7 @@ Example:
 """
 
 from mplang_analysis.cost_model import Costs, LinkCost, LoopRounds, OpCount, UnknownCost, costs
+from mplang_analysis.data_reads import data_reads
 from mplang_analysis.diagram import Mark
 from mplang_analysis.disclosure_row import DisclosureRow
 from mplang_analysis.disclosure_table import Disclosure, disclosure
@@ -30,7 +31,7 @@ from mplang_analysis.parameters import parameter_names
 from mplang_analysis.picture import Picture
 from mplang_analysis.range_table import RangeRow, Ranges, ranges
 from mplang_analysis.rows import Rows
-from mplang_analysis.storage import StorageUse, Stored, UsesStorage, storage_of
+from mplang_analysis.storage import StorageUse, Stored, UsesStorage, storage_of, stored_forms
 
 __all__ = [
     "DATA_SET",
@@ -68,6 +69,7 @@ __all__ = [
     "UnknownCost",
     "UsesStorage",
     "costs",
+    "data_reads",
     "differences",
     "disclosure",
     "follow",
@@ -79,4 +81,5 @@ __all__ = [
     "ranges",
     "remember",
     "storage_of",
+    "stored_forms",
 ]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mplang_analysis.event import Receiver, What
+from mplang_analysis.labels import Source, data_sets
 
 MAX_COLUMNS = 3  # that are named in a cell; a row as data has all
 
@@ -29,8 +30,9 @@ class DisclosureRow:
             did not know from the beginning.
         line: the user's line, ``demo.py:12``; empty if unknown.
         when: ``once``, ``per iteration``, ``in a branch``, …
-        data: the data sets and columns among that data, such as ``0/patients.age``.
         lines: the lines of all ops that it stands for; those of a failure may be several.
+        sources: the private data that flows into it.
+        protocol: the protocol of a share; empty of anything else.
     """
 
     what: What
@@ -45,7 +47,13 @@ class DisclosureRow:
     line: str
     when: str
     lines: tuple[str, ...] = ()
-    data: tuple[str, ...] = ()
+    sources: tuple[Source, ...] = ()
+    protocol: str = ""
+
+    @property
+    def data(self) -> tuple[str, ...]:
+        """The data sets and columns that flow into it, such as ``0/patients.age``."""
+        return data_sets(self.sources)
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data; sender and receiver are called ``from`` and ``to``."""

@@ -11,7 +11,7 @@ from typing import Any
 from mplang_analysis.disclosure_row import COLUMNS, DisclosureRow
 from mplang_analysis.event import Event
 from mplang_analysis.holdings import Holding, is_protected, unknown_history
-from mplang_analysis.labels import Label
+from mplang_analysis.labels import Label, Source
 from mplang_analysis.party_names import PartyNames, names_of, quoted, read_names
 from mplang_analysis.picture import Picture
 from mplang_analysis.picture_builder import build
@@ -191,6 +191,12 @@ def _texts(kind: BaseType) -> tuple[str, str]:
     return str(kind), str(payload(kind))
 
 
+@lru_cache(maxsize=1024)
+def _sorted(sources: frozenset[Source]) -> tuple[Source, ...]:
+    """Return sources in order; programs have few combinations of them and many rows."""
+    return tuple(sorted(sources))
+
+
 def _row(flow: Flow, event: Event) -> DisclosureRow:
     read = flow.read(event)
     rank = event.receiver if isinstance(event.receiver, int) else None
@@ -209,7 +215,8 @@ def _row(flow: Flow, event: Event) -> DisclosureRow:
         line=str(event.location or ""),
         when=", ".join(event.when) or "once",
         lines=tuple(dict.fromkeys(map(str, event.lines))),
-        data=event.label.data_sets,
+        sources=_sorted((event.label if read is None else event.label | read).sources),
+        protocol=str(getattr(event.type, "protocol", "")),
     )
 
 

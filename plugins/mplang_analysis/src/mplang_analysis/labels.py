@@ -111,15 +111,6 @@ class Label:
         """The parties whose data it is."""
         return Mask.from_ranks(source.party for source in self.sources)
 
-    @property
-    def data_sets(self) -> tuple[str, ...]:
-        """The data sets and columns that it is made of, such as ``0/patients.age``."""
-        return tuple(
-            f"{source.party}/{source.name.removeprefix(DATA_SET)}"
-            for source in sorted(self.sources)
-            if source.name.startswith(DATA_SET)
-        )
-
     def news_to(self, rank: int | None) -> Mask:
         """Return the parties whose data is news to a party; to the host, ``None``, all is."""
         return Mask.from_ranks(s.party for s in self.sources if rank not in s.known_to)
@@ -201,6 +192,15 @@ def own(party: int, name: str) -> Label:
         {2}
     """
     return Label(frozenset([Source(party, Mask.of(party), name[:MAX_NAME])]))
+
+
+def data_sets(sources: Iterable[Source]) -> tuple[str, ...]:
+    """Return the data sets and columns among private data, such as ``0/patients.age``."""
+    return tuple(
+        f"{source.party}/{source.name.removeprefix(DATA_SET)}"
+        for source in sorted(sources)
+        if source.name.startswith(DATA_SET)
+    )
 
 
 def union(labels: Iterable[Label]) -> Label:

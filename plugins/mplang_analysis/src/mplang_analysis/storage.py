@@ -6,9 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 from weakref import WeakKeyDictionary
 
+from mplang_analysis import op_traits
 from mplang_analysis.labels import Label
+from mplang_analysis.ops_among import ops_among
 from mplang_core import Mask, Program
-from mplang_core.ext import Graph, Operation, PartyCall, control_of, interface_of
+from mplang_core.ext import Graph, Operation, interface_of
 
 Action: TypeAlias = Literal["store", "load", "remove"]
 
@@ -54,6 +56,17 @@ def storage_of(program: Program) -> Sequence[StorageUse]:
     return found
 
 
+def stored_forms(program: Program) -> Mapping[str, tuple[str, ...]]:
+    """Return by name in which forms a program leaves values in storage, such as ``("share",)``."""
+    found: dict[str, set[str]] = {}
+    for op, _ in ops_among(program.graph, program.mask):
+        action, name = use_of(op)
+        if action == "store":
+            forms = (op_traits.base_of(value.type).form.value for value in op.inputs)
+            found.setdefault(name, set()).update(forms)
+    return {name: tuple(sorted(forms)) for name, forms in sorted(found.items())}
+
+
 _cache: WeakKeyDictionary[Program, Sequence[StorageUse]] = WeakKeyDictionary()
 
 
@@ -64,12 +77,7 @@ def use_of(op: Operation) -> tuple[Action | None, str]:
 
 
 def _uses(graph: Graph, parties: Mask) -> Iterator[StorageUse]:
-    for op in graph.ops:
+    for op, among in ops_among(graph, parties):
         action, name = use_of(op)
         if action is not None:
-            yield StorageUse(action, name, parties)
-        if op.regions:
-            control = control_of(op)
-            inner = control.parties if isinstance(control, PartyCall) else None
-            for region in op.regions.values():
-                yield from _uses(region, parties if inner is None else inner)
+            yield StorageUse(action, name, among)

@@ -3,7 +3,14 @@
 Imports no Arrow.
 """
 
-from mplang_data.description import Bound, Description, NoDataSetError, NotOfferedError, SourceError
+from mplang_data.description import (
+    Bound,
+    Description,
+    NoDataSetError,
+    NotOfferedError,
+    SourceError,
+    columns_read,
+)
 from mplang_data.frontend import dataset
 from mplang_data.holding import DataSet, DataSets, Opened
 from mplang_data.known import Catalogue, catalogue, read_catalogue
@@ -21,6 +28,7 @@ __all__ = [
     "Source",
     "SourceError",
     "catalogue",
+    "columns_read",
     "dataset",
     "read_catalogue",
     "source_of",

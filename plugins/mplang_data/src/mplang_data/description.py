@@ -56,6 +56,17 @@ class NotOfferedError(Exception):
     """A data set does not offer what is read; the text may be told to its readers."""
 
 
+def columns_read(name: str, kind: object) -> tuple[str, ...]:
+    """Return what is read of a data set: its columns, or itself if it is an array.
+
+    Example:
+        >>> columns_read("people", TableType((("age", "int64"), ("sex", "string"))))
+        ('people.age', 'people.sex')
+    """
+    columns = [column for column, _ in kind.columns] if isinstance(kind, TableType) else []
+    return tuple(f"{name}.{column}" for column in columns) or (name,)
+
+
 def column_type(name: str) -> str:
     """Return the Arrow type that the type of a column in a catalogue stands for.
 

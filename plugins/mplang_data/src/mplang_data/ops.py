@@ -11,14 +11,13 @@ from mplang_tables import check_table, number_columns
 
 from mplang_core import BaseType, TableType, TensorType, simple_op
 from mplang_core.ext import Effects, Operation
-from mplang_data.description import check_name
+from mplang_data.description import check_name, columns_read
 
 
 def label(op: Operation) -> tuple[str, ...]:
     """Return what the values of an op are known by: the name of the data set, and its columns."""
-    kind, name = op.attrs.get("type"), op.attrs.get("name")
-    columns = [column for column, _ in kind.columns] if isinstance(kind, TableType) else []
-    return tuple(f"{DATA_SET}{name}.{column}" for column in columns) or (f"{DATA_SET}{name}",)
+    found = columns_read(str(op.attrs.get("name")), op.attrs.get("type"))
+    return tuple(f"{DATA_SET}{each}" for each in found)
 
 
 def _intervals(op: Operation, operands: Sequence[Interval]) -> OpRanges:

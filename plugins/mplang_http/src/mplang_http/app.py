@@ -89,6 +89,7 @@ def create_worker_app(config: WorkerConfig, engines: Engines) -> FastAPI:
             "sessions": len(engines),
             "crashes": engines.crashes,
             "failures": context.failures(request),
+            "gate": engines.gate.state,
             "expires": engines.credentials.expires,
         }
 
@@ -168,6 +169,8 @@ def create_worker_app(config: WorkerConfig, engines: Engines) -> FastAPI:
     async def program(request: Request, session: Name, program: Digest) -> Any:
         """Upload a program; it is verified and checked for admission."""
         async with context.body(request, limits.program) as body:
+            found = engines.find(context.authorize(request), session)
+            await engines.gate.program(found, body, program)
             return await context.call(request, "program", session, body, name=program)
 
     @app.post(
@@ -250,6 +253,9 @@ def create_worker_app(config: WorkerConfig, engines: Engines) -> FastAPI:
     async def put(request: Request, session: Name, value: Name) -> Any:
         """Store a value."""
         async with context.body(request, limits.value) as body:
+            coordinator = context.authorize(request)
+            found = engines.find(coordinator, session)
+            await engines.gate.put(coordinator, found, value, body)
             return await context.call(request, "put", session, body, name=value)
 
     @app.get(

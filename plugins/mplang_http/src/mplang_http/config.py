@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}"
 """What a party is called."""
 
+LOCAL = "local"
+"""What the coordinator of a worker without certificates is called."""
+
 MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 """Bytes of the machine's memory, of which limits are shares."""
 
@@ -234,6 +237,8 @@ class WorkerConfig(EngineConfig):
             :class:`mplang_data.DataSet`; in YAML, places are relative to the file.
         sink: where programs leave results that stay, with the fields of a
             :class:`mplang_data.stored.SinkConfig`; nowhere if ``None``.
+        gate: how the owner decides what runs, with the fields of a
+            :class:`mplang_policy.GateConfig`; whatever its readers ask for if ``None``.
         authorities: PEM file of the authority of some of the peers and coordinators, by name.
             It can name nobody else, and no other can name them; ``tls.ca`` names the rest.
 
@@ -253,6 +258,7 @@ class WorkerConfig(EngineConfig):
     peers: dict[str, str] | None = None
     data: dict[str, dict[str, Any]] = Field(default_factory=dict)
     sink: dict[str, Any] | None = None
+    gate: dict[str, Any] | None = None
     authorities: dict[str, str] = Field(default_factory=dict)
 
     @property
@@ -273,6 +279,14 @@ class WorkerConfig(EngineConfig):
     def _check_sink(cls, sink: dict[str, Any] | None) -> dict[str, Any] | None:
         try:
             return None if sink is None else _sink(sink, os.sep)
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
+
+    @field_validator("gate")
+    @classmethod
+    def _check_gate(cls, gate: dict[str, Any] | None) -> dict[str, Any] | None:
+        try:
+            return None if gate is None else _gate(gate, os.sep)
         except ConfigError as error:
             raise ValueError(str(error)) from None
 
@@ -344,6 +358,8 @@ class WorkerConfig(EngineConfig):
             fields["data"] = {name: each.model_dump(mode="json") for name, each in found.items()}
         if fields.get("sink") is not None:
             fields["sink"] = _sink(fields["sink"], str(folder))
+        if fields.get("gate") is not None:
+            fields["gate"] = _gate(fields["gate"], str(folder))
         named = fields.get("authorities")
         if isinstance(named, dict):
             fields["authorities"] = {key: str(folder / str(file)) for key, file in named.items()}
@@ -366,6 +382,18 @@ def _sink(fields: Any, folder: str) -> dict[str, Any]:
     except ModuleNotFoundError:
         raise ConfigError(f"field 'sink': {_NO_DATA}") from None
     return read_sink(fields, folder).model_dump(mode="json")
+
+
+def _gate(fields: Any, folder: str) -> dict[str, Any]:
+    try:
+        from mplang_policy import GateConfig
+    except ModuleNotFoundError:
+        raise ConfigError(
+            "field 'gate': rules come with a package of their own; try: pip install mplang-policy"
+        ) from None
+    if not isinstance(fields, Mapping):
+        raise ConfigError(f"field 'gate': expected fields, got {type(fields).__name__}")
+    return GateConfig(**fields).at(folder).model_dump(mode="json")
 
 
 _NO_DATA = "data sets and sinks come with a package of their own; try: pip install mplang-data"

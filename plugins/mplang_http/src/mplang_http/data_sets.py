@@ -13,7 +13,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from mplang_core.ext import ConfigError, parse_base_type
+from mplang_core import BaseType
+from mplang_core.ext import ConfigError
 from mplang_http.config import WorkerConfig
 from mplang_http.threads import in_thread
 
@@ -38,16 +39,15 @@ class FrontDataSets:
         }
 
     async def answer(
-        self, coordinator: str, name: str, wanted: str
+        self, coordinator: str, name: str, kind: BaseType
     ) -> tuple[dict[str, Any], Sequence[int]]:
         """Return what an engine is told of a data set, and its open files.
 
         Args:
             coordinator: whose engine asks.
             name: the name of the data set.
-            wanted: the type that is read, as text.
+            kind: the type that is read.
         """
-        kind = parse_base_type(wanted)
         if not self._sets:
             return {"unknown": True}, []
         from mplang_data import NoDataSetError, NotOfferedError, SourceError
@@ -69,6 +69,13 @@ class FrontDataSets:
         log.info("%s reads data set %s", coordinator, name)
         found = self._sets[name]
         return {"kind": found.kind, "description": found.public()}, opened.files
+
+
+def columns_of(name: str, kind: BaseType) -> frozenset[str]:
+    """Return what is read of a data set, as disclosure tables name it."""
+    from mplang_data import columns_read
+
+    return frozenset(columns_read(name, kind))
 
 
 def check_data(config: WorkerConfig) -> None:

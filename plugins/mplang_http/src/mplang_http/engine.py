@@ -27,6 +27,7 @@ from mplang_analysis import PUBLIC, own
 from mplang_core import Form
 from mplang_core.ext import CommError, type_of
 from mplang_http import confinement, ipc
+from mplang_http.call_server import CallServer, FileReply, log_to
 from mplang_http.comm import HttpCommunicator
 from mplang_http.config import EngineConfig
 from mplang_http.credentials import LinkEnd
@@ -36,6 +37,7 @@ from mplang_http.handshake import Handshake
 from mplang_http.job import Job
 from mplang_http.links import Links
 from mplang_http.logs import configure_logging
+from mplang_http.opening import Logs
 from mplang_http.programs import Programs
 from mplang_http.requests import JobRequest, read_names
 from mplang_http.session import Session
@@ -63,6 +65,7 @@ class EngineArgument(msgspec.Struct, frozen=True):
         link: name of its end of the links.
         tls: whether links are encrypted.
         cores: the cores that it may use; all if there are none.
+        gated: whether the front is asked before a run begins.
     """
 
     config: dict[str, Any]
@@ -74,6 +77,7 @@ class EngineArgument(msgspec.Struct, frozen=True):
     link: str
     tls: bool
     cores: list[int] = []
+    gated: bool = False
 
 
 class Engine:
@@ -92,13 +96,13 @@ class Engine:
         name = given.parties[given.rank]
         self._config = config
         self._sock = sock
-        self._send_lock = threading.Lock()
+        self._calls = CallServer(sock)
         self._handshake = Handshake(name, given.link, config.timeouts, tls=given.tls)
         self._links = Links(
             name, max_message=config.limits.value, max_waiting=config.limits.waiting
         )
         self._programs = Programs(config)
-        self._questions = Questions(self._reply)
+        self._questions = Questions(self._calls.send)
         self._session = Session(
             given.session,
             HttpCommunicator(given.rank, given.parties, self._links, given.timeout),
@@ -107,6 +111,7 @@ class Engine:
             limits=config.limits,
             on_end=self._report_end,
             data=EngineData(self._questions),
+            gated=given.gated,
         )
         self._handshakes = threading.BoundedSemaphore(2 * len(given.parties))
         self._pool = ThreadPoolExecutor(8, thread_name_prefix="mplang-request")
@@ -131,12 +136,12 @@ class Engine:
 
     def serve(self) -> None:
         """Serve requests until the front ends the session."""
-        self._reply({"event": "ready", "key": self._handshake.public_key})
+        self._calls.send({"event": "ready", "key": self._handshake.public_key})
         while True:
             message, file = ipc.receive(self._sock)
             method = message["call"]
             if method == "log" and file is not None:
-                _log_to(file)
+                log_to(file)
             elif method == "answer_file":
                 self._questions.take_file(message["number"], file)
             elif method == "answer":
@@ -144,43 +149,16 @@ class Engine:
             elif method == "link":
                 self._accept_link(file)
             elif method in self._quick:
-                self._handle(self._quick[method], message, file)
+                self._calls.answer(self._quick[method], message, file)
             elif method in self._linking:
-                self._link_pool.submit(self._handle, self._linking[method], message, file)
+                link = self._linking[method]
+                self._link_pool.submit(self._calls.answer, link, message, file, is_socket=True)
             else:
-                self._pool.submit(self._handle, self._slow[method], message, file)
-
-    def _handle(
-        self, method: Callable[..., Any], message: dict[str, Any], file: int | None
-    ) -> None:
-        body: Buffer | socket.socket = message.get("body") or b""
-        try:
-            if file is not None:
-                linking = message["call"] in self._linking
-                body = socket.socket(fileno=file) if linking else ipc.read_file(file)
-            done = method(body, **message["args"])
-        except BaseException as error:
-            failure = RequestError.of(error)
-            fields = [failure.status, failure.code, failure.text]
-            self._reply({"id": message["id"], "error": fields})
-            return
-        if isinstance(done, _FileReply):
-            self._reply({"id": message["id"], "ok": None}, done.descriptor)
-            os.close(done.descriptor)
-        else:
-            self._reply({"id": message["id"], "ok": done})
-
-    def _reply(self, message: dict[str, Any], file: int | None = None) -> None:
-        try:
-            with self._send_lock:
-                ipc.send(self._sock, message, file)
-        except OSError:  # nobody would ever hear of it, so this process is of no use
-            log.exception("the engine cannot answer, and ends")
-            os._exit(1)
+                self._pool.submit(self._calls.answer, self._slow[method], message, file)
 
     def _report_end(self, job: Job) -> None:
         settled = {"settled": job.settled, "op_failed": job.op_failed}
-        self._reply({"event": "ended", "run": job.run, "status": job.status(), **settled})
+        self._calls.send({"event": "ended", "run": job.run, "status": job.status(), **settled})
 
     # -- links
 
@@ -281,12 +259,15 @@ class Engine:
         """
         self._session.close(reason)
 
-    def submit(self, body: Buffer, *, run: str) -> dict[str, Any]:
+    def submit(
+        self, body: Buffer, *, run: str, logs: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
         """Queue a job.
 
         Args:
             body: a JobRequest in MessagePack.
             run: name of the run.
+            logs: what this party tells of its log, and knows of its peers' logs.
 
         Returns:
             The status of the job.
@@ -307,7 +288,7 @@ class Engine:
         program = self._programs.get(request.program)
         if request.step and self._config.mode == "production":
             raise step_refusal(program, [self._config.name])
-        job = session.submit(request, program)
+        job = session.submit(request, program, msgspec.convert(logs or {}, Logs))
         session.release(request.release)
         return job.status()
 
@@ -408,7 +389,7 @@ class Engine:
                 403, "protected", f"a {stored.kind.form.value} stays here; reveal it in the program"
             )
         head, buffers = pack_as(stored.kind, stored.value)
-        return _FileReply(ipc.write_file([frame_head(head), *buffers]))
+        return FileReply(ipc.write_file([frame_head(head), *buffers]))
 
     def spans(self, body: Buffer, *, run: str) -> Any:
         """Return the spans of a recorded job.
@@ -428,21 +409,7 @@ class Engine:
             raise RequestError(
                 404, "not-recorded", "this job was not recorded, or another one since"
             )
-        return _FileReply(ipc.write_file([write_spans(recorder)]))
-
-
-def _log_to(file: int) -> None:
-    """Give up the party's log, which code that runs here could wipe, for a pipe to the front."""
-    for number in (1, 2):
-        os.dup2(file, number)
-    os.close(file)
-
-
-class _FileReply:
-    """Reply that is a memory file."""
-
-    def __init__(self, descriptor: int) -> None:
-        self.descriptor = descriptor
+        return FileReply(ipc.write_file([write_spans(recorder)]))
 
 
 def run(argument: dict[str, Any], file: int) -> None:

@@ -11,6 +11,8 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 from mplang_core import BaseType
+from mplang_core.ext import AdmissionError
+from mplang_http.opening import Opening
 
 if TYPE_CHECKING:
     from mplang_data import Opened
@@ -84,11 +86,13 @@ class EngineData:
         questions: questions to the front.
 
     Attributes:
+        gate: the gate of the party.
         stored: the storage of the party.
     """
 
     def __init__(self, questions: Questions) -> None:
         self._questions = questions
+        self.gate = EngineGate(questions)
         self.stored = EngineStorage(questions)
 
     @contextlib.contextmanager
@@ -128,6 +132,40 @@ class EngineData:
             yield opened
         finally:
             opened.close()
+
+
+class EngineGate:
+    """The gate of the party, as the engine asks it.
+
+    Args:
+        questions: questions to the front.
+    """
+
+    def __init__(self, questions: Questions) -> None:
+        self._questions = questions
+
+    def begin(self, run: str, openings: Mapping[int, Opening]) -> None:
+        """Ask whether a run may begin, and wait.
+
+        Args:
+            run: its name.
+            openings: the openings of all parties, by rank.
+
+        Raises:
+            AdmissionError: it may not.
+        """
+        refused = self._ask(run, openings, whole=True)
+        if refused:
+            raise AdmissionError(refused)
+
+    def missed(self, run: str, openings: Mapping[int, Opening]) -> None:
+        """Tell of a run that does not begin here, and perhaps elsewhere."""
+        self._ask(run, openings, whole=False)
+
+    def _ask(self, run: str, openings: Mapping[int, Opening], *, whole: bool) -> str:
+        told = [[rank, each.write()] for rank, each in openings.items()]
+        found, _ = self._questions.ask("begin", {"run": run, "openings": told, "whole": whole})
+        return str(found["refused"])
 
 
 class EngineStorage:

@@ -31,6 +31,7 @@ from mplang_http.engine_watch import watch
 from mplang_http.errors import RequestError
 from mplang_http.failure_budget import FailureBudget
 from mplang_http.forks import Child, ForkServer
+from mplang_http.front_gate import FrontGate
 from mplang_http.front_questions import FrontQuestions
 from mplang_http.front_session import FrontSession, Key
 from mplang_http.front_storage import FrontStorage
@@ -66,6 +67,7 @@ class Engines:
         credentials: credentials of the sessions.
         data: the data sets of the worker.
         storage: its storage.
+        gate: its gate.
         draining: whether the worker is being shut down, and takes no new sessions and jobs.
         downloads: number of values that are being sent to coordinators.
     """
@@ -89,7 +91,9 @@ class Engines:
         self._cgroups = cgroups
         self.data = FrontDataSets(config)
         self.storage = FrontStorage(config)
-        self._questions = FrontQuestions(self.data, self.storage, config.limits.value + MAX_HEAD)
+        self.gate = FrontGate(config)
+        max_file = config.limits.value + MAX_HEAD
+        self._questions = FrontQuestions(self.data, self.storage, self.gate, max_file)
         self._sessions: dict[Key, FrontSession] = {}
         self._links: dict[str, FrontSession] = {}
         self._told: OrderedDict[Key, str] = OrderedDict()
@@ -143,6 +147,7 @@ class Engines:
             if session.process is not None:
                 session.process.kill()
         self.warm.close()
+        self.gate.close()
 
     # -- sessions
 
@@ -227,6 +232,7 @@ class Engines:
         """Start the engine of a session, and return the credential of its key."""
         try:
             await self._fork(session)
+            await self.gate.open(session, self.warm, lambda: self.begin(self._unchecked(session)))
             if session.ending:
                 raise ConnectionError("it was closed before it was open")
             key = await asyncio.wait_for(session.ready, START_TIMEOUT)
@@ -279,6 +285,7 @@ class Engines:
             link=session.link,
             tls=config.tls is not None,
             cores=session.cores,
+            gated=self.gate.is_there,
         )
         mine, theirs = ipc.channel()
         with theirs:
@@ -484,6 +491,7 @@ class Engines:
             if message["settled"]:
                 run = (session.key[0], session.link, message["run"])
                 self.budget.end(run, failed=message["op_failed"])
+                self.begin(self.gate.end(session, message["status"]))
 
     async def _lost(self, session: FrontSession) -> None:
         """Take notice that an engine has ended by itself."""
@@ -501,6 +509,12 @@ class Engines:
             session.ready.set_exception(ConnectionError(why))
         self._forget(session, why, failed=True)
         self.check_warm()
+
+    async def _unchecked(self, session: FrontSession) -> None:
+        """End a session whose checker has ended: nothing of it can be decided any more."""
+        if session.checker is not None:
+            why = await session.checker.end("")
+            await self._end(session, why, kill=True)
 
     async def _end(self, session: FrontSession, why: str, *, kill: bool = False) -> None:
         """End a session and its engine; at once if it is to be killed."""
@@ -554,6 +568,7 @@ class Engines:
             log.log(level, "the session of %s is closed: %s", session.key[0], why)
         session.jobs.fail(why)
         self._questions.forget(session)
+        self.gate.forget(session)
         self.budget.session_ended(session.key[0], session.link, failed=failed)
         self._links.pop(session.link, None)
         self._told[session.key] = why

@@ -10,8 +10,10 @@ import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mplang_core.ext import parse_base_type
 from mplang_http import ipc
-from mplang_http.data_sets import FrontDataSets
+from mplang_http.data_sets import FrontDataSets, columns_of
+from mplang_http.front_gate import FrontGate
 from mplang_http.front_session import FrontSession
 from mplang_http.front_storage import Answer, FrontStorage
 from mplang_http.logs import log_context
@@ -29,11 +31,15 @@ class FrontQuestions:
     Args:
         data: the data sets of the worker.
         storage: its storage.
+        gate: its gate.
         max_file: bytes of a file of a question.
     """
 
-    def __init__(self, data: FrontDataSets, storage: FrontStorage, max_file: int) -> None:
+    def __init__(
+        self, data: FrontDataSets, storage: FrontStorage, gate: FrontGate, max_file: int
+    ) -> None:
         self._data = data
+        self._gate = gate
         self._storage = storage
         self._max_file = max_file
         self._turns: dict[str, asyncio.Semaphore] = {}  # by coordinator
@@ -97,10 +103,14 @@ class FrontQuestions:
         self, session: FrontSession, method: str, args: Mapping[str, Any], files: Sequence[int]
     ) -> Answer:
         try:
+            if method == "begin":
+                return Answer({"refused": await self._gate.begin(session, args)})
             if method != "read":
                 return await self._storage.answer(session, method, args, files)
-            name, wanted = str(args["name"]), str(args["type"])
-            return Answer(*await self._data.answer(session.key[0], name, wanted))
+            name, kind = str(args["name"]), parse_base_type(str(args["type"]))
+            if not self._gate.may_read(session, columns_of(name, kind)):
+                return Answer({"unknown": True})
+            return Answer(*await self._data.answer(session.key[0], name, kind))
         except Exception as error:  # it would wait for ever
             log.error("an engine's question cannot be answered: %s", type(error).__name__)
             log.debug("why", exc_info=error)

@@ -30,6 +30,8 @@ class FrontSession:
     Attributes:
         link: name of its end of the links; whoever knows it reaches the engine's handshake.
         process: its engine, once that has started.
+        checker: what analyses its programs for the gate, if there is one.
+        permitted: the columns of data sets that its run may read now, if there is a gate.
         seen: time of the last request.
         joined: whether it was ever linked to all parties.
         memory: bytes of private memory that its engine used when it was last looked at.
@@ -44,6 +46,8 @@ class FrontSession:
         self.statement = session_statement(*key, self.parties)
         self.link = secrets.token_hex(16)
         self.process: EngineProcess | None = None
+        self.checker: EngineProcess | None = None
+        self.permitted: frozenset[str] = frozenset()
         self.jobs = FrontJobs()
         self.seen = time.monotonic()
         self.joined = False

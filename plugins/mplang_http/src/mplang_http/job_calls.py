@@ -67,7 +67,9 @@ class JobCalls:
         self, session: FrontSession, run: str, body: ipc.Body, reserved: bool
     ) -> dict[str, Any]:
         try:
-            done: dict[str, Any] = await self._engines.call("submit", *session.key, body, run=run)
+            told = await self._engines.gate.expect(session, run, body)
+            call = self._engines.call("submit", *session.key, body, run=run, **told)
+            done: dict[str, Any] = await call
         except RequestError as error:
             # whether the run ended its engine is counted where the session is forgotten
             if reserved and error.code != ENGINE_ENDED:

@@ -31,6 +31,10 @@ class KnownLabels:
         while len(self._known) > MAX_KNOWN:
             self._known.popitem(last=False)
 
+    def of(self, name: str, rank: int) -> Label | None:
+        """Return the label of a party's copy of a result; ``None`` if it is not known."""
+        return self._known.get(name, {}).get(rank)
+
     def of_inputs(
         self, openings: Mapping[int, Opening], inputs: Sequence[Input]
     ) -> list[dict[int, Label]]:
@@ -50,7 +54,7 @@ class KnownLabels:
         for labels, given in zip(found, inputs, strict=True):
             if isinstance(given, Stored):
                 for rank, name in enumerate(given.names):
-                    mine = self._known.get(name or "", {}).get(rank)
+                    mine = self.of(name or "", rank)
                     if mine is not None:
                         labels[rank] = labels[rank] | mine if rank in labels else mine
         return found

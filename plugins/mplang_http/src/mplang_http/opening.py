@@ -23,6 +23,21 @@ MAX_OPENING = 1 << 20  # bytes
 Sha256 = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$(?!\n)")]
 
 
+LogHead = tuple[Annotated[int, Meta(ge=0)], Sha256]
+
+
+class Logs(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """What a party tells of its log, and knows of its peers' logs.
+
+    Attributes:
+        head: number and SHA-256 of its last entry; nothing without a log.
+        seen: by the name of a peer the last entry that it told before.
+    """
+
+    head: LogHead | None = None
+    seen: Annotated[dict[str, LogHead], Meta(max_length=1024)] = {}
+
+
 class Opening(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """What a worker was shown of a run, as SHA-256 in hex, and what it knows of its inputs.
 
@@ -35,6 +50,7 @@ class Opening(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
         history: of the runs of the session that this worker has followed; not part of the key.
         labels: per input the label of this worker's copy, in MessagePack; none without one.
         stored: by name the versions that this worker holds of what the run loads.
+        logs: what it tells of its log, and knows of its peers' logs.
     """
 
     run: Annotated[str, Meta(max_length=1024)]
@@ -45,10 +61,11 @@ class Opening(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
     history: str = ""
     labels: msgspec.Raw = msgspec.Raw(b"\x90")
     stored: msgspec.Raw = msgspec.Raw(b"\x80")
+    logs: Logs = Logs()
 
     @property
     def key(self) -> str:
-        """The name of the run on links: the SHA-256 of all but history, labels and storage."""
+        """The name of the run on links: the SHA-256 of what all parties were shown alike."""
         return sha256([self.run, self.program, self.parties, self.inputs, self.settings])
 
     def write(self) -> bytes:
@@ -115,6 +132,11 @@ class Opening(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
         }
         names = [name for name in words if getattr(self, name) != getattr(other, name)]
         return " and ".join(words[name] for name in names)
+
+
+def shown_program(digest: str, name: str) -> str:
+    """Return the SHA-256 of a program by its digest and its name, the SHA-256 of its bytes."""
+    return sha256([digest, name])
 
 
 def read_labels(openings: Mapping[int, Opening], size: int) -> list[dict[int, Label]]:

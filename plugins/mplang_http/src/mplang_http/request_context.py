@@ -16,7 +16,7 @@ from fastapi.responses import JSONResponse, Response, StreamingResponse
 from starlette.requests import ClientDisconnect
 
 from mplang_http import ipc
-from mplang_http.config import WorkerConfig
+from mplang_http.config import LOCAL, WorkerConfig
 from mplang_http.engines import Engines
 from mplang_http.errors import RequestError
 from mplang_http.front_jobs import KnownJob
@@ -51,7 +51,7 @@ class RequestContext:
             RequestError: the client is no coordinator of this worker.
         """
         if self._config.tls is None:
-            return "local"
+            return LOCAL
         coordinator: str | None = getattr(request.state, "caller", None)
         if coordinator is None or coordinator not in self._config.coordinators:
             raise RequestError(
@@ -103,7 +103,11 @@ class RequestContext:
         Raises:
             RequestError: the client is no coordinator, or the engine returns an error.
         """
-        data = await self._engines.fetch(method, self.authorize(request), session, **args)
+        coordinator = self.authorize(request)
+        data = await self._engines.fetch(method, coordinator, session, **args)
+        if method == "get":  # on record before it leaves
+            found = self._engines.find(coordinator, session)
+            await self._engines.gate.fetch(coordinator, found, args["name"], len(data))
         return StreamingResponse(
             self._chunks(data), media_type=BINARY, headers={"content-length": str(len(data))}
         )

@@ -28,7 +28,7 @@ class Health(BaseModel):
 
     ``sessions`` are open, ``crashes`` ended unexpectedly or passed a limit. ``failures`` is
     ``null`` if the client is no coordinator. ``expires`` is when the worker's certificate does;
-    ``null`` without TLS.
+    ``null`` without TLS. ``gate`` is ``shut`` while the owner has to mend rules or log.
     """
 
     name: str
@@ -38,6 +38,7 @@ class Health(BaseModel):
     crashes: int
     failures: FailedRuns | None
     expires: str | None
+    gate: Literal["none", "open", "shut"]
 
 
 class Ready(BaseModel):

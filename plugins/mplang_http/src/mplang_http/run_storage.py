@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mplang_analysis import Followed, StorageUse, Stored, storage_of
@@ -15,6 +15,40 @@ from mplang_http.opening import Opening
 
 if TYPE_CHECKING:
     from mplang_http.engine_data import EngineData
+
+
+def loads_of(program: Program) -> Sequence[StorageUse]:
+    """Return what a program loads."""
+    return [use for use in storage_of(program) if use.action == "load"]
+
+
+def resolve_loads(
+    loads: Sequence[StorageUse], names: Sequence[str], openings: Mapping[int, Opening]
+) -> tuple[Mapping[StorageUse, str], Stored]:
+    """Return the versions that a run loads, and their labels; all parties come to the same.
+
+    Args:
+        loads: what it loads.
+        names: names of the parties, by rank.
+        openings: the openings of the parties by rank.
+
+    Raises:
+        AdmissionError: what it loads is not there, or not of one run at all members.
+        WireError: what a party tells is malformed.
+    """
+    if not loads:
+        return {}, {}
+    from mplang_data.stored import StoreError
+    from mplang_data.stored.run import read_told, resolve
+
+    held = {
+        rank: {name: read_told(each) for name, each in opening.read_stored().items()}
+        for rank, opening in openings.items()
+    }
+    try:
+        return resolve(loads, names, held)
+    except StoreError as error:
+        raise AdmissionError(str(error)) from error
 
 
 class RunStorage:
@@ -33,9 +67,8 @@ class RunStorage:
         self._program = program
         self._comm = comm
         self._storage = None if data is None else data.stored
-        uses = storage_of(program)
-        self._is_used = bool(uses)
-        self._loads = [use for use in uses if use.action == "load"]
+        self._is_used = bool(storage_of(program))
+        self._loads = loads_of(program)
         self._versions: Mapping[StorageUse, str] = {}
         self.labels: Stored = {}
 
@@ -72,19 +105,7 @@ class RunStorage:
             AdmissionError: what it loads is not there, or not of one run at all members.
             WireError: what a party tells is malformed.
         """
-        if not self._loads:
-            return
-        from mplang_data.stored import StoreError
-        from mplang_data.stored.run import read_told, resolve
-
-        held = {
-            rank: {name: read_told(each) for name, each in opening.read_stored().items()}
-            for rank, opening in openings.items()
-        }
-        try:
-            self._versions, self.labels = resolve(self._loads, self._comm.names, held)
-        except StoreError as error:
-            raise AdmissionError(str(error)) from error
+        self._versions, self.labels = resolve_loads(self._loads, self._comm.names, openings)
 
     def begin(self, run: str, followed: Followed) -> None:
         """Have the ops of the run load those versions, and store with their labels.

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
-from mplang_analysis import Followed, Label, Memory, own
+from mplang_analysis import Followed, Label, own
 from mplang_trace import SpanRecorder, now
 
 from mplang_core import Mask, MPLangError, MPType, Program
@@ -28,16 +28,17 @@ from mplang_http.comm import HttpCommunicator
 from mplang_http.config import Limits
 from mplang_http.errors import RequestError
 from mplang_http.job import Job
-from mplang_http.known_labels import KnownLabels
 from mplang_http.logs import log_context
-from mplang_http.opening import Opening, sha256
+from mplang_http.opening import Logs, Opening, sha256, shown_program
 from mplang_http.requests import JobRequest
 from mplang_http.run_storage import RunStorage
+from mplang_http.session_labels import SessionLabels
 from mplang_http.stored_value import PUBLIC_NAME, StoredValue
 
 NOT_SUBMITTED = ""
 """The program of a job that was cancelled before it was submitted."""
 
+NO_LOGS = Logs()
 log = logging.getLogger("mplang.http.session")
 
 
@@ -53,6 +54,7 @@ class Session:
         on_end: called with each job that has ended, and again when a job that was cancelled
             while it ran has settled.
         data: the data sets of this party, for its coordinator.
+        gated: whether the gate of this party is asked before a run begins.
     """
 
     def __init__(
@@ -65,6 +67,7 @@ class Session:
         limits: Limits,
         on_end: Callable[[Job], None],
         data: Any = None,
+        gated: bool = False,
     ) -> None:
         self.name = name
         self.comm = comm
@@ -72,11 +75,10 @@ class Session:
         self.last_seen = time.monotonic()
         self._insecure = insecure
         self._data = data
+        self._gated = gated
         self._prefix = f"{quote(owner, safe='')}:{name}"
         self._settings: dict[str, Any] = {}
-        self._memory = Memory()
-        self._known = KnownLabels()
-        self._history = ""
+        self._labels = SessionLabels()
         self._last_number = -1
         self._puts: Counter[str] = Counter()
         self._limits = limits
@@ -115,12 +117,13 @@ class Session:
 
     # -- jobs
 
-    def submit(self, request: JobRequest, program: Program) -> Job:
+    def submit(self, request: JobRequest, program: Program, logs: Logs = NO_LOGS) -> Job:
         """Queue a run of a program.
 
         Args:
             request: the run, its inputs and its parties.
             program: the program.
+            logs: what this party tells of its log, and knows of its peers' logs.
 
         Returns:
             The job.
@@ -132,7 +135,7 @@ class Session:
         number = self._number(run)
         inputs = [each.read(rank, self.value) for each in request.inputs]
         self._check(request, program, inputs)
-        opening = self._opening(request, program)
+        opening = self._opening(request, program, logs)
         with self._lock:
             before = self._jobs.get(run)
             if before is not None and before.program == NOT_SUBMITTED:
@@ -156,14 +159,15 @@ class Session:
             thread.submit(self._execute, worker, job, opening, program, inputs, request)
         return job
 
-    def _opening(self, request: JobRequest, program: Program) -> Opening:
+    def _opening(self, request: JobRequest, program: Program, logs: Logs) -> Opening:
         """Return what this worker was shown of a run."""
         return Opening(
             run=f"{self._prefix}:{request.run}",
-            program=sha256([program.digest, request.program]),
+            program=shown_program(program.digest, request.program),
             parties=sha256([request.step, request.parties, self.comm.certificates()]),
             inputs=sha256(request.inputs),
             settings=sha256([self.generation, self._settings]),
+            logs=logs,
         )
 
     def _check(
@@ -282,18 +286,22 @@ class Session:
             CommError: a party does not open it, or its labels are malformed.
         """
         labels = [None if each is None else each.label for each in inputs]
-        opening = opening.told(self._history, labels, storage.told())
+        opening = opening.told(self._labels.history, labels, storage.told())
         openings = {self.comm.rank: opening}
         try:
             self.comm.announce(job.key, opening)
             found = openings | self.comm.openings(job.key, request.parties)
-            labels_of_inputs = self._known.of_inputs(found, request.inputs)
+            labels_of_inputs = self._labels.of_inputs(found, request)
             storage.resolve(found)
         except MPLangError:
-            labels_of_inputs = self._known.of_inputs(openings, request.inputs)
+            labels_of_inputs = self._labels.of_inputs(openings, request)
             self._follow(job, openings, labels_of_inputs, program, request, storage)
+            if self._gated:
+                self._data.gate.missed(job.run, openings)
             raise
         followed = self._follow(job, found, labels_of_inputs, program, request, storage)
+        if self._gated:
+            self._data.gate.begin(job.run, found)
         storage.begin(job.run, followed)
         return followed.outputs
 
@@ -307,12 +315,7 @@ class Session:
         storage: RunStorage,
     ) -> Followed:
         """Log which rows disclose this party's data, and return what the run does with labels."""
-        missed = False
-        if not request.step:  # steps are known to those who take part only
-            missed = any(each.history != self._history for each in openings.values())
-            self._history = sha256([self._history, job.key])
-        followed = self._memory.follow(program, labels, missed=missed, stored=storage.labels)
-        self._known.add(job.run, followed.outputs)
+        followed = self._labels.follow(program, request, openings, labels, storage.labels, job.key)
         rows = followed.disclosure.of(self.comm.rank)
         log.info("%s discloses data of this party in %d rows", program.name, len(rows))
         for row in rows:

@@ -13,13 +13,27 @@ from collections.abc import Mapping
 from typing import Any
 
 from mplang_core.ext import ConfigError, PluginError, plugin_manager
-from mplang_http import confinement
+from mplang_http import checker, confinement, engine
 from mplang_http.config import EngineConfig, PluginConfig
-from mplang_http.engine import EngineArgument, run
+from mplang_http.engine import EngineArgument
 from mplang_http.logs import configure_logging
 from mplang_http.worker_info import worker_info
 
 __all__ = ["EngineArgument", "preload", "prepare", "restrict", "run"]
+
+
+def run(argument: dict[str, Any], file: int) -> None:
+    """Run an engine, or a checker.
+
+    Args:
+        argument: an :class:`EngineArgument`, or as ``checker`` a
+            :class:`mplang_http.checker.CheckerArgument`, as plain data.
+        file: descriptor of the socket to the front.
+    """
+    if "checker" in argument:
+        checker.run(argument["checker"], file)
+    else:
+        engine.run(argument, file)
 
 
 Plugins = Mapping[str, PluginConfig] | None

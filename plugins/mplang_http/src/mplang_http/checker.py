@@ -1,0 +1,182 @@
+"""Checker: the process that decodes and analyses the programs of one session for the front.
+
+It runs no kernel, so what a coordinator's programs do to the session's engine does not decide what
+the front takes them for. It is forked like an engine, and confined like one.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from mplang_analysis import Label, Source, own
+
+from mplang_core import Mask
+from mplang_core.ext import AdmissionError
+from mplang_http import confinement, ipc
+from mplang_http.call_server import CallServer, FileReply, log_to
+from mplang_http.config import EngineConfig
+from mplang_http.errors import RequestError
+from mplang_http.logs import configure_logging
+from mplang_http.opening import Opening, sha256, shown_program
+from mplang_http.programs import Programs
+from mplang_http.requests import JobRequest, Stored
+from mplang_http.run_facts import RunFacts
+from mplang_http.run_storage import loads_of, resolve_loads
+from mplang_http.session_labels import SessionLabels
+from mplang_http.values import Buffer
+
+log = logging.getLogger("mplang.http.checker")
+
+
+class CheckerArgument(msgspec.Struct, frozen=True):
+    """What a checker is started with.
+
+    Attributes:
+        config: the part of the worker's configuration that engines know.
+        session: name of the session.
+        rank: rank of this party.
+        parties: names of the parties, by rank.
+    """
+
+    config: dict[str, Any]
+    session: str
+    rank: int
+    parties: list[str]
+
+
+class Checker:
+    """Analyses the runs of one session.
+
+    Args:
+        given: what it is started with.
+    """
+
+    def __init__(self, given: CheckerArgument) -> None:
+        config = EngineConfig(**given.config)
+        self._given = given
+        self._limits = config.limits
+        self._programs = Programs(config)
+        self._labels = SessionLabels()
+        self._expected: OrderedDict[str, JobRequest] = OrderedDict()
+
+    def program(self, body: Buffer, *, name: str) -> None:
+        """Add a program to the cache; see :meth:`mplang_http.programs.Programs.put`."""
+        self._programs.put(name, body)
+
+    def expect(self, body: Buffer, *, run: str) -> None:
+        """Take what the coordinator asks for, before the engine has it.
+
+        Args:
+            body: a JobRequest in MessagePack.
+            run: name of the run.
+
+        Raises:
+            RequestError: it is malformed, its program is not here, or the run is another one.
+        """
+        request = JobRequest.read(body)
+        self._programs.get(request.program)
+        if request.run != run or self._expected.setdefault(run, request) != request:
+            raise RequestError(409, "replayed", f"there was another run {run!r}")
+        while len(self._expected) > self._limits.jobs:
+            self._expected.popitem(last=False)
+
+    def follow(
+        self, body: Buffer, *, run: str, openings: list[tuple[int, bytes]], whole: bool
+    ) -> FileReply | None:
+        """Return what a run would do.
+
+        Args:
+            body: unused.
+            run: name of the run, which was expected.
+            openings: the openings of the parties, as the engine has them.
+            whole: whether all parties have opened it; else it does not begin here, and is
+                followed as some of them may have run it.
+
+        Returns:
+            A memory file with :class:`RunFacts`.
+
+        Raises:
+            AdmissionError: there is no such run, or what it loads is not there.
+            MPLangError: the request, an opening or a label is malformed.
+        """
+        request = self._expected.pop(run, None)
+        if request is None:
+            raise AdmissionError("the coordinator has asked for no such run")
+        program = self._programs.get(request.program)
+        found = {rank: Opening.read(data) for rank, data in openings}
+        mine = found[self._given.rank]
+        shown = shown_program(program.digest, request.program), sha256(request.inputs)
+        if (mine.program, mine.inputs) != shown:
+            raise AdmissionError("the engine runs something else than the coordinator asks for")
+        labels = self._labels.of_inputs(found, request)
+        for each, given in zip(labels, request.inputs, strict=True):
+            if isinstance(given, Stored):
+                own_label = self._of_own(given)
+                each.pop(self._given.rank, None)  # whatever the engine says
+                if own_label is not None:
+                    each[self._given.rank] = own_label
+        loads = loads_of(program) if whole else ()
+        _, stored = resolve_loads(loads, self._given.parties, found)
+        followed = self._labels.follow(program, request, found, labels, stored, mine.key)
+        if not whole:
+            return None
+        return FileReply(ipc.write_file([RunFacts.of(program, followed).write()]))
+
+    def _of_own(self, given: Stored) -> Label | None:
+        """Return the label of this party's copy of an input: of a result that of the run."""
+        rank = self._given.rank
+        name = given.names[rank] if rank < len(given.names) else None
+        if name is None:
+            return None
+        if not name.startswith(f"{self._given.session}-"):
+            return own(rank, "put")
+        known = self._labels.of_result(name, rank)
+        if known is not None:
+            return known
+        everyone = range(len(self._given.parties))
+        return Label(frozenset(Source(each, Mask.of(each), "unknown") for each in everyone))
+
+
+def run(argument: dict[str, Any], file: int) -> None:
+    """Run a checker.
+
+    Args:
+        argument: a :class:`CheckerArgument`, as plain data.
+        file: descriptor of the socket to the front.
+    """
+    sock = socket.socket(fileno=file)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # of a whole group; the front decides
+    given = msgspec.convert(argument, CheckerArgument)
+    config = EngineConfig(**given.config)
+    configure_logging(config.name, config.log_format, config.log_level)
+    try:
+        confinement.set_limits(config.limits, [])
+        confinement.give_up_calls(network=False)
+        _serve(Checker(given), sock)
+    except (EOFError, ConnectionResetError):
+        os._exit(0)
+    except BaseException:
+        log.exception("the checker ends")
+    os._exit(1)
+
+
+def _serve(checker: Checker, sock: socket.socket) -> None:
+    calls = CallServer(sock)
+    methods: dict[str, Callable[..., Any]] = {
+        "program": checker.program,
+        "expect": checker.expect,
+        "follow": checker.follow,
+    }
+    while True:
+        message, file = ipc.receive(sock)
+        if message["call"] == "log" and file is not None:
+            log_to(file)
+        else:  # in order: a run comes after its program
+            calls.answer(methods[message["call"]], message, file)

@@ -1,0 +1,34 @@
+"""The owner's gate: what is allowed, and what is on record.
+
+Example:
+    >>> from mplang_policy import Names, Rules
+    >>> rules = Rules.of({"all.cedar": "permit (principal, action, resource);"})
+    >>> [each.effect for each in rules.statements.values()]
+    ['permit']
+"""
+
+from mplang_policy.decision import Decision, Refusal, decide
+from mplang_policy.gate import Gate, Run
+from mplang_policy.gate_config import GateConfig
+from mplang_policy.ledger import Entry, Head, Ledger, LedgerError
+from mplang_policy.request import Entity, Request
+from mplang_policy.requests import Asked
+from mplang_policy.rules import Names, Rules
+
+__all__ = [
+    "Asked",
+    "Decision",
+    "Entity",
+    "Entry",
+    "Gate",
+    "GateConfig",
+    "Head",
+    "Ledger",
+    "LedgerError",
+    "Names",
+    "Refusal",
+    "Request",
+    "Rules",
+    "Run",
+    "decide",
+]

@@ -1,0 +1,123 @@
+"""Decision on a program: what of it the rules of a party refuse, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from mplang_policy.explain import why
+from mplang_policy.request import Entity, Request
+from mplang_policy.rules import Rules, Verdict
+
+MAX_TOLD = 5  # refused requests that are told
+
+
+class Refusal(NamedTuple):
+    """A request that rules refuse.
+
+    Attributes:
+        request: the request.
+        verdict: what they said.
+        reason: why, in a sentence.
+    """
+
+    request: Request
+    verdict: Verdict
+    reason: str
+
+
+class Decision(NamedTuple):
+    """What the rules of a party say to a program.
+
+    Attributes:
+        requests: what they were asked.
+        refused: what they refuse; nothing if the program may run.
+        needs_approval: whether they permit it once the owner has signed it.
+    """
+
+    requests: Sequence[Request]
+    refused: Sequence[Refusal]
+    needs_approval: bool = False
+
+    @property
+    def allowed(self) -> bool:
+        """Whether the program may run."""
+        return not self.refused
+
+    def text(self, party: str) -> str:
+        """Return why the program is refused, for whoever wants to run it.
+
+        Args:
+            party: name of the party.
+        """
+        told = [
+            f"{party} refuses {describe(each.request)}: {each.reason}"
+            for each in self.refused[:MAX_TOLD]
+        ]
+        if len(self.refused) > MAX_TOLD:
+            told.append(f"and {len(self.refused) - MAX_TOLD} more")
+        if self.needs_approval:
+            told.append(f"once {party} has approved this program, its rules permit it")
+        return "\n".join(told)
+
+
+def decide(rules: Rules, requests: Sequence[Request], *, approved: bool = False) -> Decision:
+    """Decide on the requests of a program.
+
+    Args:
+        rules: the rules of a party.
+        requests: what the program would do.
+        approved: whether the owner has signed the program for this coordinator.
+    """
+    asked = [each.approved() for each in requests] if approved else list(requests)
+    refused = [
+        Refusal(request, verdict, why(rules, request, verdict))
+        for request, verdict in zip(asked, rules.decide(asked), strict=True)
+        if not verdict.allowed
+    ]
+    needs = bool(refused) and not approved and decide_quickly(rules, requests, approved=True)
+    return Decision(asked, refused, needs)
+
+
+def decide_quickly(rules: Rules, requests: Sequence[Request], *, approved: bool) -> bool:
+    """Return whether all requests are allowed, without reasons."""
+    asked = [each.approved() for each in requests] if approved else requests
+    return all(verdict.allowed for verdict in rules.decide(asked))
+
+
+def describe(request: Request) -> str:
+    """Return what a request is about, in words.
+
+    Example:
+        >>> describe(Request("analyst", "read", Entity("DataSet", "people"), {"columns": ()}))
+        'to have data set people read'
+    """
+    match request.action:
+        case "run":
+            return f"to run {request.context['name']}"
+        case "read":
+            return f"to have data set {request.resource.id} read"
+        case "put":
+            return "a value that is put"
+    data, receiver = _data(request), _receiver(request.resource)
+    row = request.row
+    line = f" at {row.line}" if row is not None and row.line else ""
+    if request.action == "store":
+        name = request.context["stored"]
+        return f"to have {data} stored as {name!r} by {request.resource.id}"
+    how = f"{request.context['form']} {request.context['type']} ({request.context['what']})"
+    return f"that {receiver} gets {how}{line} made of {data}"
+
+
+def _receiver(resource: Entity) -> str:
+    return {"Host": f"the host, {resource.id},", "Everyone": "everyone"}.get(
+        resource.type, resource.id
+    )
+
+
+def _data(request: Request) -> str:
+    columns = [each.id for each in request.context["columns"]]
+    others = [f"{each.id}'s data" for each in request.context["others"]]
+    more = f" and {len(columns) - 3} more columns" if len(columns) > 3 else ""
+    names = [", ".join(columns[:3]) + more] if columns else []
+    return " and ".join([*names, *others]) or "nothing of anyone's"

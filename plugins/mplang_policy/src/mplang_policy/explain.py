@@ -1,0 +1,192 @@
+"""Why rules refuse a request: the rule that forbids it, or the nearest permit and what it lacks."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import cedarpy
+
+from mplang_policy.request import Entity, Request
+from mplang_policy.rules import Rules, Verdict, ask
+from mplang_policy.statements import Statement
+
+SCOPE = ("principal", "resource")
+MAX_NAMES = 6  # that are listed in a sentence
+
+
+class Conjunct(NamedTuple):
+    """One of the conditions that a permit sets.
+
+    Attributes:
+        text: as Cedar writes it.
+        body: its JSON form, a statement with this condition only.
+    """
+
+    text: str
+    body: dict[str, Any]
+
+
+def why(rules: Rules, request: Request, verdict: Verdict) -> str:
+    """Return why a request is refused, in a sentence.
+
+    Args:
+        rules: the rules that were asked.
+        request: the request.
+        verdict: what they said.
+    """
+    if verdict.errors:
+        return f"a rule cannot be evaluated, so it may be one that forbids: {verdict.errors[0]}"
+    forbids = [each for each in verdict.rules if each.effect == "forbid"]
+    if forbids:
+        return f"it is forbidden by {' and '.join(each.shown for each in forbids)}"
+    found = nearest(rules, request)
+    if found is None:
+        return f'no rule permits anything of Action::"{request.action}"'
+    statement, lacking = found
+    lacks = " and ".join(_explained(each, request) for each in lacking)
+    return f"no rule permits it; the nearest, {statement.shown}, lacks: {lacks}"
+
+
+def nearest(rules: Rules, request: Request) -> tuple[Statement, Sequence[Conjunct]] | None:
+    """Return the permit for this action that lacks the fewest conditions, and those.
+
+    Returns:
+        ``None`` if there is no permit for this action.
+    """
+    candidates = []
+    for statement in rules.statements.values():
+        if statement.effect != "permit" or not _holds(_only(statement, "action"), request):
+            continue
+        lacking = [each for each in conjuncts(statement) if not _holds(each.body, request)]
+        candidates.append((statement, lacking))
+    return min(candidates, key=lambda each: len(each[1]), default=None)
+
+
+def conjuncts(statement: Statement) -> list[Conjunct]:
+    """Return the conditions of a statement, beside its action."""
+    found = []
+    for name in SCOPE:
+        if statement.body[name]["op"] != "All":
+            body = _only(statement, name)
+            found.append(Conjunct(_scope_text(name, body[name]), body))
+    for condition in statement.body["conditions"]:
+        positive = condition["kind"] == "when"
+        for part in _parts(condition["body"]) if positive else [{"!": {"arg": condition["body"]}}]:
+            body = _statement({"conditions": [{"kind": "when", "body": part}]})
+            found.append(Conjunct(_text(body), body))
+    return found
+
+
+def _statement(fields: Mapping[str, Any]) -> dict[str, Any]:
+    anything = {"op": "All"}
+    scope = {"principal": anything, "action": anything, "resource": anything}
+    return {"effect": "permit", **scope, "conditions": [], **fields}
+
+
+def _only(statement: Statement, name: str) -> dict[str, Any]:
+    """Return a permit with one part of the scope of a statement."""
+    return _statement({name: statement.body[name]})
+
+
+def _parts(body: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    both = body.get("&&")
+    if both is None:
+        yield body
+    else:
+        yield from _parts(both["left"])
+        yield from _parts(both["right"])
+
+
+def _as_json(body: Mapping[str, Any]) -> str:
+    return json.dumps({"staticPolicies": {"it": body}, "templates": {}, "templateLinks": []})
+
+
+def _holds(body: Mapping[str, Any], request: Request) -> bool:
+    """Return whether a condition by itself permits a request; not if it cannot be evaluated."""
+    policies = cedarpy.PolicySet.from_json_str(_as_json(body))
+    return ask(policies, [request])[0].allowed
+
+
+def _scope_text(name: str, given: Mapping[str, Any]) -> str:
+    if given["op"] == "is":
+        return f"{name} is {given['entity_type']}"
+    entity = Entity(**given["entity"])
+    return f"{name} {given['op']} {entity}"
+
+
+_WHEN = re.compile(r"when \{ (.*) \};$", re.DOTALL)
+_NEEDLESS = re.compile(r"(?<!\w)\((context\.\w+)\)")
+
+
+def _text(body: Mapping[str, Any]) -> str:
+    """Return the condition of a statement as Cedar writes it, without needless parentheses."""
+    whole = cedarpy.policies_from_json_str(_as_json(body)).strip()
+    found = _WHEN.search(whole)
+    return _NEEDLESS.sub(r"\1", found[1] if found is not None else whole)
+
+
+# -- what stands in the request instead
+
+
+def _explained(conjunct: Conjunct, request: Request) -> str:
+    """Return a condition, and what the request has instead."""
+    conditions = conjunct.body["conditions"]
+    if not conditions:
+        name = conjunct.text.partition(" ")[0]
+        given = Entity("Coordinator", request.coordinator)
+        return f"{conjunct.text} (it is {given if name == 'principal' else request.resource})"
+    body = conditions[0]["body"]
+    beyond = _beyond(body, request)
+    if beyond is not None:
+        return f"{conjunct.text} (not among them: {_listed(beyond)})"
+    told = [
+        f"{name} is {_shown(request.context[name])}"
+        if name in request.context
+        else f"there is no {name}"
+        for name in dict.fromkeys(_attributes(body))
+    ]
+    return conjunct.text + (f" ({', '.join(told)})" if told else "")
+
+
+def _beyond(body: Mapping[str, Any], request: Request) -> Sequence[Any] | None:
+    """Return what is in a set of the context and not in the one that a rule lists."""
+    both = body.get("containsAll")
+    if both is None or "Set" not in both["left"] or "." not in both["right"]:
+        return None
+    given = request.context.get(both["right"]["."]["attr"])
+    listed = [_value(each) for each in both["left"]["Set"]]
+    return [each for each in given if each not in listed] if isinstance(given, tuple) else None
+
+
+def _value(literal: Mapping[str, Any]) -> Any:
+    value = literal.get("Value")
+    return Entity(**value["__entity"]) if isinstance(value, dict) else value
+
+
+def _attributes(body: Any) -> Iterator[str]:
+    """Yield the attributes of the context in the JSON form of a condition."""
+    if isinstance(body, dict):
+        for name in (".", "has"):
+            each = body.get(name)
+            if isinstance(each, dict) and each.get("left") == {"Var": "context"}:
+                yield each["attr"]
+        for each in body.values():
+            yield from _attributes(each)
+    elif isinstance(body, list):
+        for each in body:
+            yield from _attributes(each)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, tuple):
+        return f"[{_listed(value)}]"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _listed(values: Sequence[Any]) -> str:
+    names = [each.id if isinstance(each, Entity) else str(each) for each in values]
+    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+    return ", ".join(names[:MAX_NAMES]) + more

@@ -1,0 +1,227 @@
+"""The gate of a worker: decides what runs, by its owner's rules, and has it on record."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from mplang_core.ext import AdmissionError, ConfigError
+from mplang_policy.decision import Decision, decide
+from mplang_policy.gate_config import GateConfig
+from mplang_policy.ledger import Head, Ledger, LedgerError, Writing
+from mplang_policy.live_rules import LiveRules
+from mplang_policy.request import Entity, Request
+from mplang_policy.requests import Asked
+from mplang_policy.rules import Names, Rules
+
+MAX_DECISIONS = 256  # that are kept
+LEFT = ("program", "parties", "mode")  # of a request, as the entry has them
+log = logging.getLogger("mplang.policy")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run that a coordinator asks for.
+
+    Attributes:
+        session: name of its session.
+        run: its name.
+        asked: what it would do.
+        heads: the last entries of the other parties' logs, by name.
+        seen: the last entries of this party's log that they know of, by name.
+    """
+
+    session: str
+    run: str
+    asked: Asked
+    heads: Mapping[str, Head] = field(default_factory=dict)
+    seen: Mapping[str, Head] = field(default_factory=dict)
+
+
+class Gate:
+    """The gate of one party. Safe for threads; its methods wait for the disk.
+
+    Args:
+        config: where rules and log are.
+        party: name of the party.
+        names: what its rules may name.
+
+    Raises:
+        ConfigError: the rules are wrong, or the log cannot be used.
+    """
+
+    def __init__(self, config: GateConfig, party: str, names: Names) -> None:
+        self._party = party
+        self._rules = LiveRules(config.policy, names)
+        self._rules.current()
+        self._decisions: OrderedDict[tuple[Rules, Asked], Decision] = OrderedDict()
+        self._lock = threading.Lock()
+        self._failure = ""  # why the log could not be written when that was last tried
+        try:
+            self._ledger = Ledger(config.log)
+        except LedgerError as error:
+            raise ConfigError(f"field 'gate.log': {error}") from None
+
+    def close(self) -> None:
+        """Close the log."""
+        self._ledger.close()
+
+    def known_heads(self) -> tuple[Head, dict[str, Head]]:
+        """Return the last entry of the log, and those of the peers', as they told them.
+
+        Raises:
+            AdmissionError: the log cannot be read.
+        """
+        try:
+            return self._ledger.head, self._ledger.heads()
+        except LedgerError as error:
+            raise self._failed(error) from error
+
+    def refuses(self) -> str:
+        """Return why nothing may run here now, for the owner; empty if that is not so."""
+        try:
+            self._rules.current()
+        except ConfigError as error:
+            return str(error)
+        return self._failure
+
+    def begin(self, run: Run) -> None:
+        """Have a run begin, if the owner's rules permit all that it does; it is on record then.
+
+        Args:
+            run: the run.
+
+        Raises:
+            AdmissionError: it is refused; the text tells the coordinator why.
+        """
+        asked = run.asked
+        about = {
+            "coordinator": asked.coordinator,
+            "session": run.session,
+            "run": run.run,
+            "program": asked.program,
+            "name": asked.name,
+            "parties": list(asked.names),
+        }
+        rules = self._current(about)
+        self._check_seen(run, about)
+        decision = self._decided(rules, asked)
+        if not decision.allowed:
+            self._refuse(about, decision)
+        with self._recording() as writing:
+            writing.note_heads(run.heads)
+            rows = writing.add_detail([told(each) for each in decision.requests])
+            heads = {peer: list(head) for peer, head in run.heads.items()}
+            writing.add("run", {**about, "rows": rows, "heads": heads})
+
+    def put(self, coordinator: str, session: str, name: str, size: int, mode: str) -> None:
+        """Let a coordinator put a value here, if the rules permit it.
+
+        Args:
+            coordinator: who puts it.
+            session: name of its session.
+            name: name of the value.
+            size: its size in bytes.
+            mode: mode of the worker.
+
+        Raises:
+            AdmissionError: they do not.
+        """
+        about = {"coordinator": coordinator, "session": session, "value": name, "bytes": size}
+        resource = Entity("Party", self._party)
+        request = Request(coordinator, "put", resource, {"mode": mode})
+        decision = decide(self._current(about), [request])
+        if not decision.allowed:
+            self._refuse(about, decision)
+        with self._recording() as writing:
+            writing.add("put", about)
+
+    def record(self, kind: str, about: Mapping[str, Any]) -> None:
+        """Have something on record that was decided before, such as a fetch or a run's end.
+
+        Args:
+            kind: what it is.
+            about: plain data.
+
+        Raises:
+            AdmissionError: it cannot be recorded, so it may not happen.
+        """
+        with self._recording() as writing:
+            writing.add(kind, about)
+
+    # -- deciding
+
+    def _current(self, about: Mapping[str, Any]) -> Rules:
+        try:
+            return self._rules.current()
+        except ConfigError as error:
+            self.record("refusal", {**about, "why": f"there are no valid rules: {error}"})
+            raise AdmissionError(
+                f"{self._party} runs nothing until its owner has mended its rules"
+            ) from error
+
+    def _check_seen(self, run: Run, about: Mapping[str, Any]) -> None:
+        """Refuse to run if a peer remembers an entry of the log that is not there any more."""
+        for peer, head in run.seen.items():
+            if self._ledger.has(head):
+                continue
+            why = (
+                f"{peer} remembers entry {head.number} of this party's log, {head.hash[:12]}…, "
+                "which is not there: the log was set back, or that party lies"
+            )
+            self.record("refusal", {**about, "why": why})
+            raise AdmissionError(
+                f"{self._party} does not run it: {peer} remembers another log of {self._party}"
+            )
+
+    def _decided(self, rules: Rules, asked: Asked) -> Decision:
+        key = (rules, asked)
+        with self._lock:
+            found = self._decisions.get(key)
+            if found is not None:
+                self._decisions.move_to_end(key)
+                return found
+        found = decide(rules, asked.requests())
+        with self._lock:
+            self._decisions[key] = found
+            while len(self._decisions) > MAX_DECISIONS:
+                self._decisions.popitem(last=False)
+        return found
+
+    def _refuse(self, about: Mapping[str, Any], decision: Decision) -> None:
+        refused = [told(each.request) for each in decision.refused]
+        text = decision.text(self._party)
+        self.record("refusal", {**about, "refused": refused, "why": text})
+        raise AdmissionError(text)
+
+    @contextlib.contextmanager
+    def _recording(self) -> Iterator[Writing]:
+        try:
+            with self._ledger.writing() as writing:
+                yield writing
+        except LedgerError as error:
+            raise self._failed(error) from error
+        self._failure = ""
+
+    def _failed(self, error: LedgerError) -> AdmissionError:
+        self._failure = str(error)
+        log.error("nothing runs: %s", error)
+        return AdmissionError(f"{self._party} runs nothing until its owner has mended its log")
+
+
+def told(request: Request) -> dict[str, Any]:
+    """Return a request as the log has it."""
+    context = {name: _plain(value) for name, value in request.context.items() if name not in LEFT}
+    line = {} if request.row is None else {"line": request.row.line}
+    return {"action": request.action, "resource": str(request.resource), **context, **line}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Entity):
+        return value.id
+    return [_plain(each) for each in value] if isinstance(value, tuple) else value

@@ -1,0 +1,303 @@
+"""Ledger of an owner: a chained log in one SQLite file, beside all that runs use up.
+
+Each entry has the SHA-256 of itself and of the one before, so that a changed, removed, moved or
+added one is found. A chain without a key can be made anew by who can write the file: its head goes
+to the other parties with each run, and theirs are kept here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mplang_core import MPLangError
+
+VERSION = 1
+BEGINNING = "0" * 64
+"""What the first entry has for the hash of the one before."""
+
+PATIENCE = 1.0  # seconds that the file may be locked
+MAX_BACK = 60.0  # seconds that the clock may go back, as time servers correct it
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS log (
+  number INTEGER PRIMARY KEY, time REAL NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL,
+  previous TEXT NOT NULL, hash TEXT NOT NULL
+) STRICT;
+CREATE TABLE IF NOT EXISTS details (hash TEXT PRIMARY KEY, body TEXT NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS heads (
+  peer TEXT PRIMARY KEY, number INTEGER NOT NULL, hash TEXT NOT NULL, time REAL NOT NULL
+) STRICT;
+"""
+
+
+class LedgerError(MPLangError, RuntimeError):
+    """Ledger that cannot be written, or was set back; nothing runs until it is mended."""
+
+
+class Head(NamedTuple):
+    """The last entry of a log.
+
+    Attributes:
+        number: its number, from 1; 0 of an empty log.
+        hash: its SHA-256, in hex.
+    """
+
+    number: int
+    hash: str
+
+
+class Entry(NamedTuple):
+    """An entry of the log.
+
+    Attributes:
+        number: its number, from 1.
+        time: seconds since 1970.
+        kind: ``run``, ``refusal``, ``fetch``, ``put``, ``end``, …
+        text: the rest, in JSON.
+        previous: hash of the entry before.
+        hash: its own.
+    """
+
+    number: int
+    time: float
+    kind: str
+    text: str
+    previous: str
+    hash: str
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """The rest, as plain data."""
+        found: dict[str, Any] = json.loads(self.text)
+        return found
+
+
+class Ledger:
+    """Ledger in a file. Safe for threads; one process has it at a time.
+
+    Args:
+        path: its file, which is made if it is not there.
+        clock: returns the time, in seconds since 1970.
+
+    Raises:
+        LedgerError: it cannot be opened, or the log is damaged at its end.
+    """
+
+    def __init__(self, path: str | Path, clock: Callable[[], float] = time.time) -> None:
+        self._path = Path(path)
+        self._clock = clock
+        self._lock = threading.RLock()
+        with _told(self._path):
+            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            self._file = _open(self._path)
+            self._file.executescript(f"BEGIN IMMEDIATE; {_TABLES} COMMIT;")
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._file.close()
+
+    @property
+    def head(self) -> Head:
+        """The last entry."""
+        with self._lock, _told(self._path):
+            return self._head()
+
+    def _head(self) -> Head:
+        row = self._file.execute("SELECT number, hash FROM log ORDER BY number DESC LIMIT 1")
+        found = row.fetchone()
+        return Head(0, BEGINNING) if found is None else Head(*found)
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[Writing]:
+        """Change the ledger inside of ``with``: all of it is on the disk afterwards, or nothing.
+
+        Raises:
+            LedgerError: it cannot be written.
+        """
+        with self._lock, _told(self._path):
+            self._file.execute("BEGIN IMMEDIATE")
+            try:
+                yield Writing(self._file, self._now(), self._head())
+                self._file.execute("COMMIT")
+            except BaseException:
+                with contextlib.suppress(sqlite3.Error):
+                    self._file.execute("ROLLBACK")
+                raise
+
+    def _now(self) -> float:
+        """Return the time, which does not go back.
+
+        Raises:
+            LedgerError: the clock was set back.
+        """
+        now = float(self._clock())
+        (last,) = self._file.execute("SELECT coalesce(max(time), 0) FROM log").fetchone()
+        if now < last - MAX_BACK:
+            raise LedgerError(
+                f"the clock is {last - now:.0f} s before the last entry; set it right"
+            )
+        return max(now, float(last))
+
+    def add(self, kind: str, body: Mapping[str, Any]) -> Head:
+        """Add an entry.
+
+        Args:
+            kind: what it is about.
+            body: plain data.
+
+        Returns:
+            The new head.
+
+        Raises:
+            LedgerError: it cannot be written.
+        """
+        with self.writing() as writing:
+            return writing.add(kind, body)
+
+    def entries(self, begin: int = 1) -> Iterator[Entry]:
+        """Yield the entries from a number on.
+
+        Raises:
+            LedgerError: it cannot be read.
+        """
+        with self._lock, _told(self._path):
+            rows = self._file.execute(
+                "SELECT number, time, kind, body, previous, hash FROM log WHERE number >= ? "
+                "ORDER BY number",
+                (begin,),
+            ).fetchall()
+        yield from map(Entry._make, rows)
+
+    def detail(self, digest: str) -> Any:
+        """Return data that entries speak of by its SHA-256; ``None`` if it is lost, or changed.
+
+        Raises:
+            LedgerError: it cannot be read.
+        """
+        with self._lock, _told(self._path):
+            row = self._file.execute(
+                "SELECT body FROM details WHERE hash = ?", (digest,)
+            ).fetchone()
+        if row is None or hashlib.sha256(row[0].encode()).hexdigest() != digest:
+            return None
+        return json.loads(row[0])
+
+    def heads(self) -> dict[str, Head]:
+        """Return the heads of the peers' logs, as they last told them."""
+        with self._lock, _told(self._path):
+            rows = self._file.execute("SELECT peer, number, hash FROM heads").fetchall()
+        return {peer: Head(number, digest) for peer, number, digest in rows}
+
+    def has(self, head: Head) -> bool:
+        """Return whether the log has an entry, as a peer remembers it."""
+        if head.number == 0:
+            return head.hash == BEGINNING
+        with self._lock, _told(self._path):
+            row = self._file.execute("SELECT hash FROM log WHERE number = ?", (head.number,))
+            found = row.fetchone()
+        return found is not None and found[0] == head.hash
+
+
+class Writing:
+    """A change of the ledger.
+
+    Args:
+        file: the connection, inside of a transaction.
+        now: the time.
+        head: the last entry.
+
+    Attributes:
+        now: the time, in seconds since 1970.
+    """
+
+    def __init__(self, file: sqlite3.Connection, now: float, head: Head) -> None:
+        self._file = file
+        self.now = now
+        self._last = head
+
+    def add(self, kind: str, body: Mapping[str, Any]) -> Head:
+        """Add an entry to the log, and return the new head."""
+        text = _text(body)
+        number, previous = self._last.number + 1, self._last.hash
+        digest = hash_of(number, self.now, kind, text, previous)
+        self._file.execute(
+            "INSERT INTO log VALUES (?, ?, ?, ?, ?, ?)",
+            (number, self.now, kind, text, previous, digest),
+        )
+        self._last = Head(number, digest)
+        return self._last
+
+    def add_detail(self, body: Any) -> str:
+        """Keep data that many entries speak of, once; return its SHA-256 for them.
+
+        Args:
+            body: plain data.
+        """
+        text = _text(body)
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        self._file.execute("INSERT OR IGNORE INTO details VALUES (?, ?)", (digest, text))
+        return digest
+
+    def note_heads(self, heads: Mapping[str, Head]) -> None:
+        """Note the heads of peers."""
+        self._file.executemany(
+            "INSERT INTO heads VALUES (?, ?, ?, ?) ON CONFLICT (peer) DO UPDATE SET "
+            "number = excluded.number, hash = excluded.hash, time = excluded.time",
+            [(peer, head.number, head.hash, self.now) for peer, head in heads.items()],
+        )
+
+
+def hash_of(number: int, at: float, kind: str, body: str, previous: str) -> str:
+    """Return the SHA-256 of an entry, in hex."""
+    return hashlib.sha256(_text([number, at, kind, body, previous]).encode()).hexdigest()
+
+
+def mistakes(entries: Sequence[Entry], before: Head) -> Iterator[str]:
+    """Yield what is wrong with a chain, entry by entry.
+
+    Args:
+        entries: the entries.
+        before: the entry before the first one.
+    """
+    number, previous = before.number, before.hash
+    for entry in entries:
+        if entry.number != number + 1:
+            yield f"entry {number + 1} is missing: after {number} comes {entry.number}"
+        elif entry.previous != previous:
+            yield f"entry {entry.number} does not follow the entry {number} that is there"
+        if hash_of(*entry[:5]) != entry.hash:
+            yield f"entry {entry.number} ({entry.kind}) was changed"
+        number, previous = entry.number, entry.hash
+
+
+def _text(data: Any) -> str:
+    return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    file = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
+    file.execute("PRAGMA journal_mode = WAL")
+    file.execute("PRAGMA synchronous = FULL")
+    (version,) = file.execute("PRAGMA user_version").fetchone()
+    if version not in (0, VERSION):
+        raise LedgerError(f"{path} has version {version}; this one reads {VERSION}")
+    file.execute(f"PRAGMA user_version = {VERSION}")
+    return file
+
+
+@contextlib.contextmanager
+def _told(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (sqlite3.Error, OSError) as error:
+        raise LedgerError(f"the log {path} cannot be used: {error}") from error

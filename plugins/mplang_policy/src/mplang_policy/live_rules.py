@@ -1,0 +1,52 @@
+"""Rules that follow their files: parsed once, and again when a file changes."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+from mplang_core.ext import ConfigError
+from mplang_policy.rules import Names, Rules, cedar_files
+
+
+class LiveRules:
+    """The rules of a file or folder, as they are now. Safe for threads.
+
+    Args:
+        path: the file, or the folder of files ``*.cedar``.
+        names: what the rules may name.
+    """
+
+    def __init__(self, path: str | Path, names: Names | None = None) -> None:
+        self._path = Path(path)
+        self._names = names
+        self._seen: object = None
+        self._rules: Rules | ConfigError = ConfigError("not read yet")
+        self._lock = threading.Lock()
+
+    def current(self) -> Rules:
+        """Return the rules.
+
+        Raises:
+            ConfigError: they are gone, or wrong since they were changed; those of before do not
+                count any more.
+        """
+        with self._lock:
+            seen = self._look()
+            if seen != self._seen or seen is None:
+                try:
+                    self._rules = Rules.read(self._path, self._names)
+                except ConfigError as error:
+                    self._rules = error
+                self._seen = seen
+            if isinstance(self._rules, ConfigError):
+                raise ConfigError(str(self._rules))
+            return self._rules
+
+    def _look(self) -> object:
+        """Return what changes whenever a file does; ``None`` if they cannot be looked at."""
+        try:
+            found = [(file, file.stat()) for file in cedar_files(self._path)]
+        except OSError:
+            return None
+        return [(file.name, at.st_ino, at.st_size, at.st_mtime_ns) for file, at in found]

@@ -1,0 +1,70 @@
+"""Requests: what a program would do, as the rules of one party are asked about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mplang_analysis import DisclosureRow
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """Something that rules name.
+
+    Attributes:
+        type: its type in the schema.
+        id: its name.
+    """
+
+    type: str
+    id: str
+
+    def __str__(self) -> str:
+        return f'{self.type}::"{self.id}"'
+
+    def to_cedar(self) -> dict[str, Any]:
+        """Return it as a value in a context."""
+        return {"__entity": {"type": self.type, "id": self.id}}
+
+
+EVERYONE = Entity("Everyone", "everyone")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Question to the rules of a party: may this coordinator's program do this?
+
+    Attributes:
+        coordinator: who runs it.
+        action: ``run``, ``read``, ``disclose``, ``forward``, ``fetch``, ``store`` or ``put``.
+        resource: a program, data set or receiver.
+        context: the rest, by the schema; sets are tuples.
+        row: the row of the disclosure table, if it is about one.
+    """
+
+    coordinator: str
+    action: str
+    resource: Entity
+    context: Mapping[str, Any]
+    row: DisclosureRow | None = None
+
+    def approved(self) -> Request:
+        """Return it for a program that the owner has signed."""
+        return replace(self, context={**self.context, "approved": True})
+
+    def to_cedar(self) -> dict[str, Any]:
+        """Return it as Cedar takes it."""
+        return {
+            "principal": {"type": "Coordinator", "id": self.coordinator},
+            "action": {"type": "Action", "id": self.action},
+            "resource": {"type": self.resource.type, "id": self.resource.id},
+            "context": {name: _plain(value) for name, value in self.context.items()},
+        }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Entity):
+        return value.to_cedar()
+    return [_plain(each) for each in value] if isinstance(value, tuple) else value

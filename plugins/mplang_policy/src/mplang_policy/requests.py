@@ -1,0 +1,160 @@
+"""The requests that a program makes of one party's rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from mplang_analysis import DATA_SET, DisclosureRow, Source
+
+from mplang_core import BaseType, TensorType
+from mplang_core.ext import parse_base_type
+from mplang_policy.request import EVERYONE, Entity, Request
+
+MAX_LONG = (1 << 63) - 1
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What a coordinator wants to run, as its whole program tells; two are never equal.
+
+    Attributes:
+        coordinator: name of the coordinator.
+        party: rank of the party whose rules are asked.
+        names: names of the parties, by rank.
+        program: digest of the program.
+        name: name of the program.
+        rows: its disclosure, over the labels of its inputs.
+        reads: the data sets and columns that it reads at this party.
+        stores: per name and rank what flows into what it leaves in storage.
+        forms: per name the forms of that.
+        mode: mode of the worker.
+    """
+
+    coordinator: str
+    party: int
+    names: Sequence[str]
+    program: str
+    name: str
+    rows: Sequence[DisclosureRow]
+    reads: Sequence[str] = ()
+    stores: Mapping[str, Mapping[int, Sequence[Source]]] = field(default_factory=dict)
+    forms: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    mode: str = "production"
+
+    def requests(self) -> list[Request]:
+        """Return what the rules of the party are asked, in the order of the program."""
+        return [self._run(), *self._read(), *self._rows(), *self._store()]
+
+    def _run(self) -> Request:
+        context = {"name": self.name, "mode": self.mode, **self._common()}
+        return Request(self.coordinator, "run", Entity("Program", self.program), context)
+
+    def _common(self) -> dict[str, Any]:
+        parties = tuple(Entity("Party", name) for name in self.names)
+        return {"parties": parties, "approved": False}
+
+    def _read(self) -> Iterator[Request]:
+        sets: dict[str, list[str]] = {}
+        for name in self.reads:
+            sets.setdefault(name.partition(".")[0], []).append(name)
+        for data_set, columns in sets.items():
+            context = {
+                "columns": tuple(Entity("Column", name) for name in columns),
+                "program": Entity("Program", self.program),
+                **self._common(),
+            }
+            yield Request(self.coordinator, "read", Entity("DataSet", data_set), context)
+
+    def _rows(self) -> Iterator[Request]:
+        for row in self.rows:
+            mine = self.party in row.inputs
+            leaves = row.sender == self.party or mine
+            if not row.inputs or not leaves or row.receiver == self.party:
+                continue  # public, another's, or known here
+            action = "disclose" if mine else "forward"
+            if mine and row.receiver == "host":
+                action = "fetch"
+            receiver, context = self._receiver(row.receiver), _of_row(row, self.party)
+            yield self._flow(action, receiver, row.sources, context, row)
+
+    def _receiver(self, receiver: int | str) -> Entity:
+        if receiver == "host":
+            return Entity("Host", self.coordinator)
+        return EVERYONE if receiver == "everyone" else self._party(receiver)
+
+    def _party(self, rank: int | str) -> Entity:
+        return Entity("Party", self.names[int(rank)])
+
+    def _store(self) -> Iterator[Request]:
+        for name, at in sorted(self.stores.items()):
+            for rank, sources in sorted(at.items()):
+                mine = any(source.party == self.party for source in sources)
+                if mine or rank == self.party:
+                    context = {**self._of_store(name, rank, sources), "stored": name}
+                    yield self._flow("store", self._party(rank), sources, context)
+
+    def _of_store(self, name: str, rank: int, sources: Sequence[Source]) -> dict[str, Any]:
+        """Return what is known of a value in storage: those of one name cannot be told apart."""
+        forms = self.forms.get(name, ())
+        news = any(s.party == self.party and rank not in s.known_to for s in sources)
+        return {
+            "what": "store",
+            "form": forms[0] if len(forms) == 1 else "any",
+            "type": "any",
+            "protocol": "",
+            "discloses": news and set(forms) != {"share"},
+            "times": ("once",),
+        }
+
+    def _flow(
+        self,
+        action: str,
+        resource: Entity,
+        sources: Sequence[Source],
+        given: Mapping[str, Any],
+        row: DisclosureRow | None = None,
+    ) -> Request:
+        mine = [source.name for source in sources if source.party == self.party]
+        columns = tuple(Entity("Column", name) for name in sorted(set(map(_column, mine))))
+        sets = {column.id.partition(".")[0] for column in columns if ":" not in column.id}
+        others = sorted({source.party for source in sources} - {self.party})
+        context = {
+            **given,
+            "columns": columns,
+            "data_sets": tuple(Entity("DataSet", name) for name in sorted(sets)),
+            "others": tuple(self._party(rank) for rank in others),
+            "declassifiers": (),
+            "k": 0,
+            "program": Entity("Program", self.program),
+            "mode": self.mode,
+            **self._common(),
+        }
+        return Request(self.coordinator, action, resource, context, row)
+
+
+def _column(source: str) -> str:
+    """Return what rules call a source."""
+    if source.startswith(DATA_SET):
+        return source.removeprefix(DATA_SET)
+    return f"other:{source}"
+
+
+def _of_row(row: DisclosureRow, party: int) -> dict[str, Any]:
+    context = {
+        "what": row.what,
+        "form": row.form,
+        "type": row.payload,
+        "protocol": row.protocol,
+        "discloses": party in row.discloses,
+        "times": tuple(row.when.split(", ")),
+    }
+    values = _values(row.payload)
+    return context if values is None else {**context, "values": values}
+
+
+def _values(payload: str) -> int | None:
+    """Return how many numbers a value has; ``None`` where its type does not tell."""
+    kind: BaseType = parse_base_type(payload)
+    return min(kind.size, MAX_LONG) if isinstance(kind, TensorType) else None

@@ -1,0 +1,229 @@
+"""Rules of an owner: Cedar statements, validated, and what they say to a request."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import cedarpy
+
+from mplang_core.ext import ConfigError
+from mplang_policy.request import Request
+from mplang_policy.statements import Statement, read_statements
+
+CEDAR = ".cedar"
+
+
+def schema_text() -> str:
+    """Return the Cedar schema of rules."""
+    return resources.files("mplang_policy").joinpath("policy.cedarschema").read_text("utf-8")
+
+
+@functools.cache
+def schema() -> cedarpy.Schema:
+    """Return the schema, parsed."""
+    return cedarpy.Schema.from_str(schema_text())
+
+
+_ATTRIBUTE = re.compile(r"(\w+)\??:")
+_NOBODY = cedarpy.Entities.from_json_str("[]")
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What rules of a party can name; anything else is taken for a mistake.
+
+    Attributes:
+        known: by the type of the entity, its names.
+    """
+
+    known: Mapping[str, frozenset[str]]
+
+    def unknown(self, kind: str, name: str) -> bool:
+        """Return whether an entity is not there."""
+        if kind == "Column" and name.startswith("other:"):
+            return False
+        return kind in self.known and name not in self.known[kind]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What rules say to a request.
+
+    Attributes:
+        allowed: whether a rule permits it, none forbids it, and all could be asked.
+        rules: the rules that permit or forbid it.
+        errors: why rules could not be asked.
+    """
+
+    allowed: bool
+    rules: tuple[Statement, ...] = ()
+    errors: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Rules:
+    """Rules of an owner, parsed once; two are never equal.
+
+    Attributes:
+        statements: the statements by their identity in Cedar.
+    """
+
+    statements: Mapping[str, Statement]
+    _policies: cedarpy.PolicySet = field(repr=False)
+
+    @classmethod
+    def of(cls, files: Mapping[str, str], names: Names | None = None) -> Rules:
+        """Parse and validate rules.
+
+        Args:
+            files: texts by the name of their file.
+            names: what they may name; anything if ``None``.
+
+        Raises:
+            ConfigError: one is no Cedar, does not fit the schema, or names what there is not.
+
+        Example:
+            >>> Rules.of({"a.cedar": "permit (principal, action, resource) when { context.x };"})
+            Traceback (most recent call last):
+            mplang_core.errors.ConfigError: a.cedar:1: ... attribute `x` ... not found
+        """
+        found = [each for file, text in files.items() for each in read_statements(file, text)]
+        statements = {f"rule{i}": each for i, each in enumerate(found)}
+        text = json.dumps(
+            {
+                "staticPolicies": {name: each.body for name, each in statements.items()},
+                "templates": {},
+                "templateLinks": [],
+            }
+        )
+        wrong = [*_mistakes(statements, text), *_unknown_attributes(found)]
+        wrong = wrong or list(_unknown_names(found, names))
+        if wrong:
+            raise ConfigError("\n".join(wrong))
+        return cls(statements, cedarpy.PolicySet.from_json_str(text))
+
+    @classmethod
+    def read(cls, path: str | Path, names: Names | None = None) -> Rules:
+        """Read rules from a file, or from all files ``*.cedar`` of a folder.
+
+        Args:
+            path: the file or folder.
+            names: as in :meth:`of`.
+
+        Raises:
+            ConfigError: there are none, or one is wrong.
+        """
+        try:
+            files = cedar_files(path)
+            texts = {file.name: file.read_text(encoding="utf-8") for file in files}
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"cannot read the policy {path}: {error}") from None
+        if not texts:
+            raise ConfigError(f"{path}: there is no rule; mplang policy init writes some")
+        return cls.of(texts, names)
+
+    def decide(self, requests: Sequence[Request]) -> list[Verdict]:
+        """Return what the rules say to each request.
+
+        Anything that is no clean answer is a refusal: a rule that could not be evaluated may have
+        been the one that forbids.
+
+        Args:
+            requests: the requests.
+        """
+        return [self._verdict(each) for each in ask(self._policies, requests)]
+
+    def _verdict(self, found: cedarpy.AuthzResult) -> Verdict:
+        told = found.diagnostics
+        rules = tuple(self.statements[name] for name in sorted(told.reasons))
+        errors = tuple(self._named(error) for error in told.errors)
+        return Verdict(found.allowed and bool(rules) and not errors, rules, errors)
+
+    def _named(self, error: str) -> str:
+        for name, statement in self.statements.items():
+            error = error.replace(f"`{name}`", statement.shown)
+        return error
+
+
+def ask(policies: cedarpy.PolicySet, requests: Sequence[Request]) -> Sequence[cedarpy.AuthzResult]:
+    """Return what Cedar says to requests."""
+    asked = [each.to_cedar() for each in requests]
+    return cedarpy.is_authorized_batch(asked, policies, _NOBODY, schema())
+
+
+def cedar_files(path: str | Path) -> list[Path]:
+    """Return the file, or the files of a folder, in order of their names.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    given = Path(path)
+    if not given.is_dir():
+        return [given]
+    return sorted(each for each in given.iterdir() if each.suffix == CEDAR)
+
+
+def _mistakes(statements: Mapping[str, Statement], text: str) -> list[str]:
+    """Return what does not fit the schema, per mistake a line."""
+    plain = cedarpy.policies_from_json_str(text) if statements else ""
+    found = cedarpy.validate_policies(plain, schema_text())
+    if found.validation_passed:
+        return []
+    # as text they are policy0, policy1, … again
+    order = {f"policy{i}": each for i, each in enumerate(statements.values())}
+    wrong = []
+    for each in found.errors:
+        statement = order.get(each.policy_id)
+        told = each.error.replace(f"for policy `{each.policy_id}`, ", "")
+        wrong.append(f"{statement.place}: {told}" if statement is not None else told)
+    return wrong or ["the rules do not fit the schema"]
+
+
+def _unknown_attributes(statements: Sequence[Statement]) -> Iterator[str]:
+    """Yield which rule asks whether the context has what it never has; Cedar says nothing."""
+    known = set(_ATTRIBUTE.findall(schema_text()))
+    for statement in statements:
+        for name in sorted(set(_asked_for(statement.body)) - known):
+            yield f"{statement.place}: attribute `{name}` is in no context"
+
+
+def _asked_for(body: Any) -> Iterator[str]:
+    """Yield the attributes that the JSON form of a statement asks for by ``has``."""
+    if isinstance(body, dict):
+        if isinstance(body.get("has"), dict):
+            yield str(body["has"].get("attr"))
+        for each in body.values():
+            yield from _asked_for(each)
+    elif isinstance(body, list):
+        for each in body:
+            yield from _asked_for(each)
+
+
+def _unknown_names(statements: Sequence[Statement], names: Names | None) -> Iterator[str]:
+    """Yield which rule names what there is not: a mistyped ``forbid`` forbids nothing."""
+    if names is None:
+        return
+    for statement in statements:
+        for kind, name in sorted(set(_entities(statement.body))):
+            if names.unknown(kind, name):
+                there = ", ".join(sorted(names.known[kind])) or "none"
+                yield f'{statement.place}: there is no {kind}::"{name}" here, but {there}'
+
+
+def _entities(body: Any) -> Iterator[tuple[str, str]]:
+    """Yield type and name of all entities in the JSON form of a statement."""
+    if isinstance(body, dict):
+        if body.keys() == {"type", "id"}:
+            yield body["type"], body["id"]
+        for each in body.values():
+            yield from _entities(each)
+    elif isinstance(body, list):
+        for each in body:
+            yield from _entities(each)
