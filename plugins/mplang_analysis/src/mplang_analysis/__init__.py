@@ -23,11 +23,12 @@ from mplang_analysis.graph_builder import graph
 from mplang_analysis.graph_view import Edge, GraphView, Node, Region
 from mplang_analysis.holdings import Holding
 from mplang_analysis.interval import UNKNOWN, Interval, hull
-from mplang_analysis.labels import DATA_SET, PUBLIC, Label, Piece, Source, own
+from mplang_analysis.labels import DATA_SET, MAX_NAME, PUBLIC, Label, Piece, Source, own
 from mplang_analysis.memory import Memory, labels_of, remember
 from mplang_analysis.mismatch_table import differences
 from mplang_analysis.op_ranges import HasRanges, NumberStatus, OpRanges, RangeRule, StepRange
 from mplang_analysis.parameters import parameter_names
+from mplang_analysis.paths import path_to
 from mplang_analysis.picture import Picture
 from mplang_analysis.range_table import RangeRow, Ranges, ranges
 from mplang_analysis.rows import Rows
@@ -35,6 +36,7 @@ from mplang_analysis.storage import StorageUse, Stored, UsesStorage, storage_of,
 
 __all__ = [
     "DATA_SET",
+    "MAX_NAME",
     "PUBLIC",
     "UNKNOWN",
     "Costs",
@@ -78,6 +80,7 @@ __all__ = [
     "labels_of",
     "own",
     "parameter_names",
+    "path_to",
     "ranges",
     "remember",
     "storage_of",

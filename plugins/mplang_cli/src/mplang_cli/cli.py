@@ -55,6 +55,8 @@ def _of_plugin(name: str) -> Any:
     else:
         if function is None:
             return None
+        if isinstance(function, typer.Typer):  # commands of its own
+            return typer.main.get_command(function)
         one.command(name)(function)
     return typer.main.get_command(one)
 
@@ -183,9 +185,14 @@ def compile_(
     out: Annotated[str, typer.Option("--out", "-o", help="The file to write, prog.mpl.")],
     arg: Args = None,
     locations: Annotated[bool, typer.Option(help="Keep file names and lines.")] = True,
+    catalogue: Annotated[
+        str | None, typer.Option(help="The data sets that it may name, of mplang data schema.")
+    ] = None,
 ) -> None:
     """Pack a program into one file, which runs without its source."""
-    made = compile_source(source, cluster_of(cluster), read_given(arg or []))
+    known = contextlib.nullcontext() if catalogue is None else mplang_core.catalogue(catalogue)
+    with known:
+        made = compile_source(source, cluster_of(cluster), read_given(arg or []))
     artifact.save(out, made, locations=locations)
     typer.echo(f"{out}: {made.name}{made.signature}, digest {made.digest[:12]}")
 

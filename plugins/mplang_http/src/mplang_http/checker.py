@@ -11,13 +11,13 @@ import os
 import signal
 import socket
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
-from mplang_analysis import Label, Source, own
+from mplang_analysis import Label, Source, own, path_to
 
-from mplang_core import Mask
+from mplang_core import Mask, Program
 from mplang_core.ext import AdmissionError
 from mplang_http import confinement, ipc
 from mplang_http.call_server import CallServer, FileReply, log_to
@@ -64,6 +64,7 @@ class Checker:
         self._limits = config.limits
         self._programs = Programs(config)
         self._labels = SessionLabels()
+        self._last: tuple[str, Program | None] = "", None
         self._expected: OrderedDict[str, JobRequest] = OrderedDict()
 
     def program(self, body: Buffer, *, name: str) -> None:
@@ -125,9 +126,25 @@ class Checker:
         loads = loads_of(program) if whole else ()
         _, stored = resolve_loads(loads, self._given.parties, found)
         followed = self._labels.follow(program, request, found, labels, stored, mine.key)
+        self._last = run, program
         if not whole:
             return None
         return FileReply(ipc.write_file([RunFacts.of(program, followed).write()]))
+
+    def paths(
+        self, body: Buffer, *, run: str, rows: list[tuple[str, int, str] | None]
+    ) -> list[Sequence[str]]:
+        """Return the lines by which private data comes to where it is disclosed.
+
+        Args:
+            body: unused.
+            run: name of the run that was followed last.
+            rows: per row its line, and party and name of the data; ``None`` for no row.
+        """
+        followed_run, program = self._last
+        if followed_run != run or program is None:
+            return [() for _ in rows]
+        return [() if each is None else path_to(program, *each) for each in rows]
 
     def _of_own(self, given: Stored) -> Label | None:
         """Return the label of this party's copy of an input: of a result that of the run."""
@@ -173,6 +190,7 @@ def _serve(checker: Checker, sock: socket.socket) -> None:
         "program": checker.program,
         "expect": checker.expect,
         "follow": checker.follow,
+        "paths": checker.paths,
     }
     while True:
         message, file = ipc.receive(sock)

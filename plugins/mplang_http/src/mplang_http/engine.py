@@ -37,7 +37,7 @@ from mplang_http.handshake import Handshake
 from mplang_http.job import Job
 from mplang_http.links import Links
 from mplang_http.logs import configure_logging
-from mplang_http.opening import Logs
+from mplang_http.opening import NO_LOGS, Logs
 from mplang_http.programs import Programs
 from mplang_http.requests import JobRequest, read_names
 from mplang_http.session import Session
@@ -259,9 +259,7 @@ class Engine:
         """
         self._session.close(reason)
 
-    def submit(
-        self, body: Buffer, *, run: str, logs: dict[str, Any] | None = None
-    ) -> dict[str, Any]:
+    def submit(self, body: Buffer, *, run: str, logs: list[Any] | None = None) -> dict[str, Any]:
         """Queue a job.
 
         Args:
@@ -288,7 +286,8 @@ class Engine:
         program = self._programs.get(request.program)
         if request.step and self._config.mode == "production":
             raise step_refusal(program, [self._config.name])
-        job = session.submit(request, program, msgspec.convert(logs or {}, Logs))
+        told = NO_LOGS if logs is None else msgspec.convert(logs, Logs)
+        job = session.submit(request, program, told)
         session.release(request.release)
         return job.status()
 

@@ -12,7 +12,7 @@ import logging
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -21,8 +21,7 @@ from mplang_core import MPLangError
 from mplang_core.ext import AdmissionError
 from mplang_http import ipc
 from mplang_http.checker import CheckerArgument
-from mplang_http.config import LOCAL, WorkerConfig
-from mplang_http.data_sets import columns_of
+from mplang_http.config import WorkerConfig
 from mplang_http.engine_process import EngineProcess
 from mplang_http.errors import RequestError
 from mplang_http.front_session import FrontSession
@@ -34,7 +33,7 @@ from mplang_http.threads import in_thread
 from mplang_http.warm_process import WarmProcess
 
 if TYPE_CHECKING:
-    from mplang_policy import Asked, Gate, Head, Names
+    from mplang_policy import Asked, Decision, Gate, Head
 
 MAX_FACTS = 256 << 20  # bytes of what a checker tells of a program
 MAX_KNOWN = 64  # programs of all coordinators whose facts are kept
@@ -57,9 +56,11 @@ class FrontGate:
         self._known: OrderedDict[tuple[Any, ...], Asked] = OrderedDict()
         self._lock = threading.Lock()
         if config.gate is not None:
-            from mplang_policy import Gate, GateConfig
+            from mplang_policy import Gate, GateConfig, Names
 
-            self._gate = Gate(GateConfig(**config.gate), config.name, names_of(config))
+            self._gate = Gate(
+                GateConfig(**config.gate), config.name, Names.of(config.model_dump(mode="json"))
+            )
 
     @property
     def is_there(self) -> bool:
@@ -166,7 +167,11 @@ class FrontGate:
             asked = await in_thread(self._asked, session, told)
             heads, seen = _logs(session, openings)
             asking = Run(session.link, run, asked, heads, seen)
-            await in_thread(self._gate.begin, asking)
+            decision = await in_thread(self._gate.decide, asking)
+            if not decision.allowed:
+                paths = await self._paths(session, run, decision)
+                await in_thread(self._gate.refuse, asking, decision, paths)
+            await in_thread(self._gate.begin, asking, decision)
         except (AdmissionError, RequestError) as error:
             log.warning("%s may not run %s: %s", session.key[0], run, error)
             return str(error) if isinstance(error, AdmissionError) else error.text
@@ -175,6 +180,21 @@ class FrontGate:
             return "it cannot be decided here"
         session.permitted = frozenset(asked.reads)
         return ""
+
+    async def _paths(
+        self, session: FrontSession, run: str, decision: Decision
+    ) -> Sequence[Sequence[str]]:
+        """Return the lines by which what is refused comes to where it would leave."""
+        rows: list[tuple[str, int, str] | None] = []
+        for each in decision.told:
+            row, source = each.request.row, each.source
+            if row is None or source is None:
+                rows.append(None)
+            else:
+                rows.append((row.line, source.party, source.name))
+        assert session.checker is not None
+        found = await session.checker.call("paths", run=run, rows=rows)
+        return [[str(line) for line in path] for path in found]
 
     def _asked(self, session: FrontSession, told: memoryview) -> Asked:
         """Return what a run would do; the same object for the same facts."""
@@ -253,25 +273,6 @@ class FrontGate:
         if self._gate is not None:
             fields = {"coordinator": coordinator, "session": session.link, **about}
             await in_thread(self._gate.record, kind, fields)
-
-
-def names_of(config: WorkerConfig) -> Names:
-    """Return what the rules of a worker may name."""
-    from mplang_policy import Names
-
-    coordinators = frozenset(config.coordinators) if config.tls is not None else {LOCAL}
-    data_sets = config.data_sets()
-    columns = (columns_of(name, each.type) for name, each in data_sets.items())
-    known = {
-        "Coordinator": frozenset(coordinators),
-        "Host": frozenset(coordinators),
-        "DataSet": frozenset(data_sets),
-        "Column": frozenset[str]().union(*columns),
-        "Everyone": frozenset(["everyone"]),
-    }
-    if config.peers is not None:
-        known["Party"] = frozenset(config.peers) | {config.name}
-    return Names(known)
 
 
 def _ignore(message: dict[str, Any], file: int | None) -> None:

@@ -44,6 +44,7 @@ class LocalCluster:
             load from; a temporary one by default.
         data: the data sets of each worker, by its name, as in its configuration; read by the
             coordinator of the cluster if they name no readers.
+        gates: the gate of each worker that has one, by its name, as in its configuration.
         **options: further fields of each :class:`WorkerConfig`; the default of ``limits.failures``
             is ``FAILURES``, unless ``limits`` is a :class:`Limits`.
 
@@ -71,6 +72,7 @@ class LocalCluster:
         mode: WorkerMode = "development",
         data: Mapping[str, Mapping[str, Mapping[str, Any]]] | None = None,
         sink: str | os.PathLike[str] | None = None,
+        gates: Mapping[str, Mapping[str, Any]] | None = None,
         **options: Any,
     ) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="mplang-")
@@ -86,6 +88,7 @@ class LocalCluster:
         self._lines: list[socket.socket] = []
         options["mode"] = mode
         self._data = data or {}
+        self._gates = gates or {}
         self._sink = Path(self._folder.name if sink is None else sink).absolute() / "sinks"
         self._listening = {name: socket.create_server(_ANY_PORT) for name in self._names}
         scheme = "https" if tls else "http"
@@ -131,6 +134,8 @@ class LocalCluster:
             data_set: {"readers": [reader], **each}
             for data_set, each in self._data.get(name, {}).items()
         }
+        if name in self._gates:
+            fields["gate"] = self._gates[name]
         plugins = fields.get("plugins") or installed_plugins()
         if "mplang-data" in {str(canonicalize_name(each)) for each in plugins}:
             fields.setdefault("sink", self._sink_of(name))

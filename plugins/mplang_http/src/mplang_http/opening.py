@@ -38,6 +38,9 @@ class Logs(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=T
     seen: Annotated[dict[str, LogHead], Meta(max_length=1024)] = {}
 
 
+NO_LOGS = Logs()
+
+
 class Opening(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """What a worker was shown of a run, as SHA-256 in hex, and what it knows of its inputs.
 
@@ -61,7 +64,7 @@ class Opening(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
     history: str = ""
     labels: msgspec.Raw = msgspec.Raw(b"\x90")
     stored: msgspec.Raw = msgspec.Raw(b"\x80")
-    logs: Logs = Logs()
+    logs: Logs = NO_LOGS
 
     @property
     def key(self) -> str:

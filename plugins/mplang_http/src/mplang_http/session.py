@@ -29,7 +29,7 @@ from mplang_http.config import Limits
 from mplang_http.errors import RequestError
 from mplang_http.job import Job
 from mplang_http.logs import log_context
-from mplang_http.opening import Logs, Opening, sha256, shown_program
+from mplang_http.opening import NO_LOGS, Logs, Opening, sha256, shown_program
 from mplang_http.requests import JobRequest
 from mplang_http.run_storage import RunStorage
 from mplang_http.session_labels import SessionLabels
@@ -38,7 +38,6 @@ from mplang_http.stored_value import PUBLIC_NAME, StoredValue
 NOT_SUBMITTED = ""
 """The program of a job that was cancelled before it was submitted."""
 
-NO_LOGS = Logs()
 log = logging.getLogger("mplang.http.session")
 
 

@@ -29,6 +29,7 @@ class _Health(msgspec.Struct):
     state: Literal["starting", "ready", "draining", "ended"]
     crashes: int
     failures: _Failures | None = None
+    gate: Literal["none", "open", "shut"] = "none"
     expires: Annotated[datetime.datetime, msgspec.Meta(tz=True)] | None = None
 
 
@@ -46,7 +47,8 @@ def cluster_status(
         A row per worker: ``name``, ``address``, ``mode`` (``production`` or ``development``),
         ``state`` (``starting``, ``ready``, ``lost``, or ``another worker``), ``crashes`` of its
         engines, ``failures``: the coordinator's failed runs there and their limit, as ``3 of 10``,
-        ``certificate``: when it expires, as ``in 29 days``, and ``why`` it is lost.
+        ``gate``: ``open``, ``shut`` while its owner has to mend rules or log, ``none`` without
+        rules, ``certificate``: when it expires, as ``in 29 days``, and ``why`` it is lost.
     """
     files = TlsFiles.of(tls)
     context = client_context(files, "http/1.1") if files is not None else None
@@ -60,6 +62,7 @@ def cluster_status(
             "state": "lost",
             "crashes": 0,
             "failures": "",
+            "gate": "",
             "certificate": "",
             "why": "",
         }
@@ -69,6 +72,7 @@ def cluster_status(
             row["state"] = health.state if mine else "another worker"
             row["mode"] = health.mode
             row["crashes"] = health.crashes
+            row["gate"] = health.gate
             if health.failures is not None:
                 row["failures"] = f"{health.failures.used} of {health.failures.limit}"
             row["certificate"] = _expiry(health.expires)

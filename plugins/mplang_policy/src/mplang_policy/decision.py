@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from mplang_analysis import Source
+
 from mplang_policy.explain import why
 from mplang_policy.request import Entity, Request
+from mplang_policy.requests import column_of
 from mplang_policy.rules import Rules, Verdict
 
 MAX_TOLD = 5  # refused requests that are told
@@ -19,11 +23,13 @@ class Refusal(NamedTuple):
         request: the request.
         verdict: what they said.
         reason: why, in a sentence.
+        source: some private data that it is about, if it is about a row.
     """
 
     request: Request
     verdict: Verdict
     reason: str
+    source: Source | None = None
 
 
 class Decision(NamedTuple):
@@ -44,16 +50,23 @@ class Decision(NamedTuple):
         """Whether the program may run."""
         return not self.refused
 
-    def text(self, party: str) -> str:
+    @property
+    def told(self) -> Sequence[Refusal]:
+        """What is refused, as far as it is told."""
+        return self.refused[:MAX_TOLD]
+
+    def text(self, party: str, paths: Sequence[Sequence[str]] = ()) -> str:
         """Return why the program is refused, for whoever wants to run it.
 
         Args:
             party: name of the party.
+            paths: for each refusal that is told the lines by which its source comes there.
         """
-        told = [
-            f"{party} refuses {describe(each.request)}: {each.reason}"
-            for each in self.refused[:MAX_TOLD]
-        ]
+        told = []
+        for each, path in itertools.zip_longest(self.told, paths, fillvalue=()):
+            assert isinstance(each, Refusal)
+            way = _way(each, path) if len(path) > 1 else ""
+            told.append(f"{party} refuses {describe(each.request)}: {each.reason}{way}")
         if len(self.refused) > MAX_TOLD:
             told.append(f"and {len(self.refused) - MAX_TOLD} more")
         if self.needs_approval:
@@ -71,7 +84,7 @@ def decide(rules: Rules, requests: Sequence[Request], *, approved: bool = False)
     """
     asked = [each.approved() for each in requests] if approved else list(requests)
     refused = [
-        Refusal(request, verdict, why(rules, request, verdict))
+        Refusal(request, verdict, *_why(rules, request, verdict))
         for request, verdict in zip(asked, rules.decide(asked), strict=True)
         if not verdict.allowed
     ]
@@ -83,6 +96,22 @@ def decide_quickly(rules: Rules, requests: Sequence[Request], *, approved: bool)
     """Return whether all requests are allowed, without reasons."""
     asked = [each.approved() for each in requests] if approved else requests
     return all(verdict.allowed for verdict in rules.decide(asked))
+
+
+def _why(rules: Rules, request: Request, verdict: Verdict) -> tuple[str, Source | None]:
+    reason, columns = why(rules, request, verdict)
+    if request.row is None:
+        return reason, None
+    named = {each.id for each in columns}
+    found = [each for each in request.row.sources if column_of(each) in named]
+    return reason, (found or request.row.sources)[0]
+
+
+def _way(refusal: Refusal, path: Sequence[str]) -> str:
+    assert refusal.source is not None
+    begin, *through, end = path
+    between = f", goes through {', '.join(through)}" if through else ""
+    return f"; {column_of(refusal.source)} comes in at {begin}{between} and out at {end}"
 
 
 def describe(request: Request) -> str:

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import cedarpy
 
 from mplang_policy.request import Entity, Request
-from mplang_policy.rules import Rules, Verdict, ask
-from mplang_policy.statements import Statement
+from mplang_policy.rules import Rules, Verdict, ask, entities
+from mplang_policy.statements import Statement, nodes
 
 SCOPE = ("principal", "resource")
 MAX_NAMES = 6  # that are listed in a sentence
@@ -29,8 +29,8 @@ class Conjunct(NamedTuple):
     body: dict[str, Any]
 
 
-def why(rules: Rules, request: Request, verdict: Verdict) -> str:
-    """Return why a request is refused, in a sentence.
+def why(rules: Rules, request: Request, verdict: Verdict) -> tuple[str, Sequence[Entity]]:
+    """Return why a request is refused, in a sentence, and the columns that it is because of.
 
     Args:
         rules: the rules that were asked.
@@ -38,16 +38,19 @@ def why(rules: Rules, request: Request, verdict: Verdict) -> str:
         verdict: what they said.
     """
     if verdict.errors:
-        return f"a rule cannot be evaluated, so it may be one that forbids: {verdict.errors[0]}"
+        told = f"a rule cannot be evaluated, and may be one that forbids: {verdict.errors[0]}"
+        return told, ()
     forbids = [each for each in verdict.rules if each.effect == "forbid"]
     if forbids:
-        return f"it is forbidden by {' and '.join(each.shown for each in forbids)}"
+        told = f"it is forbidden by {' and '.join(each.shown for each in forbids)}"
+        return told, [Entity(*each) for rule in forbids for each in entities(rule.body)]
     found = nearest(rules, request)
     if found is None:
-        return f'no rule permits anything of Action::"{request.action}"'
+        return f'no rule permits anything of Action::"{request.action}"', ()
     statement, lacking = found
     lacks = " and ".join(_explained(each, request) for each in lacking)
-    return f"no rule permits it; the nearest, {statement.shown}, lacks: {lacks}"
+    beyond = [each for conjunct in lacking for each in _beyond(conjunct, request) or ()]
+    return f"no rule permits it; the nearest, {statement.shown}, lacks: {lacks}", beyond
 
 
 def nearest(rules: Rules, request: Request) -> tuple[Statement, Sequence[Conjunct]] | None:
@@ -60,9 +63,14 @@ def nearest(rules: Rules, request: Request) -> tuple[Statement, Sequence[Conjunc
     for statement in rules.statements.values():
         if statement.effect != "permit" or not _holds(_only(statement, "action"), request):
             continue
-        lacking = [each for each in conjuncts(statement) if not _holds(each.body, request)]
-        candidates.append((statement, lacking))
-    return min(candidates, key=lambda each: len(each[1]), default=None)
+        wanted = conjuncts(statement)
+        lacking = [each for each in wanted if not _holds(each.body, request)]
+        strange = _kind_of(statement.body["resource"]) not in (None, request.resource.type)
+        candidates.append(((strange, len(lacking), -len(wanted)), statement, lacking))
+    if not candidates:
+        return None
+    _, statement, lacking = min(candidates, key=lambda each: each[0])
+    return statement, lacking
 
 
 def conjuncts(statement: Statement) -> list[Conjunct]:
@@ -110,6 +118,12 @@ def _holds(body: Mapping[str, Any], request: Request) -> bool:
     return ask(policies, [request])[0].allowed
 
 
+def _kind_of(given: Mapping[str, Any]) -> str | None:
+    """Return the type of the resource that a statement is about; ``None`` if it is about any."""
+    kind = given.get("entity_type") or given.get("entity", {}).get("type")
+    return None if kind is None else str(kind)
+
+
 def _scope_text(name: str, given: Mapping[str, Any]) -> str:
     if given["op"] == "is":
         return f"{name} is {given['entity_type']}"
@@ -134,15 +148,15 @@ def _text(body: Mapping[str, Any]) -> str:
 def _explained(conjunct: Conjunct, request: Request) -> str:
     """Return a condition, and what the request has instead."""
     conditions = conjunct.body["conditions"]
+    scope = {"principal": Entity("Coordinator", request.coordinator), "resource": request.resource}
     if not conditions:
-        name = conjunct.text.partition(" ")[0]
-        given = Entity("Coordinator", request.coordinator)
-        return f"{conjunct.text} (it is {given if name == 'principal' else request.resource})"
+        return f"{conjunct.text} (it is {scope[conjunct.text.partition(' ')[0]]})"
     body = conditions[0]["body"]
-    beyond = _beyond(body, request)
+    beyond = _beyond(conjunct, request)
     if beyond is not None:
         return f"{conjunct.text} (not among them: {_listed(beyond)})"
-    told = [
+    told = [f"it is {scope[name]}" for name in SCOPE if {"Var": name} in list(nodes(body))]
+    told += [
         f"{name} is {_shown(request.context[name])}"
         if name in request.context
         else f"there is no {name}"
@@ -151,9 +165,10 @@ def _explained(conjunct: Conjunct, request: Request) -> str:
     return conjunct.text + (f" ({', '.join(told)})" if told else "")
 
 
-def _beyond(body: Mapping[str, Any], request: Request) -> Sequence[Any] | None:
+def _beyond(conjunct: Conjunct, request: Request) -> Sequence[Any] | None:
     """Return what is in a set of the context and not in the one that a rule lists."""
-    both = body.get("containsAll")
+    conditions = conjunct.body["conditions"]
+    both = conditions[0]["body"].get("containsAll") if conditions else None
     if both is None or "Set" not in both["left"] or "." not in both["right"]:
         return None
     given = request.context.get(both["right"]["."]["attr"])
@@ -168,16 +183,11 @@ def _value(literal: Mapping[str, Any]) -> Any:
 
 def _attributes(body: Any) -> Iterator[str]:
     """Yield the attributes of the context in the JSON form of a condition."""
-    if isinstance(body, dict):
+    for node in nodes(body):
         for name in (".", "has"):
-            each = body.get(name)
+            each = node.get(name)
             if isinstance(each, dict) and each.get("left") == {"Var": "context"}:
                 yield each["attr"]
-        for each in body.values():
-            yield from _attributes(each)
-    elif isinstance(body, list):
-        for each in body:
-            yield from _attributes(each)
 
 
 def _shown(value: Any) -> str:

@@ -6,18 +6,19 @@ import contextlib
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 from mplang_core.ext import AdmissionError, ConfigError
 from mplang_policy.decision import Decision, decide
 from mplang_policy.gate_config import GateConfig
 from mplang_policy.ledger import Head, Ledger, LedgerError, Writing
 from mplang_policy.live_rules import LiveRules
+from mplang_policy.names import Names
 from mplang_policy.request import Entity, Request
 from mplang_policy.requests import Asked
-from mplang_policy.rules import Names, Rules
+from mplang_policy.rules import Rules
 
 MAX_DECISIONS = 256  # that are kept
 LEFT = ("program", "parties", "mode")  # of a request, as the entry has them
@@ -41,6 +42,18 @@ class Run:
     asked: Asked
     heads: Mapping[str, Head] = field(default_factory=dict)
     seen: Mapping[str, Head] = field(default_factory=dict)
+
+    def about(self) -> dict[str, Any]:
+        """Return what it is, for the log."""
+        asked = self.asked
+        return {
+            "coordinator": asked.coordinator,
+            "session": self.session,
+            "run": self.run,
+            "program": asked.program,
+            "name": asked.name,
+            "parties": list(asked.names),
+        }
 
 
 class Gate:
@@ -90,34 +103,49 @@ class Gate:
             return str(error)
         return self._failure
 
-    def begin(self, run: Run) -> None:
-        """Have a run begin, if the owner's rules permit all that it does; it is on record then.
+    def decide(self, run: Run) -> Decision:
+        """Return what the owner's rules say to all that a run does.
 
         Args:
             run: the run.
 
         Raises:
-            AdmissionError: it is refused; the text tells the coordinator why.
+            AdmissionError: there are no valid rules, or the log was set back.
         """
-        asked = run.asked
-        about = {
-            "coordinator": asked.coordinator,
-            "session": run.session,
-            "run": run.run,
-            "program": asked.program,
-            "name": asked.name,
-            "parties": list(asked.names),
-        }
-        rules = self._current(about)
-        self._check_seen(run, about)
-        decision = self._decided(rules, asked)
+        rules = self._current(run.about())
+        self._check_seen(run)
+        return self._decided(rules, run.asked)
+
+    def begin(self, run: Run, decision: Decision) -> None:
+        """Have a run on record before it begins.
+
+        Args:
+            run: the run.
+            decision: that it is allowed.
+
+        Raises:
+            AdmissionError: it cannot be recorded.
+        """
         if not decision.allowed:
-            self._refuse(about, decision)
+            raise ValueError("a run that is refused does not begin")
         with self._recording() as writing:
             writing.note_heads(run.heads)
             rows = writing.add_detail([told(each) for each in decision.requests])
             heads = {peer: list(head) for peer, head in run.heads.items()}
-            writing.add("run", {**about, "rows": rows, "heads": heads})
+            writing.add("run", {**run.about(), "rows": rows, "heads": heads})
+
+    def refuse(self, run: Run, decision: Decision, paths: Sequence[Sequence[str]] = ()) -> NoReturn:
+        """Have on record that a run is refused.
+
+        Args:
+            run: the run.
+            decision: that it is refused.
+            paths: for each refusal that is told the lines by which its source comes there.
+
+        Raises:
+            AdmissionError: always; the text tells the coordinator why.
+        """
+        self._refuse(run.about(), decision, paths)
 
     def put(self, coordinator: str, session: str, name: str, size: int, mode: str) -> None:
         """Let a coordinator put a value here, if the rules permit it.
@@ -165,7 +193,7 @@ class Gate:
                 f"{self._party} runs nothing until its owner has mended its rules"
             ) from error
 
-    def _check_seen(self, run: Run, about: Mapping[str, Any]) -> None:
+    def _check_seen(self, run: Run) -> None:
         """Refuse to run if a peer remembers an entry of the log that is not there any more."""
         for peer, head in run.seen.items():
             if self._ledger.has(head):
@@ -174,7 +202,7 @@ class Gate:
                 f"{peer} remembers entry {head.number} of this party's log, {head.hash[:12]}…, "
                 "which is not there: the log was set back, or that party lies"
             )
-            self.record("refusal", {**about, "why": why})
+            self.record("refusal", {**run.about(), "why": why})
             raise AdmissionError(
                 f"{self._party} does not run it: {peer} remembers another log of {self._party}"
             )
@@ -193,9 +221,11 @@ class Gate:
                 self._decisions.popitem(last=False)
         return found
 
-    def _refuse(self, about: Mapping[str, Any], decision: Decision) -> None:
+    def _refuse(
+        self, about: Mapping[str, Any], decision: Decision, paths: Sequence[Sequence[str]] = ()
+    ) -> NoReturn:
         refused = [told(each.request) for each in decision.refused]
-        text = decision.text(self._party)
+        text = decision.text(self._party, paths)
         self.record("refusal", {**about, "refused": refused, "why": text})
         raise AdmissionError(text)
 

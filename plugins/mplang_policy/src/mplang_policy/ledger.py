@@ -14,7 +14,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,6 +24,7 @@ VERSION = 1
 BEGINNING = "0" * 64
 """What the first entry has for the hash of the one before."""
 
+BATCH = 1000  # entries that are read at a time
 PATIENCE = 1.0  # seconds that the file may be locked
 MAX_BACK = 60.0  # seconds that the clock may go back, as time servers correct it
 
@@ -87,19 +88,24 @@ class Ledger:
     Args:
         path: its file, which is made if it is not there.
         clock: returns the time, in seconds since 1970.
+        read_only: whether it is only looked at, perhaps while its worker runs.
 
     Raises:
-        LedgerError: it cannot be opened, or the log is damaged at its end.
+        LedgerError: it cannot be opened, or is of another version.
     """
 
-    def __init__(self, path: str | Path, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, path: str | Path, clock: Callable[[], float] = time.time, *, read_only: bool = False
+    ) -> None:
         self._path = Path(path)
         self._clock = clock
         self._lock = threading.RLock()
         with _told(self._path):
-            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-            self._file = _open(self._path)
-            self._file.executescript(f"BEGIN IMMEDIATE; {_TABLES} COMMIT;")
+            if not read_only:
+                os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            self._file = _open(self._path, read_only)
+            if not read_only:
+                self._file.executescript(f"BEGIN IMMEDIATE; {_TABLES} COMMIT;")
 
     def close(self) -> None:
         """Close the file."""
@@ -170,13 +176,17 @@ class Ledger:
         Raises:
             LedgerError: it cannot be read.
         """
-        with self._lock, _told(self._path):
-            rows = self._file.execute(
-                "SELECT number, time, kind, body, previous, hash FROM log WHERE number >= ? "
-                "ORDER BY number",
-                (begin,),
-            ).fetchall()
-        yield from map(Entry._make, rows)
+        while True:
+            with self._lock, _told(self._path):
+                rows = self._file.execute(
+                    "SELECT number, time, kind, body, previous, hash FROM log WHERE number >= ? "
+                    "ORDER BY number LIMIT ?",
+                    (begin, BATCH),
+                ).fetchall()
+            if not rows:
+                return
+            yield from map(Entry._make, rows)
+            begin = rows[-1][0] + 1
 
     def detail(self, digest: str) -> Any:
         """Return data that entries speak of by its SHA-256; ``None`` if it is lost, or changed.
@@ -199,13 +209,16 @@ class Ledger:
         return {peer: Head(number, digest) for peer, number, digest in rows}
 
     def has(self, head: Head) -> bool:
-        """Return whether the log has an entry, as a peer remembers it."""
+        """Return whether the log has an entry as a peer remembers it, or has archived it."""
         if head.number == 0:
             return head.hash == BEGINNING
         with self._lock, _told(self._path):
+            (first,) = self._file.execute("SELECT min(number) FROM log").fetchone()
             row = self._file.execute("SELECT hash FROM log WHERE number = ?", (head.number,))
             found = row.fetchone()
-        return found is not None and found[0] == head.hash
+        if found is None:
+            return first is not None and head.number < first
+        return bool(found[0] == head.hash)
 
 
 class Writing:
@@ -262,36 +275,23 @@ def hash_of(number: int, at: float, kind: str, body: str, previous: str) -> str:
     return hashlib.sha256(_text([number, at, kind, body, previous]).encode()).hexdigest()
 
 
-def mistakes(entries: Sequence[Entry], before: Head) -> Iterator[str]:
-    """Yield what is wrong with a chain, entry by entry.
-
-    Args:
-        entries: the entries.
-        before: the entry before the first one.
-    """
-    number, previous = before.number, before.hash
-    for entry in entries:
-        if entry.number != number + 1:
-            yield f"entry {number + 1} is missing: after {number} comes {entry.number}"
-        elif entry.previous != previous:
-            yield f"entry {entry.number} does not follow the entry {number} that is there"
-        if hash_of(*entry[:5]) != entry.hash:
-            yield f"entry {entry.number} ({entry.kind}) was changed"
-        number, previous = entry.number, entry.hash
-
-
 def _text(data: Any) -> str:
     return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 
 
-def _open(path: Path) -> sqlite3.Connection:
-    file = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
-    file.execute("PRAGMA journal_mode = WAL")
-    file.execute("PRAGMA synchronous = FULL")
+def _open(path: Path, read_only: bool) -> sqlite3.Connection:
+    where = f"{path.absolute().as_uri()}?mode={'ro' if read_only else 'rw'}"
+    file = sqlite3.connect(
+        where, timeout=PATIENCE, isolation_level=None, check_same_thread=False, uri=True
+    )
+    if not read_only:
+        file.execute("PRAGMA journal_mode = WAL")
+        file.execute("PRAGMA synchronous = FULL")
     (version,) = file.execute("PRAGMA user_version").fetchone()
     if version not in (0, VERSION):
         raise LedgerError(f"{path} has version {version}; this one reads {VERSION}")
-    file.execute(f"PRAGMA user_version = {VERSION}")
+    if not read_only:
+        file.execute(f"PRAGMA user_version = {VERSION}")
     return file
 
 

@@ -6,7 +6,8 @@ import threading
 from pathlib import Path
 
 from mplang_core.ext import ConfigError
-from mplang_policy.rules import Names, Rules, cedar_files
+from mplang_policy.names import Names
+from mplang_policy.rules import Rules, cedar_files
 
 
 class LiveRules:

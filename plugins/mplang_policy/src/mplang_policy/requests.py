@@ -10,6 +10,7 @@ from mplang_analysis import DATA_SET, DisclosureRow, Source
 
 from mplang_core import BaseType, TensorType
 from mplang_core.ext import parse_base_type
+from mplang_policy.names import OTHER
 from mplang_policy.request import EVERYONE, Entity, Request
 
 MAX_LONG = (1 << 63) - 1
@@ -116,8 +117,8 @@ class Asked:
         given: Mapping[str, Any],
         row: DisclosureRow | None = None,
     ) -> Request:
-        mine = [source.name for source in sources if source.party == self.party]
-        columns = tuple(Entity("Column", name) for name in sorted(set(map(_column, mine))))
+        mine = {column_of(source) for source in sources if source.party == self.party}
+        columns = tuple(Entity("Column", name) for name in sorted(mine))
         sets = {column.id.partition(".")[0] for column in columns if ":" not in column.id}
         others = sorted({source.party for source in sources} - {self.party})
         context = {
@@ -134,11 +135,11 @@ class Asked:
         return Request(self.coordinator, action, resource, context, row)
 
 
-def _column(source: str) -> str:
-    """Return what rules call a source."""
-    if source.startswith(DATA_SET):
-        return source.removeprefix(DATA_SET)
-    return f"other:{source}"
+def column_of(source: Source) -> str:
+    """Return what rules call private data of their party."""
+    if source.name.startswith(DATA_SET):
+        return source.name.removeprefix(DATA_SET)
+    return OTHER + source.name
 
 
 def _of_row(row: DisclosureRow, party: int) -> dict[str, Any]:

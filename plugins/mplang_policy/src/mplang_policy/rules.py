@@ -14,8 +14,9 @@ from typing import Any
 import cedarpy
 
 from mplang_core.ext import ConfigError
+from mplang_policy.names import Names
 from mplang_policy.request import Request
-from mplang_policy.statements import Statement, read_statements
+from mplang_policy.statements import Statement, nodes, read_statements
 
 CEDAR = ".cedar"
 
@@ -33,23 +34,6 @@ def schema() -> cedarpy.Schema:
 
 _ATTRIBUTE = re.compile(r"(\w+)\??:")
 _NOBODY = cedarpy.Entities.from_json_str("[]")
-
-
-@dataclass(frozen=True, slots=True)
-class Names:
-    """What rules of a party can name; anything else is taken for a mistake.
-
-    Attributes:
-        known: by the type of the entity, its names.
-    """
-
-    known: Mapping[str, frozenset[str]]
-
-    def unknown(self, kind: str, name: str) -> bool:
-        """Return whether an entity is not there."""
-        if kind == "Column" and name.startswith("other:"):
-            return False
-        return kind in self.known and name not in self.known[kind]
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,14 +180,9 @@ def _unknown_attributes(statements: Sequence[Statement]) -> Iterator[str]:
 
 def _asked_for(body: Any) -> Iterator[str]:
     """Yield the attributes that the JSON form of a statement asks for by ``has``."""
-    if isinstance(body, dict):
-        if isinstance(body.get("has"), dict):
-            yield str(body["has"].get("attr"))
-        for each in body.values():
-            yield from _asked_for(each)
-    elif isinstance(body, list):
-        for each in body:
-            yield from _asked_for(each)
+    for node in nodes(body):
+        if isinstance(node.get("has"), dict):
+            yield str(node["has"].get("attr"))
 
 
 def _unknown_names(statements: Sequence[Statement], names: Names | None) -> Iterator[str]:
@@ -211,19 +190,14 @@ def _unknown_names(statements: Sequence[Statement], names: Names | None) -> Iter
     if names is None:
         return
     for statement in statements:
-        for kind, name in sorted(set(_entities(statement.body))):
+        for kind, name in sorted(set(entities(statement.body))):
             if names.unknown(kind, name):
                 there = ", ".join(sorted(names.known[kind])) or "none"
                 yield f'{statement.place}: there is no {kind}::"{name}" here, but {there}'
 
 
-def _entities(body: Any) -> Iterator[tuple[str, str]]:
+def entities(body: Any) -> Iterator[tuple[str, str]]:
     """Yield type and name of all entities in the JSON form of a statement."""
-    if isinstance(body, dict):
-        if body.keys() == {"type", "id"}:
-            yield body["type"], body["id"]
-        for each in body.values():
-            yield from _entities(each)
-    elif isinstance(body, list):
-        for each in body:
-            yield from _entities(each)
+    for node in nodes(body):
+        if node.keys() == {"type", "id"}:
+            yield node["type"], node["id"]

@@ -66,6 +66,17 @@ def read_statements(file: str, text: str) -> list[Statement]:
     ]
 
 
+def nodes(body: Any) -> Iterator[dict[str, Any]]:
+    """Yield all objects in the JSON form of a statement."""
+    if isinstance(body, dict):
+        yield body
+        for each in body.values():
+            yield from nodes(each)
+    elif isinstance(body, list):
+        for each in body:
+            yield from nodes(each)
+
+
 def _lines(text: str) -> Iterator[int]:
     """Yield the line at which each statement begins."""
     fresh = True

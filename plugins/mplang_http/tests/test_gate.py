@@ -1,0 +1,231 @@
+"""The owners' rules on live workers: what they refuse does not run, and all of it is on record."""
+
+from __future__ import annotations
+
+import os
+import signal
+from contextlib import closing
+from pathlib import Path
+
+import greedy_ops
+import numpy as np
+import pytest
+from http_raw import RawWorker
+from mplang_http import LocalCluster
+from mplang_http.status import cluster_status
+from mplang_policy import Ledger
+from mplang_policy.verification import mistakes
+from mplang_testing import dialect
+
+import mplang_core as mp
+from mplang_core.errors import PartyError
+
+NAMES = ["bank", "shop", "clinic"]
+PERMIT_ALL = "permit (principal, action, resource);\n"
+BANK = (
+    PERMIT_ALL
+    + """
+@id("no pay to hosts") forbid (principal, action == Action::"fetch", resource)
+when { context.columns.contains(Column::"pay") };
+@id("no puts") forbid (principal, action == Action::"put", resource);
+@id("not kept by others") forbid (principal, action == Action::"store", resource)
+unless { resource == Party::"bank" };
+"""
+)
+
+
+class Workers:
+    """Three workers with gates, and their logs."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        np.save(folder / "pay.npy", np.array([1.0, 2.0, 4.0]))
+        np.save(folder / "sales.npy", np.array([8.0, 16.0, 32.0]))
+        kind = {"array": "f64[3]"}
+        data = {
+            "bank": {
+                "pay": {"source": f"npy:{folder}/pay.npy", **kind},
+                "secret": {"source": f"npy:{folder}/pay.npy", **kind},
+            },
+            "shop": {"sales": {"source": f"npy:{folder}/sales.npy", **kind}},
+        }
+        for name in NAMES:
+            self.write(name, BANK if name == "bank" else PERMIT_ALL)
+        gates = {
+            name: {"policy": str(folder / f"{name}.cedar"), "log": str(folder / f"{name}.db")}
+            for name in NAMES
+        }
+        imports = ("mplang_testing.dialect", "greedy_ops")
+        self.cluster = LocalCluster(
+            NAMES, data=data, gates=gates, mode="production", imports=imports
+        )
+
+    def write(self, name: str, rules: str) -> None:
+        """Write the rules of a party."""
+        (self.folder / f"{name}.cedar").write_text(rules)
+
+    def log(self, name: str):
+        """Return the entries of a party's log."""
+        with closing(Ledger(self.folder / f"{name}.db", read_only=True)) as ledger:
+            return list(ledger.entries())
+
+
+@pytest.fixture(scope="module")
+def workers(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("gate")
+    with pytest.MonkeyPatch.context() as patch:
+        paths = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
+        patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
+        made = Workers(folder)
+        with made.cluster:
+            yield made
+
+
+@pytest.fixture
+def host(workers):
+    with mp.connect("http", workers.cluster.spec) as made:
+        yield made
+
+
+def refused(host, program, *args) -> str:
+    with pytest.raises(PartyError) as found:
+        mp.evaluate(host, program, *args)
+    return str(found.value)
+
+
+def sales():
+    return mp.dataset("shop", "sales")
+
+
+def pay():
+    return mp.dataset("bank", "pay")
+
+
+def test_what_rules_permit_runs_and_is_on_record_at_each_party(workers, host):
+    before = {name: len(workers.log(name)) for name in NAMES}
+    found = mp.fetch(host, mp.evaluate(host, sales))
+    np.testing.assert_array_equal(found, [8.0, 16.0, 32.0])
+    for name in NAMES:
+        kinds = [each.kind for each in workers.log(name)[before[name] :]]
+        assert kinds[0] == "run"
+        assert kinds.count("fetch") == (name == "shop")
+    (fetch,) = (each for each in workers.log("shop")[before["shop"] :] if each.kind == "fetch")
+    assert fetch.body["coordinator"] == "local"
+    assert fetch.body["bytes"] > 24
+
+
+def test_what_rules_forbid_is_refused_with_rule_and_line(workers, host):
+    told = refused(host, pay)
+    assert "bank refuses that the host, local, gets plain f64[3] (result)" in told
+    assert 'it is forbidden by "no pay to hosts" (bank.cedar:3)' in told
+    last = workers.log("bank")[-2:]
+    assert "refusal" in [each.kind for each in last]
+
+
+def test_a_value_of_before_is_still_the_data_of_whose_it_was(workers, host):
+    def give():
+        return mp.keep(mp.put("P1", pay()))
+
+    def tell(x):
+        return mp.invoke(dialect.add, x, x)
+
+    kept = mp.evaluate(host, give)
+    told = refused(host, tell, kept)
+    assert "bank refuses that the host, local, gets" in told
+    assert "made of pay" in told
+
+
+def test_what_is_made_of_it_is_not_left_with_another_party(workers, host):
+    def give():
+        mp.store(mp.put("P1", pay()), "pay")
+
+    told = refused(host, give)
+    assert "bank refuses to have pay stored as 'pay' by shop" in told
+    assert '"not kept by others"' in told
+
+
+def test_a_value_is_put_where_rules_permit_it_only(workers, host):
+    with mp.with_ctx(host):
+        mp.put("P1", np.float64(1))
+        with pytest.raises(mp.MPLangError, match="bank refuses a value that is put"):
+            mp.put("P0", np.float64(1))
+    assert workers.log("bank")[-1].kind == "refusal"
+    assert workers.log("shop")[-1].kind == "put"
+
+
+def test_an_op_reads_no_data_set_that_its_program_does_not_name(workers, host):
+    """Its kernel asks for one that the gate has not seen in the program."""
+
+    def hidden():
+        there = mp.put("P0", mp.dataset("shop", "sales"))
+        return mp.device("P0")(greedy_ops.read_other)(there)
+
+    def named():
+        mp.keep(mp.dataset("bank", "secret"))
+        return hidden()
+
+    told = refused(host, hidden)
+    assert "party 0 failed in greedy.read_other" in told
+    found = mp.fetch(host, mp.evaluate(host, named))  # so it is not the op that fails
+    np.testing.assert_array_equal(found, [15.0, 23.0, 39.0])
+
+
+def test_a_broken_rule_shuts_the_gate_until_it_is_mended(workers, host):
+    workers.write("shop", PERMIT_ALL + "forbid (principal, action, resource) when { x };")
+    try:
+        told = refused(host, sales)
+        assert "shop runs nothing until its owner has mended its rules" in told
+        rows = {row["name"]: row for row in cluster_status(workers.cluster.spec)}
+        assert [rows[name]["gate"] for name in NAMES] == ["open", "shut", "open"]
+        assert "shop.cedar" not in told
+        assert "shop.cedar: line 2" in workers.log("shop")[-2].body["why"]
+    finally:
+        workers.write("shop", PERMIT_ALL)
+    mp.evaluate(host, sales)
+    assert {row["gate"] for row in cluster_status(workers.cluster.spec)} == {"open"}
+
+
+def test_a_run_is_not_swapped_for_another_one_after_it_was_shown(workers, host):
+    """What was submitted first under a name is what is decided on, and what runs."""
+    mp.evaluate(host, sales)
+    raw = RawWorker(workers.cluster, 1)
+    path = f"/v1/sessions/{host.session}/jobs"
+    answer = raw.ask("POST", path + f"?run={host.session}-7", b"\x80")
+    assert answer.status == 400
+
+
+def test_each_party_knows_the_last_entries_of_the_others(workers, host):
+    mp.evaluate(host, sales)
+    with closing(Ledger(workers.folder / "bank.db", read_only=True)) as ledger:
+        heads = ledger.heads()
+    assert sorted(heads) == ["clinic", "shop"]
+    found = {each.number: each.hash for each in workers.log("shop")}
+    assert found[heads["shop"].number] == heads["shop"].hash
+    for name in NAMES:
+        with closing(Ledger(workers.folder / f"{name}.db", read_only=True)) as ledger:
+            assert list(mistakes(ledger.entries(), ledger.detail)) == []
+
+
+def test_a_party_whose_log_was_set_back_is_found_by_what_a_peer_remembers(tmp_path):
+    import shutil
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(Path(__file__).parent))
+        made = Workers(tmp_path)
+    with made.cluster as cluster:
+        with mp.connect("http", cluster.spec) as host:
+            mp.evaluate(host, sales)
+        shutil.copy(tmp_path / "shop.db", tmp_path / "backup.db")
+        with mp.connect("http", cluster.spec) as host:
+            mp.evaluate(host, sales)
+            mp.evaluate(host, sales)
+        cluster.signal(1, signal.SIGKILL)
+        cluster.workers[1].wait(10)
+        for each in tmp_path.glob("shop.db-*"):
+            each.unlink()
+        shutil.copy(tmp_path / "backup.db", tmp_path / "shop.db")
+        cluster.restart(1)
+        with mp.connect("http", cluster.spec) as host:
+            told = refused(host, sales)
+        assert "remembers another log of shop" in told
+        assert "which is not there: the log was set back" in made.log("shop")[-2].body["why"]

@@ -1,0 +1,98 @@
+"""CLI commands ``mplang audit``: what left, who was refused, and whether the log is whole."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Annotated, Any
+
+import typer
+
+from mplang_core.ext import printable
+from mplang_policy.ledger import Entry, Ledger
+from mplang_policy.owner import Owner
+from mplang_policy.verification import MAX_WRONG, mistakes, read_head, time_of, to_line
+
+audit = typer.Typer(
+    name="audit",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Show, verify and export the log of a worker.",
+)
+
+Config = Annotated[str, typer.Option("--config", "-c", help="Your worker's YAML file.")]
+Coordinator = Annotated[str | None, typer.Option(help="Only entries about this coordinator.")]
+
+
+def _log(config: str) -> Ledger:
+    return Ledger(Owner.read(config).gate.log, read_only=True)
+
+
+@audit.command()
+def show(
+    config: Config = "worker.yaml",
+    coordinator: Coordinator = None,
+    kind: Annotated[str | None, typer.Option(help="run, refusal, fetch, put or end.")] = None,
+) -> None:
+    """Show the entries of the log, one per line."""
+    for entry in _log(config).entries():
+        body = entry.body
+        if kind in (None, entry.kind) and coordinator in (None, body.get("coordinator")):
+            typer.echo(printable(f"{entry.number:>6} {time_of(entry)} {_line(entry, body)}"))
+
+
+def _line(entry: Entry, body: dict[str, Any]) -> str:
+    who = body.get("coordinator", "")
+    match entry.kind:
+        case "run":
+            return f"{who} runs {body['name']}, {body['program'][:12]}, as {body['run']}"
+        case "refusal":
+            what = body.get("name") or body.get("value") or "what it asks for"
+            return f"{who} is refused {what}: {body['why']}"
+        case "fetch":
+            return f"{who} fetches {body['value']}, {body['bytes']} bytes"
+        case "put":
+            return f"{who} puts {body['value']}, {body['bytes']} bytes"
+        case "end":
+            sent = ", ".join(f"{size} bytes to {peer}" for peer, size in body["sent"].items())
+            return f"{who}: {body['run']} is {body['state']}; sent {sent or 'nothing'}"
+    return f"{entry.kind} {entry.text}"
+
+
+@audit.command()
+def verify(
+    config: Config = "worker.yaml",
+    head: Annotated[
+        list[str] | None,
+        typer.Option(help="PEER=NUMBER:HASH, what a peer remembers, of its mplang audit heads."),
+    ] = None,
+) -> None:
+    """Look for entries that were changed, removed, moved or added; exits with 1 if there are."""
+    log = _log(config)
+    given = dict(each.partition("=")[::2] for each in head or [])
+    heads = {who: read_head(text) for who, text in given.items()}
+    wrong = list(itertools.islice(mistakes(log.entries(), log.detail, heads), MAX_WRONG))
+    for each in wrong:
+        typer.echo(printable(each))
+    if wrong:
+        raise typer.Exit(1)
+    last = log.head
+    typer.echo(f"{last.number} entries, each as it was written; the last is {last.hash}")
+    if not heads:
+        typer.echo("that none is missing at the end, peers can say: verify --head PEER=NUMBER:HASH")
+
+
+@audit.command()
+def heads(config: Config = "worker.yaml") -> None:
+    """Print the last entries of the peers' logs that this worker was told, as PEER=NUMBER:HASH."""
+    for peer, head in sorted(_log(config).heads().items()):
+        typer.echo(printable(f"{peer}={head.number}:{head.hash}"))
+
+
+@audit.command()
+def export(config: Config = "worker.yaml") -> None:
+    """Print the log as JSON, an entry per line, with all that its entries speak of."""
+    log = _log(config)
+    for entry in log.entries():
+        rows = entry.body.get("rows")
+        typer.echo(to_line(entry, None if rows is None else log.detail(rows)))

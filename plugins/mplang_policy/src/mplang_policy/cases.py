@@ -1,0 +1,128 @@
+"""Cases of an owner: what the rules are to permit and to refuse, in YAML."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import Field, model_validator
+
+import mplang_core as mp
+from mplang_core.ext import ConfigError, StrictModel
+from mplang_policy.decision import Decision, decide
+from mplang_policy.offline import asked_of, paths_of
+from mplang_policy.owner import Owner
+from mplang_policy.request import EVERYONE, Entity, Request
+from mplang_policy.rules import Rules
+
+SETS = {"columns": "Column", "data_sets": "DataSet", "others": "Party", "parties": "Party"}
+ANY_PROGRAM = Entity("Program", "0" * 64)
+
+
+class Case(StrictModel):
+    """A case: a request, or a whole program.
+
+    Attributes:
+        name: what it shows.
+        expect: ``permit`` or ``refuse``.
+        by: part of the text of the refusal, such as the ``@id`` of a rule.
+        coordinator: who asks; the only one by default.
+        program: an artifact, relative to the file of the cases.
+        action: ``run``, ``read``, ``disclose``, ``forward``, ``fetch``, ``store`` or ``put``.
+        to: a data set to read, or a party to disclose to or to store at; ``everyone``.
+        context: fields of the context that differ from those of a plain value.
+    """
+
+    name: str
+    expect: Literal["permit", "refuse"]
+    by: str = ""
+    coordinator: str | None = None
+    program: str | None = None
+    action: Literal["run", "read", "disclose", "forward", "fetch", "store", "put"] | None = None
+    to: str | None = None
+    context: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _check(self) -> Case:
+        if (self.program is None) == (self.action is None):
+            raise ValueError("a case has a program or an action")
+        if self.action in ("read", "disclose", "forward", "store") and self.to is None:
+            raise ValueError(f"{self.action} needs `to`")
+        return self
+
+    def decide(self, owner: Owner, rules: Rules, folder: Path) -> tuple[Decision, str]:
+        """Return what the rules say to it, and the text if they refuse it."""
+        coordinator = owner.coordinator(self.coordinator)
+        if self.program is None:
+            found = decide(rules, [self._request(owner, coordinator)])
+            return found, found.text(owner.party)
+        packed = mp.artifact.load(folder / self.program)
+        mode = str(owner.fields.get("mode", "production"))
+        names = packed.cluster.parties
+        asked = asked_of(packed.program, names, owner.party, coordinator, mode)
+        found = decide(rules, asked.requests())
+        return found, found.text(owner.party, paths_of(packed.program, found))
+
+    def _request(self, owner: Owner, coordinator: str) -> Request:
+        party = Entity("Party", owner.party)
+        resource = {
+            "run": ANY_PROGRAM,
+            "read": Entity("DataSet", self.to or ""),
+            "fetch": Entity("Host", coordinator),
+            "put": party,
+        }.get(self.action or "")
+        if resource is None:
+            resource = EVERYONE if self.to == "everyone" else Entity("Party", self.to or "")
+        return Request(coordinator, self.action or "", resource, self._context(party))
+
+    def _context(self, party: Entity) -> dict[str, Any]:
+        given = {
+            name: tuple(Entity(SETS[name], each) for each in value)
+            if name in SETS
+            else tuple(value)
+            if isinstance(value, list)
+            else value
+            for name, value in self.context.items()
+        }
+        if "columns" in given:
+            sets = sorted({each.id.partition(".")[0] for each in given["columns"]})
+            given.setdefault("data_sets", tuple(Entity("DataSet", name) for name in sets))
+        run = {"mode": "production", "parties": (party,), "approved": False}
+        if self.action == "put":
+            return {"mode": "production", **given}
+        if self.action == "run":
+            return {"name": "program", **run, **given}
+        read = {"program": ANY_PROGRAM, "columns": (), "parties": (party,), "approved": False}
+        if self.action == "read":
+            given.pop("data_sets", None)
+            return {**read, **given}
+        flow = {
+            "what": "result",
+            "form": "plain",
+            "type": "f64[]",
+            "protocol": "",
+            "discloses": True,
+            "data_sets": (),
+            "others": (),
+            "declassifiers": (),
+            "k": 0,
+            "times": ("once",),
+        }
+        return {**flow, **read, **run, **given}
+
+
+def read_cases(path: str) -> Sequence[Case]:
+    """Read cases.
+
+    Raises:
+        ConfigError: the file cannot be read, or a case is wrong.
+    """
+    try:
+        found = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigError(f"cannot read {path}: {error}") from error
+    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+        raise ConfigError(f"{path}: expected a list of cases")
+    return [Case(**each) for each in found]

@@ -1,0 +1,72 @@
+"""A program before it runs, as the gate of a party would see it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from mplang_analysis import PUBLIC, Label, data_reads, follow, own, path_to, stored_forms
+
+from mplang_core import MPType, Program
+from mplang_core.ext import ConfigError
+from mplang_policy.decision import Decision
+from mplang_policy.requests import Asked
+
+
+def asked_of(
+    program: Program, names: Sequence[str], party: str, coordinator: str, mode: str
+) -> Asked:
+    """Return what a program would ask of the rules of a party in a session's first run.
+
+    An input that all parties have counts as public, any other as put by the coordinator.
+
+    Args:
+        program: the whole program.
+        names: names of the parties, by rank.
+        party: the party whose rules are asked.
+        coordinator: who would run it.
+        mode: mode of the worker.
+
+    Raises:
+        ConfigError: the party does not take part.
+    """
+    if party not in names:
+        raise ConfigError(f"{party} is no party of {program.name}: {', '.join(names)}")
+    followed, rank = follow(program, _labels(program)), list(names).index(party)
+    stores = {
+        name: {at: sorted(label.sources) for at, label in each.items()}
+        for name, each in followed.stores.items()
+    }
+    return Asked(
+        coordinator=coordinator,
+        party=rank,
+        names=names,
+        program=program.digest,
+        name=program.name,
+        rows=followed.disclosure.rows,
+        reads=data_reads(program).get(rank, ()),
+        stores=stores,
+        forms=stored_forms(program),
+        mode=mode,
+    )
+
+
+def _labels(program: Program) -> list[Mapping[int, Label]]:
+    found: list[Mapping[int, Label]] = []
+    for value in program.graph.inputs:
+        assert isinstance(value.type, MPType)
+        holders = value.type.pmask or program.mask
+        public = holders == program.mask and len(holders) > 1
+        found.append({rank: PUBLIC if public else own(rank, "put") for rank in holders})
+    return found
+
+
+def paths_of(program: Program, decision: Decision) -> list[Sequence[str]]:
+    """Return for each refusal that is told the lines by which its source comes there."""
+    found: list[Sequence[str]] = []
+    for each in decision.told:
+        row, source = each.request.row, each.source
+        if row is None or source is None:
+            found.append(())
+        else:
+            found.append(path_to(program, row.line, source.party, source.name))
+    return found

@@ -1,0 +1,82 @@
+"""An owner's side of a worker's configuration, as the commands read it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from mplang_core.ext import ConfigError
+from mplang_policy.gate_config import GateConfig
+from mplang_policy.names import Names
+from mplang_policy.rules import Rules
+
+
+@dataclass(frozen=True)
+class Owner:
+    """What a worker's file says of its owner's gate.
+
+    Attributes:
+        party: name of the party.
+        coordinators: who may run programs.
+        gate: where rules and log are.
+        names: what the rules may name.
+        fields: the whole file.
+    """
+
+    party: str
+    coordinators: tuple[str, ...]
+    gate: GateConfig
+    names: Names
+    fields: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, path: str) -> Owner:
+        """Read a worker's file.
+
+        Raises:
+            ConfigError: it cannot be read, or has no gate.
+        """
+        try:
+            fields = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+            raise ConfigError(f"cannot read {path}: {error}") from error
+        if not isinstance(fields, dict) or not isinstance(fields.get("name"), str):
+            raise ConfigError(f"{path} is no worker's file: it has no name")
+        if not isinstance(fields.get("gate"), dict):
+            raise ConfigError(
+                f"{path} has no gate; write `gate: {{policy: policy, log: gate.db}}` into it"
+            )
+        names = Names.of(fields)
+        return cls(
+            party=fields["name"],
+            coordinators=tuple(sorted(names.known["Coordinator"])),
+            gate=GateConfig(**fields["gate"]).at(str(Path(path).parent)),
+            names=names,
+            fields=fields,
+        )
+
+    def rules(self) -> Rules:
+        """Return the rules as they are now.
+
+        Raises:
+            ConfigError: they are wrong.
+        """
+        return Rules.read(self.gate.policy, self.names)
+
+    def coordinator(self, given: str | None) -> str:
+        """Return the coordinator that is meant: the only one if none is given.
+
+        Raises:
+            ConfigError: it is not clear, or not one of the worker.
+        """
+        if given is None and len(self.coordinators) == 1:
+            return self.coordinators[0]
+        if given not in self.coordinators:
+            raise ConfigError(
+                f"--coordinator is one of {', '.join(self.coordinators)}, not {given!r}"
+            )
+        return given

@@ -1,0 +1,81 @@
+"""Rules to begin with: aggregates over at least 20 persons, and nothing at row level."""
+
+from __future__ import annotations
+
+from mplang_policy.owner import Owner
+
+_HEAD = """\
+// Rules of {party}, written by `mplang policy init`: aggregates over at least 20 persons to
+// whoever runs a program, shares to the other parties, and nothing at row level.
+// `mplang policy schema` prints what rules can speak of, `mplang policy test` tries them.
+"""
+
+_FOR_ONE = """
+@id("{name} runs programs")
+permit (
+  principal == Coordinator::"{name}",
+  action == Action::"run",
+  resource
+);
+
+{reads}@id("shares for {name}")
+permit (
+  principal == Coordinator::"{name}",
+  action in [Action::"disclose", Action::"store"],
+  resource
+) when {{
+  context.form == "share" && !context.discloses
+}};
+
+@id("aggregates for {name}")
+permit (
+  principal == Coordinator::"{name}",
+  action in [Action::"disclose", Action::"fetch"],
+  resource
+) when {{
+  context.k >= 20
+}};
+
+// Everyone learns whether an op fails, which may depend on data; limits.failures bounds how often.
+@id("failures for {name}")
+permit (
+  principal == Coordinator::"{name}",
+  action == Action::"disclose",
+  resource == Everyone::"everyone"
+) when {{
+  context.what == "failure"
+}};
+"""
+
+
+_READS = """\
+@id("{name} reads")
+permit (
+  principal == Coordinator::"{name}",
+  action == Action::"read",
+  resource
+) when {{
+  [
+    {columns}
+  ].containsAll(context.columns)
+}};
+
+"""
+
+
+def starter(owner: Owner) -> str:
+    """Return rules to begin with.
+
+    Args:
+        owner: the owner whose worker they are for.
+    """
+    columns = [f'Column::"{_quoted(each)}"' for each in sorted(owner.names.known["Column"])]
+    parts = []
+    for name in map(_quoted, owner.coordinators):
+        reads = _READS.format(name=name, columns=",\n    ".join(columns)) if columns else ""
+        parts.append(_FOR_ONE.format(name=name, reads=reads))
+    return _HEAD.format(party=owner.party) + "".join(parts)
+
+
+def _quoted(name: str) -> str:
+    return name.replace("\\", "\\\\").replace('"', '\\"')

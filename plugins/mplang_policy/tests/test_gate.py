@@ -1,0 +1,130 @@
+"""The gate: what it decides is on record, and what cannot be recorded does not happen."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import pytest
+from mplang_policy import Gate, GateConfig, Head, Ledger, Run
+from mplang_policy.offline import asked_of
+from policy_testbed import NAMES, PERMIT_ALL, names_of_bank, program_of
+
+import mplang_core as mp
+from mplang_core.ext import AdmissionError, ConfigError
+
+
+def pay():
+    return mp.dataset("bank", "people", ["pay"])
+
+
+@pytest.fixture
+def made(tmp_path):
+    """Return a function that makes the gate of the bank, with rules."""
+    gates = []
+
+    def make(rules=PERMIT_ALL):
+        (tmp_path / "bank.cedar").write_text(rules)
+        config = GateConfig(policy="bank.cedar", log="gate.db").at(str(tmp_path))
+        gates.append(Gate(config, "bank", names_of_bank()))
+        return gates[-1]
+
+    yield make
+    for each in gates:
+        each.close()
+
+
+def run_of(**fields):
+    asked = asked_of(program_of(pay), NAMES, "bank", "analyst", "production")
+    return Run("session", "session-0", asked, **fields)
+
+
+def entries(tmp_path):
+    with closing(Ledger(tmp_path / "gate.db", read_only=True)) as ledger:
+        return [(each.kind, each.body) for each in ledger.entries()]
+
+
+def test_a_run_is_on_record_with_all_that_it_does(made, tmp_path):
+    gate, run = made(), run_of(heads={"shop": Head(3, "a" * 64)})
+    gate.begin(run, gate.decide(run))
+    ((kind, body),) = entries(tmp_path)
+    assert (kind, body["coordinator"], body["name"]) == ("run", "analyst", "pay")
+    assert body["program"] == run.asked.program
+    assert body["heads"] == {"shop": [3, "a" * 64]}
+    with closing(Ledger(tmp_path / "gate.db", read_only=True)) as ledger:
+        rows = ledger.detail(body["rows"])
+        assert ledger.heads() == {"shop": Head(3, "a" * 64)}
+    assert [row["action"] for row in rows] == ["run", "read", "fetch", "disclose"]
+    assert rows[2]["columns"] == ["people.pay"]
+
+
+def test_a_refusal_is_on_record_with_its_reason(made, tmp_path):
+    gate, run = made('permit (principal, action == Action::"run", resource);'), run_of()
+    decision = gate.decide(run)
+    with pytest.raises(ValueError, match="refused does not begin"):
+        gate.begin(run, decision)
+    with pytest.raises(AdmissionError, match="bank refuses to have data set people read"):
+        gate.refuse(run, decision)
+    ((kind, body),) = entries(tmp_path)
+    assert kind == "refusal"
+    assert "no rule permits anything" in body["why"]
+    assert [each["action"] for each in body["refused"]] == ["read", "fetch", "disclose"]
+
+
+def test_rules_that_break_shut_the_gate_until_they_are_mended(made, tmp_path):
+    gate, run = made(), run_of()
+    assert gate.refuses() == ""
+    (tmp_path / "bank.cedar").write_text("permit (principal, action, resource) when { x };")
+    with pytest.raises(AdmissionError, match="bank runs nothing until its owner has mended"):
+        gate.decide(run)
+    assert "bank.cedar" in gate.refuses()
+    (tmp_path / "bank.cedar").unlink()
+    with pytest.raises(AdmissionError):
+        gate.decide(run)
+    with pytest.raises(AdmissionError):
+        gate.put("analyst", "session", "x", 8, "production")
+    (tmp_path / "bank.cedar").write_text(PERMIT_ALL)
+    assert gate.decide(run).allowed
+    assert gate.refuses() == ""
+    assert [kind for kind, _ in entries(tmp_path)] == ["refusal"] * 3
+
+
+def test_a_decision_is_made_anew_when_the_rules_change(made, tmp_path):
+    gate, run = made(), run_of()
+    assert gate.decide(run).allowed
+    assert gate.decide(run) is gate.decide(run)
+    (tmp_path / "bank.cedar").write_text("forbid (principal, action, resource);")
+    assert not gate.decide(run).allowed
+
+
+def test_rules_that_are_wrong_at_the_start_are_told(made):
+    with pytest.raises(ConfigError, match="bank.cedar: line 1"):
+        made("permit")
+
+
+def test_a_peer_that_remembers_another_log_is_told_so(made, tmp_path):
+    gate, run = made(), run_of(seen={"shop": Head(7, "b" * 64)})
+    with pytest.raises(AdmissionError, match="shop remembers another log of bank"):
+        gate.decide(run)
+    ((_, body),) = entries(tmp_path)
+    assert "shop remembers entry 7 of this party's log" in body["why"]
+
+
+def test_nothing_begins_that_cannot_be_recorded(made, tmp_path):
+    import sqlite3
+
+    gate, run = made(), run_of()
+    decision = gate.decide(run)
+    with closing(sqlite3.connect(tmp_path / "gate.db")) as other:
+        other.execute("BEGIN IMMEDIATE")
+        for way in (
+            lambda: gate.begin(run, decision),
+            lambda: gate.put("analyst", "session", "x", 8, "production"),
+            lambda: gate.record("fetch", {"value": "session-0.0"}),
+        ):
+            with pytest.raises(AdmissionError, match="until its owner has mended its log"):
+                way()
+        assert "locked" in gate.refuses()
+        other.rollback()
+    gate.begin(run, decision)
+    assert gate.refuses() == ""
+    assert [kind for kind, _ in entries(tmp_path)] == ["run"]
