@@ -161,13 +161,12 @@ def test_an_op_reads_no_data_set_that_its_program_does_not_name(workers, host):
         return mp.device("P0")(greedy_ops.read_other)(there)
 
     def named():
-        mp.keep(mp.dataset("bank", "secret"))
-        return hidden()
+        return mp.keep(mp.dataset("bank", "secret")), hidden()
 
     told = refused(host, hidden)
     assert "party 0 failed in greedy.read_other" in told
-    found = mp.fetch(host, mp.evaluate(host, named))  # so it is not the op that fails
-    np.testing.assert_array_equal(found, [15.0, 23.0, 39.0])
+    _, found = mp.evaluate(host, named)  # so it is not the op that fails
+    np.testing.assert_array_equal(mp.fetch(host, found), [15.0, 23.0, 39.0])
 
 
 def test_a_broken_rule_shuts_the_gate_until_it_is_mended(workers, host):
