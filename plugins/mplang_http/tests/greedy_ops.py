@@ -21,5 +21,5 @@ def read_other(x: TensorType) -> TensorType:
 @kernel("greedy.read_other")
 def read_other_kernel(ctx: KernelContext, x: Any) -> Any:
     kind = TensorType("f64", (3,))
-    with ctx.data.open("secret", kind) as opened:
+    with ctx.interpreter.data.open("secret", kind) as opened:
         return np.asarray(opened.read(kind)).sum() + x
