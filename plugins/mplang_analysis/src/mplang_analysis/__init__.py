@@ -24,6 +24,7 @@ from mplang_analysis.graph_view import Edge, GraphView, Node, Region
 from mplang_analysis.holdings import Holding
 from mplang_analysis.interval import UNKNOWN, Interval, hull
 from mplang_analysis.labels import DATA_SET, MAX_NAME, PUBLIC, Label, Piece, Source, own
+from mplang_analysis.lines_digest import lines_digest
 from mplang_analysis.memory import Memory, labels_of, remember
 from mplang_analysis.mismatch_table import differences
 from mplang_analysis.op_ranges import HasRanges, NumberStatus, OpRanges, RangeRule, StepRange
@@ -78,6 +79,7 @@ __all__ = [
     "graph",
     "hull",
     "labels_of",
+    "lines_digest",
     "own",
     "parameter_names",
     "path_to",

@@ -129,7 +129,7 @@ class Checker:
         self._last = run, program
         if not whole:
             return None
-        return FileReply(ipc.write_file([RunFacts.of(program, followed).write()]))
+        return FileReply(ipc.write_file([RunFacts.of(program, followed, request.inputs).write()]))
 
     def paths(
         self, body: Buffer, *, run: str, rows: list[tuple[str, int, str] | None]

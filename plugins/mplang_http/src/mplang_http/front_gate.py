@@ -21,7 +21,7 @@ from mplang_core import MPLangError
 from mplang_core.ext import AdmissionError
 from mplang_http import ipc
 from mplang_http.checker import CheckerArgument
-from mplang_http.config import WorkerConfig
+from mplang_http.config import WorkerConfig, installed_plugins
 from mplang_http.engine_process import EngineProcess
 from mplang_http.errors import RequestError
 from mplang_http.front_session import FrontSession
@@ -58,9 +58,9 @@ class FrontGate:
         if config.gate is not None:
             from mplang_policy import Gate, GateConfig, Names
 
-            self._gate = Gate(
-                GateConfig(**config.gate), config.name, Names.of(config.model_dump(mode="json"))
-            )
+            names = Names.of(config.model_dump(mode="json"))
+            gate = GateConfig(**config.gate)
+            self._gate = Gate(gate, config.name, names, installed_plugins())
 
     @property
     def is_there(self) -> bool:
@@ -198,7 +198,7 @@ class FrontGate:
 
     def _asked(self, session: FrontSession, told: memoryview) -> Asked:
         """Return what a run would do; the same object for the same facts."""
-        from mplang_policy import Asked
+        from mplang_policy import Asked, PublicInput
 
         key = (session.key[0], *session.parties, hashlib.sha256(told).digest())
         with self._lock:
@@ -218,6 +218,8 @@ class FrontGate:
             stores=facts.stores,
             forms=facts.forms,
             mode=self._config.mode,
+            shown=facts.shown,
+            inputs=tuple(PublicInput(*each) for each in facts.inputs),
         )
         with self._lock:
             self._known[key] = found

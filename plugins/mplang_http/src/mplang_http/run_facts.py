@@ -7,12 +7,17 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 import msgspec
-from mplang_analysis import DisclosureRow, Followed, Source, data_reads, stored_forms
+import numpy as np
+from mplang_analysis import DisclosureRow, Followed, Source, data_reads, lines_digest, stored_forms
 
 from mplang_core import Mask, Program
 from mplang_core.ext import WireError
-from mplang_http.values import Buffer
+from mplang_http.requests import Input, Public, Stored
+from mplang_http.values import Buffer, read_plain
 
+MAX_NUMBERS = 64  # elements of a public input that owners are asked about one by one
+
+Numbers: TypeAlias = tuple[bool | int | float, ...]
 Sources: TypeAlias = tuple[Source, ...]
 
 
@@ -27,6 +32,8 @@ class RunFacts(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
         reads: the data sets and columns that it reads, by rank.
         stores: per name and rank what flows into what it leaves in storage.
         forms: per name the forms of that.
+        shown: SHA-256 of its names and lines.
+        inputs: its public inputs: position and elements, if they are few numbers.
     """
 
     program: str
@@ -36,14 +43,17 @@ class RunFacts(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
     reads: dict[int, tuple[str, ...]]
     stores: dict[str, dict[int, Sources]]
     forms: dict[str, tuple[str, ...]]
+    shown: str
+    inputs: tuple[tuple[int, Numbers | None], ...]
 
     @classmethod
-    def of(cls, program: Program, followed: Followed) -> RunFacts:
+    def of(cls, program: Program, followed: Followed, inputs: Sequence[Input]) -> RunFacts:
         """Return the facts of a run.
 
         Args:
             program: the program.
             followed: what it does with labels.
+            inputs: the inputs of the run.
         """
         places: dict[Sources, int] = {}
         rows = []
@@ -54,8 +64,18 @@ class RunFacts(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
             name: {rank: tuple(sorted(label.sources)) for rank, label in at.items()}
             for name, at in followed.stores.items()
         }
-        reads, forms = dict(data_reads(program)), dict(stored_forms(program))
-        return cls(program.digest, program.name, tuple(places), tuple(rows), reads, stores, forms)
+        public = ((i, each) for i, each in enumerate(inputs) if not isinstance(each, Stored))
+        return cls(
+            program=program.digest,
+            name=program.name,
+            sources=tuple(places),
+            rows=tuple(rows),
+            reads=dict(data_reads(program)),
+            stores=stores,
+            forms=dict(stored_forms(program)),
+            shown=lines_digest(program),
+            inputs=tuple((i, _numbers(each)) for i, each in public),
+        )
 
     def all_rows(self) -> Sequence[DisclosureRow]:
         """Return the rows, with what they are made of.
@@ -83,6 +103,17 @@ class RunFacts(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
             return _decoder.decode(data)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             raise WireError(f"the facts of a run are damaged: {error}") from None
+
+
+def _numbers(given: Input) -> Numbers | None:
+    """Return the elements of a public input; ``None`` if they are many, or no numbers."""
+    if not isinstance(given, Public):
+        return None
+    value = read_plain(given.value)
+    if not isinstance(value, np.ndarray | np.generic) or value.size > MAX_NUMBERS:
+        return None
+    found = tuple(np.ravel(value).tolist())
+    return found if all(isinstance(each, bool | int | float) for each in found) else None
 
 
 def _plain(value: Any) -> Any:

@@ -7,16 +7,19 @@ Example:
     ['permit']
 """
 
+from mplang_policy.approval import AllowedInput, Approval
 from mplang_policy.decision import Decision, Refusal, decide
 from mplang_policy.gate import Gate, Run
 from mplang_policy.gate_config import GateConfig
 from mplang_policy.ledger import Entry, Head, Ledger, LedgerError
 from mplang_policy.names import Names
 from mplang_policy.request import Entity, Request
-from mplang_policy.requests import Asked
+from mplang_policy.requests import Asked, PublicInput
 from mplang_policy.rules import Rules
 
 __all__ = [
+    "AllowedInput",
+    "Approval",
     "Asked",
     "Decision",
     "Entity",
@@ -27,6 +30,7 @@ __all__ = [
     "Ledger",
     "LedgerError",
     "Names",
+    "PublicInput",
     "Refusal",
     "Request",
     "Rules",

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from mplang_analysis import Source
 
+from mplang_policy.approval import Approval
 from mplang_policy.explain import why
 from mplang_policy.request import Entity, Request
 from mplang_policy.requests import column_of
@@ -39,11 +40,15 @@ class Decision(NamedTuple):
         requests: what they were asked.
         refused: what they refuse; nothing if the program may run.
         needs_approval: whether they permit it once the owner has signed it.
+        approval: the approval by which it may run, if it needs one.
+        remarks: why the approvals that there are do not count.
     """
 
     requests: Sequence[Request]
     refused: Sequence[Refusal]
     needs_approval: bool = False
+    approval: Approval | None = None
+    remarks: Sequence[str] = ()
 
     @property
     def allowed(self) -> bool:
@@ -71,6 +76,7 @@ class Decision(NamedTuple):
             told.append(f"and {len(self.refused) - MAX_TOLD} more")
         if self.needs_approval:
             told.append(f"once {party} has approved this program, its rules permit it")
+            told += self.remarks
         return "\n".join(told)
 
 

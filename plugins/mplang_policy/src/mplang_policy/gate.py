@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import logging
 import threading
 from collections import OrderedDict
@@ -11,17 +12,18 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from mplang_core.ext import AdmissionError, ConfigError
+from mplang_policy.approval import Approval, rows_of
+from mplang_policy.approvals import Approvals, Wanted
 from mplang_policy.decision import Decision, decide
 from mplang_policy.gate_config import GateConfig
 from mplang_policy.ledger import Head, Ledger, LedgerError, Writing
 from mplang_policy.live_rules import LiveRules
 from mplang_policy.names import Names
-from mplang_policy.request import Entity, Request
+from mplang_policy.request import Entity, Request, told
 from mplang_policy.requests import Asked
 from mplang_policy.rules import Rules
 
 MAX_DECISIONS = 256  # that are kept
-LEFT = ("program", "parties", "mode")  # of a request, as the entry has them
 log = logging.getLogger("mplang.policy")
 
 
@@ -63,16 +65,21 @@ class Gate:
         config: where rules and log are.
         party: name of the party.
         names: what its rules may name.
+        versions: versions of the packages that run programs here.
 
     Raises:
         ConfigError: the rules are wrong, or the log cannot be used.
     """
 
-    def __init__(self, config: GateConfig, party: str, names: Names) -> None:
+    def __init__(
+        self, config: GateConfig, party: str, names: Names, versions: Mapping[str, str] = {}
+    ) -> None:
         self._party = party
+        self._versions = versions
+        self._approvals = Approvals(config)
         self._rules = LiveRules(config.policy, names)
         self._rules.current()
-        self._decisions: OrderedDict[tuple[Rules, Asked], Decision] = OrderedDict()
+        self._decisions: OrderedDict[tuple[Rules, Asked, bool], Decision] = OrderedDict()
         self._lock = threading.Lock()
         self._failure = ""  # why the log could not be written when that was last tried
         try:
@@ -114,7 +121,13 @@ class Gate:
         """
         rules = self._current(run.about())
         self._check_seen(run)
-        return self._decided(rules, run.asked)
+        decision = self._decided(rules, run.asked, approved=False)
+        if not decision.needs_approval:
+            return decision
+        approval, remarks = self._find_approval(run.asked, decision)
+        if approval is None:
+            return decision._replace(remarks=remarks)
+        return self._decided(rules, run.asked, approved=True)._replace(approval=approval)
 
     def begin(self, run: Run, decision: Decision) -> None:
         """Have a run on record before it begins.
@@ -128,11 +141,20 @@ class Gate:
         """
         if not decision.allowed:
             raise ValueError("a run that is refused does not begin")
+        about, approval, refused = run.about(), decision.approval, ""
         with self._recording() as writing:
-            writing.note_heads(run.heads)
-            rows = writing.add_detail([told(each) for each in decision.requests])
-            heads = {peer: list(head) for peer, head in run.heads.items()}
-            writing.add("run", {**run.about(), "rows": rows, "heads": heads})
+            if approval is not None:
+                about["approval"] = approval.id
+                refused = writing.use(approval)
+            if refused:
+                writing.add("refusal", {**about, "why": refused})
+            else:
+                writing.note_heads(run.heads)
+                rows = writing.add_detail([told(each) for each in decision.requests])
+                heads = {peer: list(head) for peer, head in run.heads.items()}
+                writing.add("run", {**about, "rows": rows, "heads": heads})
+        if refused:
+            raise AdmissionError(f"{self._party} does not run {run.asked.name}: {refused}")
 
     def refuse(self, run: Run, decision: Decision, paths: Sequence[Sequence[str]] = ()) -> NoReturn:
         """Have on record that a run is refused.
@@ -207,14 +229,43 @@ class Gate:
                 f"{self._party} does not run it: {peer} remembers another log of {self._party}"
             )
 
-    def _decided(self, rules: Rules, asked: Asked) -> Decision:
-        key = (rules, asked)
+    def _find_approval(
+        self, asked: Asked, decision: Decision
+    ) -> tuple[Approval | None, Sequence[str]]:
+        """Return an approval for a run, the one that ends first; or why none counts.
+
+        Raises:
+            AdmissionError: the log cannot be read.
+        """
+        try:
+            used, revoked = self._ledger.uses(), self._ledger.revoked()
+            now = datetime.datetime.fromtimestamp(self._ledger.now(), datetime.UTC)
+        except LedgerError as error:
+            raise self._failed(error) from error
+        wanted = Wanted(asked, self._party, rows_of(decision.requests), self._versions)
+        found, remarks = [], []
+        for approval, _ in self._approvals.all():
+            if approval.program != asked.program and approval.name != asked.name:
+                continue
+            why = wanted.refusal(approval, now)
+            if approval.id in revoked:
+                why = "it was revoked"
+            elif used.get(approval.id, 0) >= approval.uses:
+                why = why or f"its {approval.uses} uses are used up"
+            if why:
+                remarks.append(f"approval {approval.id} does not count: {why}")
+            else:
+                found.append(approval)
+        return min(found, key=lambda each: each.expires, default=None), remarks
+
+    def _decided(self, rules: Rules, asked: Asked, *, approved: bool) -> Decision:
+        key = (rules, asked, approved)
         with self._lock:
             found = self._decisions.get(key)
             if found is not None:
                 self._decisions.move_to_end(key)
                 return found
-        found = decide(rules, asked.requests())
+        found = decide(rules, asked.requests(), approved=approved)
         with self._lock:
             self._decisions[key] = found
             while len(self._decisions) > MAX_DECISIONS:
@@ -242,16 +293,3 @@ class Gate:
         self._failure = str(error)
         log.error("nothing runs: %s", error)
         return AdmissionError(f"{self._party} runs nothing until its owner has mended its log")
-
-
-def told(request: Request) -> dict[str, Any]:
-    """Return a request as the log has it."""
-    context = {name: _plain(value) for name, value in request.context.items() if name not in LEFT}
-    line = {} if request.row is None else {"line": request.row.line}
-    return {"action": request.action, "resource": str(request.resource), **context, **line}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Entity):
-        return value.id
-    return [_plain(each) for each in value] if isinstance(value, tuple) else value

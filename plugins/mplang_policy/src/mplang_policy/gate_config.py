@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from pydantic import Field, model_validator
+
 from mplang_core.ext import StrictModel
 
 
@@ -13,6 +15,9 @@ class GateConfig(StrictModel):
     Attributes:
         policy: a Cedar file, or a folder of files ``*.cedar``.
         log: the SQLite file of log and ledger; made if it is not there.
+        approvals: the folder of files ``*.approval`` of ``mplang approve``; none if ``None``.
+        approvers: PEM files of the public keys whose signatures count, by the name of who signs.
+        threshold: how many of them have to sign an approval.
 
     Example:
         >>> GateConfig(policy="policy", log="gate.db").at("/etc/mplang").log
@@ -21,6 +26,17 @@ class GateConfig(StrictModel):
 
     policy: str
     log: str
+    approvals: str | None = None
+    approvers: dict[str, str] = Field(default_factory=dict)
+    threshold: int = Field(default=1, gt=0)
+
+    @model_validator(mode="after")
+    def _check(self) -> GateConfig:
+        if self.approvals is not None and len(self.approvers) < self.threshold:
+            raise ValueError(
+                f"approvers names the public keys of those who sign, at least {self.threshold}"
+            )
+        return self
 
     def at(self, folder: str) -> GateConfig:
         """Return it with paths that do not depend on the working directory.
@@ -28,5 +44,7 @@ class GateConfig(StrictModel):
         Args:
             folder: the folder of the file that names it.
         """
-        fields = {name: os.path.join(folder, getattr(self, name)) for name in ("policy", "log")}
-        return self.model_copy(update=fields)
+        fields = {"policy": self.policy, "log": self.log, "approvals": self.approvals}
+        placed = {name: path and os.path.join(folder, path) for name, path in fields.items()}
+        keys = {name: os.path.join(folder, path) for name, path in self.approvers.items()}
+        return self.model_copy(update={**placed, "approvers": keys})

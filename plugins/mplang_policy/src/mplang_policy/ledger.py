@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mplang_core import MPLangError
+from mplang_policy.approval import Approval
 
 VERSION = 1
 BEGINNING = "0" * 64
@@ -34,6 +35,8 @@ CREATE TABLE IF NOT EXISTS log (
   previous TEXT NOT NULL, hash TEXT NOT NULL
 ) STRICT;
 CREATE TABLE IF NOT EXISTS details (hash TEXT PRIMARY KEY, body TEXT NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS uses (approval TEXT PRIMARY KEY, used INTEGER NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS revoked (approval TEXT PRIMARY KEY, time REAL NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS heads (
   peer TEXT PRIMARY KEY, number INTEGER NOT NULL, hash TEXT NOT NULL, time REAL NOT NULL
 ) STRICT;
@@ -202,6 +205,25 @@ class Ledger:
             return None
         return json.loads(row[0])
 
+    def now(self) -> float:
+        """Return the time in seconds since 1970, which does not go back.
+
+        Raises:
+            LedgerError: the clock was set back.
+        """
+        with self._lock, _told(self._path):
+            return self._now()
+
+    def uses(self) -> dict[str, int]:
+        """Return how often approvals were used, by their names."""
+        with self._lock, _told(self._path):
+            return dict(self._file.execute("SELECT approval, used FROM uses").fetchall())
+
+    def revoked(self) -> set[str]:
+        """Return the names of the approvals that were revoked."""
+        with self._lock, _told(self._path):
+            return {name for (name,) in self._file.execute("SELECT approval FROM revoked")}
+
     def heads(self) -> dict[str, Head]:
         """Return the heads of the peers' logs, as they last told them."""
         with self._lock, _told(self._path):
@@ -260,6 +282,33 @@ class Writing:
         digest = hashlib.sha256(text.encode()).hexdigest()
         self._file.execute("INSERT OR IGNORE INTO details VALUES (?, ?)", (digest, text))
         return digest
+
+    def use(self, approval: Approval) -> str:
+        """Use an approval once more; return why it cannot be, or nothing.
+
+        Args:
+            approval: the approval.
+        """
+        name = approval.id
+        if self._one("SELECT time FROM revoked WHERE approval = ?", name) is not None:
+            return f"approval {name} was revoked"
+        if approval.expires.timestamp() <= self.now:
+            return f"approval {name} has expired"
+        if (self._one("SELECT used FROM uses WHERE approval = ?", name) or 0) >= approval.uses:
+            return f"the {approval.uses} uses of approval {name} are used up"
+        self._file.execute(
+            "INSERT INTO uses VALUES (?, 1) ON CONFLICT (approval) DO UPDATE SET used = used + 1",
+            (name,),
+        )
+        return ""
+
+    def revoke(self, approval: str) -> None:
+        """Have an approval not count any more."""
+        self._file.execute("INSERT OR IGNORE INTO revoked VALUES (?, ?)", (approval, self.now))
+
+    def _one(self, query: str, name: str) -> Any:
+        found = self._file.execute(query, (name,)).fetchone()
+        return None if found is None else found[0]
 
     def note_heads(self, heads: Mapping[str, Head]) -> None:
         """Note the heads of peers."""

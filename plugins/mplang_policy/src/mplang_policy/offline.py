@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mplang_analysis import PUBLIC, Label, data_reads, follow, own, path_to, stored_forms
+from mplang_analysis import (
+    PUBLIC,
+    Label,
+    data_reads,
+    follow,
+    lines_digest,
+    own,
+    path_to,
+    stored_forms,
+)
 
 from mplang_core import MPType, Program
 from mplang_core.ext import ConfigError
@@ -47,6 +56,7 @@ def asked_of(
         stores=stores,
         forms=stored_forms(program),
         mode=mode,
+        shown=lines_digest(program),
     )
 
 

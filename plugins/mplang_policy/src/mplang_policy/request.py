@@ -64,6 +64,22 @@ class Request:
         }
 
 
+LEFT = ("program", "parties", "mode")  # of a request, which stand beside its rows
+
+
+def told(request: Request) -> dict[str, Any]:
+    """Return a request as plain data, as log and approvals have it."""
+    context = {name: _told(value) for name, value in request.context.items() if name not in LEFT}
+    line = {} if request.row is None else {"line": request.row.line}
+    return {"action": request.action, "resource": str(request.resource), **context, **line}
+
+
+def _told(value: Any) -> Any:
+    if isinstance(value, Entity):
+        return value.id
+    return [_told(each) for each in value] if isinstance(value, tuple) else value
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, Entity):
         return value.to_cedar()

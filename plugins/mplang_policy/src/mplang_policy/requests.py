@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from mplang_analysis import DATA_SET, DisclosureRow, Source
 
@@ -14,6 +14,18 @@ from mplang_policy.names import OTHER
 from mplang_policy.request import EVERYONE, Entity, Request
 
 MAX_LONG = (1 << 63) - 1
+
+
+class PublicInput(NamedTuple):
+    """A public input of a run.
+
+    Attributes:
+        position: its position among the inputs.
+        numbers: its elements; ``None`` if they are too many, or no numbers.
+    """
+
+    position: int
+    numbers: tuple[bool | int | float, ...] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +43,8 @@ class Asked:
         stores: per name and rank what flows into what it leaves in storage.
         forms: per name the forms of that.
         mode: mode of the worker.
+        shown: SHA-256 of its names and lines.
+        inputs: its public inputs.
     """
 
     coordinator: str
@@ -43,6 +57,8 @@ class Asked:
     stores: Mapping[str, Mapping[int, Sequence[Source]]] = field(default_factory=dict)
     forms: Mapping[str, Sequence[str]] = field(default_factory=dict)
     mode: str = "production"
+    shown: str = ""
+    inputs: Sequence[PublicInput] = ()
 
     def requests(self) -> list[Request]:
         """Return what the rules of the party are asked, in the order of the program."""

@@ -1,0 +1,119 @@
+"""Approvals that a worker has: in a folder, and of coordinators that have passed them on."""
+
+from __future__ import annotations
+
+import datetime
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from mplang_core.ext import ConfigError
+from mplang_policy.approval import Approval, differences
+from mplang_policy.envelope import MAX_ENVELOPE, Signed, open_envelope, read_public_keys
+from mplang_policy.gate_config import GateConfig
+from mplang_policy.requests import Asked
+
+SUFFIX = ".approval"
+
+
+class Wanted(NamedTuple):
+    """What a run needs an approval for.
+
+    Attributes:
+        asked: what it would do.
+        party: name of the party whose approval is asked for.
+        rows: SHA-256 of what it does at the party.
+        versions: versions of the packages that run programs here.
+    """
+
+    asked: Asked
+    party: str
+    rows: str
+    versions: Mapping[str, str]
+
+    def refusal(self, approval: Approval, now: datetime.datetime) -> str:
+        """Return why an approval is not for this run; empty if it is.
+
+        Args:
+            approval: the approval.
+            now: the time.
+        """
+        asked = self.asked
+        if approval.party != self.party:
+            return f"it is of {approval.party}"
+        if approval.program != asked.program:
+            return f"it is for program {approval.program[:12]}, and this is {asked.program[:12]}"
+        if approval.shown != asked.shown:
+            return "its names or lines are not those that were shown"
+        if asked.coordinator not in approval.coordinators:
+            return f"it is for {' and '.join(approval.coordinators)}"
+        if list(approval.parties) != list(asked.names):
+            return f"it is for the parties {', '.join(approval.parties)}, in this order"
+        if approval.rows != self.rows:
+            return "its inputs are of other data than was shown, so it discloses something else"
+        wrong = differences(approval, self.versions, now) or list(self._inputs(approval))
+        return wrong[0] if wrong else ""
+
+    def _inputs(self, approval: Approval) -> Iterator[str]:
+        given = {each.position: each.numbers for each in self.asked.inputs}
+        for position in sorted(given.keys() - approval.inputs.keys()):
+            yield f"it says nothing of input {position}, which is public"
+        for position, allowed in approval.inputs.items():
+            if position not in given:
+                yield f"{allowed.name} is to be public, and the same at all parties"
+            else:
+                told = allowed.refusal(given[position])
+                if told:
+                    yield told
+
+
+class Approvals:
+    """The approvals of a worker, as they are now. Safe for threads.
+
+    Args:
+        config: where they are, and whose signatures count.
+
+    Raises:
+        ConfigError: a key cannot be read.
+    """
+
+    def __init__(self, config: GateConfig) -> None:
+        self.keys = read_public_keys(config.approvers)
+        self.threshold = config.threshold
+        self._folder = None if config.approvals is None else Path(config.approvals)
+        self._read: dict[Path, tuple[object, Signed | None]] = {}
+        self._lock = threading.Lock()
+
+    def all(self) -> list[Signed]:
+        """Return those with enough signatures; what is no approval is left out."""
+        with self._lock:
+            found = [self._of(file) for file in self._files()]
+        return [each for each in found if each is not None and self.counts(each)]
+
+    def counts(self, signed: Signed) -> bool:
+        """Return whether an approval has enough signatures."""
+        return len(signed.signers) >= self.threshold
+
+    def _files(self) -> list[Path]:
+        if self._folder is None or not self._folder.is_dir():
+            return []
+        return sorted(self._folder.glob(f"*{SUFFIX}"))
+
+    def _of(self, file: Path) -> Signed | None:
+        """Return the approval of a file; read once, unless it changes."""
+        try:
+            found = file.stat()
+            seen = found.st_ino, found.st_size, found.st_mtime_ns
+            if found.st_size > MAX_ENVELOPE:
+                return None
+            known = self._read.get(file)
+            if known is None or known[0] != seen:
+                try:
+                    signed: Signed | None = open_envelope(file.read_bytes(), self.keys)
+                except ConfigError:
+                    signed = None
+                known = self._read[file] = seen, signed
+            return known[1]
+        except OSError:
+            return None
