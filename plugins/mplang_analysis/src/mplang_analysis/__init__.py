@@ -28,6 +28,7 @@ from mplang_analysis.lines_digest import lines_digest
 from mplang_analysis.memory import Memory, labels_of, remember
 from mplang_analysis.mismatch_table import differences
 from mplang_analysis.op_ranges import HasRanges, NumberStatus, OpRanges, RangeRule, StepRange
+from mplang_analysis.ops_among import ops_among
 from mplang_analysis.parameters import parameter_names
 from mplang_analysis.paths import path_to
 from mplang_analysis.picture import Picture
@@ -80,6 +81,7 @@ __all__ = [
     "hull",
     "labels_of",
     "lines_digest",
+    "ops_among",
     "own",
     "parameter_names",
     "path_to",

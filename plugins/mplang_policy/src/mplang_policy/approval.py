@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeAlias
@@ -14,6 +13,9 @@ from mplang_core.ext import ConfigError, StrictModel
 from mplang_policy.request import Request, told
 
 Digest: TypeAlias = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+SUBSETS = ("columns", "data_sets", "others")
+MAY_BE_LESS = (*SUBSETS, "discloses", "k", "declassifiers")
+LEFT_OUT = ("line", "approved")  # lines are signed as a whole
 Number: TypeAlias = bool | int | float
 
 
@@ -89,7 +91,7 @@ class Approval(StrictModel):
         program: digest of the program.
         name: its name.
         shown: SHA-256 of the names and lines that were shown.
-        rows: SHA-256 of what the program does at the party, as the rules are asked about it.
+        rows: what the program does at the party, as the rules are asked about it.
         parties: names of the parties, by rank.
         coordinators: who may run it.
         data_sets: the data sets that it reads here.
@@ -106,7 +108,7 @@ class Approval(StrictModel):
     program: Digest
     name: str
     shown: Digest
-    rows: Digest
+    rows: tuple[dict[str, Any], ...]
     parties: tuple[str, ...]
     coordinators: tuple[str, ...] = Field(min_length=1)
     data_sets: tuple[str, ...] = ()
@@ -134,23 +136,51 @@ class Approval(StrictModel):
             raise ConfigError(f"no approval: {error.error_count()} wrong fields") from None
 
 
-def rows_of(requests: Sequence[Request]) -> str:
-    """Return the SHA-256 of what a program does at a party, in hex.
+def rows_of(requests: Sequence[Request]) -> tuple[dict[str, Any], ...]:
+    """Return what a program does at a party, as an approval has it: each row once.
 
     Args:
         requests: what the rules of the party are asked.
     """
-    rows = []
+    found: dict[str, dict[str, Any]] = {}
     for each in requests:
-        row = told(each)
-        rows.append(
-            {name: value for name, value in row.items() if name not in ("line", "approved")}
-        )
-    return _sha256(rows)
+        row = {name: value for name, value in told(each).items() if name not in LEFT_OUT}
+        found.setdefault(json.dumps(row, sort_keys=True), row)
+    return tuple(found.values())
 
 
-def _sha256(data: Any) -> str:
-    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
+def uncovered(approved: Sequence[Mapping[str, Any]], requests: Sequence[Request]) -> Request | None:
+    """Return what a run does and was not shown when it was approved; ``None`` if there is nothing.
+
+    A run may do less than was shown: fewer columns may flow into a row than seemed possible.
+
+    Args:
+        approved: the rows of an approval.
+        requests: what the rules are asked about the run.
+    """
+    shown: dict[str, list[Mapping[str, Any]]] = {}
+    for row in approved:
+        shown.setdefault(_same(row), []).append(row)
+    for request in requests:
+        row = told(request)
+        if not any(_covers(each, row) for each in shown.get(_same(row), ())):
+            return request
+    return None
+
+
+def _same(row: Mapping[str, Any]) -> str:
+    """Return the part of a row that has to be as it was shown."""
+    return json.dumps([[k, v] for k, v in sorted(row.items()) if k not in LEFT_OUT + MAY_BE_LESS])
+
+
+def _covers(shown: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
+    subsets = all(set(row.get(name, ())) <= set(shown.get(name, ())) for name in SUBSETS)
+    return (
+        subsets
+        and row.get("discloses", False) <= shown.get("discloses", False)
+        and row.get("k", 0) >= shown.get("k", 0)
+        and set(row.get("declassifiers", ())) >= set(shown.get("declassifiers", ()))
+    )
 
 
 def differences(

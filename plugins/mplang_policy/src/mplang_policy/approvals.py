@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import datetime
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from mplang_core.ext import ConfigError
-from mplang_policy.approval import Approval, differences
+from mplang_policy.approval import Approval, differences, uncovered
 from mplang_policy.envelope import MAX_ENVELOPE, Signed, open_envelope, read_public_keys
 from mplang_policy.gate_config import GateConfig
+from mplang_policy.request import Request, describe
 from mplang_policy.requests import Asked
 
 SUFFIX = ".approval"
@@ -23,13 +24,13 @@ class Wanted(NamedTuple):
     Attributes:
         asked: what it would do.
         party: name of the party whose approval is asked for.
-        rows: SHA-256 of what it does at the party.
+        requests: what it does at the party, as its rules are asked.
         versions: versions of the packages that run programs here.
     """
 
     asked: Asked
     party: str
-    rows: str
+    requests: Sequence[Request]
     versions: Mapping[str, str]
 
     def refusal(self, approval: Approval, now: datetime.datetime) -> str:
@@ -50,8 +51,9 @@ class Wanted(NamedTuple):
             return f"it is for {' and '.join(approval.coordinators)}"
         if list(approval.parties) != list(asked.names):
             return f"it is for the parties {', '.join(approval.parties)}, in this order"
-        if approval.rows != self.rows:
-            return "its inputs are of other data than was shown, so it discloses something else"
+        more = uncovered(approval.rows, self.requests)
+        if more is not None:
+            return f"nobody was shown {describe(more)}"
         wrong = differences(approval, self.versions, now) or list(self._inputs(approval))
         return wrong[0] if wrong else ""
 
@@ -86,10 +88,14 @@ class Approvals:
         self._lock = threading.Lock()
 
     def all(self) -> list[Signed]:
-        """Return those with enough signatures; what is no approval is left out."""
+        """Return those with enough signatures."""
+        return [each for each in self.read() if self.counts(each)]
+
+    def read(self) -> list[Signed]:
+        """Return all of the folder; what is no approval is left out."""
         with self._lock:
             found = [self._of(file) for file in self._files()]
-        return [each for each in found if each is not None and self.counts(each)]
+        return [each for each in found if each is not None]
 
     def counts(self, signed: Signed) -> bool:
         """Return whether an approval has enough signatures."""

@@ -11,9 +11,10 @@ import typer
 import mplang_core as mp
 from mplang_core.ext import ConfigError, printable
 from mplang_policy.cases import read_cases
-from mplang_policy.decision import decide, describe
+from mplang_policy.decision import decide
 from mplang_policy.offline import asked_of, paths_of
 from mplang_policy.owner import Owner
+from mplang_policy.request import describe
 from mplang_policy.rules import schema_text
 from mplang_policy.starter import starter
 

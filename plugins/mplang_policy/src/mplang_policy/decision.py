@@ -10,7 +10,7 @@ from mplang_analysis import Source
 
 from mplang_policy.approval import Approval
 from mplang_policy.explain import why
-from mplang_policy.request import Entity, Request
+from mplang_policy.request import Request, describe
 from mplang_policy.requests import column_of
 from mplang_policy.rules import Rules, Verdict
 
@@ -118,41 +118,3 @@ def _way(refusal: Refusal, path: Sequence[str]) -> str:
     begin, *through, end = path
     between = f", goes through {', '.join(through)}" if through else ""
     return f"; {column_of(refusal.source)} comes in at {begin}{between} and out at {end}"
-
-
-def describe(request: Request) -> str:
-    """Return what a request is about, in words.
-
-    Example:
-        >>> describe(Request("analyst", "read", Entity("DataSet", "people"), {"columns": ()}))
-        'to have data set people read'
-    """
-    match request.action:
-        case "run":
-            return f"to run {request.context['name']}"
-        case "read":
-            return f"to have data set {request.resource.id} read"
-        case "put":
-            return "a value that is put"
-    data, receiver = _data(request), _receiver(request.resource)
-    row = request.row
-    line = f" at {row.line}" if row is not None and row.line else ""
-    if request.action == "store":
-        name = request.context["stored"]
-        return f"to have {data} stored as {name!r} by {request.resource.id}"
-    how = f"{request.context['form']} {request.context['type']} ({request.context['what']})"
-    return f"that {receiver} gets {how}{line} made of {data}"
-
-
-def _receiver(resource: Entity) -> str:
-    return {"Host": f"the host, {resource.id},", "Everyone": "everyone"}.get(
-        resource.type, resource.id
-    )
-
-
-def _data(request: Request) -> str:
-    columns = [each.id for each in request.context["columns"]]
-    others = [f"{each.id}'s data" for each in request.context["others"]]
-    more = f" and {len(columns) - 3} more columns" if len(columns) > 3 else ""
-    names = [", ".join(columns[:3]) + more] if columns else []
-    return " and ".join([*names, *others]) or "nothing of anyone's"

@@ -19,7 +19,7 @@ from mplang_core.ext import ConfigError
 from mplang_policy.approval import Approval
 
 TYPE = "application/vnd.mplang.approval+json"
-MAX_ENVELOPE = 1 << 20  # bytes
+MAX_ENVELOPE = 16 << 20  # bytes
 
 
 class Signed(NamedTuple):

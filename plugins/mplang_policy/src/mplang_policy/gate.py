@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from mplang_core.ext import AdmissionError, ConfigError
-from mplang_policy.approval import Approval, rows_of
+from mplang_policy.approval import Approval
 from mplang_policy.approvals import Approvals, Wanted
 from mplang_policy.decision import Decision, decide
 from mplang_policy.gate_config import GateConfig
@@ -242,7 +242,7 @@ class Gate:
             now = datetime.datetime.fromtimestamp(self._ledger.now(), datetime.UTC)
         except LedgerError as error:
             raise self._failed(error) from error
-        wanted = Wanted(asked, self._party, rows_of(decision.requests), self._versions)
+        wanted = Wanted(asked, self._party, decision.requests, self._versions)
         found, remarks = [], []
         for approval, _ in self._approvals.all():
             if approval.program != asked.program and approval.name != asked.name:

@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from mplang_analysis import (
     PUBLIC,
+    Followed,
     Label,
+    Memory,
+    Stored,
     data_reads,
-    follow,
     lines_digest,
     own,
     path_to,
@@ -22,7 +24,12 @@ from mplang_policy.requests import Asked
 
 
 def asked_of(
-    program: Program, names: Sequence[str], party: str, coordinator: str, mode: str
+    program: Program,
+    names: Sequence[str],
+    party: str,
+    coordinator: str,
+    mode: str,
+    stored: Stored | None = None,
 ) -> Asked:
     """Return what a program would ask of the rules of a party in a session's first run.
 
@@ -34,13 +41,14 @@ def asked_of(
         party: the party whose rules are asked.
         coordinator: who would run it.
         mode: mode of the worker.
+        stored: labels of what the parties have in storage, by name; unknown where it is left out.
 
     Raises:
         ConfigError: the party does not take part.
     """
     if party not in names:
         raise ConfigError(f"{party} is no party of {program.name}: {', '.join(names)}")
-    followed, rank = follow(program, _labels(program)), list(names).index(party)
+    followed, rank = followed_of(program, stored), list(names).index(party)
     stores = {
         name: {at: sorted(label.sources) for at, label in each.items()}
         for name, each in followed.stores.items()
@@ -60,7 +68,13 @@ def asked_of(
     )
 
 
-def _labels(program: Program) -> list[Mapping[int, Label]]:
+def followed_of(program: Program, stored: Stored | None) -> Followed:
+    """Return what the first run of a session does with labels."""
+    return Memory().follow(program, labels_of(program), stored=stored)
+
+
+def labels_of(program: Program) -> list[Mapping[int, Label]]:
+    """Return per input the labels of its copies: public ones, and what coordinators put."""
     found: list[Mapping[int, Label]] = []
     for value in program.graph.inputs:
         assert isinstance(value.type, MPType)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
+from mplang_analysis import Label, Stored
 
 from mplang_core.ext import ConfigError
 from mplang_policy.gate_config import GateConfig
@@ -25,6 +27,7 @@ class Owner:
         gate: where rules and log are.
         names: what the rules may name.
         fields: the whole file.
+        folder: the folder of the file.
     """
 
     party: str
@@ -32,6 +35,7 @@ class Owner:
     gate: GateConfig
     names: Names
     fields: Mapping[str, Any]
+    folder: str
 
     @classmethod
     def read(cls, path: str) -> Owner:
@@ -57,6 +61,7 @@ class Owner:
             gate=GateConfig(**fields["gate"]).at(str(Path(path).parent)),
             names=names,
             fields=fields,
+            folder=str(Path(path).parent),
         )
 
     def rules(self) -> Rules:
@@ -66,6 +71,34 @@ class Owner:
             ConfigError: they are wrong.
         """
         return Rules.read(self.gate.policy, self.names)
+
+    def stored(self, coordinator: str, names: Sequence[str]) -> Stored:
+        """Return the labels of what a coordinator has stored here, by name and rank.
+
+        Args:
+            coordinator: whose it is.
+            names: names of the parties, by rank.
+        """
+        sink = self.fields.get("sink")
+        if sink is None:
+            return {}
+        from mplang_data.stored import StoreError, read_sink
+        from mplang_data.stored.listing import entries_in
+        from mplang_data.stored.run import translated
+
+        found: dict[str, dict[int, Label]] = {}
+        for who, entry in entries_in(Path(read_sink(sink, self.folder).folder)):
+            if who != coordinator:
+                continue
+            with contextlib.suppress(StoreError, ValueError):
+                labels = {
+                    list(names).index(entry.parties[rank]): translated(
+                        entry.card().label(rank), entry.parties, names, entry.name
+                    )
+                    for rank in entry.members
+                }
+                found[entry.name] = labels
+        return found
 
     def coordinator(self, given: str | None) -> str:
         """Return the coordinator that is meant: the only one if none is given.

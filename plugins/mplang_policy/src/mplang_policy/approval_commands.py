@@ -1,0 +1,195 @@
+"""CLI commands ``mplang review``, ``approve``, ``approvals`` and ``revoke``."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import re
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from mplang_analysis import Rows
+
+from mplang_core.ext import ConfigError, printable
+from mplang_policy.approvals import Approvals
+from mplang_policy.approving import (
+    as_option,
+    changes,
+    made_of,
+    place_of,
+    review_of,
+    versions_told,
+    write,
+)
+from mplang_policy.envelope import new_key, open_envelope, read_key, sign
+from mplang_policy.ledger import Ledger
+from mplang_policy.owner import Owner
+
+PASSWORD = "MPLANG_KEY_PASSWORD"
+"""Environment variable with the password of a private key."""
+
+_UNITS = {"h": "hours", "d": "days", "w": "weeks"}
+
+Packed = Annotated[str, typer.Argument(help="An artifact, prog.mpl.")]
+Config = Annotated[str, typer.Option("--config", "-c", help="Your worker's YAML file.")]
+Who = Annotated[str | None, typer.Option(help="Who would run it; the only one if left out.")]
+Inputs = Annotated[
+    list[str] | None,
+    typer.Option("--input", help="What a public input may be: year=2015..2025, k=3,5, x=any."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def review(
+    program: Packed,
+    config: Config = "worker.yaml",
+    party: Annotated[str | None, typer.Option("--as", help="Your party; that of the file.")] = None,
+    coordinator: Who = None,
+    given: Inputs = None,
+    html: Annotated[str | None, typer.Option(help="Write it as a page to this file.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what a program discloses, reads and runs, and what your rules say to it."""
+    owner = Owner.read(config)
+    if party not in (None, owner.party):
+        raise ConfigError(f"{config} is the file of {owner.party}, not of {party}")
+    found = review_of(owner, program, owner.coordinator(coordinator), given or [])
+    if html is not None:
+        write(Path(html), found.to_html().encode())
+        typer.echo(f"wrote {html}")
+    elif as_json:
+        typer.echo(found.to_json())
+    else:
+        _show(found)
+
+
+def approve(
+    program: Packed,
+    key: Annotated[str, typer.Option(help=f"Your private key; its password is ${PASSWORD}.")],
+    config: Config = "worker.yaml",
+    coordinator: Annotated[list[str] | None, typer.Option(help="Who may run it.")] = None,
+    uses: Annotated[int, typer.Option(min=1, help="How often.")] = 1,
+    expires: Annotated[str, typer.Option(help="For how long: 12h, 30d, 4w.")] = "30d",
+    given: Inputs = None,
+    sign_too: Annotated[
+        str | None, typer.Option("--sign", help="Another's approval, to sign it as well.")
+    ] = None,
+    renew: Annotated[
+        str | None, typer.Option(help="An approval that counts no more, as versions changed.")
+    ] = None,
+    out: Annotated[
+        str | None, typer.Option("--out", "-o", help="The file; in the approvals of your worker.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not show it, and do not ask.")] = False,
+) -> None:
+    """Sign that a program may run here."""
+    if sign_too is not None and renew is not None:
+        raise ConfigError("--sign and --renew do not go together")
+    owner, signing = Owner.read(config), read_key(key, os.environ.get(PASSWORD))
+    before = sign_too or renew
+    old = None if before is None else open_envelope(_read(before), {}).approval
+    who = coordinator or (list(old.coordinators) if old else [owner.coordinator(None)])
+    said = given or [
+        f"{each.name}={as_option(each)}" for each in (old.inputs if old else {}).values()
+    ]
+    reviewed = [review_of(owner, program, owner.coordinator(each), said) for each in who]
+    made = made_of(owner, program, reviewed, uses, _until(expires))
+    changed = [] if old is None else changes(old, made)
+    if sign_too is not None and changed:
+        raise ConfigError(f"{sign_too} is of something else: other {', '.join(changed)}")
+    if renew is not None and old is not None:
+        if set(changed) - {"versions"}:
+            raise ConfigError(f"more has changed than versions: {', '.join(changed)}")
+        typer.echo(printable(f"only versions have changed: {versions_told(old, made)}"))
+    if sign_too is not None and old is not None:
+        made = old
+    if not yes:
+        _show(reviewed[0])
+        typer.confirm(f"Sign that {' and '.join(who)} may run it {made.uses} times?", abort=True)
+    path = Path(out) if out is not None else place_of(owner, made)
+    write(path, sign(made, signing, None if sign_too is None else _read(sign_too)))
+    typer.echo(f"wrote {path}: approval {made.id}, {made.uses} uses, until {_time(made.expires)}")
+
+
+def approvals(config: Config = "worker.yaml", as_json: AsJson = False) -> None:
+    """List the approvals of your worker: for whom, how often they were used, whether they count."""
+    owner = Owner.read(config)
+    ledger, kept = Ledger(owner.gate.log), Approvals(owner.gate)
+    used, revoked = ledger.uses(), ledger.revoked()
+    now = datetime.datetime.fromtimestamp(ledger.now(), datetime.UTC)
+    rows = Rows()
+    for approval, signers in kept.read():
+        state = "counts"
+        if len(signers) < kept.threshold:
+            state = f"{len(signers)} of {kept.threshold} signatures"
+        elif approval.id in revoked:
+            state = "revoked"
+        elif approval.expires <= now:
+            state = "expired"
+        elif used.get(approval.id, 0) >= approval.uses:
+            state = "used up"
+        rows.append(
+            {
+                "approval": approval.id,
+                "program": approval.name,
+                "digest": approval.program[:12],
+                "for": ", ".join(approval.coordinators),
+                "used": f"{used.get(approval.id, 0)} of {approval.uses}",
+                "expires": _time(approval.expires),
+                "signed by": ", ".join(signers),
+                "state": state,
+            }
+        )
+    if as_json:
+        typer.echo(json.dumps(rows, indent=2))
+    else:
+        _show(rows)
+
+
+def revoke(
+    approval: Annotated[str, typer.Argument(help="Its name, as mplang approvals lists it.")],
+    config: Config = "worker.yaml",
+) -> None:
+    """Have an approval not count any more, at once and for good."""
+    owner = Owner.read(config)
+    if not re.fullmatch(r"[0-9a-f]{16}", approval):
+        raise ConfigError(f"an approval is called by 16 hexadecimal digits, not {approval!r}")
+    with Ledger(owner.gate.log).writing() as writing:
+        writing.revoke(approval)
+        writing.add("revoked", {"approval": approval})
+    typer.echo(f"approval {approval} does not count any more")
+
+
+def approver_key(
+    path: Annotated[str, typer.Argument(help="The file of the private key, such as alice.key.")],
+) -> None:
+    """Make a key to sign approvals with; the public one lies beside it, for the worker's file."""
+    new_key(Path(path), os.environ.get(PASSWORD))
+    typer.echo(f"wrote {path}, and {Path(path).with_suffix('.pub')} for gate.approvers")
+
+
+def _read(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
+
+
+def _until(text: str) -> datetime.datetime:
+    found = re.fullmatch(r"([1-9][0-9]{0,4})([hdw])", text)
+    if found is None:
+        raise ConfigError(f"--expires {text}: expected a time such as 12h, 30d or 4w")
+    span = datetime.timedelta(**{_UNITS[found[2]]: int(found[1])})
+    return (datetime.datetime.now(datetime.UTC) + span).replace(microsecond=0)
+
+
+def _time(when: datetime.datetime) -> str:
+    return f"{when:%Y-%m-%d %H:%M} UTC"
+
+
+def _show(data: Any) -> None:
+    from rich.console import Console
+
+    Console().print(data)

@@ -1,0 +1,188 @@
+"""What stands behind ``mplang review`` and ``mplang approve``."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import re
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from mplang_analysis import disclosure
+
+import mplang_core as mp
+from mplang_core import Program
+from mplang_core.ext import ConfigError
+from mplang_policy.approval import AllowedInput, Approval, rows_of
+from mplang_policy.approvals import SUFFIX
+from mplang_policy.decision import decide
+from mplang_policy.offline import asked_of, labels_of
+from mplang_policy.owner import Owner
+from mplang_policy.review import Review
+
+OF_A_SIGNATURE = {"id", "uses", "made", "expires"}
+"""Fields in which two approvals of the same may differ."""
+
+
+def review_of(owner: Owner, program: str, coordinator: str, given: Sequence[str]) -> Review:
+    """Return the review of an artifact.
+
+    Args:
+        owner: whose worker it would run at.
+        program: the file of the artifact.
+        coordinator: who would run it.
+        given: what its public inputs may be, as ``year=2015..2025``.
+
+    Raises:
+        MPLangError: it is no artifact, its owner takes no part, or an input is none.
+    """
+    packed = mp.artifact.load(program)
+    names, titles = packed.cluster.parties, list(packed.signature.names)
+    stored, mode = owner.stored(coordinator, names), str(owner.fields.get("mode", "production"))
+    asked = asked_of(packed.program, names, owner.party, coordinator, mode, stored)
+    labels = labels_of(packed.program)
+    return Review.of(
+        program=packed.program,
+        asked=asked,
+        decision=decide(owner.rules(), asked.requests()),
+        discloses=disclosure(packed.program, labels=labels, names=names, stored=stored),
+        inputs=allowed_inputs(packed.program, titles, given),
+        devices=[str(each) for each in packed.cluster.devices],
+        names=titles,
+    )
+
+
+def allowed_inputs(
+    program: Program, names: Sequence[str], given: Sequence[str]
+) -> dict[int, AllowedInput]:
+    """Return what public inputs may be, by position.
+
+    Args:
+        program: the program.
+        names: names of its inputs.
+        given: what was said, as ``year=2015..2025``.
+
+    Raises:
+        ConfigError: there is no such input, or that is no range.
+    """
+    found = {}
+    for text in given:
+        name, _, value = text.partition("=")
+        if name not in names:
+            raise ConfigError(f"--input {text}: it takes {', '.join(names) or 'no inputs'}")
+        position = list(names).index(name)
+        kind = str(program.graph.inputs[position].type)
+        found[position] = AllowedInput(name=name, type=kind, **_values(text, value))
+    return found
+
+
+def _values(text: str, value: str) -> dict[str, Any]:
+    try:
+        if value == "any":
+            return {"anything": True}
+        low, dots, high = value.partition("..")
+        if dots:
+            return {"low": float(low), "high": float(high)}
+        return {"values": tuple(float(each) for each in value.split(","))}
+    except ValueError:
+        raise ConfigError(f"--input {text}: expected x=LOW..HIGH, x=3,5 or x=any") from None
+
+
+def as_option(allowed: AllowedInput) -> str:
+    """Return what an input may be, as the command takes it.
+
+    Example:
+        >>> as_option(AllowedInput(name="k", type="i64[]", values=(3, 5)))
+        '3,5'
+    """
+    if allowed.anything:
+        return "any"
+    if allowed.values:
+        return ",".join(str(each) for each in allowed.values)
+    return f"{allowed.low}..{allowed.high}"
+
+
+def made_of(
+    owner: Owner, program: str, reviewed: Sequence[Review], uses: int, expires: datetime.datetime
+) -> Approval:
+    """Return the approval of what was reviewed.
+
+    Args:
+        owner: whose it is.
+        program: the file of the artifact.
+        reviewed: its review for each coordinator.
+        uses: how often it may run.
+        expires: until when.
+
+    Raises:
+        ConfigError: nothing was said of a public input.
+    """
+    found = reviewed[0]
+    silent = [found.names[i] for i in found.public_inputs if i not in found.inputs]
+    if silent:
+        raise ConfigError(
+            f"say what {' and '.join(silent)} may be, by --input {silent[0]}=LOW..HIGH: each run "
+            "may give another value"
+        )
+    requirements = mp.artifact.load(program).requirements
+    return Approval(
+        id=secrets.token_hex(8),
+        party=owner.party,
+        program=found.program.digest,
+        name=found.program.name,
+        shown=found.asked.shown,
+        rows=tuple(row for each in reviewed for row in rows_of(each.decision.requests)),
+        parties=tuple(found.asked.names),
+        coordinators=tuple(each.asked.coordinator for each in reviewed),
+        data_sets=tuple(sorted({name.partition(".")[0] for name in found.asked.reads})),
+        inputs=dict(found.inputs),
+        versions={each.distribution: each.here or "" for each in requirements},
+        uses=uses,
+        made=datetime.datetime.now(datetime.UTC),
+        expires=expires,
+    )
+
+
+def changes(old: Approval, new: Approval) -> list[str]:
+    """Return the names of the fields in which two approvals differ."""
+    names = [name for name in Approval.model_fields if name not in OF_A_SIGNATURE]
+    return [name for name in names if getattr(old, name) != getattr(new, name)]
+
+
+def versions_told(old: Approval, new: Approval) -> str:
+    """Return which versions differ, in words."""
+    told = [
+        f"{name} {old.versions.get(name, '-')} to {new.versions.get(name, '-')}"
+        for name in sorted({*old.versions, *new.versions})
+        if old.versions.get(name) != new.versions.get(name)
+    ]
+    return ", ".join(told) or "none"
+
+
+def place_of(owner: Owner, made: Approval) -> Path:
+    """Return the file of an approval in the folder of its worker.
+
+    Raises:
+        ConfigError: the worker has none.
+    """
+    if owner.gate.approvals is None:
+        raise ConfigError("your worker has no folder gate.approvals; give --out")
+    name = re.sub(r"[^A-Za-z0-9_-]", "_", made.name)[:40]
+    return Path(owner.gate.approvals) / f"{name}-{made.id}{SUFFIX}"
+
+
+def write(path: Path, data: bytes) -> None:
+    """Write a file whole, in a folder that is made if it is not there.
+
+    Raises:
+        ConfigError: it cannot be written.
+    """
+    part = path.with_name(f".{path.name}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part.write_bytes(data)
+        os.replace(part, path)
+    except OSError as error:
+        raise ConfigError(f"cannot write {path}: {error.strerror}") from None

@@ -1,0 +1,233 @@
+"""Review: what an owner is shown of a program before it is approved."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from mplang_analysis import Costs, Disclosure, Ranges, costs, ops_among, ranges
+from mplang_analysis.report import Paragraphs, Part, Report, TextTable
+
+from mplang_core import MPType, Program
+from mplang_core.ext import MPLangError, printable, unpack
+from mplang_policy.approval import AllowedInput
+from mplang_policy.decision import Decision
+from mplang_policy.request import describe
+from mplang_policy.requests import Asked
+
+MAX_LINES = 12  # of a piece of code that a terminal shows
+
+
+class Code(NamedTuple):
+    """A piece of code that an op runs.
+
+    Attributes:
+        line: the user's line.
+        op: the op.
+        parties: who runs it.
+        text: the code.
+    """
+
+    line: str
+    op: str
+    parties: str
+    text: str
+
+
+class CodeListing:
+    """Pieces of code, ready to be shown: whole on a page, their beginnings in a terminal.
+
+    Args:
+        title: above them.
+        pieces: the pieces.
+    """
+
+    def __init__(self, title: str, pieces: Sequence[Code]) -> None:
+        self.title, self._pieces = printable(title), pieces
+
+    def text(self) -> str:
+        """Return it as plain text."""
+        lines = [self.title]
+        for each in self._pieces:
+            lines.append(printable(f"  {each.line} {each.op} at {each.parties}"))
+            code = each.text.splitlines()
+            lines += [f"    {printable(line)}" for line in code[:MAX_LINES]]
+            if len(code) > MAX_LINES:
+                lines.append(f"    … {len(code) - MAX_LINES} more lines; --html shows all")
+        return "\n".join(lines)
+
+    def rich(self) -> Any:
+        """Return it for rich."""
+        from rich.text import Text
+
+        return Text(self.text() + "\n")
+
+    def html(self) -> str:
+        """Return it as elements of HTML, each piece folded."""
+        parts = [f"<p><b>{html.escape(self.title)}</b></p>"]
+        for each in self._pieces:
+            head = html.escape(printable(f"{each.line} {each.op} at {each.parties}"))
+            body = "\n".join(html.escape(printable(line)) for line in each.text.splitlines())
+            parts.append(f"<details><summary>{head}</summary><pre>{body}</pre></details>")
+        return "".join(parts)
+
+
+@dataclass(frozen=True)
+class Review(Report):
+    """What an owner is shown of a program.
+
+    Attributes:
+        party: the owner's party.
+        program: the whole program.
+        asked: what it would ask of the owner's rules.
+        decision: what they say, without an approval.
+        discloses: what it discloses to whom.
+        costs: what it sends and runs.
+        ranges: which numbers it computes with.
+        inputs: what its public inputs may be, by position, as far as that was said.
+        devices: the devices that it uses, with their protocols.
+        names: names of its inputs, by position.
+    """
+
+    party: str
+    program: Program
+    asked: Asked
+    decision: Decision
+    discloses: Disclosure
+    costs: Costs | None
+    ranges: Ranges | None
+    inputs: Mapping[int, AllowedInput]
+    devices: Sequence[str]
+    names: Sequence[str]
+
+    @classmethod
+    def of(
+        cls,
+        program: Program,
+        asked: Asked,
+        decision: Decision,
+        discloses: Disclosure,
+        inputs: Mapping[int, AllowedInput],
+        devices: Sequence[str],
+        names: Sequence[str],
+    ) -> Review:
+        """Return the review of a program."""
+        party = asked.names[asked.party]
+        found = _tried(costs, program), _tried(ranges, program)
+        return cls(party, program, asked, decision, discloses, *found, inputs, devices, names)
+
+    @property
+    def verdict(self) -> str:
+        """What the owner's rules say, in a sentence."""
+        who = self.asked.coordinator
+        if self.decision.allowed:
+            return f"The rules of {self.party} permit it to {who} without an approval."
+        if self.decision.needs_approval:
+            return f"The rules of {self.party} permit it to {who} once it is approved."
+        return f"The rules of {self.party} refuse it, approved or not."
+
+    @property
+    def public_inputs(self) -> Sequence[int]:
+        """The positions of its public inputs."""
+        mask = self.program.mask
+        return [
+            i
+            for i, value in enumerate(self.program.graph.inputs)
+            if isinstance(value.type, MPType) and value.type.pmask == mask and len(mask) > 1
+        ]
+
+    def code(self) -> list[Code]:
+        """Return the code that the owner's party runs, alone or with others."""
+        found: dict[Code, None] = {}
+        for op, parties in ops_among(self.program.graph, self.program.mask):
+            if self.asked.party in parties:
+                who = " and ".join(self.asked.names[rank] for rank in parties)
+                for text in _texts(op.attrs):
+                    found[Code(str(op.location or ""), op.opcode, who, text)] = None
+        return list(found)
+
+    def tables(self) -> list[TextTable]:
+        """Return what it is, what it reads, and what its inputs may be."""
+        asked, program = self.asked, self.program
+        facts = [
+            ["digest", program.digest],
+            ["for", asked.coordinator],
+            *([f"party {rank}", name] for rank, name in enumerate(asked.names)),
+            *(["device", each] for each in self.devices),
+        ]
+        shown = [TextTable(f"{program.name}, as {self.party} sees it", ["", ""], facts)]
+        if asked.reads:
+            sets: dict[str, list[str]] = {}
+            for name in asked.reads:
+                data_set, _, column = name.partition(".")
+                sets.setdefault(data_set, []).append(column)
+            rows = [[name, ", ".join(filter(None, each))] for name, each in sets.items()]
+            shown.append(TextTable(f"What it reads at {self.party}", ["data set", "columns"], rows))
+        inputs = [
+            [self.names[i], str(self.program.graph.inputs[i].type), self._allowed(i)]
+            for i in self.public_inputs
+        ]
+        if inputs:
+            columns = ["name", "type", "may be"]
+            alerts = [n for n, i in enumerate(self.public_inputs) if i not in self.inputs]
+            shown.append(TextTable("Its public inputs", columns, inputs, alerts))
+        return shown
+
+    def _allowed(self, position: int) -> str:
+        given = self.inputs.get(position)
+        return "not said: --input NAME=LOW..HIGH" if given is None else given.shown
+
+    def parts(self, drawings: bool = True) -> Sequence[Part]:
+        """Return what it is, what it discloses, what the rules say, its code and its costs."""
+        code = self.code()
+        asked = [describe(each) for each in self.decision.requests]
+        return [
+            *self.tables(),
+            *self.discloses.parts(drawings),
+            Paragraphs([self.verdict, *self._refusals()], "What the rules say"),
+            Paragraphs(asked, f"What the rules of {self.party} are asked"),
+            *([CodeListing(f"What {self.party} runs", code)] if code else []),
+            *(self.costs.parts(drawings) if self.costs is not None else []),
+            *(self.ranges.parts(drawings) if self.ranges is not None else []),
+        ]
+
+    def _refusals(self) -> list[str]:
+        text = "" if self.decision.allowed else self.decision.text(self.party)
+        return [line for line in text.splitlines() if not line.startswith("once ")]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {
+            "party": self.party,
+            "program": self.program.digest,
+            "name": self.program.name,
+            "coordinator": self.asked.coordinator,
+            "verdict": self.verdict,
+            "reads": list(self.asked.reads),
+            "disclosure": self.discloses.to_dict(),
+            "code": [each._asdict() for each in self.code()],
+            "costs": self.costs.to_dict() if self.costs is not None else None,
+            "ranges": self.ranges.to_dict() if self.ranges is not None else None,
+        }
+
+
+def _tried(way: Any, program: Program) -> Any:
+    """Return an analysis; ``None`` if it cannot be made, as for a program that is too involved."""
+    try:
+        return way(program)
+    except MPLangError:
+        return None
+
+
+def _texts(attrs: Any) -> Iterator[str]:
+    """Yield the compressed texts among attributes."""
+    for value in attrs.values():
+        if isinstance(value, Mapping):
+            yield from _texts(value)
+        elif isinstance(value, bytes):
+            try:
+                yield unpack(value)
+            except ValueError:
+                yield f"{len(value)} bytes"
