@@ -28,7 +28,7 @@ def path(tmp_path):
 
 def wrong(path, **heads):
     with closing(Ledger(path, read_only=True)) as ledger:
-        return list(mistakes(ledger.entries(), ledger.detail, heads))
+        return list(mistakes(ledger.entries(), ledger.detail, list(heads.items())))
 
 
 def change(path, *statements):
@@ -48,7 +48,7 @@ def test_a_log_that_nobody_touched_is_whole(path):
         (["UPDATE log SET time = time + 60 WHERE number = 2"], "entry 2 (run) was changed"),
         (["UPDATE log SET kind = 'put' WHERE number = 4"], "entry 4 (put) was changed"),
         (["DELETE FROM log WHERE number = 3"], "after entry 2 comes 4"),
-        (["DELETE FROM log WHERE number < 3"], "entries 1 to 2 are missing"),
+        (["DELETE FROM log WHERE number < 3"], "after entry 0 comes 3"),
         (
             [
                 "UPDATE log SET number = 9 WHERE number = 2",
@@ -63,6 +63,8 @@ def test_a_log_that_nobody_touched_is_whole(path):
         ),
         (["UPDATE details SET body = replace(body, 'fetch', 'other')"], "what entry 1 (run)"),
         (["DELETE FROM details"], "what entry 1 (run) speaks of is lost"),
+        (["UPDATE log SET body = 'no JSON' WHERE number = 2"], "entry 2 (run) was changed"),
+        (["UPDATE log SET time = 1e300 WHERE number = 2"], "entry 2 (run) was changed"),
     ],
 )
 def test_what_was_done_to_an_entry_is_found_and_named(path, statements, told):

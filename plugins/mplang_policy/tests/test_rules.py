@@ -5,10 +5,17 @@ from __future__ import annotations
 import pytest
 from mplang_policy import Entity, Request, Rules
 from mplang_policy.live_rules import LiveRules
-from mplang_policy.rules import schema_text
+from mplang_policy.vocabulary import schema_text
 from policy_testbed import PERMIT_ALL, names_of_bank, rules_of_bank
 
 from mplang_core.ext import ConfigError
+
+
+def forbids(condition):
+    """Return rules that forbid a fetch under a condition."""
+    head = PERMIT_ALL + 'forbid (principal, action == Action::"fetch", resource) when { '
+    return head + condition + " };"
+
 
 PUT = Request("analyst", "put", Entity("Party", "bank"), {"mode": "production"})
 
@@ -26,7 +33,7 @@ PUT = Request("analyst", "put", Entity("Party", "bank"), {"mode": "production"})
         ),
         (
             "forbid (principal, action, resource) when { context has colums };",
-            "bank.cedar:1: attribute `colums` is in no context",
+            "bank.cedar:1: nothing has `colums` here",
         ),
         (
             'forbid (principal, action == Action::"fetch", resource)\n'
@@ -44,6 +51,26 @@ PUT = Request("analyst", "put", Entity("Party", "bank"), {"mode": "production"})
         (
             'forbid (principal, action == Action::"disclose", resource == Party::"shopp");',
             'there is no Party::"shopp" here, but bank, clinic, shop',
+        ),
+        (forbids('context.form == "plian"'), 'form is never "plian" here, but any, ciphertext'),
+        (forbids('context.what == "reslt"'), 'what is never "reslt" here, but result'),
+        (forbids('context.what == "move"'), 'what is never "move" here, but result'),
+        (forbids('context.mode == "prod"'), 'mode is never "prod" here'),
+        (forbids('context.times.contains("per-iteration")'), 'times is never "per-iteration"'),
+        (forbids('["onec"].containsAny(context.times)'), 'times is never "onec"'),
+        (forbids("resource is Party"), "the resource is no Party here, but Host"),
+        (forbids('resource == Party::"shop"'), "the resource is no Party here, but Host"),
+        (forbids("context has other"), "nothing has `other` here"),
+        (forbids("resource has columns"), "nothing has `columns` here"),
+        (forbids("context has principal"), "nothing has `principal` here"),
+        (
+            forbids('context.columns.contains(Column::"other:putt")'),
+            'no data is called "other:putt"',
+        ),
+        (forbids('context.program == Program::"payroll"'), "a program is named by its digest"),
+        (
+            'forbid (principal, action == Action::"read", resource) when { context has k };',
+            "nothing has `k` here",
         ),
         ("permit (principal == ?principal, action, resource);", "a template permits nothing"),
         ('permit (principal, action == Action::"fetsh", resource);', "bank.cedar:1: "),

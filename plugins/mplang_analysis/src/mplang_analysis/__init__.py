@@ -23,7 +23,7 @@ from mplang_analysis.graph_builder import graph
 from mplang_analysis.graph_view import Edge, GraphView, Node, Region
 from mplang_analysis.holdings import Holding
 from mplang_analysis.interval import UNKNOWN, Interval, hull
-from mplang_analysis.labels import DATA_SET, MAX_NAME, PUBLIC, Label, Piece, Source, own
+from mplang_analysis.labels import DATA_SET, MAX_NAME, PUBLIC, SEVERAL, Label, Piece, Source, own
 from mplang_analysis.lines_digest import lines_digest
 from mplang_analysis.memory import Memory, labels_of, remember
 from mplang_analysis.mismatch_table import differences
@@ -40,6 +40,7 @@ __all__ = [
     "DATA_SET",
     "MAX_NAME",
     "PUBLIC",
+    "SEVERAL",
     "UNKNOWN",
     "Costs",
     "Disclosure",

@@ -19,6 +19,9 @@ MAX_NAME = 200  # characters of the name of a source
 DATA_SET = "data set "
 """Prefix of the name of a source that is a data set, or a column of one."""
 
+SEVERAL = "several"
+"""Name of a source that stands for all of a party's data, where there are too many to be named."""
+
 ANY = "*"
 """Identity of a secret or a key of which nothing is known: it may be every other one."""
 
@@ -141,7 +144,7 @@ class Label:
         sources = self.sources
         keys = frozenset(key.removeprefix(NEW) for key in self.keys)
         if len(sources) > MAX_ENTRIES:
-            sources = frozenset(Source(s.party, Mask.of(s.party), "several") for s in sources)
+            sources = frozenset(Source(s.party, Mask.of(s.party), SEVERAL) for s in sources)
         if len(keys) > MAX_ENTRIES:
             keys = frozenset([ANY])
         return Label(sources, _settled(self.pieces), _settled(self.derived), keys, program)

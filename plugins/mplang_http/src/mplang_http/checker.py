@@ -15,9 +15,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
-from mplang_analysis import Label, Source, own, path_to
+from mplang_analysis import SEVERAL, Followed, Label, own, path_to
 
-from mplang_core import Mask, Program
+from mplang_core import Program
 from mplang_core.ext import AdmissionError
 from mplang_http import confinement, ipc
 from mplang_http.call_server import CallServer, FileReply, log_to
@@ -104,7 +104,8 @@ class Checker:
             A memory file with :class:`RunFacts`.
 
         Raises:
-            AdmissionError: there is no such run, or what it loads is not there.
+            AdmissionError: there is no such run, what it loads is not there, or whose data is in
+                an input is not known.
             MPLangError: the request, an opening or a label is malformed.
         """
         request = self._expected.pop(run, None)
@@ -129,6 +130,7 @@ class Checker:
         self._last = run, program
         if not whole:
             return None
+        _check_told(followed)
         return FileReply(ipc.write_file([RunFacts.of(program, followed, request.inputs).write()]))
 
     def paths(
@@ -155,10 +157,21 @@ class Checker:
         if not name.startswith(f"{self._given.session}-"):
             return own(rank, "put")
         known = self._labels.of_result(name, rank)
-        if known is not None:
-            return known
-        everyone = range(len(self._given.parties))
-        return Label(frozenset(Source(each, Mask.of(each), "unknown") for each in everyone))
+        if known is None:
+            raise AdmissionError(
+                f"whose data is in {name} is not known any more; put or make it again"
+            )
+        return known
+
+
+def _check_told(followed: Followed) -> None:
+    """Refuse a run in which it is not told which data flows where, as there is so much."""
+    rows = (row.sources for row in followed.disclosure.rows)
+    stores = (label.sources for at in followed.stores.values() for label in at.values())
+    outputs = (label.sources for at in followed.outputs for label in at.values())
+    for sources in (*rows, *stores, *outputs):
+        if any(source.name == SEVERAL for source in sources):
+            raise AdmissionError("a value is made of more data sets and columns than can be told")
 
 
 def run(argument: dict[str, Any], file: int) -> None:

@@ -144,6 +144,7 @@ class Engines:
         for session in self._sessions.values():
             session.ending = True  # so that its engine is not taken for lost
             session.jobs.fail("the worker ends")
+            self.gate.forget(session)
             if session.process is not None:
                 session.process.kill()
         self.warm.close()
@@ -234,6 +235,7 @@ class Engines:
             await self._fork(session)
             await self.gate.open(session, self.warm, lambda: self.begin(self._unchecked(session)))
             if session.ending:
+                self.gate.forget(session)
                 raise ConnectionError("it was closed before it was open")
             key = await asyncio.wait_for(session.ready, START_TIMEOUT)
         except (OSError, TimeoutError, RuntimeError) as error:
@@ -264,6 +266,7 @@ class Engines:
         """Give up a session whose engine does not start."""
         session.ending = True
         self._forget(session, f"its engine does not start: {why}", failed=True)
+        self.gate.forget(session)
         if session.process is not None:
             await session.process.end("it did not start", kill=True)
         self.check_warm()

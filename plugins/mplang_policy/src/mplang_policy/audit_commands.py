@@ -43,19 +43,24 @@ def show(
 
 def _line(entry: Entry, body: dict[str, Any]) -> str:
     who = body.get("coordinator", "")
+
+    def told(name: str) -> Any:
+        return body.get(name, "?")
+
     match entry.kind:
         case "run":
-            return f"{who} runs {body['name']}, {body['program'][:12]}, as {body['run']}"
+            return f"{who} runs {told('name')}, {str(told('program'))[:12]}, as {told('run')}"
         case "refusal":
             what = body.get("name") or body.get("value") or "what it asks for"
-            return f"{who} is refused {what}: {body['why']}"
+            return f"{who} is refused {what}: {told('why')}"
         case "fetch":
-            return f"{who} fetches {body['value']}, {body['bytes']} bytes"
+            return f"{who} fetches {told('value')}, {told('bytes')} bytes"
         case "put":
-            return f"{who} puts {body['value']}, {body['bytes']} bytes"
+            return f"{who} puts {told('value')}, {told('bytes')} bytes"
         case "end":
-            sent = ", ".join(f"{size} bytes to {peer}" for peer, size in body["sent"].items())
-            return f"{who}: {body['run']} is {body['state']}; sent {sent or 'nothing'}"
+            sent = body.get("sent") or {}
+            parts = [f"{size} bytes to {peer}" for peer, size in sent.items()]
+            return f"{who}: {told('run')} is {told('state')}; sent {', '.join(parts) or 'nothing'}"
     return f"{entry.kind} {entry.text}"
 
 
@@ -69,8 +74,8 @@ def verify(
 ) -> None:
     """Look for entries that were changed, removed, moved or added; exits with 1 if there are."""
     log = _log(config)
-    given = dict(each.partition("=")[::2] for each in head or [])
-    heads = {who: read_head(text) for who, text in given.items()}
+    given = [each.partition("=") for each in head or []]
+    heads = [(who, read_head(text)) for who, _, text in given]
     wrong = list(itertools.islice(mistakes(log.entries(), log.detail, heads), MAX_WRONG))
     for each in wrong:
         typer.echo(printable(each))

@@ -15,8 +15,8 @@ from mplang_policy.decision import decide
 from mplang_policy.offline import asked_of, paths_of
 from mplang_policy.owner import Owner
 from mplang_policy.request import describe
-from mplang_policy.rules import schema_text
 from mplang_policy.starter import starter
+from mplang_policy.vocabulary import schema_text
 
 FILE = "rules.cedar"
 

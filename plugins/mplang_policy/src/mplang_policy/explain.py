@@ -61,7 +61,8 @@ def nearest(rules: Rules, request: Request) -> tuple[Statement, Sequence[Conjunc
     """
     candidates = []
     for statement in rules.statements.values():
-        if statement.effect != "permit" or not _holds(_only(statement, "action"), request):
+        scope = [_only(statement, name) for name in ("action", "principal")]  # not of others
+        if statement.effect != "permit" or not all(_holds(each, request) for each in scope):
             continue
         wanted = conjuncts(statement)
         lacking = [each for each in wanted if not _holds(each.body, request)]

@@ -80,9 +80,12 @@ class Entry(NamedTuple):
 
     @property
     def body(self) -> dict[str, Any]:
-        """The rest, as plain data."""
-        found: dict[str, Any] = json.loads(self.text)
-        return found
+        """The rest, as plain data; nothing if it was changed to something else."""
+        try:
+            found = json.loads(self.text)
+        except (ValueError, RecursionError):
+            return {}
+        return found if isinstance(found, dict) else {}
 
 
 class Ledger:
@@ -311,10 +314,17 @@ class Writing:
         return None if found is None else found[0]
 
     def note_heads(self, heads: Mapping[str, Head]) -> None:
-        """Note the heads of peers."""
+        """Note the heads of peers; of a log that went back, an entry and what was known before."""
+        for peer, head in heads.items():
+            query = "SELECT number, hash FROM heads WHERE peer = ?"
+            before = self._file.execute(query, (peer,)).fetchone()
+            if before is None or head.number > before[0] or tuple(before) == tuple(head):
+                continue
+            self.add("set back", {"peer": peer, "before": list(before), "now": list(head)})
         self._file.executemany(
             "INSERT INTO heads VALUES (?, ?, ?, ?) ON CONFLICT (peer) DO UPDATE SET "
-            "number = excluded.number, hash = excluded.hash, time = excluded.time",
+            "number = excluded.number, hash = excluded.hash, time = excluded.time "
+            "WHERE excluded.number > heads.number",
             [(peer, head.number, head.hash, self.now) for peer, head in heads.items()],
         )
 

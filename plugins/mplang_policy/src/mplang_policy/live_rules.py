@@ -50,4 +50,6 @@ class LiveRules:
             found = [(file, file.stat()) for file in cedar_files(self._path)]
         except OSError:
             return None
-        return [(file.name, at.st_ino, at.st_size, at.st_mtime_ns) for file, at in found]
+        return [
+            (file.name, at.st_ino, at.st_size, at.st_mtime_ns, at.st_ctime_ns) for file, at in found
+        ]

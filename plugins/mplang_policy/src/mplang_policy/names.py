@@ -42,7 +42,7 @@ class Names:
         Raises:
             ConfigError: the name of a column is too long for labels.
         """
-        coordinators = frozenset(fields.get("coordinators") or ())
+        coordinators = frozenset(map(str, fields.get("coordinators") or ()))
         if not fields.get("tls"):
             coordinators |= {LOCAL}
         known = {

@@ -54,11 +54,16 @@ class Owner:
             raise ConfigError(
                 f"{path} has no gate; write `gate: {{policy: policy, log: gate.db}}` into it"
             )
-        names = Names.of(fields)
+        try:
+            names = Names.of(fields)
+        except (AttributeError, TypeError) as error:
+            raise ConfigError(f"{path} is no worker's file: {error}") from None
         return cls(
             party=fields["name"],
             coordinators=tuple(sorted(names.known["Coordinator"])),
-            gate=GateConfig(**fields["gate"]).at(str(Path(path).parent)),
+            gate=GateConfig(**{str(key): each for key, each in fields["gate"].items()}).at(
+                str(Path(path).parent)
+            ),
             names=names,
             fields=fields,
             folder=str(Path(path).parent),

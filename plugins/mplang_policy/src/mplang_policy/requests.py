@@ -135,7 +135,9 @@ class Asked:
     ) -> Request:
         mine = {column_of(source) for source in sources if source.party == self.party}
         columns = tuple(Entity("Column", name) for name in sorted(mine))
-        sets = {column.id.partition(".")[0] for column in columns if ":" not in column.id}
+        sets = {
+            column.id.partition(".")[0] for column in columns if not column.id.startswith(OTHER)
+        }
         others = sorted({source.party for source in sources} - {self.party})
         context = {
             **given,

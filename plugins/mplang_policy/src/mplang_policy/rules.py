@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import functools
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +15,9 @@ from mplang_core.ext import ConfigError
 from mplang_policy.names import Names
 from mplang_policy.request import Request
 from mplang_policy.statements import Statement, nodes, read_statements
+from mplang_policy.vocabulary import mistakes_of, schema_text
 
 CEDAR = ".cedar"
-
-
-def schema_text() -> str:
-    """Return the Cedar schema of rules."""
-    return resources.files("mplang_policy").joinpath("policy.cedarschema").read_text("utf-8")
 
 
 @functools.cache
@@ -32,7 +26,6 @@ def schema() -> cedarpy.Schema:
     return cedarpy.Schema.from_str(schema_text())
 
 
-_ATTRIBUTE = re.compile(r"(\w+)\??:")
 _NOBODY = cedarpy.Entities.from_json_str("[]")
 
 
@@ -87,7 +80,8 @@ class Rules:
                 "templateLinks": [],
             }
         )
-        wrong = [*_mistakes(statements, text), *_unknown_attributes(found)]
+        wrong = _mistakes(statements, text)
+        wrong = wrong or [f"{each.place}: {told}" for each in found for told in mistakes_of(each)]
         wrong = wrong or list(_unknown_names(found, names))
         if wrong:
             raise ConfigError("\n".join(wrong))
@@ -168,21 +162,6 @@ def _mistakes(statements: Mapping[str, Statement], text: str) -> list[str]:
         told = each.error.replace(f"for policy `{each.policy_id}`, ", "")
         wrong.append(f"{statement.place}: {told}" if statement is not None else told)
     return wrong or ["the rules do not fit the schema"]
-
-
-def _unknown_attributes(statements: Sequence[Statement]) -> Iterator[str]:
-    """Yield which rule asks whether the context has what it never has; Cedar says nothing."""
-    known = set(_ATTRIBUTE.findall(schema_text()))
-    for statement in statements:
-        for name in sorted(set(_asked_for(statement.body)) - known):
-            yield f"{statement.place}: attribute `{name}` is in no context"
-
-
-def _asked_for(body: Any) -> Iterator[str]:
-    """Yield the attributes that the JSON form of a statement asks for by ``has``."""
-    for node in nodes(body):
-        if isinstance(node.get("has"), dict):
-            yield str(node["has"].get("attr"))
 
 
 def _unknown_names(statements: Sequence[Statement], names: Names | None) -> Iterator[str]:

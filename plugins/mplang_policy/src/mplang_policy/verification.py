@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from mplang_core.ext import ConfigError
@@ -16,45 +16,42 @@ MAX_WRONG = 20  # mistakes that are told
 def mistakes(
     entries: Iterable[Entry],
     detail: Callable[[str], Any] | None = None,
-    heads: Mapping[str, Head] = {},
+    heads: Sequence[tuple[str, Head]] = (),
 ) -> Iterator[str]:
     """Yield what is wrong with a log.
 
     Args:
         entries: its entries, in order.
         detail: returns what entries speak of by its SHA-256, or ``None``.
-        heads: entries of it that others remember, by who does.
+        heads: entries of it that others remember, and who does.
 
     Example:
         >>> entry = Entry(1, 0.0, "put", "{}", BEGINNING, "")
         >>> list(mistakes([entry]))
         ['entry 1 (put) was changed']
     """
-    last, first, archived = Head(0, BEGINNING), 0, None
+    last, first = Head(0, BEGINNING), 0
     remembered: dict[int, list[tuple[str, str]]] = {}
-    for who, head in heads.items():
+    for who, head in heads:
         remembered.setdefault(head.number, []).append((who, head.hash))
     for entry in entries:
-        if not first:
-            first, archived = entry.number, Head(entry.number - 1, entry.previous)
-            last = archived
-        yield from _links(entry, last)
-        if detail is not None and "rows" in entry.body and detail(entry.body["rows"]) is None:
-            yield f"what entry {entry.number} ({entry.kind}) speaks of is lost, or was changed"
+        first = first or entry.number
+        wrong = list(_links(entry, last))
+        yield from wrong
+        if detail is not None and not wrong:
+            rows = entry.body.get("rows")
+            if rows is not None and detail(rows) is None:
+                yield f"what entry {entry.number} ({entry.kind}) speaks of is lost, or was changed"
         for who, digest in remembered.pop(entry.number, ()):
             if digest != entry.hash:
                 yield f"{who} remembers another entry {entry.number}: the log was made anew"
-        if entry.kind == "archived" and entry.body.get("head") == list(archived or ()):
-            archived = Head(0, BEGINNING)
         last = Head(entry.number, entry.hash)
-    if archived is not None and archived.number:
-        yield f"entries 1 to {archived.number} are missing, and nothing says that they are archived"
-    elif archived is not None and archived.hash != BEGINNING:
-        yield "the first entry does not begin the log"
     for number, each in sorted(remembered.items()):
         for who, _ in each:
-            if number >= max(first, 1):
+            if number > last.number:
                 yield f"{who} remembers entry {number}; the log was cut off after {last.number}"
+            elif number:
+                yield f"{who} remembers entry {number}, which is missing"
 
 
 def _links(entry: Entry, last: Head) -> Iterator[str]:
@@ -87,4 +84,8 @@ def to_line(entry: Entry, detail: Any = None) -> str:
 
 def time_of(entry: Entry) -> str:
     """Return when an entry was made, in UTC."""
-    return datetime.datetime.fromtimestamp(entry.time, datetime.UTC).isoformat(timespec="seconds")
+    try:
+        when = datetime.datetime.fromtimestamp(entry.time, datetime.UTC)
+    except (OverflowError, ValueError, OSError):  # somebody has changed it
+        return str(entry.time)
+    return when.isoformat(timespec="seconds")
