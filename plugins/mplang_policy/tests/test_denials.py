@@ -162,9 +162,20 @@ def test_others_data_that_is_sent_on_needs_a_rule_of_its_own():
 
 def test_more_than_five_refusals_are_counted():
     def many():
+        for column in ("id", "pay", "city"):
+            table = mp.dataset("bank", "people", [column])
+            yield mp.put("P1", table), table
+
+    decision, text = decided(lambda: tuple(many()), RUNS)
+    assert len(decision.refused) == 5
+    assert decision.more == 1  # what P1 gets, and what the host gets, of three columns
+    assert text.endswith("and 1 more")
+
+
+def test_what_is_the_same_is_asked_once():
+    def many():
         table = mp.dataset("bank", "people", ["pay"])
         return tuple(mp.put("P1", table) for _ in range(4))
 
-    decision, text = decided(many, RUNS)
-    assert len(decision.refused) == 8
-    assert text.endswith("and 3 more")
+    decision, _ = decided(many, RUNS)
+    assert [each.request.action for each in decision.refused] == ["disclose", "fetch"]

@@ -71,22 +71,35 @@ class Checker:
         """Add a program to the cache; see :meth:`mplang_http.programs.Programs.put`."""
         self._programs.put(name, body)
 
-    def expect(self, body: Buffer, *, run: str) -> None:
+    def expect(self, body: Buffer, *, run: str) -> bool:
         """Take what the coordinator asks for, before the engine has it.
 
         Args:
             body: a JobRequest in MessagePack.
             run: name of the run.
 
+        Returns:
+            Whether it was not known.
+
         Raises:
             RequestError: it is malformed, its program is not here, or the run is another one.
         """
-        request = JobRequest.read(body)
+        request, is_new = JobRequest.read(body), run not in self._expected
         self._programs.get(request.program)
         if request.run != run or self._expected.setdefault(run, request) != request:
             raise RequestError(409, "replayed", f"there was another run {run!r}")
         while len(self._expected) > self._limits.jobs:
             self._expected.popitem(last=False)
+        return is_new
+
+    def unexpect(self, body: Buffer, *, run: str) -> None:
+        """Forget a run that the engine has not taken.
+
+        Args:
+            body: unused.
+            run: name of the run.
+        """
+        self._expected.pop(run, None)
 
     def follow(
         self, body: Buffer, *, run: str, openings: list[tuple[int, bytes]], whole: bool
@@ -202,6 +215,7 @@ def _serve(checker: Checker, sock: socket.socket) -> None:
     methods: dict[str, Callable[..., Any]] = {
         "program": checker.program,
         "expect": checker.expect,
+        "unexpect": checker.unexpect,
         "follow": checker.follow,
         "paths": checker.paths,
     }

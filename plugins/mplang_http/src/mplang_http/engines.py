@@ -91,7 +91,7 @@ class Engines:
         self._cgroups = cgroups
         self.data = FrontDataSets(config)
         self.storage = FrontStorage(config)
-        self.gate = FrontGate(config)
+        self.gate = FrontGate(config, self.storage)
         max_file = config.limits.value + MAX_HEAD
         self._questions = FrontQuestions(self.data, self.storage, self.gate, max_file)
         self._sessions: dict[Key, FrontSession] = {}
@@ -572,6 +572,7 @@ class Engines:
         session.jobs.fail(why)
         self._questions.forget(session)
         self.gate.forget(session)
+        self.begin(self.gate.end_all(session))
         self.budget.session_ended(session.key[0], session.link, failed=failed)
         self._links.pop(session.link, None)
         self._told[session.key] = why

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from mplang_analysis import Label, Source
 
 from mplang_core import MPLangError
 from mplang_core.ext import AdmissionError
@@ -24,19 +25,23 @@ from mplang_http.checker import CheckerArgument
 from mplang_http.config import WorkerConfig, installed_plugins
 from mplang_http.engine_process import EngineProcess
 from mplang_http.errors import RequestError
-from mplang_http.front_session import FrontSession
+from mplang_http.front_session import NOTHING, FrontSession, Permitted
+from mplang_http.front_storage import FrontStorage
 from mplang_http.opening import Logs, Opening
 from mplang_http.process_log import ProcessLog
-from mplang_http.run_facts import RunFacts
+from mplang_http.run_facts import ProgramFacts, RunFacts
 from mplang_http.stored_value import PUBLIC_NAME
 from mplang_http.threads import in_thread
 from mplang_http.warm_process import WarmProcess
 
 if TYPE_CHECKING:
-    from mplang_policy import Asked, Decision, Gate, Head
+    from mplang_policy import Asked, Decision, Gate, Head, Run
 
-MAX_FACTS = 256 << 20  # bytes of what a checker tells of a program
-MAX_KNOWN = 64  # programs of all coordinators whose facts are kept
+MAX_FACTS = 16 << 20  # bytes of what a checker tells of a program
+MAX_KNOWN = 32  # programs of all coordinators whose facts are kept
+MAX_TEXT = 200  # characters of what an engine tells, in the log
+MAX_LONG = (1 << 63) - 1
+TOLD = (MPLangError, RequestError)
 log = logging.getLogger("mplang.http.front")
 
 
@@ -45,13 +50,15 @@ class FrontGate:
 
     Args:
         config: configuration of the worker.
+        storage: its storage.
 
     Raises:
         ConfigError: the owner's rules are wrong, or the log cannot be used.
     """
 
-    def __init__(self, config: WorkerConfig) -> None:
+    def __init__(self, config: WorkerConfig, storage: FrontStorage) -> None:
         self._config = config
+        self._storage = storage
         self._gate: Gate | None = None
         self._known: OrderedDict[tuple[Any, ...], Asked] = OrderedDict()
         self._lock = threading.Lock()
@@ -130,21 +137,34 @@ class FrontGate:
         if session.checker is not None:
             await session.checker.call("program", body, name=name)
 
-    async def expect(self, session: FrontSession, run: str, body: ipc.Body) -> Mapping[str, Any]:
+    async def expect(self, session: FrontSession, run: str, body: ipc.Body) -> dict[str, Any]:
         """Have the checker of a session know a run, before its engine does.
 
         Returns:
-            What the peers are told of this party's log, and of what it knows of theirs.
+            As ``logs`` what the peers are told of this party's log, and of what it knows of theirs;
+            as ``is_new`` whether the run was not known.
 
         Raises:
             RequestError: it is malformed.
         """
         if self._gate is None or session.checker is None:
             return {}
-        await session.checker.call("expect", body, run=run)
+        is_new = await session.checker.call("expect", body, run=run)
         head, seen = await in_thread(self._gate.known_heads)
         told = {name: (each.number, each.hash) for name, each in seen.items()}
-        return {"logs": msgspec.to_builtins(Logs((head.number, head.hash), told))}
+        return {"logs": msgspec.to_builtins(Logs((head.number, head.hash), told)), "is_new": is_new}
+
+    async def unexpect(self, session: FrontSession, run: str, expected: Mapping[str, Any]) -> None:
+        """Have the checker of a session forget a run that its engine has not taken.
+
+        Args:
+            session: the session.
+            run: name of the run.
+            expected: what :meth:`expect` returned.
+        """
+        if session.checker is not None and expected.get("is_new") is True:
+            with contextlib.suppress(RequestError):
+                await session.checker.call("unexpect", run=run)
 
     async def begin(self, session: FrontSession, args: Mapping[str, Any]) -> str:
         """Have a run begin; return why it is refused, or nothing.
@@ -153,20 +173,17 @@ class FrontGate:
             session: its session.
             args: what the engine says: the run, and the openings of the parties; untrusted.
         """
-        from mplang_policy import Run
-
         assert self._gate is not None
-        assert session.checker is not None
-        run, whole = str(args["run"]), args["whole"] is True
-        session.permitted = frozenset()
+        run, session.permitted = str(args["run"]), NOTHING
         try:
-            openings = [(int(rank), bytes(data)) for rank, data in args["openings"]]
-            told = await session.checker.fetch("follow", run=run, openings=openings, whole=whole)
-            if not whole:
+            asking = await self._asking(session, run, args)
+            if asking is None:  # it does not begin here
                 return ""
-            asked = await in_thread(self._asked, session, told)
-            heads, seen = _logs(session, openings)
-            asking = Run(session.link, run, asked, heads, seen)
+        except (MPLangError, RequestError, LookupError, TypeError, ValueError) as error:
+            why = getattr(error, "text", str(error)) if isinstance(error, TOLD) else "it is unclear"
+            log.warning("%s may not run %s: %s", session.key[0], run, error)
+            return await self._unclear(session, run, why)
+        try:
             decision = await in_thread(self._gate.decide, asking)
             if not decision.allowed:
                 paths = await self._paths(session, run, decision)
@@ -175,30 +192,57 @@ class FrontGate:
         except (AdmissionError, RequestError) as error:
             log.warning("%s may not run %s: %s", session.key[0], run, error)
             return str(error) if isinstance(error, AdmissionError) else error.text
-        except (MPLangError, LookupError, TypeError, ValueError) as error:
-            log.error("what an engine asks cannot be decided: %s", type(error).__name__)
-            return "it cannot be decided here"
-        session.permitted = frozenset(asked.reads)
+        session.begun.add(run)
+        session.permitted = permitted_of(asking.asked, session.request.rank)
         return ""
+
+    async def _unclear(self, session: FrontSession, run: str, why: str) -> str:
+        """Have on record that a run is refused that rules cannot be asked about."""
+        try:
+            await self._record(
+                "refusal", session.key[0], session, {"run": run[:MAX_TEXT], "why": why}
+            )
+        except AdmissionError as error:
+            return str(error)
+        return why
+
+    async def _asking(self, session: FrontSession, run: str, args: Mapping[str, Any]) -> Run | None:
+        """Return what a run would do, as its checker tells; ``None`` if it does not begin here."""
+        from mplang_policy import PublicInput, Run
+
+        if session.checker is None:
+            raise AdmissionError("there is nothing that could check it")
+        openings = [(int(rank), bytes(data)) for rank, data in args["openings"]]
+        told = {"run": run, "openings": openings, "whole": args["whole"] is True}
+        found = await session.checker.fetch("follow", **told)
+        if not told["whole"]:
+            return None
+        mine = next(data for rank, data in openings if rank == session.request.rank)
+        await self._storage.check_told(session, Opening.read(mine))
+        facts = RunFacts.read(found)
+        asked = await in_thread(self._asked, session, facts.program)
+        inputs = tuple(PublicInput(*each) for each in facts.inputs)
+        return Run(session.link, run, asked, inputs, facts.given, *_logs(session, openings))
 
     async def _paths(
         self, session: FrontSession, run: str, decision: Decision
     ) -> Sequence[Sequence[str]]:
         """Return the lines by which what is refused comes to where it would leave."""
         rows: list[tuple[str, int, str] | None] = []
-        for each in decision.told:
+        for each in decision.refused:
             row, source = each.request.row, each.source
             if row is None or source is None:
                 rows.append(None)
             else:
                 rows.append((row.line, source.party, source.name))
-        assert session.checker is not None
+        if session.checker is None:
+            return ()
         found = await session.checker.call("paths", run=run, rows=rows)
         return [[str(line) for line in path] for path in found]
 
-    def _asked(self, session: FrontSession, told: memoryview) -> Asked:
-        """Return what a run would do; the same object for the same facts."""
-        from mplang_policy import Asked, PublicInput
+    def _asked(self, session: FrontSession, told: bytes) -> Asked:
+        """Return what a program does; the same object for the same facts."""
+        from mplang_policy import Asked
 
         key = (session.key[0], *session.parties, hashlib.sha256(told).digest())
         with self._lock:
@@ -206,7 +250,7 @@ class FrontGate:
             if found is not None:
                 self._known.move_to_end(key)
                 return found
-        facts, rank = RunFacts.read(told), session.request.rank
+        facts, rank = ProgramFacts.read(told), session.request.rank
         found = Asked(
             coordinator=session.key[0],
             party=rank,
@@ -219,7 +263,7 @@ class FrontGate:
             forms=facts.forms,
             mode=self._config.mode,
             shown=facts.shown,
-            inputs=tuple(PublicInput(*each) for each in facts.inputs),
+            storage=facts.storage,
         )
         with self._lock:
             self._known[key] = found
@@ -229,12 +273,36 @@ class FrontGate:
 
     def may_read(self, session: FrontSession, names: frozenset[str]) -> bool:
         """Return whether the run that has begun may read columns of data sets."""
-        return self._gate is None or names <= session.permitted
+        return self._gate is None or names <= session.permitted.reads
+
+    def may_store(self, session: FrontSession, method: str, args: Mapping[str, Any]) -> bool:
+        """Return whether the run that has begun may do something in storage.
+
+        Args:
+            session: its session.
+            method: what the engine asks for; see :meth:`FrontStorage.answer`.
+            args: its arguments; untrusted.
+        """
+        if self._gate is None or method in ("held", "done"):
+            return True
+        permitted, name = session.permitted, str(args.get("name"))
+        if method == "stage":
+            entry = args.get("entry")
+            name = str(entry.get("name")) if isinstance(entry, dict) else ""
+            if not permitted.labels.get(name, frozenset()) <= _sources_of(entry, session):
+                return False
+        action = {"open": "load", "remove": "remove"}.get(method, "store")
+        return (action, name) in permitted.storage
 
     def forget(self, session: FrontSession) -> None:
         """End the checker of a session."""
         if session.checker is not None:
             session.checker.kill()
+
+    async def end_all(self, session: FrontSession) -> None:
+        """Have on record that the runs of a session which have not ended end with it."""
+        for run in list(session.begun):
+            await self.end(session, {"run": run, "state": "ended with its session"})
 
     # -- values, and the end of runs
 
@@ -259,13 +327,16 @@ class FrontGate:
 
     async def end(self, session: FrontSession, status: Mapping[str, Any]) -> None:
         """Have the end of a run on record, as its engine tells it."""
-        session.permitted = frozenset()
-        links = status.get("links")
-        sent = {
-            session.parties[int(rank)]: int(link["sent"])
-            for rank, link in (links.items() if isinstance(links, dict) else ())
-        }
-        about = {"run": str(status["run"]), "state": str(status["state"]), "sent": sent}
+        run = str(status.get("run"))
+        if run not in session.begun:  # refused, or no run of this session
+            return
+        session.begun.discard(run)
+        links, sent = status.get("links"), {}
+        for rank, name in enumerate(session.parties):
+            link = links.get(str(rank)) if isinstance(links, dict) else None
+            if isinstance(link, dict) and type(link.get("sent")) is int:
+                sent[name] = min(link["sent"], MAX_LONG)
+        about = {"run": run, "state": str(status.get("state"))[:MAX_TEXT], "sent": sent}
         with contextlib.suppress(AdmissionError):  # which is logged, and refuses what comes
             await self._record("end", session.key[0], session, about)
 
@@ -275,6 +346,29 @@ class FrontGate:
         if self._gate is not None:
             fields = {"coordinator": coordinator, "session": session.link, **about}
             await in_thread(self._gate.record, kind, fields)
+
+
+def permitted_of(asked: Asked, rank: int) -> Permitted:
+    """Return what the engine of a run may ask for.
+
+    Args:
+        asked: what the run does.
+        rank: this party.
+    """
+    return Permitted(
+        reads=frozenset(asked.reads),
+        storage=frozenset((what, name) for what, name, at in asked.storage if rank in at),
+        labels={name: frozenset(at.get(rank, ())) for name, at in asked.stores.items()},
+    )
+
+
+def _sources_of(entry: Any, session: FrontSession) -> frozenset[Source]:
+    """Return what a value is made of, as its engine tells; nothing if that is malformed."""
+    try:
+        place = list(entry["members"]).index(session.request.rank)
+        return Label.decode(entry["labels"][place]).sources
+    except (MPLangError, LookupError, TypeError, ValueError):
+        return frozenset()
 
 
 def _ignore(message: dict[str, Any], file: int | None) -> None:

@@ -105,6 +105,8 @@ class FrontQuestions:
         try:
             if method == "begin":
                 return Answer({"refused": await self._gate.begin(session, args)})
+            if method != "read" and not self._gate.may_store(session, method, args):
+                return Answer({"refused": "the run that was permitted does not say so"})
             if method != "read":
                 return await self._storage.answer(session, method, args, files)
             name, kind = str(args["name"]), parse_base_type(str(args["type"]))

@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from mplang_analysis import Source
 
 from mplang_http.cgroups import memory_excess
 from mplang_http.config import Limits, Timeouts
@@ -20,6 +23,23 @@ Key = tuple[str, str]
 """Coordinator and name of a session."""
 
 
+class Permitted(NamedTuple):
+    """What the engine of a run may ask for, if there is a gate.
+
+    Attributes:
+        reads: columns of data sets.
+        storage: actions and names.
+        labels: by name what flows into what it leaves in storage here.
+    """
+
+    reads: frozenset[str] = frozenset()
+    storage: frozenset[tuple[str, str]] = frozenset()
+    labels: Mapping[str, frozenset[Source]] = {}
+
+
+NOTHING = Permitted()
+
+
 class FrontSession:
     """Session of a coordinator, as the front sees it.
 
@@ -31,7 +51,8 @@ class FrontSession:
         link: name of its end of the links; whoever knows it reaches the engine's handshake.
         process: its engine, once that has started.
         checker: what analyses its programs for the gate, if there is one.
-        permitted: the columns of data sets that its run may read now, if there is a gate.
+        permitted: what its engine may ask for since the last run began, if there is a gate.
+        begun: the runs that have begun and not ended, if there is a gate.
         seen: time of the last request.
         joined: whether it was ever linked to all parties.
         memory: bytes of private memory that its engine used when it was last looked at.
@@ -47,7 +68,8 @@ class FrontSession:
         self.link = secrets.token_hex(16)
         self.process: EngineProcess | None = None
         self.checker: EngineProcess | None = None
-        self.permitted: frozenset[str] = frozenset()
+        self.permitted = NOTHING
+        self.begun: set[str] = set()
         self.jobs = FrontJobs()
         self.seen = time.monotonic()
         self.joined = False

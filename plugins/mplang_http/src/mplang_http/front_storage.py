@@ -11,8 +11,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mplang_core import MPLangError
+from mplang_core.ext import AdmissionError
 from mplang_http.config import WorkerConfig
 from mplang_http.front_session import FrontSession
+from mplang_http.opening import Opening, sha256
 from mplang_http.threads import in_thread
 
 if TYPE_CHECKING:
@@ -64,6 +66,29 @@ class FrontStorage:
             return {}
         found = await in_thread(self._sink.entries, coordinator)
         return {name: each.model_dump(mode="json") for name, each in found.items()}
+
+    async def check_told(self, session: FrontSession, opening: Opening) -> None:
+        """Check what an engine tells its peers of what is stored here.
+
+        Args:
+            session: its session.
+            opening: what it tells.
+
+        Raises:
+            AdmissionError: something else is stored.
+            WireError: it is malformed.
+        """
+        from_engine = opening.read_stored()
+        if not from_engine:
+            return
+        from mplang_data.stored.run import tell
+
+        for name, told in from_engine.items():
+            held = None
+            if self._sink is not None:
+                held = tell(await in_thread(self._sink.held, session.key[0], name, session.link))
+            if sha256([held]) != sha256([told]):
+                raise AdmissionError(f"what is stored as {name!r} has just changed; run it again")
 
     def release(self, session: FrontSession) -> None:
         """Let other sessions store what this one was storing, as it has ended."""

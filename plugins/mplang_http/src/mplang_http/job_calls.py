@@ -66,12 +66,15 @@ class JobCalls:
     async def _submit(
         self, session: FrontSession, run: str, body: ipc.Body, reserved: bool
     ) -> dict[str, Any]:
+        told: dict[str, Any] = {}
         try:
             told = await self._engines.gate.expect(session, run, body)
-            call = self._engines.call("submit", *session.key, body, run=run, **told)
+            logs = told.get("logs")
+            call = self._engines.call("submit", *session.key, body, run=run, logs=logs)
             done: dict[str, Any] = await call
         except RequestError as error:
             # whether the run ended its engine is counted where the session is forgotten
+            await self._engines.gate.unexpect(session, run, told)
             if reserved and error.code != ENGINE_ENDED:
                 self._engines.budget.end((session.key[0], session.link, run), failed=False)
                 session.jobs.refuse(run, error)

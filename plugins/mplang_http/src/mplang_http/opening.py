@@ -23,7 +23,7 @@ MAX_OPENING = 1 << 20  # bytes
 Sha256 = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$(?!\n)")]
 
 
-LogHead = tuple[Annotated[int, Meta(ge=0, lt=2**63)], Sha256]
+LogHead = tuple[Annotated[int, Meta(ge=0, le=2**63 - 1)], Sha256]
 
 
 class Logs(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):

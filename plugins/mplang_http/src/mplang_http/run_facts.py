@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
-from mplang_analysis import DisclosureRow, Followed, Source, data_reads, lines_digest, stored_forms
+from mplang_analysis import (
+    DisclosureRow,
+    Followed,
+    Source,
+    data_reads,
+    lines_digest,
+    storage_of,
+    stored_forms,
+)
 
 from mplang_core import Mask, Program
 from mplang_core.ext import WireError
+from mplang_http.opening import sha256
 from mplang_http.requests import Input, Public, Stored
 from mplang_http.values import Buffer, read_plain
 
@@ -19,32 +28,21 @@ MAX_NUMBERS = 64  # elements of a public input that owners are asked about one b
 
 Numbers: TypeAlias = tuple[bool | int | float, ...]
 Sources: TypeAlias = tuple[Source, ...]
+T = TypeVar("T")
 
 
 class RunFacts(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """What a run would do, at all parties.
+    """What one run would do.
 
     Attributes:
-        program: digest of the program.
-        name: its name.
-        sources: what its rows are made of, each combination once.
-        rows: its disclosure, and for each row the position of what it is made of.
-        reads: the data sets and columns that it reads, by rank.
-        stores: per name and rank what flows into what it leaves in storage.
-        forms: per name the forms of that.
-        shown: SHA-256 of its names and lines.
+        program: what its program does with the labels of the inputs, as :class:`ProgramFacts`.
         inputs: its public inputs: position and elements, if they are few numbers.
+        given: SHA-256 of all its inputs, by their contents if public and else by their names.
     """
 
-    program: str
-    name: str
-    sources: tuple[Sources, ...]
-    rows: tuple[tuple[DisclosureRow, int], ...]
-    reads: dict[int, tuple[str, ...]]
-    stores: dict[str, dict[int, Sources]]
-    forms: dict[str, tuple[str, ...]]
-    shown: str
+    program: bytes
     inputs: tuple[tuple[int, Numbers | None], ...]
+    given: str
 
     @classmethod
     def of(cls, program: Program, followed: Followed, inputs: Sequence[Input]) -> RunFacts:
@@ -55,6 +53,57 @@ class RunFacts(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
             followed: what it does with labels.
             inputs: the inputs of the run.
         """
+        public = ((i, each) for i, each in enumerate(inputs) if not isinstance(each, Stored))
+        numbers = tuple((i, _numbers(each)) for i, each in public)
+        return cls(ProgramFacts.of(program, followed).write(), numbers, sha256(inputs))
+
+    def write(self) -> bytes:
+        """Encode it."""
+        return _encoder.encode(self)
+
+    @classmethod
+    def read(cls, data: Buffer) -> RunFacts:
+        """Decode it.
+
+        Raises:
+            WireError: it is malformed.
+        """
+        return _read(_run_decoder, data)
+
+
+class ProgramFacts(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """What a program does at all parties, over the labels of its inputs.
+
+    Attributes:
+        program: digest of the program.
+        name: its name.
+        sources: what its rows are made of, each combination once.
+        rows: its disclosure, and for each row the position of what it is made of.
+        reads: the data sets and columns that it reads, by rank.
+        stores: per name and rank what flows into what it leaves in storage.
+        forms: per name the forms of that.
+        storage: what it does in storage: action, name and ranks.
+        shown: SHA-256 of its names and lines.
+    """
+
+    program: str
+    name: str
+    sources: tuple[Sources, ...]
+    rows: tuple[tuple[DisclosureRow, int], ...]
+    reads: dict[int, tuple[str, ...]]
+    stores: dict[str, dict[int, Sources]]
+    forms: dict[str, tuple[str, ...]]
+    storage: tuple[tuple[str, str, tuple[int, ...]], ...]
+    shown: str
+
+    @classmethod
+    def of(cls, program: Program, followed: Followed) -> ProgramFacts:
+        """Return the facts of a program.
+
+        Args:
+            program: the program.
+            followed: what it does with labels.
+        """
         places: dict[Sources, int] = {}
         rows = []
         for row in followed.disclosure.rows:
@@ -64,7 +113,6 @@ class RunFacts(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
             name: {rank: tuple(sorted(label.sources)) for rank, label in at.items()}
             for name, at in followed.stores.items()
         }
-        public = ((i, each) for i, each in enumerate(inputs) if not isinstance(each, Stored))
         return cls(
             program=program.digest,
             name=program.name,
@@ -73,8 +121,8 @@ class RunFacts(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
             reads=dict(data_reads(program)),
             stores=stores,
             forms=dict(stored_forms(program)),
+            storage=tuple((e.action, e.name, tuple(e.parties)) for e in storage_of(program)),
             shown=lines_digest(program),
-            inputs=tuple((i, _numbers(each)) for i, each in public),
         )
 
     def all_rows(self) -> Sequence[DisclosureRow]:
@@ -93,16 +141,20 @@ class RunFacts(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
         return _encoder.encode(self)
 
     @classmethod
-    def read(cls, data: Buffer) -> RunFacts:
+    def read(cls, data: Buffer) -> ProgramFacts:
         """Decode it.
 
         Raises:
             WireError: it is malformed.
         """
-        try:
-            return _decoder.decode(data)
-        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-            raise WireError(f"the facts of a run are damaged: {error}") from None
+        return _read(_decoder, data)
+
+
+def _read(decoder: msgspec.msgpack.Decoder[T], data: Buffer) -> T:
+    try:
+        return decoder.decode(data)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise WireError(f"the facts of a run are damaged: {error}") from None
 
 
 def _numbers(given: Input) -> Numbers | None:
@@ -130,4 +182,5 @@ def _made(kind: type, value: Any) -> Any:
 
 # built at import: msgspec crashes if two threads are the first to use a type
 _encoder = msgspec.msgpack.Encoder(enc_hook=_plain)
-_decoder = msgspec.msgpack.Decoder(RunFacts, dec_hook=_made)
+_decoder = msgspec.msgpack.Decoder(ProgramFacts, dec_hook=_made)
+_run_decoder = msgspec.msgpack.Decoder(RunFacts)

@@ -13,7 +13,7 @@ from mplang_policy.approval import Approval, differences, uncovered
 from mplang_policy.envelope import MAX_ENVELOPE, Signed, open_envelope, read_public_keys
 from mplang_policy.gate_config import GateConfig
 from mplang_policy.request import Request, describe
-from mplang_policy.requests import Asked
+from mplang_policy.requests import Asked, PublicInput
 
 SUFFIX = ".approval"
 
@@ -23,12 +23,14 @@ class Wanted(NamedTuple):
 
     Attributes:
         asked: what it would do.
+        inputs: its public inputs.
         party: name of the party whose approval is asked for.
         requests: what it does at the party, as its rules are asked.
         versions: versions of the packages that run programs here.
     """
 
     asked: Asked
+    inputs: Sequence[PublicInput]
     party: str
     requests: Sequence[Request]
     versions: Mapping[str, str]
@@ -58,7 +60,7 @@ class Wanted(NamedTuple):
         return wrong[0] if wrong else ""
 
     def _inputs(self, approval: Approval) -> Iterator[str]:
-        given = {each.position: each.numbers for each in self.asked.inputs}
+        given = {each.position: each.numbers for each in self.inputs}
         for position in sorted(given.keys() - approval.inputs.keys()):
             yield f"it says nothing of input {position}, which is public"
         for position, allowed in approval.inputs.items():

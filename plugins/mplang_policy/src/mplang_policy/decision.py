@@ -38,7 +38,8 @@ class Decision(NamedTuple):
 
     Attributes:
         requests: what they were asked.
-        refused: what they refuse; nothing if the program may run.
+        refused: what they refuse first; nothing if the program may run.
+        more: how much else they refuse.
         needs_approval: whether they permit it once the owner has signed it.
         approval: the approval by which it may run, if it needs one.
         remarks: why the approvals that there are do not count.
@@ -46,6 +47,7 @@ class Decision(NamedTuple):
 
     requests: Sequence[Request]
     refused: Sequence[Refusal]
+    more: int = 0
     needs_approval: bool = False
     approval: Approval | None = None
     remarks: Sequence[str] = ()
@@ -55,11 +57,6 @@ class Decision(NamedTuple):
         """Whether the program may run."""
         return not self.refused
 
-    @property
-    def told(self) -> Sequence[Refusal]:
-        """What is refused, as far as it is told."""
-        return self.refused[:MAX_TOLD]
-
     def text(self, party: str, paths: Sequence[Sequence[str]] = ()) -> str:
         """Return why the program is refused, for whoever wants to run it.
 
@@ -68,12 +65,12 @@ class Decision(NamedTuple):
             paths: for each refusal that is told the lines by which its source comes there.
         """
         told = []
-        for each, path in itertools.zip_longest(self.told, paths, fillvalue=()):
+        for each, path in itertools.zip_longest(self.refused, paths, fillvalue=()):
             assert isinstance(each, Refusal)
             way = _way(each, path) if len(path) > 1 else ""
             told.append(f"{party} refuses {describe(each.request)}: {each.reason}{way}")
-        if len(self.refused) > MAX_TOLD:
-            told.append(f"and {len(self.refused) - MAX_TOLD} more")
+        if self.more:
+            told.append(f"and {self.more} more")
         if self.needs_approval:
             told.append(f"once {party} has approved this program, its rules permit it")
             told += self.remarks
@@ -89,13 +86,17 @@ def decide(rules: Rules, requests: Sequence[Request], *, approved: bool = False)
         approved: whether the owner has signed the program for this coordinator.
     """
     asked = [each.approved() for each in requests] if approved else list(requests)
-    refused = [
-        Refusal(request, verdict, *_why(rules, request, verdict))
+    denied = [
+        (request, verdict)
         for request, verdict in zip(asked, rules.decide(asked), strict=True)
         if not verdict.allowed
     ]
+    refused = [
+        Refusal(request, verdict, *_why(rules, request, verdict))
+        for request, verdict in denied[:MAX_TOLD]
+    ]
     needs = bool(refused) and not approved and decide_quickly(rules, requests, approved=True)
-    return Decision(asked, refused, needs)
+    return Decision(asked, refused, len(denied) - len(refused), needs)
 
 
 def decide_quickly(rules: Rules, requests: Sequence[Request], *, approved: bool) -> bool:

@@ -20,10 +20,10 @@ from mplang_policy.ledger import Head, Ledger, LedgerError, Writing
 from mplang_policy.live_rules import LiveRules
 from mplang_policy.names import Names
 from mplang_policy.request import Entity, Request, told
-from mplang_policy.requests import Asked
+from mplang_policy.requests import Asked, PublicInput
 from mplang_policy.rules import Rules
 
-MAX_DECISIONS = 256  # that are kept
+MAX_DECISIONS = 64  # that are kept
 log = logging.getLogger("mplang.policy")
 
 
@@ -35,6 +35,8 @@ class Run:
         session: name of its session.
         run: its name.
         asked: what it would do.
+        inputs: its public inputs.
+        given: SHA-256 of all its inputs.
         heads: the last entries of the other parties' logs, by name.
         seen: the last entries of this party's log that they know of, by name.
     """
@@ -42,6 +44,8 @@ class Run:
     session: str
     run: str
     asked: Asked
+    inputs: Sequence[PublicInput] = ()
+    given: str = ""
     heads: Mapping[str, Head] = field(default_factory=dict)
     seen: Mapping[str, Head] = field(default_factory=dict)
 
@@ -55,6 +59,7 @@ class Run:
             "program": asked.program,
             "name": asked.name,
             "parties": list(asked.names),
+            "inputs": self.given,
         }
 
 
@@ -124,7 +129,7 @@ class Gate:
         decision = self._decided(rules, run.asked, approved=False)
         if not decision.needs_approval:
             return decision
-        approval, remarks = self._find_approval(run.asked, decision)
+        approval, remarks = self._find_approval(run, decision)
         if approval is None:
             return decision._replace(remarks=remarks)
         return self._decided(rules, run.asked, approved=True)._replace(approval=approval)
@@ -229,9 +234,7 @@ class Gate:
                 f"{self._party} does not run it: {peer} remembers another log of {self._party}"
             )
 
-    def _find_approval(
-        self, asked: Asked, decision: Decision
-    ) -> tuple[Approval | None, Sequence[str]]:
+    def _find_approval(self, run: Run, decision: Decision) -> tuple[Approval | None, Sequence[str]]:
         """Return an approval for a run, the one that ends first; or why none counts.
 
         Raises:
@@ -242,7 +245,8 @@ class Gate:
             now = datetime.datetime.fromtimestamp(self._ledger.now(), datetime.UTC)
         except LedgerError as error:
             raise self._failed(error) from error
-        wanted = Wanted(asked, self._party, decision.requests, self._versions)
+        asked = run.asked
+        wanted = Wanted(asked, run.inputs, self._party, decision.requests, self._versions)
         found, remarks = [], []
         for approval, _ in self._approvals.all():
             if approval.program != asked.program and approval.name != asked.name:
@@ -277,7 +281,7 @@ class Gate:
     ) -> NoReturn:
         refused = [told(each.request) for each in decision.refused]
         text = decision.text(self._party, paths)
-        self.record("refusal", {**about, "refused": refused, "why": text})
+        self.record("refusal", {**about, "refused": refused, "more": decision.more, "why": text})
         raise AdmissionError(text)
 
     @contextlib.contextmanager

@@ -87,7 +87,7 @@ def labels_of(program: Program) -> list[Mapping[int, Label]]:
 def paths_of(program: Program, decision: Decision) -> list[Sequence[str]]:
     """Return for each refusal that is told the lines by which its source comes there."""
     found: list[Sequence[str]] = []
-    for each in decision.told:
+    for each in decision.refused:
         row, source = each.request.row, each.source
         if row is None or source is None:
             found.append(())

@@ -9,11 +9,13 @@ from typing import Any, NamedTuple
 from mplang_analysis import DATA_SET, DisclosureRow, Source
 
 from mplang_core import BaseType, TensorType
-from mplang_core.ext import parse_base_type
+from mplang_core.ext import AdmissionError, parse_base_type
 from mplang_policy.names import OTHER
 from mplang_policy.request import EVERYONE, Entity, Request
 
 MAX_LONG = (1 << 63) - 1
+MAX_REQUESTS = 2000  # different rows of a program that rules are asked about
+MAX_COLUMNS = 50_000  # of all of them together
 
 
 class PublicInput(NamedTuple):
@@ -44,7 +46,7 @@ class Asked:
         forms: per name the forms of that.
         mode: mode of the worker.
         shown: SHA-256 of its names and lines.
-        inputs: its public inputs.
+        storage: what it does in storage: action, name and ranks.
     """
 
     coordinator: str
@@ -58,11 +60,28 @@ class Asked:
     forms: Mapping[str, Sequence[str]] = field(default_factory=dict)
     mode: str = "production"
     shown: str = ""
-    inputs: Sequence[PublicInput] = ()
+    storage: Sequence[tuple[str, str, Sequence[int]]] = ()
 
     def requests(self) -> list[Request]:
-        """Return what the rules of the party are asked, in the order of the program."""
-        return [self._run(), *self._read(), *self._rows(), *self._store()]
+        """Return what the rules of the party are asked, in the order of the program, each once.
+
+        Raises:
+            AdmissionError: it is more than an owner could read.
+        """
+        found: dict[Any, Request] = {}
+        columns = 0
+        for each in (self._run(), *self._read(), *self._rows(), *self._store()):
+            key = each.action, each.resource, tuple(each.context.items())
+            if key not in found:
+                found[key] = each
+                columns += len(each.context.get("columns", ()))
+            if len(found) > MAX_REQUESTS or columns > MAX_COLUMNS:
+                raise AdmissionError(
+                    f"{self.name} does too many different things with the data of "
+                    f"{self.names[self.party]}: rules are asked about at most {MAX_REQUESTS} "
+                    f"rows, of {MAX_COLUMNS} columns together"
+                )
+        return list(found.values())
 
     def _run(self) -> Request:
         context = {"name": self.name, "mode": self.mode, **self._common()}

@@ -18,6 +18,7 @@ from mplang_policy.statements import Statement, nodes, read_statements
 from mplang_policy.vocabulary import mistakes_of, schema_text
 
 CEDAR = ".cedar"
+AT_ONCE = 100  # requests, or columns of them, that Cedar is asked about at once
 
 
 @functools.cache
@@ -132,8 +133,23 @@ class Rules:
 
 def ask(policies: cedarpy.PolicySet, requests: Sequence[Request]) -> Sequence[cedarpy.AuthzResult]:
     """Return what Cedar says to requests."""
-    asked = [each.to_cedar() for each in requests]
-    return cedarpy.is_authorized_batch(asked, policies, _NOBODY, schema())
+    found: list[cedarpy.AuthzResult] = []
+    for part in _parts(requests):
+        asked = [each.to_cedar() for each in part]
+        found += cedarpy.is_authorized_batch(asked, policies, _NOBODY, schema())
+    return found
+
+
+def _parts(requests: Sequence[Request]) -> Iterator[Sequence[Request]]:
+    """Yield a few requests at a time: meanwhile no other thread of this process runs."""
+    begin, columns = 0, 0
+    for i, each in enumerate(requests):
+        columns += len(each.context.get("columns", ()))
+        if i - begin >= AT_ONCE or columns > AT_ONCE:
+            yield requests[begin:i]
+            begin, columns = i, 0
+    if begin < len(requests):
+        yield requests[begin:]
 
 
 def cedar_files(path: str | Path) -> list[Path]:
