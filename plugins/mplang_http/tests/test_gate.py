@@ -12,7 +12,6 @@ from pathlib import Path
 
 import greedy_ops
 import numpy as np
-import psutil
 import pytest
 from http_raw import RawWorker
 from mplang_http import LocalCluster
@@ -21,6 +20,7 @@ from mplang_http.worker_info import versions
 from mplang_policy import Ledger
 from mplang_policy.verification import mistakes
 from mplang_testing import dialect
+from processes import engines_of
 
 import mplang_core as mp
 from mplang_core.errors import PartyError
@@ -217,15 +217,16 @@ def test_a_value_whose_label_is_forgotten_is_not_told(workers, host):
 
     kept = mp.evaluate(host, give)
     mp.evaluate(host, many)
-    assert "is not known any more" in refused(host, tell, kept)
+    refused(host, tell, kept)
+    for name in ("bank", "shop"):
+        assert "is not known any more" in workers.last_refusal(name)
 
 
 def test_no_process_stays_of_sessions_that_end_while_they_start(workers, host):
     """Their checkers end, whenever the session does."""
 
     def processes():
-        found = psutil.Process(workers.cluster.workers[0].pid).children(recursive=True)
-        return len([each for each in found if each.status() != psutil.STATUS_ZOMBIE])
+        return len(engines_of(workers.cluster.workers[0].pid))
 
     before, raw = processes(), RawWorker(workers.cluster, 0)
     addresses = [each.address for each in workers.cluster.spec.nodes]

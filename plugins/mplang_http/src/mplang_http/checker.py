@@ -43,12 +43,14 @@ class CheckerArgument(msgspec.Struct, frozen=True):
         session: name of the session.
         rank: rank of this party.
         parties: names of the parties, by rank.
+        cores: the cores that it may use; all if there are none.
     """
 
     config: dict[str, Any]
     session: str
     rank: int
     parties: list[str]
+    cores: list[int] = []
 
 
 class Checker:
@@ -133,6 +135,7 @@ class Checker:
         labels = self._labels.of_inputs(found, request)
         for each, given in zip(labels, request.inputs, strict=True):
             if isinstance(given, Stored):
+                self._check_known(given)
                 own_label = self._of_own(given)
                 each.pop(self._given.rank, None)  # whatever the engine says
                 if own_label is not None:
@@ -161,20 +164,22 @@ class Checker:
             return [() for _ in rows]
         return [() if each is None else path_to(program, *each) for each in rows]
 
+    def _check_known(self, given: Stored) -> None:
+        """Refuse an input of which it is not known here what the party that has it got."""
+        for rank, name in enumerate(given.names):
+            is_result = name is not None and name.startswith(f"{self._given.session}-")
+            if is_result and self._labels.of_result(name or "", rank) is None:
+                raise AdmissionError(
+                    f"whose data is in {name} is not known any more; put or make it again"
+                )
+
     def _of_own(self, given: Stored) -> Label | None:
         """Return the label of this party's copy of an input: of a result that of the run."""
         rank = self._given.rank
         name = given.names[rank] if rank < len(given.names) else None
         if name is None:
             return None
-        if not name.startswith(f"{self._given.session}-"):
-            return own(rank, "put")
-        known = self._labels.of_result(name, rank)
-        if known is None:
-            raise AdmissionError(
-                f"whose data is in {name} is not known any more; put or make it again"
-            )
-        return known
+        return self._labels.of_result(name, rank) or own(rank, "put")
 
 
 def _check_told(followed: Followed) -> None:
@@ -200,7 +205,7 @@ def run(argument: dict[str, Any], file: int) -> None:
     config = EngineConfig(**given.config)
     configure_logging(config.name, config.log_format, config.log_level)
     try:
-        confinement.set_limits(config.limits, [])
+        confinement.set_limits(config.limits, given.cores)
         confinement.give_up_calls(network=False)
         _serve(Checker(given), sock)
     except (EOFError, ConnectionResetError):

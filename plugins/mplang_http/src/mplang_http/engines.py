@@ -246,6 +246,8 @@ class Engines:
         assert session.process is not None
         self._starts.reset()
         session.baseline = session.process.usage().memory
+        if session.checker is not None:
+            session.baseline += session.checker.usage().memory
         with log_context(session.key[1]):
             log.info(
                 "a session of %s is open, as party %d of %d",

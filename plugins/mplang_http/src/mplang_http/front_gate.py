@@ -22,7 +22,7 @@ from mplang_core import MPLangError
 from mplang_core.ext import AdmissionError
 from mplang_http import ipc
 from mplang_http.checker import CheckerArgument
-from mplang_http.config import WorkerConfig, installed_plugins
+from mplang_http.config import WorkerConfig
 from mplang_http.engine_process import EngineProcess
 from mplang_http.errors import RequestError
 from mplang_http.front_session import NOTHING, FrontSession, Permitted
@@ -67,7 +67,7 @@ class FrontGate:
 
             names = Names.of(config.model_dump(mode="json"))
             gate = GateConfig(**config.gate)
-            self._gate = Gate(gate, config.name, names, installed_plugins())
+            self._gate = Gate(gate, config.name, names)
 
     @property
     def is_there(self) -> bool:
@@ -109,6 +109,7 @@ class FrontGate:
             session=session.key[1],
             rank=session.request.rank,
             parties=session.parties,
+            cores=session.cores,
         )
         mine, theirs = ipc.channel()
         with theirs:

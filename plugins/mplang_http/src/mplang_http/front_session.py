@@ -113,6 +113,8 @@ class FrontSession:
         self.stopped = self.stopped + 1 if state == "T" else 0
         if self.stopped > MAX_STOPPED:
             return "its process was stopped by a signal"
+        if self.checker is not None:
+            memory += self.checker.usage().memory
         self.memory = memory - self.baseline
         if self.memory > limits.memory:
             return memory_excess(limits)

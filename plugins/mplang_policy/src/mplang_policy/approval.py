@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AwareDatetime, Field, ValidationError, model_validator
@@ -184,20 +184,20 @@ def _covers(shown: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
 
 
 def differences(
-    approval: Approval, versions: Mapping[str, str], now: datetime.datetime
+    approval: Approval, versions: Callable[[str], str | None], now: datetime.datetime
 ) -> list[str]:
     """Return why an approval does not count here and now, whatever the program.
 
     Args:
         approval: the approval.
-        versions: versions of the packages that run programs here.
+        versions: returns the version of a package that is installed here.
         now: the time.
     """
     wrong = []
     if approval.expires <= now:
         wrong.append(f"it expired on {approval.expires:%Y-%m-%d %H:%M} UTC")
     for name, version in approval.versions.items():
-        if versions.get(name) != version:
-            here = versions.get(name, "not installed")
-            wrong.append(f"it was made for {name} {version}, here is {here}")
+        if versions(name) != version:
+            here = versions(name) or "none"
+            wrong.append(f"it was made with {name} {version}, and here is {here}")
     return wrong

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from mplang_analysis import Rows
 
 from mplang_core.ext import ConfigError, printable
 from mplang_policy.approvals import Approvals
@@ -119,7 +118,6 @@ def approvals(config: Config = "worker.yaml", as_json: AsJson = False) -> None:
     ledger, kept = Ledger(owner.gate.log), Approvals(owner.gate)
     used, revoked = ledger.uses(), ledger.revoked()
     now = datetime.datetime.fromtimestamp(ledger.now(), datetime.UTC)
-    rows = Rows()
     for approval, signers in kept.read():
         state = "counts"
         if len(signers) < kept.threshold:
@@ -130,22 +128,26 @@ def approvals(config: Config = "worker.yaml", as_json: AsJson = False) -> None:
             state = "expired"
         elif used.get(approval.id, 0) >= approval.uses:
             state = "used up"
-        rows.append(
-            {
-                "approval": approval.id,
-                "program": approval.name,
-                "digest": approval.program[:12],
-                "for": ", ".join(approval.coordinators),
-                "used": f"{used.get(approval.id, 0)} of {approval.uses}",
-                "expires": _time(approval.expires),
-                "signed by": ", ".join(signers),
-                "state": state,
-            }
-        )
-    if as_json:
-        typer.echo(json.dumps(rows, indent=2))
-    else:
-        _show(rows)
+        row = {
+            "approval": approval.id,
+            "program": approval.name,
+            "digest": approval.program,
+            "for": list(approval.coordinators),
+            "used": used.get(approval.id, 0),
+            "uses": approval.uses,
+            "expires": _time(approval.expires),
+            "signed by": list(signers),
+            "state": state,
+        }
+        typer.echo(json.dumps(row) if as_json else printable(_line(row)))
+
+
+def _line(row: dict[str, Any]) -> str:
+    who, signers = ", ".join(row["for"]), ", ".join(row["signed by"]) or "nobody that counts"
+    return (
+        f"{row['approval']} {row['program']} {row['digest'][:12]} for {who}: {row['state']}; "
+        f"used {row['used']} of {row['uses']} times, until {row['expires']}, signed by {signers}"
+    )
 
 
 def revoke(

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import datetime
+import functools
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
+
+import importlib_metadata
 
 from mplang_core.ext import ConfigError
 from mplang_policy.approval import Approval, differences, uncovered
@@ -18,6 +21,20 @@ from mplang_policy.requests import Asked, PublicInput
 SUFFIX = ".approval"
 
 
+@functools.cache
+def installed_version(name: str) -> str | None:
+    """Return the version of a package that was installed when it was first asked for.
+
+    Example:
+        >>> installed_version("no-such-package") is None
+        True
+    """
+    try:
+        return importlib_metadata.version(name)
+    except importlib_metadata.PackageNotFoundError:
+        return None
+
+
 class Wanted(NamedTuple):
     """What a run needs an approval for.
 
@@ -26,14 +43,14 @@ class Wanted(NamedTuple):
         inputs: its public inputs.
         party: name of the party whose approval is asked for.
         requests: what it does at the party, as its rules are asked.
-        versions: versions of the packages that run programs here.
+        versions: returns the version of a package that is installed here.
     """
 
     asked: Asked
     inputs: Sequence[PublicInput]
     party: str
     requests: Sequence[Request]
-    versions: Mapping[str, str]
+    versions: Callable[[str], str | None]
 
     def refusal(self, approval: Approval, now: datetime.datetime) -> str:
         """Return why an approval is not for this run; empty if it is.

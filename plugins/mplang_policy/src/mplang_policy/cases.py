@@ -16,6 +16,7 @@ from mplang_policy.offline import asked_of, paths_of
 from mplang_policy.owner import Owner
 from mplang_policy.request import EVERYONE, Entity, Request
 from mplang_policy.rules import Rules
+from mplang_policy.vocabulary import actions, words_of
 
 SETS = {"columns": "Column", "data_sets": "DataSet", "others": "Party", "parties": "Party"}
 ANY_PROGRAM = Entity("Program", "0" * 64)
@@ -57,6 +58,9 @@ class Case(StrictModel):
         coordinator = owner.coordinator(self.coordinator)
         if self.program is None:
             found = decide(rules, [self._request(owner, coordinator)])
+            for each in found.refused:
+                if any("request" in error for error in each.verdict.errors):
+                    raise ConfigError(f"case {self.name!r}: {each.verdict.errors[0]}")
             return found, found.text(owner.party)
         packed = mp.artifact.load(folder / self.program)
         mode = str(owner.fields.get("mode", "production"))
@@ -66,6 +70,7 @@ class Case(StrictModel):
         return found, found.text(owner.party, paths_of(packed.program, found))
 
     def _request(self, owner: Owner, coordinator: str) -> Request:
+        self._check_words(owner)
         party = Entity("Party", owner.party)
         resource = {
             "run": ANY_PROGRAM,
@@ -76,6 +81,29 @@ class Case(StrictModel):
         if resource is None:
             resource = EVERYONE if self.to == "everyone" else Entity("Party", self.to or "")
         return Request(coordinator, self.action or "", resource, self._context(party))
+
+    def _check_words(self, owner: Owner) -> None:
+        """Refuse a case that speaks of what there is not: it would be refused for that only.
+
+        Raises:
+            ConfigError: it does.
+        """
+        action, wrong = self.action or "", []
+        for name, value in self.context.items():
+            if name not in actions()[action].fields:
+                wrong.append(f"{action} has no {name}")
+                continue
+            known = words_of(name, [action])
+            for each in value if isinstance(value, list) else [value]:
+                kind = SETS.get(name, "")
+                if kind and (not isinstance(each, str) or owner.names.unknown(kind, each)):
+                    wrong.append(f"{name}: there is no {kind} {each!r}")
+                if known is not None and each not in known:
+                    wrong.append(f"{name} is never {each!r}, but {', '.join(sorted(known))}")
+            if name in SETS and not isinstance(value, list):
+                wrong.append(f"{name} is a list")
+        if wrong:
+            raise ConfigError(f"case {self.name!r}: {'; '.join(wrong)}")
 
     def _context(self, party: Entity) -> dict[str, Any]:
         given = {
@@ -125,4 +153,4 @@ def read_cases(path: str) -> Sequence[Case]:
         raise ConfigError(f"cannot read {path}: {error}") from error
     if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
         raise ConfigError(f"{path}: expected a list of cases")
-    return [Case(**each) for each in found]
+    return [Case(**{str(name): value for name, value in each.items()}) for each in found]

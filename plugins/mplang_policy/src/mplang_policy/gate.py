@@ -6,14 +6,15 @@ import contextlib
 import datetime
 import logging
 import threading
+import time
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from mplang_core.ext import AdmissionError, ConfigError
 from mplang_policy.approval import Approval
-from mplang_policy.approvals import Approvals, Wanted
+from mplang_policy.approvals import Approvals, Wanted, installed_version
 from mplang_policy.decision import Decision, decide
 from mplang_policy.gate_config import GateConfig
 from mplang_policy.ledger import Head, Ledger, LedgerError, Writing
@@ -70,14 +71,21 @@ class Gate:
         config: where rules and log are.
         party: name of the party.
         names: what its rules may name.
-        versions: versions of the packages that run programs here.
+        versions: returns the version of a package that is installed here.
+        clock: returns the time, in seconds since 1970.
 
     Raises:
         ConfigError: the rules are wrong, or the log cannot be used.
     """
 
     def __init__(
-        self, config: GateConfig, party: str, names: Names, versions: Mapping[str, str] = {}
+        self,
+        config: GateConfig,
+        party: str,
+        names: Names,
+        versions: Callable[[str], str | None] = installed_version,
+        *,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._party = party
         self._versions = versions
@@ -88,7 +96,7 @@ class Gate:
         self._lock = threading.Lock()
         self._failure = ""  # why the log could not be written when that was last tried
         try:
-            self._ledger = Ledger(config.log)
+            self._ledger = Ledger(config.log, clock)
         except LedgerError as error:
             raise ConfigError(f"field 'gate.log': {error}") from None
 

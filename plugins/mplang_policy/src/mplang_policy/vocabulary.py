@@ -77,7 +77,7 @@ def mistakes_of(statement: Statement) -> Iterator[str]:
         if on != {"Var": "context"} or name not in fields:
             yield f"nothing has `{name}` here"
     for name, word in _compared(statement.body):
-        known = _words(name, among)
+        known = words_of(name, among)
         if known is not None and word not in known:
             yield f'{name} is never "{word}" here, but {", ".join(sorted(known))}'
     for node in nodes(statement.body):
@@ -92,7 +92,7 @@ def _is_wrong_other(name: str) -> bool:
     return name.startswith(OTHER) and not _OTHERS.fullmatch(name)
 
 
-def _words(name: str, among: Sequence[str]) -> set[str] | None:
+def words_of(name: str, among: Sequence[str]) -> set[str] | None:
     """Return what a field of the context can be; ``None`` if it can be anything."""
     if name == "what":
         return set[str]().union(*(WHAT.get(each, set()) for each in among))
