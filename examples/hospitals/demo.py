@@ -63,6 +63,25 @@ class Analyst:
         tables = [made.known, made.arrived]
         self._rows = [Rows(table.drop(columns=["id", "diagnosis"])) for table in tables]
 
+    def ask(self, name: str, *args: str) -> subprocess.CompletedProcess[str]:
+        """Start a program, or pack it, and wait."""
+        command = [sys.executable, str(HERE / "analyst.py"), name, "--cluster", "cluster.yaml"]
+        return subprocess.run(
+            [*command, "--tls", ANALYST, *args],
+            cwd=self._folder, input="", capture_output=True, text=True, check=False,
+        )  # fmt: skip
+
+    def refused(self, name: str, *args: str) -> str:
+        """Run a program that the organizations refuse, and return what the analyst reads.
+
+        Raises:
+            SystemExit: it runs.
+        """
+        done = self.ask(name, *args)
+        if not done.returncode:
+            raise SystemExit(f"{name} {' '.join(args)} was to be refused, and has run")
+        return done.stderr.strip()
+
     def run(self, name: str) -> str:
         """Run a program, look through the process, and return what it printed.
 
@@ -136,10 +155,20 @@ def on_workers(console: Console, made: Organizations, auc: float, scores: np.nda
     begin = time.perf_counter()
     with made.running():
         console.print(f"three workers run, each in its folder, after {_since(begin)}")
+        get_approved(console, made, "train", Analyst(made))
         begin = time.perf_counter()
         told = Analyst(made).run("train")
         console.print(f"trained in {_since(begin)}: AUC {told}")
         compare(console, "AUC", float(told.split()[0]), auc)
+        console.print(
+            "the same with one constant changed:",
+            indented(Analyst(made).refused("train", "--rate", "1.01")),
+            sep="\n",
+        )
+    for name in NAMES:
+        console.print(
+            f"the log of {name}, by what the others remember: {made.verify(name).strip()}"
+        )
     table = stored(made, "predictions")
     console.print("predictions in the sink of hospital B:", table.head(3), sep="\n")
     if list(table.id) != list(made.known.id[program.TRAINING :]):
@@ -150,10 +179,33 @@ def on_workers(console: Console, made: Organizations, auc: float, scores: np.nda
         raise SystemExit("the predictions are wrong")
 
 
+def get_approved(console: Console, made: Organizations, name: str, analyst: Analyst) -> None:
+    """Have a program refused, reviewed, and signed by all organizations."""
+    console.print(
+        f"{name}, before anybody has signed it:", indented(analyst.refused(name)), sep="\n"
+    )
+    analyst.ask(name, "--pack", f"{name}.mpl")
+    made.send(name)
+    shown = made.review("hospital_a", name)
+    told = [line for line in shown.splitlines() if line.startswith("  - ")]
+    console.print(
+        f"what hospital_a is shown of {name}, in {len(shown.splitlines())} lines, such as:"
+    )
+    console.print("\n".join(told[:3]))
+    made.approve(name)
+    console.print(f"all organizations have signed {name}, for one run")
+
+
+def indented(text: str) -> str:
+    """Return a text as a paragraph of its own."""
+    return "\n".join(f"    {line}" for line in text.splitlines())
+
+
 def after_a_restart(console: Console, made: Organizations, score: float) -> None:
     """Start all workers again, and score the new patient by the model in their sinks."""
     with made.running():
         console.print("all workers were ended, and run again")
+        get_approved(console, made, "score", Analyst(made))
         told = Analyst(made).run("score")
         console.print(f"scored: {told}")
     compare(console, "score of the new patient", float(stored(made, "arrivals").score[0]), score)

@@ -29,6 +29,21 @@ from sklearn.datasets import load_breast_cancer
 ANALYST = "analyst"
 NAMES = ("hospital_a", "hospital_b", "university")
 READY_TIMEOUT = 60.0  # seconds
+OFFICER = "officer"  # who signs for an organization
+RULES = """\
+// Nothing runs that this organization has not seen and signed.
+@id("as approved")
+permit (
+  principal == Coordinator::"analyst",
+  action in [
+    Action::"run", Action::"read", Action::"disclose", Action::"forward", Action::"fetch",
+    Action::"store"
+  ],
+  resource
+) when {
+  context.approved
+};
+"""
 
 
 def patients() -> pd.DataFrame:
@@ -109,7 +124,13 @@ class Organizations:
             "mode": "production",
             "log_level": "info",
             "sink": {"folder": "sink", "key_file": "sink.key"},
-        }
+            "gate": {
+                "policy": "rules.cedar", "log": "gate.db", "approvals": "approvals",
+                "approvers": {OFFICER: f"{OFFICER}.pub"},
+            },
+        }  # fmt: skip
+        folder.joinpath("rules.cedar").write_text(RULES)
+        _mplang(folder, "approver-key", f"{OFFICER}.key")
         if self.columns(name):
             config["data"] = self._catalogue(name)
         (folder / "worker.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
@@ -129,6 +150,33 @@ class Organizations:
                 "source": f"{suffix}:arrivals.{suffix}", "columns": arrived, "rows": 1, **common,
             },
         }  # fmt: skip
+
+    def send(self, name: str) -> None:
+        """Send an artifact of the analyst to all organizations."""
+        for each in NAMES:
+            (self.root / each / f"{name}.mpl").write_bytes(
+                (self.root / ANALYST / f"{name}.mpl").read_bytes()
+            )
+
+    def review(self, organization: str, name: str) -> str:
+        """Return what an organization is shown of a program."""
+        return _mplang(self.root / organization, "review", f"{name}.mpl")
+
+    def approve(self, name: str) -> None:
+        """Have all organizations sign a program, for one run of the analyst."""
+        for each in NAMES:
+            signed = ["--key", f"{OFFICER}.key", "--coordinator", ANALYST, "--yes"]
+            _mplang(self.root / each, "approve", f"{name}.mpl", *signed)
+
+    def verify(self, organization: str) -> str:
+        """Verify the log of an organization, by what the others remember of it."""
+        heads = []
+        for each in NAMES:
+            for line in _mplang(self.root / each, "audit", "heads").splitlines():
+                whose, _, head = line.partition("=")
+                if whose == organization:
+                    heads += ["--head", f"{each}={head}"]
+        return _mplang(self.root / organization, "audit", "verify", *heads)
 
     def simulated(self) -> Mapping[str, Any]:
         """Return the same catalogues for a simulator."""
@@ -175,6 +223,19 @@ class Organizations:
             time.sleep(0.1)
         told = (own / "worker.log").read_text()
         raise SystemExit(f"the worker of {name} does not start:\n{told}")
+
+
+def _mplang(folder: Path, *args: str) -> str:
+    """Run a command of mplang in a folder, and return what it prints.
+
+    Raises:
+        SystemExit: it fails.
+    """
+    command = str(Path(sys.executable).with_name("mplang"))
+    done = subprocess.run([command, *args], cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"mplang {' '.join(args)} fails:\n{done.stdout}{done.stderr}")
+    return done.stdout
 
 
 def _free_port() -> int:

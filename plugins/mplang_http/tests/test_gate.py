@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from http_raw import RawWorker
 from mplang_http import LocalCluster
+from mplang_http.config import WorkerConfig
 from mplang_http.status import cluster_status
 from mplang_http.worker_info import versions
 from mplang_policy import Ledger
@@ -293,3 +294,16 @@ def test_a_party_whose_log_was_set_back_is_found_by_what_a_peer_remembers(tmp_pa
                 told = refused(host, sales)
                 assert "remembers another log of shop" in told
         assert "which is not there: the log was set back" in made.last_refusal("shop")
+
+
+def test_paths_of_a_gate_are_relative_to_the_file_wherever_that_is_named_from(
+    tmp_path, monkeypatch
+):
+    text = "name: bank\ngate: {policy: rules, log: gate.db, approvers: {ann: ann.pub}}\n"
+    (tmp_path / "worker.yaml").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    for path in ("worker.yaml", "./worker.yaml", str(tmp_path / "worker.yaml")):
+        gate = WorkerConfig.from_yaml(path).gate
+        assert gate["policy"] == str(tmp_path / "rules")
+        assert gate["log"] == str(tmp_path / "gate.db")
+        assert gate["approvers"] == {"ann": str(tmp_path / "ann.pub")}

@@ -164,7 +164,7 @@ class EngineGate:
 
     def _ask(self, run: str, openings: Mapping[int, Opening], *, whole: bool) -> str:
         told = [[rank, each.write()] for rank, each in openings.items()]
-        found, _ = self._questions.ask("begin", {"run": run, "openings": told, "whole": whole})
+        found, _ = self._questions.ask("begin_run", {"run": run, "openings": told, "whole": whole})
         return str(found["refused"])
 
 

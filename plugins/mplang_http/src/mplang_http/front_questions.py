@@ -103,7 +103,7 @@ class FrontQuestions:
         self, session: FrontSession, method: str, args: Mapping[str, Any], files: Sequence[int]
     ) -> Answer:
         try:
-            if method == "begin":
+            if method == "begin_run":
                 return Answer({"refused": await self._gate.begin(session, args)})
             if method != "read" and not self._gate.may_store(session, method, args):
                 return Answer({"refused": "the run that was permitted does not say so"})

@@ -75,7 +75,7 @@ def ibis_compile(
         if len(called) != len(tables):
             raise ValueError(f"expected {len(tables)} names of tables, got {len(called)}")
         expr = _trace(fn, signature, dict(zip(called, tables, strict=True)))
-        sql = str(ibis.to_sql(expr, dialect="duckdb"))
+        sql = str(ibis.to_sql(_ordered(expr), dialect="duckdb"))
         query.admit(sql, called)
         gives = _type_of(expr)
     except AdmissionError as error:
@@ -95,6 +95,23 @@ def ibis_compile(
         out_tree=flatten(0)[1],
         meta={"name": "ibis.compile", "dialect": "sql", "version": "1"},
     )
+
+
+def _ordered(expr: Any) -> Any:
+    """Return an expression whose SQL is the same in every process.
+
+    Ibis has the columns that are dropped in a set, and writes them in its order, which depends on
+    the process (PYTHONHASHSEED).
+    """
+    from ibis.expr.operations import DropColumns, Field, Project  # type: ignore[import-untyped]
+
+    def keep(node: Any, changed: Any, **kwargs: Any) -> Any:
+        if isinstance(node, DropColumns):
+            parent = (changed or {}).get("parent", node.parent)
+            return Project(parent, {name: Field(parent, name) for name in node.schema.names})
+        return node.__recreate__(changed) if changed else node
+
+    return expr.op().replace(keep).to_expr()
 
 
 def _tables(operands: tuple[BaseType, ...]) -> tuple[TableType, ...]:

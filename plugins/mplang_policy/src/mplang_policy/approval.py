@@ -15,6 +15,7 @@ from mplang_policy.request import Request, told
 Digest: TypeAlias = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 SUBSETS = ("columns", "data_sets", "others")
 MAY_BE_LESS = (*SUBSETS, "discloses", "k", "declassifiers")
+SENDS = ("disclose", "fetch", "forward")
 LEFT_OUT = ("line", "approved")  # lines are signed as a whole
 Number: TypeAlias = bool | int | float
 
@@ -170,13 +171,17 @@ def uncovered(approved: Sequence[Mapping[str, Any]], requests: Sequence[Request]
 
 def _same(row: Mapping[str, Any]) -> str:
     """Return the part of a row that has to be as it was shown."""
-    return json.dumps([[k, v] for k, v in sorted(row.items()) if k not in LEFT_OUT + MAY_BE_LESS])
+    kept = {name: value for name, value in row.items() if name not in LEFT_OUT + MAY_BE_LESS}
+    if row["action"] in SENDS:
+        kept["action"] = SENDS
+    return json.dumps(kept, sort_keys=True)
 
 
 def _covers(shown: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
     subsets = all(set(row.get(name, ())) <= set(shown.get(name, ())) for name in SUBSETS)
     return (
         subsets
+        and row["action"] in (shown["action"], "forward")  # none of the party's own data
         and row.get("discloses", False) <= shown.get("discloses", False)
         and row.get("k", 0) >= shown.get("k", 0)
         and set(row.get("declassifiers", ())) >= set(shown.get("declassifiers", ()))

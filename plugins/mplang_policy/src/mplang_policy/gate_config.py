@@ -45,6 +45,7 @@ class GateConfig(StrictModel):
             folder: the folder of the file that names it.
         """
         fields = {"policy": self.policy, "log": self.log, "approvals": self.approvals}
-        placed = {name: path and os.path.join(folder, path) for name, path in fields.items()}
-        keys = {name: os.path.join(folder, path) for name, path in self.approvers.items()}
+        base = os.path.abspath(folder)
+        placed = {name: path and os.path.join(base, path) for name, path in fields.items()}
+        keys = {name: os.path.join(base, path) for name, path in self.approvers.items()}
         return self.model_copy(update={**placed, "approvers": keys})
