@@ -125,7 +125,7 @@ def _tables(operands: tuple[BaseType, ...]) -> tuple[TableType, ...]:
 
 def _trace(fn: Callable[..., Any], signature: FeSignature, tables: Mapping[str, TableType]) -> Any:
     import ibis
-    from ibis.expr.operations import InMemoryTable  # type: ignore[import-untyped]
+    from ibis.expr.operations import InMemoryTable
     from mplang_tables import arrow
 
     unbound = [
