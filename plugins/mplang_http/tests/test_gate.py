@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import threading
 import time
@@ -63,7 +64,7 @@ class Workers:
         }
         imports = ("mplang_testing.dialect", "greedy_ops")
         self.cluster = LocalCluster(
-            NAMES, data=data, gates=gates, mode="production", imports=imports
+            NAMES, data=data, gates=gates, mode="production", imports=imports, sink=folder
         )
 
     def write(self, name: str, rules: str) -> None:
@@ -271,8 +272,6 @@ def test_each_party_knows_the_last_entries_of_the_others(workers, host):
 
 
 def test_a_party_whose_log_was_set_back_is_found_by_what_a_peer_remembers(tmp_path):
-    import shutil
-
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(Path(__file__).parent))
         made = Workers(tmp_path)
@@ -307,3 +306,21 @@ def test_paths_of_a_gate_are_relative_to_the_file_wherever_that_is_named_from(
         assert gate["policy"] == str(tmp_path / "rules")
         assert gate["log"] == str(tmp_path / "gate.db")
         assert gate["approvers"] == {"ann": str(tmp_path / "ann.pub")}
+
+
+def test_a_run_that_does_not_begin_here_is_no_refusal(workers, host):
+    """What it loads is gone; it is followed, as another party may have run it."""
+
+    def keep():
+        mp.store(sales(), "gone")
+
+    def again():
+        return mp.load("shop", "gone")
+
+    mp.evaluate(host, keep)
+    np.testing.assert_array_equal(mp.fetch(host, mp.evaluate(host, again)), [8.0, 16.0, 32.0])
+    before = {name: len(workers.log(name)) for name in NAMES}
+    shutil.rmtree(workers.folder / "sinks" / "shop" / "local" / "gone")
+    assert "nothing is stored as 'gone'" in refused(host, again)
+    assert {name: len(workers.log(name)) for name in NAMES} == before
+    mp.evaluate(host, sales)

@@ -214,11 +214,12 @@ class FrontGate:
         if session.checker is None:
             raise AdmissionError("there is nothing that could check it")
         openings = [(int(rank), bytes(data)) for rank, data in args["openings"]]
-        told = {"run": run, "openings": openings, "whole": args["whole"] is True}
-        found = await session.checker.fetch("follow", **told)
-        if not told["whole"]:
+        told = {"run": run, "openings": openings}
+        if args["whole"] is not True:
+            await session.checker.call("follow", whole=False, **told)
             return None
-        mine = next(data for rank, data in openings if rank == session.request.rank)
+        found = await session.checker.fetch("follow", whole=True, **told)
+        mine = dict(openings)[session.request.rank]
         await self._storage.check_told(session, Opening.read(mine))
         facts = RunFacts.read(found)
         asked = await in_thread(self._asked, session, facts.program)
