@@ -1,7 +1,7 @@
 """Benchmark of the owner's gate: what rules, approvals and the log add to a run.
 
-The program is that of ``make demo-hospitals``. Launches with and without gates take turns; all figures
-are medians.
+The program is that of ``make demo-hospitals``. Launches with and without gates take turns; all
+figures are medians.
 """
 
 from __future__ import annotations
