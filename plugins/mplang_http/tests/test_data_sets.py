@@ -16,6 +16,7 @@ from mplang_http.config import WorkerConfig
 from mplang_http.data_sets import FrontDataSets
 from mplang_http.engine_data import EngineData, Questions
 from mplang_http.engine_process import MAX_UNSENT, EngineProcess
+from mplang_http.front_gate import FrontGate
 from mplang_http.front_questions import MAX_ASKED, FrontQuestions
 from mplang_http.front_session import FrontSession
 from mplang_http.front_storage import FrontStorage
@@ -70,7 +71,9 @@ def served(config):
 
     def run(test):
         async def main():
-            front = FrontQuestions(FrontDataSets(config), FrontStorage(config), 1 << 20)
+            storage = FrontStorage(config)
+            gate = FrontGate(config, storage)
+            front = FrontQuestions(FrontDataSets(config), storage, gate, 1 << 20)
             party = Party(name="alice", address="127.0.0.1:1")
             session = FrontSession(("host", "s"), SessionRequest(rank=0, parties=[party]))
             mine, theirs = ipc.channel()
