@@ -114,6 +114,11 @@ class Label:
         """The parties whose data it is."""
         return Mask.from_ranks(source.party for source in self.sources)
 
+    @property
+    def data_sets(self) -> tuple[str, ...]:
+        """The data sets and columns that it is made of, such as ``0/patients.age``."""
+        return data_sets(self.sources)
+
     def news_to(self, rank: int | None) -> Mask:
         """Return the parties whose data is news to a party; to the host, ``None``, all is."""
         return Mask.from_ranks(s.party for s in self.sources if rank not in s.known_to)

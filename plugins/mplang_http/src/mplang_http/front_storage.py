@@ -207,15 +207,20 @@ def _named(session: FrontSession, members: Sequence[int]) -> list[str]:
 
 
 def _unseal(ways: Sequence[tuple[Opened, int]]) -> None:
-    """Decrypt files into pipes, one after the other."""
+    """Decrypt files into pipes, one after the other; close each once, as its number is reused."""
     from mplang_data.stored import StoreError
 
+    left = list(ways)
     try:
-        for each, writing in ways:
-            with contextlib.suppress(StoreError, BrokenPipeError), open(writing, "wb") as pipe:
+        while left:
+            each, writing = left.pop(0)
+            with (
+                open(each.file, "rb"),
+                contextlib.suppress(StoreError, BrokenPipeError),
+                open(writing, "wb") as pipe,
+            ):
                 each.unseal(pipe)
     finally:
-        for each, writing in ways:
+        for each, writing in left:
             os.close(each.file)
-            with contextlib.suppress(OSError):
-                os.close(writing)
+            os.close(writing)
