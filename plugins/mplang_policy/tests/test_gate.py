@@ -128,3 +128,10 @@ def test_nothing_begins_that_cannot_be_recorded(made, tmp_path):
     gate.begin(run, decision)
     assert gate.refuses() == ""
     assert [kind for kind, _ in entries(tmp_path)] == ["run"]
+
+
+def test_a_log_that_cannot_be_read_refuses_a_run(made):
+    gate, run = made(), run_of(seen={"shop": Head(7, "b" * 64)})
+    gate.close()
+    with pytest.raises(AdmissionError, match="until its owner has mended its log"):
+        gate.decide(run)

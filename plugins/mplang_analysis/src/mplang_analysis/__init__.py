@@ -23,7 +23,17 @@ from mplang_analysis.graph_builder import graph
 from mplang_analysis.graph_view import Edge, GraphView, Node, Region
 from mplang_analysis.holdings import Holding
 from mplang_analysis.interval import UNKNOWN, Interval, hull
-from mplang_analysis.labels import DATA_SET, MAX_NAME, PUBLIC, SEVERAL, Label, Piece, Source, own
+from mplang_analysis.labels import (
+    DATA_SET,
+    MAX_NAME,
+    MAX_PARTIES,
+    PUBLIC,
+    SEVERAL,
+    Label,
+    Piece,
+    Source,
+    own,
+)
 from mplang_analysis.lines_digest import lines_digest
 from mplang_analysis.memory import Memory, labels_of, remember
 from mplang_analysis.mismatch_table import differences
@@ -39,6 +49,7 @@ from mplang_analysis.storage import StorageUse, Stored, UsesStorage, storage_of,
 __all__ = [
     "DATA_SET",
     "MAX_NAME",
+    "MAX_PARTIES",
     "PUBLIC",
     "SEVERAL",
     "UNKNOWN",

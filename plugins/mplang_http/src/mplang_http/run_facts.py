@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias, TypeVar
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
 from mplang_analysis import (
+    MAX_PARTIES,
     DisclosureRow,
     Followed,
     Source,
@@ -17,6 +18,7 @@ from mplang_analysis import (
     storage_of,
     stored_forms,
 )
+from msgspec import Meta
 
 from mplang_core import Mask, Program
 from mplang_core.ext import WireError
@@ -89,7 +91,7 @@ class ProgramFacts(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_
     program: str
     name: str
     sources: tuple[Sources, ...]
-    rows: tuple[tuple[DisclosureRow, int], ...]
+    rows: tuple[tuple[DisclosureRow, Annotated[int, Meta(ge=0)]], ...]
     reads: dict[int, tuple[str, ...]]
     stores: dict[str, dict[int, Sources]]
     forms: dict[str, tuple[str, ...]]
@@ -168,16 +170,19 @@ def _numbers(given: Input) -> Numbers | None:
     return found if all(isinstance(each, bool | int | float) for each in found) else None
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mask):
-        return list(value)
-    raise NotImplementedError(type(value).__name__)
+def _plain(value: Any) -> list[int]:
+    if not isinstance(value, Mask):
+        raise TypeError(f"a {type(value).__name__} is no fact")
+    return list(value)
 
 
-def _made(kind: type, value: Any) -> Any:
-    if kind is Mask and isinstance(value, list):
-        return Mask.from_ranks(value)
-    raise NotImplementedError(kind.__name__)
+def _made(kind: type, value: Any) -> Mask:
+    """Return a mask of what a checker tells, which is untrusted: a rank is a bit of it."""
+    if kind is not Mask or not isinstance(value, list):
+        raise ValueError("expected ranks")
+    if not all(type(rank) is int and 0 <= rank < MAX_PARTIES for rank in value):
+        raise ValueError("expected ranks")
+    return Mask.from_ranks(value)
 
 
 # built at import: msgspec crashes if two threads are the first to use a type

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import functools
 import logging
-import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
@@ -92,8 +91,7 @@ class Gate:
         self._approvals = Approvals(config)
         self._rules = LiveRules(config.policy, names)
         self._rules.current()
-        self._decisions: OrderedDict[tuple[Rules, Asked, bool], Decision] = OrderedDict()
-        self._lock = threading.Lock()
+        self._decided = functools.lru_cache(MAX_DECISIONS)(_decided)
         self._failure = ""  # why the log could not be written when that was last tried
         try:
             self._ledger = Ledger(config.log, clock)
@@ -134,13 +132,13 @@ class Gate:
         """
         rules = self._current(run.about())
         self._check_seen(run)
-        decision = self._decided(rules, run.asked, approved=False)
+        decision = self._decided(rules, run.asked, False)
         if not decision.needs_approval:
             return decision
         approval, remarks = self._find_approval(run, decision)
         if approval is None:
             return decision._replace(remarks=remarks)
-        return self._decided(rules, run.asked, approved=True)._replace(approval=approval)
+        return self._decided(rules, run.asked, True)._replace(approval=approval)
 
     def begin(self, run: Run, decision: Decision) -> None:
         """Have a run on record before it begins.
@@ -230,9 +228,11 @@ class Gate:
 
     def _check_seen(self, run: Run) -> None:
         """Refuse to run if a peer remembers an entry of the log that is not there any more."""
-        for peer, head in run.seen.items():
-            if self._ledger.has(head):
-                continue
+        try:
+            unknown = [each for each in run.seen.items() if not self._ledger.has(each[1])]
+        except LedgerError as error:
+            raise self._failed(error) from error
+        for peer, head in unknown[:1]:
             why = (
                 f"{peer} remembers entry {head.number} of this party's log, {head.hash[:12]}…, "
                 "which is not there: the log was set back, or that party lies"
@@ -270,20 +270,6 @@ class Gate:
                 found.append(approval)
         return min(found, key=lambda each: each.expires, default=None), remarks
 
-    def _decided(self, rules: Rules, asked: Asked, *, approved: bool) -> Decision:
-        key = (rules, asked, approved)
-        with self._lock:
-            found = self._decisions.get(key)
-            if found is not None:
-                self._decisions.move_to_end(key)
-                return found
-        found = decide(rules, asked.requests(), approved=approved)
-        with self._lock:
-            self._decisions[key] = found
-            while len(self._decisions) > MAX_DECISIONS:
-                self._decisions.popitem(last=False)
-        return found
-
     def _refuse(
         self, about: Mapping[str, Any], decision: Decision, paths: Sequence[Sequence[str]] = ()
     ) -> NoReturn:
@@ -305,3 +291,8 @@ class Gate:
         self._failure = str(error)
         log.error("nothing runs: %s", error)
         return AdmissionError(f"{self._party} runs nothing until its owner has mended its log")
+
+
+def _decided(rules: Rules, asked: Asked, approved: bool) -> Decision:
+    """Return :func:`decide` for what a program would do; neither changes, so it can be kept."""
+    return decide(rules, asked.requests(), approved=approved)
