@@ -80,6 +80,16 @@ class Workers:
         with closing(Ledger(self.folder / f"{name}.db", read_only=True)) as ledger:
             return list(ledger.entries())
 
+    def settled(self, name: str):
+        """Return them once the ends of all runs are on record: a result is there before."""
+        deadline = time.monotonic() + 10
+        while time.monotonic() < deadline:
+            kinds = [each.kind for each in self.log(name)]
+            if kinds.count("run") == kinds.count("end"):
+                return self.log(name)
+            time.sleep(0.02)
+        raise AssertionError(f"runs of {name} do not end: {kinds}")
+
 
 @pytest.fixture(scope="module")
 def workers(tmp_path_factory):
@@ -113,7 +123,7 @@ def pay():
 
 
 def test_what_rules_permit_runs_and_is_on_record_at_each_party(workers, host):
-    before = {name: len(workers.log(name)) for name in NAMES}
+    before = {name: len(workers.settled(name)) for name in NAMES}
     found = mp.fetch(host, mp.evaluate(host, sales))
     np.testing.assert_array_equal(found, [8.0, 16.0, 32.0])
     for name in NAMES:
@@ -126,6 +136,7 @@ def test_what_rules_permit_runs_and_is_on_record_at_each_party(workers, host):
 
 
 def test_what_rules_forbid_is_refused_with_rule_and_line(workers, host):
+    workers.settled("bank")
     told = refused(host, pay)
     assert "bank refuses that the host, local, gets plain f64[3] (result)" in told
     assert 'it is forbidden by "no pay to hosts" (bank.cedar:3)' in told
@@ -156,6 +167,8 @@ def test_what_is_made_of_it_is_not_left_with_another_party(workers, host):
 
 
 def test_a_value_is_put_where_rules_permit_it_only(workers, host):
+    for name in NAMES:
+        workers.settled(name)
     with mp.with_ctx(host):
         mp.put("P1", np.float64(1))
         with pytest.raises(mp.MPLangError, match="bank refuses a value that is put"):
@@ -251,12 +264,12 @@ def test_no_process_stays_of_sessions_that_end_while_they_start(workers, host):
 
 def test_the_end_of_a_run_that_was_not_is_not_on_record(workers, host):
     mp.evaluate(host, sales)
-    before = len(workers.log("bank"))
+    before = len(workers.settled("bank"))
     raw = RawWorker(workers.cluster, 0)
     for i in range(50, 60):
         raw.ask("DELETE", f"/v1/sessions/{host.session}/jobs/{host.session}-{i}")
     mp.evaluate(host, sales)
-    assert [each.kind for each in workers.log("bank")[before:]] == ["run", "end"]
+    assert [each.kind for each in workers.settled("bank")[before:]] == ["run", "end"]
 
 
 def test_each_party_knows_the_last_entries_of_the_others(workers, host):
@@ -319,7 +332,7 @@ def test_a_run_that_does_not_begin_here_is_no_refusal(workers, host):
 
     mp.evaluate(host, keep)
     np.testing.assert_array_equal(mp.fetch(host, mp.evaluate(host, again)), [8.0, 16.0, 32.0])
-    before = {name: len(workers.log(name)) for name in NAMES}
+    before = {name: len(workers.settled(name)) for name in NAMES}
     shutil.rmtree(workers.folder / "sinks" / "shop" / "local" / "gone")
     assert "nothing is stored as 'gone'" in refused(host, again)
     assert {name: len(workers.log(name)) for name in NAMES} == before
