@@ -70,7 +70,7 @@ def of_known(folder: Path) -> tuple[float, int]:
     run = Run("s", "s-0", asked_of(found, ["bank", "shop"], "bank", "local", "production"))
     gate = Gate(config, "bank", Names.of({"name": "bank", "data": known["bank"]}))
     gate.decide(run)
-    rows = sum(request.row is not None for request in run.asked.requests())
+    rows = sum(request.row is not None for request in run.asked.requests({}))
     return median(lambda: gate.decide(run)), rows
 
 
@@ -119,7 +119,7 @@ def main() -> None:
         names = Names.of({"name": "hospital_b", "data": made.simulated()["hospital_b"]})
         rules = Rules.of({"all.cedar": PERMIT_ALL}, names)
         asked = asked_of(programs[0], organizations.NAMES, "hospital_b", "analyst", "production")
-        requests = asked.requests()
+        requests = asked.requests({})
         took = median(lambda: decide(rules, requests))
         label = f"decision, {len(requests)} rows of {len(requests[2].context['columns'])} columns"
         table.add_row(label, f"{took:.1f} ms", "")

@@ -18,6 +18,8 @@ KNOWN = {
     "passes": "mplang-passes",
     "testing": "mplang-testing",
     "analysis": "mplang-analysis",
+    "guard": "mplang-guard",
+    "dp": "mplang-dp",
     **dict.fromkeys(("dataset", "catalogue"), "mplang-data"),
     **dict.fromkeys(("cli", "artifact", "introspect", "parse"), "mplang-cli"),
     **dict.fromkeys(("trace", "record", "watch", "Recording", "Span"), "mplang-trace"),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from mplang_policy import Decision, Names, Rules, decide
+from mplang_policy import Decision, Names, Rules
+from mplang_policy.decision import decide_program
 from mplang_policy.offline import asked_of, paths_of
 
 import mplang_core as mp
@@ -10,7 +11,11 @@ import mplang_core as mp
 NAMES = ["bank", "shop", "clinic"]
 CATALOGUE = {
     "bank": {
-        "people": {"columns": {"id": "int64", "pay": "float64", "city": "string"}, "match": ["ssn"]}
+        "people": {
+            "columns": {"id": "int64", "pay": "float64", "city": "string"},
+            "match": ["ssn"],
+            "unit": "id",
+        }
     },
     "shop": {"sales": {"columns": {"id": "int64", "amount": "float64"}}},
 }
@@ -44,7 +49,7 @@ def decided(fn, text: str, party: str = "bank") -> tuple[Decision, str]:
     """Return what rules say to a program, and the text if they refuse it."""
     program = program_of(fn)
     asked = asked_of(program, NAMES, party, "analyst", "production")
-    decision = decide(rules_of_bank(text), asked.requests())
+    decision = decide_program(rules_of_bank(text), asked)
     return decision, decision.text(party, paths_of(program, decision))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from mplang_policy import Entity, Request, Rules
+from mplang_policy.guarded import told_of_guards
 from mplang_policy.live_rules import LiveRules
 from mplang_policy.vocabulary import schema_text
 from policy_testbed import PERMIT_ALL, names_of_bank, rules_of_bank
@@ -109,7 +110,7 @@ def test_a_forbid_that_cannot_be_evaluated_is_a_refusal():
     rules = rules_of_bank(PERMIT_ALL + overflow)
     flow = {
         "what": "result", "form": "plain", "type": "f64[]", "protocol": "", "discloses": True,
-        "data_sets": (), "columns": (), "others": (), "declassifiers": (), "k": 7,
+        "data_sets": (), "columns": (), "others": (), **told_of_guards((), 0, (), {}), "k": 7,
         "times": ("once",), "program": Entity("Program", "0"), "mode": "production",
         "parties": (), "approved": False,
     }  # fmt: skip
@@ -184,6 +185,6 @@ def test_the_schema_has_each_field_of_a_request_and_no_other():
         return table
 
     asked = asked_of(program_of(program), NAMES, "bank", "analyst", "production")
-    seen = {name for each in asked.requests() for name in each.context} | {"values"}
+    seen = {name for each in asked.requests({}) for name in each.context} | {"values"}
     named = set(re.findall(r"^  (\w+)\??:", schema_text(), re.MULTILINE))
     assert seen == named

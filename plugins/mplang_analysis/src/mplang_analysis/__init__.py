@@ -21,6 +21,7 @@ from mplang_analysis.disclosure_table import Disclosure, disclosure
 from mplang_analysis.follow import Followed, follow
 from mplang_analysis.graph_builder import graph
 from mplang_analysis.graph_view import Edge, GraphView, Node, Region
+from mplang_analysis.guarding import Declassifies, Guarding, GuardRule, Spend
 from mplang_analysis.holdings import Holding
 from mplang_analysis.interval import UNKNOWN, Interval, hull
 from mplang_analysis.labels import (
@@ -33,6 +34,16 @@ from mplang_analysis.labels import (
     Piece,
     Source,
     own,
+)
+from mplang_analysis.lineage import (
+    Cell,
+    Guard,
+    HasLineage,
+    Lineage,
+    LineageRule,
+    Origin,
+    Selection,
+    selected,
 )
 from mplang_analysis.lines_digest import lines_digest
 from mplang_analysis.memory import Memory, labels_of, remember
@@ -53,16 +64,24 @@ __all__ = [
     "PUBLIC",
     "SEVERAL",
     "UNKNOWN",
+    "Cell",
     "Costs",
+    "Declassifies",
     "Disclosure",
     "DisclosureRow",
     "Edge",
     "Followed",
     "GraphView",
+    "Guard",
+    "GuardRule",
+    "Guarding",
+    "HasLineage",
     "HasRanges",
     "Holding",
     "Interval",
     "Label",
+    "Lineage",
+    "LineageRule",
     "LinkCost",
     "LoopRounds",
     "Mark",
@@ -71,6 +90,7 @@ __all__ = [
     "NumberStatus",
     "OpCount",
     "OpRanges",
+    "Origin",
     "Picture",
     "Piece",
     "RangeRow",
@@ -78,7 +98,9 @@ __all__ = [
     "Ranges",
     "Region",
     "Rows",
+    "Selection",
     "Source",
+    "Spend",
     "StepRange",
     "StorageUse",
     "Stored",
@@ -99,6 +121,7 @@ __all__ = [
     "path_to",
     "ranges",
     "remember",
+    "selected",
     "storage_of",
     "stored_forms",
 ]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from mplang_analysis.disclosure_table import Disclosure, check_labels, table_of
+from mplang_analysis.guarding import Spend
 from mplang_analysis.holdings import Holding
 from mplang_analysis.labels import Label
 from mplang_analysis.storage import Stored
@@ -30,12 +31,16 @@ class Followed:
         outputs: per output and holder the label of its copy.
         held: per party what it had so far: the ``held`` of the next run.
         stores: the labels of what it leaves in storage.
+        spends: what its differentially private ops use up of the budgets of data sets.
+        remarks: why guards of it do not count, with their lines.
     """
 
     disclosure: Disclosure
     outputs: Sequence[Mapping[int, Label]]
     held: Mapping[int, Holding]
     stores: Stored
+    spends: Sequence[Spend] = ()
+    remarks: Sequence[str] = ()
 
 
 def follow(
@@ -100,7 +105,10 @@ def _follow(
         found = flow.held.of(rank)
         if found != held.get(rank):  # else the same object, which is compared in no time
             after[rank] = found
-    return Followed(table_of(flow), outputs, after, stores)
+    guards = flow.guards
+    return Followed(
+        table_of(flow), outputs, after, stores, tuple(guards.spends), tuple(guards.remarks)
+    )
 
 
 def _made_by(program: Program, fact: Mapping[int, Label]) -> Mapping[int, Label]:

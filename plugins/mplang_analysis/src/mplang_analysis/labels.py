@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
 from typing import Any, NamedTuple, NoReturn
 
+from mplang_analysis.lineage import Guard, Lineage, Origin
 from mplang_core import Mask
 from mplang_core.ext import WireError
 
 MAX_ENTRIES = 4096  # sources, pieces or keys of one label
 MAX_PARTIES = 1024
 MAX_NAME = 200  # characters of the name of a source
+MAX_GUARDS = 16  # that private data went through, one after the other
+MAX_WORDS = 256  # uses, units or functions of a guard
 
 DATA_SET = "data set "
 """Prefix of the name of a source that is a data set, or a column of one."""
@@ -40,6 +43,7 @@ class Source:
         party: whose it is.
         known_to: the parties that know it from the beginning.
         name: what it is, such as ``"input 0"`` or the name of the op that reads it.
+        guards: what it went through, so that the value tells no row of it.
 
     Example:
         >>> sorted([Source(1, Mask.of(1), "input 0"), Source(0, Mask.of(0), "put")])[0].name
@@ -49,12 +53,18 @@ class Source:
     party: int
     known_to: Mask
     name: str
+    guards: tuple[Guard, ...] = ()
 
     def __lt__(self, other: Source) -> bool:
         return self._order() < other._order()
 
-    def _order(self) -> tuple[int, int, str]:
-        return self.party, self.known_to.bits, self.name
+    def _order(self) -> tuple[int, int, str, tuple[Guard, ...]]:
+        return self.party, self.known_to.bits, self.name, self.guards
+
+    @property
+    def origin(self) -> Origin:
+        """What it is, whatever it went through."""
+        return Origin(self.party, self.name)
 
 
 class Piece(NamedTuple):
@@ -79,6 +89,7 @@ class Label:
         derived: the shares that it was computed on, and is still a share of the same secrets by.
         keys: the identities of the keys, of a key, a public key or a ciphertext.
         program: the digest of the program that made it; empty for a value that was put.
+        lineage: of a table within a program, which of its columns are those of data sets.
 
     Example:
         >>> label = own(0, "input 0") | own(1, "input 1")
@@ -93,6 +104,7 @@ class Label:
     derived: frozenset[Piece] = frozenset()
     keys: frozenset[str] = frozenset()
     program: str = ""
+    lineage: Lineage | None = None
 
     def __or__(self, other: Label) -> Label:
         """Return the label of what is made of both."""
@@ -101,7 +113,7 @@ class Label:
         if (self is PUBLIC and not other.program) or other == self:
             return other
         program = self.program if self.program == other.program else ""
-        return Label(
+        return Label(  # of no lineage: it may be something else than a table of those rows
             self.sources | other.sources,
             self.pieces | other.pieces,
             self.derived | other.derived,
@@ -129,9 +141,29 @@ class Label:
 
     def plain(self) -> Label:
         """Return the label of something that is made of it, and is no share."""
-        if not (self.pieces or self.derived or self.program):
+        if not (self.pieces or self.derived or self.program or self.lineage):
             return self
         return Label(self.sources, keys=self.keys)
+
+    def guarded(self, guards: Mapping[Origin, Guard]) -> Label:
+        """Return the label of what tells no row of some private data.
+
+        Args:
+            guards: what that went through.
+        """
+        return Label(
+            frozenset(
+                replace(source, guards=(*source.guards, guards[source.origin]))
+                if source.origin in guards
+                else source
+                for source in self.sources
+            ),
+            keys=self.keys,
+        )
+
+    def unlike(self) -> Label:
+        """Return the label of something else that is made of it, and has no lineage."""
+        return self if self.lineage is None else replace(self, lineage=None)
 
     def computed(self) -> Label:
         """Return the label of a share that is computed on this one."""
@@ -157,7 +189,10 @@ class Label:
     def encode(self) -> list[Any]:
         """Return it as lists, integers and texts, the same for equal labels."""
         return [
-            [[s.party, list(s.known_to), s.name] for s in sorted(self.sources)],
+            [
+                [s.party, list(s.known_to), s.name, [_listed(each) for each in s.guards]]
+                for s in sorted(self.sources)
+            ],
             [list(piece) for piece in sorted(self.pieces)],
             [list(piece) for piece in sorted(self.derived)],
             sorted(self.keys),
@@ -204,11 +239,12 @@ def own(party: int, name: str) -> Label:
 
 def data_sets(sources: Iterable[Source]) -> tuple[str, ...]:
     """Return the data sets and columns among private data, such as ``0/patients.age``."""
-    return tuple(
+    names = (
         f"{source.party}/{source.name.removeprefix(DATA_SET)}"
         for source in sorted(sources)
         if source.name.startswith(DATA_SET)
     )
+    return tuple(dict.fromkeys(names))
 
 
 def union(labels: Iterable[Label]) -> Label:
@@ -226,6 +262,10 @@ def _settled(pieces: frozenset[Piece]) -> frozenset[Piece]:
     if len(pieces) > MAX_ENTRIES:
         return frozenset(Piece(ANY, piece.share) for piece in pieces)
     return frozenset(Piece(secret.removeprefix(NEW), share) for secret, share in pieces)
+
+
+def _listed(guard: Guard) -> list[Any]:
+    return [list(each) if isinstance(each, tuple) else each for each in guard]
 
 
 # -- decoding
@@ -260,11 +300,26 @@ def _text(data: Any, pattern: re.Pattern[str], what: str) -> str:
 
 
 def _source(data: Any) -> Source:
-    party, known_to, name = _items(data, "a source", 3, exact=True)
+    party, known_to, name, guards = _items(data, "a source", 4, exact=True)
     ranks = [_rank(rank) for rank in _items(known_to, "its parties", MAX_PARTIES)]
-    if not isinstance(name, str) or len(name) > MAX_NAME:
-        _refuse("the name of a source", f"a text of at most {MAX_NAME} characters", _shown(name))
-    return Source(_rank(party), Mask.from_ranks(ranks), name)
+    found = tuple(_guard(each) for each in _items(guards, "its guards", MAX_GUARDS))
+    return Source(_rank(party), Mask.from_ranks(ranks), _name(name), found)
+
+
+def _guard(data: Any) -> Guard:
+    op, units, k, *words = _items(data, "a guard", 5, exact=True)
+    uses, functions = (
+        tuple(_name(each) for each in _items(each, "its words", MAX_WORDS)) for each in words
+    )
+    count = _number(k, "a number of units", 1 << 53)
+    columns = tuple(_name(each) for each in _items(units, "its units", MAX_WORDS))
+    return Guard(_name(op), columns, count, uses, functions)
+
+
+def _name(data: Any) -> str:
+    if not isinstance(data, str) or len(data) > MAX_NAME:
+        _refuse("a name", f"a text of at most {MAX_NAME} characters", _shown(data))
+    return data
 
 
 def _piece(data: Any) -> Piece:

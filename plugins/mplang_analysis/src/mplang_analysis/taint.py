@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from mplang_analysis import op_traits, transfer
 from mplang_analysis.event import Event, Receiver, What
+from mplang_analysis.guards import Guards
 from mplang_analysis.holdings import Holding, Holdings
 from mplang_analysis.labels import ANY, NEW, PUBLIC, Label, Piece, Source, own, union
 from mplang_analysis.storage import Stored, use_of
@@ -97,6 +98,7 @@ class Flow:
         outputs: per output and holder the label of its copy.
         stores: the labels of what it leaves in storage.
         held: the holdings of the parties.
+        guards: what its guards use up, and why some do not count.
     """
 
     program: Program
@@ -105,6 +107,7 @@ class Flow:
     uniform_inputs: bool = False
     stored: Stored = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
+    guards: Guards = field(default_factory=Guards)
 
     def __post_init__(self) -> None:
         self.held = Holdings(self.before)
@@ -307,7 +310,10 @@ class Flow:
                 everything = everything.plain()
             seen = {rank: label | everything for rank, label in seen.items()}
         self._note_failures(op, seen, scope)
-        return self._outputs(op, seen, scope, together)
+        outs = self._outputs(op, seen, scope, together)
+        if together or op.regions:
+            return outs
+        return self.guards.refine(op, ins, outs, scope.parties, scope.location, scope.when)
 
     def _had(
         self, op: Operation, ins: Sequence[Fact], arrived: Mapping[int, Arrived], scope: _Scope
@@ -358,7 +364,7 @@ class Flow:
         out = {}
         for rank in (rank for rank in seen if rank in holders):
             path = scope.path if together or among else f"{scope.path}@{rank}"
-            label, form = seen[rank], op_traits.base_of(kind).form
+            label, form = seen[rank].unlike(), op_traits.base_of(kind).form
             keys = self._keys(op, form, label, path)
             if keys != label.keys:
                 label = dataclasses.replace(label, keys=keys)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from mplang_analysis import DATA_SET, UNKNOWN, Interval, OpRanges, RangeRule
+from mplang_analysis import DATA_SET, UNKNOWN, Interval, Lineage, LineageRule, OpRanges, RangeRule
 from mplang_tables import check_table, number_columns
 
 from mplang_core import BaseType, TableType, TensorType, simple_op
@@ -36,6 +36,13 @@ def _intervals(op: Operation, operands: Sequence[Interval]) -> OpRanges:
     return OpRanges([Interval(min(lows), max(highs))], declared=True)
 
 
+def _lineage(op: Operation, rank: int, operands: Sequence[Lineage | None]) -> Lineage | None:
+    kind = op.attrs["type"]
+    if not isinstance(kind, TableType):
+        return None
+    return Lineage.of(rank, zip((name for name, _ in kind.columns), label(op), strict=True))
+
+
 @simple_op(
     "data.read",
     effects=Effects.NONE,
@@ -43,7 +50,7 @@ def _intervals(op: Operation, operands: Sequence[Interval]) -> OpRanges:
     inputs=(),
     outputs=({"kind": "Any"},),
     targets=("PPU", "TEE"),
-    interfaces=[RangeRule(_intervals)],
+    interfaces=[RangeRule(_intervals), LineageRule(_lineage)],
 )
 def read(*, name: str, type: BaseType, ranges: tuple[Any, ...] = ()) -> BaseType:
     """Read a data set of the party that runs it; :func:`mplang_data.dataset` is its frontend.

@@ -266,6 +266,8 @@ class FrontGate:
             mode=self._config.mode,
             shown=facts.shown,
             storage=facts.storage,
+            spends=facts.spends,
+            remarks=facts.remarks,
         )
         with self._lock:
             self._known[key] = found

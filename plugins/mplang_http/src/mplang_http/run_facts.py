@@ -13,6 +13,7 @@ from mplang_analysis import (
     DisclosureRow,
     Followed,
     Source,
+    Spend,
     data_reads,
     lines_digest,
     storage_of,
@@ -86,6 +87,8 @@ class ProgramFacts(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_
         forms: per name the forms of that.
         storage: what it does in storage: action, name and ranks.
         shown: SHA-256 of its names and lines.
+        spends: what it uses up of the budgets of data sets.
+        remarks: why guards of it do not count, with their lines.
     """
 
     program: str
@@ -97,6 +100,8 @@ class ProgramFacts(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_
     forms: dict[str, tuple[str, ...]]
     storage: tuple[tuple[str, str, tuple[int, ...]], ...]
     shown: str
+    spends: tuple[Spend, ...]
+    remarks: tuple[str, ...]
 
     @classmethod
     def of(cls, program: Program, followed: Followed) -> ProgramFacts:
@@ -125,6 +130,8 @@ class ProgramFacts(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_
             forms=dict(stored_forms(program)),
             storage=tuple((e.action, e.name, tuple(e.parties)) for e in storage_of(program)),
             shown=lines_digest(program),
+            spends=tuple(followed.spends),
+            remarks=tuple(followed.remarks),
         )
 
     def all_rows(self) -> Sequence[DisclosureRow]:

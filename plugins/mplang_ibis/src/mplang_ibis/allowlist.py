@@ -59,6 +59,14 @@ _ALL = (_NUMBERS, _STRINGS, _LISTS, _TIMES, _AGGREGATES, _WINDOWS)
 FUNCTIONS = frozenset(name for names in _ALL for name in names.split())
 """Allowed functions: deterministic ones of their operands alone."""
 
+ROW_WISE = frozenset(
+    name
+    for names in (_NUMBERS, _STRINGS, _LISTS, _TIMES)
+    for name in names.split()
+    if name not in {*_AGGREGATES.split(), *_WINDOWS.split(), "unnest"}
+)
+"""Allowed functions that give one value for each row."""
+
 _PROCESS = """
 current_catalog current_date current_role current_schema current_time current_timestamp current_user
 localtime localtimestamp session_user user

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mplang_analysis import Interval, OpRanges, RangeRule
+from mplang_analysis import Interval, Lineage, LineageRule, OpRanges, RangeRule
 from mplang_tables import check_table
 
 from mplang_core import Mask, TableType
@@ -35,6 +35,12 @@ def _ranges(op: Operation, operands: Sequence[Interval]) -> OpRanges:
     return ranges_of(op, operands)
 
 
+def _lineage(op: Operation, rank: int, operands: Sequence[Lineage | None]) -> Lineage | None:
+    from mplang_ibis.selection import lineage_of
+
+    return lineage_of(op, rank, operands)
+
+
 RUN = OpDef(
     "ibis.run",
     _infer_run,
@@ -45,6 +51,6 @@ RUN = OpDef(
         "ibis": Attr(str, doc="the version of Ibis that made it"),
     },
     doc="Runs one SELECT on DuckDB: tables in, a table out. It reaches nothing but its operands.",
-    interfaces=[RangeRule(_ranges)],
+    interfaces=[RangeRule(_ranges), LineageRule(_lineage)],
     reads=(),
 )

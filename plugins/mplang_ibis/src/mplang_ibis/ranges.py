@@ -18,6 +18,7 @@ from mplang_core import MPLangError, TableType
 from mplang_core.ext import Operation
 from mplang_ibis.query import parse
 from mplang_ibis.sql import read_sql
+from mplang_ibis.syntax import CAST, JOIN, REFERENCE, SELECT, STAR, SUBQUERY, TABLE, UNION, expect
 
 
 class Column(NamedTuple):
@@ -42,20 +43,6 @@ class Column(NamedTuple):
 
 
 _Known: TypeAlias = Mapping[str, Sequence[Column]]
-_SELECT = {
-    "type", "modifiers", "select_list", "from_table", "where_clause", "group_expressions",
-    "group_sets", "having", "qualify", "aggregate_handling", "cte_map",
-}  # fmt: skip
-_UNION = {"type", "modifiers", "setop_type", "setop_all", "left", "right", "cte_map"}
-_TABLE = {"type", "alias", "query_location", "table_name"}
-_SUBQUERY = {"type", "alias", "query_location", "subquery"}
-_JOIN = {
-    "type", "query_location", "left", "right", "condition", "join_type", "ref_type",
-    "delim_flipped",
-}  # fmt: skip
-_STAR = {"class", "type", "query_location", "columns"}
-_REFERENCE = {"class", "type", "query_location", "alias", "column_names"}
-_CAST = {"class", "type", "query_location", "alias", "child", "cast_type", "try_cast"}
 _FLOATS = {"DOUBLE": "double", "FLOAT": "float"}
 
 
@@ -136,11 +123,6 @@ def _keeps(before: str, after: str) -> bool:
     return _is_number(before) and after != "bool" and not after.startswith("decimal")
 
 
-def _expect(node: Mapping[str, Any], keys: set[str]) -> None:
-    if not node.keys() <= keys:
-        raise LookupError
-
-
 def _query(node: Mapping[str, Any], known: _Known) -> list[Column]:
     """Return the columns of a query, if all of them are columns of operands.
 
@@ -149,10 +131,10 @@ def _query(node: Mapping[str, Any], known: _Known) -> list[Column]:
     """
     known = dict(known)
     for entry in node.get("cte_map", {}).get("map", ()):
-        _expect(entry["value"], {"query", "materialized"})
+        expect(entry["value"], {"query", "materialized"})
         known[entry["key"].lower()] = _called(_query(entry["value"]["query"]["node"], known), "")
     if node["type"] == "SET_OPERATION_NODE":
-        _expect(node, _UNION)
+        expect(node, UNION)
         if node["setop_type"] not in ("UNION", "EXCEPT", "INTERSECT"):  # others pair by names
             raise LookupError
         left, right = _query(node["left"], known), _query(node["right"], known)
@@ -162,7 +144,7 @@ def _query(node: Mapping[str, Any], known: _Known) -> list[Column]:
         return [a._replace(rounded=a.rounded or b.rounded) for a, b in both]
     if node["type"] != "SELECT_NODE":
         raise LookupError
-    _expect(node, _SELECT)
+    expect(node, SELECT)
     source = _source(node["from_table"], known)
     return [column for item in node["select_list"] for column in _item(item, source)]
 
@@ -177,14 +159,14 @@ def _called(columns: Sequence[Column], source: str) -> list[Column]:
 def _source(node: Mapping[str, Any], known: _Known) -> list[Column]:
     match node["type"]:
         case "BASE_TABLE":
-            _expect(node, _TABLE)
+            expect(node, TABLE)
             name = node["table_name"].lower()
             return _called(known[name], node.get("alias", name).lower())
         case "SUBQUERY":
-            _expect(node, _SUBQUERY)
+            expect(node, SUBQUERY)
             return _called(_query(node["subquery"]["node"], known), node.get("alias", "").lower())
         case "JOIN":
-            _expect(node, _JOIN)
+            expect(node, JOIN)
             left, right = _source(node["left"], known), _source(node["right"], known)
             if node["ref_type"] not in ("REGULAR", "CROSS"):
                 raise LookupError
@@ -198,17 +180,17 @@ def _source(node: Mapping[str, Any], known: _Known) -> list[Column]:
 def _item(item: Mapping[str, Any], source: Sequence[Column]) -> list[Column]:
     match item["class"]:
         case "STAR":
-            _expect(item, _STAR)
+            expect(item, STAR)
             if not item["columns"]:
                 return list(source)
         case "COLUMN_REF":
-            _expect(item, _REFERENCE)
+            expect(item, REFERENCE)
             *table, name = (part.lower() for part in item["column_names"])
             found = [each for each in source if each.name == name and table in ([], [each.source])]
             if len(found) == 1:  # none of a query around it, and nothing such as rowid
                 return [found[0]._replace(name=item.get("alias", name).lower())]
         case "CAST":
-            _expect(item, _CAST)
+            expect(item, CAST)
             (before,) = _item(item["child"], source)
             if _is_number(before.type):  # and no text
                 after = before.cast(_FLOATS[item["cast_type"]["id"]])

@@ -13,7 +13,10 @@ from mplang_core.ext import ConfigError, StrictModel
 from mplang_policy.request import Request, told
 
 Digest: TypeAlias = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-SUBSETS = ("columns", "data_sets", "others")
+SUBSETS = (
+    "columns", "data_sets", "others", "aggregates", "grouped", "filtered", "matched", "functions",
+    "joined_with",
+)  # fmt: skip
 MAY_BE_LESS = (*SUBSETS, "discloses", "k", "declassifiers")
 SENDS = ("disclose", "fetch", "forward")
 LEFT_OUT = ("line", "approved")  # lines are signed as a whole

@@ -17,7 +17,7 @@ from mplang_core import Program
 from mplang_core.ext import ConfigError
 from mplang_policy.approval import AllowedInput, Approval, rows_of
 from mplang_policy.approvals import SUFFIX
-from mplang_policy.decision import decide
+from mplang_policy.decision import decide_program
 from mplang_policy.offline import asked_of, labels_of
 from mplang_policy.owner import Owner
 from mplang_policy.review import Review
@@ -46,7 +46,7 @@ def review_of(owner: Owner, program: str, coordinator: str, given: Sequence[str]
     return Review.of(
         program=packed.program,
         asked=asked,
-        decision=decide(owner.rules(), asked.requests()),
+        decision=decide_program(owner.rules(), asked),
         discloses=disclosure(packed.program, labels=labels, names=names, stored=stored),
         inputs=allowed_inputs(packed.program, titles, given),
         devices=[str(each) for each in packed.cluster.devices],

@@ -11,14 +11,25 @@ from pydantic import Field, model_validator
 
 import mplang_core as mp
 from mplang_core.ext import ConfigError, StrictModel
-from mplang_policy.decision import Decision, decide
+from mplang_policy.decision import Decision, decide, decide_program
+from mplang_policy.guarded import told_of_guards
 from mplang_policy.offline import asked_of, paths_of
 from mplang_policy.owner import Owner
 from mplang_policy.request import EVERYONE, Entity, Request
 from mplang_policy.rules import Rules
 from mplang_policy.vocabulary import actions, words_of
 
-SETS = {"columns": "Column", "data_sets": "DataSet", "others": "Party", "parties": "Party"}
+SETS = {
+    "columns": "Column",
+    "data_sets": "DataSet",
+    "others": "Party",
+    "parties": "Party",
+    "aggregates": "Aggregate",
+    "grouped": "Column",
+    "filtered": "Column",
+    "matched": "Column",
+    "joined_with": "Party",
+}
 ANY_PROGRAM = Entity("Program", "0" * 64)
 
 
@@ -66,7 +77,7 @@ class Case(StrictModel):
         mode = str(owner.fields.get("mode", "production"))
         names = packed.cluster.parties
         asked = asked_of(packed.program, names, owner.party, coordinator, mode)
-        found = decide(rules, asked.requests())
+        found = decide_program(rules, asked)
         return found, found.text(owner.party, paths_of(packed.program, found))
 
     def _request(self, owner: Owner, coordinator: str) -> Request:
@@ -121,7 +132,7 @@ class Case(StrictModel):
         if self.action == "put":
             return {"mode": "production", **given}
         if self.action == "run":
-            return {"name": "program", **run, **given}
+            return {"name": "program", "epsilon": 0, **run, **given}
         read = {"program": ANY_PROGRAM, "columns": (), "parties": (party,), "approved": False}
         if self.action == "read":
             given.pop("data_sets", None)
@@ -134,8 +145,7 @@ class Case(StrictModel):
             "discloses": True,
             "data_sets": (),
             "others": (),
-            "declassifiers": (),
-            "k": 0,
+            **told_of_guards((), 0, (), {}),
             "times": ("once",),
         }
         return {**flow, **read, **run, **given}

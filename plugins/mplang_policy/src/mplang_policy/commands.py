@@ -11,7 +11,7 @@ import typer
 import mplang_core as mp
 from mplang_core.ext import ConfigError, printable
 from mplang_policy.cases import read_cases
-from mplang_policy.decision import decide
+from mplang_policy.decision import decide_program
 from mplang_policy.offline import asked_of, paths_of
 from mplang_policy.owner import Owner
 from mplang_policy.request import describe
@@ -49,7 +49,7 @@ def check(
     mode = str(owner.fields.get("mode", "production"))
     names, who = packed.cluster.parties, owner.coordinator(coordinator)
     asked = asked_of(packed.program, names, owner.party, who, mode)
-    decision = decide(owner.rules(), asked.requests())
+    decision = decide_program(owner.rules(), asked)
     if not decision.allowed:
         typer.echo(printable(decision.text(owner.party, paths_of(packed.program, decision))))
         raise typer.Exit(1)

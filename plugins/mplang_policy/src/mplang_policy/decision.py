@@ -10,11 +10,17 @@ from mplang_analysis import Source
 
 from mplang_policy.approval import Approval
 from mplang_policy.explain import why
+from mplang_policy.guarded import uncounted
 from mplang_policy.request import Request, describe
-from mplang_policy.requests import column_of
+from mplang_policy.requests import Asked, column_of
 from mplang_policy.rules import Rules, Verdict
 
 MAX_TOLD = 5  # refused requests that are told
+OF_GUARDS = ("context.k", "context.declassifiers", "context.aggregates")
+NO_GUARD = (
+    "what it tells is of single rows; mp.guard.aggregate, or an op of mp.dp, aggregates a table so "
+    "that rules count on it"
+)
 
 
 class Refusal(NamedTuple):
@@ -43,6 +49,7 @@ class Decision(NamedTuple):
         needs_approval: whether they permit it once the owner has signed it.
         approval: the approval by which it may run, if it needs one.
         remarks: why the approvals that there are do not count.
+        notes: why the guards that there are do not count.
     """
 
     requests: Sequence[Request]
@@ -51,6 +58,7 @@ class Decision(NamedTuple):
     needs_approval: bool = False
     approval: Approval | None = None
     remarks: Sequence[str] = ()
+    notes: Sequence[str] = ()
 
     @property
     def allowed(self) -> bool:
@@ -71,6 +79,7 @@ class Decision(NamedTuple):
             told.append(f"{party} refuses {describe(each.request)}: {each.reason}{way}")
         if self.more:
             told.append(f"and {self.more} more")
+        told += self.notes
         if self.needs_approval:
             told.append(f"once {party} has approved this program, its rules permit it")
             told += self.remarks
@@ -97,6 +106,27 @@ def decide(rules: Rules, requests: Sequence[Request], *, approved: bool = False)
     ]
     needs = bool(refused) and not approved and decide_quickly(rules, requests, approved=True)
     return Decision(asked, refused, len(denied) - len(refused), needs)
+
+
+def decide_program(rules: Rules, asked: Asked, *, approved: bool = False) -> Decision:
+    """Decide on all that a program does at a party.
+
+    Args:
+        rules: the rules of the party.
+        asked: what it would do.
+        approved: whether the owner has signed the program for this coordinator.
+
+    Raises:
+        AdmissionError: it is more than an owner could read.
+    """
+    units = rules.names.units
+    found = decide(rules, asked.requests(units), approved=approved)
+    if not any(field in each.reason for each in found.refused for field in OF_GUARDS):
+        return found
+    rows = [each.request.row for each in found.refused]
+    sources = {source for row in rows if row is not None for source in row.sources}
+    notes = [*asked.remarks, *uncounted(sources, asked.party, units)] or [NO_GUARD]
+    return found._replace(notes=notes[:MAX_TOLD])
 
 
 def decide_quickly(rules: Rules, requests: Sequence[Request], *, approved: bool) -> bool:

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from mplang_core.ext import AdmissionError, ConfigError
 from mplang_policy.approval import Approval
 from mplang_policy.approvals import Approvals, Wanted, installed_version
-from mplang_policy.decision import Decision, decide
+from mplang_policy.decision import Decision, decide, decide_program
 from mplang_policy.gate_config import GateConfig
 from mplang_policy.ledger import Head, Ledger, LedgerError, Writing
 from mplang_policy.live_rules import LiveRules
@@ -294,5 +294,5 @@ class Gate:
 
 
 def _decided(rules: Rules, asked: Asked, approved: bool) -> Decision:
-    """Return :func:`decide` for what a program would do; neither changes, so it can be kept."""
-    return decide(rules, asked.requests(), approved=approved)
+    """Return :func:`decide_program`; neither rules nor programs change, so it can be kept."""
+    return decide_program(rules, asked, approved=approved)

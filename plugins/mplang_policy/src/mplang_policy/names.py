@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from mplang_analysis import DATA_SET, MAX_NAME
@@ -12,6 +12,9 @@ from mplang_core.ext import ConfigError
 
 LOCAL = "local"
 """What the coordinator of a worker without certificates is called."""
+
+AGGREGATES = ("count", "units", "sum", "mean", "std", "histogram")
+"""Functions of guards, by which rules name what is told of a column, as in ``mean(people.pay)``."""
 
 OTHER = "other:"
 """Prefix of the column that stands for data which is in no data set, as what was put."""
@@ -23,6 +26,7 @@ class Names:
 
     Attributes:
         known: by the type of the entity, its names; any are there of a type that is not listed.
+        units: for each data set the column by which its units differ, if it has one.
 
     Example:
         >>> names = Names.of({"name": "bank", "data": {"people": {"columns": {"age": "int64"}}}})
@@ -31,6 +35,7 @@ class Names:
     """
 
     known: Mapping[str, frozenset[str]]
+    units: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> Names:
@@ -45,16 +50,24 @@ class Names:
         coordinators = frozenset(map(str, fields.get("coordinators") or ()))
         if not fields.get("tls"):
             coordinators |= {LOCAL}
+        data = fields.get("data") or {}
+        columns = frozenset(_columns(data))
         known = {
             "Coordinator": coordinators,
             "Host": coordinators,
-            "DataSet": frozenset(fields.get("data") or ()),
-            "Column": frozenset(_columns(fields.get("data") or {})),
+            "DataSet": frozenset(data),
+            "Column": columns,
+            "Aggregate": frozenset(f"{name}({each})" for name in AGGREGATES for each in columns),
             "Everyone": frozenset(["everyone"]),
         }
         if fields.get("peers") is not None:
             known["Party"] = frozenset(fields["peers"]) | {fields.get("name", "")}
-        return cls(known)
+        units = {
+            name: str(each["unit"])
+            for name, each in data.items()
+            if isinstance(each, Mapping) and each.get("unit")
+        }
+        return cls(known, units)
 
     def unknown(self, kind: str, name: str) -> bool:
         """Return whether an entity is not there."""
@@ -73,3 +86,7 @@ def _columns(data: Mapping[str, Any]) -> list[str]:
         if len(DATA_SET + column) > MAX_NAME:  # labels would cut it
             raise ConfigError(f"field 'data': rules cannot name so long a column: {column}")
     return found
+
+
+ANY = Names({})
+"""All names are there."""

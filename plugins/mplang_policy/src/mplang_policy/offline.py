@@ -65,6 +65,8 @@ def asked_of(
         forms=stored_forms(program),
         mode=mode,
         shown=lines_digest(program),
+        spends=followed.spends,
+        remarks=followed.remarks,
     )
 
 

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from mplang_analysis import DATA_SET, DisclosureRow, Source
+from mplang_analysis import DATA_SET, DisclosureRow, Source, Spend
 
 from mplang_core import BaseType, TensorType
 from mplang_core.ext import AdmissionError, parse_base_type
+from mplang_policy.guarded import told_of_guards
 from mplang_policy.names import OTHER
 from mplang_policy.request import EVERYONE, Entity, Request
 
@@ -47,6 +48,8 @@ class Asked:
         mode: mode of the worker.
         shown: SHA-256 of its names and lines.
         storage: what it does in storage: action, name and ranks.
+        spends: what it uses up of the budgets of data sets.
+        remarks: why guards of it do not count, with their lines.
     """
 
     coordinator: str
@@ -61,16 +64,22 @@ class Asked:
     mode: str = "production"
     shown: str = ""
     storage: Sequence[tuple[str, str, Sequence[int]]] = ()
+    spends: Sequence[Spend] = ()
+    remarks: Sequence[str] = ()
 
-    def requests(self) -> list[Request]:
+    def requests(self, units: Mapping[str, str]) -> list[Request]:
         """Return what the rules of the party are asked, in the order of the program, each once.
+
+        Args:
+            units: for each data set of the party the column by which its units differ.
 
         Raises:
             AdmissionError: it is more than an owner could read.
         """
         found: dict[Any, Request] = {}
         columns = 0
-        for each in (self._run(), *self._read(), *self._rows(), *self._store()):
+        asked = (self._run(), *self._read(), *self._rows(units), *self._store(units))
+        for each in asked:
             key = each.action, each.resource, tuple(each.context.items())
             if key not in found:
                 found[key] = each
@@ -84,7 +93,13 @@ class Asked:
         return list(found.values())
 
     def _run(self) -> Request:
-        context = {"name": self.name, "mode": self.mode, **self._common()}
+        mine = [each for each in self.spends if each.party == self.party]
+        context = {
+            "name": self.name,
+            "mode": self.mode,
+            "epsilon": min(sum(each.epsilon for each in mine), MAX_LONG),
+            **self._common(),
+        }
         return Request(self.coordinator, "run", Entity("Program", self.program), context)
 
     def _common(self) -> dict[str, Any]:
@@ -103,7 +118,7 @@ class Asked:
             }
             yield Request(self.coordinator, "read", Entity("DataSet", data_set), context)
 
-    def _rows(self) -> Iterator[Request]:
+    def _rows(self, units: Mapping[str, str]) -> Iterator[Request]:
         for row in self.rows:
             mine = self.party in row.inputs
             leaves = row.sender == self.party or mine
@@ -113,7 +128,7 @@ class Asked:
             if mine and row.receiver == "host":
                 action = "fetch"
             receiver, context = self._receiver(row.receiver), _of_row(row, self.party)
-            yield self._flow(action, receiver, row.sources, context, row)
+            yield self._flow(action, receiver, row.sources, context, units, row)
 
     def _receiver(self, receiver: int | str) -> Entity:
         if receiver == "host":
@@ -123,13 +138,13 @@ class Asked:
     def _party(self, rank: int | str) -> Entity:
         return Entity("Party", self.names[int(rank)])
 
-    def _store(self) -> Iterator[Request]:
+    def _store(self, units: Mapping[str, str]) -> Iterator[Request]:
         for name, at in sorted(self.stores.items()):
             for rank, sources in sorted(at.items()):
                 mine = any(source.party == self.party for source in sources)
                 if mine or rank == self.party:
                     context = {**self._of_store(name, rank, sources), "stored": name}
-                    yield self._flow("store", self._party(rank), sources, context)
+                    yield self._flow("store", self._party(rank), sources, context, units)
 
     def _of_store(self, name: str, rank: int, sources: Sequence[Source]) -> dict[str, Any]:
         """Return what is known of a value in storage: those of one name cannot be told apart."""
@@ -150,6 +165,7 @@ class Asked:
         resource: Entity,
         sources: Sequence[Source],
         given: Mapping[str, Any],
+        units: Mapping[str, str],
         row: DisclosureRow | None = None,
     ) -> Request:
         mine = {column_of(source) for source in sources if source.party == self.party}
@@ -163,8 +179,7 @@ class Asked:
             "columns": columns,
             "data_sets": tuple(Entity("DataSet", name) for name in sorted(sets)),
             "others": tuple(self._party(rank) for rank in others),
-            "declassifiers": (),
-            "k": 0,
+            **told_of_guards(sources, self.party, self.names, units),
             "program": Entity("Program", self.program),
             "mode": self.mode,
             **self._common(),

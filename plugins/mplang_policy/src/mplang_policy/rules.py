@@ -12,7 +12,7 @@ from typing import Any
 import cedarpy
 
 from mplang_core.ext import ConfigError
-from mplang_policy.names import Names
+from mplang_policy.names import ANY, Names
 from mplang_policy.request import Request
 from mplang_policy.statements import Statement, nodes, read_statements
 from mplang_policy.vocabulary import mistakes_of, schema_text
@@ -51,18 +51,20 @@ class Rules:
 
     Attributes:
         statements: the statements by their identity in Cedar.
+        names: what they may name.
     """
 
     statements: Mapping[str, Statement]
+    names: Names
     _policies: cedarpy.PolicySet = field(repr=False)
 
     @classmethod
-    def of(cls, files: Mapping[str, str], names: Names | None = None) -> Rules:
+    def of(cls, files: Mapping[str, str], names: Names = ANY) -> Rules:
         """Parse and validate rules.
 
         Args:
             files: texts by the name of their file.
-            names: what they may name; anything if ``None``.
+            names: what they may name; anything if it is left out.
 
         Raises:
             ConfigError: one is no Cedar, does not fit the schema, or names what there is not.
@@ -86,10 +88,10 @@ class Rules:
         wrong = wrong or list(_unknown_names(found, names))
         if wrong:
             raise ConfigError("\n".join(wrong))
-        return cls(statements, cedarpy.PolicySet.from_json_str(text))
+        return cls(statements, names, cedarpy.PolicySet.from_json_str(text))
 
     @classmethod
-    def read(cls, path: str | Path, names: Names | None = None) -> Rules:
+    def read(cls, path: str | Path, names: Names = ANY) -> Rules:
         """Read rules from a file, or from all files ``*.cedar`` of a folder.
 
         Args:
@@ -180,10 +182,8 @@ def _mistakes(statements: Mapping[str, Statement], text: str) -> list[str]:
     return wrong or ["the rules do not fit the schema"]
 
 
-def _unknown_names(statements: Sequence[Statement], names: Names | None) -> Iterator[str]:
+def _unknown_names(statements: Sequence[Statement], names: Names) -> Iterator[str]:
     """Yield which rule names what there is not: a mistyped ``forbid`` forbids nothing."""
-    if names is None:
-        return
     for statement in statements:
         for kind, name in sorted(set(entities(statement.body))):
             if names.unknown(kind, name):

@@ -1,0 +1,68 @@
+"""Interface of guards, the ops that aggregate private data so that no row of it is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol, runtime_checkable
+
+from mplang_core.ext import Operation
+
+
+class Spend(NamedTuple):
+    """What a differentially private op uses up of the budget of a data set.
+
+    Attributes:
+        party: whose data set it is.
+        data_set: its name.
+        epsilon: the epsilon, in millionths.
+        delta: the delta, in units of 1e-12.
+        line: the user's line.
+    """
+
+    party: int
+    data_set: str
+    epsilon: int
+    delta: int
+    line: str
+
+
+class Guarding(NamedTuple):
+    """What a guard does.
+
+    Attributes:
+        units: columns of its table by whose distinct values it counts or clips.
+        uses: for each column of its table what it is used for.
+        k: how many distinct units are at least in what it tells.
+        epsilon: what it uses up, in millionths; 0 if it adds no noise.
+        delta: likewise, in units of 1e-12.
+    """
+
+    units: Sequence[str]
+    uses: Mapping[str, Sequence[str]]
+    k: int = 0
+    epsilon: int = 0
+    delta: int = 0
+
+
+@runtime_checkable
+class Declassifies(Protocol):
+    """Interface of a guard: an op that aggregates a table so that no row of it is told."""
+
+    def guarding(self, op: Operation) -> Guarding:
+        """Return what the op does with its first operand."""
+
+
+@dataclass(frozen=True, slots=True)
+class GuardRule:
+    """A function as the interface :class:`Declassifies`, for ``OpDef(interfaces=[…])``.
+
+    Attributes:
+        rule: ``rule(op)``.
+    """
+
+    rule: Callable[[Operation], Guarding]
+
+    def guarding(self, op: Operation) -> Guarding:
+        """Return what the function does."""
+        return self.rule(op)

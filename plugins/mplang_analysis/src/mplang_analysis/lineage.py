@@ -1,0 +1,240 @@
+"""Lineage: which columns of a table are those of data sets, in rows as these give them.
+
+A guard counts only over such a table. What is computed before it could single somebody out: the sum
+of ``pay * (id = 7)`` over a thousand people is one person's pay.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
+
+from mplang_core.ext import Operation
+
+
+class Origin(NamedTuple):
+    """Private data, whatever it went through.
+
+    Attributes:
+        party: whose it is.
+        name: what it is, as a source of a label calls it.
+    """
+
+    party: int
+    name: str
+
+    @property
+    def data_set(self) -> tuple[int, str]:
+        """The data set of a column: its party, and its name."""
+        return self.party, self.name.partition(".")[0]
+
+
+class Guard(NamedTuple):
+    """What private data went through, so that a value tells no row of it.
+
+    Attributes:
+        op: the guard, such as ``guard.aggregate``.
+        units: columns of the same party's data sets by whose distinct values it counts or clips.
+        k: how many distinct units are at least in what it tells; 0 if it counts none.
+        uses: what the data was used for: ``mean``, ``by``, ``filter``, ``match``, ``unit``.
+        functions: the row-wise functions before it.
+    """
+
+    op: str
+    units: tuple[str, ...]
+    k: int
+    uses: tuple[str, ...]
+    functions: tuple[str, ...] = ()
+
+
+Cell: TypeAlias = tuple[int, str]
+"""A column of an operand: the position of the operand, and the name of the column."""
+
+
+class Selection(NamedTuple):
+    """Some rows and columns of a table: each row once, and nothing in it is changed.
+
+    Attributes:
+        table: the operand whose rows they are.
+        columns: the columns of the result; for each of them the column of that operand, or nothing
+            if it is computed.
+        filtered: columns that decide which rows are chosen.
+        matched: columns that are equal in what is matched.
+        functions: the functions that decide.
+    """
+
+    table: int
+    columns: Sequence[tuple[str, str | None]]
+    filtered: frozenset[Cell] = frozenset()
+    matched: frozenset[tuple[Cell, Cell]] = frozenset()
+    functions: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """Where the columns of a table come from.
+
+    Attributes:
+        columns: for each column the data that it is; nothing if it is computed.
+        reads: all that was read to make it.
+        filtered: what decides which rows it has.
+        matched: data that is equal in what was matched.
+        functions: the functions that decide.
+        loose: data that flowed in by another way as well.
+    """
+
+    columns: tuple[tuple[str, Origin | None], ...]
+    reads: frozenset[Origin]
+    filtered: frozenset[Origin] = frozenset()
+    matched: frozenset[tuple[Origin, Origin]] = frozenset()
+    functions: frozenset[str] = frozenset()
+    loose: frozenset[Origin] = frozenset()
+
+    @classmethod
+    def of(cls, party: int, columns: Iterable[tuple[str, str]]) -> Lineage:
+        """Return the lineage of a table that is read.
+
+        Args:
+            party: whose it is.
+            columns: for each column what a source of a label calls it.
+        """
+        found = tuple((name, Origin(party, source)) for name, source in columns)
+        return cls(found, frozenset(origin for _, origin in found))
+
+    def with_loose(self, origins: Iterable[Origin]) -> Lineage:
+        """Return it with data that flowed in by another way."""
+        return replace(self, loose=self.loose | frozenset(origins))
+
+    def guards(
+        self, op: str, units: Sequence[str], uses: Mapping[str, Sequence[str]], k: int = 0
+    ) -> tuple[Mapping[Origin, Guard], str]:
+        """Return what data goes through by a guard, and why it does not count if that is nothing.
+
+        Args:
+            op: the guard.
+            units: columns by whose distinct values it counts or clips.
+            uses: for each column of the table what it is used for.
+            k: how many distinct units are at least in what it tells.
+
+        Example:
+            >>> columns = [("id", "data set people.id"), ("pay", "data set people.pay")]
+            >>> people = Lineage.of(0, columns)
+            >>> found, _ = people.guards("guard.aggregate", ["id"], {"pay": ["mean"]}, 20)
+            >>> found[Origin(0, "data set people.pay")].uses
+            ('mean',)
+        """
+        there = dict(self.columns)
+        computed = [name for name in (*units, *uses) if there.get(name) is None]
+        if computed:
+            return {}, f"column {computed[0]!r} is computed"
+        same = self._same([there[name] for name in units])
+        matched = {each for pair in self.matched for each in pair}
+        found = {}
+        for origin in self.reads - self.loose:
+            used = {use for name, of in uses.items() if there[name] == origin for use in of}
+            used |= {
+                use
+                for use, among in (("filter", self.filtered), ("match", matched), ("unit", same))
+                if origin in among
+            }
+            mine = sorted(each.name for each in same if each.party == origin.party)
+            functions = tuple(sorted(self.functions))
+            found[origin] = Guard(op, tuple(mine), k, tuple(sorted(used)), functions)
+        return found, ""
+
+    def _same(self, units: Sequence[Origin | None]) -> set[Origin]:
+        """Return columns with all those that they are matched with."""
+        found = {each for each in units if each is not None}
+        while (
+            more := {b for pair in self.matched for a, b in (pair, pair[::-1]) if a in found}
+            - found
+        ):
+            found |= more
+        return found
+
+
+def selected(selection: Selection, operands: Sequence[Lineage | None]) -> Lineage | None:
+    """Return the lineage of a selection.
+
+    Args:
+        selection: the selection.
+        operands: the lineage of each operand.
+
+    Returns:
+        ``None`` if its rows have none, or something that is computed decides which they are.
+    """
+    rows = operands[selection.table]
+    if rows is None:
+        return None
+    known = [None if each is None else dict(each.columns) for each in operands]
+
+    def origin(cell: Cell) -> Origin | None:
+        columns = known[cell[0]]
+        return None if columns is None else columns.get(cell[1])
+
+    deciding = [*selection.filtered, *(cell for pair in selection.matched for cell in pair)]
+    if any(known[cell[0]] is not None and origin(cell) is None for cell in deciding):
+        return None
+    there = [each for each in operands if each is not None]
+    reads = frozenset[Origin]().union(*(each.reads for each in there))
+    filtered = {found for cell in selection.filtered if (found := origin(cell))}
+    matched = {(a, b) for x, y in selection.matched if (a := origin(x)) and (b := origin(y))}
+    twice = _twice(there)
+    return Lineage(
+        tuple(
+            (name, None if column is None else origin((selection.table, column)))
+            for name, column in selection.columns
+        ),
+        reads,
+        frozenset(filtered).union(*(each.filtered for each in there)),
+        frozenset(matched).union(*(each.matched for each in there)),
+        selection.functions.union(*(each.functions for each in there)),
+        frozenset(each for each in reads if each.data_set in twice).union(
+            *(each.loose for each in there)
+        ),
+    )
+
+
+def _twice(operands: Sequence[Lineage]) -> set[tuple[int, str]]:
+    """Return the data sets that are in several operands.
+
+    One that is matched with itself, such as by the department, may decide by one person on the
+    rows of others: counting units of the result does not count the persons that decide.
+    """
+    counts = Counter(found for each in operands for found in {read.data_set for read in each.reads})
+    return {data_set for data_set, count in counts.items() if count > 1}
+
+
+@runtime_checkable
+class HasLineage(Protocol):
+    """Interface of an op whose result has rows of data sets, as these give them."""
+
+    def lineage(
+        self, op: Operation, rank: int, operands: Sequence[Lineage | None]
+    ) -> Lineage | None:
+        """Return the lineage of the result at a party.
+
+        Args:
+            op: the op.
+            rank: who runs it.
+            operands: the lineage of each operand there.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class LineageRule:
+    """A function as the interface :class:`HasLineage`, for ``OpDef(interfaces=[…])``.
+
+    Attributes:
+        rule: ``rule(op, rank, operands)``.
+    """
+
+    rule: Callable[[Operation, int, Sequence[Lineage | None]], Lineage | None]
+
+    def lineage(
+        self, op: Operation, rank: int, operands: Sequence[Lineage | None]
+    ) -> Lineage | None:
+        """Return what the function does."""
+        return self.rule(op, rank, operands)

@@ -1,0 +1,73 @@
+"""``mp.guard.aggregate``: aggregates of a table over at least ``k`` persons."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import mplang_core as mp
+from mplang_core import MPObject
+from mplang_core.ext import TraceError, at
+
+Wanted: TypeAlias = str | tuple[str, str]
+
+
+def aggregate(
+    table: Any, *, unit: str, k: int, by: Sequence[str] = (), **aggregates: Wanted
+) -> MPObject:
+    """Return aggregates of a table of one party, without groups of less than ``k`` persons.
+
+    Rules of owners count on it (``context.declassifiers``, ``context.k``) if the table has rows as
+    data sets give them: filters, the choice of columns, ``semi_join`` and ``anti_join`` may come
+    before, and nothing that computes a column which is aggregated or grouped by.
+
+    Args:
+        table: a table at one party.
+        unit: the column that tells whose rows these are. Rows without it are left out.
+        k: how many different units each number of the result is made of, at least.
+        by: columns to group by; one group of all rows if there are none.
+        **aggregates: for each column of the result ``(column, function)``, where the function is
+            ``count`` (rows with a value), ``sum``, ``mean`` or ``std`` (of a sample); or
+            ``"count"`` for the number of rows, ``"units"`` for that of different units.
+
+    Returns:
+        A table at that party: the columns of ``by``, then the aggregates, in the order of the
+        groups. A group is left out if any of its numbers is made of less than ``k`` units.
+
+    Raises:
+        TraceError: there is no such column or function, or a column has no numbers; shows the line.
+        KernelError: a sum does not fit in 64 bits. Raised at the party.
+
+    Example:
+        >>> import mplang_core as mp
+        >>> people = {"id": [1, 2, 3], "pay": [3.0, 4.0, 8.0]}
+        >>> def program():
+        ...     t = mp.dataset("bank", "people")
+        ...     return mp.guard.aggregate(t, unit="id", k=2, n="units", pay=("pay", "sum"))
+        >>> cluster = mp.ClusterSpec([{"name": "bank"}])
+        >>> with mp.Simulator(cluster, data={"bank": {"people": people}}) as sim:
+        ...     mp.fetch(sim, mp.evaluate(sim, program)).to_pylist()
+        [{'n': 3, 'pay': 15.0}]
+    """
+    from mplang_guard.ops import guarded  # which its plugin registers, and takes back if it fails
+
+    if isinstance(by, str):
+        raise TraceError(f"{at()}guard.aggregate: by is a list of columns, such as [{by!r}]")
+    wanted = tuple((name, *_function(name, given)) for name, given in aggregates.items())
+    run = mp.device()(guarded)
+    made: MPObject = run(table, unit=unit, k=k, by=tuple(by), aggregates=wanted)
+    return made
+
+
+def _function(name: str, given: Any) -> tuple[str, str]:
+    """Return function and column of an aggregate."""
+    if isinstance(given, str):
+        return given, ""
+    pair = isinstance(given, tuple | list) and len(given) == 2
+    if not pair or not all(isinstance(each, str) for each in given):
+        raise TraceError(
+            f"{at()}guard.aggregate: expected {name}=('column', 'mean') or {name}='count', got "
+            f"{str(given)[:60]}"
+        )
+    column, function = given
+    return function, column

@@ -1,0 +1,92 @@
+"""Kernel of the dialect ``guard``. Imports Arrow and DuckDB when it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from mplang_core import TableType
+from mplang_core.ext import KernelContext
+from mplang_guard.ops import Aggregates
+
+
+def aggregate(
+    ctx: KernelContext, table: Any, *, unit: str, k: int, by: Sequence[str], aggregates: Aggregates
+) -> Any:
+    """Aggregate a table.
+
+    Args:
+        ctx: of the op.
+        table: an Arrow table.
+        unit: the column that tells whose rows these are.
+        k: how many different units each number is made of, at least.
+        by: columns to group by.
+        aggregates: name, function and column of each aggregate.
+
+    Returns:
+        An Arrow table of the declared type.
+
+    Raises:
+        KernelError: the table is not of its type, or a sum does not fit in 64 bits.
+    """
+    from mplang_ibis.query import run
+    from mplang_tables import arrow
+
+    kind = cast(TableType, ctx.op.inputs[0].type)
+    arrow.check_is(kind, table, "table")
+    sql = query_of(kind, unit, k, by, aggregates)
+    return run(sql, {"rows": table}, cast(TableType, ctx.op.outputs[0].type))
+
+
+def query_of(kind: TableType, unit: str, k: int, by: Sequence[str], aggregates: Aggregates) -> str:
+    """Return the SQL of an aggregate.
+
+    Example:
+        >>> kind = TableType((("id", "int64"), ("pay", "double")))
+        >>> print(query_of(kind, "id", 20, (), (("mean", "mean", "pay"),)))
+        SELECT avg("pay") AS "mean"
+        FROM "rows" WHERE "id" IS NOT NULL
+        HAVING count(DISTINCT "id") >= 20 AND count(DISTINCT "id") FILTER ("pay" IS NOT NULL) >= 20
+    """
+    types = dict(kind.columns)
+    keys = [quoted(name) for name in by]
+    found = [
+        f"{_function(function, quoted(unit), column, types.get(column, ''))} AS {quoted(name)}"
+        for name, function, column in aggregates
+    ]
+    units = f"count(DISTINCT {quoted(unit)})"
+    enough = [f"{units} >= {k}"]
+    for column in dict.fromkeys(column for _, _, column in aggregates if column):
+        enough.append(f"{units} FILTER ({quoted(column)} IS NOT NULL) >= {k}")
+    grouped = [f"GROUP BY {', '.join(keys)}"] if keys else []
+    ordered = [f"ORDER BY {', '.join(f'{key} NULLS LAST' for key in keys)}"] if keys else []
+    return "\n".join(
+        [
+            f"SELECT {', '.join([*keys, *found])}",
+            f'FROM "rows" WHERE {quoted(unit)} IS NOT NULL',
+            *grouped,
+            f"HAVING {' AND '.join(enough)}",
+            *ordered,
+        ]
+    )
+
+
+def quoted(name: str) -> str:
+    """Return a name as SQL reads it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+_NAMES = {"count": "count", "sum": "sum", "mean": "avg", "std": "stddev_samp"}
+
+
+def _function(function: str, unit: str, column: str, kind: str) -> str:
+    if function == "units":
+        return f"count(DISTINCT {unit})"
+    if not column:
+        return "count(*)"
+    value = quoted(column)
+    if function != "count" and kind == "bool":
+        value = f"CAST({value} AS TINYINT)"
+    elif function == "sum" and kind == "float":
+        value = f"CAST({value} AS DOUBLE)"
+    return f"{_NAMES[function]}({value})"

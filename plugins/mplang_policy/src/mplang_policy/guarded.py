@@ -1,0 +1,87 @@
+"""What rules are told of guards: how a row is made of a party's data, on every path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from mplang_analysis import DATA_SET, Guard, Source
+
+from mplang_policy.names import AGGREGATES
+from mplang_policy.request import Entity
+
+ROLES = {"by": "grouped", "filter": "filtered", "match": "matched"}
+PUT = "put"
+"""The name of what a coordinator puts, which is its own and needs no guard."""
+
+
+def told_of_guards(
+    sources: Sequence[Source], party: int, names: Sequence[str], units: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return what rules are told of the guards that a row's sources went through.
+
+    Args:
+        sources: what the row is made of.
+        party: rank of the party whose rules are asked.
+        names: names of the parties, by rank.
+        units: for each data set of the party the column by which its units differ.
+    """
+    mine = [each for each in sources if each.party == party and each.name != PUT]
+    counted = [[guard for guard in each.guards if _counts(guard, each, units)] for each in mine]
+    through = [{guard.op for guard in guards} for guards in counted]
+    smallest = [max((guard.k for guard in guards), default=0) for guards in counted]
+    uses = [(each, use) for each in mine for guard in each.guards for use in guard.uses]
+    roles = {
+        field: _entities("Column", (_column(each) for each, use in uses if use == role))
+        for role, field in ROLES.items()
+    }
+    aggregates = (f"{use}({_column(each)})" for each, use in uses if use in AGGREGATES)
+    functions = {name for each in mine for guard in each.guards for name in guard.functions}
+    partners = {
+        names[each.party]
+        for each in sources
+        if each.party != party and any("match" in guard.uses for guard in each.guards)
+    }
+    return {
+        "declassifiers": tuple(sorted(set.intersection(*through))) if through else (),
+        "k": min(smallest, default=0),
+        "aggregates": _entities("Aggregate", aggregates),
+        **roles,
+        "functions": tuple(sorted(functions)),
+        "joined_with": _entities("Party", partners),
+    }
+
+
+def _counts(guard: Guard, source: Source, units: Mapping[str, str]) -> bool:
+    """Return whether a guard counts by the unit of the data set that a source is of."""
+    data_set = source.name.removeprefix(DATA_SET).partition(".")[0]
+    unit = units.get(data_set)
+    return unit is not None and f"{DATA_SET}{data_set}.{unit}" in guard.units
+
+
+def uncounted(sources: Iterable[Source], party: int, units: Mapping[str, str]) -> list[str]:
+    """Return which guards of a party's data do not count because of their unit, and why.
+
+    Args:
+        sources: what is told.
+        party: rank of the party.
+        units: for each data set of the party the column by which its units differ.
+    """
+    found: dict[str, None] = {}
+    for source in sorted(each for each in sources if each.party == party):
+        data_set = _column(source).partition(".")[0]
+        for guard in source.guards:
+            if _counts(guard, source, units):
+                continue
+            by = ", ".join(each.removeprefix(DATA_SET) for each in guard.units) or "another table"
+            why = f"its unit is {units[data_set]}" if data_set in units else "it has no unit"
+            found[f"{guard.op} does not count for {data_set}: it counts by {by}, and {why}"] = None
+    return list(found)
+
+
+def _column(source: Source) -> str:
+    return source.name.removeprefix(DATA_SET)
+
+
+def _entities(kind: str, names: Any) -> tuple[Entity, ...]:
+    return tuple(Entity(kind, name) for name in sorted(set(names)))

@@ -1,0 +1,247 @@
+"""Guards, as rules are told of them: what counts as an aggregate of at least k persons."""
+
+from __future__ import annotations
+
+import mplang_tables
+import pytest
+from policy_testbed import RUNS, decided, line_of
+
+import mplang_core as mp
+
+AGGREGATES = (
+    RUNS
+    + """
+@id("aggregates") permit (principal, action == Action::"fetch", resource)
+when { context.declassifiers.contains("guard.aggregate") && context.k >= 20 };
+permit (principal, action == Action::"disclose", resource is Party) when { !context.discloses };
+"""
+)
+
+
+def people(*columns):
+    return mp.dataset("bank", "people", columns or None)
+
+
+def at_bank(fn, *tables):
+    return mp.device("P0")(fn)(*tables)
+
+
+def mean_pay(table, k=20, unit="id", by=("city",)):
+    return mp.guard.aggregate(table, unit=unit, k=k, by=by, pay=("pay", "mean"))
+
+
+def filtered():
+    return mean_pay(at_bank(lambda t: t.filter(t.pay > 3, t.city.upper() != "X"), people()))
+
+
+def renamed():
+    chosen = at_bank(lambda t: t.select("id", "city", wage="pay"), people())
+    return mp.guard.aggregate(chosen, unit="id", k=20, wage=("wage", "sum"), n="count")
+
+
+def computed_aside():
+    return mean_pay(at_bank(lambda t: t.mutate(twice=t.pay * 2), people()))
+
+
+def after_it():
+    found = mean_pay(people())
+    return at_bank(lambda t: t.mutate(twice=t.pay * 2).order_by("pay").limit(1), found)
+
+
+def overlap():
+    """The shop's customers are matched at the bank; the bank is not asked for the shop's rows."""
+    sold = mp.put("P0", mp.dataset("shop", "sales", ["id"]))
+    return mean_pay(at_bank(lambda t, s: t.semi_join(s, t.id == s.id), people(), sold))
+
+
+def no_overlap():
+    sold = mp.put("P0", mp.dataset("shop", "sales", ["id"]))
+    return mean_pay(at_bank(lambda t, s: t.anti_join(s, "id"), people(), sold))
+
+
+def constants():
+    found = mean_pay(people())
+    return found, mp.guard.aggregate(people("id"), unit="id", k=25, n="units")
+
+
+@pytest.mark.parametrize(
+    "program", [filtered, renamed, computed_aside, after_it, overlap, no_overlap, constants]
+)
+def test_an_aggregate_of_enough_persons_is_permitted(program):
+    decision, text = decided(program, AGGREGATES)
+    assert decision.allowed, text
+
+
+def small_group():
+    return mean_pay(people(), k=19)
+
+
+def one_persons_pay():
+    """The sum of what is 0 for everyone else."""
+    hidden = at_bank(lambda t: t.mutate(pay=t.pay * (t.id == 7).cast("float64")), people())
+    return mean_pay(hidden)
+
+
+def case_before():
+    hidden = at_bank(lambda t: t.mutate(pay=(t.id == 7).ifelse(t.pay, 0.0)), people())
+    return mean_pay(hidden)
+
+
+def grouped_by_person():
+    hidden = at_bank(lambda t: t.mutate(city=(t.id == 7).cast("string")), people())
+    return mean_pay(hidden)
+
+
+def made_up_count():
+    def counted(t):
+        return t.group_by("city").agg(pay=t.pay.mean(), units=t.count() + 100)
+
+    return at_bank(counted, people())
+
+
+def weighted():
+    """One person's row comes a thousand times: by a join with what the analyst gives."""
+    sold = mp.put("P0", mp.dataset("shop", "sales", ["id"]))
+    joined = at_bank(lambda t, s: t.inner_join(s, "id").select("id", "city", "pay"), people(), sold)
+    return mean_pay(joined)
+
+
+def doubled():
+    joined = at_bank(lambda t: t.union(t), people())
+    return mean_pay(joined)
+
+
+def cut_off():
+    return mean_pay(at_bank(lambda t: t.order_by(t.pay.desc()).limit(20), people()))
+
+
+def window():
+    return mean_pay(at_bank(lambda t: t.mutate(pay=t.pay.max().over(group_by="city")), people()))
+
+
+def other_unit():
+    return mean_pay(people(), unit="pay")
+
+
+def by_another_persons_row():
+    """All rows of a city are there if person 7 of it earns enough: 20 persons, one's pay."""
+
+    def chosen(t, other):
+        seventh = other.filter(other.id == 7, other.pay > 4000).select("city")
+        return t.semi_join(seventh, "city")
+
+    return mean_pay(at_bank(chosen, people(), people()))
+
+
+def by_itself():
+    def chosen(t):
+        seventh = t.filter(t.id == 7, t.pay > 4000).select("city")
+        return t.semi_join(seventh, "city")
+
+    return mean_pay(at_bank(chosen, people()))
+
+
+def by_computed_filter():
+    marked = at_bank(lambda t: t.mutate(mark=t.pay.max().over()), people())
+    return mean_pay(at_bank(lambda t: t.filter(t.mark > 1), marked))
+
+
+def through_numbers():
+    def back(t):
+        x = mp.device("P0")(mplang_tables.to_tensor)(at_bank(lambda t: t.select("pay"), t), rows=3)
+        return mp.device("P0")(mplang_tables.from_tensor)(x, columns=("pay",))
+
+    return mp.guard.aggregate(back(people()), unit="pay", k=20, pay=("pay", "mean"))
+
+
+def beside_it():
+    return mean_pay(people()), at_bank(lambda t: t.agg(pay=t.pay.mean()), people())
+
+
+def mixed():
+    """A guarded number plus one that is not."""
+
+    def both(a, b):
+        return a.cross_join(b)
+
+    other = at_bank(lambda t: t.agg(most=t.pay.max()), people())
+    return at_bank(both, mean_pay(people()), other)
+
+
+def cast_to_less():
+    def rounded(t):
+        return t.mutate(pay=t.pay.cast("float32"))
+
+    return mean_pay(at_bank(rounded, people()))
+
+
+REFUSED = [
+    small_group, one_persons_pay, case_before, grouped_by_person, made_up_count, weighted, doubled,
+    cut_off, window, other_unit, by_another_persons_row, by_itself, by_computed_filter,
+    through_numbers, beside_it, mixed, cast_to_less,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("program", REFUSED)
+def test_what_could_tell_of_one_person_is_refused(program):
+    decision, text = decided(program, AGGREGATES)
+    assert not decision.allowed
+    assert '"aggregates"' in text
+
+
+@pytest.mark.parametrize(
+    ("program", "reason"),
+    [
+        (one_persons_pay, "column 'pay' is computed"),
+        (grouped_by_person, "column 'city' is computed"),
+        (weighted, "its table is not of rows as a data set gives them"),
+        (other_unit, "it counts by people.pay, and its unit is id"),
+        (made_up_count, "mp.guard.aggregate, or an op of mp.dp, aggregates a table"),
+    ],
+)
+def test_a_denial_tells_why_a_guard_does_not_count(program, reason):
+    _, text = decided(program, AGGREGATES)
+    assert reason in text
+
+
+def test_a_denial_names_the_line_of_the_guard():
+    def program():
+        hidden = at_bank(lambda t: t.mutate(pay=t.pay * t.id), people())
+        return mp.guard.aggregate(hidden, unit="id", k=20, pay=("pay", "mean"))
+
+    _, text = decided(program, AGGREGATES)
+    assert f"guard.aggregate at {line_of(program, 2)} does not count: column 'pay'" in text
+
+
+def flow_of(program) -> dict:
+    """Return what rules are told of the result."""
+    decision, _ = decided(program, AGGREGATES)
+    (found,) = (each.context for each in decision.requests if each.action == "fetch")
+    fields = ("aggregates", "grouped", "filtered", "matched", "joined_with", "functions")
+    return {
+        name: [getattr(each, "id", each) for each in found[name]] for name in fields if found[name]
+    }
+
+
+def test_rules_are_told_what_each_column_is_used_for():
+    assert flow_of(filtered) == {
+        "aggregates": ["mean(people.pay)"],
+        "grouped": ["people.city"],
+        "filtered": ["people.city", "people.pay"],
+        "functions": ["upper"],
+    }
+    assert flow_of(renamed) == {"aggregates": ["count(people.id)", "sum(people.pay)"]}
+    assert flow_of(overlap) == {
+        "aggregates": ["mean(people.pay)"],
+        "grouped": ["people.city"],
+        "matched": ["people.id"],
+        "joined_with": ["shop"],
+    }
+
+
+def test_the_shop_is_asked_as_well_and_its_persons_are_counted_by_the_match():
+    rules = RUNS + 'permit (principal, action == Action::"disclose", resource == Party::"bank");'
+    decision, _ = decided(overlap, rules, "shop")
+    (found,) = (each.context for each in decision.requests if each.action == "fetch")
+    assert [each.id for each in found["matched"]] == ["sales.id"]
+    assert found["k"] == 0  # the shop has not said what its unit is
