@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import mplang_core as mp
 from mplang_core.errors import MPLangError, PartyError, TraceError
@@ -112,7 +111,10 @@ def test_names_are_no_sql():
         ({"k": 2, "m": ("wage", "mean")}, "no column 'wage'; there are id, city, pay"),
         ({"k": 2, "n": "count", "by": ["town"]}, "no column 'town'"),
         ({"k": 2, "n": "count", "by": "city"}, r"by is a list of columns, such as \['city'\]"),
-        ({"k": 2, "city": "count", "by": ["city"]}, r"names each column once, got \['city'\] twice"),
+        (
+            {"k": 2, "city": "count", "by": ["city"]},
+            r"names each column once, got \['city'\] twice",
+        ),
         ({"k": 2, "m": 3}, r"expected m=\('column', 'mean'\) or m='count', got 3"),
     ],
 )

@@ -12,7 +12,7 @@ AGGREGATES = (
     RUNS
     + """
 @id("aggregates") permit (principal, action == Action::"fetch", resource)
-when { context.declassifiers.contains("guard.aggregate") && context.k >= 20 };
+when { context.declassifiers.contains("guard") && context.k >= 20 };
 permit (principal, action == Action::"disclose", resource is Party) when { !context.discloses };
 """
 )

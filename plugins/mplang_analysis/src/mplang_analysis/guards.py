@@ -84,7 +84,7 @@ class Guards:
         elif given.epsilon and not _LOOPS.isdisjoint(when):
             why = "it runs in a loop, so nobody can say how much of a budget it uses up"
         else:
-            found, why = lineage.guards(op.opcode, given.units, given.uses, given.k)
+            found, why = lineage.guards(op.dialect, given.units, given.uses, given.k)
         at = f" at {line}" if line else ""
         if why:
             self.remarks[f"{op.opcode}{at} does not count: {why}"] = None

@@ -35,7 +35,7 @@ class Guard(NamedTuple):
     """What private data went through, so that a value tells no row of it.
 
     Attributes:
-        op: the guard, such as ``guard.aggregate``.
+        op: the family of the guard, such as ``guard`` or ``dp``.
         units: columns of the same party's data sets by whose distinct values it counts or clips.
         k: how many distinct units are at least in what it tells; 0 if it counts none.
         uses: what the data was used for: ``mean``, ``by``, ``filter``, ``match``, ``unit``.
@@ -113,7 +113,7 @@ class Lineage:
         """Return what data goes through by a guard, and why it does not count if that is nothing.
 
         Args:
-            op: the guard.
+            op: the family of the guard.
             units: columns by whose distinct values it counts or clips.
             uses: for each column of the table what it is used for.
             k: how many distinct units are at least in what it tells.
@@ -121,7 +121,7 @@ class Lineage:
         Example:
             >>> columns = [("id", "data set people.id"), ("pay", "data set people.pay")]
             >>> people = Lineage.of(0, columns)
-            >>> found, _ = people.guards("guard.aggregate", ["id"], {"pay": ["mean"]}, 20)
+            >>> found, _ = people.guards("guard", ["id"], {"pay": ["mean"]}, 20)
             >>> found[Origin(0, "data set people.pay")].uses
             ('mean',)
         """

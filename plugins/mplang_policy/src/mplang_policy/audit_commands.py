@@ -8,9 +8,17 @@ from typing import Annotated, Any
 import typer
 
 from mplang_core.ext import printable
+from mplang_policy.budgets import Amount
 from mplang_policy.ledger import Entry, Ledger
 from mplang_policy.owner import Owner
-from mplang_policy.verification import MAX_WRONG, mistakes, read_head, time_of, to_line
+from mplang_policy.verification import (
+    MAX_WRONG,
+    mistakes,
+    read_head,
+    sums_that_differ,
+    time_of,
+    to_line,
+)
 
 audit = typer.Typer(
     name="audit",
@@ -76,7 +84,8 @@ def verify(
     log = _log(config)
     given = [each.partition("=") for each in head or []]
     heads = [(who, read_head(text)) for who, _, text in given]
-    wrong = list(itertools.islice(mistakes(log.entries(), log.detail, heads), MAX_WRONG))
+    found = itertools.chain(mistakes(log.entries(), log.detail, heads), sums_that_differ(log))
+    wrong = list(itertools.islice(found, MAX_WRONG))
     for each in wrong:
         typer.echo(printable(each))
     if wrong:
@@ -85,6 +94,21 @@ def verify(
     typer.echo(f"{last.number} entries, each as it was written; the last is {last.hash}")
     if not heads:
         typer.echo("that none is missing at the end, peers can say: verify --head PEER=NUMBER:HASH")
+
+
+@audit.command()
+def budgets(config: Config = "worker.yaml") -> None:
+    """Print what differentially private ops have used up of each data set, and what is left."""
+    owner = Owner.read(config)
+    spent = Ledger(owner.gate.log, read_only=True).spent()
+    for name, budget in sorted(owner.gate.budgets.items()):
+        total = Amount()
+        for (data_set, who), amount in sorted(spent.items()):
+            if data_set == name:
+                total = total.plus(amount)
+                cap = budget.cap(by_one=True)
+                typer.echo(printable(f"{name}: {who} has used up {amount} of {cap}"))
+        typer.echo(printable(f"{name}: used up {total} of {budget.cap(by_one=False)}"))
 
 
 @audit.command()

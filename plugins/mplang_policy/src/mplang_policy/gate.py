@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 from mplang_core.ext import AdmissionError, ConfigError
 from mplang_policy.approval import Approval
 from mplang_policy.approvals import Approvals, Wanted, installed_version
+from mplang_policy.budgets import charges, over_budget
 from mplang_policy.decision import Decision, decide, decide_program
 from mplang_policy.gate_config import GateConfig
 from mplang_policy.ledger import Head, Ledger, LedgerError, Writing
@@ -89,6 +90,10 @@ class Gate:
         self._party = party
         self._versions = versions
         self._approvals = Approvals(config)
+        self._budgets = config.budgets
+        strange = [name for name in config.budgets if names.unknown("DataSet", name)]
+        if strange:
+            raise ConfigError(f"field 'gate.budgets': there is no data set {strange[0]!r} here")
         self._rules = LiveRules(config.policy, names)
         self._rules.current()
         self._decided = functools.lru_cache(MAX_DECISIONS)(_decided)
@@ -152,20 +157,26 @@ class Gate:
         """
         if not decision.allowed:
             raise ValueError("a run that is refused does not begin")
-        about, approval, refused = run.about(), decision.approval, ""
+        about, approval, asked = run.about(), decision.approval, run.asked
+        wanted = charges(asked.spends, asked.party)
         with self._recording() as writing:
-            if approval is not None:
+            refused = over_budget(wanted, writing.spent(), asked.coordinator, self._budgets)
+            if approval is not None and not refused:
                 about["approval"] = approval.id
                 refused = writing.use(approval)
             if refused:
                 writing.add("refusal", {**about, "why": refused})
             else:
                 writing.note_heads(run.heads)
+                for data_set, amount in wanted.items():
+                    writing.spend(asked.coordinator, data_set, amount)
+                if wanted:
+                    about["spends"] = {name: list(amount) for name, amount in wanted.items()}
                 rows = writing.add_detail([told(each) for each in decision.requests])
                 heads = {peer: list(head) for peer, head in run.heads.items()}
                 writing.add("run", {**about, "rows": rows, "heads": heads})
         if refused:
-            raise AdmissionError(f"{self._party} does not run {run.asked.name}: {refused}")
+            raise AdmissionError(f"{self._party} does not run {asked.name}: {refused}")
 
     def refuse(self, run: Run, decision: Decision, paths: Sequence[Sequence[str]] = ()) -> NoReturn:
         """Have on record that a run is refused.

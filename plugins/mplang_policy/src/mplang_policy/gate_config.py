@@ -7,6 +7,7 @@ import os
 from pydantic import Field, model_validator
 
 from mplang_core.ext import StrictModel
+from mplang_policy.budgets import Budget
 
 
 class GateConfig(StrictModel):
@@ -18,6 +19,7 @@ class GateConfig(StrictModel):
         approvals: the folder of files ``*.approval`` of ``mplang approve``; none if ``None``.
         approvers: PEM files of the public keys whose signatures count, by the name of who signs.
         threshold: how many of them have to sign an approval.
+        budgets: by data set what differentially private ops may use up of it.
 
     Example:
         >>> GateConfig(policy="policy", log="gate.db").at("/etc/mplang").log
@@ -29,6 +31,7 @@ class GateConfig(StrictModel):
     approvals: str | None = None
     approvers: dict[str, str] = Field(default_factory=dict)
     threshold: int = Field(default=1, gt=0)
+    budgets: dict[str, Budget] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _check(self) -> GateConfig:

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from mplang_core import MPLangError
 from mplang_policy.approval import Approval
+from mplang_policy.budgets import Amount
 
 VERSION = 1
 BEGINNING = "0" * 64
@@ -37,6 +38,10 @@ CREATE TABLE IF NOT EXISTS log (
 CREATE TABLE IF NOT EXISTS details (hash TEXT PRIMARY KEY, body TEXT NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS uses (approval TEXT PRIMARY KEY, used INTEGER NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS revoked (approval TEXT PRIMARY KEY, time REAL NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS spent (
+  data_set TEXT NOT NULL, coordinator TEXT NOT NULL, epsilon INTEGER NOT NULL,
+  delta INTEGER NOT NULL, PRIMARY KEY (data_set, coordinator)
+) STRICT;
 CREATE TABLE IF NOT EXISTS heads (
   peer TEXT PRIMARY KEY, number INTEGER NOT NULL, hash TEXT NOT NULL, time REAL NOT NULL
 ) STRICT;
@@ -222,6 +227,11 @@ class Ledger:
         with self._lock, _told(self._path):
             return dict(self._file.execute("SELECT approval, used FROM uses").fetchall())
 
+    def spent(self) -> dict[tuple[str, str], Amount]:
+        """Return what was used up of data sets, by data set and coordinator."""
+        with self._lock, _told(self._path):
+            return _spent(self._file)
+
     def revoked(self) -> set[str]:
         """Return the names of the approvals that were revoked."""
         with self._lock, _told(self._path):
@@ -305,6 +315,18 @@ class Writing:
         )
         return ""
 
+    def spent(self) -> dict[tuple[str, str], Amount]:
+        """Return what was used up of data sets, by data set and coordinator."""
+        return _spent(self._file)
+
+    def spend(self, coordinator: str, data_set: str, amount: Amount) -> None:
+        """Use up some of the budget of a data set."""
+        self._file.execute(
+            "INSERT INTO spent VALUES (?, ?, ?, ?) ON CONFLICT (data_set, coordinator) DO UPDATE "
+            "SET epsilon = epsilon + excluded.epsilon, delta = delta + excluded.delta",
+            (data_set, coordinator, *amount),
+        )
+
     def revoke(self, approval: str) -> None:
         """Have an approval not count any more."""
         self._file.execute("INSERT OR IGNORE INTO revoked VALUES (?, ?)", (approval, self.now))
@@ -327,6 +349,11 @@ class Writing:
             "WHERE excluded.number > heads.number",
             [(peer, head.number, head.hash, self.now) for peer, head in heads.items()],
         )
+
+
+def _spent(file: sqlite3.Connection) -> dict[tuple[str, str], Amount]:
+    rows = file.execute("SELECT data_set, coordinator, epsilon, delta FROM spent").fetchall()
+    return {(data_set, who): Amount(*amounts) for data_set, who, *amounts in rows}
 
 
 def hash_of(number: int, at: float, kind: str, body: str, previous: str) -> str:

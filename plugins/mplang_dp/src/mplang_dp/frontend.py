@@ -1,0 +1,165 @@
+"""``mp.dp``: differentially private aggregates of a table of one party."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import mplang_core as mp
+from mplang_core import MPObject
+
+
+def count(
+    table: Any, *, unit: str, epsilon: float, delta: float = 0.0, per_unit: int = 1
+) -> MPObject:
+    """Return a noisy number of units, or of rows of which each unit has some.
+
+    Args:
+        table: a table of one party, of rows as a data set gives them.
+        unit: the column that tells whose rows these are. Rows without it are left out.
+        epsilon: how much a result may tell of one unit, above 0 and at most 20; it is taken from
+            the budget of the data set.
+        delta: 0 for noise of a Laplace distribution; else that of a Gaussian one, for this delta.
+        per_unit: how many rows of a unit count, at most; with 1 it is the number of units.
+
+    Returns:
+        An ``i64[]`` at the party, which may be negative: the number, and discrete noise of scale
+        ``per_unit / epsilon``.
+
+    Raises:
+        TraceError: a column is not there or has no numbers, or a bound, epsilon or delta is none.
+
+    Example:
+        >>> def program():
+        ...     return mp.dp.count(mp.dataset("bank", "people"), unit="id", epsilon=0.5)
+    """
+    from mplang_dp import ops
+
+    return _run(ops.count, table, unit, epsilon, delta, per_unit=per_unit)
+
+
+def sum(
+    table: Any,
+    column: str,
+    *,
+    low: float,
+    high: float,
+    unit: str,
+    epsilon: float,
+    delta: float = 0.0,
+) -> MPObject:
+    """Return a noisy sum of a column, to which each unit adds between ``low`` and ``high``.
+
+    Args:
+        table: a table of one party, of rows as a data set gives them.
+        unit: the column that tells whose rows these are. Rows without it are left out.
+        column: a column of numbers; nulls add nothing.
+        low: what a unit adds at least, by all of its rows together; its sum is clipped.
+        high: what it adds at most.
+        epsilon: how much a result may tell of one unit, above 0 and at most 20; it is taken from
+            the budget of the data set.
+        delta: 0 for noise of a Laplace distribution; else that of a Gaussian one, for this delta.
+
+    Returns:
+        An ``f64[]`` at the party: the sum, and noise of scale ``max(|low|, |high|) / epsilon``.
+        Both are multiples of ``max(|low|, |high|) / 2**20``, so the noise has no gaps that tell.
+
+    Raises:
+        TraceError: a column is not there or has no numbers, or a bound, epsilon or delta is none.
+
+    Example:
+        >>> def program():
+        ...     t = mp.dataset("bank", "people")
+        ...     return mp.dp.sum(t, "pay", low=0, high=10_000, unit="id", epsilon=0.5)
+    """
+    from mplang_dp import ops
+
+    bounds = {"low": float(low), "high": float(high)}
+    return _run(ops.sum_, table, unit, epsilon, delta, column=column, **bounds)
+
+
+def mean(
+    table: Any,
+    column: str,
+    *,
+    low: float,
+    high: float,
+    unit: str,
+    epsilon: float,
+    delta: float = 0.0,
+) -> MPObject:
+    """Return a noisy mean of a column over units, each with the mean of its rows.
+
+    Half of epsilon, and of delta, is for the sum, half for the number of units.
+
+    Args:
+        table: a table of one party, of rows as a data set gives them.
+        unit: the column that tells whose rows these are. Rows without it are left out.
+        column: a column of numbers; nulls are left out.
+        low: the smallest mean of a unit; it is clipped.
+        high: the largest one.
+        epsilon: how much a result may tell of one unit, above 0 and at most 20; it is taken from
+            the budget of the data set.
+        delta: 0 for noise of a Laplace distribution; else that of a Gaussian one, for this delta.
+
+    Returns:
+        An ``f64[]`` at the party, between ``low`` and ``high``.
+
+    Raises:
+        TraceError: a column is not there or has no numbers, or a bound, epsilon or delta is none.
+
+    Example:
+        >>> def program():
+        ...     t = mp.dataset("bank", "people")
+        ...     return mp.dp.mean(t, "pay", low=0, high=10_000, unit="id", epsilon=0.5)
+    """
+    from mplang_dp import ops
+
+    bounds = {"low": float(low), "high": float(high)}
+    return _run(ops.mean, table, unit, epsilon, delta, column=column, **bounds)
+
+
+def histogram(
+    table: Any,
+    column: str,
+    values: Sequence[str | int | bool],
+    *,
+    unit: str,
+    epsilon: float,
+    delta: float = 0.0,
+    per_unit: int = 1,
+) -> MPObject:
+    """Return noisy numbers of units by the values of a column.
+
+    Args:
+        table: a table of one party, of rows as a data set gives them.
+        unit: the column that tells whose rows these are. Rows without it are left out.
+        column: a column of strings, integers or bools.
+        values: the values that are counted, a public list; others are not.
+        epsilon: how much a result may tell of one unit, above 0 and at most 20; it is taken from
+            the budget of the data set.
+        delta: 0 for noise of a Laplace distribution; else that of a Gaussian one, for this delta.
+        per_unit: for how many values a unit counts, at most: the first ones of the list.
+
+    Returns:
+        An ``i64[values]`` at the party; numbers may be negative.
+
+    Raises:
+        TraceError: a column is not there or has no numbers, or a bound, epsilon or delta is none.
+
+    Example:
+        >>> def program():
+        ...     t = mp.dataset("bank", "people")
+        ...     return mp.dp.histogram(t, "city", ["Bern", "Basel"], unit="id", epsilon=0.5)
+    """
+    from mplang_dp import ops
+
+    given = {"column": column, "values": tuple(values), "per_unit": per_unit}
+    return _run(ops.histogram, table, unit, epsilon, delta, **given)
+
+
+def _run(op: Any, table: Any, unit: str, epsilon: float, delta: float, **attrs: Any) -> MPObject:
+    """Run an op where its table is."""
+    given = {"unit": unit, "epsilon": float(epsilon), "delta": float(delta), **attrs}
+    made: MPObject = mp.device()(op)(table, **given)
+    return made

@@ -1,0 +1,195 @@
+"""Ops of the dialect ``dp``. Imports no Arrow and no OpenDP."""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_CEILING, Decimal
+
+from mplang_analysis import Guarding, GuardRule
+from mplang_tables import check_table, number_columns
+
+from mplang_core import TableType, TensorType, simple_op
+from mplang_core.ext import Operation
+
+MAX_EPSILON = 20.0
+MIN_EPSILON = 1e-6
+MIN_DELTA = 1e-12
+MAX_DELTA = 0.01
+MAX_PER_UNIT = 1 << 20
+MAX_VALUES = 4096
+MAX_BOUND = 1e15
+
+_TABLE = {"kind": "Table"}
+_TENSOR = {"kind": "Tensor"}
+_PLACE = {"inputs": (_TABLE,), "outputs": (_TENSOR,), "targets": ("PPU", "TEE"), "reads": ()}
+
+
+def parts_of(amount: float, part: Decimal) -> int:
+    """Return how many parts of a size an amount is, rounded up.
+
+    Example:
+        >>> parts_of(0.1, Decimal("1e-6"))
+        100000
+    """
+    return int((Decimal(repr(amount)) / part).to_integral_value(ROUND_CEILING))
+
+
+def _guarding(op: Operation) -> Guarding:
+    """Return what the column is used for, and what it costs."""
+    attrs = op.attrs
+    epsilon = parts_of(attrs["epsilon"], Decimal("1e-6"))
+    delta = parts_of(attrs["delta"], Decimal("1e-12"))
+    function = op.opcode.partition(".")[2]
+    column = attrs.get("column", attrs["unit"])
+    return Guarding([attrs["unit"]], {column: [function]}, 0, epsilon, delta)
+
+
+@simple_op("dp.count", interfaces=[GuardRule(_guarding)], **_PLACE)
+def count(x: TableType, *, unit: str, epsilon: float, delta: float, per_unit: int) -> TensorType:
+    """Count units, or rows of which each unit has some; see :func:`mplang_dp.count`.
+
+    Args:
+        x: a table.
+        unit: the column that tells whose rows these are.
+        epsilon: how much the result may tell of one unit.
+        delta: 0 for Laplace noise.
+        per_unit: how many rows of a unit count.
+
+    Returns:
+        ``i64[]``.
+
+    Raises:
+        TraceError: the column is not there, or a number is none that it may be.
+    """
+    _check(x, unit, epsilon, delta)
+    _check_per_unit(per_unit)
+    return TensorType("i64")
+
+
+@simple_op("dp.sum", interfaces=[GuardRule(_guarding)], **_PLACE)
+def sum_(
+    x: TableType, *, unit: str, epsilon: float, delta: float, column: str, low: float, high: float
+) -> TensorType:
+    """Sum a column; see :func:`mplang_dp.sum`.
+
+    Args:
+        x: a table.
+        unit: the column that tells whose rows these are.
+        epsilon: how much the result may tell of one unit.
+        delta: 0 for Laplace noise.
+        column: what is added.
+        low: what a unit adds at least.
+        high: what it adds at most.
+
+    Returns:
+        ``f64[]``.
+
+    Raises:
+        TraceError: a column is not there or has no numbers, or a number is none that it may be.
+    """
+    _check(x, unit, epsilon, delta)
+    _check_numbers(x, column, low, high)
+    return TensorType("f64")
+
+
+@simple_op("dp.mean", interfaces=[GuardRule(_guarding)], **_PLACE)
+def mean(
+    x: TableType, *, unit: str, epsilon: float, delta: float, column: str, low: float, high: float
+) -> TensorType:
+    """Return the mean over units; see :func:`mplang_dp.mean`.
+
+    Args:
+        x: a table.
+        unit: the column that tells whose rows these are.
+        epsilon: how much the result may tell of one unit.
+        delta: 0 for Laplace noise.
+        column: of what the mean is.
+        low: the smallest mean of a unit.
+        high: the largest one.
+
+    Returns:
+        ``f64[]``.
+
+    Raises:
+        TraceError: a column is not there or has no numbers, or a number is none that it may be.
+    """
+    _check(x, unit, epsilon, delta)
+    _check_numbers(x, column, low, high)
+    if low == high:
+        raise TypeError(f"low and high differ, got {low:g} for both")
+    return TensorType("f64")
+
+
+@simple_op("dp.histogram", interfaces=[GuardRule(_guarding)], **_PLACE)
+def histogram(
+    x: TableType,
+    *,
+    unit: str,
+    epsilon: float,
+    delta: float,
+    column: str,
+    values: tuple[str | int, ...],
+    per_unit: int,
+) -> TensorType:
+    """Count units by the values of a column; see :func:`mplang_dp.histogram`.
+
+    Args:
+        x: a table.
+        unit: the column that tells whose rows these are.
+        epsilon: how much the result may tell of one unit.
+        delta: 0 for Laplace noise.
+        column: whose values are counted.
+        values: the values.
+        per_unit: for how many values a unit counts.
+
+    Returns:
+        ``i64[values]``.
+
+    Raises:
+        TraceError: a column is not there, or a number or a value is none that it may be.
+    """
+    _check(x, unit, epsilon, delta)
+    _check_per_unit(per_unit)
+    kind = _type_of(x, column)
+    wanted = str if kind == "string" else bool if kind == "bool" else int
+    if wanted is int and "int" not in kind:
+        raise TypeError(f"column {column!r} is {kind}; strings, integers and bools are counted")
+    if not 1 <= len(values) <= MAX_VALUES or len(set(values)) != len(values):
+        raise TypeError(f"the values are 1 to {MAX_VALUES}, each of them once")
+    wrong = [value for value in values if type(value) is not wanted]
+    if wrong:
+        raise TypeError(f"column {column!r} is {kind}, got {str(wrong[0])[:40]!r}")
+    return TensorType("i64", (len(values),))
+
+
+def _type_of(x: TableType, column: str) -> str:
+    types = dict(x.columns)
+    if column not in types:
+        raise TypeError(f"there is no column {column!r}; there are {', '.join(types)}")
+    return types[column]
+
+
+def _check(x: TableType, unit: str, epsilon: float, delta: float) -> None:
+    check_table(x)
+    _type_of(x, unit)
+    if not MIN_EPSILON <= epsilon <= MAX_EPSILON:
+        raise TypeError(f"epsilon is from {MIN_EPSILON:g} to {MAX_EPSILON:g}, got {epsilon:g}")
+    if delta and not MIN_DELTA <= delta <= MAX_DELTA:
+        raise TypeError(f"delta is 0, or from {MIN_DELTA:g} to {MAX_DELTA:g}, got {delta:g}")
+
+
+def _check_per_unit(per_unit: int) -> None:
+    if not 1 <= per_unit <= MAX_PER_UNIT:
+        raise TypeError(f"per_unit is from 1 to {MAX_PER_UNIT}, got {per_unit}")
+
+
+def _check_numbers(x: TableType, column: str, low: float, high: float) -> None:
+    kind = _type_of(x, column)
+    if column not in number_columns(x):
+        raise TypeError(f"column {column!r} is {kind}, and no numbers")
+    largest = max(abs(low), abs(high))
+    if not (low <= high and 0 < largest <= MAX_BOUND) or math.isnan(low + high):
+        raise TypeError(
+            f"low and high are bounds of what a unit adds, up to {MAX_BOUND:g}, "
+            f"got {low:g} and {high:g}"
+        )
