@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
@@ -77,11 +78,13 @@ class CompiledFunction:
 
     @property
     def traced(self) -> TracedFunction:
-        """The traced function, if it was traced for exactly one signature.
+        """The traced function, if it was traced for exactly one signature, or takes no arguments.
 
         Raises:
             TraceError: it was not traced yet, or for several signatures.
         """
+        if not self._traced and not inspect.signature(self.fn).parameters:
+            return self.trace(None)
         if len(self._traced) != 1:
             raise TraceError(
                 f"{at()}{self.fn.__name__} was traced for {len(self._traced)} kinds of arguments; "

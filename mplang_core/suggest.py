@@ -7,19 +7,10 @@ from collections.abc import Iterable
 
 CORE = "mplang-core"
 
+_PLUGINS = "simulator http jax spu ibis crypto passes testing analysis guard dp"
 KNOWN = {
-    "simulator": "mplang-simulator",
+    **{name: f"mplang-{name}" for name in _PLUGINS.split()},
     "simulation": "mplang-simulator",
-    "http": "mplang-http",
-    "jax": "mplang-jax",
-    "spu": "mplang-spu",
-    "ibis": "mplang-ibis",
-    "crypto": "mplang-crypto",
-    "passes": "mplang-passes",
-    "testing": "mplang-testing",
-    "analysis": "mplang-analysis",
-    "guard": "mplang-guard",
-    "dp": "mplang-dp",
     **dict.fromkeys(("dataset", "catalogue"), "mplang-data"),
     **dict.fromkeys(("cli", "artifact", "introspect", "parse"), "mplang-cli"),
     **dict.fromkeys(("trace", "record", "watch", "Recording", "Span"), "mplang-trace"),

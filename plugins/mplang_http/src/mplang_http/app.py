@@ -170,8 +170,12 @@ def create_worker_app(config: WorkerConfig, engines: Engines) -> FastAPI:
         """Upload a program; it is verified and checked for admission."""
         async with context.body(request, limits.program) as body:
             found = engines.find(context.authorize(request), session)
-            await engines.gate.program(found, body, program)
-            return await context.call(request, "program", session, body, name=program)
+            try:
+                await engines.gate.program(found, body, program)
+                return await context.call(request, "program", session, body, name=program)
+            except RequestError as error:
+                await engines.gate.refused(found, {"program": program}, error)
+                raise
 
     @app.post(
         "/v1/sessions/{session}/release",

@@ -41,6 +41,8 @@ MAX_FACTS = 16 << 20  # bytes of what a checker tells of a program
 MAX_KNOWN = 32  # programs of all coordinators whose facts are kept
 MAX_TEXT = 200  # characters of what an engine tells, in the log
 MAX_LONG = (1 << 63) - 1
+MAX_REFUSALS = 100  # of a session that are on record, beside those of runs
+REFUSED = (400, 403, 422)  # of what is forged, not permitted, or no program
 TOLD = (MPLangError, RequestError)
 log = logging.getLogger("mplang.http.front")
 
@@ -328,6 +330,27 @@ class FrontGate:
             AdmissionError: it cannot be recorded.
         """
         await self._record("fetch", coordinator, session, {"value": name, "bytes": size})
+
+    async def refused(
+        self, session: FrontSession, about: Mapping[str, str], error: RequestError
+    ) -> None:
+        """Have on record that a worker refuses what rules are not asked about.
+
+        Args:
+            session: the session.
+            about: what was asked for, as a coordinator calls it.
+            error: the refusal.
+        """
+        if self._gate is None or error.status not in REFUSED:
+            return
+        session.refusals += 1
+        if session.refusals > MAX_REFUSALS:
+            return
+        last = " (more of this session are not on record)"
+        why = error.text + (last if session.refusals == MAX_REFUSALS else "")
+        fields = {name: text[:MAX_TEXT] for name, text in about.items()}
+        with contextlib.suppress(AdmissionError):  # which is logged, and refuses what comes
+            await self._record("refusal", session.key[0], session, {**fields, "why": why})
 
     async def end(self, session: FrontSession, status: Mapping[str, Any]) -> None:
         """Have the end of a run on record, as its engine tells it."""

@@ -53,6 +53,7 @@ class FrontSession:
         checker: what analyses its programs for the gate, if there is one.
         permitted: what its engine may ask for since the last run began, if there is a gate.
         begun: the runs that have begun and not ended, if there is a gate.
+        refusals: how often it was refused something, beside runs that rules refuse.
         seen: time of the last request.
         joined: whether it was ever linked to all parties.
         memory: bytes of private memory that its engine used when it was last looked at.
@@ -70,6 +71,7 @@ class FrontSession:
         self.checker: EngineProcess | None = None
         self.permitted = NOTHING
         self.begun: set[str] = set()
+        self.refusals = 0
         self.jobs = FrontJobs()
         self.seen = time.monotonic()
         self.joined = False

@@ -75,6 +75,7 @@ class JobCalls:
         except RequestError as error:
             # whether the run ended its engine is counted where the session is forgotten
             await self._engines.gate.unexpect(session, run, told)
+            await self._engines.gate.refused(session, {"run": run}, error)
             if reserved and error.code != ENGINE_ENDED:
                 self._engines.budget.end((session.key[0], session.link, run), failed=False)
                 session.jobs.refuse(run, error)

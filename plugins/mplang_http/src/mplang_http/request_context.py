@@ -104,9 +104,13 @@ class RequestContext:
             RequestError: the client is no coordinator, or the engine returns an error.
         """
         coordinator = self.authorize(request)
-        data = await self._engines.fetch(method, coordinator, session, **args)
+        found = self._engines.find(coordinator, session)
+        try:
+            data = await self._engines.fetch(method, coordinator, session, **args)
+        except RequestError as error:
+            await self._engines.gate.refused(found, {"value": str(args.get("name"))}, error)
+            raise
         if method == "get":  # on record before it leaves
-            found = self._engines.find(coordinator, session)
             await self._engines.gate.fetch(coordinator, found, args["name"], len(data))
         return StreamingResponse(
             self._chunks(data), media_type=BINARY, headers={"content-length": str(len(data))}
