@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from decimal import ROUND_CEILING, Decimal
+from typing import Any
 
 from mplang_analysis import Guarding, GuardRule
 from mplang_tables import check_table, number_columns
 
 from mplang_core import TableType, TensorType, simple_op
-from mplang_core.ext import Operation
+from mplang_core.ext import Feop, Operation
 
 MAX_EPSILON = 20.0
 MIN_EPSILON = 1e-6
@@ -18,10 +20,6 @@ MAX_DELTA = 0.01
 MAX_PER_UNIT = 1 << 20
 MAX_VALUES = 4096
 MAX_BOUND = 1e15
-
-_TABLE = {"kind": "Table"}
-_TENSOR = {"kind": "Tensor"}
-_PLACE = {"inputs": (_TABLE,), "outputs": (_TENSOR,), "targets": ("PPU", "TEE"), "reads": ()}
 
 
 def parts_of(amount: float, part: Decimal) -> int:
@@ -44,7 +42,19 @@ def _guarding(op: Operation) -> Guarding:
     return Guarding([attrs["unit"]], {column: [function]}, 0, epsilon, delta)
 
 
-@simple_op("dp.count", interfaces=[GuardRule(_guarding)], **_PLACE)
+def _op(name: str) -> Callable[[Callable[..., Any]], Feop]:
+    """Declare an op on a table of one party that adds noise."""
+    return simple_op(
+        name,
+        interfaces=[GuardRule(_guarding)],
+        reads=(),
+        inputs=({"kind": "Table"},),
+        outputs=({"kind": "Tensor"},),
+        targets=("PPU", "TEE"),
+    )
+
+
+@_op("dp.count")
 def count(x: TableType, *, unit: str, epsilon: float, delta: float, per_unit: int) -> TensorType:
     """Count units, or rows of which each unit has some; see :func:`mplang_dp.count`.
 
@@ -66,7 +76,7 @@ def count(x: TableType, *, unit: str, epsilon: float, delta: float, per_unit: in
     return TensorType("i64")
 
 
-@simple_op("dp.sum", interfaces=[GuardRule(_guarding)], **_PLACE)
+@_op("dp.sum")
 def sum_(
     x: TableType, *, unit: str, epsilon: float, delta: float, column: str, low: float, high: float
 ) -> TensorType:
@@ -92,7 +102,7 @@ def sum_(
     return TensorType("f64")
 
 
-@simple_op("dp.mean", interfaces=[GuardRule(_guarding)], **_PLACE)
+@_op("dp.mean")
 def mean(
     x: TableType, *, unit: str, epsilon: float, delta: float, column: str, low: float, high: float
 ) -> TensorType:
@@ -120,7 +130,7 @@ def mean(
     return TensorType("f64")
 
 
-@simple_op("dp.histogram", interfaces=[GuardRule(_guarding)], **_PLACE)
+@_op("dp.histogram")
 def histogram(
     x: TableType,
     *,

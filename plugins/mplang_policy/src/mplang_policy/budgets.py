@@ -36,7 +36,7 @@ class Amount(NamedTuple):
         return Amount(self.epsilon + other.epsilon, self.delta + other.delta)
 
     def __str__(self) -> str:
-        delta = f", delta {self.delta * DELTA:g}" if self.delta else ""
+        delta = f", delta {float(self.delta * DELTA):g}" if self.delta else ""
         return f"epsilon {(self.epsilon * EPSILON).normalize():f}{delta}"
 
 

@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 
 from mplang_core.ext import ConfigError
-from mplang_policy.names import Names
+from mplang_policy.names import ANY, Names
 from mplang_policy.rules import Rules, cedar_files
 
 
@@ -18,7 +18,7 @@ class LiveRules:
         names: what the rules may name.
     """
 
-    def __init__(self, path: str | Path, names: Names | None = None) -> None:
+    def __init__(self, path: str | Path, names: Names = ANY) -> None:
         self._path = Path(path)
         self._names = names
         self._seen: object = None
