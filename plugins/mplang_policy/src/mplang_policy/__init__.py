@@ -8,19 +8,23 @@ Example:
 """
 
 from mplang_policy.approval import AllowedInput, Approval
-from mplang_policy.decision import Decision, Refusal, decide
+from mplang_policy.budgets import Amount, Budget, over_budget
+from mplang_policy.decision import Decision, Refusal, decide, decide_program
 from mplang_policy.gate import Gate, Run
 from mplang_policy.gate_config import GateConfig
 from mplang_policy.ledger import Entry, Head, Ledger, LedgerError
 from mplang_policy.names import Names
+from mplang_policy.offline import asked_of
 from mplang_policy.request import Entity, Request
 from mplang_policy.requests import Asked, PublicInput
 from mplang_policy.rules import Rules
 
 __all__ = [
     "AllowedInput",
+    "Amount",
     "Approval",
     "Asked",
+    "Budget",
     "Decision",
     "Entity",
     "Entry",
@@ -35,5 +39,8 @@ __all__ = [
     "Request",
     "Rules",
     "Run",
+    "asked_of",
     "decide",
+    "decide_program",
+    "over_budget",
 ]

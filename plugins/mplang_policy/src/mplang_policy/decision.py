@@ -11,7 +11,7 @@ from mplang_analysis import Source
 from mplang_policy.approval import Approval
 from mplang_policy.explain import why
 from mplang_policy.guarded import uncounted
-from mplang_policy.request import Request, describe
+from mplang_policy.request import Entity, Request, describe
 from mplang_policy.requests import Asked, column_of
 from mplang_policy.rules import Rules, Verdict
 
@@ -139,9 +139,14 @@ def _why(rules: Rules, request: Request, verdict: Verdict) -> tuple[str, Source 
     reason, columns = why(rules, request, verdict)
     if request.row is None:
         return reason, None
-    named = {each.id for each in columns}
+    named = {_column(each) for each in columns if isinstance(each, Entity)}
     found = [each for each in request.row.sources if column_of(each) in named]
     return reason, (found or request.row.sources)[0]
+
+
+def _column(entity: Entity) -> str:
+    """Return the column that an entity is, or that an aggregate is of."""
+    return entity.id.partition("(")[2][:-1] if entity.type == "Aggregate" else entity.id
 
 
 def _way(refusal: Refusal, path: Sequence[str]) -> str:

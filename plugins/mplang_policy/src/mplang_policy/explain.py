@@ -29,8 +29,8 @@ class Conjunct(NamedTuple):
     body: dict[str, Any]
 
 
-def why(rules: Rules, request: Request, verdict: Verdict) -> tuple[str, Sequence[Entity]]:
-    """Return why a request is refused, in a sentence, and the columns that it is because of.
+def why(rules: Rules, request: Request, verdict: Verdict) -> tuple[str, Sequence[Any]]:
+    """Return why a request is refused, in a sentence, and what it is because of, as columns.
 
     Args:
         rules: the rules that were asked.
