@@ -10,7 +10,8 @@ from contextlib import closing
 import pytest
 from mplang_http import LocalCluster
 from mplang_policy import Ledger
-from mplang_policy.verification import mistakes, sums_that_differ
+from mplang_policy.sums import sums_that_differ
+from mplang_policy.verification import mistakes
 
 import mplang_core as mp
 from mplang_core.errors import MPLangError

@@ -22,7 +22,8 @@ from mplang_policy import Ledger
 from mplang_policy.approving import made_of, review_of
 from mplang_policy.envelope import new_key, read_key, sign
 from mplang_policy.owner import Owner
-from mplang_policy.verification import mistakes, sums_that_differ
+from mplang_policy.sums import sums_that_differ
+from mplang_policy.verification import mistakes
 
 import mplang_core as mp
 from mplang_core.errors import MPLangError

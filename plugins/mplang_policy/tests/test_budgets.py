@@ -9,7 +9,7 @@ import pytest
 import yaml
 from mplang_policy import Gate, GateConfig, Ledger, Run
 from mplang_policy.offline import asked_of
-from mplang_policy.verification import sums_that_differ
+from mplang_policy.sums import sums_that_differ
 from policy_testbed import BANK, CATALOGUE, NAMES, PERMIT_ALL, names_of_bank, program_of
 from typer.testing import CliRunner
 

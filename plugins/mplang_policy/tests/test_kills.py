@@ -13,7 +13,8 @@ import mplang_policy.envelope as envelope
 import yaml
 from kill_runs import noisy
 from mplang_policy import Ledger
-from mplang_policy.verification import mistakes, sums_that_differ
+from mplang_policy.sums import sums_that_differ
+from mplang_policy.verification import mistakes
 from policy_testbed import BANK, CATALOGUE, CLUSTER, RUNS
 from typer.testing import CliRunner
 

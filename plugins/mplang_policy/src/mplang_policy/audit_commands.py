@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from mplang_core.ext import printable
 from mplang_policy.budgets import Amount
-from mplang_policy.ledger import Entry, Ledger
+from mplang_policy.ledger import Entry, Ledger, digest_of
 from mplang_policy.owner import Owner
-from mplang_policy.verification import (
-    MAX_WRONG,
-    mistakes,
-    read_head,
-    sums_that_differ,
-    time_of,
-    to_line,
-)
+from mplang_policy.rotation import read_archive, rotate
+from mplang_policy.sums import sums_that_differ
+from mplang_policy.verification import MAX_WRONG, mistakes, read_head, time_of, to_line
 
 audit = typer.Typer(
     name="audit",
@@ -79,12 +76,28 @@ def verify(
         list[str] | None,
         typer.Option(help="PEER=NUMBER:HASH, what a peer remembers, of its mplang audit heads."),
     ] = None,
+    archive: Annotated[
+        list[str] | None, typer.Option(help="An archive of mplang audit rotate, the oldest first.")
+    ] = None,
 ) -> None:
     """Look for entries that were changed, removed, moved or added; exits with 1 if there are."""
     log = _log(config)
     given = [each.partition("=") for each in head or []]
     heads = [(who, read_head(text)) for who, _, text in given]
-    found = itertools.chain(mistakes(log.entries(), log.detail, heads), sums_that_differ(log))
+    kept: dict[str, Any] = {}
+
+    def entries() -> Iterator[Entry]:
+        for path in archive or []:
+            for entry, detail in read_archive(Path(path)):
+                kept[entry.body.get("rows", "")] = detail
+                yield entry
+        yield from log.entries()
+
+    def detail(digest: str) -> Any:
+        told = kept.get(digest)
+        return told if told is not None and digest_of(told) == digest else log.detail(digest)
+
+    found = itertools.chain(mistakes(entries(), detail, heads), sums_that_differ(log))
     wrong = list(itertools.islice(found, MAX_WRONG))
     for each in wrong:
         typer.echo(printable(each))
@@ -109,6 +122,17 @@ def budgets(config: Config = "worker.yaml") -> None:
                 cap = budget.cap(by_one=True)
                 typer.echo(printable(f"{name}: {who} has used up {amount} of {cap}"))
         typer.echo(printable(f"{name}: used up {total} of {budget.cap(by_one=False)}"))
+
+
+@audit.command("rotate")
+def rotate_log(
+    to: Annotated[str, typer.Option(help="The archive, a new file.")],
+    config: Config = "worker.yaml",
+    keep: Annotated[int, typer.Option(min=1, help="How many entries stay in the log.")] = 1000,
+) -> None:
+    """Move all but the last entries to an archive; the chain and what is used up go on."""
+    moved = rotate(Ledger(Owner.read(config).gate.log), Path(to), keep)
+    typer.echo(f"moved {moved} entries to {to}" if moved else "there are not more entries")
 
 
 @audit.command()

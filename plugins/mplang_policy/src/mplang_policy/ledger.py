@@ -275,7 +275,7 @@ class Writing:
 
     def add(self, kind: str, body: Mapping[str, Any]) -> Head:
         """Add an entry to the log, and return the new head."""
-        text = _text(body)
+        text = canonical(body)
         number, previous = self._last.number + 1, self._last.hash
         digest = hash_of(number, self.now, kind, text, previous)
         self._file.execute(
@@ -291,8 +291,7 @@ class Writing:
         Args:
             body: plain data.
         """
-        text = _text(body)
-        digest = hashlib.sha256(text.encode()).hexdigest()
+        text, digest = canonical(body), digest_of(body)
         self._file.execute("INSERT OR IGNORE INTO details VALUES (?, ?)", (digest, text))
         return digest
 
@@ -327,6 +326,14 @@ class Writing:
             (data_set, coordinator, *amount),
         )
 
+    def drop_before(self, number: int) -> None:
+        """Remove the entries before one, and what none speaks of any more."""
+        self._file.execute("DELETE FROM log WHERE number < ?", (number,))
+        self._file.execute(
+            "DELETE FROM details WHERE hash NOT IN (SELECT json_extract(body, '$.rows') FROM log "
+            "WHERE json_extract(body, '$.rows') IS NOT NULL)"
+        )
+
     def revoke(self, approval: str) -> None:
         """Have an approval not count any more."""
         self._file.execute("INSERT OR IGNORE INTO revoked VALUES (?, ?)", (approval, self.now))
@@ -358,10 +365,16 @@ def _spent(file: sqlite3.Connection) -> dict[tuple[str, str], Amount]:
 
 def hash_of(number: int, at: float, kind: str, body: str, previous: str) -> str:
     """Return the SHA-256 of an entry, in hex."""
-    return hashlib.sha256(_text([number, at, kind, body, previous]).encode()).hexdigest()
+    return hashlib.sha256(canonical([number, at, kind, body, previous]).encode()).hexdigest()
 
 
-def _text(data: Any) -> str:
+def digest_of(data: Any) -> str:
+    """Return the SHA-256 of plain data, in hex."""
+    return hashlib.sha256(canonical(data).encode()).hexdigest()
+
+
+def canonical(data: Any) -> str:
+    """Return plain data in JSON, the same for equal data."""
     return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 
 

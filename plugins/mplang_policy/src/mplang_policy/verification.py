@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from mplang_core.ext import ConfigError
-from mplang_policy.budgets import Amount
-from mplang_policy.ledger import BEGINNING, Entry, Head, Ledger, hash_of
+from mplang_policy.ledger import BEGINNING, Entry, Head, hash_of
 
 MAX_WRONG = 20  # mistakes that are told
+ROTATION = "rotation"
 
 
 def mistakes(
@@ -32,12 +31,17 @@ def mistakes(
         >>> list(mistakes([entry]))
         ['entry 1 (put) was changed']
     """
-    last, first = Head(0, BEGINNING), 0
+    last, first = Head(0, BEGINNING), None
+    rotations: set[tuple[Any, Any]] = set()
     remembered: dict[int, list[tuple[str, str]]] = {}
     for who, head in heads:
         remembered.setdefault(head.number, []).append((who, head.hash))
     for entry in entries:
-        first = first or entry.number
+        if first is None:
+            first = entry
+            last = Head(entry.number - 1, entry.previous)  # what was before is asked for below
+        if entry.kind == ROTATION:
+            rotations.add((entry.body.get("first"), entry.body.get("previous")))
         wrong = list(_links(entry, last))
         yield from wrong
         if detail is not None and not wrong:
@@ -48,42 +52,15 @@ def mistakes(
             if digest != entry.hash:
                 yield f"{who} remembers another entry {entry.number}: the log was made anew"
         last = Head(entry.number, entry.hash)
+    begins = (1, BEGINNING) if first is None else (first.number, first.previous)
+    if begins != (1, BEGINNING) and begins not in rotations:
+        yield f"the entries before {begins[0]} were removed, and no rotation tells of it"
     for number, each in sorted(remembered.items()):
         for who, _ in each:
             if number > last.number:
                 yield f"{who} remembers entry {number}; the log was cut off after {last.number}"
-            elif number:
+            elif number >= begins[0]:
                 yield f"{who} remembers entry {number}, which is missing"
-
-
-def sums_that_differ(ledger: Ledger) -> Iterator[str]:
-    """Yield which counts of a ledger are not those of its log: uses, and what was used up.
-
-    Args:
-        ledger: the ledger; one whose log was rotated has no sums to compare with.
-    """
-    entries = ledger.entries()
-    uses, spent, first = Counter[str](), dict[tuple[str, str], Amount](), 0
-    for entry in entries:
-        first = first or entry.number
-        if entry.kind != "run":
-            continue
-        body = entry.body
-        uses.update(filter(None, [body.get("approval")]))
-        for data_set, amount in (body.get("spends") or {}).items():
-            key = data_set, str(body.get("coordinator"))
-            spent[key] = spent.get(key, Amount()).plus(Amount(*amount))
-    if first > 1:
-        return
-    for name, used in ledger.uses().items():
-        if used != uses.pop(name, 0):
-            yield f"the count of the uses of approval {name} was changed"
-    for name in uses:
-        yield f"the count of the uses of approval {name} was removed"
-    there = ledger.spent()
-    for data_set, who in sorted(there.keys() | spent.keys()):
-        if there.get((data_set, who)) != spent.get((data_set, who)):
-            yield f"what {who} has used up of data set {data_set} was changed"
 
 
 def _links(entry: Entry, last: Head) -> Iterator[str]:
