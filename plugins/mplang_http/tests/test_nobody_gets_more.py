@@ -103,8 +103,8 @@ class Bank:
     def file(data_set: str) -> str:
         return "people.csv" if data_set == "people" else "ids.csv"
 
-    def connect(self, who: str = "host"):
-        return mp.connect("http", self.cluster.spec, tls=self.files[who])
+    def connect(self, who: str = "host", **options):
+        return mp.connect("http", self.cluster.spec, tls=self.files[who], **options)
 
     def log(self, name: str = "bank"):
         with closing(Ledger(self.folder / f"{name}.db", read_only=True)) as ledger:
@@ -378,6 +378,51 @@ def test_an_approval_that_is_used_up_or_revoked_or_replayed(approvals, host):
     with closing(Ledger(bank.folder / "bank.db")) as ledger, ledger.writing() as writing:
         writing.revoke(another.id)
     assert "it was revoked" in refused(bank, host, most)
+
+
+# -- approvals that the coordinator passes on
+
+
+def passed_on(bank, **changes) -> str:
+    """Return the file of an approval that only the coordinator has."""
+    found = bank.approve(most, **changes)
+    (bank.folder / "given").mkdir(exist_ok=True)
+    moved = (bank.folder / f"{found.id}.approval").rename(bank.folder / "given" / found.id)
+    return str(moved)
+
+
+def test_an_approval_travels_with_the_job(bank):
+    given = passed_on(bank)
+    with bank.connect() as host:
+        assert "of single rows" in refused(bank, host, rows)
+        assert "once bank has approved this program" in refused(bank, host, most)
+    with bank.connect(approvals=[given]) as host:
+        mp.fetch(host, mp.evaluate(host, most))
+        assert "its 1 uses are used up" in refused(bank, host, most)
+    with bank.connect(approvals=[given]) as host:
+        assert "its 1 uses are used up" in refused(bank, host, most)
+
+
+@pytest.mark.parametrize("changes", [{"key": "eve"}, {"party": "shop"}])
+def test_an_approval_that_counts_nowhere_is_told(bank, changes):
+    given = passed_on(bank, **changes)
+    with pytest.raises(MPLangError, match="counts at no party"), bank.connect(approvals=[given]):
+        pass
+
+
+def test_what_is_no_approval_is_not_passed_on(bank):
+    with pytest.raises(MPLangError, match="cannot read the approval nowhere"):
+        bank.connect(approvals=["nowhere"])
+    raw = raw_of(bank)
+    path = f"/v1/sessions/{raw.open()}/approvals"
+    for data in (b"", b"[]", b"{" * 100_000, b'{"payload": 1}', b"\xff"):
+        assert raw.ask("POST", path, data).status == 403
+    signed = Path(passed_on(bank, key="eve")).read_bytes()
+    assert raw.ask("POST", path, signed).json == {"counts": False}
+    assert raw.ask("POST", path, b" " * (2 << 20)).status == 413
+    for _ in range(64):
+        assert raw.ask("POST", path, Path(passed_on(bank)).read_bytes()).json == {"counts": True}
+    assert raw.ask("POST", path, Path(passed_on(bank)).read_bytes()).status == 429
 
 
 # -- the raw wire

@@ -160,6 +160,18 @@ def create_worker_app(config: WorkerConfig, engines: Engines) -> FastAPI:
         await engines.close(context.authorize(request), session)
         return JSONResponse(None)
 
+    @app.post(
+        "/v1/sessions/{session}/approvals",
+        openapi_extra=_request_body("the envelope", "application/json"),
+        response_model=response_models.Counts,
+        responses=_BODY_ERRORS,
+    )
+    async def approve(request: Request, session: Name) -> Any:
+        """Pass an approval on, for the runs of a session."""
+        async with context.body(request, limits.request, in_memory=True) as body:
+            found = engines.find(context.authorize(request), session)
+            return {"counts": await engines.gate.approve(found, bytes(body))}
+
     @app.put(
         "/v1/sessions/{session}/programs/{program}",
         openapi_extra=_request_body("the program"),

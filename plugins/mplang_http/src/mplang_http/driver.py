@@ -8,11 +8,13 @@ import hashlib
 import itertools
 import json
 import math
+import os
 import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
@@ -81,9 +83,11 @@ class SimpHttpDriver(SimpHost):
             kernel may take as long as the worker's limit for jobs allows.
         progress: whether to show progress bars for long uploads and downloads; ``None`` for if
             stderr is a terminal.
+        approvals: files of ``mplang approve``, which are passed on to the parties.
 
     Raises:
-        ConfigError: a node has no address, ``tls`` is missing, or settings of the parties differ.
+        ConfigError: a node has no address, ``tls`` is missing, settings of the parties differ, or
+            an approval cannot be read or counts at none of them.
         PartyError: a worker does not respond, or responds with an error.
 
     Example::
@@ -102,8 +106,10 @@ class SimpHttpDriver(SimpHost):
         timeout: float | None = None,
         patience: float = 3.0,
         progress: bool | None = None,
+        approvals: Sequence[str | os.PathLike[str]] = (),
     ) -> None:
         super().__init__(cluster_spec, mode)
+        self._approvals = [_read_approval(path) for path in approvals]
         self._workers = _worker_addresses(cluster_spec, addresses)
         files = TlsFiles.of(tls)
         context = client_context(files, "http/1.1") if files is not None else None
@@ -170,6 +176,17 @@ class SimpHttpDriver(SimpHost):
                 "POST", *path, "links", body=[body], patience=START_TIMEOUT
             )
         )
+        for name, data in self._approvals:
+            found = self._call_all(
+                lambda rank, data=data: self._clients[rank].request(
+                    "POST", *path, "approvals", body=[data]
+                )
+            )
+            if not any(each["counts"] for each in found):
+                raise ConfigError(
+                    f"approval {name} counts at no party: it is of none of them, or too few have "
+                    "signed it whose keys they list"
+                )
         self._opened = True
 
     def _know_facts(self) -> None:
@@ -477,6 +494,13 @@ class SimpHttpDriver(SimpHost):
                 return
             self._closed = True
             self._lease.stop()
+
+
+def _read_approval(path: str | os.PathLike[str]) -> tuple[str, bytes]:
+    try:
+        return str(path), Path(path).read_bytes()
+    except OSError as error:
+        raise ConfigError(f"cannot read the approval {path}: {error.strerror}") from None
 
 
 def _worker_addresses(

@@ -41,6 +41,7 @@ MAX_FACTS = 16 << 20  # bytes of what a checker tells of a program
 MAX_KNOWN = 32  # programs of all coordinators whose facts are kept
 MAX_TEXT = 200  # characters of what an engine tells, in the log
 MAX_LONG = (1 << 63) - 1
+MAX_APPROVALS = 64  # that a coordinator passes on in a session
 MAX_REFUSALS = 100  # of a session that are on record, beside those of runs
 REFUSED = (400, 403, 422)  # of what is forged, not permitted, or no program
 TOLD = (MPLangError, RequestError)
@@ -140,6 +141,27 @@ class FrontGate:
         if session.checker is not None:
             await session.checker.call("program", body, name=name)
 
+    async def approve(self, session: FrontSession, data: bytes) -> bool:
+        """Take an approval that a coordinator passes on; return whether it is one that counts.
+
+        Args:
+            session: the session.
+            data: untrusted bytes.
+
+        Raises:
+            AdmissionError: it is no envelope of an approval.
+            RequestError: the session has too many.
+        """
+        if self._gate is None:
+            return False
+        found = await in_thread(self._gate.open_approval, data)
+        if found is None:
+            return False
+        if len(session.approvals) >= MAX_APPROVALS and found.approval.id not in session.approvals:
+            raise RequestError(429, "busy", f"a session has at most {MAX_APPROVALS} approvals")
+        session.approvals[found.approval.id] = found
+        return True
+
     async def expect(self, session: FrontSession, run: str, body: ipc.Body) -> dict[str, Any]:
         """Have the checker of a session know a run, before its engine does.
 
@@ -226,7 +248,8 @@ class FrontGate:
         facts = RunFacts.read(found)
         asked = await in_thread(self._asked, session, facts.program)
         inputs = tuple(PublicInput(*each) for each in facts.inputs)
-        return Run(session.link, run, asked, inputs, facts.given, *_logs(session, openings))
+        logs, approvals = _logs(session, openings), tuple(session.approvals.values())
+        return Run(session.link, run, asked, inputs, facts.given, *logs, approvals)
 
     async def _paths(
         self, session: FrontSession, run: str, decision: Decision

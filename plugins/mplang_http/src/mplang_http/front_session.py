@@ -6,7 +6,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mplang_analysis import Source
 
@@ -16,6 +16,9 @@ from mplang_http.credentials import Credential, LinkEnd, session_statement
 from mplang_http.engine_process import EngineProcess
 from mplang_http.front_jobs import FrontJobs
 from mplang_http.requests import SessionRequest
+
+if TYPE_CHECKING:
+    from mplang_policy import Signed
 
 MAX_STOPPED = 2  # times in turn that an engine may be seen to be stopped
 
@@ -54,6 +57,7 @@ class FrontSession:
         permitted: what its engine may ask for since the last run began, if there is a gate.
         begun: the runs that have begun and not ended, if there is a gate.
         refusals: how often it was refused something, beside runs that rules refuse.
+        approvals: those of this party that its coordinator has passed on, by their names.
         seen: time of the last request.
         joined: whether it was ever linked to all parties.
         memory: bytes of private memory that its engine used when it was last looked at.
@@ -72,6 +76,7 @@ class FrontSession:
         self.permitted = NOTHING
         self.begun: set[str] = set()
         self.refusals = 0
+        self.approvals: dict[str, Signed] = {}
         self.jobs = FrontJobs()
         self.seen = time.monotonic()
         self.joined = False

@@ -78,6 +78,12 @@ class Taken(BaseModel):
     digest: str
 
 
+class Counts(BaseModel):
+    """Whether an approval is one of this party, signed by enough."""
+
+    counts: bool
+
+
 class OpenedCredential(BaseModel):
     """Credential of a session's key: the name of its end of the links, and certificates in PEM."""
 

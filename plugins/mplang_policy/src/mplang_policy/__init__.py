@@ -10,6 +10,7 @@ Example:
 from mplang_policy.approval import AllowedInput, Approval
 from mplang_policy.budgets import Amount, Budget, over_budget
 from mplang_policy.decision import Decision, Refusal, decide, decide_program
+from mplang_policy.envelope import Signed
 from mplang_policy.gate import Gate, Run
 from mplang_policy.gate_config import GateConfig
 from mplang_policy.ledger import Entry, Head, Ledger, LedgerError
@@ -39,6 +40,7 @@ __all__ = [
     "Request",
     "Rules",
     "Run",
+    "Signed",
     "asked_of",
     "decide",
     "decide_program",

@@ -13,7 +13,13 @@ import importlib_metadata
 
 from mplang_core.ext import ConfigError
 from mplang_policy.approval import Approval, differences, uncovered
-from mplang_policy.envelope import MAX_ENVELOPE, Signed, open_envelope, read_public_keys
+from mplang_policy.envelope import (
+    MAX_ENVELOPE,
+    Signed,
+    open_envelope,
+    open_signed,
+    read_public_keys,
+)
 from mplang_policy.gate_config import GateConfig
 from mplang_policy.request import Request, describe
 from mplang_policy.requests import Asked, PublicInput
@@ -115,6 +121,17 @@ class Approvals:
         with self._lock:
             found = [self._of(file) for file in self._files()]
         return [each for each in found if each is not None]
+
+    def open(self, data: bytes) -> Signed | None:
+        """Return an approval that a coordinator passes on; ``None`` if too few have signed it.
+
+        Args:
+            data: untrusted bytes.
+
+        Raises:
+            ConfigError: it is no envelope of an approval.
+        """
+        return open_signed(data, self.keys, self.threshold) if self.keys else None
 
     def counts(self, signed: Signed) -> bool:
         """Return whether an approval has enough signatures."""

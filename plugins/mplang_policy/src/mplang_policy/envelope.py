@@ -65,8 +65,32 @@ def open_envelope(data: bytes, keys: Mapping[str, Ed25519PublicKey]) -> Signed:
         ConfigError: it is no envelope of an approval.
     """
     envelope = _envelope(data)
-    signers = tuple(sorted(name for name, key in keys.items() if _is_signed(envelope, key)))
+    return Signed(Approval.from_bytes(envelope.payload), _signers(envelope, keys))
+
+
+def open_signed(data: bytes, keys: Mapping[str, Ed25519PublicKey], threshold: int) -> Signed | None:
+    """Return an approval that a stranger passes on, which is read only if it is signed.
+
+    Args:
+        data: untrusted bytes.
+        keys: the public keys that count, by the name of who has the private one.
+        threshold: how many of them have to sign it.
+
+    Returns:
+        ``None`` if it has too few signatures.
+
+    Raises:
+        ConfigError: it is no envelope of an approval.
+    """
+    envelope = _envelope(data)
+    signers = _signers(envelope, keys)
+    if len(signers) < threshold:
+        return None
     return Signed(Approval.from_bytes(envelope.payload), signers)
+
+
+def _signers(envelope: dsse.Envelope, keys: Mapping[str, Ed25519PublicKey]) -> tuple[str, ...]:
+    return tuple(sorted(name for name, key in keys.items() if _is_signed(envelope, key)))
 
 
 def _is_signed(envelope: dsse.Envelope, key: Ed25519PublicKey) -> bool:

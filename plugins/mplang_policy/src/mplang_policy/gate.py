@@ -16,6 +16,7 @@ from mplang_policy.approval import Approval
 from mplang_policy.approvals import Approvals, Wanted, installed_version
 from mplang_policy.budgets import charges, over_budget
 from mplang_policy.decision import Decision, decide, decide_program
+from mplang_policy.envelope import Signed
 from mplang_policy.gate_config import GateConfig
 from mplang_policy.ledger import Head, Ledger, LedgerError, Writing
 from mplang_policy.live_rules import LiveRules
@@ -40,6 +41,7 @@ class Run:
         given: SHA-256 of all its inputs.
         heads: the last entries of the other parties' logs, by name.
         seen: the last entries of this party's log that they know of, by name.
+        approvals: those that its coordinator has passed on, which are signed.
     """
 
     session: str
@@ -49,6 +51,7 @@ class Run:
     given: str = ""
     heads: Mapping[str, Head] = field(default_factory=dict)
     seen: Mapping[str, Head] = field(default_factory=dict)
+    approvals: Sequence[Signed] = ()
 
     def about(self) -> dict[str, Any]:
         """Return what it is, for the log."""
@@ -125,6 +128,21 @@ class Gate:
         except ConfigError as error:
             return str(error)
         return self._failure
+
+    def open_approval(self, data: bytes) -> Signed | None:
+        """Return an approval that a coordinator passes on; ``None`` if it is none of this party.
+
+        Args:
+            data: untrusted bytes.
+
+        Raises:
+            AdmissionError: it is no envelope of an approval.
+        """
+        try:
+            found = self._approvals.open(data)
+        except ConfigError as error:
+            raise AdmissionError(str(error)) from None
+        return found if found is not None and found.approval.party == self._party else None
 
     def decide(self, run: Run) -> Decision:
         """Return what the owner's rules say to all that a run does.
@@ -267,7 +285,8 @@ class Gate:
         asked = run.asked
         wanted = Wanted(asked, run.inputs, self._party, decision.requests, self._versions)
         found, remarks = [], []
-        for approval, _ in self._approvals.all():
+        there = {each.approval.id: each for each in (*run.approvals, *self._approvals.all())}
+        for approval, _ in there.values():
             if approval.program != asked.program and approval.name != asked.name:
                 continue
             why = wanted.refusal(approval, now)
