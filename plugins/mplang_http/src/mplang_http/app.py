@@ -170,7 +170,8 @@ def create_worker_app(config: WorkerConfig, engines: Engines) -> FastAPI:
         """Pass an approval on, for the runs of a session."""
         async with context.body(request, limits.request, in_memory=True) as body:
             found = engines.find(context.authorize(request), session)
-            return {"counts": await engines.gate.approve(found, bytes(body))}
+            data = body if isinstance(body, bytes) else b""
+            return {"counts": await engines.gate.approve(found, data)}
 
     @app.put(
         "/v1/sessions/{session}/programs/{program}",

@@ -177,17 +177,24 @@ class SimpHttpDriver(SimpHost):
             )
         )
         for name, data in self._approvals:
-            found = self._call_all(
-                lambda rank, data=data: self._clients[rank].request(
-                    "POST", *path, "approvals", body=[data]
-                )
-            )
-            if not any(each["counts"] for each in found):
-                raise ConfigError(
-                    f"approval {name} counts at no party: it is of none of them, or too few have "
-                    "signed it whose keys they list"
-                )
+            self._pass_on(name, data)
         self._opened = True
+
+    def _pass_on(self, name: str, data: bytes) -> None:
+        """Pass an approval on to all workers.
+
+        Raises:
+            ConfigError: it counts at none of them.
+        """
+        path = ("v1", "sessions", self.session, "approvals")
+        found = self._call_all(
+            lambda rank: self._clients[rank].request("POST", *path, body=[data])["counts"]
+        )
+        if not any(found):
+            raise ConfigError(
+                f"approval {name} counts at no party: it is of none of them, or too few have "
+                "signed it whose keys they list"
+            )
 
     def _know_facts(self) -> None:
         self._facts = self._call_all(self._fetch_facts)
