@@ -127,7 +127,12 @@ def test_a_mean_stays_within_its_bounds():
         ("sum", ("pay",), {"low": 0, "high": 0}, "low and high are bounds"),
         ("sum", ("pay",), {"low": 0, "high": float("inf")}, "low and high are bounds"),
         ("sum", ("pay",), {"low": float("nan"), "high": 1}, "low and high are bounds"),
-        ("mean", ("pay",), {"low": 3, "high": 3}, "low and high differ, got 3 for both"),
+        (
+            "mean",
+            ("pay",),
+            {"low": 3, "high": 3},
+            "low and high differ by at least 1e-09 of them, got 3 and 3",
+        ),
         ("histogram", ("city", []), {}, "the values are 1 to 4096, each of them once"),
         ("histogram", ("city", ["a", "a"]), {}, "each of them once"),
         ("histogram", ("city", [1]), {}, "column 'city' is string, got '1'"),
@@ -143,3 +148,47 @@ def test_a_mistake_is_told_with_its_line(what, args, wanted, message):
 def test_a_table_without_the_unit_is_refused():
     with pytest.raises(MPLangError, match="no column 'id'; there are pay"):
         run({"pay": [1.0]}, "count", epsilon=1)
+
+
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [
+        (1e15 - 4e6, 1e15),
+        (-1e15, 1e15),
+        (1.0, 1.0 + 2e-9),
+        (0.0, 1.49e-100),
+        (-3.0, 0.1),
+        (0.1, 0.3),
+    ],
+)
+def test_one_unit_never_adds_more_than_the_sensitivity(monkeypatch, low, high):
+    """Whatever its number is, and however bounds are rounded."""
+    asked = []
+    monkeypatch.setattr(kernels, "noisy", lambda n, *more: asked.append((n, more)) or list(n))
+    for number in (-np.inf, -1e300, low, (low + high) / 2, high, 1e300, np.inf, np.nan):
+        people = {"id": [1], "pay": [number]}
+        for what in ("sum", "mean"):
+            asked.clear()
+            run(people, what, "pay", low=low, high=high, epsilon=1)
+            assert abs(asked[0][0][0]) <= asked[0][1][0] == kernels.STEPS
+
+
+@pytest.mark.parametrize(
+    ("what", "args", "wanted", "message"),
+    [
+        ("count", (), {"epsilon": None}, "epsilon is a number, got 'None'"),
+        ("count", (), {"epsilon": "1"}, "epsilon is a number, got '1'"),
+        ("sum", ("pay",), {"low": None, "high": 1}, "low is a number, got 'None'"),
+        ("sum", ("pay",), {"low": 0, "high": 5e-324}, "the larger one from 1e-100"),
+        ("mean", ("pay",), {"low": 1.0, "high": np.nextafter(1.0, 2)}, "low and high differ by"),
+        ("histogram", ("city", None), {}, "values are a list, such as"),
+        ("histogram", ("city", "Bern"), {}, "values are a list, such as"),
+        ("histogram", ("city", ["\ud800"]), {}, "column 'city' is string, got"),
+        ("histogram", ("small", [300]), {}, "column 'small' is int8, got '300'"),
+    ],
+)
+def test_what_is_no_number_or_list_is_told(what, args, wanted, message):
+    people = PEOPLE.assign(small=PEOPLE.pay.fillna(0).astype("int8"))
+    with pytest.raises(TraceError, match=message) as found:
+        run(people, what, *args, **{"epsilon": 1.0, **wanted})
+    assert "test_ops.py:" in str(found.value)

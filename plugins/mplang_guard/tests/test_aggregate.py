@@ -134,3 +134,22 @@ def test_a_value_that_is_no_table_is_refused():
         pytest.raises(MPLangError, match="expected TableType, got i64"),
     ):
         mp.evaluate(sim, program)
+
+
+def test_floats_that_are_no_numbers_count_as_missing():
+    """They neither spoil what is told, nor tell that somebody has one."""
+    people = {"id": [1, 2, 3, 4], "pay": [1.0, np.nan, np.inf, 3.0]}
+    wanted = {"n": ("pay", "count"), "total": ("pay", "sum"), "std": ("pay", "std")}
+    (found,) = run(people, unit="id", k=2, **wanted)
+    assert found == {"n": 2, "total": 4.0, "std": pytest.approx(2**0.5)}
+    assert run(people, unit="id", k=3, **wanted) == []
+
+
+@pytest.mark.parametrize("by", [None, 3])
+def test_columns_to_group_by_are_a_list(by):
+    with pytest.raises(TraceError, match="by is a list of columns"):
+        run({"id": [1, 2]}, unit="id", k=2, n="count", by=by)
+
+
+def test_a_number_of_numpy_is_a_number():
+    assert run({"id": [1, 2]}, unit="id", k=np.int64(2), n="count") == [{"n": 2}]

@@ -45,19 +45,32 @@ def test_a_filter_by_what_was_computed_names_what_that_is_made_of():
 def test_a_match_is_told_with_what_else_decides():
     sql = (
         "SELECT t.id FROM people AS t SEMI JOIN (SELECT * FROM sales WHERE city = 'x') AS s "
-        "ON t.id = s.person AND t.city < s.city"
+        "ON t.id = s.person AND t.city > 'x'"
     )
     found = selection_of(sql, TABLES, gives("id"))
     assert found.table == 0
-    assert found.matched == {((0, "id"), (1, "person"))}
+    assert found.matched == {(0, "id"), (1, "person")}
+    assert found.same == {((0, "id"), (1, "person"))}
     assert found.filtered == {(0, "city"), (1, "city")}
 
 
-def test_a_match_that_holds_by_something_else_as_well_is_none():
-    sql = "SELECT t.id FROM people AS t SEMI JOIN sales AS s ON t.id = s.person OR t.city = 'x'"
+def test_rows_that_are_not_matched_are_the_same_as_none():
+    """Whoever is left is not in the other table, so counting them counts nobody of it."""
+    sql = "SELECT t.id FROM people AS t ANTI JOIN sales AS s ON t.id = s.person"
     found = selection_of(sql, TABLES, gives("id"))
-    assert found.matched == frozenset()
-    assert found.filtered == {(0, "id"), (1, "person"), (0, "city")}
+    assert found.matched == {(0, "id"), (1, "person")}
+    assert found.same == frozenset()
+
+
+def test_names_are_compared_as_duckdb_does():
+    """It ignores the case of ASCII letters only; the K is a Kelvin sign."""
+    odd = TableType((("größe", "double"), ("risk", "double")))
+    sql = 'SELECT "GRößE" AS a, t.Risk AS b FROM odd AS t'
+    found = selection_of(sql, (("odd", odd),), gives("a", "b"))
+    assert [column for _, column in found.columns] == ["größe", "risk"]
+    for name in ("ris\N{KELVIN SIGN}", "grÖße"):
+        sql = f'SELECT t.risk * 2 AS "{name}", t."{name}" AS b FROM odd AS t'
+        assert selection_of(sql, (("odd", odd),), gives(name, "b")) is None
 
 
 @pytest.mark.parametrize(
@@ -87,6 +100,14 @@ def test_a_match_that_holds_by_something_else_as_well_is_none():
         "SELECT id FROM people WHERE count(*) > 1",
         "SELECT COLUMNS(*) FROM people",
         "SELECT id FROM people POSITIONAL JOIN sales",
+        "SELECT t.id FROM people AS t SEMI JOIN sales AS s ON t.id = s.person OR t.city = 'x'",
+        "SELECT t.id FROM people AS t SEMI JOIN sales AS s ON t.id = s.person AND t.city < s.city",
+        "SELECT t.id FROM people AS t SEMI JOIN sales AS s ON t.pay = s.person",
+        "SELECT t.id FROM people AS t SEMI JOIN sales AS s ON t.city = s.person",
+        "SELECT t.id FROM people AS t ANTI JOIN sales AS s ON t.id <> s.person",
+        "SELECT alias.id FROM people AS alias",
+        "SELECT Pay AS p, alias.p AS id FROM people",
+        "SELECT id FROM people WHERE alias.id > 3",
         "SELECT id FROM people ASOF JOIN sales ON people.id >= sales.person",
     ],
 )

@@ -175,7 +175,44 @@ def cast_to_less():
     return mean_pay(at_bank(rounded, people()))
 
 
+def filtered_by_person():
+    """Whoever earns nothing, and person 7: the sum is one person's pay."""
+    return mean_pay(at_bank(lambda t: t.filter((t.pay == 0) | (t.id == 7)), people()))
+
+
+def not_matched_with():
+    """Nineteen that the shop makes up, and person 7 if it earns less."""
+    sold = mp.put("P0", mp.dataset("shop", "sales", ["id"]))
+
+    def others(s, t):
+        return s.anti_join(t.filter(t.id == 7, t.pay > 4000), "id")
+
+    chosen = at_bank(others, sold, people("id", "pay"))
+    return mp.guard.aggregate(chosen, unit="id", k=20, n="units")
+
+
+def thresholds():
+    """Twenty of the shop for each amount, if person 7 earns more."""
+    sold = mp.put("P0", mp.dataset("shop", "sales"))
+
+    def decided_by(s, t):
+        return s.semi_join(t, [s.id == t.id, (t.id != 7) | (t.pay > s.amount)])
+
+    chosen = at_bank(decided_by, sold, people("id", "pay"))
+    return mp.guard.aggregate(chosen, unit="id", k=20, by=["amount"], n="units")
+
+
+def either_of_two_tables():
+    """A public table that passes for one of the bank."""
+    public = at_bank(mplang_tables.table({"id": list(range(30))}))
+    either = mp.uniform_cond(
+        mp.constant(True), lambda a, b: a, lambda a, b: b, public, people("id")
+    )
+    return mp.guard.aggregate(either, unit="id", k=20, n="units")
+
+
 REFUSED = [
+    filtered_by_person, not_matched_with, thresholds, either_of_two_tables,
     small_group, one_persons_pay, case_before, grouped_by_person, made_up_count, weighted, doubled,
     cut_off, window, other_unit, by_another_persons_row, by_itself, by_computed_filter,
     through_numbers, beside_it, mixed, cast_to_less,
@@ -237,6 +274,14 @@ def test_rules_are_told_what_each_column_is_used_for():
         "matched": ["people.id"],
         "joined_with": ["shop"],
     }
+
+
+def test_a_match_with_what_the_analyst_gives_is_told():
+    def chosen():
+        public = at_bank(mplang_tables.table({"id": list(range(30))}))
+        return mean_pay(at_bank(lambda t, s: t.semi_join(s, "id"), people(), public))
+
+    assert flow_of(chosen)["matched"] == ["people.id"]
 
 
 def test_the_shop_is_asked_as_well_and_its_persons_are_counted_by_the_match():

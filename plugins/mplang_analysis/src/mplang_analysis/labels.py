@@ -250,11 +250,17 @@ def data_sets(sources: Iterable[Source]) -> tuple[str, ...]:
 def union(labels: Iterable[Label]) -> Label:
     """Return the label of what is made of several values.
 
+    It has a lineage only if all of them have the same one.
+
     Example:
         >>> union([]) == PUBLIC
         True
     """
-    return reduce(or_, labels, PUBLIC)
+    given = list(labels)
+    found = reduce(or_, given, PUBLIC)
+    return (
+        found if found.lineage is None or all(each == found for each in given) else found.unlike()
+    )
 
 
 def _settled(pieces: frozenset[Piece]) -> frozenset[Piece]:

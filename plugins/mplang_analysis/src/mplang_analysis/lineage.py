@@ -61,14 +61,16 @@ class Selection(NamedTuple):
         columns: the columns of the result; for each of them the column of that operand, or nothing
             if it is computed.
         filtered: columns that decide which rows are chosen.
-        matched: columns that are equal in what is matched.
+        matched: columns by which rows are matched with those of other operands.
+        same: pairs of them that are equal in each row of the result, and of one type.
         functions: the functions that decide.
     """
 
     table: int
     columns: Sequence[tuple[str, str | None]]
     filtered: frozenset[Cell] = frozenset()
-    matched: frozenset[tuple[Cell, Cell]] = frozenset()
+    matched: frozenset[Cell] = frozenset()
+    same: frozenset[tuple[Cell, Cell]] = frozenset()
     functions: frozenset[str] = frozenset()
 
 
@@ -80,7 +82,8 @@ class Lineage:
         columns: for each column the data that it is; nothing if it is computed.
         reads: all that was read to make it.
         filtered: what decides which rows it has.
-        matched: data that is equal in what was matched.
+        matched: data by which it was matched with other tables.
+        same: pairs of that which are equal in each row.
         functions: the functions that decide.
         loose: data that flowed in by another way as well.
     """
@@ -88,7 +91,8 @@ class Lineage:
     columns: tuple[tuple[str, Origin | None], ...]
     reads: frozenset[Origin]
     filtered: frozenset[Origin] = frozenset()
-    matched: frozenset[tuple[Origin, Origin]] = frozenset()
+    matched: frozenset[Origin] = frozenset()
+    same: frozenset[tuple[Origin, Origin]] = frozenset()
     functions: frozenset[str] = frozenset()
     loose: frozenset[Origin] = frozenset()
 
@@ -130,13 +134,18 @@ class Lineage:
         if computed:
             return {}, f"column {computed[0]!r} is computed"
         same = self._same([there[name] for name in units])
-        matched = {each for pair in self.matched for each in pair}
+        if k and not same.isdisjoint(self.filtered):
+            return {}, f"a filter names the unit, {units[0]!r}, and could single somebody out"
         found = {}
         for origin in self.reads - self.loose:
             used = {use for name, of in uses.items() if there[name] == origin for use in of}
             used |= {
                 use
-                for use, among in (("filter", self.filtered), ("match", matched), ("unit", same))
+                for use, among in (
+                    ("filter", self.filtered),
+                    ("match", self.matched),
+                    ("unit", same),
+                )
                 if origin in among
             }
             mine = sorted(each.name for each in same if each.party == origin.party)
@@ -148,8 +157,7 @@ class Lineage:
         """Return columns with all those that they are matched with."""
         found = {each for each in units if each is not None}
         while (
-            more := {b for pair in self.matched for a, b in (pair, pair[::-1]) if a in found}
-            - found
+            more := {b for pair in self.same for a, b in (pair, pair[::-1]) if a in found} - found
         ):
             found |= more
         return found
@@ -174,13 +182,14 @@ def selected(selection: Selection, operands: Sequence[Lineage | None]) -> Lineag
         columns = known[cell[0]]
         return None if columns is None else columns.get(cell[1])
 
-    deciding = [*selection.filtered, *(cell for pair in selection.matched for cell in pair)]
+    deciding = [*selection.filtered, *selection.matched]
     if any(known[cell[0]] is not None and origin(cell) is None for cell in deciding):
         return None
     there = [each for each in operands if each is not None]
     reads = frozenset[Origin]().union(*(each.reads for each in there))
     filtered = {found for cell in selection.filtered if (found := origin(cell))}
-    matched = {(a, b) for x, y in selection.matched if (a := origin(x)) and (b := origin(y))}
+    matched = {found for cell in selection.matched if (found := origin(cell))}
+    same = {(a, b) for x, y in selection.same if (a := origin(x)) and (b := origin(y))}
     twice = _twice(there)
     return Lineage(
         tuple(
@@ -190,6 +199,7 @@ def selected(selection: Selection, operands: Sequence[Lineage | None]) -> Lineag
         reads,
         frozenset(filtered).union(*(each.filtered for each in there)),
         frozenset(matched).union(*(each.matched for each in there)),
+        frozenset(same).union(*(each.same for each in there)),
         selection.functions.union(*(each.functions for each in there)),
         frozenset(each for each in reads if each.data_set in twice).union(
             *(each.loose for each in there)

@@ -7,6 +7,7 @@ from typing import Any
 
 import mplang_core as mp
 from mplang_core import MPObject
+from mplang_core.ext import TraceError, at
 
 
 def count(
@@ -74,7 +75,7 @@ def sum(
     """
     from mplang_dp import ops
 
-    bounds = {"low": float(low), "high": float(high)}
+    bounds = {"low": _number("low", low), "high": _number("high", high)}
     return _run(ops.sum_, table, unit, epsilon, delta, column=column, **bounds)
 
 
@@ -115,7 +116,7 @@ def mean(
     """
     from mplang_dp import ops
 
-    bounds = {"low": float(low), "high": float(high)}
+    bounds = {"low": _number("low", low), "high": _number("high", high)}
     return _run(ops.mean, table, unit, epsilon, delta, column=column, **bounds)
 
 
@@ -154,12 +155,21 @@ def histogram(
     """
     from mplang_dp import ops
 
+    if isinstance(values, str | bytes) or not isinstance(values, Sequence):
+        raise TraceError(f"{at()}dp: values are a list, such as ['Bern'], got {str(values)[:40]!r}")
     given = {"column": column, "values": tuple(values), "per_unit": per_unit}
     return _run(ops.histogram, table, unit, epsilon, delta, **given)
 
 
 def _run(op: Any, table: Any, unit: str, epsilon: float, delta: float, **attrs: Any) -> MPObject:
     """Run an op where its table is."""
-    given = {"unit": unit, "epsilon": float(epsilon), "delta": float(delta), **attrs}
+    amounts = {"epsilon": _number("epsilon", epsilon), "delta": _number("delta", delta)}
+    given = {"unit": unit, **amounts, **attrs}
     made: MPObject = mp.device()(op)(table, **given)
     return made
+
+
+def _number(name: str, value: Any) -> float:
+    if isinstance(value, bool | str) or not hasattr(value, "__float__"):
+        raise TraceError(f"{at()}dp: {name} is a number, got {str(value)[:40]!r}")
+    return float(value)

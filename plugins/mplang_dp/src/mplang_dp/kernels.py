@@ -94,7 +94,7 @@ def mean(
     """
     values = _per_unit(ctx, table, "avg", unit, column)
     middle, reach = (low + high) / 2, (high - low) / 2
-    total = _noisy_sum(np.clip(values, low, high) - middle, reach, epsilon / 2, delta / 2)
+    total = _noisy_sum(values - middle, reach, epsilon / 2, delta / 2)
     (units,) = noisy([len(values)], 1, 1.0, epsilon / 2, delta / 2)
     return np.float64(np.clip(middle + total / max(units, 1), low, high))
 
@@ -140,9 +140,13 @@ def histogram(
 
 
 def _noisy_sum(values: Any, largest: float, epsilon: float, delta: float) -> float:
-    """Return a noisy sum of values, each at most ``largest`` away from 0; by whole steps."""
+    """Return a noisy sum of values, each of which counts for at most ``STEPS`` steps.
+
+    The steps are clipped, and not the values before: what is rounded there would be more.
+    """
     step = largest / STEPS
-    total = int(np.rint(values / step).astype(np.int64).sum())
+    steps = np.clip(np.rint(np.clip(values, -largest, largest) / step), -STEPS, STEPS)
+    total = int(steps.astype(np.int64).sum())
     (told,) = noisy([total], STEPS, float(STEPS), epsilon, delta)
     return float(told * step)
 

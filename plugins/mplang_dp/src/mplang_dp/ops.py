@@ -8,7 +8,7 @@ from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
 from mplang_analysis import Guarding, GuardRule
-from mplang_tables import check_table, number_columns
+from mplang_tables import check_table, fits, number_columns
 
 from mplang_core import TableType, TensorType, simple_op
 from mplang_core.ext import Feop, Operation
@@ -20,6 +20,8 @@ MAX_DELTA = 0.01
 MAX_PER_UNIT = 1 << 20
 MAX_VALUES = 4096
 MAX_BOUND = 1e15
+MIN_BOUND = 1e-100
+MIN_SPAN = 1e-9  # of the largest bound, by which those of a mean differ at least
 
 
 def parts_of(amount: float, part: Decimal) -> int:
@@ -125,8 +127,10 @@ def mean(
     """
     _check(x, unit, epsilon, delta)
     _check_numbers(x, column, low, high)
-    if low == high:
-        raise TypeError(f"low and high differ, got {low:g} for both")
+    if high - low < MIN_SPAN * max(abs(low), abs(high)):
+        raise TypeError(
+            f"low and high differ by at least {MIN_SPAN:g} of them, got {low:g} and {high:g}"
+        )
     return TensorType("f64")
 
 
@@ -166,7 +170,7 @@ def histogram(
         raise TypeError(f"column {column!r} is {kind}; strings, integers and bools are counted")
     if not 1 <= len(values) <= MAX_VALUES or len(set(values)) != len(values):
         raise TypeError(f"the values are 1 to {MAX_VALUES}, each of them once")
-    wrong = [value for value in values if type(value) is not wanted]
+    wrong = [value for value in values if type(value) is not wanted or not fits(value, kind)]
     if wrong:
         raise TypeError(f"column {column!r} is {kind}, got {str(wrong[0])[:40]!r}")
     return TensorType("i64", (len(values),))
@@ -198,8 +202,8 @@ def _check_numbers(x: TableType, column: str, low: float, high: float) -> None:
     if column not in number_columns(x):
         raise TypeError(f"column {column!r} is {kind}, and no numbers")
     largest = max(abs(low), abs(high))
-    if not (low <= high and 0 < largest <= MAX_BOUND) or math.isnan(low + high):
+    if not (low <= high and MIN_BOUND <= largest <= MAX_BOUND) or math.isnan(low + high):
         raise TypeError(
-            f"low and high are bounds of what a unit adds, up to {MAX_BOUND:g}, "
-            f"got {low:g} and {high:g}"
+            "low and high are bounds of what a unit adds, the larger one from "
+            f"{MIN_BOUND:g} to {MAX_BOUND:g}, got {low:g} and {high:g}"
         )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
+import numpy as np
+
 import mplang_core as mp
 from mplang_core import MPObject
 from mplang_core.ext import TraceError, at
@@ -28,7 +30,8 @@ def aggregate(
         by: columns to group by; one group of all rows if there are none.
         **aggregates: for each column of the result ``(column, function)``, where the function is
             ``count`` (rows with a value), ``sum``, ``mean`` or ``std`` (of a sample); or
-            ``"count"`` for the number of rows, ``"units"`` for that of different units.
+            ``"count"`` for the number of rows, ``"units"`` for that of different units. Nulls, and
+            floats that are not finite, count as missing.
 
     Returns:
         A table at that party: the columns of ``by``, then the aggregates, in the order of the
@@ -51,8 +54,12 @@ def aggregate(
     """
     from mplang_guard.ops import guarded  # which its plugin registers, and takes back if it fails
 
-    if isinstance(by, str):
-        raise TraceError(f"{at()}guard.aggregate: by is a list of columns, such as [{by!r}]")
+    if isinstance(by, str) or not isinstance(by, Sequence):
+        raise TraceError(
+            f"{at()}guard.aggregate: by is a list of columns, such as ['city'], got {by!r}"
+        )
+    if isinstance(k, np.integer):
+        k = int(k)
     wanted = tuple((name, *_function(name, given)) for name, given in aggregates.items())
     run = mp.device()(guarded)
     made: MPObject = run(table, unit=unit, k=k, by=tuple(by), aggregates=wanted)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from mplang_core import TableType
-from mplang_core.ext import KernelContext
+from mplang_core.ext import KernelContext, KernelError
 from mplang_guard.ops import Aggregates
 
 
@@ -35,14 +35,17 @@ def aggregate(
     kind = cast(TableType, ctx.op.inputs[0].type)
     arrow.check_is(kind, table, "table")
     sql = query_of(kind, unit, k, by, aggregates)
-    return run(sql, {"rows": table}, cast(TableType, ctx.op.outputs[0].type))
+    try:
+        return run(sql, {"rows": table}, cast(TableType, ctx.op.outputs[0].type))
+    except KernelError as error:
+        raise KernelError(str(error).replace("ibis.run", "guard.aggregate", 1)) from error
 
 
 def query_of(kind: TableType, unit: str, k: int, by: Sequence[str], aggregates: Aggregates) -> str:
     """Return the SQL of an aggregate.
 
     Example:
-        >>> kind = TableType((("id", "int64"), ("pay", "double")))
+        >>> kind = TableType((("id", "int64"), ("pay", "int64")))
         >>> print(query_of(kind, "id", 20, (), (("mean", "mean", "pay"),)))
         SELECT avg("pay") AS "mean"
         FROM "rows" WHERE "id" IS NOT NULL
@@ -57,7 +60,7 @@ def query_of(kind: TableType, unit: str, k: int, by: Sequence[str], aggregates: 
     units = f"count(DISTINCT {quoted(unit)})"
     enough = [f"{units} >= {k}"]
     for column in dict.fromkeys(column for _, _, column in aggregates if column):
-        enough.append(f"{units} FILTER ({quoted(column)} IS NOT NULL) >= {k}")
+        enough.append(f"{units} FILTER ({_value(column, types[column])} IS NOT NULL) >= {k}")
     grouped = [f"GROUP BY {', '.join(keys)}"] if keys else []
     ordered = [f"ORDER BY {', '.join(f'{key} NULLS LAST' for key in keys)}"] if keys else []
     return "\n".join(
@@ -84,9 +87,17 @@ def _function(function: str, unit: str, column: str, kind: str) -> str:
         return f"count(DISTINCT {unit})"
     if not column:
         return "count(*)"
-    value = quoted(column)
+    value = _value(column, kind)
     if function != "count" and kind == "bool":
         value = f"CAST({value} AS TINYINT)"
     elif function == "sum" and kind == "float":
         value = f"CAST({value} AS DOUBLE)"
     return f"{_NAMES[function]}({value})"
+
+
+def _value(column: str, kind: str) -> str:
+    """Return a column; a float that is no number counts as missing, so that it tells nothing."""
+    name = quoted(column)
+    if kind not in ("float", "double"):
+        return name
+    return f"CASE WHEN isfinite({name}) THEN {name} END"

@@ -18,7 +18,18 @@ from mplang_core import MPLangError, TableType
 from mplang_core.ext import Operation
 from mplang_ibis.query import parse
 from mplang_ibis.sql import read_sql
-from mplang_ibis.syntax import CAST, JOIN, REFERENCE, SELECT, STAR, SUBQUERY, TABLE, UNION, expect
+from mplang_ibis.syntax import (
+    CAST,
+    JOIN,
+    REFERENCE,
+    SELECT,
+    STAR,
+    SUBQUERY,
+    TABLE,
+    UNION,
+    expect,
+    fold,
+)
 
 
 class Column(NamedTuple):
@@ -98,7 +109,7 @@ def selected(
         >>> selected('SELECT "age" + 1 AS "age", "pay" FROM "t"', (("t", people),), people)
     """
     known = {
-        name.lower(): [Column("", column.lower(), type) for column, type in kind.columns]
+        fold(name): [Column("", fold(column), type) for column, type in kind.columns]
         for name, kind in tables
     }
     try:
@@ -132,7 +143,7 @@ def _query(node: Mapping[str, Any], known: _Known) -> list[Column]:
     known = dict(known)
     for entry in node.get("cte_map", {}).get("map", ()):
         expect(entry["value"], {"query", "materialized"})
-        known[entry["key"].lower()] = _called(_query(entry["value"]["query"]["node"], known), "")
+        known[fold(entry["key"])] = _called(_query(entry["value"]["query"]["node"], known), "")
     if node["type"] == "SET_OPERATION_NODE":
         expect(node, UNION)
         if node["setop_type"] not in ("UNION", "EXCEPT", "INTERSECT"):  # others pair by names
@@ -160,11 +171,11 @@ def _source(node: Mapping[str, Any], known: _Known) -> list[Column]:
     match node["type"]:
         case "BASE_TABLE":
             expect(node, TABLE)
-            name = node["table_name"].lower()
-            return _called(known[name], node.get("alias", name).lower())
+            name = fold(node["table_name"])
+            return _called(known[name], fold(node.get("alias", name)))
         case "SUBQUERY":
             expect(node, SUBQUERY)
-            return _called(_query(node["subquery"]["node"], known), node.get("alias", "").lower())
+            return _called(_query(node["subquery"]["node"], known), fold(node.get("alias", "")))
         case "JOIN":
             expect(node, JOIN)
             left, right = _source(node["left"], known), _source(node["right"], known)
@@ -185,14 +196,14 @@ def _item(item: Mapping[str, Any], source: Sequence[Column]) -> list[Column]:
                 return list(source)
         case "COLUMN_REF":
             expect(item, REFERENCE)
-            *table, name = (part.lower() for part in item["column_names"])
+            *table, name = (fold(part) for part in item["column_names"])
             found = [each for each in source if each.name == name and table in ([], [each.source])]
             if len(found) == 1:  # none of a query around it, and nothing such as rowid
-                return [found[0]._replace(name=item.get("alias", name).lower())]
+                return [found[0]._replace(name=fold(item.get("alias", name)))]
         case "CAST":
             expect(item, CAST)
             (before,) = _item(item["child"], source)
             if _is_number(before.type):  # and no text
                 after = before.cast(_FLOATS[item["cast_type"]["id"]])
-                return [after._replace(name=item.get("alias", before.name).lower())]
+                return [after._replace(name=fold(item.get("alias", before.name)))]
     raise LookupError

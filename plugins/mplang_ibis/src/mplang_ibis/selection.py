@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from mplang_analysis import Cell, Lineage, Selection, selected
@@ -18,12 +18,15 @@ from mplang_core.ext import Operation
 from mplang_ibis.allowlist import ROW_WISE
 from mplang_ibis.query import parse
 from mplang_ibis.sql import read_sql
-from mplang_ibis.syntax import JOIN, REFERENCE, SELECT, STAR, SUBQUERY, TABLE, expect
+from mplang_ibis.syntax import JOIN, REFERENCE, SELECT, STAR, SUBQUERY, TABLE, expect, fold
 
 _CLASSES = {
     "BETWEEN", "CASE", "CAST", "COLUMN_REF", "COMPARISON", "CONJUNCTION", "CONSTANT", "FUNCTION",
     "OPERATOR",
 }  # fmt: skip
+
+
+ALIAS = "alias"  # by which DuckDB calls the select list, where no table has that name
 
 
 class _Column(NamedTuple):
@@ -32,6 +35,7 @@ class _Column(NamedTuple):
     Attributes:
         source: what its table is called there.
         name: what it is called there.
+        type: its type, while it is a column of an operand.
         cell: the column of an operand that it is; ``None`` if it is computed.
         cells: the columns that it is computed of.
         functions: the functions by which.
@@ -39,6 +43,7 @@ class _Column(NamedTuple):
 
     source: str
     name: str
+    type: str
     cell: Cell | None
     cells: frozenset[Cell]
     functions: frozenset[str] = frozenset()
@@ -46,23 +51,31 @@ class _Column(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Rows of an operand."""
+    """Rows of an operand; the other fields are as in :class:`mplang_analysis.Selection`.
+
+    Attributes:
+        used: the operands that it is made of.
+    """
 
     table: int
     columns: Sequence[_Column]
+    used: frozenset[int]
     filtered: frozenset[Cell] = frozenset()
-    matched: frozenset[tuple[Cell, Cell]] = frozenset()
+    matched: frozenset[Cell] = frozenset()
+    same: frozenset[tuple[Cell, Cell]] = frozenset()
     functions: frozenset[str] = frozenset()
-    used: frozenset[int] = frozenset()  # operands
 
     def called(self, source: str) -> _Rows:
         """Return them as those of a table, whose columns' names must differ."""
         if len({each.name for each in self.columns}) != len(self.columns):  # DuckDB gives others
             raise LookupError
-        return self.with_columns([each._replace(source=source) for each in self.columns])
+        if source == ALIAS:
+            raise LookupError
+        return replace(self, columns=[each._replace(source=source) for each in self.columns])
 
-    def with_columns(self, columns: Sequence[_Column]) -> _Rows:
-        return _Rows(self.table, columns, self.filtered, self.matched, self.functions, self.used)
+    def where(self, cells: frozenset[Cell], functions: frozenset[str]) -> _Rows:
+        """Return some of them, on which columns and functions decide."""
+        return replace(self, filtered=self.filtered | cells, functions=self.functions | functions)
 
 
 def lineage_of(op: Operation, rank: int, operands: Sequence[Lineage | None]) -> Lineage | None:
@@ -102,14 +115,14 @@ def selection_of(
         >>> found.columns, found.filtered
         ((('id', 'id'),), frozenset({(0, 'pay')}))
     """
-    names = [name.lower() for name, _ in tables]
+    names = [fold(name) for name, _ in tables]
     try:
         found = _query(parse(sql)["node"], dict(_tables(tables)))
     except (MPLangError, LookupError, ValueError, RecursionError):
         return None  # DuckDB refuses it, or it is something else
     if len(found.columns) != len(gives.columns) or len(set(names)) != len(names):
         return None
-    types = [{name.lower(): (name, kind) for name, kind in table.columns} for _, table in tables]
+    types = [{fold(name): (name, kind) for name, kind in table.columns} for _, table in tables]
     columns: list[tuple[str, str | None]] = []
     for (name, wanted), column in zip(gives.columns, found.columns, strict=True):
         cell = column.cell
@@ -124,18 +137,19 @@ def selection_of(
         found.table,
         tuple(columns),
         frozenset(map(named, found.filtered)),
-        frozenset((named(a), named(b)) for a, b in found.matched),
+        frozenset(map(named, found.matched)),
+        frozenset((named(a), named(b)) for a, b in found.same),
         found.functions,
     )
 
 
 def _tables(tables: Sequence[tuple[str, TableType]]) -> Iterator[tuple[str, _Rows]]:
-    for i, (name, kind) in enumerate(tables):
-        columns = [
-            _Column("", column.lower(), (i, column.lower()), frozenset([(i, column.lower())]))
-            for column, _ in kind.columns
-        ]
-        yield name.lower(), _Rows(i, columns, used=frozenset([i]))
+    for i, (table, kind) in enumerate(tables):
+        columns = []
+        for name, type in kind.columns:
+            cell = i, fold(name)
+            columns.append(_Column("", fold(name), type, cell, frozenset([cell])))
+        yield fold(table), _Rows(i, columns, frozenset([i]))
 
 
 def _query(node: Mapping[str, Any], known: Mapping[str, _Rows]) -> _Rows:
@@ -152,79 +166,87 @@ def _query(node: Mapping[str, Any], known: Mapping[str, _Rows]) -> _Rows:
     known = dict(known)
     for entry in node.get("cte_map", {}).get("map", ()):
         expect(entry["value"], {"query", "materialized"})
-        known[entry["key"].lower()] = _query(entry["value"]["query"]["node"], known)
+        known[fold(entry["key"])] = _query(entry["value"]["query"]["node"], known)
     rows = _source(node["from_table"], known)
     where = node.get("where_clause")
-    _check_aliases(node["select_list"], [*node["select_list"], *([where] if where else [])], rows)
+    _check_aliases(node["select_list"], [*node["select_list"], where])
     if where is not None:
-        cells, functions = _uses(where, rows.columns)
-        rows = _Rows(
-            rows.table,
-            rows.columns,
-            rows.filtered | cells,
-            rows.matched,
-            rows.functions | functions,
-            rows.used,
-        )
+        rows = rows.where(*_uses(where, rows.columns))
     columns = [column for item in node["select_list"] for column in _item(item, rows.columns)]
-    return rows.with_columns(columns)
+    return replace(rows, columns=columns)
 
 
-def _check_aliases(items: Sequence[Mapping[str, Any]], readers: Sequence[Any], rows: _Rows) -> None:
+def _check_aliases(items: Sequence[Mapping[str, Any]], readers: Sequence[Any]) -> None:
     """Refuse an alias that something else may be read as: which one counts depends on the place."""
-    aliases = {}
+    aliases = set()
     for item in items:
-        alias = item.get("alias", "").lower()
-        itself = item["class"] == "COLUMN_REF" and item["column_names"][-1].lower() == alias
-        if alias and not itself:
-            aliases[alias] = item
-    for reader in readers:
-        for reference in _references(reader):
-            name = reference["column_names"][-1].lower()
-            if name in aliases and len(reference["column_names"]) == 1:
-                raise LookupError
+        alias = fold(item.get("alias", ""))
+        if not (_is_reference(item) and fold(item["column_names"][-1]) == alias):
+            aliases.add(alias)
+    for reference in _references(readers):
+        *table, name = (fold(part) for part in reference["column_names"])
+        if name in aliases and table in ([], [ALIAS]):
+            raise LookupError
 
 
 def _source(node: Mapping[str, Any], known: Mapping[str, _Rows]) -> _Rows:
     match node["type"]:
         case "BASE_TABLE":
             expect(node, TABLE)
-            name = node["table_name"].lower()
-            return known[name].called(node.get("alias", name).lower())
+            name = fold(node["table_name"])
+            return known[name].called(fold(node.get("alias", name)))
         case "SUBQUERY":
             expect(node, SUBQUERY)
-            return _query(node["subquery"]["node"], known).called(node.get("alias", "").lower())
+            return _query(node["subquery"]["node"], known).called(fold(node.get("alias", "")))
         case "JOIN":
             expect(node, JOIN)
             if node["join_type"] in ("SEMI", "ANTI") and node["ref_type"] == "REGULAR":
                 left, right = _source(node["left"], known), _source(node["right"], known)
-                return _matched(left, right, node["condition"])
+                return _matched(left, right, node["condition"], node["join_type"])
     raise LookupError
 
 
-def _matched(left: _Rows, right: _Rows, condition: Mapping[str, Any]) -> _Rows:
-    """Return the rows of a table for which there are some, or none, of another one."""
+def _matched(left: _Rows, right: _Rows, condition: Mapping[str, Any], kind: str) -> _Rows:
+    """Return the rows of a table for which there are some, or none, of another one.
+
+    Columns of both may be compared by equality only: by ``t.id != 7 OR t.pay > s.limit``, one
+    person would decide for each limit on the rows of twenty others.
+    """
     if left.used & right.used:  # a table that is matched with itself decides by others' rows
         raise LookupError
-    both = [*left.columns, *right.columns]
-    pairs, filtered, functions = set(), set[Cell](), set[str]()
+    rows = replace(
+        left,
+        used=left.used | right.used,
+        matched=left.matched | right.matched,
+        same=left.same | right.same if kind == "SEMI" else left.same,
+    ).where(right.filtered, right.functions)
     for part in _parts(condition):
-        sides = [part.get("left"), part.get("right")] if part["type"] == "COMPARE_EQUAL" else []
-        found = [_reference(side, both).cell for side in sides if side and _is_reference(side)]
-        if len(found) == 2 and found[0] and found[1] and found[0][0] != found[1][0]:
-            pairs.add((found[0], found[1]))
-        else:
-            cells, names = _uses(part, both)
-            filtered |= cells
-            functions |= names
-    return _Rows(
-        left.table,
-        left.columns,
-        left.filtered | right.filtered | filtered,
-        left.matched | right.matched | pairs,
-        left.functions | right.functions | functions,
-        left.used | right.used,
-    )
+        pair = _equal(part, left, right)
+        if pair is not None:
+            same = rows.same | {pair} if kind == "SEMI" else rows.same
+            rows = replace(rows, matched=rows.matched | set(pair), same=same)
+            continue
+        cells, functions = _uses(part, [*left.columns, *right.columns])
+        tables = {table for table, _ in cells}
+        if tables & left.used and tables & right.used:
+            raise LookupError
+        rows = rows.where(cells, functions)
+    return rows
+
+
+def _equal(part: Mapping[str, Any], left: _Rows, right: _Rows) -> tuple[Cell, Cell] | None:
+    """Return two columns, one of each table, that are equal and of one type, so without a cast."""
+    if part["type"] != "COMPARE_EQUAL" or not all(
+        _is_reference(part[s]) for s in ("left", "right")
+    ):
+        return None
+    both = [*left.columns, *right.columns]
+    a, b = _reference(part["left"], both), _reference(part["right"], both)
+    if a.cell is None or b.cell is None or a.type != b.type:
+        return None
+    if {a.cell[0] in left.used, b.cell[0] in left.used} != {True, False}:
+        return None
+    return a.cell, b.cell
 
 
 def _parts(condition: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -243,9 +265,9 @@ def _item(item: Mapping[str, Any], source: Sequence[_Column]) -> list[_Column]:
         return list(source)
     if _is_reference(item):
         found = _reference(item, source)
-        return [found._replace(name=item.get("alias", found.name).lower())]
+        return [found._replace(name=fold(item.get("alias", found.name)))]
     cells, functions = _uses(item, source)
-    return [_Column("", item.get("alias", "").lower(), None, cells, functions)]
+    return [_Column("", fold(item.get("alias", "")), "", None, cells, functions)]
 
 
 def _is_reference(item: Mapping[str, Any]) -> bool:
@@ -254,7 +276,7 @@ def _is_reference(item: Mapping[str, Any]) -> bool:
 
 def _reference(item: Mapping[str, Any], source: Sequence[_Column]) -> _Column:
     expect(item, REFERENCE)
-    *table, name = (part.lower() for part in item["column_names"])
+    *table, name = (fold(part) for part in item["column_names"])
     found = [each for each in source if each.name == name and table in ([], [each.source])]
     if len(found) != 1:  # one of a query around it, or something such as rowid
         raise LookupError
@@ -276,7 +298,7 @@ def _uses(
         if node["class"] not in _CLASSES:
             raise LookupError
         if node["class"] == "FUNCTION":
-            name = node["function_name"].lower()
+            name = fold(node["function_name"])
             if name not in ROW_WISE and name.isidentifier():
                 raise LookupError
             if node.get("order_bys", {}).get("orders") or node.get("distinct") or "filter" in node:

@@ -21,6 +21,19 @@ REFERENCE = {"class", "type", "query_location", "alias", "column_names"}
 CAST = {"class", "type", "query_location", "alias", "child", "cast_type", "try_cast"}
 
 
+_ASCII = str.maketrans({chr(ord("A") + i): chr(ord("a") + i) for i in range(26)})
+
+
+def fold(name: str) -> str:
+    """Return a name as DuckDB compares it, which ignores the case of ASCII letters only.
+
+    Example:
+        >>> fold("Größe"), fold("\N{KELVIN SIGN}")
+        ('größe', '\u212a')
+    """
+    return name.translate(_ASCII)
+
+
 def expect(node: Mapping[str, Any], keys: AbstractSet[str]) -> None:
     """Refuse a node that has more than is understood.
 

@@ -27,13 +27,15 @@ permit (
   context.form == "share" && !context.discloses
 }};
 
+// Write into it by which columns may be filtered and grouped:
+//   && [Column::"people.city"].containsAll(context.filtered)
 @id("aggregates for {name}")
 permit (
   principal == Coordinator::"{name}",
   action in [Action::"disclose", Action::"fetch"],
   resource
 ) when {{
-  context.k >= 20
+  context.k >= 20 && context.matched.isEmpty()
 }};
 
 // Everyone learns whether an op fails, which may depend on data; limits.failures bounds how often.

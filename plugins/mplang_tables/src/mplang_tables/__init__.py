@@ -2,13 +2,14 @@
 
 from mplang_tables.columns import check_table, number_columns
 from mplang_tables.literal_table import table
-from mplang_tables.ops import encode, from_tensor, literal, one_hot, to_padded, to_tensor
+from mplang_tables.ops import encode, fits, from_tensor, literal, one_hot, to_padded, to_tensor
 from mplang_tables.padded import Padded
 
 __all__ = [
     "Padded",
     "check_table",
     "encode",
+    "fits",
     "from_tensor",
     "literal",
     "number_columns",

@@ -249,13 +249,19 @@ def _position(x: TableType, column: str, values: tuple[str | int, ...]) -> int:
         raise TypeError(f"column {column!r} is of the type {kind}; strings and integers are listed")
     if not values or len(set(values)) != len(values):
         raise TypeError("the list has at least one value, and each of them once")
-    wrong = [value for value in values if type(value) is not wanted or not _fits(value, kind)]
+    wrong = [value for value in values if type(value) is not wanted or not fits(value, kind)]
     if wrong:
         raise TypeError(f"column {column!r} is of the type {kind}, got {str(wrong[0])[:40]!r}")
     return names.index(column)
 
 
-def _fits(value: str | int, kind: str) -> bool:
+def fits(value: str | int, kind: str) -> bool:
+    """Return whether a string, an integer or a bool is one of a column of its type.
+
+    Example:
+        >>> fits(300, "int8"), fits(-1, "uint8"), fits("Bern", "string")
+        (False, False, True)
+    """
     if isinstance(value, str):
         return value == value.encode(errors="replace").decode()
     if kind == "bool":

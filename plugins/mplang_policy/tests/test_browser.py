@@ -1,0 +1,186 @@
+"""The review of a long program in a headless browser, and in a terminal of 80 columns."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+import yaml
+from policy_testbed import BANK, CATALOGUE, CLUSTER, RUNS
+
+import mplang_core as mp
+
+STEPS = 40
+RULES = RUNS + 'permit (principal, action == Action::"fetch", resource) when { context.approved };'
+
+
+def long_program():
+    """Return a function of forty steps, each on a line of its own, and the lines."""
+    lines = ["def forty():", '    x = mp.dataset("bank", "people", ["pay"])']
+    lines += ['    x = mp.device("P0")(to_tensor)(x, rows=3)', '    y = mp.put("P1", x)']
+    for i in range(STEPS - 4):
+        name, device = ("x", "P0") if i % 2 else ("y", "P1")
+        other = f'mp.put("{device}", {"y" if name == "x" else "x"})' if i % 7 == 0 else name
+        lines.append(
+            f'    {name} = mp.device("{device}")(lambda a, b: a * {i + 2}.0 + b)({name}, {other})'
+        )
+    lines.append('    return mp.device("P1")(lambda a, b: (a + b).sum())(mp.put("P1", x), y)')
+    return "\n".join(lines) + "\n", range(2, len(lines) + 1)
+
+
+@pytest.fixture(scope="module")
+def review(tmp_path_factory):
+    """Return a function that runs ``mplang review``, and the lines of the program."""
+    folder = tmp_path_factory.mktemp("review")
+    text, lines = long_program()
+    (folder / "steps.py").write_text(
+        "import mplang_core as mp\nfrom mplang_tables import to_tensor\n\n\n" + text
+    )
+    (folder / "rules.cedar").write_text(RULES)
+    gate = {"policy": "rules.cedar", "log": "gate.db"}
+    fields = {**BANK, "data": CATALOGUE["bank"], "gate": gate}
+    (folder / "worker.yaml").write_text(yaml.safe_dump(fields))
+    namespace: dict[str, object] = {}
+    code = compile((folder / "steps.py").read_text(), str(folder / "steps.py"), "exec")
+    exec(code, namespace)
+    with mp.catalogue(CATALOGUE):
+        mp.artifact.save(folder / "steps.mpl", mp.compile(namespace["forty"], cluster_spec=CLUSTER))
+
+    def run(*args: str, columns: int = 80) -> str:
+        command = [str(Path(sys.executable).parent / "mplang"), "review", str(folder / "steps.mpl")]
+        found = subprocess.run(
+            [*command, "-c", str(folder / "worker.yaml"), *args],
+            capture_output=True, check=True, text=True,
+            env={**os.environ, "COLUMNS": str(columns), "PYTHONIOENCODING": "utf-8"},
+        )  # fmt: skip
+        return found.stdout
+
+    return run, [f"steps.py:{number + 4}" for number in lines], folder
+
+
+def test_the_text_fits_into_80_columns_and_names_each_line(review):
+    run, lines, _ = review
+    told = run().splitlines()
+    assert max(map(len, told)) <= 80
+    whole = "".join(each.strip() for each in told)
+    assert [line for line in lines if line not in whole] == []
+
+
+# -- in a browser
+
+
+@pytest.fixture(scope="module")
+def asked():
+    """Return a server that notes what it is asked for."""
+    found: list[str] = []
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def log_request(self, *args: object) -> None:
+            found.append(self.path)
+
+    return found, Handler
+
+
+@pytest.fixture(scope="module")
+def browser(review, asked):
+    """Return a browser that shows the page, from a server on loopback."""
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    run, _, folder = review
+    pages = folder / "pages"
+    pages.mkdir()
+    run("--html", str(pages / "review.html"))
+    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    assert chromium, "install chromium and chromium-driver"
+    assert driver, "install chromium-driver"
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for each in (
+        "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+        "--disable-background-networking", "--disable-component-update", "--disable-sync",
+        "--window-size=1280,900", f"--user-data-dir={folder / 'profile'}",
+    ):  # fmt: skip
+        options.add_argument(each)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    handler = functools.partial(asked[1], directory=str(pages))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        made = webdriver.Chrome(options=options, service=Service(driver))
+        try:
+            made.get(f"http://127.0.0.1:{server.server_address[1]}/review.html")
+            yield made
+        finally:
+            made.quit()
+            server.shutdown()
+
+
+@pytest.mark.browser
+def test_the_page_stands_alone(browser, asked):
+    """It asks for nothing else, runs no script, and no error is told."""
+    assert [path for path in asked[0] if path != "/favicon.ico"] == ["/review.html"]
+    entries = browser.execute_script("return performance.getEntriesByType('resource').length")
+    assert entries == 0
+    assert browser.execute_script("return document.scripts.length") == 0
+    told = [each for each in browser.get_log("browser") if "favicon" not in each["message"]]
+    assert told == []
+
+
+@pytest.mark.browser
+def test_each_step_of_a_long_program_can_be_read(browser, review):
+    lines = review[1]
+    text = browser.execute_script("return document.body.innerText")
+    drawn = browser.execute_script(
+        "return [...document.querySelectorAll('svg text')].map(each => each.textContent)"
+    )
+    assert [line for line in lines if line not in text] == []
+    picture = " ".join(drawn)
+    missing = [line for line in lines if line not in picture]
+    assert missing == []
+    smallest = browser.execute_script("""
+        return Math.min(...[...document.querySelectorAll('body *')]
+            .filter(each => each.childNodes.length && each.innerText)
+            .map(each => parseFloat(getComputedStyle(each).fontSize)))""")
+    assert smallest >= 11
+
+
+@pytest.mark.browser
+def test_signs_of_a_drawing_do_not_cover_each_other(browser):
+    """No text overlaps another one, or leaves its drawing."""
+    wrong = browser.execute_script("""
+        const wrong = [];
+        for (const svg of document.querySelectorAll('svg')) {
+            const frame = svg.getBoundingClientRect();
+            const texts = [...svg.querySelectorAll('text')].filter(each => each.textContent.trim());
+            const boxes = texts.map(each => each.getBoundingClientRect());
+            boxes.forEach((a, i) => {
+                if (a.left < frame.left - 1 || a.right > frame.right + 1
+                    || a.top < frame.top - 1 || a.bottom > frame.bottom + 1)
+                    wrong.push(['leaves', texts[i].textContent]);
+                boxes.slice(i + 1).forEach((b, j) => {
+                    const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+                    const high = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+                    if (wide > 2 && high > 3)
+                        wrong.push(['covers', texts[i].textContent, texts[i + 1 + j].textContent]);
+                });
+            });
+        }
+        return wrong.slice(0, 10);""")
+    assert wrong == [], json.dumps(wrong, indent=1)
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [1280, 700])
+def test_the_page_is_as_wide_as_the_window(browser, width):
+    """What is wider, such as code, scrolls in a frame of its own."""
+    browser.set_window_size(width, 900)
+    wide = browser.execute_script("return document.documentElement.scrollWidth - innerWidth")
+    assert wide <= 0
