@@ -21,6 +21,7 @@ PAGE = """<!doctype html>
 
 STYLE = """
 body { font: 14px system-ui, sans-serif; margin: 2em; }
+section { overflow-x: auto; }
 table { border-collapse: collapse; margin: 1em 0; }
 caption { text-align: left; font-weight: bold; padding: .3em 0; }
 th, td { text-align: left; padding: .2em .8em; border-bottom: 1px solid #ccc; }
@@ -198,4 +199,4 @@ class Report(ABC):
         printer.text(str(self))  # what IPython shows in a terminal
 
     def _repr_html_(self) -> str:
-        return "".join(part.html() for part in self.parts())
+        return "".join(f"<section>{part.html()}</section>" for part in self.parts())

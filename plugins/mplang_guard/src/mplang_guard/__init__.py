@@ -1,4 +1,4 @@
-"""Guards: aggregates of a table that tell no row of it, each over at least ``k`` persons.
+"""Guards: aggregates of a table, of which each number is made of at least ``k`` persons.
 
 Example:
     >>> import mplang_core as mp

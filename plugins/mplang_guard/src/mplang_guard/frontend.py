@@ -58,8 +58,8 @@ def aggregate(
         raise TraceError(
             f"{at()}guard.aggregate: by is a list of columns, such as ['city'], got {by!r}"
         )
-    if isinstance(k, np.integer):
-        k = int(k)
+    number: Any = k
+    k = number.item() if isinstance(number, np.generic) else k
     wanted = tuple((name, *_function(name, given)) for name, given in aggregates.items())
     run = mp.device()(guarded)
     made: MPObject = run(table, unit=unit, k=k, by=tuple(by), aggregates=wanted)
