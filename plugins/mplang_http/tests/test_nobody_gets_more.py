@@ -37,8 +37,16 @@ CATALOGUE = {
         "visits": {"columns": {"id": "int64"}, "unit": "id"},
         "secret": {"columns": {"id": "int64"}},
     },
-    "shop": {"sales": {"columns": {"id": "int64"}, "unit": "id"}},
+    "shop": {
+        "sales": {"columns": {"id": "int64"}, "unit": "id"},
+        "orders": {"columns": {"id": "int64"}, "unit": "id", "rows": {"at_most": 1000}},
+    },
 }
+SHOP = """
+permit (principal, action, resource);
+forbid (principal, action == Action::"fetch", resource)
+when { context.columns.contains(Column::"orders.id") } unless { context.approved };
+"""
 BANK = """
 @id("runs") permit (principal, action == Action::"run", resource);
 @id("reads") permit (principal, action == Action::"read", resource)
@@ -67,18 +75,19 @@ class Bank:
         people = pd.DataFrame(rows, columns=list(COLUMNS))
         people.to_csv(folder / "people.csv", index=False)
         people[["id"]].to_csv(folder / "ids.csv", index=False)
+        people[["id"]].to_csv(folder / "orders.csv", index=False)
         for name in NAMES:
-            (folder / f"{name}.cedar").write_text(
-                BANK if name == "bank" else "permit (principal, action, resource);"
-            )
+            (folder / f"{name}.cedar").write_text(BANK if name == "bank" else SHOP)
         for name in ("ann", "eve"):
             new_key(folder / f"{name}.key", None)
         self.gates = {
             name: {"policy": str(folder / f"{name}.cedar"), "log": str(folder / f"{name}.db")}
             for name in NAMES
         }
-        approvals = {"approvals": str(folder), "approvers": {"ann": str(folder / "ann.pub")}}
-        self.gates["bank"] |= {"budgets": BUDGETS, **approvals}
+        keys = {name: str(folder / f"{name}.pub") for name in ("ann", "eve")}
+        approvers = {"approvals": str(folder), "approvers": {"ann": keys["ann"]}}
+        self.gates["bank"] |= {"budgets": BUDGETS, **approvers}
+        self.gates["shop"] |= {**approvers, "approvers": keys, "threshold": 2}
         readers = {"readers": ["host", "other"]}
         self.data = {
             name: {
@@ -93,15 +102,16 @@ class Bank:
             gates=self.gates, mode="production", imports=("mplang_testing.dialect",),
             quotas={"jobs": 16},
         )  # fmt: skip
-        fields = {
-            "name": "bank", "data": self.data["bank"], "gate": self.gates["bank"], "tls": "bank",
-            "coordinators": ["host", "other"], "peers": dict.fromkeys(NAMES),
-        }  # fmt: skip
-        (folder / "bank.yaml").write_text(yaml.safe_dump(fields))
+        for name in NAMES:
+            fields = {
+                "name": name, "data": self.data[name], "gate": self.gates[name], "tls": name,
+                "coordinators": ["host", "other"], "peers": dict.fromkeys(NAMES),
+            }  # fmt: skip
+            (folder / f"{name}.yaml").write_text(yaml.safe_dump(fields))
 
     @staticmethod
     def file(data_set: str) -> str:
-        return "people.csv" if data_set == "people" else "ids.csv"
+        return f"{data_set}.csv" if data_set in ("people", "orders") else "ids.csv"
 
     def connect(self, who: str = "host", **options):
         return mp.connect("http", self.cluster.spec, tls=self.files[who], **options)
@@ -114,17 +124,32 @@ class Bank:
         with closing(Ledger(self.folder / "bank.db", read_only=True)) as ledger:
             return {key: amount.epsilon for key, amount in ledger.spent().items()}
 
-    def approve(self, fn, *args, key="ann", coordinator="host", inputs=(), **changes):
+    def approve(
+        self,
+        fn,
+        *args,
+        key="ann",
+        coordinator="host",
+        inputs=(),
+        party="bank",
+        also=None,
+        **changes,
+    ):
         """Sign a program, perhaps with other fields than it has."""
-        path, owner = self.folder / "program.mpl", Owner.read(str(self.folder / "bank.yaml"))
+        owner = Owner.read(str(self.folder / f"{party}.yaml"))
+        path = self.folder / "program.mpl"
         with mp.catalogue(CATALOGUE):
             made = mp.compile(fn, *args, cluster_spec=CLUSTER)
             mp.artifact.save(path, made)
         until = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=1)
         review = review_of(owner, str(path), coordinator, inputs)
         approval = made_of(owner, str(path), [review], changes.pop("uses", 1), until)
+        if "made_for" in changes:
+            changes["party"] = changes.pop("made_for")
         approval = approval.model_copy(update=changes)
         signed = sign(approval, read_key(str(self.folder / f"{key}.key")))
+        if also is not None:
+            signed = sign(approval, read_key(str(self.folder / f"{also}.key")), signed)
         (self.folder / f"{approval.id}.approval").write_bytes(signed)
         return approval
 
@@ -351,7 +376,7 @@ def test_an_approved_program_runs_and_none_that_is_nearly_the_same(approvals, ho
 
 WRONG = {
     "expired": ({"expires": datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)}, "expired"),
-    "of another party": ({"party": "shop"}, "it is of shop"),
+    "of another party": ({"made_for": "shop"}, "it is of shop"),
     "of another digest": ({"program": "0" * 64}, "it is for program 000000000000"),
     "of another coordinator": ({"coordinators": ("other",)}, "it is for other"),
     "of other versions": ({"versions": {"numpy": "0.1"}}, "numpy"),
@@ -380,6 +405,33 @@ def test_an_approval_that_is_used_up_or_revoked_or_replayed(approvals, host):
     assert "it was revoked" in refused(bank, host, most)
 
 
+def orders():
+    return mp.dataset("shop", "orders")
+
+
+def test_an_approval_that_one_of_two_has_signed(approvals, host):
+    """The shop wants two signatures."""
+    bank, before = approvals, len(approvals.log("shop"))
+    for signers in ({"key": "ann"}, {"key": "eve"}, {"key": "ann", "also": "ann"}):
+        bank.approve(orders, party="shop", **signers)
+        with pytest.raises(MPLangError, match="once shop has approved this program"):
+            mp.evaluate(host, orders)
+    kinds = [each.kind for each in bank.log("shop")[before:] if each.kind != "end"]
+    assert kinds == ["refusal"] * 3
+    bank.approve(orders, party="shop", key="ann", also="eve")
+    mp.fetch(host, mp.evaluate(host, orders))
+
+
+def test_a_data_set_that_has_grown_is_still_the_one_that_was_approved(approvals, host):
+    """Its bound is published, and its rows are not."""
+    bank = approvals
+    bank.approve(orders, party="shop", key="ann", also="eve", uses=2)
+    before = mp.fetch(host, mp.evaluate(host, orders)).num_rows
+    with (bank.folder / "orders.csv").open("a") as file:
+        file.write("1000\n1001\n")
+    assert mp.fetch(host, mp.evaluate(host, orders)).num_rows == before + 2
+
+
 # -- approvals that the coordinator passes on
 
 
@@ -403,7 +455,7 @@ def test_an_approval_travels_with_the_job(bank):
         assert "its 1 uses are used up" in refused(bank, host, most)
 
 
-@pytest.mark.parametrize("changes", [{"key": "eve"}, {"party": "shop"}])
+@pytest.mark.parametrize("changes", [{"key": "eve"}, {"made_for": "shop"}])
 def test_an_approval_that_counts_nowhere_is_told(bank, changes):
     given = passed_on(bank, **changes)
     with pytest.raises(MPLangError, match="counts at no party"), bank.connect(approvals=[given]):

@@ -10,7 +10,7 @@ import yaml
 from mplang_policy import Gate, GateConfig, Ledger, Run
 from mplang_policy.offline import asked_of
 from mplang_policy.sums import sums_that_differ
-from policy_testbed import BANK, CATALOGUE, NAMES, PERMIT_ALL, names_of_bank, program_of
+from policy_testbed import BANK, CATALOGUE, CLUSTER, NAMES, PERMIT_ALL, names_of_bank, program_of
 from typer.testing import CliRunner
 
 import mplang_core as mp
@@ -135,3 +135,26 @@ def test_an_owner_sees_what_was_used_up(made, tmp_path):
     ]
     done = CliRunner().invoke(app, ["audit", "verify", "-c", str(tmp_path / "worker.yaml")])
     assert done.exit_code == 0
+
+
+def test_a_review_tells_what_guards_tell_and_noise_uses_up(made, tmp_path):
+    from mplang_cli.cli import app
+
+    def both():
+        people = mp.dataset("bank", "people", ["id", "pay", "city"])
+        mean = mp.guard.aggregate(people, unit="id", k=20, by=["city"], pay=("pay", "mean"))
+        return mean, mp.dp.count(people, unit="id", epsilon=0.5, delta=1e-6)
+
+    made(people={"epsilon": 1.0, "delta": 1e-5})
+    gate = {"policy": "bank.cedar", "log": "gate.db"}
+    fields = {**BANK, "data": CATALOGUE["bank"], "gate": gate}
+    (tmp_path / "worker.yaml").write_text(yaml.safe_dump(fields))
+    with mp.catalogue(CATALOGUE):
+        mp.artifact.save(tmp_path / "both.mpl", mp.compile(both, cluster_spec=CLUSTER))
+    config = ["-c", str(tmp_path / "worker.yaml")]
+    done = CliRunner().invoke(app, ["review", str(tmp_path / "both.mpl"), *config])
+    told = " ".join(done.output.replace("│", " ").split())
+    assert "What guards tell" in told
+    assert "analyst 20 mean(people.pay) people.city" in told
+    assert "analyst noise count(people.id)" in told
+    assert "people epsilon 0.5, delta 1e-06 test_budgets.py:" in told

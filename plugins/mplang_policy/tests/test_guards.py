@@ -290,3 +290,37 @@ def test_the_shop_is_asked_as_well_and_its_persons_are_counted_by_the_match():
     (found,) = (each.context for each in decision.requests if each.action == "fetch")
     assert [each.id for each in found["matched"]] == ["sales.id"]
     assert found["k"] == 0  # the shop has not said what its unit is
+
+
+def together():
+    """Each party adds its own noise; what is revealed is the sum."""
+    here = mp.dp.count(people("id"), unit="id", epsilon=0.5)
+    there = mp.dp.count(mp.dataset("shop", "sales", ["id"]), unit="id", epsilon=0.25)
+    total = mp.device("SP0")(lambda a, b: a + b)(mp.seal(here), mp.seal(there))
+    return mp.reveal(total, to="P1")
+
+
+def test_noisy_numbers_stay_so_in_shares_of_several_parties():
+    rules = (
+        RUNS
+        + """
+    permit (principal, action == Action::"disclose", resource is Party) when { !context.discloses };
+    @id("noise") permit (principal, action in [Action::"fetch", Action::"disclose"], resource)
+    when { context.declassifiers.contains("dp") };
+    """
+    )
+    decision, text = decided(together, rules)
+    assert decision.allowed, text
+    (run,) = (each for each in decision.requests if each.action == "run")
+    assert run.context["epsilon"] == 500_000
+
+    def bare():
+        here = mp.dp.count(people("id"), unit="id", epsilon=0.5)
+        pay = at_bank(lambda t: t.agg(n=t.pay.max()), people("pay"))
+        pay = mp.device("P0")(mplang_tables.to_tensor)(pay, rows=1)
+        total = mp.device("SP0")(lambda a, b: a + b)(mp.seal(here), mp.seal(pay))
+        return mp.reveal(total, to="P1")
+
+    decision, text = decided(bare, rules)
+    assert not decision.allowed
+    assert "declassifiers is []" in text

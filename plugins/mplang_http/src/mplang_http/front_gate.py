@@ -71,6 +71,12 @@ class FrontGate:
             names = Names.of(config.model_dump(mode="json"))
             gate = GateConfig(**config.gate)
             self._gate = Gate(gate, config.name, names)
+        elif config.data and config.mode == "production":
+            log.warning(
+                "%s has data sets and no gate: their readers may run any program on them, and "
+                "nothing is on record; mplang policy init writes rules to begin with",
+                config.name,
+            )
 
     @property
     def is_there(self) -> bool:

@@ -13,6 +13,7 @@ from mplang_analysis.report import Paragraphs, Part, Report, TextTable
 from mplang_core import MPType, Program
 from mplang_core.ext import MPLangError, printable, unpack
 from mplang_policy.approval import AllowedInput
+from mplang_policy.budgets import Amount
 from mplang_policy.decision import Decision
 from mplang_policy.request import describe
 from mplang_policy.requests import Asked
@@ -165,6 +166,17 @@ class Review(Report):
                 sets.setdefault(data_set, []).append(column)
             rows = [[name, ", ".join(filter(None, each))] for name, each in sets.items()]
             shown.append(TextTable(f"What it reads at {self.party}", ["data set", "columns"], rows))
+        guards = list(self._guards())
+        if guards:
+            shown.append(TextTable("What guards tell", GUARD_COLUMNS, guards))
+        spends = [
+            [each.data_set, str(Amount(each.epsilon, each.delta)), each.line]
+            for each in asked.spends
+            if each.party == asked.party
+        ]
+        if spends:
+            title = "What noise uses up, in each run"
+            shown.append(TextTable(title, ["data set", "amount", "line"], spends))
         inputs = [
             [self.names[i], str(self.program.graph.inputs[i].type), self._allowed(i)]
             for i in self.public_inputs
@@ -174,6 +186,16 @@ class Review(Report):
             alerts = [n for n, i in enumerate(self.public_inputs) if i not in self.inputs]
             shown.append(TextTable("Its public inputs", columns, inputs, alerts))
         return shown
+
+    def _guards(self) -> Iterator[list[str]]:
+        """Yield the cells of each row that is made of what went through guards."""
+        for request in self.decision.requests:
+            context = request.context
+            if context.get("declassifiers"):
+                sets = ("aggregates", "grouped", "filtered", "matched")
+                names = [", ".join(each.id for each in context[field]) for field in sets]
+                k = str(context["k"]) if context["k"] else "noise"
+                yield [request.resource.id, k, *names]
 
     def _allowed(self, position: int) -> str:
         given = self.inputs.get(position)
@@ -211,6 +233,9 @@ class Review(Report):
             "costs": self.costs.to_dict() if self.costs is not None else None,
             "ranges": self.ranges.to_dict() if self.ranges is not None else None,
         }
+
+
+GUARD_COLUMNS = ("to", "at least", "tells", "by", "filtered by", "matched by")
 
 
 def _tried(way: Any, program: Program) -> Any:
