@@ -8,7 +8,7 @@ import timeit
 import pytest
 import toy
 from disclosure_rows import SCALAR, at, trace
-from mplang_analysis import PUBLIC, Label, Piece, Source, follow, own
+from mplang_analysis import PUBLIC, Guard, Label, Piece, Source, follow, own
 from public_keys import (
     Half,
     PublicKey,
@@ -224,7 +224,18 @@ FULL = Label(
 )
 
 
-@pytest.mark.parametrize("label", [PUBLIC, FULL, own(3, "a table: age, pay")])
+GUARD = Guard("guard", ("data set people.id",), 20, ("mean", "unit"), ("lower",))
+GUARDED = Label(
+    frozenset(
+        [
+            Source(1, mp.Mask.of(1), "data set people.id", (GUARD,)),
+            Source(1, mp.Mask.of(1), "data set people.id"),
+        ]
+    )
+)
+
+
+@pytest.mark.parametrize("label", [PUBLIC, FULL, GUARDED, own(3, "a table: age, pay")])
 def test_labels_survive_the_wire(label):
     data = label.encode()
     assert Label.decode(data) == label
@@ -251,11 +262,18 @@ def broken():
 
     yield from (None, 7, "text", [], {}, encoded[:4], [*encoded, 1], but(0, None), but(4, None))
     for party in (True, -1, 1 << 40, "0"):
-        yield from (but(0, [[party, [0], "x"]]), but(0, [[0, [party], "x"]]))
-    for source in ([0, [0]], [0, [0], "x", 2], [0, 0, "x"], [0, [0] * 2000, "x"], 7):
+        yield from (but(0, [[party, [0], "x", []]]), but(0, [[0, [party], "x", []]]))
+    for source in ([0, [0]], [0, [0], "x", 2], [0, 0, "x", []], [0, [0] * 2000, "x", []], 7):
         yield but(0, [source])
     for name in ("x" * 201, b"x"):
-        yield but(0, [[0, [0], name]])
+        yield but(0, [[0, [0], name, []]])
+    whole = ["guard", ["people.id"], 20, ["mean"], ["lower"]]
+    assert Label.decode(but(0, [[0, [0], "x", [whole]]]))
+    for i, wrong in ((0, 1), (1, "people.id"), (1, [1]), (2, -1), (2, True), (3, [["mean"]]),
+                     (4, ["x" * 201]), (4, ["x"] * 257)):  # fmt: skip
+        yield but(0, [[0, [0], "x", [[*whole[:i], wrong, *whole[i + 1 :]]]]])
+    for guards in ([whole[:4]], [[*whole, 1]], [whole] * 17, "guard", None):
+        yield but(0, [[0, [0], "x", guards]])
     for piece in (["+" + "ab" * 16, 0], ["ab" * 16, -1], ["ab" * 16, 0, 0], ["ab" * 16], [0, 0]):
         yield from (but(1, [piece]), but(2, [piece]))
     for keys in (["AB" * 16], [7], ["ab" * 16] * 2, ["*"] * 4097):

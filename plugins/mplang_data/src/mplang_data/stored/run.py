@@ -186,5 +186,5 @@ def translated(label: Label, before: Sequence[str], now: Sequence[str], name: st
             for rank in source.known_to
             if rank < len(before) and before[rank] in ranks
         )
-        sources.add(Source(ranks[owner], known, source.name))
+        sources.add(Source(ranks[owner], known, source.name, source.guards))
     return replace(label, sources=frozenset(sources))
