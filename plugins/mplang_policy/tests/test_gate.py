@@ -22,9 +22,9 @@ def made(tmp_path):
     """Return a function that makes the gate of the bank, with rules."""
     gates = []
 
-    def make(rules=PERMIT_ALL):
+    def make(rules=PERMIT_ALL, **more):
         (tmp_path / "bank.cedar").write_text(rules)
-        config = GateConfig(policy="bank.cedar", log="gate.db").at(str(tmp_path))
+        config = GateConfig(policy="bank.cedar", log="gate.db", **more).at(str(tmp_path))
         gates.append(Gate(config, "bank", names_of_bank()))
         return gates[-1]
 
@@ -135,3 +135,21 @@ def test_a_log_that_cannot_be_read_refuses_a_run(made):
     gate.close()
     with pytest.raises(AdmissionError, match="until its owner has mended its log"):
         gate.decide(run)
+
+
+def test_nobody_fills_the_disk_of_an_owner_with_entries(made, tmp_path):
+    """The others go on; the log has no more of whoever does."""
+    gate, run = made(entries=3), run_of()
+    gate.put("analyst", "s", "x", 1, "production")
+    gate.begin(run, gate.decide(run))
+    gate.record("end", {"coordinator": "analyst"})
+    gate.record("refusal", {"coordinator": "analyst"})
+    with pytest.raises(AdmissionError, match="bank has 3 entries of analyst on record today"):
+        gate.decide(run)
+    for _ in range(5):
+        with pytest.raises(AdmissionError, match="3 entries"):
+            gate.record("fetch", {"coordinator": "analyst"})
+    gate.record("end", {"coordinator": "analyst"})
+    gate.put("other", "s", "x", 1, "production")
+    kinds = [kind for kind, _ in entries(tmp_path)]
+    assert kinds == ["put", "run", "end", "refusal", "end", "put"]

@@ -21,11 +21,13 @@ from mplang_policy.gate_config import GateConfig
 from mplang_policy.ledger import Head, Ledger, LedgerError, Writing
 from mplang_policy.live_rules import LiveRules
 from mplang_policy.names import Names
+from mplang_policy.quota import Quota
 from mplang_policy.request import Entity, Request, told
 from mplang_policy.requests import Asked, PublicInput
 from mplang_policy.rules import Rules
 
 MAX_DECISIONS = 64  # that are kept
+CAUSED = ("fetch", "refusal")  # entries of which a coordinator can cause as many as it likes
 log = logging.getLogger("mplang.policy")
 
 
@@ -100,6 +102,7 @@ class Gate:
         self._rules = LiveRules(config.policy, names)
         self._rules.current()
         self._decided = functools.lru_cache(MAX_DECISIONS)(_decided)
+        self._quota = Quota(party, config.entries, clock)
         self._failure = ""  # why the log could not be written when that was last tried
         try:
             self._ledger = Ledger(config.log, clock)
@@ -151,8 +154,10 @@ class Gate:
             run: the run.
 
         Raises:
-            AdmissionError: there are no valid rules, or the log was set back.
+            AdmissionError: there are no valid rules, the log was set back, or the coordinator has
+                caused too many entries.
         """
+        self._quota.take(run.asked.coordinator)
         rules = self._current(run.about())
         self._check_seen(run)
         decision = self._decided(rules, run.asked, False)
@@ -222,6 +227,7 @@ class Gate:
         Raises:
             AdmissionError: they do not.
         """
+        self._quota.take(coordinator)
         about = {"coordinator": coordinator, "session": session, "value": name, "bytes": size}
         resource = Entity("Party", self._party)
         request = Request(coordinator, "put", resource, {"mode": mode})
@@ -241,6 +247,11 @@ class Gate:
         Raises:
             AdmissionError: it cannot be recorded, so it may not happen.
         """
+        if kind in CAUSED:
+            self._quota.take(str(about.get("coordinator")))
+        self._record(kind, about)
+
+    def _record(self, kind: str, about: Mapping[str, Any]) -> None:
         with self._recording() as writing:
             writing.add(kind, about)
 
@@ -250,7 +261,7 @@ class Gate:
         try:
             return self._rules.current()
         except ConfigError as error:
-            self.record("refusal", {**about, "why": f"there are no valid rules: {error}"})
+            self._record("refusal", {**about, "why": f"there are no valid rules: {error}"})
             raise AdmissionError(
                 f"{self._party} runs nothing until its owner has mended its rules"
             ) from error
@@ -266,7 +277,7 @@ class Gate:
                 f"{peer} remembers entry {head.number} of this party's log, {head.hash[:12]}…, "
                 "which is not there: the log was set back, or that party lies"
             )
-            self.record("refusal", {**run.about(), "why": why})
+            self._record("refusal", {**run.about(), "why": why})
             raise AdmissionError(
                 f"{self._party} does not run it: {peer} remembers another log of {self._party}"
             )
@@ -305,7 +316,7 @@ class Gate:
     ) -> NoReturn:
         refused = [told(each.request) for each in decision.refused]
         text = decision.text(self._party, paths)
-        self.record("refusal", {**about, "refused": refused, "more": decision.more, "why": text})
+        self._record("refusal", {**about, "refused": refused, "more": decision.more, "why": text})
         raise AdmissionError(text)
 
     @contextlib.contextmanager

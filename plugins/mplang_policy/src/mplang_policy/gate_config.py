@@ -20,6 +20,7 @@ class GateConfig(StrictModel):
         approvers: PEM files of the public keys whose signatures count, by the name of who signs.
         threshold: how many of them have to sign an approval.
         budgets: by data set what differentially private ops may use up of it.
+        entries: how many entries of the log each coordinator may cause in a day.
 
     Example:
         >>> GateConfig(policy="policy", log="gate.db").at("/etc/mplang").log
@@ -32,6 +33,7 @@ class GateConfig(StrictModel):
     approvers: dict[str, str] = Field(default_factory=dict)
     threshold: int = Field(default=1, gt=0)
     budgets: dict[str, Budget] = Field(default_factory=dict)
+    entries: int = Field(default=100_000, gt=0)
 
     @model_validator(mode="after")
     def _check(self) -> GateConfig:
