@@ -22,7 +22,7 @@ TOGETHER := -n $(JOBS) --dist loadfile --max-worker-restart 0
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup environments demo demo-http demo-hospitals test test-core test-engines test-slow test-browser test-hostile test-numbers test-million test-failures test-noninterference test-everywhere fuzz lint accuracy bench clean
+.PHONY: help setup environments demo demo-http demo-hospitals test test-core test-engines test-slow test-long test-browser test-hostile test-numbers test-million test-failures test-noninterference test-everywhere fuzz lint accuracy bench clean
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,10 +52,10 @@ demo-hospitals: setup ## three organizations with data of their own; a model in 
 test: test-core test-engines ## run the tests, three files at a time; JOBS=0 runs one after the other
 
 test-engines: setup ## run the tests of the plugins, and those of the core that need one
-	@$(BIN)/python -m pytest $(TOGETHER) -m "not slow and not core and not fuzz and not browser" $(ARGS)
+	@$(BIN)/python -m pytest $(TOGETHER) -m "not slow and not long and not core and not fuzz and not browser" $(ARGS)
 
 test-core: $(CORE)/.installed ## run those of the core and its tools, without an engine
-	@$(CORE)/bin/python -m pytest $(TOGETHER) tests $(patsubst %,plugins/%,$(filter-out mplang_simulator,$(TOOLS))) -m "not slow and not fuzz and not browser" $(ARGS)
+	@$(CORE)/bin/python -m pytest $(TOGETHER) tests $(patsubst %,plugins/%,$(filter-out mplang_simulator,$(TOOLS))) -m "not slow and not long and not fuzz and not browser" $(ARGS)
 
 $(CORE)/.installed: pyproject.toml constraints.txt $(foreach t,$(TOOLS),plugins/$(t)/pyproject.toml)
 	@echo "==> setting up $(CORE): the core, its tools and the simulator, no engine"
@@ -66,6 +66,9 @@ $(CORE)/.installed: pyproject.toml constraints.txt $(foreach t,$(TOOLS),plugins/
 
 test-slow: setup ## run all tests, slow ones, too (two hours)
 	@$(BIN)/python -m pytest $(TOGETHER) -m "not million and not fuzz and not browser" $(ARGS)
+
+test-long: setup ## run the tests that take ten seconds or more, and that make test leaves out (5 minutes)
+	@$(BIN)/python -m pytest $(TOGETHER) -m "long and not slow" $(ARGS)
 
 test-browser: setup ## look at the page of a review in chromium, which has to be installed with chromium-driver
 	@$(BIN)/python -m pip install $(PIP) selenium

@@ -146,6 +146,7 @@ def test_it_is_clean_to_ruff(tmp_path, name):
     tool("ruff", "format", "--no-cache", "--check", ".", cwd=made.path)
 
 
+@pytest.mark.long
 @pytest.mark.needs(tools=["mypy"])
 def test_it_is_clean_to_mypy(tmp_path):
     made = new_plugin("weather", tmp_path)

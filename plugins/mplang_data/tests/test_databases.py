@@ -130,6 +130,7 @@ def test_what_is_wrong_is_told_to_the_owner_without_the_password(server, in_duck
         read_data_sets(bank(server.place)["bank"], "/")
 
 
+@pytest.mark.long
 def test_a_database_that_goes_away_in_mid_read_harms_nobody_else(server, capfd):
     """The program fails with an error, others run meanwhile, and it works once it is back."""
     place = fill(server)

@@ -154,6 +154,7 @@ def test_a_coordinator_that_is_revoked_has_no_session(authority, tmp_path):
             log.wait_for("the session of host is closed: a certificate is refused: it is revoked")
 
 
+@pytest.mark.long
 def test_a_list_that_expires_ends_what_is_open(authority, tmp_path):
     files = {name: authority.issue(name, crl=True) for name in ("alice", "host")}
     begun = time.monotonic()

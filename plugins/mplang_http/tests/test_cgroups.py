@@ -151,6 +151,7 @@ def test_an_engine_is_in_its_cgroup_before_it_is_ready(cluster, host, other):
 # -- nothing is left behind
 
 
+@pytest.mark.long
 @needs_cgroups
 def test_sessions_leave_no_cgroup():
     with LocalCluster(["alice"]) as made:

@@ -127,6 +127,7 @@ def lines_until(stream, text):
     raise AssertionError(f"{text!r} is not in {found}")
 
 
+@pytest.mark.long
 def test_up_starts_a_worker_that_died_again(tmp_path, program):
     """At its port, with its configuration; what it died of is told."""
     up = begin("up", "-n", 3, "--mode", "production", cwd=tmp_path)
@@ -147,6 +148,7 @@ def test_up_starts_a_worker_that_died_again(tmp_path, program):
         finish(up)
 
 
+@pytest.mark.long
 def test_up_ends_if_a_worker_cannot_start(tmp_path):
     """As its configuration is wrong: with that error, and no loop."""
     up = begin("up", "-n", 1, "--tls", "certs", cwd=tmp_path)

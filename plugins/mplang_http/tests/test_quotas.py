@@ -131,6 +131,7 @@ def test_jobs_have_a_quota(host, other):
     host.ask("DELETE", f"/v1/sessions/{session}")
 
 
+@pytest.mark.long
 def test_bodies_have_a_quota(host, other):
     session = host.open()
     head = f"PUT /v1/sessions/{session}/values/%s HTTP/1.1\r\nHost: alice\r\n"

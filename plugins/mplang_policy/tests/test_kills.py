@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 import mplang_policy.envelope as envelope
+import pytest
 import yaml
 from kill_runs import noisy
 from mplang_policy import Ledger
@@ -24,6 +25,7 @@ KILLS = 200
 RULES = RUNS + 'permit (principal, action == Action::"fetch", resource) when { context.approved };'
 
 
+@pytest.mark.long
 def test_no_use_is_forgotten_and_no_epsilon_given_back(tmp_path):
     from mplang_cli.cli import app
 

@@ -86,6 +86,7 @@ def check(simulators, function):
             assert is_rounding(function, found), pairs
 
 
+@pytest.mark.long
 @settings(max_examples=100, deadline=None, derandomize=True, suppress_health_check=CHECKS)
 @given(functions(steps=False))
 @pytest.mark.timeout(600)

@@ -222,6 +222,7 @@ def test_a_step_carries_the_number_of_its_op():
         assert names[op_number(step.op)] == step.op.name
 
 
+@pytest.mark.long
 def test_long_loops_end():
     def nested(x):
         return jax.lax.fori_loop(

@@ -59,6 +59,7 @@ def test_what_is_fetched_of_worker_processes(workers):
         check(range(0, 2 * ON_WORKERS, 2), live)
 
 
+@pytest.mark.long
 def test_over_links():
     with Lab(CLUSTER, "links") as lab:
         check(range(ON_LINKS), lab)

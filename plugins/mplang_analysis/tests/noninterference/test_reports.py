@@ -11,6 +11,7 @@ from noninterference.generator import PARTIES
 pytestmark = pytest.mark.needs("crypto", "http", "ibis", "jax", "spu")
 
 
+@pytest.mark.long
 def test_every_report_is_made_of_every_program(lab):
     for seed in range(0, 100, 2):
         experiment = of_seed(seed, lab)
