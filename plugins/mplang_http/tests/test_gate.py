@@ -15,6 +15,7 @@ import greedy_ops
 import numpy as np
 import pytest
 from http_raw import RawWorker
+from mplang_cli.cli import app
 from mplang_http import LocalCluster
 from mplang_http.config import WorkerConfig
 from mplang_http.status import cluster_status
@@ -23,6 +24,7 @@ from mplang_policy import Ledger
 from mplang_policy.verification import mistakes
 from mplang_testing import dialect
 from processes import engines_of
+from typer.testing import CliRunner
 
 import mplang_core as mp
 from mplang_core.errors import PartyError
@@ -62,6 +64,7 @@ class Workers:
             name: {"policy": str(folder / f"{name}.cedar"), "log": str(folder / f"{name}.db")}
             for name in NAMES
         }
+        self.gates = gates
         imports = ("mplang_testing.dialect", "greedy_ops")
         self.cluster = LocalCluster(
             NAMES, data=data, gates=gates, mode="production", imports=imports, sink=folder
@@ -284,6 +287,12 @@ def test_each_party_knows_the_last_entries_of_the_others(workers, host):
             assert list(mistakes(ledger.entries(), ledger.detail)) == []
 
 
+def forget(config: Path, peer: str) -> None:
+    """Have an owner forget what the log of a peer was."""
+    done = CliRunner().invoke(app, ["audit", "forget", peer, "-c", str(config)])
+    assert done.exit_code == 0, done.output
+
+
 def test_a_party_whose_log_was_set_back_is_found_by_what_a_peer_remembers(tmp_path):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(Path(__file__).parent))
@@ -306,6 +315,13 @@ def test_a_party_whose_log_was_set_back_is_found_by_what_a_peer_remembers(tmp_pa
                 told = refused(host, sales)
                 assert "remembers another log of shop" in told
         assert "which is not there: the log was set back" in made.last_refusal("shop")
+        for name in ("bank", "clinic"):  # whose owners have heard why
+            config = {"name": name, "gate": made.gates[name]}
+            (tmp_path / f"{name}.yaml").write_text(json.dumps(config))
+            forget(tmp_path / f"{name}.yaml", "shop")
+            assert made.log(name)[-1].kind == "forgotten"
+        with mp.connect("http", cluster.spec) as host:
+            mp.evaluate(host, sales)
 
 
 def test_paths_of_a_gate_are_relative_to_the_file_wherever_that_is_named_from(

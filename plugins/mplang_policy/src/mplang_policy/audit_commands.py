@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from mplang_core.ext import printable
+from mplang_core.ext import ConfigError, printable
 from mplang_policy.budgets import Amount
 from mplang_policy.ledger import Entry, Ledger, digest_of
 from mplang_policy.owner import Owner
@@ -140,6 +140,19 @@ def heads(config: Config = "worker.yaml") -> None:
     """Print the last entries of the peers' logs that this worker was told, as PEER=NUMBER:HASH."""
     for peer, head in sorted(_log(config).heads().items()):
         typer.echo(printable(f"{peer}={head.number}:{head.hash}"))
+
+
+@audit.command()
+def forget(
+    peer: Annotated[str, typer.Argument(help="A party whose log was set back, by its owner.")],
+    config: Config = "worker.yaml",
+) -> None:
+    """Forget what a peer's log was, once its owner has told you why it was set back."""
+    with Ledger(Owner.read(config).gate.log).writing() as writing:
+        if not writing.forget_head(peer):
+            raise ConfigError(f"nothing is remembered of {peer}")
+        writing.add("forgotten", {"peer": peer})
+    typer.echo(f"runs with {peer} begin again by the log that it has now")
 
 
 @audit.command()

@@ -342,6 +342,11 @@ class Writing:
         found = self._file.execute(query, (name,)).fetchone()
         return None if found is None else found[0]
 
+    def forget_head(self, peer: str) -> bool:
+        """Forget the head of a peer's log; return whether there was one."""
+        done = self._file.execute("DELETE FROM heads WHERE peer = ?", (peer,))
+        return done.rowcount > 0
+
     def note_heads(self, heads: Mapping[str, Head]) -> None:
         """Note the heads of peers; of a log that went back, an entry and what was known before."""
         for peer, head in heads.items():
