@@ -9,7 +9,7 @@ from mplang_analysis.guarding import Declassifies, Spend
 from mplang_analysis.labels import DATA_SET, PUBLIC, Label
 from mplang_analysis.lineage import Guard, HasLineage, Lineage, Origin
 from mplang_analysis.transfer import Fact
-from mplang_core import Mask
+from mplang_core import Mask, Program
 from mplang_core.ext import Location, Operation, interface_of
 
 _LOOPS = {"per iteration", "any number of times"}
@@ -22,8 +22,10 @@ class Guards:
     Attributes:
         spends: what its differentially private ops use up, one after the other.
         remarks: why guards of it do not count, with their lines.
+        are_there: whether it has any; else nobody asks for the lineage of its tables.
     """
 
+    are_there: bool = True
     spends: list[Spend] = field(default_factory=list)
     remarks: dict[str, None] = field(default_factory=dict)
 
@@ -46,6 +48,8 @@ class Guards:
             line: the user's line.
             when: how often, unless it is once.
         """
+        if not self.are_there:
+            return outs
         rule, guard = interface_of(op, HasLineage), interface_of(op, Declassifies)
         for rank in parties:
             given = [fact.get(rank, PUBLIC) for fact in ins]
@@ -101,3 +105,8 @@ class Guards:
 def _loose(operands: Sequence[Label]) -> list[Origin]:
     """Return what flows in by operands that are not of rows as data sets give them."""
     return [source.origin for each in operands if not each.lineage for source in each.sources]
+
+
+def has_guards(program: Program) -> bool:
+    """Return whether a program has guards."""
+    return any(interface_of(op, Declassifies) is not None for op in program.graph.walk())

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from mplang_analysis import op_traits, transfer
 from mplang_analysis.event import Event, Receiver, What
-from mplang_analysis.guards import Guards
+from mplang_analysis.guards import Guards, has_guards
 from mplang_analysis.holdings import Holding, Holdings
 from mplang_analysis.labels import ANY, NEW, PUBLIC, Label, Piece, Source, own, union
 from mplang_analysis.storage import Stored, use_of
@@ -107,10 +107,10 @@ class Flow:
     uniform_inputs: bool = False
     stored: Stored = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
-    guards: Guards = field(default_factory=Guards)
 
     def __post_init__(self) -> None:
         self.held = Holdings(self.before)
+        self.guards = Guards(has_guards(self.program))
         self.stores: dict[str, dict[int, Label]] = {}
         self._steps = 0
         self._most_steps = MAX_STEPS + 20 * sum(1 for _ in self.program.graph.walk())
