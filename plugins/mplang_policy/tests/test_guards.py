@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import mplang_tables
 import pytest
+from mplang_analysis import Guard, Source
+from mplang_policy.guarded import told_of_guards
 from policy_testbed import RUNS, decided, line_of
 
 import mplang_core as mp
@@ -324,3 +326,12 @@ def test_noisy_numbers_stay_so_in_shares_of_several_parties():
     decision, text = decided(bare, rules)
     assert not decision.allowed
     assert "declassifiers is []" in text
+
+
+def test_what_the_guard_of_another_plugin_tells_is_told_as_well():
+    """Else a rule that lists means would permit it: nothing is beyond an empty set."""
+    guard = Guard("other", ("data set people.id",), 20, ("filter", "median"))
+    source = Source(0, mp.Mask.of(0), "data set people.pay", (guard,))
+    told = told_of_guards([source], 0, ["bank"], {"people": "id"})
+    assert [each.id for each in told["aggregates"]] == ["median(people.pay)"]
+    assert [each.id for each in told["filtered"]] == ["people.pay"]

@@ -21,7 +21,7 @@ from mplang_analysis.disclosure_table import Disclosure, disclosure
 from mplang_analysis.follow import Followed, follow
 from mplang_analysis.graph_builder import graph
 from mplang_analysis.graph_view import Edge, GraphView, Node, Region
-from mplang_analysis.guarding import Declassifies, Guarding, GuardRule, Spend
+from mplang_analysis.guarding import DELTA, EPSILON, Declassifies, Guarding, GuardRule, Spend
 from mplang_analysis.holdings import Holding
 from mplang_analysis.interval import UNKNOWN, Interval, hull
 from mplang_analysis.labels import (
@@ -59,6 +59,8 @@ from mplang_analysis.storage import StorageUse, Stored, UsesStorage, storage_of,
 
 __all__ = [
     "DATA_SET",
+    "DELTA",
+    "EPSILON",
     "MAX_NAME",
     "MAX_PARTIES",
     "PUBLIC",

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from mplang_core.ext import Operation
+
+EPSILON = Decimal("1e-6")
+"""The part in which epsilons are counted, so that their sums are exact."""
+
+DELTA = Decimal("1e-12")
+"""The part in which deltas are counted."""
 
 
 class Spend(NamedTuple):
@@ -15,8 +22,8 @@ class Spend(NamedTuple):
     Attributes:
         party: whose data set it is.
         data_set: its name.
-        epsilon: the epsilon, in millionths.
-        delta: the delta, in units of 1e-12.
+        epsilon: the epsilon, in parts of ``EPSILON``.
+        delta: the delta, in parts of ``DELTA``.
         line: the user's line.
     """
 
@@ -34,8 +41,8 @@ class Guarding(NamedTuple):
         units: columns of its table by whose distinct values it counts or clips.
         uses: for each column of its table what it is used for.
         k: how many distinct units are at least in what it tells.
-        epsilon: what it uses up, in millionths; 0 if it adds no noise.
-        delta: likewise, in units of 1e-12.
+        epsilon: what it uses up, in parts of ``EPSILON``; 0 if it adds no noise.
+        delta: likewise, in parts of ``DELTA``.
     """
 
     units: Sequence[str]

@@ -25,7 +25,7 @@ class Guards:
         are_there: whether it has any; else nobody asks for the lineage of its tables.
     """
 
-    are_there: bool = True
+    are_there: bool
     spends: list[Spend] = field(default_factory=list)
     remarks: dict[str, None] = field(default_factory=dict)
 

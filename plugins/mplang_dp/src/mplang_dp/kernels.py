@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
+from mplang_ibis.sql import quoted
 
 from mplang_core import TableType
 from mplang_core.ext import KernelContext
@@ -133,7 +134,7 @@ def histogram(
     ranked = "row_number() OVER (PARTITION BY unit ORDER BY n) AS place"
     rows = "SELECT DISTINCT unit, n FROM rows WHERE unit IS NOT NULL AND n IS NOT NULL"
     sql = f"SELECT n FROM (SELECT n, {ranked} FROM ({rows})) WHERE place <= {per_unit}"
-    found = run(sql, {"rows": given}, _NUMBER)["n"].to_numpy()
+    found = run(sql, {"rows": given}, _NUMBER, op=ctx.op.opcode)["n"].to_numpy()
     counts = np.bincount(found.astype(np.int64), minlength=len(values))
     most = min(per_unit, len(values))
     return np.array(noisy(counts.tolist(), most, math.sqrt(most), epsilon, delta), np.int64)
@@ -153,7 +154,7 @@ def _noisy_sum(values: Any, largest: float, epsilon: float, delta: float) -> flo
 
 def _per_unit(ctx: KernelContext, table: Any, function: str, unit: str, column: str) -> Any:
     """Return for each unit the sum or the mean of its numbers; one that is none counts as 0."""
-    value = _quoted(column)
+    value = quoted(column)
     number = f"{function}(CAST({value} AS DOUBLE))"
     sql = f"SELECT {number} AS n FROM rows {_by(unit, f'AND {value} IS NOT NULL')}"
     return np.nan_to_num(_ask(ctx, table, sql, _VALUES), posinf=np.inf, neginf=-np.inf)
@@ -163,7 +164,7 @@ def _ask(ctx: KernelContext, table: Any, sql: str, gives: TableType) -> Any:
     from mplang_ibis.query import run
 
     _check(ctx, table)
-    return run(sql, {"rows": table}, gives)["n"].to_numpy()
+    return run(sql, {"rows": table}, gives, op=ctx.op.opcode)["n"].to_numpy()
 
 
 def _check(ctx: KernelContext, table: Any) -> None:
@@ -173,8 +174,4 @@ def _check(ctx: KernelContext, table: Any) -> None:
 
 
 def _by(unit: str, more: str = "") -> str:
-    return f"WHERE {_quoted(unit)} IS NOT NULL {more} GROUP BY {_quoted(unit)}"
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+    return f"WHERE {quoted(unit)} IS NOT NULL {more} GROUP BY {quoted(unit)}"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
-from mplang_analysis import Guarding, GuardRule
+from mplang_analysis import DELTA, EPSILON, Guarding, GuardRule
 from mplang_tables import check_table, fits, number_columns
 
 from mplang_core import TableType, TensorType, simple_op
@@ -37,8 +37,7 @@ def parts_of(amount: float, part: Decimal) -> int:
 def _guarding(op: Operation) -> Guarding:
     """Return what the column is used for, and what it costs."""
     attrs = op.attrs
-    epsilon = parts_of(attrs["epsilon"], Decimal("1e-6"))
-    delta = parts_of(attrs["delta"], Decimal("1e-12"))
+    epsilon, delta = parts_of(attrs["epsilon"], EPSILON), parts_of(attrs["delta"], DELTA)
     function = op.opcode.partition(".")[2]
     column = attrs.get("column", attrs["unit"])
     return Guarding([attrs["unit"]], {column: [function]}, 0, epsilon, delta)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
+from mplang_ibis.sql import quoted
+
 from mplang_core import TableType
-from mplang_core.ext import KernelContext, KernelError
+from mplang_core.ext import KernelContext
 from mplang_guard.ops import Aggregates
 
 
@@ -35,10 +37,8 @@ def aggregate(
     kind = cast(TableType, ctx.op.inputs[0].type)
     arrow.check_is(kind, table, "table")
     sql = query_of(kind, unit, k, by, aggregates)
-    try:
-        return run(sql, {"rows": table}, cast(TableType, ctx.op.outputs[0].type))
-    except KernelError as error:
-        raise KernelError(str(error).replace("ibis.run", "guard.aggregate", 1)) from error
+    gives = cast(TableType, ctx.op.outputs[0].type)
+    return run(sql, {"rows": table}, gives, op="guard.aggregate")
 
 
 def query_of(kind: TableType, unit: str, k: int, by: Sequence[str], aggregates: Aggregates) -> str:
@@ -72,11 +72,6 @@ def query_of(kind: TableType, unit: str, k: int, by: Sequence[str], aggregates: 
             *ordered,
         ]
     )
-
-
-def quoted(name: str) -> str:
-    """Return a name as SQL reads it."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 _NAMES = {"count": "count", "sum": "sum", "mean": "avg", "std": "stddev_samp"}

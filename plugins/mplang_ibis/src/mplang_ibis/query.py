@@ -17,7 +17,7 @@ from mplang_core import TableType
 from mplang_core.ext import AdmissionError, KernelError
 from mplang_ibis import settings
 from mplang_ibis.allowlist import FUNCTIONS, KINDS, PROCESS
-from mplang_ibis.sql import NAME
+from mplang_ibis.sql import NAME, quoted
 
 MAX_SIGNS = 64  # of which one operator is: DuckDB takes cubic time to split more, holding the GIL
 _SIGNS = re.compile(rf"(?:\+|-(?!-)){{{MAX_SIGNS + 1}}}")  # two minus signs begin a comment
@@ -35,13 +35,14 @@ _LOCKED: dict[str, str | bool | int | float | list[str]] = {
 }
 
 
-def run(sql: str, tables: Mapping[str, Any], gives: TableType) -> Any:
+def run(sql: str, tables: Mapping[str, Any], gives: TableType, *, op: str = "ibis.run") -> Any:
     """Run one SELECT on tables, on a new connection without other access.
 
     Args:
         sql: in the dialect of DuckDB.
         tables: Arrow tables and scans by name; of a scan is read what the query needs.
         gives: the type of the result.
+        op: the op that asks, for messages.
 
     Returns:
         The result as an Arrow table of that type.
@@ -63,7 +64,7 @@ def run(sql: str, tables: Mapping[str, Any], gives: TableType) -> Any:
         _admit(con, sql, tables)
         for name, table in tables.items():
             _register(con, name, table)
-        with _limited(con):
+        with _limited(con, op):
             bound = _bind(con, sql)
             try:
                 found = bound.to_arrow_table()
@@ -73,7 +74,7 @@ def run(sql: str, tables: Mapping[str, Any], gives: TableType) -> Any:
     try:
         return arrow.cast(found, gives)
     except ValueError as error:
-        raise KernelError(f"ibis.run: {error}") from error
+        raise KernelError(f"{op}: {error}") from error
 
 
 def _register(con: duckdb.DuckDBPyConnection, name: str, table: Any) -> None:
@@ -88,11 +89,11 @@ def _register(con: duckdb.DuckDBPyConnection, name: str, table: Any) -> None:
         con.register(name, given)
         return
     con.register(f"{name} as it is", given)
-    quoted = {column: _quoted(column) for column in table.schema.names}
-    columns = [f"-(-{q}) AS {q}" if column in floats else q for column, q in quoted.items()]
+    names = {column: quoted(column) for column in table.schema.names}
+    columns = [f"-(-{q}) AS {q}" if column in floats else q for column, q in names.items()]
     con.execute(
-        f"CREATE TEMP VIEW {_quoted(name)} AS SELECT {', '.join(columns)} "
-        f"FROM {_quoted(f'{name} as it is')}"
+        f"CREATE TEMP VIEW {quoted(name)} AS SELECT {', '.join(columns)} "
+        f"FROM {quoted(f'{name} as it is')}"
     )
 
 
@@ -102,10 +103,6 @@ def _tell_damage(error: Exception, tables: Mapping[str, Any]) -> None:
     if scans and _SCAN_FAILED in str(error):
         with scans[0].reading(", ".join(scan.name for scan in scans)):
             raise error
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 @contextlib.contextmanager
@@ -118,7 +115,7 @@ def _connect() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 @contextlib.contextmanager
-def _limited(con: duckdb.DuckDBPyConnection) -> Iterator[None]:
+def _limited(con: duckdb.DuckDBPyConnection, op: str) -> Iterator[None]:
     seconds = settings.current.seconds
     timer = threading.Timer(seconds, con.interrupt)
     timer.daemon = True
@@ -126,7 +123,7 @@ def _limited(con: duckdb.DuckDBPyConnection) -> Iterator[None]:
     try:
         yield
     except duckdb.InterruptException as error:
-        raise KernelError(f"ibis.run: the query took longer than {seconds:g} s") from error
+        raise KernelError(f"{op}: the query took longer than {seconds:g} s") from error
     finally:
         timer.cancel()
 

@@ -39,3 +39,13 @@ def check_names(names: Sequence[object]) -> None:
             )
     if len(set(names)) != len(names) or not names:
         raise ValueError(f"each table has a name of its own, got ({', '.join(map(str, names))})")
+
+
+def quoted(name: str) -> str:
+    """Return a name as SQL reads it.
+
+    Example:
+        >>> print(quoted('pay "net" of tax'))
+        "pay ""net"" of tax"
+    """
+    return '"' + name.replace('"', '""') + '"'

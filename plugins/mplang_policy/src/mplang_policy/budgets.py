@@ -11,13 +11,10 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import NamedTuple
 
-from mplang_analysis import Spend
+from mplang_analysis import DELTA, EPSILON, Spend
 from pydantic import Field
 
 from mplang_core.ext import StrictModel
-
-EPSILON = Decimal("1e-6")
-DELTA = Decimal("1e-12")
 
 
 class Amount(NamedTuple):

@@ -7,10 +7,10 @@ from typing import Any
 
 from mplang_analysis import DATA_SET, Guard, Source
 
-from mplang_policy.names import AGGREGATES
 from mplang_policy.request import Entity
 
 ROLES = {"by": "grouped", "filter": "filtered", "match": "matched"}
+UNIT = "unit"
 PUT = "put"
 """The name of what a coordinator puts, which is its own and needs no guard."""
 
@@ -35,7 +35,9 @@ def told_of_guards(
         field: _entities("Column", (_column(each) for each, use in uses if use == role))
         for role, field in ROLES.items()
     }
-    aggregates = (f"{use}({_column(each)})" for each, use in uses if use in AGGREGATES)
+    aggregates = (
+        f"{use}({_column(each)})" for each, use in uses if use not in ROLES and use != UNIT
+    )
     functions = {name for each in mine for guard in each.guards for name in guard.functions}
     partners = {
         names[each.party]
