@@ -143,3 +143,27 @@ def interruptible():
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+# -- a bank and a shop with gates, to whom an analyst sends what they would refuse
+
+
+@pytest.fixture(scope="module")
+def bank(tmp_path_factory):
+    """Return the bank of ``bank_and_shop``."""
+    with pytest.MonkeyPatch.context() as patch:
+        paths = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
+        patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
+        from bank_and_shop import Bank
+
+        made = Bank(tmp_path_factory.mktemp("bank"))
+        with made.cluster:
+            yield made
+
+
+@pytest.fixture
+def approvals(bank):
+    """Have no approval of another test."""
+    yield bank
+    for each in bank.folder.glob("*.approval"):
+        each.unlink()
