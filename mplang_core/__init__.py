@@ -48,6 +48,7 @@ from mplang_core.feop import (
     PFunction as PFunction,
     fe_materialize as fe_materialize,
     feop as feop,
+    frontend as frontend,
     is_feop as is_feop,
     registry as registry,
     simple_op as simple_op,

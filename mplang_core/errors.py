@@ -32,7 +32,8 @@
 
 Each leaf is also a builtin exception, so that ``except TypeError`` catches it.
 
-:class:`LiteralWarning` and :class:`PrecisionWarning` are ``UserWarning``: the program continues.
+:class:`LiteralWarning`, :class:`PrecisionWarning` and :class:`StabilityWarning` are
+``UserWarning``: the program continues.
 """
 
 from __future__ import annotations
@@ -169,6 +170,10 @@ class LiteralWarning(UserWarning):
     Tracing shows it at the user's line, once per line, for a literal of more than 64 elements
     that ``put`` or ``seal`` moves.
     """
+
+
+class StabilityWarning(UserWarning):
+    """Feop that its plugin calls experimental; shown once, where it is first used."""
 
 
 class PrecisionWarning(UserWarning):

@@ -19,10 +19,15 @@ from mplang_core.edsl.bounds import read_range as read_range
 from mplang_core.edsl.context import Cluster as Cluster, given_catalogue as given_catalogue
 from mplang_core.edsl.literals import read_args as read_args
 from mplang_core.edsl.peval import run_program as run_program
-from mplang_core.edsl.trace_cache import free_variables as free_variables
 from mplang_core.errors import *  # noqa: F403 (the whole tree)
 from mplang_core.feop import Operand as Operand, flatten as flatten, unflatten as unflatten
+from mplang_core.feop.compile_cache import compiled_once as compiled_once
 from mplang_core.feop.decorator import meta_of as meta_of
+from mplang_core.feop.function_key import (
+    free_variables as free_variables,
+    key_of as key_of,
+    packages_of as packages_of,
+)
 from mplang_core.feop.meta import (
     Caching as Caching,
     Capabilities as Capabilities,

@@ -6,9 +6,10 @@ import functools
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from mplang_core.device.capability import Route, route
+from mplang_core.device.controller import is_of_controller, run_here
 from mplang_core.device.kinds import PARTY, Consent, Device, Lowering, device_kinds, transfers
 from mplang_core.edsl import InterpContext, MPContext, MPObject, constant, find_ctx, with_ctx
 from mplang_core.edsl.bounds import read_range
@@ -18,10 +19,14 @@ from mplang_core.errors import DisclosureError, FeCapabilityError, LiteralWarnin
 from mplang_core.feop.decorator import is_feop, meta_of
 from mplang_core.feop.materialize import fe_materialize
 from mplang_core.feop.program import FeProgram, Operand, PFunction, flatten, unflatten
+from mplang_core.feop.registry import registry
 from mplang_core.ir import Location
 from mplang_core.ir.source_line import at, caller
 from mplang_core.simp.ops import pcall_static
 from mplang_core.types import BaseType, Form, TensorType, is_table, table_advice
+
+if TYPE_CHECKING:  # pydantic takes long to import
+    from mplang_core.feop.meta import FeMeta
 
 MAX_LITERAL = 64  # elements; a larger literal looks like data
 LITERAL_ADVICE = (
@@ -51,8 +56,10 @@ def device(name: str | None = None) -> Callable[[Callable[..., Any]], Callable[.
             only one that all of them can move to without consent.
 
     Returns:
-        A decorator. The decorated function takes nests of values and literals. Values on other
-        devices move to the device if this needs no consent. The results are on the device.
+        A decorator of a feop, a Python function, or a :class:`FeProgram`. The decorated function
+        takes nests of values and literals; that of a compiler takes the function to compile first.
+        Values on other devices move to the device if this needs no consent. The results are on the
+        device. :func:`mplang_core.frontend` tells which frontend compiles a Python function.
 
     Raises:
         ConfigError: there is no such device.
@@ -81,7 +88,11 @@ def device(name: str | None = None) -> Callable[[Callable[..., Any]], Callable[.
             leaves, spec = read_args(args, kwargs)
             ctx = find_ctx(leaves)
             with with_ctx(ctx):
+                if name is None and is_of_controller(fn):
+                    return run_here(ctx, fn, args, kwargs)
                 target = _infer(ctx, leaves) if name is None else _device(ctx, name)
+                if is_of_controller(fn):
+                    return _map(run_here(ctx, fn, args, kwargs), lambda c, x: _put(c, x, target))
                 here = [_bring(ctx, leaf, target) for leaf in leaves]
                 result = _run(ctx, target, fn, *unflatten(spec, here))
                 outs, out_spec = flatten(result)
@@ -207,7 +218,9 @@ def _map(x: Any, move: Callable[[MPContext, Any], MPObject]) -> Any:
     return args[0]
 
 
-def _put(ctx: MPContext, leaf: Any, dst: Device, bounds: tuple[float, float] | None) -> MPObject:
+def _put(
+    ctx: MPContext, leaf: Any, dst: Device, bounds: tuple[float, float] | None = None
+) -> MPObject:
     """Move a value; its holders check its bounds first."""
     if not isinstance(leaf, MPObject):
         leaf = _constant(leaf, dst)
@@ -305,31 +318,42 @@ def _run(ctx: MPContext, target: Device, fn: Callable[..., Any], args: Any, kwar
                 "plain Python functions. Call it without a device, or drop the decorator"
             )
         return pcall_static(target.mask, fn, *args, **kwargs)
-    members = len(target.mask)
-    if is_feop(fn):
-        lowering = _route(ctx, target, fn).lowering
+    if any(isinstance(leaf, MPObject) for leaf in flatten(kwargs)[0]):
+        fn, args, kwargs = _with_keywords(fn, args, kwargs)
+    meta = _meta(fn)
+    if meta is not None:
+        lowering = _route(ctx, target, meta).lowering
         if lowering is not None:
             return run_program(_lowered(lowering, target, fn, args, kwargs), target.mask)
-    elif any(isinstance(leaf, MPObject) for leaf in flatten(kwargs)[0]):
-        fn, args, kwargs = _with_keywords(fn), (args, kwargs), {}
-    program = fe_materialize(
-        fn, *args, kind=target.kind.name, members=members, config=target.config, **kwargs
-    )
-    return run_program(program, target.mask)
+    device: dict[str, Any] = {"kind": target.kind.name, "members": len(target.mask)}
+    device |= {"config": target.config, "frontends": target.frontends}
+    return run_program(fe_materialize(fn, *args, **device, **kwargs), target.mask)
 
 
-def _with_keywords(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of positional operands; compilers support no keyword operands."""
+def _meta(fn: Any) -> FeMeta | None:
+    """Return the metadata of a feop, or of the feop that made a program."""
+    if isinstance(fn, FeProgram):
+        fn = registry.feops.get(str(fn.meta.get("name", "")))
+    return meta_of(fn) if is_feop(fn) else None
+
+
+def _with_keywords(fn: Any, args: Any, kwargs: Any) -> tuple[Any, Any, dict[str, Any]]:
+    """Return a call with positional operands alone; compilers support no keyword operands."""
+    if is_feop(fn) and meta_of(fn).op_kind == "compiler" and args:
+        function, args, kwargs = _with_keywords(args[0], args[1:], kwargs)
+        return fn, (function, *args), kwargs
+    if is_feop(fn) or isinstance(fn, FeProgram):
+        return fn, args, kwargs
 
     @functools.wraps(fn)
     def call(args: Any, kwargs: Any) -> Any:
         return fn(*args, **kwargs)
 
-    return call
+    return call, (args, kwargs), {}
 
 
-def _route(ctx: MPContext, target: Device, fn: Any) -> Route:
-    meta, world = meta_of(fn), len(ctx.mask)
+def _route(ctx: MPContext, target: Device, meta: FeMeta) -> Route:
+    world = len(ctx.mask)
     found = route(meta, target, world)
     if found.fits:
         return found

@@ -24,6 +24,10 @@ class Cluster(Protocol):
     def mask(self) -> Mask:
         """The mask of all parties."""
 
+    @property
+    def frontends(self) -> Sequence[str]:
+        """The families of compilers that are preferred for plain Python functions."""
+
     def apply(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Run a function on the device of its arguments.
 

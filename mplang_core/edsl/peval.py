@@ -12,6 +12,7 @@ from mplang_core.edsl.literals import constant, lift_literals, read_mask
 from mplang_core.edsl.tracer import TraceContext
 from mplang_core.errors import TraceError
 from mplang_core.feop import FeProgram, PFunction, fe_materialize, flatten, is_feop, unflatten
+from mplang_core.feop.decorator import meta_of
 from mplang_core.ir import Graph
 from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
@@ -91,14 +92,15 @@ def invoke(
     For values on devices this is ``mp.device()(fn)(...)``; for others see :func:`peval`.
 
     Args:
-        fn: a feop; or a function, which an installed frontend compiles (JAX for arrays).
+        fn: a feop; a program; or a function, which an installed frontend compiles (JAX for arrays).
         *args: nests of values and literals. An array becomes a constant, a Python number
             is compiled in.
         rmask: the parties that run it; see :func:`peval`.
         **kwargs: attributes of the feop, or literals for the function.
 
     Returns:
-        The result of the function; its leaves are multi-party values.
+        The result of the function; its leaves are multi-party values. An op of the controller
+        runs at once, and returns plain data.
 
     Raises:
         FeCapabilityError: no installed frontend compiles the function.
@@ -107,13 +109,14 @@ def invoke(
     leaves = flatten(args)[0]
     ctx = find_ctx(leaves)
     placed = any(isinstance(leaf, MPObject) and leaf.device is not None for leaf in leaves)
-    if rmask is None and placed:
+    at_controller = is_feop(fn) and meta_of(fn).execution_model == "in_controller"
+    if (rmask is None and placed) or at_controller:
         with with_ctx(ctx):
             return ctx.cluster_spec.apply(fn, *args, **kwargs)
     mask = None if rmask is None else read_mask(rmask)
     args = lift_literals(ctx, args, mask)
     with with_ctx(ctx):
-        program = fe_materialize(fn, *args, **kwargs)
+        program = fe_materialize(fn, *args, frontends=ctx.cluster_spec.frontends, **kwargs)
         return mark_uniform(ctx, fn, program.inputs, run_program(program, mask))
 
 
@@ -122,7 +125,7 @@ def mark_uniform(ctx: MPContext, fn: Any, inputs: Sequence[Any], result: Any) ->
 
     Ops are excluded: they may be random, or read data of their party.
     """
-    if is_feop(fn) or is_function(fn) or ctx.is_local:
+    if is_feop(fn) or isinstance(fn, FeProgram) or is_function(fn) or ctx.is_local:
         return result
     leaves, spec = flatten(result)
     same = all(obj.uniform for obj in inputs)

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import optree
 
+from mplang_core.errors import TraceError
+from mplang_core.ir.source_line import at
 from mplang_core.types import BaseType, MPType
 
 PyTreeDef = optree.PyTreeSpec
@@ -18,6 +20,7 @@ NAMESPACE = "mplang"
 
 
 _nests: set[type] = set()
+_leaf_types: set[type] = set()
 _nests_lock = threading.Lock()
 
 
@@ -43,11 +46,14 @@ def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[li
         {'w': [10, 20], 'b': (30, None)}
     """
     leaves, spec = optree.tree_flatten(tree, is_leaf, namespace=NAMESPACE)
-    new = {type(leaf) for leaf in leaves if _is_new_nest(type(leaf))}
-    if not new:
+    unknown = {type(leaf) for leaf in leaves} - _leaf_types
+    if not unknown:
         return leaves, spec
-    for cls in new:
-        _register(cls)
+    for cls in unknown:
+        if _is_new_nest(cls):
+            _register(cls)
+        else:
+            _leaf_types.add(cls)
     return flatten(tree, is_leaf)
 
 
@@ -174,6 +180,29 @@ class FeProgram:
     inputs: tuple[Any, ...] = ()
     consts: tuple[np.ndarray[Any, Any], ...] = ()
     meta: Mapping[str, Any] = field(default_factory=dict)
+
+    def bound(self, *args: Any) -> FeProgram:
+        """Return the program with operands.
+
+        Args:
+            *args: nests of values (with a ``base_type``), nested as when the program was made.
+
+        Raises:
+            TraceError: they are nested in another way, are no values, or have other types.
+        """
+        leaves, spec = flatten(args)
+        takes = self.pfunc.ins_info[: len(self.pfunc.ins_info) - len(self.consts)]
+        found = tuple(getattr(leaf, "base_type", type(leaf).__name__) for leaf in leaves)
+        nested = self.in_tree.num_leaves != len(takes) or spec == self.in_tree
+        if not args and self.inputs:
+            return self
+        if found != takes or not nested:
+            raise TraceError(
+                f"{at()}a program of {self.pfunc.fn_type} takes values of "
+                f"({', '.join(map(str, takes))}), nested as {self.in_tree}, got "
+                f"({', '.join(map(str, found))}); a number becomes a value by mp.constant"
+            )
+        return replace(self, inputs=tuple(leaves))
 
     def __iter__(self) -> Iterator[Any]:
         yield self.pfunc

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import types
@@ -18,8 +19,10 @@ def skip_package(module: str) -> None:
         module: the name of the package or of a module in it.
     """
     _SKIPPED.add(module.partition(".")[0])
+    is_skipped.cache_clear()
 
 
+@functools.lru_cache(maxsize=4096)
 def is_skipped(module: str) -> bool:
     """Return whether a module belongs to the framework, a plugin or one of their libraries."""
     package = module.partition(".")[0]

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from mplang_core.edsl import MPObject, TraceContext, find_ctx
+from mplang_core.edsl import MPContext, MPObject, TraceContext, find_ctx
 from mplang_core.edsl.literals import lift_literals, read_mask
 from mplang_core.edsl.peval import is_function, mark_uniform, run_program
 from mplang_core.edsl.tracer import trace_into
@@ -65,16 +65,16 @@ def _pcall(
     ctx = find_ctx(flatten(args)[0])
     args = lift_literals(ctx, args, parties)
     body = TraceContext(ctx.cluster_spec, ctx, local=True)
-    run = fn if is_function(fn) else _compiled(fn)
+    run = fn if is_function(fn) else _compiled(ctx, fn)
     tfn = trace_into(body, run, args, kwargs, literals=False)
     operands = [leaf for leaf in flatten((args, kwargs))[0] if isinstance(leaf, MPObject)]
     outs = ctx.emit(opcode, [*operands, *tfn.captures], attrs, {"do": tfn.program.graph})
     return mark_uniform(ctx, fn, operands, unflatten(tfn.out_struct, outs))
 
 
-def _compiled(fn: Callable[..., Any]) -> Callable[..., Any]:
+def _compiled(ctx: MPContext, fn: Callable[..., Any]) -> Callable[..., Any]:
     def run(*args: Any, **kwargs: Any) -> Any:
-        program = fe_materialize(fn, *args, **kwargs)
+        program = fe_materialize(fn, *args, frontends=ctx.cluster_spec.frontends, **kwargs)
         return run_program(program)
 
     run.__name__ = getattr(fn, "__name__", type(fn).__name__)
