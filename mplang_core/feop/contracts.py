@@ -20,7 +20,8 @@ _warned: set[str] = set()  # experimental feops that were used
 def check_inputs(meta: FeMeta, values: Sequence[Any]) -> None:
     """Check the operands of a feop against its ``inputs`` and capabilities.
 
-    As many specifications as operands hold one by one; else each operand fits one of them.
+    As many specifications as operands hold one by one; else, and for a compiler, each operand fits
+    one of them.
 
     Args:
         meta: the feop's metadata.
@@ -32,7 +33,7 @@ def check_inputs(meta: FeMeta, values: Sequence[Any]) -> None:
     can = meta.capabilities
     for i, value in enumerate(values):
         kind, visibility = value.base_type, _visibility(value)
-        specs = _specs(meta.inputs, i, len(values))
+        specs = _specs(meta, meta.inputs, i, len(values))
         if not _fits(kind, visibility, specs, can.input_types, can.supports_visibility):
             found = f"operand {i} is {visibility or 'a'} {kind}"
             wanted = _shown(specs, can.input_types, can.supports_visibility)
@@ -51,7 +52,7 @@ def check_outputs(meta: FeMeta, types: Sequence[BaseType]) -> None:
     """
     can = meta.capabilities
     for i, kind in enumerate(types):
-        specs = _specs(meta.outputs, i, len(types))
+        specs = _specs(meta, meta.outputs, i, len(types))
         visibility = "SECRET" if _is_secret(kind) else None
         if not _fits(kind, visibility, specs, can.output_types):
             wanted = _shown(specs, can.output_types)
@@ -59,8 +60,9 @@ def check_outputs(meta: FeMeta, types: Sequence[BaseType]) -> None:
             raise FeCapabilityError(f"{at()}{meta.name}: {text}")
 
 
-def _specs(specs: Sequence[IOSpec], i: int, count: int) -> Sequence[IOSpec]:
-    return (specs[i],) if len(specs) == count else specs
+def _specs(meta: FeMeta, specs: Sequence[IOSpec], i: int, count: int) -> Sequence[IOSpec]:
+    one_by_one = len(specs) == count and meta.op_kind != "compiler"
+    return (specs[i],) if one_by_one else specs
 
 
 def _fits(

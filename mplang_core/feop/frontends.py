@@ -19,6 +19,8 @@ from mplang_core.types import BaseType, TensorType
 if TYPE_CHECKING:  # pydantic takes long to import
     from mplang_core.feop.meta import FeMeta, Feop
 
+_OWN = 3  # the rank of a function that a frontend calls its own
+
 preferred_here: ContextVar[tuple[str, ...]] = ContextVar("mplang_frontends", default=())
 """The families of :func:`frontend`, innermost first."""
 
@@ -27,12 +29,14 @@ preferred_here: ContextVar[tuple[str, ...]] = ContextVar("mplang_frontends", def
 def frontend(*families: str) -> Iterator[None]:
     """Prefer frontends for the functions that are called inside of ``with``.
 
-    A function is compiled by the first of these that holds:
+    A function is compiled by the compiler that is called, as in
+    ``mp.device("P0")(jax_compile)(fn, x)``. Else those that take its operands on that device are
+    asked. If some call the function their own, since it names their package, these are left. Of
+    several, the first of these counts:
 
-    1. the feop that is called, as in ``mp.device("P0")(jax_compile)(fn, x)``;
-    2. the first family in ``frontends`` of the device, then of the cluster, that compiles it;
-    3. that of ``with mp.frontend(…)``;
-    4. the frontend that says of the function that it is its own; else that which takes all.
+    1. the first family in ``frontends`` of the device, then of the cluster;
+    2. that of ``with mp.frontend(…)``;
+    3. the one that takes functions that name no frontend, as ``jax`` and ``ibis`` do.
 
     Args:
         *families: the families, such as ``"jax"``, the preferred one first.
@@ -83,20 +87,16 @@ def compiler_for(
     _check_families(families)
     compilers = _compilers(registry.load_all(), kind, members)
     taking = [op for op in compilers if takes(meta_of(op), types)]
-    for family in families:
-        of_family = [op for op in taking if meta_of(op).family == family]
-        if of_family:
-            return _one(of_family, fn, kind, types)
     if not taking:
         raise FeCapabilityError(_nobody(kind, members, types))
-    return _one(taking, fn, kind, types)
-
-
-def _one(taking: list[Feop], fn: Callable[..., Any], kind: str, types: Sequence[BaseType]) -> Feop:
-    """Return the compiler whose answer about a function ranks highest."""
     if len(taking) == 1:
         return taking[0]
     answers = [_answer(meta_of(op), fn, types) for op in taking]
+    own = [op for op, answer in zip(taking, answers, strict=True) if answer == _OWN]
+    for family in families:
+        preferred = [op for op in own or taking if meta_of(op).family == family]
+        if len(preferred) == 1:
+            return preferred[0]
     best = [op for op, answer in zip(taking, answers, strict=True) if answer == max(answers)]
     if len(best) == 1:
         return best[0]
@@ -110,10 +110,10 @@ def _one(taking: list[Feop], fn: Callable[..., Any], kind: str, types: Sequence[
 
 
 def _answer(meta: FeMeta, fn: Callable[..., Any], types: Sequence[BaseType]) -> int:
-    """Return a rank: it is its own, it takes all, it does not say, it is none of its own."""
+    """Return a rank: its own, one that it takes, no answer, one that it takes if it is asked to."""
     if meta.understands is None:
         return 1
-    return {True: 3, None: 2, False: 0}[meta.understands(fn, tuple(types))]
+    return {True: _OWN, None: 2, False: 0}[meta.understands(fn, tuple(types))]
 
 
 def _nobody(kind: str, members: int, types: Sequence[BaseType]) -> str:

@@ -92,8 +92,9 @@ def key_of(fn: Any, is_fixed: Callable[[Any], bool] = lambda value: False) -> Ha
     The key is its code, the place of that, its defaults, and what it reads by name: closure
     variables and globals, the functions that it calls, classes and instances of the user's own,
     attributes of the user's modules, arrays; all by content. Installed packages count by identity,
-    since they do not change. Names that the function assigns itself, such as a counter of its
-    calls, are ignored.
+    since they do not change; a function that one of them made, as ``jax.vmap`` does, by its code
+    and its closure. Names that the function assigns itself, such as a counter of its calls, are
+    ignored.
 
     Args:
         fn: the function, or any value that it captures.
@@ -165,7 +166,8 @@ class _Reader:
         match value:
             case FunctionType():
                 names = _names(value.__code__).all
-                read = tuple(self._reached(each, names) for each in _read(value))
+                found = _captured(value) if _is_installed(_package(value)) else _read(value)
+                read = tuple(self._reached(each, names) for each in found)
                 place = value.__code__, value.__code__.co_filename
                 return place, self._all(value.__defaults__, value.__kwdefaults__), read
             case MethodType():
@@ -212,7 +214,8 @@ class _Reader:
             slots = [name for base in own for name in vars(base).get("__slots__", ())]
             held = {name: getattr(value, name) for name in slots if hasattr(value, name)}
             return self._all(cls, held | getattr(value, "__dict__", {}))
-        parts = {name: part for base in own for name, part in vars(base).items() if _is_own(part)}
+        every = [item for base in own for item in vars(base).items()]
+        parts = {name: part for name, part in every if _is_of_user(name, part)}
         return tuple(map(_Same, own)), self._all(*parts, *parts.values())
 
 
@@ -222,15 +225,18 @@ def _digest(array: np.ndarray[Any, Any]) -> Hashable:
     return array.shape, array.dtype.str, hashlib.blake2b(array.tobytes()).digest()
 
 
-def _is_own(part: Any) -> bool:
+def _is_of_user(name: str, part: Any) -> bool:
     """Return whether an attribute of a class is the user's, and not made by Python."""
-    return not isinstance(part, _SLOTS) and getattr(part, "__module__", None) != "abc"
+    special = name.startswith(("__", "_abc_")) and not isinstance(part, FunctionType)
+    return not special and not isinstance(part, _SLOTS)
 
 
 def _counts_by_identity(value: Any) -> bool:
     """Return whether an object is a function, class, module or callable of an installed package."""
     if isinstance(value, MethodType | functools.partial):
         return False
+    if isinstance(value, FunctionType) and "<locals>" in value.__qualname__:
+        return False  # made by a call of a function, as jax.vmap does
     if isinstance(value, FunctionType | ModuleType | type):
         return _is_installed(_package(value))
     return callable(value) and _is_installed(_package(type(value)))
@@ -251,12 +257,17 @@ def _is_installed(package: str) -> bool:
 
 
 def _read(fn: FunctionType) -> Iterator[Any]:
-    names = _names(fn.__code__)
+    yield from _captured(fn)
+    names = _names(fn.__code__).globals
+    yield from (fn.__globals__[name] for name in names if name in fn.__globals__)
+
+
+def _captured(fn: FunctionType) -> Iterator[Any]:
+    own = _names(fn.__code__).own
     for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True):
-        if name not in names.own:
+        if name not in own:
             with contextlib.suppress(ValueError):  # not bound yet
                 yield cell.cell_contents
-    yield from (fn.__globals__[name] for name in names.globals if name in fn.__globals__)
 
 
 class _Names(NamedTuple):

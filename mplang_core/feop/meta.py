@@ -60,7 +60,8 @@ class IOSpec(_FeModel):
     @field_validator("schema_")
     @classmethod
     def _type_or_class(cls, schema: Any) -> Any:
-        if isinstance(schema, BaseType | None) or issubclass(schema, BaseType):
+        is_class = isinstance(schema, type) and issubclass(schema, BaseType)
+        if is_class or isinstance(schema, BaseType | None):
             return schema
         raise ValueError(f"a schema is a type of mplang or its class, got {schema!r}")
 
@@ -163,8 +164,9 @@ class FeMeta(_FeModel):
         outputs: constraints on the outputs.
         config_schema: the pydantic model of its ``config`` argument; ``None`` if it has none.
         understands: of a compiler, ``understands(fn, types)``: whether a function is its own
-            (``True``), somebody else's (``False``), or one that any frontend of its kind may take
-            (``None``). :func:`mplang_core.ext.packages_of` tells which packages it names.
+            (``True``), one that it takes if it is preferred (``False``), or one that it takes if
+            nobody is (``None``: the frontend that a kind of values is known for).
+            :func:`mplang_core.ext.packages_of` tells which packages a function names.
         side_effects: whether building its program has observable effects.
         targets: the names of its device kinds; empty for all.
         capabilities: further requirements.

@@ -55,6 +55,14 @@ def test_a_decorated_callable_says_what_it_is():
         ({"capabilities": {"caching": {"scope": "disk"}}}, "caching.scope"),
         ({"capabilities": {"colour": "red"}}, "capabilities.colour"),
         ({"state_scope": "galaxy"}, "state_scope"),
+        ({"inputs": ({"kind": "Nonsense"},)}, r"inputs.0.kind.*a kind is Any"),
+        ({"inputs": ({"kind": "Tensor", "schema": "f32"},)}, r"inputs.0.schema"),
+        ({"inputs": ({"kind": "Tensor", "schema": int},)}, r"inputs.0.schema"),
+        ({"capabilities": {"caching": {"scope": "process"}}}, "caching.scope is 'process'"),
+        (
+            {"state_scope": "ctx", "capabilities": {"caching": {"scope": "ctx"}}},
+            "key_strategy='custom'",
+        ),
         ({"name": "no_family"}, "name"),
     ],
 )
