@@ -185,12 +185,13 @@ class BaseType(ABC):
         return None
 
     def __str__(self) -> str:
-        return f"{self.name}<{', '.join(map(_param_text, self.params()))}>"
+        return f"{self.name}<{', '.join(map(param_text, self.params()))}>"
 
 
-def _param_text(param: object) -> str:
+def param_text(param: object) -> str:
+    """Return the text of a parameter, as types and programs show it."""
     if isinstance(param, tuple):
-        return f"[{', '.join(map(_param_text, param))}]"
+        return f"[{', '.join(map(param_text, param))}]"
     if isinstance(param, str):
         return json.dumps(param)
     if param is None or isinstance(param, bool):
@@ -318,7 +319,7 @@ class TableType(BaseType):
                 and len(column) == 2
                 and all(isinstance(part, str) for part in column)
             ):
-                raise ValueError(f"a column is [name, type], got {_param_text(column)}")
+                raise ValueError(f"a column is [name, type], got {param_text(column)}")
             columns.append(column)
         return cls(tuple(columns))
 

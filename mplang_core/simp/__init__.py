@@ -12,7 +12,6 @@ from mplang_core.simp.backend import (
 )
 from mplang_core.simp.checks import Finding as Finding, NumberChecks as NumberChecks
 from mplang_core.simp.comm import Communicator as Communicator, size_of as size_of
-from mplang_core.simp.failure import Failure as Failure
 from mplang_core.simp.host import HostVar as HostVar, SimpHost as SimpHost
 from mplang_core.simp.ops import (
     keep as keep,

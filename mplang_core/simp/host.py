@@ -20,6 +20,7 @@ from mplang_core.errors import (
     CommError,
     ConfigError,
     KernelError,
+    MPLangError,
     PartyError,
     TraceError,
     WireError,
@@ -34,7 +35,6 @@ from mplang_core.runtime.interpreter import Interpreter, KernelContext
 from mplang_core.runtime.kernels import Kernel, host_kernels
 from mplang_core.runtime.listener import Listener, Observe, Recorder, joined
 from mplang_core.simp.comm import size_of
-from mplang_core.simp.failure import Failure
 from mplang_core.simp.interfaces import participants_of
 from mplang_core.simp.ops.call import call_program, interpret, launch
 from mplang_core.simp.ops.common import check_parties, single
@@ -43,6 +43,9 @@ from mplang_core.simp.progress import PartyState
 from mplang_core.types import MPType
 
 Mode: TypeAlias = Literal["standard", "launch"]
+
+MAX_TEXT = 4000  # characters of an error's text
+MAX_PLACE = 300  # characters of a source line's text, "file:line"
 
 _options: ContextVar[tuple[Mode | None, Listener | None]] = ContextVar(
     "mplang_run_options", default=(None, None)
@@ -244,11 +247,9 @@ class SimpHost(Interpreter, InterpContext):
 
     def _caller(self, program: Program) -> Program:
         """Return a program that calls this one; the kernel of the call depends on the mode."""
-        made = self._callers.get(program)
-        if made is not None:
-            return made
-        caller = call_program(program)
-        self._callers[program] = caller
+        caller = self._callers.get(program)
+        if caller is None:
+            caller = self._callers[program] = call_program(program)
         return caller
 
     def submit(
@@ -295,8 +296,7 @@ class SimpHost(Interpreter, InterpContext):
         rank, error = min(failures, key=lambda item: _blame(item[1]))
         if not isinstance(error, Exception):
             return error
-        told = Failure.of(error)
-        op, where, text = told.op, told.location, told.text
+        text, op, where = told_of(error)
         message = (
             f"party {rank} failed" + (f" in {op}" if op else "") + (f" at {where}" if where else "")
         )
@@ -360,6 +360,16 @@ def _check_mode(mode: Mode) -> Mode:
     if mode not in get_args(Mode):
         raise ConfigError(f"the mode is one of {get_args(Mode)}, got {mode!r}")
     return mode
+
+
+def told_of(error: BaseException) -> tuple[str, str | None, str | None]:
+    """Return the text of an error, the op that failed and its line, within the same process.
+
+    The text is the message of an error of mplang; of other errors it is the class only.
+    """
+    text = str(error) if isinstance(error, MPLangError) else type(error).__name__
+    where = (getattr(error, "location", None) or "")[:MAX_PLACE] or None
+    return text[:MAX_TEXT], getattr(error, "op", None), where
 
 
 def _blame(error: BaseException) -> int:
