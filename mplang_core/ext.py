@@ -99,7 +99,6 @@ from mplang_core.runtime.codec import Encoded as Encoded, type_of as type_of, va
 from mplang_core.simp import (
     BackendSpec as BackendSpec,
     Communicator as Communicator,
-    Finding as Finding,
     HostVar as HostVar,
     PartyState as PartyState,
     SimpHost as SimpHost,

@@ -10,7 +10,6 @@ from mplang_core.simp.backend import (
     backends as backends,
     connect as connect,
 )
-from mplang_core.simp.checks import Finding as Finding, NumberChecks as NumberChecks
 from mplang_core.simp.comm import Communicator as Communicator, size_of as size_of
 from mplang_core.simp.host import HostVar as HostVar, SimpHost as SimpHost
 from mplang_core.simp.ops import (

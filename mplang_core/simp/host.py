@@ -26,7 +26,7 @@ from mplang_core.errors import (
     WireError,
 )
 from mplang_core.feop import ContextBound
-from mplang_core.ir import Level, Operation, Program, op_defs
+from mplang_core.ir import Graph, Level, Operation, Program, Value, op_defs
 from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
 from mplang_core.namespace import Namespace
@@ -56,10 +56,19 @@ def submit(ctx: KernelContext, *args: Any, **attrs: Any) -> Any:
     """Submit an op to the parties that take part in it; return references to its results."""
     step, world = ctx.step, ctx.interpreter.mask
     if step.cache is None:
-        step.cache = step.program(world), participants_of(step.op, world)
-    given = [args[i] for i in step.distinct_ins]
+        step.cache = _alone(step.op, world), participants_of(step.op, world)
     program, parties = step.cache
-    return single(ctx, ctx.interpreter.submit(program, given, parties))
+    given = dict(zip(step.ins, args, strict=True))  # a value is given once
+    return single(ctx, ctx.interpreter.submit(program, list(given.values()), parties))
+
+
+def _alone(op: Operation, mask: Mask) -> Program:
+    """Return a program of an op alone, whose inputs are the distinct operands."""
+    inputs = {value: Value(value.type) for value in op.inputs}
+    outputs = tuple(Value(value.type) for value in op.outputs)
+    operands = tuple(inputs[value] for value in op.inputs)
+    moved = Operation(op.opcode, operands, outputs, op.attrs, op.regions, op.location)
+    return Program(op.opcode, mask, Graph(list(inputs.values()), [moved], list(outputs)))
 
 
 class _HostKernels(Namespace[Kernel]):

@@ -11,7 +11,7 @@ from mplang_core.ir import AnyType, OpDef, Operation, op_defs
 from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
 from mplang_core.runtime import KernelContext
-from mplang_core.simp.interfaces import Labels
+from mplang_core.simp.interfaces import Communicates, Forwards, Labels, Message
 from mplang_core.types import BaseType, MPType
 
 
@@ -45,6 +45,18 @@ class NamedWithoutDialect(Labels):
     def label(self, op: Operation) -> str:
         """Return the part after the dot."""
         return op.opcode.partition(".")[2]
+
+
+class StaysInPlace(Communicates, Forwards, NamedWithoutDialect):
+    """Op interfaces of an op that gives one of its operands and sends nothing."""
+
+    def messages(self, op: Operation, world: Mask) -> Sequence[Message]:
+        """Return none."""
+        return ()
+
+    def sources(self, op: Operation, output: int) -> Sequence[int]:
+        """Return the positions of all operands."""
+        return range(len(op.inputs))
 
 
 # -- type inference

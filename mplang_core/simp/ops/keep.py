@@ -10,8 +10,8 @@ from mplang_core.feop import flatten, unflatten
 from mplang_core.ir import AnyType, Effects, Graph, Level, OpDef, Operation, interface_of
 from mplang_core.mask import Mask
 from mplang_core.runtime import KernelContext, kernel
-from mplang_core.simp.interfaces import Call, Communicates, Forwards, Message, control_of
-from mplang_core.simp.ops.common import NamedWithoutDialect, context_of, declare, operand_types
+from mplang_core.simp.interfaces import Call, control_of
+from mplang_core.simp.ops.common import StaysInPlace, context_of, declare, operand_types
 
 T = TypeVar("T")
 
@@ -71,12 +71,8 @@ def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
     return [kind]
 
 
-class _Keep(Communicates, Forwards, NamedWithoutDialect):
-    def messages(self, op: Operation, world: Mask) -> Sequence[Message]:
-        return ()
-
-    def sources(self, op: Operation, output: int) -> Sequence[int]:
-        return (0,)
+class _Keep(StaysInPlace):
+    """What is given stays, and is no result."""
 
 
 declare(
