@@ -115,18 +115,9 @@ class DType(enum.Enum):
 
 
 _SEEN: dict[np.dtype[Any], DType] = {}
-_FROM_NUMPY: Mapping[str, DType] = {
-    "bool": DType.BOOL,
-    **{f"int{n}": DType(f"i{n}") for n in (8, 16, 32, 64)},
-    **{f"uint{n}": DType(f"u{n}") for n in (8, 16, 32, 64)},
-    "float16": DType.F16,
-    "bfloat16": DType.BF16,
-    "float32": DType.F32,
-    "float64": DType.F64,
-    "complex64": DType.C64,
-    "complex128": DType.C128,
-}
-_TO_NUMPY: Mapping[DType, str] = {d: n for n, d in _FROM_NUMPY.items()}
+_LONG = str.maketrans({"i": "int", "u": "uint", "f": "float", "c": "complex"})
+_TO_NUMPY: Mapping[DType, str] = {each: each.value.translate(_LONG) for each in DType}
+_FROM_NUMPY: Mapping[str, DType] = {name: each for each, name in _TO_NUMPY.items()}
 
 
 class BaseType(ABC):
@@ -314,13 +305,11 @@ class TableType(BaseType):
         """
         columns: list[tuple[str, str]] = []
         for column in params:
-            if not (
-                isinstance(column, tuple)
-                and len(column) == 2
-                and all(isinstance(part, str) for part in column)
-            ):
-                raise ValueError(f"a column is [name, type], got {param_text(column)}")
-            columns.append(column)
+            match column:
+                case tuple((str(name), str(kind))):
+                    columns.append((name, kind))
+                case _:
+                    raise ValueError(f"a column is [name, type], got {param_text(column)}")
         return cls(tuple(columns))
 
     def mismatch(self, value: Any) -> str | None:
@@ -441,11 +430,8 @@ def frozen(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     base: Any = array
     while isinstance(base, np.ndarray) and not base.flags.writeable:
         base = base.base
-    if (
-        (base is None or isinstance(base, bytes))
-        and array.dtype == dtype
-        and array.flags.c_contiguous
-    ):
+    is_immutable = base is None or isinstance(base, bytes)
+    if is_immutable and array.dtype == dtype and array.flags.c_contiguous:
         return array
     array = np.array(array, dtype=dtype, order="C")
     array.flags.writeable = False

@@ -78,7 +78,7 @@ class PluginManager:
 
     def __init__(self) -> None:
         self._hooks = pluggy.PluginManager(hookspecs.PROJECT)
-        self._hooks.add_hookspecs(hookspecs)
+        self._hooks.add_hookspecs(hookspecs.Hooks)
         self._lock = threading.RLock()
         self._all_loaded = False
         self._found: list[tuple[EntryPoint, PluginRecord]] | None = None

@@ -74,9 +74,6 @@ def _alone(op: Operation, mask: Mask) -> Program:
 class _HostKernels(Namespace[Kernel]):
     """Kernel table of hosts in standard mode: ops among parties without a kernel are submitted."""
 
-    def __init__(self) -> None:
-        super().__init__("host kernel")
-
     def get(self, name: str) -> Kernel | None:
         op_def = op_defs.get(name)
         is_among_parties = op_def is not None and op_def.level is Level.PARTY
@@ -137,14 +134,14 @@ class SimpHost(Interpreter, InterpContext):
             raise ConfigError(
                 f"a host is made for a cluster, as mp.ClusterSpec.simple(2), got {cluster_spec!r}"
             )
-        Interpreter.__init__(self, _HostKernels())
+        Interpreter.__init__(self, _HostKernels("host kernel"))
         InterpContext.__init__(self, cluster_spec)
         self.mode: Mode = _check_mode(mode)
         self.world_size = len(cluster_spec.mask)
         nodes = getattr(cluster_spec, "nodes", ())
         self.names = tuple(node.name for node in nodes) or ("",) * self.world_size
         self.session = uuid.uuid4().hex
-        self._launch = Interpreter(_LaunchKernels(), owner=self)
+        self._launch = Interpreter(_LaunchKernels("host kernel"), owner=self)
         self._callers: weakref.WeakKeyDictionary[Program, Program] = weakref.WeakKeyDictionary()
         self._count = itertools.count()
         self._evaluations = itertools.count()

@@ -54,16 +54,14 @@ def _keep(x: MPObject) -> MPObject:
 def kept_outputs(graph: Graph) -> set[int]:
     """Return the positions of the outputs of a program's graph that are kept, and no results."""
     made = {value: (op, i) for op in graph.ops for i, value in enumerate(op.outputs)}
-    kept = set()
-    for position, value in enumerate(graph.outputs):
-        op, i = made.get(value, (None, 0))
-        control = None if op is None else control_of(op)
-        if op is not None and isinstance(control, Call):
-            is_kept = i in kept_outputs(op.regions[control.region])
-        else:
-            is_kept = op is not None and interface_of(op, _Keep) is not None
-        kept |= {position} if is_kept else set()
-    return kept
+    return {i for i, v in enumerate(graph.outputs) if v in made and _is_kept(*made[v])}
+
+
+def _is_kept(op: Operation, output: int) -> bool:
+    control = control_of(op)
+    if isinstance(control, Call):
+        return output in kept_outputs(op.regions[control.region])
+    return interface_of(op, _Keep) is not None
 
 
 def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
-import optree
-
 from mplang_core.edsl import MPObject, TracedFunction, constant, find_ctx, trace
 from mplang_core.errors import TraceError
 from mplang_core.feop import flatten
@@ -21,9 +19,10 @@ from mplang_core.simp.ops.regions import (
     agreed,
     check_predicate,
     check_taken,
-    describe,
+    differing,
     lift,
     on_devices,
+    places_of,
     scope_of,
     union,
 )
@@ -82,20 +81,9 @@ def _check_branches(then_tfn: TracedFunction, else_tfn: TracedFunction) -> None:
             f"{at()}the branches return different nests: then {then_tfn.out_struct}, "
             f"else {else_tfn.out_struct}"
         )
-    paths = optree.treespec_accessors(then_tfn.out_struct)
-    for path, a, b, dev_a, dev_b in zip(
-        paths,
-        then_tfn.out_vars,
-        else_tfn.out_vars,
-        then_tfn.out_devices,
-        else_tfn.out_devices,
-        strict=True,
-    ):
-        if (a.type, dev_a) != (b.type, dev_b):
-            raise TraceError(
-                f"{at()}the branches differ in {path.codify('result')}: then gives "
-                f"{describe(a.type, dev_a)}, else gives {describe(b.type, dev_b)}"
-            )
+    places = places_of(then_tfn), places_of(else_tfn)
+    for path, a, b in differing("result", then_tfn.out_struct, *places):
+        raise TraceError(f"{at()}the branches differ in {path}: then gives {a}, else gives {b}")
 
 
 def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
-import optree
-
 from mplang_core.edsl import MPObject, TraceContext, TracedFunction, find_ctx, trace
 from mplang_core.errors import TraceError
 from mplang_core.feop import flatten, unflatten
@@ -22,9 +20,10 @@ from mplang_core.simp.ops.regions import (
     agreed,
     check_predicate,
     check_taken,
-    describe,
+    differing,
     lift,
     on_devices,
+    places_of,
     scope_of,
     union,
 )
@@ -104,14 +103,12 @@ def _check_state(leaves: list[MPObject], struct: PyTreeDef, body: TracedFunction
             f"{at()}the body of a loop returns the nest of its state: expected {struct}, "
             f"got {body.out_struct}"
         )
-    paths = optree.treespec_accessors(struct)
-    for path, leaf, out, device in zip(paths, leaves, body.out_vars, body.out_devices, strict=True):
-        if (leaf.type, leaf.device) != (out.type, device):
-            raise TraceError(
-                f"{at()}the body of a loop changes {path.codify('state')}: it comes in as "
-                f"{describe(leaf.type, leaf.device)}, and goes out as "
-                f"{describe(out.type, device)}; begin with a value of the latter type"
-            )
+    before = [(leaf.type, leaf.device) for leaf in leaves]
+    for path, a, b in differing("state", struct, before, places_of(body)):
+        raise TraceError(
+            f"{at()}the body of a loop changes {path}: it comes in as {a}, and goes out as {b}; "
+            "begin with a value of the latter type"
+        )
 
 
 def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
