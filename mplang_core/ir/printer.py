@@ -109,9 +109,6 @@ class _Printer(AttrVisitor[str]):
     def visit_none(self) -> str:
         return param_text(None)
 
-    def visit_bytes(self, value: bytes) -> str:
-        return self.buffer(value)
-
     def visit_tuple(self, value: tuple[AttrValue, ...]) -> str:
         return "[" + ", ".join(map(self.visit, value)) + "]"
 
@@ -121,15 +118,15 @@ class _Printer(AttrVisitor[str]):
             elements = tuple(value.reshape(-1).astype(value.dtype).tolist())
             if not any(isinstance(e, float) and not math.isfinite(e) for e in elements):
                 return head + self.visit_tuple(elements)
-        return head + self.buffer(value.tobytes())
+        return head + self.visit_bytes(value.tobytes())
 
     def visit_mapping(self, value: Mapping[str, AttrValue]) -> str:
         items = (f"{json.dumps(name)} = {self.visit(value[name])}" for name in value)
         return "dict{" + ", ".join(items) + "}"
 
-    def buffer(self, data: bytes) -> str:
-        name = hashlib.sha256(data).hexdigest()[:BUFFER_NAME]
-        self.buffers[name] = data
+    def visit_bytes(self, value: bytes) -> str:
+        name = hashlib.sha256(value).hexdigest()[:BUFFER_NAME]
+        self.buffers[name] = value
         return f"@{name}"
 
 

@@ -22,9 +22,9 @@ from mplang_core.plugins import hookspecs
 from mplang_core.runtime import codecs, host_kernels, worker_kernels
 from mplang_core.simp.backend import BackendSpec, backends
 from mplang_core.simp.passes import passes
+from mplang_core.suggest import CORE
 from mplang_core.types import type_classes
 
-CORE = "mplang-core"
 DISABLE, STRICT = "MPLANG_DISABLE_PLUGINS", "MPLANG_STRICT_PLUGINS"
 FRONTENDS, KERNELS, BACKENDS = "mplang.frontends", "mplang.kernels", "mplang.backends"
 COMMANDS, API, PASSES, SOURCES = "mplang.commands", "mplang.api", "mplang.passes", "mplang.sources"

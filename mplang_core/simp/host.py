@@ -336,18 +336,17 @@ class SimpHost(Interpreter, InterpContext):
     def fetch(self, var: HostVar) -> list[Any]:
         """Return the data of a value: one entry per rank, ``None`` for a party without it."""
         recorder = self._recorder(None, "fetch")
-
-        def get(rank: int, value: Any) -> Any:
+        found: list[Any] = [None] * len(var.values)
+        for rank, value in enumerate(var.values):
+            if value is None:
+                continue
             if recorder is None:
-                return self._fetch(rank, value)
+                found[rank] = self._fetch(rank, value)
+                continue
             with recorder.message("fetch", rank, "") as facts:
-                data = self._fetch(rank, value)
-                facts["bytes"] = size_of(data)
-                return data
-
-        return [
-            None if value is None else get(rank, value) for rank, value in enumerate(var.values)
-        ]
+                found[rank] = self._fetch(rank, value)
+                facts["bytes"] = size_of(found[rank])
+        return found
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.world_size} parties>"

@@ -7,7 +7,7 @@ from typing import Any
 
 from mplang_core.edsl import MPObject
 from mplang_core.errors import RunError, TraceError
-from mplang_core.ir import AnyType, Effects, Level, OpDef, Operation
+from mplang_core.ir import AnyType, Operation
 from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
 from mplang_core.runtime import KernelContext, kernel
@@ -63,15 +63,11 @@ def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
 
 
 declare(
-    OpDef(
-        "simp.converge",
-        _infer,
-        Level.PARTY,
-        doc="Joins values of one type that are held by different parties.",
-        effects=Effects.NONE,
-        interfaces=[StaysInPlace()],
-        total=True,
-    )
+    "simp.converge",
+    _infer,
+    "Joins values of one type that are held by different parties.",
+    StaysInPlace(),
+    total=True,
 )
 
 

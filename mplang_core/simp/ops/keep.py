@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from mplang_core.edsl import MPObject
 from mplang_core.feop import flatten, unflatten
-from mplang_core.ir import AnyType, Effects, Graph, Level, OpDef, Operation, interface_of
+from mplang_core.ir import AnyType, Graph, Operation, interface_of
 from mplang_core.mask import Mask
 from mplang_core.runtime import KernelContext, kernel
 from mplang_core.simp.interfaces import Call, control_of
@@ -74,15 +74,11 @@ class _Keep(StaysInPlace):
 
 
 declare(
-    OpDef(
-        "simp.keep",
-        _infer,
-        Level.PARTY,
-        doc="Gives a value as it is; a program that returns it keeps it for the next program.",
-        effects=Effects.NONE,
-        interfaces=[_Keep()],
-        total=True,
-    )
+    "simp.keep",
+    _infer,
+    "Gives a value as it is; a program that returns it keeps it for the next program.",
+    _Keep(),
+    total=True,
 )
 
 

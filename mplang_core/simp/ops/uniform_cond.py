@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 from mplang_core.edsl import MPObject, TracedFunction, constant, find_ctx, trace
 from mplang_core.errors import TraceError
 from mplang_core.feop import flatten
-from mplang_core.ir import AnyType, Effects, Level, OpDef, Operation
+from mplang_core.ir import AnyType, Level, Operation
 from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
 from mplang_core.runtime import KernelContext, kernel
@@ -107,16 +107,12 @@ class _UniformCond(ControlFlow, NamedWithoutDialect):
 
 
 declare(
-    OpDef(
-        "simp.uniform_cond",
-        _infer,
-        Level.PARTY,
-        {"verify_uniform": VERIFY},
-        {"then": Level.PARTY, "else": Level.PARTY},
-        "All parties take the same branch. Operands: predicate, then those of the branches.",
-        Effects.NONE,
-        interfaces=[_UniformCond()],
-    )
+    "simp.uniform_cond",
+    _infer,
+    "All parties take the same branch. Operands: predicate, then those of the branches.",
+    _UniformCond(),
+    {"verify_uniform": VERIFY},
+    {"then": Level.PARTY, "else": Level.PARTY},
 )
 
 

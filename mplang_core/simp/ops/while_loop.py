@@ -9,7 +9,7 @@ from mplang_core.edsl import MPObject, TraceContext, TracedFunction, find_ctx, t
 from mplang_core.errors import TraceError
 from mplang_core.feop import flatten, unflatten
 from mplang_core.feop.program import PyTreeDef
-from mplang_core.ir import AnyType, Effects, Level, OpDef, Operation
+from mplang_core.ir import AnyType, Level, Operation
 from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
 from mplang_core.runtime import KernelContext, kernel
@@ -133,16 +133,12 @@ class _WhileLoop(ControlFlow, NamedWithoutDialect):
 
 
 declare(
-    OpDef(
-        "simp.while_loop",
-        _infer,
-        Level.PARTY,
-        {"verify_uniform": VERIFY},
-        {"cond": Level.PARTY, "body": Level.PARTY},
-        "All parties loop together. Operands: the state, then what both regions capture.",
-        Effects.NONE,
-        interfaces=[_WhileLoop()],
-    )
+    "simp.while_loop",
+    _infer,
+    "All parties loop together. Operands: the state, then what both regions capture.",
+    _WhileLoop(),
+    {"verify_uniform": VERIFY},
+    {"cond": Level.PARTY, "body": Level.PARTY},
 )
 
 
