@@ -369,6 +369,22 @@ def array_of(value: Any) -> np.ndarray[Any, Any]:
     return array
 
 
+_BYTES = (bytes, bytearray)  # a constant: size_of runs for each message
+
+
+def size_of(data: Any) -> int:
+    """Return the size of a value in bytes; 0 if it has neither a length in bytes nor ``nbytes``.
+
+    Example:
+        >>> size_of(b"abc"), size_of("abc")
+        (3, 0)
+    """
+    if isinstance(data, _BYTES):
+        return len(data)
+    size = getattr(data, "nbytes", 0)
+    return size if isinstance(size, int) else 0
+
+
 def is_table(value: Any) -> bool:
     """Return whether an object is a table, as those of Arrow, pandas and polars are."""
     exports = hasattr(value, "__arrow_c_stream__") and not isinstance(value, type)

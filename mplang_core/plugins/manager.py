@@ -90,12 +90,12 @@ class PluginManager:
     def _index(self) -> list[tuple[EntryPoint, PluginRecord]]:
         with self._lock:
             if self._found is None:
-                found = {
-                    (entry.group, entry.name, entry.value, _dist(entry)[0]): entry
-                    for group in (API, BACKENDS, COMMANDS, FRONTENDS, KERNELS, PASSES, SOURCES)
-                    for entry in entry_points(group=group)
-                }
-                self._found = [(found[key], _record(found[key])) for key in sorted(found)]
+                found = {}
+                for group in (API, BACKENDS, COMMANDS, FRONTENDS, KERNELS, PASSES, SOURCES):
+                    for entry in entry_points(group=group):
+                        record = _record(entry)
+                        found[group, entry.name, entry.value, record.distribution] = entry, record
+                self._found = [found[key] for key in sorted(found)]
             return self._found
 
     def load(self, name: str, *groups: str) -> None:
@@ -263,24 +263,19 @@ class PluginManager:
         def any_frontend(name: str) -> None:
             self.load_all()
 
-        def in_group(group: str) -> tuple[Callable[[str], None], Callable[[], list[str]]]:
-            return lambda name: self.load(name, group), lambda: self.names(group)
-
         registry.connect(by_prefix, self.load_all)
         for namespace in _BY_PREFIX:
             namespace.set_resolver(by_prefix)
         device_kinds.set_resolver(any_frontend)
         transfers.set_resolver(any_frontend)
-        backends.set_resolver(*in_group(BACKENDS))
-        passes.set_resolver(*in_group(PASSES))
+        backends.set_resolver(lambda name: self.load(name, BACKENDS), lambda: self.names(BACKENDS))
+        passes.set_resolver(lambda name: self.load(name, PASSES), lambda: self.names(PASSES))
 
 
 ASKED = ("settings", "configure", "preload", "doctor")
 """Hooks that are called by who needs them, not when a plugin is loaded."""
 
-_BY_PREFIX: tuple[Namespace[Any], ...] = (
-    *(op_defs, type_classes, codecs, host_kernels, worker_kernels),
-)
+_BY_PREFIX: list[Namespace[Any]] = [op_defs, type_classes, codecs, host_kernels, worker_kernels]
 """Registries whose names begin with that of a plugin's entry point."""
 
 NAMESPACES = (registry.feops, *_BY_PREFIX, device_kinds, transfers, backends, passes)
@@ -333,15 +328,11 @@ _HOOKS = {
 }
 
 
-def _dist(entry: EntryPoint) -> tuple[str, str]:
-    return (entry.dist.name, entry.dist.version) if entry.dist is not None else ("unknown", "?")
-
-
 def _record(entry: EntryPoint) -> PluginRecord:
-    name, version = _dist(entry)
-    requires = entry.dist.requires or [] if entry.dist is not None else []
+    dist = entry.dist
+    name, version = (dist.name, dist.version) if dist is not None else ("unknown", "?")
     record = PluginRecord(entry.group, entry.name, entry.value, name, version)
-    record.requires_core = _asked(requires)
+    record.requires_core = _asked(dist.requires or ()) if dist is not None else ""
     left_alone = {part.strip() for part in os.environ.get(DISABLE, "").split(",")}
     if left_alone & {name, entry.name}:
         record.status, record.disabled_by = "disabled", f"named in {DISABLE}"

@@ -34,13 +34,12 @@ from mplang_core.runtime.codec import type_of, value_of
 from mplang_core.runtime.interpreter import Interpreter, KernelContext
 from mplang_core.runtime.kernels import Kernel, host_kernels
 from mplang_core.runtime.listener import Listener, Observe, Recorder, joined
-from mplang_core.simp.comm import size_of
 from mplang_core.simp.interfaces import participants_of
 from mplang_core.simp.ops.call import call_program, interpret, launch
 from mplang_core.simp.ops.common import check_parties, single
 from mplang_core.simp.ops.keep import kept_outputs
 from mplang_core.simp.progress import PartyState
-from mplang_core.types import MPType
+from mplang_core.types import MPType, size_of
 
 Mode: TypeAlias = Literal["standard", "launch"]
 
