@@ -104,8 +104,6 @@ from mplang_core.runtime.codec import Encoded as Encoded, type_of as type_of, va
 from mplang_core.simp import (
     BackendSpec as BackendSpec,
     Communicator as Communicator,
-    Failure as Failure,
-    Finding as Finding,
     HostVar as HostVar,
     PartyState as PartyState,
     SimpHost as SimpHost,
@@ -115,8 +113,7 @@ from mplang_core.simp import (
     size_of as size_of,
 )
 from mplang_core.simp.backend import make_host as make_host
-from mplang_core.simp.failure import MAX_PLACE as MAX_PLACE
-from mplang_core.simp.host import Mode as Mode
+from mplang_core.simp.host import MAX_PLACE as MAX_PLACE, Mode as Mode, told_of as told_of
 from mplang_core.simp.interfaces import (
     Branch as Branch,
     Call as Call,

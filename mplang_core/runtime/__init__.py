@@ -19,7 +19,6 @@ from mplang_core.runtime.kernels import (
 )
 from mplang_core.runtime.listener import (
     Listener as Listener,
-    Observe as Observe,
     Recorder as Recorder,
     joined as joined,
 )

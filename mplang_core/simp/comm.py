@@ -79,19 +79,3 @@ class Communicator(ABC):
             run: the run.
             reason: a public message.
         """
-
-
-_BYTES = (bytes, bytearray)  # a constant: size_of runs for each message
-
-
-def size_of(data: Any) -> int:
-    """Return the size of a value in bytes; 0 if it has neither a length in bytes nor ``nbytes``.
-
-    Example:
-        >>> size_of(b"abc"), size_of("abc")
-        (3, 0)
-    """
-    if isinstance(data, _BYTES):
-        return len(data)
-    size = getattr(data, "nbytes", 0)
-    return size if isinstance(size, int) else 0

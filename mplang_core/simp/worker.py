@@ -9,7 +9,6 @@ from mplang_core.ir import Program
 from mplang_core.namespace import Namespace
 from mplang_core.runtime import Interpreter, Kernel, Listener, Recorder, joined, worker_kernels
 from mplang_core.runtime.plan import Plan, make_plan
-from mplang_core.simp.checks import NumberChecks
 from mplang_core.simp.comm import Communicator
 from mplang_core.simp.interfaces import participants_of
 from mplang_core.simp.passes import prepared
@@ -27,7 +26,8 @@ class WorkerInterpreter(Interpreter):
         session: a name that all workers of the cluster share, and no other cluster has.
         insecure: whether insecure protocols for debugging may run.
         timeout: how long links of plugins wait for a peer, in seconds.
-        checks: the number checks of a simulator; ``None`` elsewhere.
+        checks: the number checks of a simulator, as ``mplang_simulator`` has them; ``None``
+            elsewhere.
         data: the data sets of this party, as ``mplang_data`` opens them; ``None`` for none.
 
     Attributes:
@@ -42,7 +42,7 @@ class WorkerInterpreter(Interpreter):
         session: str,
         insecure: bool = False,
         timeout: float = 60.0,
-        checks: NumberChecks | None = None,
+        checks: Any = None,
         data: Any = None,
     ) -> None:
         kernels: Namespace[Kernel] = Namespace("worker kernel", fallback=worker_kernels)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mplang_core.errors import RunError
-from mplang_core.ir import AnyType, Attr, Effects, OpDef, Operation
+from mplang_core.ir import AnyType, Attr, Level, Operation
 from mplang_core.mask import Mask
 from mplang_core.runtime import KernelContext, kernel
 from mplang_core.simp.interfaces import DeclaredRange
@@ -34,19 +34,17 @@ class _Bounded(DeclaredRange):
 
 
 declare(
-    OpDef(
-        "simp.bounded",
-        _infer,
-        attrs={
-            "low": Attr((int, float), doc="the smallest number allowed"),
-            "high": Attr((int, float), doc="the largest one"),
-        },
-        doc="Gives a tensor as it is, if all of its elements are in a range; else the party fails, "
-        "and says nothing of the element. ``mp.put(…, range=…)`` emits it.",
-        effects=Effects.NONE,
-        interfaces=[_Bounded()],
-        reads=(),
-    )
+    "simp.bounded",
+    _infer,
+    "Gives a tensor as it is, if all of its elements are in a range; else the party fails, "
+    "and says nothing of the element. ``mp.put(…, range=…)`` emits it.",
+    _Bounded(),
+    {
+        "low": Attr((int, float), doc="the smallest number allowed"),
+        "high": Attr((int, float), doc="the largest one"),
+    },
+    level=Level.LOCAL,
+    reads=(),
 )
 
 

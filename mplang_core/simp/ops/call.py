@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mplang_core.ir import AnyType, Attr, Effects, Graph, Level, OpDef, Operation, Program, Value
+from mplang_core.ir import AnyType, Attr, Graph, Level, Operation, Program, Value
 from mplang_core.mask import Mask
 from mplang_core.runtime import KernelContext, kernel
 from mplang_core.simp.interfaces import Call, ControlFlow, Labels
@@ -44,24 +44,12 @@ class _Call(ControlFlow, Labels):
         return f"call {op.attrs['name']}"
 
 
-declare(
-    *(
-        OpDef(
-            name,
-            _infer,
-            Level.PARTY,
-            {"name": Attr(str, doc="the function's name")},
-            {"body": Level.PARTY},
-            doc,
-            Effects.NONE,
-            interfaces=[_Call()],
-        )
-        for name, doc in (
-            ("func.call", "Calls a function of multi-party values."),
-            ("func.launch", "Calls a function of multi-party values; the parties run it whole."),
-        )
-    )
-)
+for _name, _doc in (
+    ("func.call", "Calls a function of multi-party values."),
+    ("func.launch", "Calls a function of multi-party values; the parties run it whole."),
+):
+    _attrs = {"name": Attr(str, doc="the function's name")}
+    declare(_name, _infer, _doc, _Call(), _attrs, {"body": Level.PARTY})
 
 
 @kernel("func.call", role="host")

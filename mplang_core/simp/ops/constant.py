@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mplang_core.ir import AnyType, Attr, Effects, Level, OpDef, Operation
+from mplang_core.ir import AnyType, Attr, Operation
 from mplang_core.mask import Mask
 from mplang_core.runtime import KernelContext, kernel
 from mplang_core.simp.interfaces import PublicLiteral
@@ -27,15 +27,11 @@ class _Constant(PublicLiteral, NamedWithoutDialect):
 
 
 declare(
-    OpDef(
-        "simp.constant",
-        _infer,
-        Level.PARTY,
-        {"value": Attr(np.ndarray, doc="the tensor"), "parties": Attr(Mask, doc="who holds it")},
-        doc="A literal, held by the parties that are named; all that get the program can read it.",
-        effects=Effects.NONE,
-        interfaces=[_Constant()],
-    )
+    "simp.constant",
+    _infer,
+    "A literal, held by the parties that are named; all that get the program can read it.",
+    _Constant(),
+    {"value": Attr(np.ndarray, doc="the tensor"), "parties": Attr(Mask, doc="who holds it")},
 )
 
 

@@ -7,18 +7,11 @@ from typing import Any
 
 from mplang_core.edsl import MPObject
 from mplang_core.errors import RunError, TraceError
-from mplang_core.ir import AnyType, Effects, Level, OpDef, Operation
+from mplang_core.ir import AnyType, Operation
 from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
 from mplang_core.runtime import KernelContext, kernel
-from mplang_core.simp.interfaces import Communicates, Forwards, Message
-from mplang_core.simp.ops.common import (
-    NamedWithoutDialect,
-    context_of,
-    declare,
-    list_types,
-    operand_types,
-)
+from mplang_core.simp.ops.common import StaysInPlace, context_of, declare, list_types, operand_types
 from mplang_core.types import MPType
 
 
@@ -69,24 +62,12 @@ def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
     return [MPType(types[0].base, union if known else None)]
 
 
-class _Converge(Communicates, Forwards, NamedWithoutDialect):
-    def messages(self, op: Operation, world: Mask) -> Sequence[Message]:
-        return ()
-
-    def sources(self, op: Operation, output: int) -> Sequence[int]:
-        return range(len(op.inputs))
-
-
 declare(
-    OpDef(
-        "simp.converge",
-        _infer,
-        Level.PARTY,
-        doc="Joins values of one type that are held by different parties.",
-        effects=Effects.NONE,
-        interfaces=[_Converge()],
-        total=True,
-    )
+    "simp.converge",
+    _infer,
+    "Joins values of one type that are held by different parties.",
+    StaysInPlace(),
+    total=True,
 )
 
 

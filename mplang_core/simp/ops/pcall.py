@@ -12,7 +12,7 @@ from mplang_core.edsl.peval import is_function, mark_uniform, run_program
 from mplang_core.edsl.tracer import trace_into
 from mplang_core.errors import RunError
 from mplang_core.feop import fe_materialize, flatten, unflatten
-from mplang_core.ir import AnyType, Attr, Effects, Graph, Level, OpDef, Operation
+from mplang_core.ir import AnyType, Attr, Graph, Level, Operation
 from mplang_core.mask import Mask
 from mplang_core.runtime import KernelContext, kernel
 from mplang_core.simp.interfaces import ControlFlow, Labels, PartyCall
@@ -130,26 +130,19 @@ class _Pcall(ControlFlow, Labels):
 
 
 declare(
-    OpDef(
-        "simp.pcall_static",
-        _infer_static,
-        Level.PARTY,
-        {"parties": Attr(Mask, doc="who runs it")},
-        {"do": Level.LOCAL},
-        "Runs a body at the parties that are named; the others hold no result.",
-        Effects.NONE,
-        interfaces=[_Pcall()],
-    ),
-    OpDef(
-        "simp.pcall_dynamic",
-        _infer_dynamic,
-        Level.PARTY,
-        {},
-        {"do": Level.LOCAL},
-        "Runs a body at every party that has all operands when it runs.",
-        Effects.NONE,
-        interfaces=[_Pcall()],
-    ),
+    "simp.pcall_static",
+    _infer_static,
+    "Runs a body at the parties that are named; the others hold no result.",
+    _Pcall(),
+    {"parties": Attr(Mask, doc="who runs it")},
+    {"do": Level.LOCAL},
+)
+declare(
+    "simp.pcall_dynamic",
+    _infer_dynamic,
+    "Runs a body at every party that has all operands when it runs.",
+    _Pcall(),
+    regions={"do": Level.LOCAL},
 )
 
 

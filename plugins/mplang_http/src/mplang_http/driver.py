@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 from mplang_analysis import Followed, Memory, StorageUse, remember, storage_of
-from mplang_simulator import outcome_of
+from mplang_simulator import Failure, outcome_of
 from mplang_trace import now
 
 from mplang_core import BaseType, ClusterSpec, Mask, MPLangError, MPType, Program, TensorType
@@ -28,7 +28,6 @@ from mplang_core.ext import (
     AbortedError,
     CommError,
     ConfigError,
-    Failure,
     HostVar,
     Mode,
     PartyError,

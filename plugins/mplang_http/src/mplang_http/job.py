@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from mplang_simulator import Failure
 from mplang_trace import SpanRecorder, now
 
-from mplang_core.ext import MAX_PLACE, Failure, Traffic, WorkerInterpreter
+from mplang_core.ext import MAX_PLACE, Traffic, WorkerInterpreter
 
 
 @dataclass(slots=True)

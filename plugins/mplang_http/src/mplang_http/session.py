@@ -13,17 +13,11 @@ from typing import Any
 from urllib.parse import quote
 
 from mplang_analysis import Followed, Label, own
+from mplang_simulator import Failure
 from mplang_trace import SpanRecorder, now
 
 from mplang_core import Mask, MPLangError, MPType, Program
-from mplang_core.ext import (
-    AbortedError,
-    Failure,
-    RunError,
-    WorkerInterpreter,
-    kept_outputs,
-    participants_of,
-)
+from mplang_core.ext import AbortedError, RunError, WorkerInterpreter, kept_outputs, participants_of
 from mplang_http.comm import HttpCommunicator
 from mplang_http.config import Limits
 from mplang_http.errors import RequestError
