@@ -21,13 +21,16 @@ from mplang_core.edsl.literals import read_args as read_args
 from mplang_core.edsl.peval import run_program as run_program
 from mplang_core.errors import *  # noqa: F403 (the whole tree)
 from mplang_core.feop import Operand as Operand, flatten as flatten, unflatten as unflatten
-from mplang_core.feop.compile_cache import compiled_once as compiled_once
 from mplang_core.feop.decorator import meta_of as meta_of
-from mplang_core.feop.function_key import (
+from mplang_core.feop.free_variables import (
+    captured as captured,
     free_variables as free_variables,
-    key_of as key_of,
+    globals_read as globals_read,
+    names_of as names_of,
+    package_of as package_of,
     packages_of as packages_of,
 )
+from mplang_core.feop.materialize import checks_determinism as checks_determinism
 from mplang_core.feop.meta import (
     Caching as Caching,
     Capabilities as Capabilities,

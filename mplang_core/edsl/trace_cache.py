@@ -13,7 +13,7 @@ from mplang_core.edsl.literals import is_literal, literal_type, read_args
 from mplang_core.edsl.tracer import TraceContext, TracedFunction, trace
 from mplang_core.errors import TraceError
 from mplang_core.feop import preferred_here
-from mplang_core.feop.function_key import free_variables
+from mplang_core.feop.free_variables import free_variables
 from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
 from mplang_core.types import MPType, is_table, table_advice

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, cast
 
 from mplang_core.errors import FeConfigError, FeDeterminismError, TraceError
-from mplang_core.feop.compile_cache import checks_determinism
 from mplang_core.feop.contracts import check_inputs, check_outputs, tell_stability
 from mplang_core.feop.decorator import is_feop, meta_of
 from mplang_core.feop.frontends import compiler_for
@@ -18,6 +18,14 @@ from mplang_core.ir.source_line import at
 
 if TYPE_CHECKING:  # pydantic takes long to import
     from mplang_core.feop.meta import FeMeta
+
+
+CHECK = "MPLANG_CHECK_DETERMINISM"
+
+
+def checks_determinism() -> bool:
+    """Return whether each program is built twice, and compared (``MPLANG_CHECK_DETERMINISM``)."""
+    return os.environ.get(CHECK, "") not in ("", "0")
 
 
 def fe_materialize(

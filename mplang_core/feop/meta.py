@@ -112,7 +112,7 @@ class Caching(_FeModel):
     Attributes:
         scope: where results are cached: nowhere, in the process, or with the context.
         key_strategy: the cache key: content of the function and signature of the arguments, as
-            :func:`mplang_core.ext.compiled_once` has it, or the feop's own.
+            :func:`mplang_cache.compiled_once` has it, or the feop's own.
 
     Raises:
         FeConfigError: a field is invalid or unknown.

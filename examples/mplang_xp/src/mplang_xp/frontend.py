@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from mplang_cache import compiled_once
 from mplang_core import BaseType, FeProgram, FeSignature, PFunction, TensorType, feop
 from mplang_core.ext import (
     Caching,
     Capabilities,
     TraceError,
-    compiled_once,
     flatten,
     packages_of,
     raised,

@@ -98,12 +98,13 @@ class Array:
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape."""
-        return self.sample.shape
+        return tuple(self.sample.shape)
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """The dtype."""
-        return self.sample.dtype
+        dtype: np.dtype[Any] = self.sample.dtype
+        return dtype
 
     @property
     def ndim(self) -> int:

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from mplang_cache import compiled_once
 from mplang_tables import check_table
 
 from mplang_core import BaseType, FeProgram, FeSignature, MPLangError, PFunction, TableType, feop
@@ -15,7 +16,6 @@ from mplang_core.ext import (
     Capabilities,
     TraceError,
     at,
-    compiled_once,
     flatten,
     pack,
     packages_of,

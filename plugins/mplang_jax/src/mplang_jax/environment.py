@@ -11,7 +11,8 @@ from jax._src.config import trace_context
 
 def settings() -> Hashable:
     """Return the settings of JAX that change how a function is traced."""
-    return trace_context()
+    found: Hashable = trace_context()
+    return found
 
 
 def is_fixed(value: Any) -> bool:

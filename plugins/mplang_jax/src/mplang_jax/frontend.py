@@ -6,13 +6,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from mplang_cache import compiled_once
+
 from mplang_core import BaseType, FeProgram, FeSignature, MPLangError, PFunction, TensorType, feop
 from mplang_core.ext import (
     Caching,
     Capabilities,
     TraceError,
     at,
-    compiled_once,
     flatten,
     pack,
     packages_of,

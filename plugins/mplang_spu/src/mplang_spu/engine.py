@@ -76,7 +76,8 @@ def spu_tracing() -> Iterator[None]:
 
 def tracing_settings() -> Hashable:
     """Return the settings of JAX that change how a function is traced."""
-    return trace_context()
+    found: Hashable = trace_context()
+    return found
 
 
 def is_array(value: object) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mplang_analysis import RangeRule
+from mplang_cache import compiled_once
 from mplang_stablehlo import read
 
 from mplang_core import (
@@ -38,7 +39,6 @@ from mplang_core.ext import (
     Value,
     at,
     caller,
-    compiled_once,
     flatten,
     op_defs,
     unflatten,

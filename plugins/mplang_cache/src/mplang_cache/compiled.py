@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from mplang_core.feop.function_key import key_of
-from mplang_core.feop.program import FeProgram, FeSignature, flatten
-
-if TYPE_CHECKING:  # pydantic takes long to import
-    from mplang_core.feop.meta import Feop
-
-CHECK = "MPLANG_CHECK_DETERMINISM"
-
-
-def checks_determinism() -> bool:
-    """Return whether each program is built twice, and compared (``MPLANG_CHECK_DETERMINISM``)."""
-    return os.environ.get(CHECK, "") not in ("", "0")
+from mplang_cache.function_key import key_of
+from mplang_core import FeProgram, FeSignature
+from mplang_core.ext import Feop, checks_determinism, flatten
 
 
 def compiled_once(
@@ -33,7 +23,7 @@ def compiled_once(
 
     It is kept in the process state of the compiler, which declares ``state_scope="process"`` and
     ``caching=Caching(scope="process")``. Two functions are the same if
-    :func:`mplang_core.ext.key_of` says so: the same code at the same place that reads the same
+    :func:`mplang_cache.key_of` says so: the same code at the same place that reads the same
     values, so also a lambda that is made anew in each turn of a loop. As with ``jax.jit``, effects
     of the function besides its result happen when it is compiled.
 
@@ -43,7 +33,7 @@ def compiled_once(
         signature: its arguments.
         make: compiles it.
         depends_on: what else the program depends on, such as the compiler's configuration.
-        is_fixed: see :func:`mplang_core.ext.key_of`.
+        is_fixed: see :func:`mplang_cache.key_of`.
     """
     if checks_determinism():
         return make()

@@ -1,33 +1,22 @@
-"""Content of Python functions: what they read, and keys that tell whether that has changed."""
+"""Keys of Python functions: their code, and the content of what they read."""
 
 from __future__ import annotations
 
-import contextlib
-import dis
 import enum
 import functools
 import hashlib
-import inspect
 import os
 import sys
 import weakref
 from abc import ABC
-from collections.abc import Callable, Hashable, Iterator
-from types import (
-    CodeType,
-    FunctionType,
-    GetSetDescriptorType,
-    MemberDescriptorType,
-    MethodType,
-    ModuleType,
-)
-from typing import Any, Generic, NamedTuple, Protocol
+from collections.abc import Callable, Hashable
+from types import FunctionType, GetSetDescriptorType, MemberDescriptorType, MethodType, ModuleType
+from typing import Any, Generic, Protocol
 
 import numpy as np
 
-from mplang_core.ir.source_line import is_skipped
-from mplang_core.mask import Mask
-from mplang_core.types import BaseType, MPType
+from mplang_core import BaseType, Mask, MPType
+from mplang_core.ext import captured, globals_read, is_skipped, names_of, package_of
 
 MAX_ITEMS = 10_000  # in all containers that a function reads
 MAX_BYTES = 64 << 20  # of an array that it reads
@@ -36,54 +25,6 @@ _LITERALS = (bool, int, str, bytes, type(None), type(Ellipsis), type(NotImplemen
 _FROZEN = (BaseType, MPType, Mask, np.dtype, enum.Enum)
 _BASES = (object, ABC, Generic, Protocol)  # without content of their own
 _SLOTS = (GetSetDescriptorType, MemberDescriptorType)
-
-
-def free_variables(fn: FunctionType) -> Iterator[Any]:
-    """Yield the objects of a function's closure variables and globals.
-
-    Those of functions of the same module that it uses are included.
-
-    Args:
-        fn: a Python function.
-
-    Example:
-        >>> scale = 3
-        >>> def triple(x):
-        ...     return scale * x
-        >>> list(free_variables(triple))
-        [3]
-    """
-    todo, seen = [fn], set()
-    while todo:
-        here = todo.pop()
-        if here in seen:
-            continue
-        seen.add(here)
-        for item in _read(here):
-            yield item
-            used = inspect.unwrap(item) if callable(item) else item
-            if isinstance(used, FunctionType) and used.__globals__ is fn.__globals__:
-                todo.append(used)
-
-
-def packages_of(fn: Callable[..., Any]) -> frozenset[str]:
-    """Return the packages that a function names: by globals, closure variables and imports.
-
-    A frontend tells by it whether a function is one of its own.
-
-    Args:
-        fn: a function; of another callable, its own package counts.
-
-    Example:
-        >>> import math
-        >>> sorted(packages_of(lambda x: math.sqrt(x)))
-        ['math']
-    """
-    while isinstance(fn, functools.partial | MethodType):
-        fn = fn.func if isinstance(fn, functools.partial) else fn.__func__
-    if not isinstance(fn, FunctionType):
-        return frozenset({_package(fn), _package(type(fn))})
-    return frozenset(map(_package, free_variables(fn))) | _names(fn.__code__).imports
 
 
 def key_of(fn: Any, is_fixed: Callable[[Any], bool] = lambda value: False) -> Hashable:
@@ -165,8 +106,10 @@ class _Reader:
     def _content(self, value: Any) -> Hashable:
         match value:
             case FunctionType():
-                names = _names(value.__code__).all
-                found = _captured(value) if _is_installed(_package(value)) else _read(value)
+                names = names_of(value.__code__).all
+                found = [*captured(value)]
+                if not _is_installed(package_of(value)):
+                    found += globals_read(value)
                 read = tuple(self._reached(each, names) for each in found)
                 place = value.__code__, value.__code__.co_filename
                 return place, self._all(value.__defaults__, value.__kwdefaults__), read
@@ -177,13 +120,13 @@ class _Reader:
             case np.ndarray() | np.generic() if not value.dtype.hasobject:
                 return _digest(np.asarray(value))
             case tuple():
-                return self._all(*value)
+                return self._all(*tuple(value))
             case property():
                 return self._all(value.fget)
             case staticmethod() | classmethod():
                 return self._all(value.__func__)
         if type(value) in (list, set, frozenset):
-            return self._all(*value)
+            return self._all(*tuple(value))
         if type(value) is dict:
             return self._all(*value, *value.values())
         return self._instance(value)
@@ -238,13 +181,8 @@ def _counts_by_identity(value: Any) -> bool:
     if isinstance(value, FunctionType) and "<locals>" in value.__qualname__:
         return False  # made by a call of a function, as jax.vmap does
     if isinstance(value, FunctionType | ModuleType | type):
-        return _is_installed(_package(value))
-    return callable(value) and _is_installed(_package(type(value)))
-
-
-def _package(item: Any) -> str:
-    name = item.__name__ if isinstance(item, ModuleType) else getattr(item, "__module__", None)
-    return name.partition(".")[0] if isinstance(name, str) else ""
+        return _is_installed(package_of(value))
+    return callable(value) and _is_installed(package_of(type(value)))
 
 
 @functools.lru_cache(maxsize=4096)
@@ -254,50 +192,3 @@ def _is_installed(package: str) -> bool:
         return True
     file = getattr(sys.modules.get(package), "__file__", None) or ""
     return not {"site-packages", "dist-packages"}.isdisjoint(file.split(os.sep))
-
-
-def _read(fn: FunctionType) -> Iterator[Any]:
-    yield from _captured(fn)
-    names = _names(fn.__code__).globals
-    yield from (fn.__globals__[name] for name in names if name in fn.__globals__)
-
-
-def _captured(fn: FunctionType) -> Iterator[Any]:
-    own = _names(fn.__code__).own
-    for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True):
-        if name not in own:
-            with contextlib.suppress(ValueError):  # not bound yet
-                yield cell.cell_contents
-
-
-class _Names(NamedTuple):
-    """Names in code and in the functions in it.
-
-    Attributes:
-        globals: the globals that it may read.
-        own: the names outside of it that it assigns.
-        imports: the packages that it imports.
-        all: all names, of attributes, too.
-    """
-
-    globals: tuple[str, ...]
-    own: frozenset[str]
-    imports: frozenset[str]
-    all: frozenset[str]
-
-
-@functools.lru_cache(maxsize=1024)
-def _names(code: CodeType) -> _Names:
-    steps = [(step.opname, step.argval) for step in dis.get_instructions(code)]
-    inner = [_names(const) for const in code.co_consts if isinstance(const, CodeType)]
-    own = {name for op, name in steps if op in ("STORE_GLOBAL", "STORE_DEREF")}
-    own.update(*(names.own for names in inner))
-    reads = [name for op, name in steps if op == "LOAD_GLOBAL"]
-    reads += [name for names in inner for name in names.globals]
-    imports = {name.partition(".")[0] for op, name in steps if op == "IMPORT_NAME"}
-    return _Names(
-        tuple(name for name in dict.fromkeys(reads) if name not in own),
-        frozenset(own),
-        frozenset(imports.union(*(names.imports for names in inner))),
-        frozenset({*code.co_names}.union(*(names.all for names in inner))),
-    )
