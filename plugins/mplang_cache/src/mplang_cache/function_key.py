@@ -120,15 +120,15 @@ class _Reader:
             case np.ndarray() | np.generic() if not value.dtype.hasobject:
                 return _digest(np.asarray(value))
             case tuple():
-                return self._all(*tuple(value))
+                return self._all(*value)
+            case list() | set() | frozenset() if type(value) in (list, set, frozenset):
+                return self._all(*value)
+            case dict() if type(value) is dict:
+                return self._all(*value, *value.values())
             case property():
                 return self._all(value.fget)
             case staticmethod() | classmethod():
                 return self._all(value.__func__)
-        if type(value) in (list, set, frozenset):
-            return self._all(*tuple(value))
-        if type(value) is dict:
-            return self._all(*value, *value.values())
         return self._instance(value)
 
     def _all(self, *values: Any) -> Hashable:
