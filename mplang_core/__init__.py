@@ -37,6 +37,7 @@ from mplang_core.edsl import (
     invoke as invoke,
     launch as launch,
     peval as peval,
+    public as public,
     trace as trace,
     with_ctx as with_ctx,
 )

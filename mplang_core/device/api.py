@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -13,28 +12,27 @@ from mplang_core.device.controller import is_of_controller, run_here
 from mplang_core.device.kinds import PARTY, Consent, Device, Lowering, device_kinds, transfers
 from mplang_core.edsl import InterpContext, MPContext, MPObject, constant, find_ctx, with_ctx
 from mplang_core.edsl.bounds import read_range
-from mplang_core.edsl.literals import is_literal, read_args
+from mplang_core.edsl.literals import MAX_LITERAL, is_literal, read_args, warn_of_data
 from mplang_core.edsl.peval import is_function, peval, run_program
-from mplang_core.errors import DisclosureError, FeCapabilityError, LiteralWarning, TraceError
+from mplang_core.errors import DisclosureError, FeCapabilityError, TraceError
 from mplang_core.feop.decorator import is_feop, meta_of
 from mplang_core.feop.materialize import fe_materialize
 from mplang_core.feop.program import FeProgram, Operand, PFunction, flatten, unflatten
 from mplang_core.feop.registry import registry
-from mplang_core.ir import Location
-from mplang_core.ir.source_line import at, caller
+from mplang_core.ir.source_line import at
 from mplang_core.simp.ops import pcall_static
+from mplang_core.tracebacks import of_user
 from mplang_core.types import BaseType, Form, TensorType, is_table, table_advice
 
 if TYPE_CHECKING:  # pydantic takes long to import
     from mplang_core.feop.meta import FeMeta
 
-MAX_LITERAL = 64  # elements; a larger literal looks like data
 LITERAL_ADVICE = (
     f"a literal of more than {MAX_LITERAL} elements stands in a program: all parties of the "
     "program can read it. If it is private, mp.put it at its party outside of the function, "
-    "inside of `with mp.with_ctx(host):`, and pass the value as an argument; or read a data set"
+    "inside of `with mp.with_ctx(host):`, and pass the value as an argument; or read a data set. "
+    "If it is meant to be public, write mp.public(...) around it"
 )
-_warned: set[Location] = set()  # lines, each of which is warned of once
 
 
 class Devices(Protocol):
@@ -83,6 +81,7 @@ def device(name: str | None = None) -> Callable[[Callable[..., Any]], Callable[.
         )
 
     def on(fn: Callable[..., Any]) -> Callable[..., Any]:
+        @of_user
         @functools.wraps(fn)
         def run(*args: Any, **kwargs: Any) -> Any:
             leaves, spec = read_args(args, kwargs)
@@ -103,6 +102,7 @@ def device(name: str | None = None) -> Callable[[Callable[..., Any]], Callable[.
     return on
 
 
+@of_user
 def put(target: str, x: Any, *, range: Any = None) -> Any:
     """Move values to a device, with the consent ``put``.
 
@@ -139,6 +139,7 @@ def put(target: str, x: Any, *, range: Any = None) -> Any:
     return _map(x, lambda ctx, leaf: _put(ctx, leaf, _device(ctx, target), bounds))
 
 
+@of_user
 def seal(x: Any, to: str | None = None, *, range: Any = None) -> Any:
     """Move values to a protected device.
 
@@ -168,6 +169,7 @@ def seal(x: Any, to: str | None = None, *, range: Any = None) -> Any:
     return _map(x, move)
 
 
+@of_user
 def reveal(x: Any, to: str | None = None) -> Any:
     """Disclose values, with the consent ``reveal``.
 
@@ -223,9 +225,9 @@ def _put(
 ) -> MPObject:
     """Move a value; its holders check its bounds first."""
     if not isinstance(leaf, MPObject):
+        if not isinstance(ctx, InterpContext):
+            warn_of_data(leaf, LITERAL_ADVICE)
         leaf = _constant(leaf, dst)
-        if not isinstance(ctx, InterpContext) and leaf.base_type.size > MAX_LITERAL:
-            _warn_of_literal()
     if bounds is not None:
         leaf = _checked(ctx, ctx.adopt(leaf), dst, bounds)
     return _move(ctx, leaf, dst, "put")
@@ -235,13 +237,6 @@ def _constant(literal: Any, dst: Device | None) -> MPObject:
     """Return a literal as a value at the parties of a plain device; at all for any other."""
     is_plain = dst is not None and dst.kind.form is Form.PLAIN
     return constant(literal, parties=dst.mask if dst and is_plain else None)
-
-
-def _warn_of_literal() -> None:
-    line = caller()
-    if line is not None and line not in _warned:
-        warnings.warn_explicit(LITERAL_ADVICE, LiteralWarning, line.file, line.line)
-        _warned.add(line)  # not if a filter makes it an error, which is raised each time
 
 
 def _checked(ctx: MPContext, value: MPObject, dst: Device, bounds: tuple[float, float]) -> MPObject:

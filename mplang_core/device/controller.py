@@ -49,7 +49,7 @@ def run_here(ctx: MPContext, op: Any, args: Any, kwargs: Any) -> Any:
     body = TraceContext(ctx.cluster_spec, local=True)
     params = [body.parameter(kind) for kind in program.pfunc.ins_info]
     outs = body.emit(program.pfunc.fn_type, params, program.pfunc.attrs)
-    body.graph.outputs = [out.value for out in outs]  # type: ignore[attr-defined]
+    body.graph.outputs = [out.value for out in outs]
     plan, here = make_plan(body.graph, host_kernels), KernelContext(ctx, "controller")
     given = [ctx.read_literal(operand.value) for operand in program.inputs]
     return unflatten(program.out_tree, execute(plan, given, here))

@@ -16,6 +16,7 @@ from mplang_core.feop.decorator import meta_of
 from mplang_core.ir import Graph
 from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
+from mplang_core.tracebacks import of_user
 
 
 def peval(
@@ -46,6 +47,11 @@ def peval(
         TraceError: the args have other types, no party holds all of them, or a party of the
             rmask does not.
     """
+    if not isinstance(pfunc, PFunction):
+        raise TraceError(
+            f"{at()}peval takes the op of a program, as mp.fe_materialize(fn, x).pfunc, got a "
+            f"{type(pfunc).__name__}; mp.invoke(fn, x) compiles and applies a function"
+        )
     if isinstance(args, MPObject) or not all(isinstance(arg, MPObject) for arg in args):
         raise TraceError(f"{at()}peval takes a list of multi-party values, got {args!r}")
     ctx = find_ctx(args)
@@ -61,7 +67,7 @@ def peval(
     params = [body.parameter(kind) for kind in found]
     with with_ctx(body):
         outs = body.emit(pfunc.fn_type, params, pfunc.attrs)
-    body.graph.outputs = [out.value for out in outs]  # type: ignore[attr-defined]
+    body.graph.outputs = [out.value for out in outs]
     return emit_at(ctx, body.graph, given, None if rmask is None else read_mask(rmask))
 
 
@@ -81,6 +87,7 @@ def emit_at(
     return ctx.emit("simp.pcall_static", args, {"parties": rmask}, {"do": body})
 
 
+@of_user
 def invoke(
     fn: Callable[..., Any],
     *args: Any,

@@ -10,7 +10,8 @@ from typing import Any, cast
 
 from mplang_core.edsl.context import MPContext, MPObject
 from mplang_core.edsl.literals import is_literal, literal_type, read_args
-from mplang_core.edsl.tracer import TraceContext, TracedFunction, trace
+from mplang_core.edsl.traced_function import TracedFunction
+from mplang_core.edsl.tracer import TraceContext, trace
 from mplang_core.errors import TraceError
 from mplang_core.feop import preferred_here
 from mplang_core.feop.free_variables import free_variables

@@ -79,25 +79,25 @@ def test_a_program_that_was_compiled_is_called_on_a_device():
 
 
 @pytest.mark.parametrize(
-    ("spec", "block", "expected"),
+    ("frontends", "of_device", "block", "expected"),
     [
-        (cluster(), None, "jax.run"),
-        (cluster(), "xp", "xp.run"),
-        (cluster(["xp"]), None, "xp.run"),
-        (cluster(["jax"]), "xp", "jax.run"),
-        (cluster(["xp"]), "jax", "xp.run"),
-        (cluster(["xp"], ["jax"]), None, "jax.run"),
-        (cluster(["jax"], ["xp"]), "jax", "xp.run"),
+        ([], [], None, "jax.run"),
+        ([], [], "xp", "xp.run"),
+        (["xp"], [], None, "xp.run"),
+        (["jax"], [], "xp", "jax.run"),
+        (["xp"], [], "jax", "xp.run"),
+        (["xp"], ["jax"], None, "jax.run"),
+        (["jax"], ["xp"], "jax", "xp.run"),
     ],
 )
-def test_device_then_cluster_then_block(spec, block, expected):
+def test_device_then_cluster_then_block(frontends, of_device, block, expected):
     def program(x):
         if block is None:
             return at_p0(neutral)(x)
         with mp.frontend(block):
             return at_p0(neutral)(x)
 
-    assert used(program, spec) == [expected]
+    assert used(program, cluster(frontends, of_device)) == [expected]
 
 
 def test_a_preference_that_cannot_take_it_is_passed_over():
