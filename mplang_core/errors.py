@@ -34,8 +34,8 @@
 
 Each leaf is also a builtin exception, so that ``except TypeError`` catches it.
 
-:class:`LiteralWarning`, :class:`PrecisionWarning` and :class:`StabilityWarning` are
-``UserWarning``: the program continues.
+:class:`LiteralWarning`, :class:`InsecureWarning`, :class:`PrecisionWarning` and
+:class:`StabilityWarning` are ``UserWarning``: the program continues.
 """
 
 from __future__ import annotations
@@ -183,6 +183,13 @@ class LiteralWarning(UserWarning):
     It is shown at the user's line, once per line, for a literal of more than 64 elements that
     ``put`` or ``seal`` moves, or that is an argument of ``evaluate``. :func:`mplang_core.public`
     says that it is meant.
+    """
+
+
+class InsecureWarning(UserWarning):
+    """Device that protects nothing from one of its parties, which nobody asked for.
+
+    It is shown once per device, where a value is first sealed to it.
     """
 
 

@@ -364,7 +364,8 @@ def array_of(value: Any) -> np.ndarray[Any, Any]:
         array = array.astype(DType.of(array.dtype).numpy, copy=False)  # in this order of bytes
     except (TypeError, ValueError) as error:
         raise TypeError(
-            f"{type(value).__name__} is no tensor: {error}; strings and dates are columns of tables"
+            f"{type(value).__name__} is no tensor: {error}; strings and dates are columns of "
+            'tables; outside of the function, mp.put("P0", pyarrow.table({"name": ["a", "b"]}))'
         ) from None
     return array
 

@@ -410,8 +410,12 @@ def _protected(ctx: MPContext) -> Device:
     found = [dev for dev in _devices(ctx) if dev.kind.form is not Form.PLAIN]
     if len(found) == 1:
         return found[0]
+    for name, spec in _cluster(ctx).devices.items():
+        if spec.kind not in device_kinds:
+            _device(ctx, name)  # raises an error that says what to install
     names = ", ".join(dev.name for dev in found) or "none"
-    raise TraceError(f"{at()}which device is to protect it? This cluster has: {names}")
+    advice = f", as in mp.seal(x, to={found[0].name!r})" if found else "; add one to its devices"
+    raise TraceError(f"{at()}which device is to protect it? This cluster has: {names}{advice}")
 
 
 def _devices(ctx: MPContext) -> list[Device]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import sys
 from typing import Any, NoReturn
 
 import numpy as np
@@ -98,7 +99,12 @@ class WithoutData:
 
     @property
     def __jax_array__(self) -> Any:
-        """JAX asks for it before it refuses what is no array of its own."""
+        """JAX asks for it before it refuses what is no array of its own.
+
+        Its operators ask, too, and leave the operation to this value if there is none.
+        """
+        if sys._getframe(1).f_code.co_name == "deferring_binary_op":
+            raise AttributeError("__jax_array__")
         where = self._at_a_party("jnp.sum({0})")
         raise NoDataError(f"{at()}JAX has no data of {self!r}; {where}, with your function")
 
