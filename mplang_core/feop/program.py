@@ -12,7 +12,7 @@ import optree
 
 from mplang_core.errors import TraceError
 from mplang_core.ir.source_line import at
-from mplang_core.types import BaseType, MPType
+from mplang_core.types import BaseType, DType, MPType, TensorType
 
 PyTreeDef = optree.PyTreeSpec
 
@@ -127,8 +127,9 @@ class FeSignature:
     """Signature of a function: its arguments with types in place of values.
 
     Attributes:
-        args: a tuple of nests. A leaf that is a base type denotes an operand; any other
-            leaf is a literal that is compiled in.
+        args: a tuple of nests. A leaf that is a base type denotes an operand, and so does one with
+            shape and dtype but without data, such as a ``jax.ShapeDtypeStruct``; any other leaf is
+            a literal that is compiled in.
         kwargs: literals by keyword.
 
     Example:
@@ -140,6 +141,12 @@ class FeSignature:
 
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        leaves, spec = flatten(self.args)
+        if any(map(_is_shape, leaves)):
+            types = [TensorType(DType.of(x.dtype), x.shape) if _is_shape(x) else x for x in leaves]
+            object.__setattr__(self, "args", tuple(unflatten(spec, types)))
 
     @property
     def operands(self) -> tuple[BaseType, ...]:
@@ -157,6 +164,12 @@ class FeSignature:
         values = iter(operands)
         filled = [next(values) if isinstance(leaf, BaseType) else leaf for leaf in leaves]
         return tuple(unflatten(spec, filled))
+
+
+def _is_shape(leaf: Any) -> bool:
+    """Return whether a leaf has shape and dtype, and no data."""
+    described = hasattr(leaf, "shape") and hasattr(leaf, "dtype")
+    return described and not hasattr(leaf, "__array__") and not isinstance(leaf, BaseType)
 
 
 @dataclass(frozen=True, slots=True)
