@@ -12,7 +12,7 @@ SOURCES := mplang_core $(foreach p,$(PLUGINS),plugins/$(p)/src/$(p)) \
 CORE := .venv-core
 PIP := --quiet --disable-pip-version-check -c constraints.txt
 # Installed once, not for each package in an environment of its own.
-BUILD := hatchling editables
+BUILD := hatchling hatch-fancy-pypi-readme editables
 STAMP := $(VENV)/.installed
 # More than two cores have, since tests of workers wait a quarter of their time.
 JOBS ?= 3
