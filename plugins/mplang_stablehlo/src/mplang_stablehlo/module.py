@@ -73,6 +73,15 @@ def walk(op: ir.Operation) -> Iterator[ir.Operation]:
                     yield each.operation
 
 
+def attributes_of(op: ir.Operation) -> dict[str, ir.Attribute]:
+    """Return the attributes of an op by name.
+
+    They are read by index: from jaxlib 0.8.1 on, an iteration gives names instead.
+    """
+    named = (op.attributes[i] for i in range(len(op.attributes)))
+    return {each.name: each.attr for each in named}
+
+
 def number_columns(op: ir.Operation, name: str) -> list[int]:
     """Return the integers of an attribute.
 
