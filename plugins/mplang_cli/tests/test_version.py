@@ -6,10 +6,10 @@ import platform
 import subprocess
 import sys
 
+from mplang_cli.cli import app
 from typer.testing import CliRunner
 
 import mplang_core as mp
-from mplang_cli.cli import app
 
 TEXT = f"mplang-core {mp.__version__}, mplang-cli {mp.__version__}, "
 TEXT += f"Python {platform.python_version()}\n"
