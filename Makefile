@@ -125,6 +125,9 @@ wheels: $(VENV)/.release ## build the wheels and source distributions of all pac
 test-wheels: wheels ## install the wheels into fresh environments, and run the programs of their READMEs there (10 minutes)
 	@$(BIN)/python -m pytest -m wheels tests/release $(ARGS)
 
+changelog: $(VENV)/.release ## collect the news fragments of changes/ in CHANGELOG.md; ARGS=--draft only shows them
+	@$(BIN)/towncrier build --yes --version $$($(BIN)/python -c 'import mplang_core; print(mplang_core.__version__)') $(ARGS)
+
 lint: setup ## format, style, types, layers
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
