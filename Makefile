@@ -125,6 +125,9 @@ wheels: $(VENV)/.release ## build the wheels and source distributions of all pac
 test-wheels: wheels ## install the wheels into fresh environments, and run the programs of their READMEs there (10 minutes)
 	@$(BIN)/python -m pytest -m wheels tests/release $(ARGS)
 
+test-versions: wheels ## run the smoke tests on the lowest and highest versions allowed, on Python 3.11 to 3.13 (30 minutes)
+	@PYTHONPATH=.:tests/architecture $(BIN)/python tests/release/versions.py -n $(JOBS) --timeout 120 $(ARGS)
+
 changelog: $(VENV)/.release ## collect the news fragments of changes/ in CHANGELOG.md; ARGS=--draft only shows them
 	@$(BIN)/towncrier build --yes --version $$($(BIN)/python -c 'import mplang_core; print(mplang_core.__version__)') $(ARGS)
 
@@ -142,4 +145,4 @@ bench: setup ## measure
 	@for file in benchmarks/bench_*.py; do echo "==> $$file"; $(BIN)/python $$file || exit 1; done
 
 clean: ## remove what setup and the tests made
-	rm -rf $(VENV) $(CORE) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(CORE) .venv-versions dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -73,13 +73,12 @@ def walk(op: ir.Operation) -> Iterator[ir.Operation]:
                     yield each.operation
 
 
-def attributes_of(op: ir.Operation) -> dict[str, ir.Attribute]:
-    """Return the attributes of an op by name.
+def attribute_names(op: ir.Operation) -> set[str]:
+    """Return the names of an op's attributes.
 
-    They are read by index: from jaxlib 0.8.1 on, an iteration gives names instead.
+    They are read by index: from jaxlib 0.8.1 on, an iteration gives names instead of attributes.
     """
-    named = (op.attributes[i] for i in range(len(op.attributes)))
-    return {each.name: each.attr for each in named}
+    return {op.attributes[i].name for i in range(len(op.attributes))}
 
 
 def number_columns(op: ir.Operation, name: str) -> list[int]:
