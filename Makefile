@@ -12,8 +12,10 @@ SOURCES := mplang_core $(foreach p,$(PLUGINS),plugins/$(p)/src/$(p)) \
 CORE := .venv-core
 PIP := --quiet --disable-pip-version-check -c constraints.txt
 # Installed once, not for each package in an environment of its own.
-BUILD := hatchling editables
+BUILD := hatchling hatch-fancy-pypi-readme editables
 STAMP := $(VENV)/.installed
+# What is uploaded; the examples are built beside it, for their tests.
+PUBLISHED := . $(foreach p,$(PLUGINS),plugins/$(p))
 # More than two cores have, since tests of workers wait a quarter of their time.
 JOBS ?= 3
 TOGETHER := -n $(JOBS) --dist loadfile --max-worker-restart 0
@@ -22,7 +24,7 @@ TOGETHER := -n $(JOBS) --dist loadfile --max-worker-restart 0
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup environments demo demo-http demo-hospitals test test-core test-engines test-slow test-long test-browser test-hostile test-numbers test-million test-failures test-noninterference test-everywhere fuzz lint accuracy bench clean
+.PHONY: help setup environments demo demo-http demo-hospitals test test-core test-engines test-slow test-long test-browser test-hostile test-wheels test-versions test-numbers test-million test-failures test-noninterference test-everywhere fuzz lint accuracy bench wheels changelog clean
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,10 +54,10 @@ demo-hospitals: setup ## three organizations with data of their own; a model in 
 test: test-core test-engines ## run the tests, three files at a time; JOBS=0 runs one after the other
 
 test-engines: setup ## run the tests of the plugins, and those of the core that need one
-	@$(BIN)/python -m pytest $(TOGETHER) -m "not slow and not long and not core and not fuzz and not browser" $(ARGS)
+	@$(BIN)/python -m pytest $(TOGETHER) -m "not slow and not long and not core and not fuzz and not browser and not wheels" $(ARGS)
 
 test-core: $(CORE)/.installed ## run those of the core and its tools, without an engine
-	@$(CORE)/bin/python -m pytest $(TOGETHER) tests $(patsubst %,plugins/%,$(filter-out mplang_simulator,$(TOOLS))) -m "not slow and not long and not fuzz and not browser" $(ARGS)
+	@$(CORE)/bin/python -m pytest $(TOGETHER) tests $(patsubst %,plugins/%,$(filter-out mplang_simulator,$(TOOLS))) -m "not slow and not long and not fuzz and not browser and not wheels" $(ARGS)
 
 $(CORE)/.installed: pyproject.toml constraints.txt $(foreach t,$(TOOLS),plugins/$(t)/pyproject.toml)
 	@echo "==> setting up $(CORE): the core, its tools and the simulator, no engine"
@@ -65,7 +67,7 @@ $(CORE)/.installed: pyproject.toml constraints.txt $(foreach t,$(TOOLS),plugins/
 	@touch $@
 
 test-slow: setup ## run all tests, slow ones, too (two hours)
-	@$(BIN)/python -m pytest $(TOGETHER) -m "not million and not fuzz and not browser" $(ARGS)
+	@$(BIN)/python -m pytest $(TOGETHER) -m "not million and not fuzz and not browser and not wheels" $(ARGS)
 
 test-long: setup ## run the tests that take ten seconds or more, and that make test leaves out (5 minutes)
 	@$(BIN)/python -m pytest $(TOGETHER) -m "long and not slow" $(ARGS)
@@ -105,6 +107,30 @@ $(VENV)/.fuzz: $(STAMP)
 	@$(BIN)/python -m pip install $(PIP) --no-build-isolation -e ".[fuzz]"
 	@touch $@
 
+$(VENV)/.release: $(STAMP)
+	@echo "==> installing build, twine, towncrier and uv"
+	@$(BIN)/python -m pip install $(PIP) --no-build-isolation -e ".[release]"
+	@touch $@
+
+wheels: $(VENV)/.release ## build the wheels and source distributions of all packages in dist, and check them
+	@rm -rf dist
+	@for package in $(PUBLISHED); do \
+		$(BIN)/python -m build --no-isolation --outdir dist $$package >dist.log 2>&1 || { cat dist.log; exit 1; }; done
+	@for example in $(EXAMPLES); do \
+		$(BIN)/python -m build --no-isolation --wheel --outdir dist/examples examples/$$example >dist.log 2>&1 \
+			|| { cat dist.log; exit 1; }; done
+	@rm dist.log
+	@$(BIN)/twine check --strict dist/*.whl dist/*.tar.gz dist/examples/*.whl
+
+test-wheels: wheels ## install the wheels into fresh environments, and run the programs of their READMEs there (10 minutes)
+	@$(BIN)/python -m pytest -m wheels tests/release $(ARGS)
+
+test-versions: wheels ## run the smoke tests on the lowest and highest versions allowed, on Python 3.11 to 3.13 (30 minutes)
+	@PYTHONPATH=.:tests/architecture $(BIN)/python tests/release/versions.py -n $(JOBS) --timeout 120 $(ARGS)
+
+changelog: $(VENV)/.release ## collect the news fragments of changes/ in CHANGELOG.md; ARGS=--draft only shows them
+	@$(BIN)/towncrier build --yes --version $$($(BIN)/python -c 'import mplang_core; print(mplang_core.__version__)') $(ARGS)
+
 lint: setup ## format, style, types, layers
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
@@ -119,4 +145,4 @@ bench: setup ## measure
 	@for file in benchmarks/bench_*.py; do echo "==> $$file"; $(BIN)/python $$file || exit 1; done
 
 clean: ## remove what setup and the tests made
-	rm -rf $(VENV) $(CORE) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(CORE) .venv-versions dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -22,15 +22,45 @@ ENGINES = ("architecture", "artifact", "docs", "integration")
 TOOLS = ("analysis", "cli", "passes", "testing", "trace")
 """Packages below ``plugins/`` that need no engine."""
 
+SMOKE = (
+    "examples/mplang_hello/tests/test_conformance.py",
+    "plugins/mplang_crypto/tests/test_vectors.py",
+    "plugins/mplang_data/tests/test_datasets.py",
+    "plugins/mplang_dp/tests/test_ops.py",
+    "plugins/mplang_guard/tests/test_aggregate.py",
+    "plugins/mplang_http/tests/test_conformance.py",
+    "plugins/mplang_http/tests/test_tls.py",
+    "plugins/mplang_ibis/tests/test_run.py",
+    "plugins/mplang_jax/tests/test_jax.py",
+    "plugins/mplang_policy/tests/test_approvals.py",
+    "plugins/mplang_policy/tests/test_rules.py",
+    "plugins/mplang_spu/tests/test_spu.py",
+    "plugins/mplang_stablehlo/tests/test_admission.py",
+    "plugins/mplang_stablehlo/tests/test_functions.py",
+    "plugins/mplang_tables/tests/test_put.py",
+    "plugins/mplang_trace/tests/test_recording.py",
+    "tests/artifact/test_format.py",
+    "tests/docs/test_docs.py",
+    "tests/integration/test_auction.py",
+    "tests/integration/test_four_frontends.py",
+    "tests/ir/test_wire_versions.py",
+)
+"""Tests that are run on other versions of what is installed: some of each engine and backend."""
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that need no engine: they run once, by ``make test-core``.
+    """Mark smoke tests, and tests that need no engine: these run once, by ``make test-core``.
 
     In :data:`ENGINES`, single tests have the mark themselves.
     """
     for item in items:
-        top, folder, *_ = item.path.relative_to(ROOT).parts
+        path = item.path.relative_to(ROOT)
+        if path.as_posix() in SMOKE and not {"slow", "long"} & {
+            m.name for m in item.iter_markers()
+        }:
+            item.add_marker("smoke")
+        top, folder, *_ = path.parts
         needs_none = (
             folder not in ENGINES if top == "tests" else folder in map("mplang_{}".format, TOOLS)
         )

@@ -88,7 +88,7 @@ if TYPE_CHECKING:  # found by __getattr__
         Node as Node,
     )
 
-__version__ = "0.1.0"
+__version__ = "0.1.0"  # of all packages: each reads it here when it is built
 
 _plugin_manager.connect()
 

@@ -26,12 +26,19 @@ DOCUMENTS = sorted(
         *ROOT.glob("examples/*/README.md"),
     ]
 )
+ALL = ("jax", "spu", "crypto", "ibis", "http", "hello", "grpc")
+
+pytestmark = pytest.mark.filterwarnings(  # data is put outside
+    "error::mplang_core.errors.LiteralWarning"
+)
 
 
-pytestmark = [
-    pytest.mark.needs("jax", "spu", "crypto", "ibis", "http", "hello", "grpc"),
-    pytest.mark.filterwarnings("error::mplang_core.errors.LiteralWarning"),  # data is put outside
-]
+def needs(path: pathlib.Path) -> pytest.MarkDecorator:
+    """Return what the blocks of a document need: what its line says that one installs, or all."""
+    text = (ROOT / path).read_text(encoding="utf-8")
+    line = re.search(r"^    pip install (mplang-.+)$", text, re.MULTILINE)
+    named = ALL if line is None else re.findall(r"mplang-(\w+)", line[1])
+    return pytest.mark.needs(*named)
 
 
 def modules():
@@ -42,6 +49,7 @@ def modules():
             yield found.name
 
 
+@pytest.mark.needs(*ALL)
 @pytest.mark.parametrize("name", list(modules()))
 def test_examples_in_docstrings(name):
     module = importlib.import_module(name)
@@ -50,7 +58,9 @@ def test_examples_in_docstrings(name):
     assert failed == 0
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=str)
+@pytest.mark.parametrize(
+    "path", [pytest.param(path, marks=needs(path)) for path in DOCUMENTS], ids=str
+)
 def test_python_blocks_in_documents(path, tmp_path, monkeypatch):
     """Blocks of one document run in order, in one namespace."""
     monkeypatch.chdir(tmp_path)

@@ -18,6 +18,7 @@ from mplang_cli.artifact.arguments import read_given
 from mplang_cli.artifact.running import run_given, shown
 from mplang_cli.artifact.source import backend_of, cluster_of, compile_source, is_source
 from mplang_cli.doctor import examine
+from mplang_cli.entry import version_text
 from mplang_core import MPLangError
 from mplang_core.ext import (
     COMMANDS,
@@ -70,6 +71,25 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Pack, look at and run programs; ask what is installed, and why something is not.",
 )
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(version_text())
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print versions and exit."
+        ),
+    ] = False,
+) -> None:
+    """Parse the options that stand before a command."""
+
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 

@@ -21,7 +21,7 @@ from jaxlib.mlir.dialects import stablehlo
 
 from mplang_stablehlo.call_graph import MAX_OPS, check_call_graph
 from mplang_stablehlo.custom_calls import target_of
-from mplang_stablehlo.module import parse, walk
+from mplang_stablehlo.module import attribute_names, parse, walk
 from mplang_stablehlo.rules import RULES
 
 Rule: TypeAlias = Callable[[ir.Operation], None]
@@ -182,7 +182,7 @@ def _types(op: ir.Operation) -> Iterable[ir.Type]:
 
 
 def _check_attributes(op: ir.Operation, allowed: frozenset[str]) -> None:
-    unknown = {attribute.name for attribute in op.attributes} - allowed
+    unknown = attribute_names(op) - allowed
     if unknown:
         raise ValueError(f"the attributes {sorted(unknown)} are not allowed there")
 

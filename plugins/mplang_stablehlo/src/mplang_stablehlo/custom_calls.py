@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from jaxlib.mlir import ir
 
+from mplang_stablehlo.module import attribute_names
+
 _NUMBERS = (ir.FloatType, ir.ComplexType)
 
 
@@ -78,7 +80,8 @@ def check_attributes(op: ir.Operation, wanted: Mapping[str, str]) -> None:
     Raises:
         ValueError: one differs, is missing, or is unknown.
     """
-    found = {attr.name: attr.attr for attr in op.attributes if attr.name != "call_target_name"}
+    names = attribute_names(op) - {"call_target_name"}
+    found = {name: op.attributes[name] for name in names}
     if found.keys() != wanted.keys():
         raise ValueError(f"its attributes are {sorted(found)}, expected {sorted(wanted)}")
     for name, text in wanted.items():

@@ -73,6 +73,14 @@ def walk(op: ir.Operation) -> Iterator[ir.Operation]:
                     yield each.operation
 
 
+def attribute_names(op: ir.Operation) -> set[str]:
+    """Return the names of an op's attributes.
+
+    They are read by index: from jaxlib 0.8.1 on, an iteration gives names instead of attributes.
+    """
+    return {op.attributes[i].name for i in range(len(op.attributes))}
+
+
 def number_columns(op: ir.Operation, name: str) -> list[int]:
     """Return the integers of an attribute.
 
