@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mplang_core.ir import Program
-from mplang_core.namespace import Namespace
-from mplang_core.runtime import Interpreter, Kernel, Listener, worker_kernels
+from mplang_core.runtime import Interpreter, Listener, worker_kernels
 from mplang_core.runtime.plan import Plan, make_plan
 from mplang_core.simp.comm import Communicator
 from mplang_core.simp.interfaces import participants_of
@@ -44,8 +43,7 @@ class WorkerInterpreter(Interpreter):
         checks: Any = None,
         data: Any = None,
     ) -> None:
-        kernels: Namespace[Kernel] = Namespace("worker kernel", fallback=worker_kernels)
-        super().__init__(kernels)
+        super().__init__(worker_kernels)
         self.communicator = communicator
         self.session = session
         self.insecure = insecure
