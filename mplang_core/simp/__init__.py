@@ -22,6 +22,5 @@ from mplang_core.simp.ops import (
     uniform_cond as uniform_cond,
     while_loop as while_loop,
 )
-from mplang_core.simp.progress import PartyState as PartyState, Traffic as Traffic
 from mplang_core.simp.worker import WorkerInterpreter as WorkerInterpreter
 from mplang_core.types import size_of as size_of

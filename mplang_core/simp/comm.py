@@ -5,9 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-from mplang_core.runtime import Recorder
-from mplang_core.simp.progress import Traffic
-
 
 class Communicator(ABC):
     """Interface of the message transport of one party.
@@ -63,13 +60,6 @@ class Communicator(ABC):
 
     def forget(self, place: str) -> None:  # noqa: B027 (optional)
         """Discard the messages with keys ``place|tag``, and later ones."""
-
-    def record(self, run: str, recorder: Recorder) -> None:  # noqa: B027 (optional)
-        """Record the messages of an open run."""
-
-    def traffic(self) -> dict[int, Traffic]:
-        """Return the traffic with each other party by rank; empty if not counted."""
-        return {}
 
     @abstractmethod
     def abort(self, run: str, reason: str) -> None:

@@ -33,13 +33,12 @@ from mplang_core.namespace import Namespace
 from mplang_core.runtime.codec import type_of, value_of
 from mplang_core.runtime.interpreter import Interpreter, KernelContext
 from mplang_core.runtime.kernels import Kernel, host_kernels
-from mplang_core.runtime.listener import Listener, Observe, Recorder, joined
+from mplang_core.runtime.listener import Listener
 from mplang_core.simp.interfaces import participants_of
 from mplang_core.simp.ops.call import call_program, interpret, launch
 from mplang_core.simp.ops.common import check_parties, single
 from mplang_core.simp.ops.keep import kept_outputs
-from mplang_core.simp.progress import PartyState
-from mplang_core.types import MPType, size_of
+from mplang_core.types import MPType
 
 Mode: TypeAlias = Literal["standard", "launch"]
 
@@ -122,7 +121,6 @@ class SimpHost(Interpreter, InterpContext):
 
     Attributes:
         names: the names of the parties by rank.
-        observe: returns the recorders of runs; ``None`` if nothing is recorded.
 
     Raises:
         ConfigError: the cluster or the mode is invalid.
@@ -145,7 +143,6 @@ class SimpHost(Interpreter, InterpContext):
         self._count = itertools.count()
         self._evaluations = itertools.count()
         self._order = threading.Lock()
-        self.observe: Observe | None = None
 
     # -- implemented by backends
 
@@ -178,21 +175,6 @@ class SimpHost(Interpreter, InterpContext):
     @abstractmethod
     def _fetch(self, rank: int, value: Any) -> Any:
         """Return the data of one party's reference."""
-
-    def progress(self) -> list[PartyState]:
-        """Return the state of each party by rank; ``idle`` for all by default."""
-        return [PartyState()] * self.world_size
-
-    # -- recording
-
-    def _recorder(self, rank: int | None, run: str) -> Recorder | None:
-        """Return the recorder of a party in a run, ``None`` if nothing is recorded.
-
-        A backend calls it in :meth:`_submit`. It passes the recorder to
-        :meth:`WorkerInterpreter.evaluate`, or adds spans of a remote worker to it.
-        """
-        observe = self.observe
-        return None if observe is None else observe(rank, run)
 
     # -- running
 
@@ -232,23 +214,20 @@ class SimpHost(Interpreter, InterpContext):
         mode, listener = _options.get()
         interpreter = self._launch if (mode or self.mode) == "launch" else self
         run = f"{self.session}-host-{next(self._evaluations)}"
-        caller, recorder = self._caller(program), self._recorder(None, run)
-        listener = joined(listener, recorder)
-        with contextlib.nullcontext() if recorder is None else recorder.program(program.name):
-            return interpreter.run(caller, inputs, run=run, listener=listener, inside=True)
+        caller = self._caller(program)
+        with self._observed(program, run, listener) as notified:
+            return interpreter.run(caller, inputs, run=run, listener=notified, inside=True)
+
+    def _observed(
+        self, program: Program, run: str, listener: Listener | None
+    ) -> contextlib.AbstractContextManager[Listener | None]:
+        """Return the context of an evaluation; it yields whom to notify of ops."""
+        return contextlib.nullcontext(listener)
 
     def evaluate_step(self, program: Program, inputs: Sequence[Any]) -> list[Any]:
         """Run the program of an eager call; in standard mode, whatever that of the host is."""
         with self.options(mode="standard", listener=_options.get()[1]):
             return self.evaluate(program, inputs)
-
-    def at(self) -> Operation | None:
-        """Return the op that the parties run now; ``None`` if nothing is evaluated.
-
-        With several evaluations in one mode, it is that of the earliest.
-        """
-        ops = (each.where(run) for each in (self, self._launch) for run in each.runs())
-        return next((op for op in ops if op is not None), None)
 
     def _caller(self, program: Program) -> Program:
         """Return a program that calls this one; the kernel of the call depends on the mode."""
@@ -334,18 +313,8 @@ class SimpHost(Interpreter, InterpContext):
 
     def fetch(self, var: HostVar) -> list[Any]:
         """Return the data of a value: one entry per rank, ``None`` for a party without it."""
-        recorder = self._recorder(None, "fetch")
-        found: list[Any] = [None] * len(var.values)
-        for rank, value in enumerate(var.values):
-            if value is None:
-                continue
-            if recorder is None:
-                found[rank] = self._fetch(rank, value)
-                continue
-            with recorder.message("fetch", rank, "") as facts:
-                found[rank] = self._fetch(rank, value)
-                facts["bytes"] = size_of(found[rank])
-        return found
+        held = enumerate(var.values)
+        return [None if value is None else self._fetch(rank, value) for rank, value in held]
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.world_size} parties>"

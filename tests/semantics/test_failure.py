@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import toy
+from mplang_simulator import op_of
 
 import mplang_core as mp
 from mplang_core.runtime import interpreter
@@ -12,8 +13,9 @@ def test_a_party_is_in_the_op_around_a_region_until_the_first_op_in_it(simulate,
     places = []
 
     def execute(plan, inputs, ctx, listener=None, run=interpreter.execute):
-        if not hasattr(ctx, "step") and ctx.interpreter.where(ctx.run) is not None:
-            places.append(ctx.interpreter.where(ctx.run).opcode)
+        op = op_of(ctx.interpreter.running.get(ctx.run))
+        if not hasattr(ctx, "step") and op is not None:
+            places.append(op.opcode)
         return run(plan, inputs, ctx, listener)
 
     def program(x):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -19,8 +19,6 @@ from mplang_core.types import BaseType, MPType
 
 def declare(
     name: str,
-    infer: Infer,
-    doc: str,
     interface: object,
     attrs: Mapping[str, Attr] = MappingProxyType({}),
     regions: Mapping[str, Level] = MappingProxyType({}),
@@ -28,11 +26,21 @@ def declare(
     level: Level = Level.PARTY,
     reads: tuple[str, ...] | None = None,
     total: bool = False,
-) -> None:
-    """Add an op of the core, by default among parties, without effects; see :class:`OpDef`."""
-    effects, interfaces = Effects.NONE, [interface]
-    op_def = OpDef(name, infer, level, attrs, regions, doc, effects, interfaces, reads, total)
-    op_defs.add(name, op_def, provider="mplang-core")
+) -> Callable[[Infer], Infer]:
+    """Decorator: declare an op of the core by its type inference, whose docstring is the op's.
+
+    By default the op is among parties; it has no effects. The arguments are those of
+    :class:`OpDef`.
+    """
+
+    def add(infer: Infer) -> Infer:
+        doc = " ".join((infer.__doc__ or "").split())
+        effects, interfaces = Effects.NONE, [interface]
+        op_def = OpDef(name, infer, level, attrs, regions, doc, effects, interfaces, reads, total)
+        op_defs.add(name, op_def, provider="mplang-core")
+        return infer
+
+    return add
 
 
 # -- tracing

@@ -15,24 +15,21 @@ from mplang_core.simp.ops.common import NamedWithoutDialect, check_parties, decl
 from mplang_core.types import MPType, TensorType
 
 
-def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
-    check_parties(op.attrs["parties"], world)
-    return [MPType(TensorType.of(op.attrs["value"]), op.attrs["parties"])]
-
-
 class _Constant(PublicLiteral, NamedWithoutDialect):
     def literal(self, op: Operation) -> np.ndarray[Any, Any]:
         value: np.ndarray[Any, Any] = op.attrs["value"]
         return value
 
 
-declare(
+@declare(
     "simp.constant",
-    _infer,
-    "A literal, held by the parties that are named; all that get the program can read it.",
     _Constant(),
     {"value": Attr(np.ndarray, doc="the tensor"), "parties": Attr(Mask, doc="who holds it")},
 )
+def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
+    """A literal, held by the parties that are named; all that get the program can read it."""
+    check_parties(op.attrs["parties"], world)
+    return [MPType(TensorType.of(op.attrs["value"]), op.attrs["parties"])]
 
 
 @kernel("simp.constant")

@@ -41,7 +41,9 @@ def pconv(vars: Sequence[MPObject]) -> MPObject:
     return context_of(*vars).emit("simp.converge", list(vars))[0]
 
 
+@declare("simp.converge", StaysInPlace(), total=True)
 def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
+    """Joins values of one type that are held by different parties."""
     types = operand_types(op)
     if not types:
         raise TypeError("converge takes at least one operand")
@@ -60,15 +62,6 @@ def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
         else:
             union |= found.pmask
     return [MPType(types[0].base, union if known else None)]
-
-
-declare(
-    "simp.converge",
-    _infer,
-    "Joins values of one type that are held by different parties.",
-    StaysInPlace(),
-    total=True,
-)
 
 
 @kernel("simp.converge")

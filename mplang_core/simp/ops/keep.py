@@ -64,22 +64,15 @@ def _is_kept(op: Operation, output: int) -> bool:
     return interface_of(op, _Keep) is not None
 
 
-def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
-    (kind,) = operand_types(op)
-    return [kind]
-
-
 class _Keep(StaysInPlace):
     """What is given stays, and is no result."""
 
 
-declare(
-    "simp.keep",
-    _infer,
-    "Gives a value as it is; a program that returns it keeps it for the next program.",
-    _Keep(),
-    total=True,
-)
+@declare("simp.keep", _Keep(), total=True)
+def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
+    """Gives a value as it is; a program that returns it keeps it for the next program."""
+    (kind,) = operand_types(op)
+    return [kind]
 
 
 @kernel("simp.keep")

@@ -81,7 +81,7 @@ def _compiled(ctx: MPContext, fn: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-# -- type inference
+# -- declarations
 
 
 def _locals(graph: Graph) -> list[BaseType]:
@@ -97,7 +97,22 @@ def _check_body(op: Operation) -> None:
         )
 
 
+class _Pcall(ControlFlow, Labels):
+    def control(self, op: Operation) -> PartyCall:
+        return PartyCall("do", op.attrs.get("parties"))
+
+    def label(self, op: Operation) -> str:
+        """Return the opcodes of its body."""
+        counted = Counter(inner.opcode for inner in op.regions["do"].ops)
+        names = (f"{name} ×{n}" if n > 1 else name for name, n in counted.items())
+        return ", ".join(names) or "pass"
+
+
+@declare(
+    "simp.pcall_static", _Pcall(), {"parties": Attr(Mask, doc="who runs it")}, {"do": Level.LOCAL}
+)
 def _infer_static(op: Operation, world: Mask) -> Sequence[AnyType]:
+    """Runs a body at the parties that are named; the others hold no result."""
     parties: Mask = op.attrs["parties"]
     check_parties(parties, world)
     _check_body(op)
@@ -110,40 +125,11 @@ def _infer_static(op: Operation, world: Mask) -> Sequence[AnyType]:
     return [MPType(kind, parties) for kind in _locals(op.regions["do"])]
 
 
+@declare("simp.pcall_dynamic", _Pcall(), regions={"do": Level.LOCAL})
 def _infer_dynamic(op: Operation, world: Mask) -> Sequence[AnyType]:
+    """Runs a body at every party that has all operands when it runs."""
     _check_body(op)
     return [MPType(kind, None) for kind in _locals(op.regions["do"])]
-
-
-# -- interfaces
-
-
-class _Pcall(ControlFlow, Labels):
-    def control(self, op: Operation) -> PartyCall:
-        return PartyCall("do", op.attrs.get("parties"))
-
-    def label(self, op: Operation) -> str:
-        """Return the opcodes of its body."""
-        counted = Counter(inner.opcode for inner in op.regions["do"].ops)
-        names = (f"{name} ×{n}" if n > 1 else name for name, n in counted.items())
-        return ", ".join(names) or "pass"
-
-
-declare(
-    "simp.pcall_static",
-    _infer_static,
-    "Runs a body at the parties that are named; the others hold no result.",
-    _Pcall(),
-    {"parties": Attr(Mask, doc="who runs it")},
-    {"do": Level.LOCAL},
-)
-declare(
-    "simp.pcall_dynamic",
-    _infer_dynamic,
-    "Runs a body at every party that has all operands when it runs.",
-    _Pcall(),
-    regions={"do": Level.LOCAL},
-)
 
 
 # -- kernels

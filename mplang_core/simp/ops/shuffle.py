@@ -95,10 +95,28 @@ def pshfl_s(src: MPObject, pmask: Parties, src_ranks: Sequence[int]) -> MPObject
     return ctx.place(moved, None, uniform=len(set(src_ranks)) == 1)
 
 
-# -- type inference
+# -- declarations
 
 
+class _Static(Communicates, Forwards, Labels):
+    def messages(self, op: Operation, world: Mask) -> Sequence[Message]:
+        return [Message(frm, to, 0) for to, frm in op.attrs["routing"] if to != frm]
+
+    def sources(self, op: Operation, output: int) -> Sequence[int]:
+        return (0,)
+
+    def label(self, op: Operation) -> str:
+        return "move"
+
+
+@declare(
+    "simp.shuffle_static",
+    _Static(),
+    {"routing": Attr(tuple, doc="[to, from] ranks, one per receiver")},
+    total=True,
+)
 def _infer_static(op: Operation, world: Mask) -> Sequence[AnyType]:
+    """Moves a value along a routing that is known beforehand."""
     (src,) = operand_types(op)
     routing = op.attrs["routing"]
     if not all(
@@ -121,28 +139,6 @@ def _infer_static(op: Operation, world: Mask) -> Sequence[AnyType]:
         raise ValueError(f"the sources are {sources}, but the value is {src}")
     check_sendable(src)
     return [MPType(src.base, out)]
-
-
-def _infer_dynamic(op: Operation, world: Mask) -> Sequence[AnyType]:
-    src, index = operand_types(op)
-    if not (isinstance(index.base, TensorType) and index.base.dtype.is_integer) or index.base.shape:
-        raise TypeError(f"the index is an integer scalar, got {index}")
-    check_sendable(src)
-    return [MPType(src.base, index.pmask)]
-
-
-# -- interfaces
-
-
-class _Static(Communicates, Forwards, Labels):
-    def messages(self, op: Operation, world: Mask) -> Sequence[Message]:
-        return [Message(frm, to, 0) for to, frm in op.attrs["routing"] if to != frm]
-
-    def sources(self, op: Operation, output: int) -> Sequence[int]:
-        return (0,)
-
-    def label(self, op: Operation) -> str:
-        return "move"
 
 
 class _Dynamic(Communicates, Forwards, Labels):
@@ -168,20 +164,14 @@ class _Dynamic(Communicates, Forwards, Labels):
         return "move to whoever asks"
 
 
-declare(
-    "simp.shuffle_static",
-    _infer_static,
-    "Moves a value along a routing that is known beforehand.",
-    _Static(),
-    {"routing": Attr(tuple, doc="[to, from] ranks, one per receiver")},
-    total=True,
-)
-declare(
-    "simp.shuffle_dynamic",
-    _infer_dynamic,
-    "Moves a value: each party that has an index pulls from that rank.",
-    _Dynamic(),
-)
+@declare("simp.shuffle_dynamic", _Dynamic())
+def _infer_dynamic(op: Operation, world: Mask) -> Sequence[AnyType]:
+    """Moves a value: each party that has an index pulls from that rank."""
+    src, index = operand_types(op)
+    if not (isinstance(index.base, TensorType) and index.base.dtype.is_integer) or index.base.shape:
+        raise TypeError(f"the index is an integer scalar, got {index}")
+    check_sendable(src)
+    return [MPType(src.base, index.pmask)]
 
 
 # -- kernels

@@ -76,7 +76,19 @@ def _check_branches(then_tfn: TracedFunction, else_tfn: TracedFunction) -> None:
         raise TraceError(f"{at()}the branches differ in {path}: then gives {a}, else gives {b}")
 
 
+class _UniformCond(ControlFlow, NamedWithoutDialect):
+    def control(self, op: Operation) -> Branch:
+        return Branch((("then", 1), ("else", 0)), op.attrs["verify_uniform"])
+
+
+@declare(
+    "simp.uniform_cond",
+    _UniformCond(),
+    {"verify_uniform": regions.VERIFY},
+    {"then": Level.PARTY, "else": Level.PARTY},
+)
 def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
+    """All parties take the same branch. Operands: predicate, then those of the branches."""
     if not op.inputs:
         raise TypeError("uniform_cond takes a predicate")
     regions.check_predicate(op.inputs[0].type, world)
@@ -89,21 +101,6 @@ def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
             f"else gives ({list_types(results[1])})"
         )
     return results[0]
-
-
-class _UniformCond(ControlFlow, NamedWithoutDialect):
-    def control(self, op: Operation) -> Branch:
-        return Branch((("then", 1), ("else", 0)), op.attrs["verify_uniform"])
-
-
-declare(
-    "simp.uniform_cond",
-    _infer,
-    "All parties take the same branch. Operands: predicate, then those of the branches.",
-    _UniformCond(),
-    {"verify_uniform": regions.VERIFY},
-    {"then": Level.PARTY, "else": Level.PARTY},
-)
 
 
 @kernel("simp.uniform_cond")

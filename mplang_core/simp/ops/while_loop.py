@@ -100,7 +100,19 @@ def _check_state(leaves: list[MPObject], struct: PyTreeDef, body: TracedFunction
         )
 
 
+class _WhileLoop(ControlFlow, NamedWithoutDialect):
+    def control(self, op: Operation) -> Loop:
+        return Loop("cond", "body", op.attrs["verify_uniform"])
+
+
+@declare(
+    "simp.while_loop",
+    _WhileLoop(),
+    {"verify_uniform": regions.VERIFY},
+    {"cond": Level.PARTY, "body": Level.PARTY},
+)
 def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
+    """All parties loop together. Operands: the state, then what both regions capture."""
     args = [value.type for value in op.inputs]
     regions.check_taken(op, args)
     preds = [value.type for value in op.regions["cond"].outputs]
@@ -114,21 +126,6 @@ def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
             f"the body gives ({list_types(state)})"
         )
     return state
-
-
-class _WhileLoop(ControlFlow, NamedWithoutDialect):
-    def control(self, op: Operation) -> Loop:
-        return Loop("cond", "body", op.attrs["verify_uniform"])
-
-
-declare(
-    "simp.while_loop",
-    _infer,
-    "All parties loop together. Operands: the state, then what both regions capture.",
-    _WhileLoop(),
-    {"verify_uniform": regions.VERIFY},
-    {"cond": Level.PARTY, "body": Level.PARTY},
-)
 
 
 @kernel("simp.while_loop")
