@@ -193,6 +193,7 @@ RUN_JAX = OpDef(
     outputs=({"kind": "spu.share", "visibility": ("SECRET",)},),
     config_schema=SpuConfig,
     targets=("SPU",),
+    understands=lambda fn, types: None,
     state_scope="process",
     capabilities=Capabilities(
         requires_device=DeviceRequirement(kind=("SPU",), members=">=2"),
