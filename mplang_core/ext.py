@@ -89,7 +89,6 @@ from mplang_core.plugins.manager import (
     BACKENDS as BACKENDS,
     COMMANDS as COMMANDS,
     NAMESPACES as NAMESPACES,
-    USED as USED,
 )
 from mplang_core.printable import printable as printable
 from mplang_core.runtime import (

@@ -28,7 +28,6 @@ from mplang_core.types import type_classes
 DISABLE, STRICT = "MPLANG_DISABLE_PLUGINS", "MPLANG_STRICT_PLUGINS"
 FRONTENDS, KERNELS, BACKENDS = "mplang.frontends", "mplang.kernels", "mplang.backends"
 COMMANDS, API, PASSES, SOURCES = "mplang.commands", "mplang.api", "mplang.passes", "mplang.sources"
-USED = (FRONTENDS, KERNELS, PASSES)  # groups that programs use
 PLAIN = (API, COMMANDS, SOURCES)  # their entry points name an object, not a module with hooks
 
 

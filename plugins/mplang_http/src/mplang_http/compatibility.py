@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from mplang_analysis import Label, Stored, differences, storage_of
 
 from mplang_core import Program
-from mplang_core.ext import USED, ConfigError, plugin_manager, printable
-from mplang_http.plugin_versions import installed
+from mplang_core.ext import ConfigError, plugin_manager, printable
+from mplang_http.plugin_versions import USED, installed
 from mplang_http.worker_info import PROTOCOLS, versions
 
 if TYPE_CHECKING:

@@ -7,7 +7,10 @@ from collections.abc import Iterator, Mapping
 
 from importlib_metadata import requires
 
-from mplang_core.ext import USED, PluginLoadError, PluginVersionError, plugin_manager
+from mplang_core.ext import PluginLoadError, PluginVersionError, plugin_manager
+
+USED = ("mplang.frontends", "mplang.kernels", "mplang.passes")
+"""Groups of entry points that programs use."""
 
 
 def installed() -> dict[str, str]:
