@@ -27,8 +27,6 @@ from mplang_core.feop.free_variables import (
     free_variables as free_variables,
     globals_read as globals_read,
     names_of as names_of,
-    package_of as package_of,
-    packages_of as packages_of,
 )
 from mplang_core.feop.materialize import checks_determinism as checks_determinism
 from mplang_core.feop.meta import (

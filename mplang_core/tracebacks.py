@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import ParamSpec, TypeVar
 
@@ -29,23 +29,23 @@ def of_user(fn: Callable[P, R]) -> Callable[P, R]:
         try:
             return fn(*args, **kwargs)
         except Exception as error:
-            if os.environ.get(FULL) != "full" and (isinstance(error, MPLangError) or _ours(error)):
+            is_told = isinstance(error, MPLangError) or _is_of_user([*_frames(error)][-1])
+            if is_told and os.environ.get(FULL) != "full":
                 _shorten(error)
             raise
 
     return call
 
 
-def _ours(error: BaseException) -> bool:
-    """Return whether an error was raised by a line of the user."""
+def _frames(error: BaseException) -> Iterator[TracebackType]:
     trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
+    while trace is not None:
+        yield trace
         trace = trace.tb_next
-    return trace is not None and not _is_skipped(trace)
 
 
-def _is_skipped(trace: TracebackType) -> bool:
-    return is_skipped(trace.tb_frame.f_globals.get("__name__", ""))
+def _is_of_user(trace: TracebackType) -> bool:
+    return not is_skipped(trace.tb_frame.f_globals.get("__name__", ""))
 
 
 def _shorten(error: BaseException) -> None:
@@ -54,12 +54,8 @@ def _shorten(error: BaseException) -> None:
     each: BaseException | None = error
     while each is not None and id(each) not in seen:
         seen.add(id(each))
-        kept, trace = [], each.__traceback__
-        while trace is not None:
-            kept += [] if _is_skipped(trace) else [trace]
-            trace = trace.tb_next
         short: TracebackType | None = None
-        for part in reversed(kept):
+        for part in filter(_is_of_user, reversed([*_frames(each)])):
             short = TracebackType(short, part.tb_frame, part.tb_lasti, part.tb_lineno)
         each.__traceback__ = short
         each = each.__cause__ or (None if each.__suppress_context__ else each.__context__)

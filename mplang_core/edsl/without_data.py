@@ -12,32 +12,11 @@ from mplang_core.errors import MissingAttributeError, NoDataError, TraceError
 from mplang_core.ir.source_line import at
 from mplang_core.types import BaseType, TableType
 
-_METHODS = [
-    "all",
-    "any",
-    "argmax",
-    "argmin",
-    "argsort",
-    "conj",
-    "copy",
-    "cumprod",
-    "cumsum",
-    "flatten",
-    "max",
-    "mean",
-    "min",
-    "nonzero",
-    "prod",
-    "ravel",
-    "round",
-    "sort",
-    "squeeze",
-    "std",
-    "sum",
-    "transpose",
-    "var",
-]
-_FETCHED = ("item", "tolist", "numpy", "to_numpy", "to_pandas", "to_pylist", "execute", "collect")
+_METHODS = (
+    "all any argmax argmin argsort conj copy cumprod cumsum flatten max mean min nonzero prod "
+    "ravel round sort squeeze std sum transpose var"
+)
+_FETCHED = "item tolist numpy to_numpy to_pandas to_pylist execute collect"
 _FETCH = "return it from the program, and mp.fetch(host, result)"
 
 
@@ -73,7 +52,7 @@ class WithoutData:
         raise MissingAttributeError(f"{at()}{self!r} has no {name!r}{self._advice(name)}")
 
     def _advice(self, name: str) -> str:
-        if name in _FETCHED:
+        if name in _FETCHED.split():
             return f": its data is at the parties; {_FETCH}"
         kind, there = self.base_type, ": its data is at the parties; "
         if isinstance(kind, TableType):
@@ -81,7 +60,7 @@ class WithoutData:
             use = f"{{0}}.select({name!r})" if is_column else f"{{0}}.{name}(...)"
             return there + self._at_a_party(use)
         if name == "at" or hasattr(np.ndarray, name):
-            called = "()" if name in _METHODS else "(...)"
+            called = "()" if name in _METHODS.split() else "(...)"
             called = called if callable(getattr(np.ndarray, name, None)) else ""
             return there + self._at_a_party(f"{{0}}.{name}{called}")
         close = difflib.get_close_matches(name, [n for n in dir(type(self)) if n[0] != "_"], n=1)

@@ -6,8 +6,8 @@ import contextlib
 import dis
 import functools
 import inspect
-from collections.abc import Callable, Iterator
-from types import CodeType, FunctionType, MethodType, ModuleType
+from collections.abc import Iterator
+from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
 
@@ -52,32 +52,6 @@ def globals_read(fn: FunctionType) -> Iterator[Any]:
     """Yield the globals that a function may read, and does not assign itself."""
     names = names_of(fn.__code__).globals
     yield from (fn.__globals__[name] for name in names if name in fn.__globals__)
-
-
-def packages_of(fn: Callable[..., Any]) -> frozenset[str]:
-    """Return the packages that a function names: by globals, closure variables and imports.
-
-    A frontend tells by it whether a function is one of its own.
-
-    Args:
-        fn: a function; of another callable, its own package counts.
-
-    Example:
-        >>> import math
-        >>> sorted(packages_of(lambda x: math.sqrt(x)))
-        ['math']
-    """
-    while isinstance(fn, functools.partial | MethodType):
-        fn = fn.func if isinstance(fn, functools.partial) else fn.__func__
-    if not isinstance(fn, FunctionType):
-        return frozenset({package_of(fn), package_of(type(fn))})
-    return frozenset(map(package_of, free_variables(fn))) | names_of(fn.__code__).imports
-
-
-def package_of(item: Any) -> str:
-    """Return the package of a module, or of an object's ``__module__``; empty if it has none."""
-    name = item.__name__ if isinstance(item, ModuleType) else getattr(item, "__module__", None)
-    return name.partition(".")[0] if isinstance(name, str) else ""
 
 
 class Names(NamedTuple):

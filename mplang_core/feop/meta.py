@@ -166,7 +166,7 @@ class FeMeta(_FeModel):
         understands: of a compiler, ``understands(fn, types)``: whether a function is its own
             (``True``), one that it takes if it is preferred (``False``), or one that it takes if
             nobody is (``None``: the frontend that a kind of values is known for).
-            :func:`mplang_core.ext.packages_of` tells which packages a function names.
+            :func:`mplang_cache.packages_of` tells which packages a function names.
         side_effects: whether building its program has observable effects.
         targets: the names of its device kinds; empty for all.
         capabilities: further requirements.

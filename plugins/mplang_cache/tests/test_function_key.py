@@ -10,10 +10,9 @@ import types
 
 import numpy as np
 import pytest
-from mplang_cache import key_of
+from mplang_cache import key_of, packages_of
 
 import mplang_core as mp
-from mplang_core.ext import packages_of
 
 RATE = 0.1
 TABLE = {"low": [1, 2], "high": (3, 4)}

@@ -87,7 +87,7 @@ def feop(**changes):
 
 def test_without_a_fault_all_pass_but_the_undocumented(run):
     outcomes = run(feop()).parseoutcomes()
-    assert outcomes.pop("failed") == 2  # fault.scale has neither example nor outputs
+    assert outcomes.pop("failed") == 3  # fault.scale has neither example nor inputs nor outputs
     assert outcomes.keys() == {"passed"}
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mplang_cache import compiled_once
+from mplang_cache import compiled_once, packages_of
 from mplang_core import BaseType, FeProgram, FeSignature, PFunction, TensorType, feop
 from mplang_core.ext import (
     Caching,
     Capabilities,
     TraceError,
     flatten,
-    packages_of,
     raised,
 )
 
@@ -53,7 +52,15 @@ def xp_compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
         >>> print(program.pfunc.fn_type, *program.pfunc.outs_info)
         xp.run f32[]
     """
-    return compiled_once(xp_compile, fn, signature, lambda: _compile(fn, signature))
+    from mplang_xp.namespace import Namespace
+
+    def make() -> FeProgram:
+        return _compile(fn, signature)
+
+    def is_fixed(value: object) -> bool:
+        return isinstance(value, Namespace)  # it does not change, though it is no function
+
+    return compiled_once(xp_compile, fn, signature, make, is_fixed=is_fixed)
 
 
 def _compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:

@@ -2,5 +2,6 @@
 
 from mplang_cache.compiled import compiled_once
 from mplang_cache.function_key import key_of
+from mplang_cache.packages import packages_of
 
-__all__ = ["compiled_once", "key_of"]
+__all__ = ["compiled_once", "key_of", "packages_of"]

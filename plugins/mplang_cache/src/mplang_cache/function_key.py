@@ -15,8 +15,9 @@ from typing import Any, Generic, Protocol
 
 import numpy as np
 
+from mplang_cache.packages import package_of
 from mplang_core import BaseType, Mask, MPType
-from mplang_core.ext import captured, globals_read, is_skipped, names_of, package_of
+from mplang_core.ext import captured, globals_read, is_skipped, names_of
 
 MAX_ITEMS = 10_000  # in all containers that a function reads
 MAX_BYTES = 64 << 20  # of an array that it reads

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from mplang_cache import compiled_once
+from mplang_cache import compiled_once, packages_of
 from mplang_tables import check_table
 
 from mplang_core import BaseType, FeProgram, FeSignature, MPLangError, PFunction, TableType, feop
@@ -18,7 +18,6 @@ from mplang_core.ext import (
     at,
     flatten,
     pack,
-    packages_of,
     raised,
     skip_package,
 )

@@ -6,20 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from mplang_cache import compiled_once
+from mplang_cache import compiled_once, packages_of
 
 from mplang_core import BaseType, FeProgram, FeSignature, MPLangError, PFunction, TensorType, feop
-from mplang_core.ext import (
-    Caching,
-    Capabilities,
-    TraceError,
-    at,
-    flatten,
-    pack,
-    packages_of,
-    raised,
-    unflatten,
-)
+from mplang_core.ext import Caching, Capabilities, TraceError, at, flatten, pack, raised, unflatten
 
 
 def _understands(fn: Callable[..., Any], types: tuple[BaseType, ...]) -> bool | None:
