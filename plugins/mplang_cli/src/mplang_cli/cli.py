@@ -18,7 +18,7 @@ from mplang_cli.artifact.arguments import read_given
 from mplang_cli.artifact.running import run_given, shown
 from mplang_cli.artifact.source import backend_of, cluster_of, compile_source, is_source
 from mplang_cli.doctor import examine
-from mplang_cli.entry import version_text
+from mplang_cli.version import version_text
 from mplang_core import MPLangError
 from mplang_core.ext import (
     COMMANDS,
