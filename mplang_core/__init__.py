@@ -37,6 +37,7 @@ from mplang_core.edsl import (
     invoke as invoke,
     launch as launch,
     peval as peval,
+    public as public,
     trace as trace,
     with_ctx as with_ctx,
 )
@@ -48,6 +49,7 @@ from mplang_core.feop import (
     PFunction as PFunction,
     fe_materialize as fe_materialize,
     feop as feop,
+    frontend as frontend,
     is_feop as is_feop,
     registry as registry,
     simple_op as simple_op,

@@ -18,6 +18,7 @@ from mplang_core.ir.source_line import at
 from mplang_core.runtime import Listener
 from mplang_core.simp.backend import get_backend
 from mplang_core.simp.host import Mode, SimpHost
+from mplang_core.tracebacks import of_user
 from mplang_core.types import Form
 
 if TYPE_CHECKING:  # pydantic takes long to import
@@ -102,6 +103,7 @@ class CompiledFunction:
         return str(self.program)
 
 
+@of_user
 def compile(
     fn: Callable[..., Any],
     *args: Any,
@@ -143,9 +145,10 @@ def compile(
     return compiled
 
 
+@of_user
 def evaluate(
     host: SimpHost,
-    program: CompiledFunction | TracedFunction | Callable[..., Any],
+    program: CompiledFunction | TracedFunction | Program | Callable[..., Any],
     *args: Any,
     mode: Mode | None = None,
     listener: Listener | None = None,
@@ -155,8 +158,10 @@ def evaluate(
 
     Args:
         host: ``mp.Simulator(cluster)`` or the host of another backend.
-        program: a compiled or traced function, or a Python function, which is traced first.
-        *args: values of that host, or arrays and numbers, which are public.
+        program: a compiled or traced function, a program as ``mp.parse`` returns it, which takes
+            one argument for each input, or a Python function, which is traced first.
+        *args: values of that host, or arrays and numbers, which are public: an array of more than
+            64 elements shows a ``LiteralWarning``, unless :func:`mplang_core.public` returned it.
         mode: ``"standard"``: the host submits the program op by op. ``"launch"``: the host
             submits it to all parties as a whole. The results are the same.
         listener: notified of each op in standard mode.
@@ -174,8 +179,8 @@ def evaluate(
             f"{at()}evaluate runs on a host, such as mp.Simulator(cluster), got a "
             f"{type(host).__name__}"
         )
-    if isinstance(program, TracedFunction):
-        tfn = program
+    if isinstance(program, TracedFunction | Program):
+        tfn = TracedFunction.of(program) if isinstance(program, Program) else program
     else:
         if not isinstance(program, CompiledFunction):
             program = CompiledFunction(program, None)
@@ -184,6 +189,7 @@ def evaluate(
         return apply(host, tfn, *args, **kwargs)
 
 
+@of_user
 def fetch(host: SimpHost, x: Any) -> Any:
     """Return the data of values.
 

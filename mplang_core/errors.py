@@ -15,7 +15,9 @@
     │   ├── PluginConflictError   (ValueError)       two providers of one name
     │   └── PluginVersionError    (ImportError)      a plugin needs another core
     ├── TraceError                (TypeError)        a program cannot be traced
+    │   ├── MissingAttributeError (AttributeError)   a value of a program has no such attribute
     │   └── DisclosureError       (PermissionError)  disclosure without consent
+    ├── NoDataError           (ValueError)       a function of JAX on a value of a program
     ├── IRError
     │   ├── VerifyError           (TypeError)        a graph breaks a rule
     │   ├── ParseError            (ValueError)       text is not a program
@@ -32,7 +34,8 @@
 
 Each leaf is also a builtin exception, so that ``except TypeError`` catches it.
 
-:class:`LiteralWarning` and :class:`PrecisionWarning` are ``UserWarning``: the program continues.
+:class:`LiteralWarning`, :class:`InsecureWarning`, :class:`PrecisionWarning` and
+:class:`StabilityWarning` are ``UserWarning``: the program continues.
 """
 
 from __future__ import annotations
@@ -88,6 +91,17 @@ class PluginVersionError(PluginError, ImportError):
 
 class TraceError(MPLangError, TypeError):
     """Program that cannot be traced; the message has the user's source line."""
+
+
+class MissingAttributeError(TraceError, AttributeError):
+    """Attribute that a value of a program does not have; the message says what to write."""
+
+
+class NoDataError(MPLangError, ValueError):
+    """Function of JAX on a value of a program, whose data is at the parties.
+
+    It is no ``TypeError``, as a :class:`TraceError` is: JAX would replace that by one of its own.
+    """
 
 
 class DisclosureError(TraceError, PermissionError):
@@ -166,9 +180,21 @@ class PrecisionError(RunError):
 class LiteralWarning(UserWarning):
     """Literal in a program that may be data; all parties of the program can read it.
 
-    Tracing shows it at the user's line, once per line, for a literal of more than 64 elements
-    that ``put`` or ``seal`` moves.
+    It is shown at the user's line, once per line, for a literal of more than 64 elements that
+    ``put`` or ``seal`` moves, or that is an argument of ``evaluate``. :func:`mplang_core.public`
+    says that it is meant.
     """
+
+
+class InsecureWarning(UserWarning):
+    """Device that protects nothing from one of its parties, which nobody asked for.
+
+    It is shown once per device, where a value is first sealed to it.
+    """
+
+
+class StabilityWarning(UserWarning):
+    """Feop that its plugin calls experimental; shown once, where it is first used."""
 
 
 class PrecisionWarning(UserWarning):

@@ -19,10 +19,18 @@ from mplang_core.edsl.bounds import read_range as read_range
 from mplang_core.edsl.context import Cluster as Cluster, given_catalogue as given_catalogue
 from mplang_core.edsl.literals import read_args as read_args
 from mplang_core.edsl.peval import run_program as run_program
-from mplang_core.edsl.trace_cache import free_variables as free_variables
 from mplang_core.errors import *  # noqa: F403 (the whole tree)
 from mplang_core.feop import Operand as Operand, flatten as flatten, unflatten as unflatten
 from mplang_core.feop.decorator import meta_of as meta_of
+from mplang_core.feop.free_variables import (
+    captured as captured,
+    free_variables as free_variables,
+    globals_read as globals_read,
+    names_of as names_of,
+    package_of as package_of,
+    packages_of as packages_of,
+)
+from mplang_core.feop.materialize import checks_determinism as checks_determinism
 from mplang_core.feop.meta import (
     Caching as Caching,
     Capabilities as Capabilities,
@@ -31,6 +39,7 @@ from mplang_core.feop.meta import (
     Feop as Feop,
 )
 from mplang_core.feop.program import PyTreeDef as PyTreeDef
+from mplang_core.feop.state import fe_process_state as fe_process_state
 from mplang_core.ir import (
     AnyType as AnyType,
     Attr as Attr,
@@ -80,14 +89,12 @@ from mplang_core.plugins.manager import (
     BACKENDS as BACKENDS,
     COMMANDS as COMMANDS,
     NAMESPACES as NAMESPACES,
-    USED as USED,
 )
 from mplang_core.printable import printable as printable
 from mplang_core.runtime import (
     Codec as Codec,
     KernelContext as KernelContext,
     Listener as Listener,
-    Recorder as Recorder,
     codec as codec,
     codecs as codecs,
     decode as decode,
@@ -99,19 +106,14 @@ from mplang_core.runtime.codec import Encoded as Encoded, type_of as type_of, va
 from mplang_core.simp import (
     BackendSpec as BackendSpec,
     Communicator as Communicator,
-    Failure as Failure,
-    Finding as Finding,
     HostVar as HostVar,
-    PartyState as PartyState,
     SimpHost as SimpHost,
-    Traffic as Traffic,
     WorkerInterpreter as WorkerInterpreter,
     backends as backends,
     size_of as size_of,
 )
 from mplang_core.simp.backend import make_host as make_host
-from mplang_core.simp.failure import MAX_PLACE as MAX_PLACE
-from mplang_core.simp.host import Mode as Mode
+from mplang_core.simp.host import MAX_PLACE as MAX_PLACE, Mode as Mode, told_of as told_of
 from mplang_core.simp.interfaces import (
     Branch as Branch,
     Call as Call,

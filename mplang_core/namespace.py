@@ -20,7 +20,6 @@ class Namespace(Generic[T]):
 
     Args:
         what: the kind of item, for messages (``"op"``, ``"kernel"``).
-        fallback: a namespace of the same kind to search after this one.
 
     Attributes:
         version: a counter that changes whenever an item is added or removed.
@@ -32,9 +31,8 @@ class Namespace(Generic[T]):
         True
     """
 
-    def __init__(self, what: str, fallback: Namespace[T] | None = None) -> None:
+    def __init__(self, what: str) -> None:
         self.what = what
-        self._fallback = fallback
         self._items: dict[str, tuple[T, str]] = {}
         self._lock = threading.RLock()
         self._resolver: Callable[[str], None] | None = None
@@ -92,9 +90,7 @@ class Namespace(Generic[T]):
     def peek(self, name: str) -> T | None:
         """Return the item of a name if it is loaded, else ``None``; load nothing."""
         found = self._items.get(name)
-        if found is not None:
-            return found[0]
-        return self._fallback.peek(name) if self._fallback is not None else None
+        return None if found is None else found[0]
 
     def get(self, name: str) -> T | None:
         """Return the item of a name; load its provider if necessary.
@@ -105,28 +101,20 @@ class Namespace(Generic[T]):
         Raises:
             PluginLoadError: the provider did not load.
         """
-        loaded = self._items.get(name)
-        if loaded is not None:  # asked for several times per op
-            return loaded[0]
-        found = self.peek(name)
+        found = self._items.get(name)  # asked for several times per op
         if found is None and self._resolver is not None:
             self._resolver(name)
-            found = self.peek(name)
-        if found is None and self._fallback is not None:
-            found = self._fallback.get(name)
-        return found
+            found = self._items.get(name)
+        return None if found is None else found[0]
 
     def provider(self, name: str) -> str | None:
         """Return the distribution of a loaded name, ``None`` for any other name."""
         found = self._items.get(name)
-        if found is not None:
-            return found[1]
-        return self._fallback.provider(name) if self._fallback is not None else None
+        return None if found is None else found[1]
 
     def names(self) -> list[str]:
         """Return the loaded names, sorted."""
-        inherited = self._fallback.names() if self._fallback is not None else []
-        return sorted({*self._items, *inherited})
+        return sorted(self._items)
 
     def __iter__(self) -> Iterator[tuple[str, T]]:
         for name in self.names():

@@ -115,18 +115,9 @@ class DType(enum.Enum):
 
 
 _SEEN: dict[np.dtype[Any], DType] = {}
-_FROM_NUMPY: Mapping[str, DType] = {
-    "bool": DType.BOOL,
-    **{f"int{n}": DType(f"i{n}") for n in (8, 16, 32, 64)},
-    **{f"uint{n}": DType(f"u{n}") for n in (8, 16, 32, 64)},
-    "float16": DType.F16,
-    "bfloat16": DType.BF16,
-    "float32": DType.F32,
-    "float64": DType.F64,
-    "complex64": DType.C64,
-    "complex128": DType.C128,
-}
-_TO_NUMPY: Mapping[DType, str] = {d: n for n, d in _FROM_NUMPY.items()}
+_LONG = str.maketrans({"i": "int", "u": "uint", "f": "float", "c": "complex"})
+_TO_NUMPY: Mapping[DType, str] = {each: each.value.translate(_LONG) for each in DType}
+_FROM_NUMPY: Mapping[str, DType] = {name: each for each, name in _TO_NUMPY.items()}
 
 
 class BaseType(ABC):
@@ -185,12 +176,13 @@ class BaseType(ABC):
         return None
 
     def __str__(self) -> str:
-        return f"{self.name}<{', '.join(map(_param_text, self.params()))}>"
+        return f"{self.name}<{', '.join(map(param_text, self.params()))}>"
 
 
-def _param_text(param: object) -> str:
+def param_text(param: object) -> str:
+    """Return the text of a parameter, as types and programs show it."""
     if isinstance(param, tuple):
-        return f"[{', '.join(map(_param_text, param))}]"
+        return f"[{', '.join(map(param_text, param))}]"
     if isinstance(param, str):
         return json.dumps(param)
     if param is None or isinstance(param, bool):
@@ -313,13 +305,11 @@ class TableType(BaseType):
         """
         columns: list[tuple[str, str]] = []
         for column in params:
-            if not (
-                isinstance(column, tuple)
-                and len(column) == 2
-                and all(isinstance(part, str) for part in column)
-            ):
-                raise ValueError(f"a column is [name, type], got {_param_text(column)}")
-            columns.append(column)
+            match column:
+                case tuple((str(name), str(kind))):
+                    columns.append((name, kind))
+                case _:
+                    raise ValueError(f"a column is [name, type], got {param_text(column)}")
         return cls(tuple(columns))
 
     def mismatch(self, value: Any) -> str | None:
@@ -374,9 +364,26 @@ def array_of(value: Any) -> np.ndarray[Any, Any]:
         array = array.astype(DType.of(array.dtype).numpy, copy=False)  # in this order of bytes
     except (TypeError, ValueError) as error:
         raise TypeError(
-            f"{type(value).__name__} is no tensor: {error}; strings and dates are columns of tables"
+            f"{type(value).__name__} is no tensor: {error}; strings and dates are columns of "
+            'tables; outside of the function, mp.put("P0", pyarrow.table({"name": ["a", "b"]}))'
         ) from None
     return array
+
+
+_BYTES = (bytes, bytearray)  # a constant: size_of runs for each message
+
+
+def size_of(data: Any) -> int:
+    """Return the size of a value in bytes; 0 if it has neither a length in bytes nor ``nbytes``.
+
+    Example:
+        >>> size_of(b"abc"), size_of("abc")
+        (3, 0)
+    """
+    if isinstance(data, _BYTES):
+        return len(data)
+    size = getattr(data, "nbytes", 0)
+    return size if isinstance(size, int) else 0
 
 
 def is_table(value: Any) -> bool:
@@ -440,11 +447,8 @@ def frozen(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     base: Any = array
     while isinstance(base, np.ndarray) and not base.flags.writeable:
         base = base.base
-    if (
-        (base is None or isinstance(base, bytes))
-        and array.dtype == dtype
-        and array.flags.c_contiguous
-    ):
+    is_immutable = base is None or isinstance(base, bytes)
+    if is_immutable and array.dtype == dtype and array.flags.c_contiguous:
         return array
     array = np.array(array, dtype=dtype, order="C")
     array.flags.writeable = False

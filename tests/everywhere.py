@@ -223,8 +223,8 @@ def run_all(source: pathlib.Path, hosts: Hosts) -> None:
 
 
 def _placed(sim: Any, artifact: Any, cluster: Any, values: Any, mode: str) -> Any:
-    from mplang_core.edsl.function import place_results
     from mplang_core.edsl.interp import InterpVar
+    from mplang_core.edsl.traced_function import place_results
 
     traced = artifact.traced(cluster)
     results = sim.evaluate(traced.program, values)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from mplang_analysis.report import TextTable
 from mplang_cli.artifact.requirements import known_requirement
+from mplang_simulator import Failure
 
 from mplang_core.errors import KernelError
 from mplang_core.printable import printable
-from mplang_core.simp import Failure
 from mplang_core.suggest import KNOWN
 
 

@@ -3,33 +3,36 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from mplang_core.device.capability import Route, route
+from mplang_core.device.controller import is_of_controller, run_here
 from mplang_core.device.kinds import PARTY, Consent, Device, Lowering, device_kinds, transfers
 from mplang_core.edsl import InterpContext, MPContext, MPObject, constant, find_ctx, with_ctx
 from mplang_core.edsl.bounds import read_range
-from mplang_core.edsl.literals import is_literal, read_args
+from mplang_core.edsl.literals import MAX_LITERAL, is_literal, read_args, warn_of_data
 from mplang_core.edsl.peval import is_function, peval, run_program
-from mplang_core.errors import DisclosureError, FeCapabilityError, LiteralWarning, TraceError
+from mplang_core.errors import DisclosureError, FeCapabilityError, TraceError
 from mplang_core.feop.decorator import is_feop, meta_of
 from mplang_core.feop.materialize import fe_materialize
 from mplang_core.feop.program import FeProgram, Operand, PFunction, flatten, unflatten
-from mplang_core.ir import Location
-from mplang_core.ir.source_line import at, caller
+from mplang_core.feop.registry import registry
+from mplang_core.ir.source_line import at
 from mplang_core.simp.ops import pcall_static
+from mplang_core.tracebacks import of_user
 from mplang_core.types import BaseType, Form, TensorType, is_table, table_advice
 
-MAX_LITERAL = 64  # elements; a larger literal looks like data
+if TYPE_CHECKING:  # pydantic takes long to import
+    from mplang_core.feop.meta import FeMeta
+
 LITERAL_ADVICE = (
     f"a literal of more than {MAX_LITERAL} elements stands in a program: all parties of the "
     "program can read it. If it is private, mp.put it at its party outside of the function, "
-    "inside of `with mp.with_ctx(host):`, and pass the value as an argument; or read a data set"
+    "inside of `with mp.with_ctx(host):`, and pass the value as an argument; or read a data set. "
+    "If it is meant to be public, write mp.public(...) around it"
 )
-_warned: set[Location] = set()  # lines, each of which is warned of once
 
 
 class Devices(Protocol):
@@ -51,8 +54,10 @@ def device(name: str | None = None) -> Callable[[Callable[..., Any]], Callable[.
             only one that all of them can move to without consent.
 
     Returns:
-        A decorator. The decorated function takes nests of values and literals. Values on other
-        devices move to the device if this needs no consent. The results are on the device.
+        A decorator of a feop, a Python function, or a :class:`FeProgram`. The decorated function
+        takes nests of values and literals; that of a compiler takes the function to compile first.
+        Values on other devices move to the device if this needs no consent. The results are on the
+        device. :func:`mplang_core.frontend` tells which frontend compiles a Python function.
 
     Raises:
         ConfigError: there is no such device.
@@ -76,12 +81,17 @@ def device(name: str | None = None) -> Callable[[Callable[..., Any]], Callable[.
         )
 
     def on(fn: Callable[..., Any]) -> Callable[..., Any]:
+        @of_user
         @functools.wraps(fn)
         def run(*args: Any, **kwargs: Any) -> Any:
             leaves, spec = read_args(args, kwargs)
             ctx = find_ctx(leaves)
             with with_ctx(ctx):
+                if name is None and is_of_controller(fn):
+                    return run_here(ctx, fn, args, kwargs)
                 target = _infer(ctx, leaves) if name is None else _device(ctx, name)
+                if is_of_controller(fn):
+                    return _map(run_here(ctx, fn, args, kwargs), lambda c, x: _put(c, x, target))
                 here = [_bring(ctx, leaf, target) for leaf in leaves]
                 result = _run(ctx, target, fn, *unflatten(spec, here))
                 outs, out_spec = flatten(result)
@@ -92,6 +102,7 @@ def device(name: str | None = None) -> Callable[[Callable[..., Any]], Callable[.
     return on
 
 
+@of_user
 def put(target: str, x: Any, *, range: Any = None) -> Any:
     """Move values to a device, with the consent ``put``.
 
@@ -128,6 +139,7 @@ def put(target: str, x: Any, *, range: Any = None) -> Any:
     return _map(x, lambda ctx, leaf: _put(ctx, leaf, _device(ctx, target), bounds))
 
 
+@of_user
 def seal(x: Any, to: str | None = None, *, range: Any = None) -> Any:
     """Move values to a protected device.
 
@@ -157,6 +169,7 @@ def seal(x: Any, to: str | None = None, *, range: Any = None) -> Any:
     return _map(x, move)
 
 
+@of_user
 def reveal(x: Any, to: str | None = None) -> Any:
     """Disclose values, with the consent ``reveal``.
 
@@ -207,12 +220,14 @@ def _map(x: Any, move: Callable[[MPContext, Any], MPObject]) -> Any:
     return args[0]
 
 
-def _put(ctx: MPContext, leaf: Any, dst: Device, bounds: tuple[float, float] | None) -> MPObject:
+def _put(
+    ctx: MPContext, leaf: Any, dst: Device, bounds: tuple[float, float] | None = None
+) -> MPObject:
     """Move a value; its holders check its bounds first."""
     if not isinstance(leaf, MPObject):
+        if not isinstance(ctx, InterpContext):
+            warn_of_data(leaf, LITERAL_ADVICE)
         leaf = _constant(leaf, dst)
-        if not isinstance(ctx, InterpContext) and leaf.base_type.size > MAX_LITERAL:
-            _warn_of_literal()
     if bounds is not None:
         leaf = _checked(ctx, ctx.adopt(leaf), dst, bounds)
     return _move(ctx, leaf, dst, "put")
@@ -222,13 +237,6 @@ def _constant(literal: Any, dst: Device | None) -> MPObject:
     """Return a literal as a value at the parties of a plain device; at all for any other."""
     is_plain = dst is not None and dst.kind.form is Form.PLAIN
     return constant(literal, parties=dst.mask if dst and is_plain else None)
-
-
-def _warn_of_literal() -> None:
-    line = caller()
-    if line is not None and line not in _warned:
-        warnings.warn_explicit(LITERAL_ADVICE, LiteralWarning, line.file, line.line)
-        _warned.add(line)  # not if a filter makes it an error, which is raised each time
 
 
 def _checked(ctx: MPContext, value: MPObject, dst: Device, bounds: tuple[float, float]) -> MPObject:
@@ -305,31 +313,42 @@ def _run(ctx: MPContext, target: Device, fn: Callable[..., Any], args: Any, kwar
                 "plain Python functions. Call it without a device, or drop the decorator"
             )
         return pcall_static(target.mask, fn, *args, **kwargs)
-    members = len(target.mask)
-    if is_feop(fn):
-        lowering = _route(ctx, target, fn).lowering
+    if any(isinstance(leaf, MPObject) for leaf in flatten(kwargs)[0]):
+        fn, args, kwargs = _with_keywords(fn, args, kwargs)
+    meta = _meta(fn)
+    if meta is not None:
+        lowering = _route(ctx, target, meta).lowering
         if lowering is not None:
             return run_program(_lowered(lowering, target, fn, args, kwargs), target.mask)
-    elif any(isinstance(leaf, MPObject) for leaf in flatten(kwargs)[0]):
-        fn, args, kwargs = _with_keywords(fn), (args, kwargs), {}
-    program = fe_materialize(
-        fn, *args, kind=target.kind.name, members=members, config=target.config, **kwargs
-    )
-    return run_program(program, target.mask)
+    device: dict[str, Any] = {"kind": target.kind.name, "members": len(target.mask)}
+    device |= {"config": target.config, "frontends": target.frontends}
+    return run_program(fe_materialize(fn, *args, **device, **kwargs), target.mask)
 
 
-def _with_keywords(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of positional operands; compilers support no keyword operands."""
+def _meta(fn: Any) -> FeMeta | None:
+    """Return the metadata of a feop, or of the feop that made a program."""
+    if isinstance(fn, FeProgram):
+        fn = registry.feops.get(str(fn.meta.get("name", "")))
+    return meta_of(fn) if is_feop(fn) else None
+
+
+def _with_keywords(fn: Any, args: Any, kwargs: Any) -> tuple[Any, Any, dict[str, Any]]:
+    """Return a call with positional operands alone; compilers support no keyword operands."""
+    if is_feop(fn) and meta_of(fn).op_kind == "compiler" and args:
+        function, args, kwargs = _with_keywords(args[0], args[1:], kwargs)
+        return fn, (function, *args), kwargs
+    if is_feop(fn) or isinstance(fn, FeProgram):
+        return fn, args, kwargs
 
     @functools.wraps(fn)
     def call(args: Any, kwargs: Any) -> Any:
         return fn(*args, **kwargs)
 
-    return call
+    return call, (args, kwargs), {}
 
 
-def _route(ctx: MPContext, target: Device, fn: Any) -> Route:
-    meta, world = meta_of(fn), len(ctx.mask)
+def _route(ctx: MPContext, target: Device, meta: FeMeta) -> Route:
+    world = len(ctx.mask)
     found = route(meta, target, world)
     if found.fits:
         return found
@@ -391,8 +410,12 @@ def _protected(ctx: MPContext) -> Device:
     found = [dev for dev in _devices(ctx) if dev.kind.form is not Form.PLAIN]
     if len(found) == 1:
         return found[0]
+    for name, spec in _cluster(ctx).devices.items():
+        if spec.kind not in device_kinds:
+            _device(ctx, name)  # raises an error that says what to install
     names = ", ".join(dev.name for dev in found) or "none"
-    raise TraceError(f"{at()}which device is to protect it? This cluster has: {names}")
+    advice = f", as in mp.seal(x, to={found[0].name!r})" if found else "; add one to its devices"
+    raise TraceError(f"{at()}which device is to protect it? This cluster has: {names}{advice}")
 
 
 def _devices(ctx: MPContext) -> list[Device]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -46,6 +47,7 @@ class DeviceSpec(StrictModel):
         kind: the name of its kind: ``PPU``, ``SPU``, or one of a plugin.
         members: the names or ranks of its nodes.
         config: the fields of the kind's configuration model.
+        frontends: the families of compilers that it prefers, before those of the cluster.
 
     Raises:
         ConfigError: a field is invalid or unknown.
@@ -54,6 +56,7 @@ class DeviceSpec(StrictModel):
     kind: str
     members: tuple[int | str, ...] = Field(min_length=1)
     config: dict[str, Any] = Field(default_factory=dict)
+    frontends: tuple[str, ...] = ()
 
 
 class ClusterSpec(StrictModel):
@@ -63,6 +66,8 @@ class ClusterSpec(StrictModel):
         nodes: one node per party, in the order of ranks.
         devices: the devices by name. By default each node has a ``PPU`` (``P0``, ``P1``, …),
             and two or more nodes share an ``SPU`` (``SP0``).
+        frontends: the families of compilers that are preferred for plain Python functions, such as
+            ``["jax"]``; see :func:`mplang_core.frontend`.
 
     Raises:
         ConfigError: a field is invalid; the message names it.
@@ -75,6 +80,7 @@ class ClusterSpec(StrictModel):
 
     nodes: tuple[Node, ...] = Field(min_length=1)
     devices: dict[str, DeviceSpec]
+    frontends: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -155,6 +161,10 @@ class ClusterSpec(StrictModel):
         """The mask of all parties."""
         return Mask.all(len(self.nodes))
 
+    @functools.cached_property
+    def _known(self) -> dict[str, Device]:
+        return {}
+
     @property
     def world_size(self) -> int:
         """The number of parties."""
@@ -170,6 +180,9 @@ class ClusterSpec(StrictModel):
             ConfigError: there is no such device, its kind is not installed, or its
                 configuration is invalid.
         """
+        known = self._known.get(name)
+        if known is not None and device_kinds.peek(known.kind.name) is known.kind:
+            return known
         spec = self.devices.get(name)
         if spec is None:
             raise ConfigError(
@@ -183,7 +196,9 @@ class ClusterSpec(StrictModel):
                 f"{install_hint(spec.kind, device_kinds.names())}"
             )
         mask = self._members(name, spec)
-        return Device(name, kind, mask, _configured(where, kind, spec.config, mask))
+        frontends = (*spec.frontends, *self.frontends)
+        config = _configured(where, kind, spec.config, mask)
+        return self._known.setdefault(name, Device(name, kind, mask, config, frontends))
 
     def apply(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Run a function on the device of its arguments; used by operators of values.

@@ -122,12 +122,14 @@ class Device:
         kind: its kind.
         mask: its members.
         config: its complete configuration, an instance of the kind's model.
+        frontends: the families of compilers that it prefers; see :func:`mplang_core.frontend`.
     """
 
     name: str
     kind: DeviceKind
     mask: Mask
     config: Any = field(default=None)
+    frontends: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.name} ({self.kind.name} of {self.mask})"

@@ -8,18 +8,17 @@ from mplang_core.edsl.context import (
     with_ctx as with_ctx,
 )
 from mplang_core.edsl.function import (
-    apply as apply,
     builtin_function as builtin_function,
     function as function,
     launch as launch,
 )
 from mplang_core.edsl.interp import InterpContext as InterpContext, InterpVar as InterpVar
-from mplang_core.edsl.literals import constant as constant
+from mplang_core.edsl.literals import constant as constant, public as public
 from mplang_core.edsl.operators import define_operators
 from mplang_core.edsl.peval import invoke as invoke, peval as peval
+from mplang_core.edsl.traced_function import TracedFunction as TracedFunction, apply as apply
 from mplang_core.edsl.tracer import (
     TraceContext as TraceContext,
-    TracedFunction as TracedFunction,
     TraceVar as TraceVar,
     trace as trace,
 )

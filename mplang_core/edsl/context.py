@@ -6,15 +6,16 @@ import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from typing import Any, NoReturn, Protocol
+from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
-from mplang_core.errors import TraceError
+from mplang_core.edsl.without_data import WithoutData
+from mplang_core.errors import MissingAttributeError, TraceError
 from mplang_core.feop.state import ContextBound, FeState
 from mplang_core.ir import AnyType, Graph
 from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
-from mplang_core.types import BaseType, MPType, array_of
+from mplang_core.types import BaseType, MPType, TensorType, array_of
 
 
 class Cluster(Protocol):
@@ -23,6 +24,10 @@ class Cluster(Protocol):
     @property
     def mask(self) -> Mask:
         """The mask of all parties."""
+
+    @property
+    def frontends(self) -> Sequence[str]:
+        """The families of compilers that are preferred for plain Python functions."""
 
     def apply(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Run a function on the device of its arguments.
@@ -213,7 +218,7 @@ def with_ctx(ctx: MPContext) -> Iterator[MPContext]:
         _current.reset(token)
 
 
-class MPObject(ContextBound, ABC):
+class MPObject(ContextBound, WithoutData, ABC):
     """Multi-party value: in a graph (``TraceVar``) or at the parties (``InterpVar``).
 
     :mod:`mplang_core.edsl.operators` defines its operators.
@@ -224,7 +229,6 @@ class MPObject(ContextBound, ABC):
     """
 
     __slots__ = ("_uniform", "ctx", "device")
-    __array_priority__ = 1000  # np.ndarray + MPObject is MPObject.__radd__
 
     def __init__(
         self, ctx: MPContext, device: Placement | None = None, uniform: bool = False
@@ -292,35 +296,16 @@ class MPObject(ContextBound, ABC):
         base: Any = self.base_type
         base = getattr(base, "plain", base)  # a share has the shape of its plain type
         if not hasattr(base, name):
-            raise AttributeError(f"{at()}{base} has no {name}")
+            raise MissingAttributeError(f"{at()}{base} has no {name}")
         return getattr(base, name)
 
     def __repr__(self) -> str:
         where = f" on {self.device.name}" if self.device is not None else ""
         return f"{type(self).__name__}({self.type}{where})"
 
-    # -- operations that need the data, which is at the parties
-
-    def _not_here(self, what: str, instead: str) -> NoReturn:
-        raise TraceError(f"{at()}{what} of {self!r} needs its data; {instead}")
-
-    def __bool__(self) -> bool:
-        self._not_here(
-            "the truth",
-            "for `if` use mp.uniform_cond, for `while` mp.while_loop, with data mp.fetch",
-        )
-
-    def __array__(self, *args: Any, **kwargs: Any) -> Any:
-        self._not_here(
-            "an array", "run the function at a party, mp.device('P0')(fn)(x), or mp.fetch the value"
-        )
-
-    def _number(self) -> Any:
-        self._not_here("the number", "mp.fetch it, or keep computing with mp.device(...)")
-
-    __float__ = __int__ = __complex__ = __index__ = _number
-
     def __len__(self) -> int:
+        if not isinstance(getattr(self.base_type, "plain", self.base_type), TensorType):
+            self._not_here("the number of rows", self._at_a_party("{0}.count().as_table()"))
         if not self.shape:
             raise TraceError(f"{at()}{self!r} is a scalar, and has no length")
         return self.shape[0]

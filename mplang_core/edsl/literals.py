@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from mplang_core.edsl.context import MPContext, MPObject, find_ctx, with_ctx
-from mplang_core.errors import TraceError
+from mplang_core.errors import LiteralWarning, TraceError
 from mplang_core.feop import flatten, unflatten
 from mplang_core.feop.program import PyTreeDef
-from mplang_core.ir.source_line import at
+from mplang_core.ir import Location
+from mplang_core.ir.source_line import at, caller
 from mplang_core.mask import Mask
 from mplang_core.types import TensorType, array_of
+
+MAX_LITERAL = 64  # elements; a larger literal looks like data
+_warned: set[Location] = set()  # lines, each of which is warned of once
 
 
 def constant(*args: Any, parties: Mask | int | Sequence[int] | None = None) -> MPObject:
@@ -53,6 +60,52 @@ def constant(*args: Any, parties: Mask | int | Sequence[int] | None = None) -> M
         raise TraceError(f"{at()}a constant is a number, an array or a table: {error}") from None
     mask = target.mask if parties is None else read_mask(parties)
     return target.place(target.literal(value, mask), None, uniform=True)
+
+
+class _Public(np.ndarray[Any, Any]):
+    """Array that is meant to be public."""
+
+
+def public(x: Any) -> Any:
+    """Return literals that are meant to be public: known to all parties of the program.
+
+    An array of more than 64 elements that is an argument of :func:`mplang_core.evaluate`, or that
+    a function puts, may be data that was meant to be private, so it shows a
+    :class:`mplang_core.errors.LiteralWarning`. This says that it is not.
+
+    Args:
+        x: a nest of numbers and arrays.
+
+    Returns:
+        The same nest; its arrays behave as before.
+
+    Raises:
+        TraceError: a leaf is a value of a program.
+
+    Example:
+        >>> import numpy as np
+        >>> import mplang_core as mp
+        >>> grid = mp.public(np.linspace(0.0, 1.0, 101))
+        >>> with mp.Simulator(mp.ClusterSpec.simple(2)) as sim:
+        ...     found = mp.evaluate(sim, lambda x: x, grid)  # no warning
+        >>> print(found.type)
+        f64[101]@{0, 1}
+    """
+    leaves, spec = read_args((x,), {})
+    if any(isinstance(leaf, MPObject) for leaf in leaves):
+        raise TraceError(f"{at()}public takes literals; mp.reveal discloses a value to all parties")
+    arrays = [array_of(leaf).view(_Public) if hasattr(leaf, "shape") else leaf for leaf in leaves]
+    return unflatten(spec, arrays)[0][0]
+
+
+def warn_of_data(literal: Any, advice: str) -> None:
+    """Warn of a literal that is large enough to be data, once per line of the user."""
+    line = caller()
+    if isinstance(literal, _Public) or line is None or line in _warned:
+        return
+    if is_literal(literal) and np.size(literal) > MAX_LITERAL:
+        warnings.warn_explicit(advice, LiteralWarning, line.file, line.line)
+        _warned.add(line)  # not if a filter makes it an error, which is raised each time
 
 
 def read_mask(parties: Any) -> Mask:

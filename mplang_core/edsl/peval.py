@@ -12,9 +12,11 @@ from mplang_core.edsl.literals import constant, lift_literals, read_mask
 from mplang_core.edsl.tracer import TraceContext
 from mplang_core.errors import TraceError
 from mplang_core.feop import FeProgram, PFunction, fe_materialize, flatten, is_feop, unflatten
+from mplang_core.feop.decorator import meta_of
 from mplang_core.ir import Graph
 from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
+from mplang_core.tracebacks import of_user
 
 
 def peval(
@@ -45,6 +47,11 @@ def peval(
         TraceError: the args have other types, no party holds all of them, or a party of the
             rmask does not.
     """
+    if not isinstance(pfunc, PFunction):
+        raise TraceError(
+            f"{at()}peval takes the op of a program, as mp.fe_materialize(fn, x).pfunc, got a "
+            f"{type(pfunc).__name__}; mp.invoke(fn, x) compiles and applies a function"
+        )
     if isinstance(args, MPObject) or not all(isinstance(arg, MPObject) for arg in args):
         raise TraceError(f"{at()}peval takes a list of multi-party values, got {args!r}")
     ctx = find_ctx(args)
@@ -60,7 +67,7 @@ def peval(
     params = [body.parameter(kind) for kind in found]
     with with_ctx(body):
         outs = body.emit(pfunc.fn_type, params, pfunc.attrs)
-    body.graph.outputs = [out.value for out in outs]  # type: ignore[attr-defined]
+    body.graph.outputs = [out.value for out in outs]
     return emit_at(ctx, body.graph, given, None if rmask is None else read_mask(rmask))
 
 
@@ -80,6 +87,7 @@ def emit_at(
     return ctx.emit("simp.pcall_static", args, {"parties": rmask}, {"do": body})
 
 
+@of_user
 def invoke(
     fn: Callable[..., Any],
     *args: Any,
@@ -91,14 +99,15 @@ def invoke(
     For values on devices this is ``mp.device()(fn)(...)``; for others see :func:`peval`.
 
     Args:
-        fn: a feop; or a function, which an installed frontend compiles (JAX for arrays).
+        fn: a feop; a program; or a function, which an installed frontend compiles (JAX for arrays).
         *args: nests of values and literals. An array becomes a constant, a Python number
             is compiled in.
         rmask: the parties that run it; see :func:`peval`.
         **kwargs: attributes of the feop, or literals for the function.
 
     Returns:
-        The result of the function; its leaves are multi-party values.
+        The result of the function; its leaves are multi-party values. An op of the controller
+        runs at once, and returns plain data.
 
     Raises:
         FeCapabilityError: no installed frontend compiles the function.
@@ -107,13 +116,14 @@ def invoke(
     leaves = flatten(args)[0]
     ctx = find_ctx(leaves)
     placed = any(isinstance(leaf, MPObject) and leaf.device is not None for leaf in leaves)
-    if rmask is None and placed:
+    at_controller = is_feop(fn) and meta_of(fn).execution_model == "in_controller"
+    if (rmask is None and placed) or at_controller:
         with with_ctx(ctx):
             return ctx.cluster_spec.apply(fn, *args, **kwargs)
     mask = None if rmask is None else read_mask(rmask)
     args = lift_literals(ctx, args, mask)
     with with_ctx(ctx):
-        program = fe_materialize(fn, *args, **kwargs)
+        program = fe_materialize(fn, *args, frontends=ctx.cluster_spec.frontends, **kwargs)
         return mark_uniform(ctx, fn, program.inputs, run_program(program, mask))
 
 
@@ -122,7 +132,7 @@ def mark_uniform(ctx: MPContext, fn: Any, inputs: Sequence[Any], result: Any) ->
 
     Ops are excluded: they may be random, or read data of their party.
     """
-    if is_feop(fn) or is_function(fn) or ctx.is_local:
+    if is_feop(fn) or isinstance(fn, FeProgram) or is_function(fn) or ctx.is_local:
         return result
     leaves, spec = flatten(result)
     same = all(obj.uniform for obj in inputs)

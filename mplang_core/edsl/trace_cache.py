@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
-import dis
 import enum
-import functools
-import inspect
 import operator
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from types import CodeType, FunctionType
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from types import FunctionType
 from typing import Any, cast
 
 from mplang_core.edsl.context import MPContext, MPObject
 from mplang_core.edsl.literals import is_literal, literal_type, read_args
-from mplang_core.edsl.tracer import TraceContext, TracedFunction, trace
+from mplang_core.edsl.traced_function import TracedFunction
+from mplang_core.edsl.tracer import TraceContext, trace
 from mplang_core.errors import TraceError
+from mplang_core.feop import preferred_here
+from mplang_core.feop.free_variables import free_variables
 from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
 from mplang_core.types import MPType, is_table, table_advice
@@ -33,7 +32,7 @@ def signature(args: Sequence[Any], kwargs: Mapping[str, Any], world: Mask) -> Ha
         TraceError: an argument that is compiled in is mutable.
     """
     leaves, struct = read_args(args, kwargs)
-    return struct, tuple(_key(leaf, world) for leaf in leaves)
+    return struct, tuple(_key(leaf, world) for leaf in leaves), preferred_here.get()
 
 
 def _key(leaf: Any, world: Mask) -> Hashable:
@@ -97,52 +96,3 @@ def _all_in(captures: Sequence[MPObject], around: Sequence[Any], ctx: MPContext)
     """Return whether all captures are bound to free variables and belong to open contexts."""
     named, open_here = {id(item) for item in around}, {id(c) for c in ctx.ancestors()}
     return all(id(obj) in named and id(obj.ctx) in open_here for obj in captures)
-
-
-def free_variables(fn: FunctionType) -> Iterator[Any]:
-    """Yield the objects of a function's closure variables and globals.
-
-    Those of functions of the same module that it uses are included.
-
-    Args:
-        fn: a Python function.
-
-    Example:
-        >>> scale = 3
-        >>> def triple(x):
-        ...     return scale * x
-        >>> list(free_variables(triple))
-        [3]
-    """
-    todo, seen = [fn], set()
-    while todo:
-        here = todo.pop()
-        if here in seen:
-            continue
-        seen.add(here)
-        for item in _read(here):
-            yield item
-            used = inspect.unwrap(item) if callable(item) else item
-            if isinstance(used, FunctionType) and used.__globals__ is fn.__globals__:
-                todo.append(used)
-
-
-def _read(fn: FunctionType) -> Iterator[Any]:
-    globals_read, own = _names(fn.__code__)
-    for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True):
-        if name not in own:
-            with contextlib.suppress(ValueError):  # not bound yet
-                yield cell.cell_contents
-    yield from (fn.__globals__[name] for name in globals_read if name in fn.__globals__)
-
-
-@functools.lru_cache(maxsize=1024)
-def _names(code: CodeType) -> tuple[tuple[str, ...], frozenset[str]]:
-    """Return the global names that code may read, and the names that it assigns."""
-    steps = [(step.opname, step.argval) for step in dis.get_instructions(code)]
-    inner = [_names(const) for const in code.co_consts if isinstance(const, CodeType)]
-    own = {name for op, name in steps if op in ("STORE_GLOBAL", "STORE_DEREF")}
-    own.update(*(names for _, names in inner))
-    reads = [name for op, name in steps if op == "LOAD_GLOBAL"]
-    reads += [name for names, _ in inner for name in names]
-    return tuple(name for name in dict.fromkeys(reads) if name not in own), frozenset(own)

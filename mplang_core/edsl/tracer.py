@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 from mplang_core.edsl.build import make_op
 from mplang_core.edsl.context import Cluster, MPContext, MPObject, Placement, with_ctx
 from mplang_core.edsl.literals import constant, is_literal, literal_type, read_args
+from mplang_core.edsl.traced_function import TracedFunction
 from mplang_core.errors import TraceError
-from mplang_core.feop import ContextBound, flatten, unflatten
-from mplang_core.feop.program import PyTreeDef
-from mplang_core.ir import AnyType, Graph, Program, Value, print_program
+from mplang_core.feop import flatten, unflatten
+from mplang_core.ir import AnyType, Graph, Program, Value
 from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
 from mplang_core.types import BaseType, MPType
@@ -149,78 +149,6 @@ class TraceContext(MPContext):
         return TraceVar(self, here.value, device, here.uniform if uniform is None else uniform)
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class TracedFunction(ContextBound):
-    """Traced function: a program and its calling convention.
-
-    Attributes:
-        program: the program; its inputs are the parameters, then the captured values.
-        in_struct: the structure of the arguments.
-        in_leaves: per leaf of the arguments the type of a parameter, or a static literal.
-        out_struct: the structure of the results.
-        out_devices: per result its device; ``None`` for none.
-        out_uniform: per result whether all holders have the same value.
-        captures: the captured values of enclosing contexts.
-    """
-
-    program: Program
-    in_struct: PyTreeDef
-    in_leaves: tuple[Any, ...]
-    out_struct: PyTreeDef
-    out_devices: tuple[Placement | None, ...]
-    out_uniform: tuple[bool, ...]
-    captures: tuple[MPObject, ...] = ()
-
-    def __repr__(self) -> str:
-        return f"<TracedFunction {self.program!r}>"
-
-    def _repr_html_(self) -> str:
-        return self.program._repr_html_()
-
-    @property
-    def name(self) -> str:
-        """The function's name."""
-        return self.program.name
-
-    @property
-    def in_vars(self) -> list[Value]:
-        """The parameters in the graph, without the captured values."""
-        inputs = self.program.graph.inputs
-        return inputs[: len(inputs) - len(self.captures)]
-
-    @property
-    def out_vars(self) -> list[Value]:
-        """The results in the graph."""
-        return self.program.graph.outputs
-
-    @property
-    def capture_map(self) -> dict[MPObject, Value]:
-        """The captured values, each with its input in the graph."""
-        inputs = self.program.graph.inputs
-        return dict(zip(self.captures, inputs[len(self.in_vars) :], strict=True))
-
-    def compiler_ir(self, *, locations: bool = True) -> str:
-        """Return the program as text, which :func:`mplang_core.parse` reads.
-
-        Args:
-            locations: whether to include source lines.
-        """
-        return print_program(self.program, locations=locations)
-
-    def region(self, captures: Sequence[MPObject]) -> Graph:
-        """Return the graph with given captures, in this order, as its last inputs.
-
-        A capture that the function does not use becomes an unused input.
-        """
-        mine = {id(obj): value for obj, value in self.capture_map.items()}
-        local = any(isinstance(value.type, BaseType) for value in self.program.graph.inputs)
-        extra = [
-            mine.get(id(obj)) or Value(obj.base_type if local else obj.type) for obj in captures
-        ]
-        graph = self.program.graph
-        return Graph(self.in_vars + extra, graph.ops, graph.outputs)
-
-
 def trace(ctx: TraceContext, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> TracedFunction:
     """Trace a function: run it on abstract values and record its ops.
 
@@ -274,6 +202,7 @@ def trace_into(
         in_leaves.append(leaf if type is None else type)
         filled.append(leaf if type is None else _parameter(inner, type, leaf))
     call_args, call_kwargs = unflatten(in_struct, filled)
+    _check_call(fn, call_args, call_kwargs)
     try:
         with with_ctx(inner):
             result = fn(*call_args, **call_kwargs)
@@ -292,6 +221,22 @@ def trace_into(
         tuple(var.uniform for var in vars),
         tuple(captured),
     )
+
+
+def _check_call(fn: Callable[..., Any], args: Any, kwargs: Any) -> None:
+    """Refuse arguments that a function does not take, before it is called."""
+    try:
+        found = inspect.signature(fn)
+    except (TypeError, ValueError):
+        return  # it has none
+    try:
+        found.bind(*args, **kwargs)
+    except TypeError as error:
+        name = getattr(fn, "__name__", type_name(fn))
+        raise TraceError(
+            f"{at()}{name}{found} is called with other arguments: {error}; give one argument for "
+            "each parameter, as in mp.evaluate(host, fn, x)"
+        ) from None
 
 
 def _parameter(ctx: TraceContext, type: AnyType, leaf: Any) -> TraceVar:

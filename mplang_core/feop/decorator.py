@@ -30,7 +30,8 @@ def feop(**fields: Any) -> Callable[[Callable[..., Any]], Feop]:
     which returns its state mapping by ``state_scope``.
 
     Args:
-        **fields: the fields of :class:`~mplang_core.ext.FeMeta`; ``name`` is required.
+        **fields: the fields of :class:`~mplang_core.ext.FeMeta`; without ``name``, it is that of
+            the callable, behind ``family``.
 
     Returns:
         A decorator that returns the same callable.
@@ -49,9 +50,10 @@ def feop(**fields: Any) -> Callable[[Callable[..., Any]], Feop]:
     """
     from mplang_core.feop.meta import FeMeta
 
-    meta = FeMeta(**fields)
+    given = FeMeta(**fields) if "name" in fields or "family" not in fields else None
 
     def mark(fn: Callable[..., Any]) -> Feop:
+        meta = given or FeMeta(name=f"{fields['family']}.{fn.__name__}", **fields)
         op = cast("Feop", fn)
         op.__feop__ = True
         op.__feop_meta__ = meta

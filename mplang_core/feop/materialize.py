@@ -1,147 +1,65 @@
-"""Materialization of programs: choice of a compiler, configuration, determinism check."""
+"""Materialization of programs: from feops and Python functions, checked against metadata."""
 
 from __future__ import annotations
 
-import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
 from itertools import zip_longest
-from operator import eq, ge, le
 from typing import TYPE_CHECKING, Any, cast
 
-from mplang_core.errors import FeCapabilityError, FeConfigError, FeDeterminismError
+from mplang_core.errors import FeConfigError, FeDeterminismError, TraceError
+from mplang_core.feop.contracts import check_inputs, check_outputs, tell_stability
 from mplang_core.feop.decorator import is_feop, meta_of
-from mplang_core.feop.program import FeBuilder, FeProgram, flatten
-from mplang_core.feop.registry import registry
+from mplang_core.feop.frontends import compiler_for
+from mplang_core.feop.program import FeBuilder, FeProgram, FeSignature, flatten
 from mplang_core.ir import normalize
 from mplang_core.ir.compressed_text import unpack
-from mplang_core.types import BaseType, TensorType
+from mplang_core.ir.source_line import at
 
 if TYPE_CHECKING:  # pydantic takes long to import
-    from mplang_core.feop.meta import FeMeta, Feop
+    from mplang_core.feop.meta import FeMeta
+
 
 CHECK = "MPLANG_CHECK_DETERMINISM"
 
-_COUNT: dict[str, Callable[[int, int], bool]] = {"=": eq, ">=": ge, "<=": le}
 
-
-def unmet(meta: FeMeta, kind: str, members: int, world_size: int | None = None) -> list[str]:
-    """Return the requirements of a feop that a device does not meet.
-
-    Args:
-        meta: the feop's metadata.
-        kind: the name of the device's kind.
-        members: the number of its members.
-        world_size: the number of parties of the cluster; ``None`` if it is not known.
-    """
-    reasons = []
-    if meta.targets and kind not in meta.targets:
-        reasons.append(f"targets are {', '.join(meta.targets)}, the device is a {kind}")
-    need = meta.capabilities.requires_device
-    if need is not None:
-        if need.kind and kind not in need.kind:
-            reasons.append(f"it requires a {' or '.join(need.kind)}, the device is a {kind}")
-        if not _holds(members, need.members):
-            reasons.append(f"it requires {need.members} members, the device has {members}")
-    world = meta.capabilities.requires_world_size
-    if world is not None and world_size is not None and not _holds(world_size, world):
-        reasons.append(f"it requires a cluster of {world} parties, this one has {world_size}")
-    return reasons
-
-
-def _holds(found: int, wanted: str) -> bool:
-    sign = wanted.rstrip("0123456789")
-    return _COUNT[sign](found, int(wanted[len(sign) :]))
-
-
-def misfit(meta: FeMeta, members: int) -> list[str]:
-    """Return why a feop's execution model does not suit a number of members.
-
-    An op of one party runs on devices of one member, an op of several parties on devices of
-    several. Transforms, and ops that the host runs, fit all devices.
-    """
-    if meta.op_kind == "transform" or meta.execution_model == "in_controller":
-        return []
-    if meta.execution_model == "single_rank" and members != 1:
-        return [f"it runs at one party, the device has {members}"]
-    if meta.execution_model == "multi_party" and members == 1:
-        return ["several parties run it together, the device has one"]
-    return []
-
-
-def compiler_for(kind: str, members: int, types: Sequence[BaseType]) -> Feop:
-    """Return the feop that compiles plain Python functions for a kind of device.
-
-    Args:
-        kind: the name of the device's kind.
-        members: the number of its members.
-        types: the base types of the operands.
-
-    Raises:
-        FeCapabilityError: no installed frontend compiles such functions, or several do.
-    """
-    compilers = _compilers(registry.load_all(), kind, members)
-    taking = [op for op in compilers if _takes(meta_of(op), types)]
-    if len(taking) == 1:
-        return taking[0]
-    shown = ", ".join(map(str, types)) or "no operands"
-    if taking:
-        names = ", ".join(meta_of(op).name for op in taking)
-        raise FeCapabilityError(
-            f"several frontends compile a function of ({shown}) for a {kind}: {names}; "
-            "call the one that you mean, and pass what it gives"
-        )
-    everywhere = registry.find(predicate=lambda meta: meta.op_kind == "compiler")
-    known = ", ".join(meta_of(op).name for op in everywhere) or "none"
-    raise FeCapabilityError(
-        f"no frontend compiles a Python function of ({shown}) for a {kind} of {members}; "
-        f"compilers here: {known}. For functions of arrays: pip install mplang-jax"
-    )
-
-
-@functools.lru_cache(maxsize=256)
-def _compilers(version: int, kind: str, members: int) -> list[Feop]:
-    """Return the compilers for a device; ``version`` of the registry is part of the cache key."""
-    return [
-        op
-        for op in registry.find(predicate=lambda meta: meta.op_kind == "compiler")
-        if not unmet(meta_of(op), kind, members) and not misfit(meta_of(op), members)
-    ]
-
-
-def _takes(meta: FeMeta, types: Sequence[BaseType]) -> bool:
-    kinds = {spec.kind.lower() for spec in meta.inputs}
-    if not types:  # a function without operands returns arrays
-        return not kinds or TensorType.name in kinds
-    return not kinds or all(kind.name.lower() in kinds for kind in types)
+def checks_determinism() -> bool:
+    """Return whether each program is built twice, and compared (``MPLANG_CHECK_DETERMINISM``)."""
+    return os.environ.get(CHECK, "") not in ("", "0")
 
 
 def fe_materialize(
-    op: Callable[..., Any],
+    op: Callable[..., Any] | FeProgram,
     *args: Any,
     kind: str = "PPU",
     members: int = 1,
     config: Any = None,
+    frontends: Sequence[str] = (),
     **kwargs: Any,
 ) -> FeProgram:
     """Return the program of a feop or a plain Python function for arguments.
 
     Args:
-        op: a feop; or a Python function, whose compiler is chosen by metadata.
+        op: a feop of any kind, or a Python function, whose compiler is chosen by metadata. A
+            compiler takes the function as its first argument, then that function's arguments or
+            one :class:`FeSignature`. A program is given the operands that it lacks.
         *args: nests whose leaves are values (with a ``base_type``) or literals.
         kind: the name of the kind of device that will run the program.
         members: the number of members of that device.
         config: the configuration for a feop with a schema: an instance, or its fields.
+        frontends: the families of compilers that are preferred; see :func:`mplang_core.frontend`.
         **kwargs: attributes of the feop, or literals for the function.
 
     Returns:
         The program; its ``inputs`` are the values among the arguments.
 
     Raises:
-        FeCapabilityError: no installed frontend compiles such a function, or several do.
+        FeCapabilityError: no installed frontend compiles such a function, or several do; or an
+            operand or a result is none that the feop declares.
         FeConfigError: the configuration does not fit the feop's schema.
         FeDeterminismError: with ``MPLANG_CHECK_DETERMINISM=1`` every program is built twice,
             and the two differ.
+        TraceError: a compiler is given no function, or a program other operands than it takes.
 
     Example:
         >>> import mplang_core as mp
@@ -154,20 +72,41 @@ def fe_materialize(
         >>> mp.fe_materialize(twice, operand).pfunc.fn_type
         'demo.twice'
     """
+    if isinstance(op, FeProgram):
+        return op.bound(*args, *([kwargs] if kwargs else []))
     if is_feop(op) and meta_of(op).op_kind != "compiler":
         return _built(op, meta_of(op), args, {**kwargs, **_options(meta_of(op), config)})
-    leaves, _ = flatten(args)
-    types = [leaf.base_type for leaf in leaves if hasattr(leaf, "base_type")]
-    compiler = compiler_for(kind, members, types)
+    if is_feop(op):
+        compiler, (op, *args) = op, _with_function(op, args)  # type: ignore[assignment]
+    else:
+        types = [leaf.base_type for leaf in flatten(args)[0] if hasattr(leaf, "base_type")]
+        compiler = compiler_for(op, kind, members, types, frontends)
     options = _options(meta_of(compiler), config)
     build = FeBuilder(lambda signature: compiler(op, signature, **options))
+    if len(args) == 1 and isinstance(args[0], FeSignature):
+        return _built(lambda: build.build(args[0]), meta_of(compiler), (), {})
     return _built(build, meta_of(compiler), args, kwargs)
 
 
+def _with_function(compiler: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    if not args or not callable(args[0]):
+        name = meta_of(compiler).name
+        raise TraceError(
+            f"{at()}{name} compiles functions: it takes one as its first argument, as in "
+            f"mp.device(...)(mp.registry.get({name!r}))(fn, x), got "
+            f"{type(args[0]).__name__ if args else 'nothing'}"
+        )
+    return args
+
+
 def _built(build: Callable[..., Any], meta: FeMeta, args: Any, kwargs: Any) -> FeProgram:
+    if meta.inputs or meta.capabilities.input_types or meta.capabilities.supports_visibility:
+        check_inputs(meta, [leaf for leaf in flatten(args)[0] if hasattr(leaf, "base_type")])
     program = _build(build, args, kwargs)
-    if os.environ.get(CHECK, "") not in ("", "0"):
+    if checks_determinism():
         check_same(meta.name, program, _build(build, args, kwargs))
+    check_outputs(meta, program.pfunc.outs_info)
+    tell_stability(meta)
     return program
 
 

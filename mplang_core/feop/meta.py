@@ -5,12 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any, ClassVar, Literal, Protocol
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from mplang_core.config_model import StrictModel
 from mplang_core.errors import FeConfigError, MPLangError
 from mplang_core.feop.program import FeProgram
 from mplang_core.feop.state import FeState
+from mplang_core.types import BaseType, DType, TableType, TensorType
+
+_KINDS: dict[str, Callable[[BaseType], bool]] = {
+    "Any": lambda kind: True,
+    "None": lambda kind: False,
+    "Tensor": lambda kind: isinstance(kind, TensorType),
+    "Table": lambda kind: isinstance(kind, TableType),
+    "Scalar": lambda kind: isinstance(kind, TensorType) and kind.shape == (),
+    "Bytes": lambda kind: (
+        isinstance(kind, TensorType) and kind.dtype is DType.U8 and len(kind.shape) == 1
+    ),
+}
 
 
 class _FeModel(StrictModel):
@@ -18,11 +30,50 @@ class _FeModel(StrictModel):
 
 
 class IOSpec(_FeModel):
-    """Constraint on an input or an output."""
+    """Constraint on an input or an output; held where the feop is called.
+
+    Attributes:
+        kind: ``Tensor``, ``Table``, ``Scalar`` (a tensor without dimensions), ``Bytes`` (a tensor
+            ``u8[n]``), ``Any``, ``None`` for no result, or the name of a plugin's type.
+        visibility: who may know the value: all parties, its holder in plain, or nobody; empty for
+            any of these. What is public may be used as if it were private.
+        schema: the type, or its class; ``None`` for any.
+
+    Raises:
+        FeConfigError: a field is invalid or unknown.
+    """
 
     kind: str
     visibility: tuple[Literal["PUBLIC", "PRIVATE", "SECRET"], ...] = ()
     schema_: Any = Field(default=None, alias="schema")
+
+    @field_validator("kind")
+    @classmethod
+    def _known_kind(cls, kind: str) -> str:
+        known = {each.lower(): each for each in _KINDS}
+        if kind.lower() in known:
+            return known[kind.lower()]
+        if "." not in kind:
+            raise ValueError(f"a kind is {', '.join(_KINDS)} or the name of a plugin's type")
+        return kind
+
+    @field_validator("schema_")
+    @classmethod
+    def _type_or_class(cls, schema: Any) -> Any:
+        is_class = isinstance(schema, type) and issubclass(schema, BaseType)
+        if is_class or isinstance(schema, BaseType | None):
+            return schema
+        raise ValueError(f"a schema is a type of mplang or its class, got {schema!r}")
+
+    def accepts(self, found: BaseType) -> bool:
+        """Return whether a type is of this kind and schema."""
+        if self.schema_ is not None and self.schema_ not in (found, type(found)):
+            return False
+        return _KINDS[self.kind](found) if self.kind in _KINDS else found.name == self.kind
+
+    def __str__(self) -> str:
+        wanted = f"{self.kind} {self.schema_}" if isinstance(self.schema_, BaseType) else self.kind
+        return f"{' or '.join(self.visibility)} {wanted}".strip()
 
 
 Count = Annotated[
@@ -60,7 +111,8 @@ class Caching(_FeModel):
 
     Attributes:
         scope: where results are cached: nowhere, in the process, or with the context.
-        key_strategy: the cache key: the signature of the arguments, or the feop's own.
+        key_strategy: the cache key: content of the function and signature of the arguments, as
+            :func:`mplang_cache.compiled_once` has it, or the feop's own.
 
     Raises:
         FeConfigError: a field is invalid or unknown.
@@ -77,8 +129,9 @@ class Capabilities(_FeModel):
         requires_device: the requirement on the device; ``None`` for none.
         supports_visibility: the visibilities of values that it supports; empty for all.
         requires_world_size: the number of parties of the cluster; ``None`` for any.
-        input_types: the names of the types of its inputs, for tools.
-        output_types: the names of the types of its outputs, for tools.
+        input_types: the types of its inputs: names of types (``tensor``, ``spu.share``), and
+            element types of tensors (``f32``); empty for all.
+        output_types: the same of its outputs.
         stability: its stability level.
         caching: the caching of its results.
 
@@ -105,10 +158,15 @@ class FeMeta(_FeModel):
             maps programs to programs, ``"special_op"`` is one op.
         dialects: the dialects of the code that it produces.
         version: the version of its semantics.
-        execution_model: what runs it: one party, several together, or the host.
+        execution_model: what runs it: one party, several together, or the controller, in whose
+            process the program is traced.
         inputs: constraints on the inputs.
         outputs: constraints on the outputs.
         config_schema: the pydantic model of its ``config`` argument; ``None`` if it has none.
+        understands: of a compiler, ``understands(fn, types)``: whether a function is its own
+            (``True``), one that it takes if it is preferred (``False``), or one that it takes if
+            nobody is (``None``: the frontend that a kind of values is known for).
+            :func:`mplang_core.ext.packages_of` tells which packages a function names.
         side_effects: whether building its program has observable effects.
         targets: the names of its device kinds; empty for all.
         capabilities: further requirements.
@@ -136,6 +194,7 @@ class FeMeta(_FeModel):
     targets: tuple[str, ...] = ()
     capabilities: Capabilities = Capabilities()
     state_scope: Literal["none", "process", "ctx"] = "none"
+    understands: Callable[..., bool | None] | None = Field(default=None, exclude=True, repr=False)
 
     @model_validator(mode="before")
     @classmethod
@@ -148,6 +207,18 @@ class FeMeta(_FeModel):
     def _name_has_family(self) -> FeMeta:
         if self.name.partition(".")[0] != self.family:
             raise ValueError(f"the name starts with the family, as in {self.family}.…")
+        return self
+
+    @model_validator(mode="after")
+    def _caches_in_its_state(self) -> FeMeta:
+        caching = self.capabilities.caching
+        if caching.scope not in ("none", self.state_scope):
+            raise ValueError(
+                f"caching.scope is {caching.scope!r}, and state_scope {self.state_scope!r}: what "
+                "is cached is kept in the feop's state"
+            )
+        if caching.scope == "ctx" and caching.key_strategy == "signature":
+            raise ValueError("what is cached with the context has key_strategy='custom'")
         return self
 
 

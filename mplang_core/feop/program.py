@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import optree
 
-from mplang_core.types import BaseType, MPType
+from mplang_core.errors import TraceError
+from mplang_core.ir.source_line import at
+from mplang_core.types import BaseType, DType, MPType, TensorType
 
 PyTreeDef = optree.PyTreeSpec
 
@@ -18,6 +20,7 @@ NAMESPACE = "mplang"
 
 
 _nests: set[type] = set()
+_leaf_types: set[type] = set()
 _nests_lock = threading.Lock()
 
 
@@ -43,11 +46,14 @@ def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[li
         {'w': [10, 20], 'b': (30, None)}
     """
     leaves, spec = optree.tree_flatten(tree, is_leaf, namespace=NAMESPACE)
-    new = {type(leaf) for leaf in leaves if _is_new_nest(type(leaf))}
-    if not new:
+    unknown = {type(leaf) for leaf in leaves} - _leaf_types
+    if not unknown:
         return leaves, spec
-    for cls in new:
-        _register(cls)
+    for cls in unknown:
+        if _is_new_nest(cls):
+            _register(cls)
+        else:
+            _leaf_types.add(cls)
     return flatten(tree, is_leaf)
 
 
@@ -121,8 +127,9 @@ class FeSignature:
     """Signature of a function: its arguments with types in place of values.
 
     Attributes:
-        args: a tuple of nests. A leaf that is a base type denotes an operand; any other
-            leaf is a literal that is compiled in.
+        args: a tuple of nests. A leaf that is a base type denotes an operand, and so does one with
+            shape and dtype but without data, such as a ``jax.ShapeDtypeStruct``; any other leaf is
+            a literal that is compiled in.
         kwargs: literals by keyword.
 
     Example:
@@ -134,6 +141,12 @@ class FeSignature:
 
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        leaves, spec = flatten(self.args)
+        if any(map(_is_shape, leaves)):
+            types = [TensorType(DType.of(x.dtype), x.shape) if _is_shape(x) else x for x in leaves]
+            object.__setattr__(self, "args", tuple(unflatten(spec, types)))
 
     @property
     def operands(self) -> tuple[BaseType, ...]:
@@ -151,6 +164,12 @@ class FeSignature:
         values = iter(operands)
         filled = [next(values) if isinstance(leaf, BaseType) else leaf for leaf in leaves]
         return tuple(unflatten(spec, filled))
+
+
+def _is_shape(leaf: Any) -> bool:
+    """Return whether a leaf has shape and dtype, and no data."""
+    described = hasattr(leaf, "shape") and hasattr(leaf, "dtype")
+    return described and not hasattr(leaf, "__array__") and not isinstance(leaf, BaseType)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +193,29 @@ class FeProgram:
     inputs: tuple[Any, ...] = ()
     consts: tuple[np.ndarray[Any, Any], ...] = ()
     meta: Mapping[str, Any] = field(default_factory=dict)
+
+    def bound(self, *args: Any) -> FeProgram:
+        """Return the program with operands.
+
+        Args:
+            *args: nests of values (with a ``base_type``), nested as when the program was made.
+
+        Raises:
+            TraceError: they are nested in another way, are no values, or have other types.
+        """
+        leaves, spec = flatten(args)
+        takes = self.pfunc.ins_info[: len(self.pfunc.ins_info) - len(self.consts)]
+        found = tuple(getattr(leaf, "base_type", type(leaf).__name__) for leaf in leaves)
+        nested = self.in_tree.num_leaves != len(takes) or spec == self.in_tree
+        if not args and self.inputs:
+            return self
+        if found != takes or not nested:
+            raise TraceError(
+                f"{at()}a program of {self.pfunc.fn_type} takes values of "
+                f"({', '.join(map(str, takes))}), nested as {self.in_tree}, got "
+                f"({', '.join(map(str, found))}); a number becomes a value by mp.constant"
+            )
+        return replace(self, inputs=tuple(leaves))
 
     def __iter__(self) -> Iterator[Any]:
         yield self.pfunc

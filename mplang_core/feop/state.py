@@ -101,6 +101,11 @@ _process: dict[str, FeState] = {}
 _process_lock = threading.Lock()
 
 
+def fe_process_state(key: str) -> FeState:
+    """Return the process state of a feop by its name (seed 002)."""
+    return state_of(key, "process")
+
+
 def state_of(name: str, scope: Scope, ctx: HasRoot | None = None) -> FeState:
     """Return the state of a feop.
 

@@ -10,7 +10,7 @@ from functools import singledispatch
 from typing import Any, TypeAlias
 
 from mplang_core.mask import Mask
-from mplang_core.types import BaseType, MPType
+from mplang_core.types import BaseType, MPType, size_of
 
 AnyType: TypeAlias = MPType | BaseType
 """The type of a value: multi-party at party level, a base type in the body of a ``pcall``."""
@@ -139,14 +139,8 @@ class Program:
 
     def size(self) -> int:
         """Return the size of its constants and code in bytes, each object counted once."""
-        found: dict[int, int] = {}
-        for op in self.graph.walk():
-            for value in op.attrs.values():
-                if isinstance(value, bytes):
-                    found[id(value)] = len(value)
-                elif hasattr(value, "nbytes"):
-                    found[id(value)] = value.nbytes
-        return sum(found.values())
+        values = (value for op in self.graph.walk() for value in op.attrs.values())
+        return sum({id(value): size_of(value) for value in values}.values())
 
     def __repr__(self) -> str:
         return f"<Program {self.name!r} on {self.mask}, {len(self.graph.ops)} ops>"

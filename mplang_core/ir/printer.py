@@ -13,8 +13,7 @@ import numpy as np
 
 from mplang_core.ir.attrs import AttrValue, AttrVisitor
 from mplang_core.ir.graph import Graph, Operation, Program, Value, text_of
-from mplang_core.mask import Mask
-from mplang_core.types import BaseType, TensorType
+from mplang_core.types import TensorType, param_text
 
 INLINE_ELEMENTS = 16
 BUFFER_NAME = 16  # hex digits of a buffer's SHA-256 that name it
@@ -102,23 +101,13 @@ class _Printer(AttrVisitor[str]):
 
     # -- attributes
 
+    def _as_in_types(self, value: object) -> str:
+        return param_text(value)
+
+    visit_bool = visit_int = visit_float = visit_str = visit_mask = visit_type = _as_in_types
+
     def visit_none(self) -> str:
-        return "none"
-
-    def visit_bool(self, value: bool) -> str:
-        return "true" if value else "false"
-
-    def visit_int(self, value: int) -> str:
-        return str(value)
-
-    def visit_float(self, value: float) -> str:
-        return repr(value)
-
-    def visit_str(self, value: str) -> str:
-        return json.dumps(value)
-
-    def visit_bytes(self, value: bytes) -> str:
-        return self.buffer(value)
+        return param_text(None)
 
     def visit_tuple(self, value: tuple[AttrValue, ...]) -> str:
         return "[" + ", ".join(map(self.visit, value)) + "]"
@@ -129,21 +118,15 @@ class _Printer(AttrVisitor[str]):
             elements = tuple(value.reshape(-1).astype(value.dtype).tolist())
             if not any(isinstance(e, float) and not math.isfinite(e) for e in elements):
                 return head + self.visit_tuple(elements)
-        return head + self.buffer(value.tobytes())
-
-    def visit_mask(self, value: Mask) -> str:
-        return str(value)
-
-    def visit_type(self, value: BaseType) -> str:
-        return str(value)
+        return head + self.visit_bytes(value.tobytes())
 
     def visit_mapping(self, value: Mapping[str, AttrValue]) -> str:
         items = (f"{json.dumps(name)} = {self.visit(value[name])}" for name in value)
         return "dict{" + ", ".join(items) + "}"
 
-    def buffer(self, data: bytes) -> str:
-        name = hashlib.sha256(data).hexdigest()[:BUFFER_NAME]
-        self.buffers[name] = data
+    def visit_bytes(self, value: bytes) -> str:
+        name = hashlib.sha256(value).hexdigest()[:BUFFER_NAME]
+        self.buffers[name] = value
         return f"@{name}"
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
-import types
+import traceback
+from collections.abc import Iterable, Iterator
+from types import FrameType
 
 from mplang_core.ir.graph import Location
 
@@ -18,8 +21,10 @@ def skip_package(module: str) -> None:
         module: the name of the package or of a module in it.
     """
     _SKIPPED.add(module.partition(".")[0])
+    is_skipped.cache_clear()
 
 
+@functools.lru_cache(maxsize=4096)
 def is_skipped(module: str) -> bool:
     """Return whether a module belongs to the framework, a plugin or one of their libraries."""
     package = module.partition(".")[0]
@@ -28,12 +33,7 @@ def is_skipped(module: str) -> bool:
 
 def caller() -> Location | None:
     """Return the innermost line of the user on the stack, ``None`` if there is none."""
-    frame: types.FrameType | None = sys._getframe(1)
-    while frame is not None:
-        if not is_skipped(frame.f_globals.get("__name__", "")):
-            return Location(os.fspath(frame.f_code.co_filename), frame.f_lineno)
-        frame = frame.f_back
-    return None
+    return next(_lines_of_user(traceback.walk_stack(sys._getframe(1))), None)
 
 
 def raised(error: BaseException) -> str:
@@ -42,13 +42,14 @@ def raised(error: BaseException) -> str:
     Args:
         error: a raised error; without such a line, :func:`at` is returned.
     """
-    found = None
-    trace = error.__traceback__
-    while trace is not None:
-        if not is_skipped(trace.tb_frame.f_globals.get("__name__", "")):
-            found = Location(os.fspath(trace.tb_frame.f_code.co_filename), trace.tb_lineno)
-        trace = trace.tb_next
-    return f"{found}: " if found is not None else at()
+    lines = list(_lines_of_user(traceback.walk_tb(error.__traceback__)))
+    return f"{lines[-1]}: " if lines else at()
+
+
+def _lines_of_user(frames: Iterable[tuple[FrameType, int]]) -> Iterator[Location]:
+    for frame, line in frames:
+        if not is_skipped(frame.f_globals.get("__name__", "")):
+            yield Location(os.fspath(frame.f_code.co_filename), line)
 
 
 def at() -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pluggy
 
@@ -71,165 +71,151 @@ class Check:
     detail: str = ""
 
 
-@hookspec
-def mplang_feops() -> Sequence[Feop]:
-    """Return the plugin's feops.
+class Hooks(Protocol):
+    """Hooks of a plugin: functions of its module, which it marks by :data:`hookimpl`."""
 
-    Example::
+    @hookspec
+    def mplang_feops(self) -> Sequence[Feop]:
+        """Return the plugin's feops.
 
-        @simple_op("hello.greet")
-        def greet(x: TensorType) -> TensorType:
-            return x
+        Example::
 
-        @hookimpl
-        def mplang_feops():
-            return [greet]
-    """
-    raise NotImplementedError
+            @simple_op("hello.greet")
+            def greet(x: TensorType) -> TensorType:
+                return x
 
+            @hookimpl
+            def mplang_feops():
+                return [greet]
+        """
 
-@hookspec
-def mplang_dialects() -> Sequence[Dialect]:
-    """Return the plugin's op definitions and types.
+    @hookspec
+    def mplang_dialects(self) -> Sequence[Dialect]:
+        """Return the plugin's op definitions and types.
 
-    Example::
+        Example::
 
-        @hookimpl
-        def mplang_dialects():
-            return [Dialect("hello", types=[Greeting], codecs={"hello.greeting": CODEC})]
-    """
-    raise NotImplementedError
+            @hookimpl
+            def mplang_dialects():
+                return [Dialect("hello", types=[Greeting], codecs={"hello.greeting": CODEC})]
+        """
 
+    @hookspec
+    def mplang_kernels(self) -> Sequence[KernelSpec]:
+        """Return the kernels of the plugin's ops.
 
-@hookspec
-def mplang_kernels() -> Sequence[KernelSpec]:
-    """Return the kernels of the plugin's ops.
+        Example::
 
-    Example::
+            def greet(ctx, x):
+                return x
 
-        def greet(ctx, x):
-            return x
+            @hookimpl
+            def mplang_kernels():
+                return [KernelSpec(["hello.greet"], greet)]
+        """
 
-        @hookimpl
-        def mplang_kernels():
-            return [KernelSpec(["hello.greet"], greet)]
-    """
-    raise NotImplementedError
+    @hookspec
+    def mplang_devices(self) -> Sequence[DeviceKind]:
+        """Return the plugin's device kinds with their transfers.
 
+        Example::
 
-@hookspec
-def mplang_devices() -> Sequence[DeviceKind]:
-    """Return the plugin's device kinds with their transfers.
+            @hookimpl
+            def mplang_devices():
+                way = Transfer("PPU", "TEE", encrypt)
+                return [DeviceKind("TEE", Form.HANDLE, transfers=[way], doc="An attested enclave.")]
+        """
 
-    Example::
+    @hookspec
+    def mplang_backends(self) -> Sequence[BackendSpec]:
+        """Return the plugin's backends.
 
-        @hookimpl
-        def mplang_devices():
-            way = Transfer("PPU", "TEE", encrypt)
-            return [DeviceKind("TEE", Form.HANDLE, transfers=[way], doc="An attested enclave.")]
-    """
-    raise NotImplementedError
+        Example::
 
+            @hookimpl
+            def mplang_backends():
+                return [BackendSpec("simulator", Simulator, "All parties in this process.")]
+        """
 
-@hookspec
-def mplang_backends() -> Sequence[BackendSpec]:
-    """Return the plugin's backends.
+    @hookspec
+    def mplang_passes(self) -> Sequence[Pass]:
+        """Return the plugin's passes, which apply to programs that the host submits as a whole.
 
-    Example::
+        Each pass has an entry point of its name in the group ``mplang.passes``. Passes apply in the
+        order of their names; the verifier checks the result of each.
 
-        @hookimpl
-        def mplang_backends():
-            return [BackendSpec("simulator", Simulator, "All parties in this process.")]
-    """
-    raise NotImplementedError
+        Example::
 
+            def fold_constants(program):
+                return program
 
-@hookspec
-def mplang_passes() -> Sequence[Pass]:
-    """Return the plugin's passes, which apply to programs that the host submits as a whole.
+            @hookimpl
+            def mplang_passes():
+                return [fold_constants]
+        """
 
-    Each pass has an entry point of its name in the group ``mplang.passes``. Passes apply in the
-    order of their names; the verifier checks the result of each.
+    @hookspec
+    def mplang_settings(self) -> Mapping[str, str]:
+        """Return the settings of this process that must be equal at all parties, by name.
 
-    Example::
+        They are compared before a program runs; an example is an environment variable. Attributes
+        of programs and versions of packages need no setting: they are compared already.
 
-        def fold_constants(program):
-            return program
+        Example::
 
-        @hookimpl
-        def mplang_passes():
-            return [fold_constants]
-    """
-    raise NotImplementedError
+            @hookimpl
+            def mplang_settings():
+                return {"HELLO_TONE": os.environ.get("HELLO_TONE", "warm")}
+        """
 
+    @hookspec
+    def mplang_configure(self, section: Mapping[str, Any]) -> None:
+        """Take the plugin's section of a worker's configuration.
 
-@hookspec
-def mplang_settings() -> Mapping[str, str]:
-    """Return the settings of this process that must be equal at all parties, by name.
+        It is called once in each worker, before a program runs, and only there; what it raises
+        keeps the worker from starting. :class:`mplang_core.ext.StrictModel` checks fields.
 
-    They are compared before a program runs; an example is an environment variable. Attributes
-    of programs and versions of packages need no setting: they are compared already.
+        Args:
+            section: its fields; empty if the configuration has none.
 
-    Example::
+        Example::
 
-        @hookimpl
-        def mplang_settings():
-            return {"HELLO_TONE": os.environ.get("HELLO_TONE", "warm")}
-    """
-    raise NotImplementedError
+            @hookimpl
+            def mplang_configure(section):
+                kernels.config = Config(**section)
+        """
 
+    @hookspec
+    def mplang_preload(self) -> Sequence[str]:
+        """Return names of modules that the plugin's kernels import when they first run.
 
-@hookspec
-def mplang_configure(section: Mapping[str, Any]) -> None:
-    """Take the plugin's section of a worker's configuration.
+        A worker imports them once, before it forks the process of a session; so they must start no
+        thread that a kernel needs, and no client of a device.
 
-    It is called once in each worker, before a program runs, and only there; what it raises keeps
-    the worker from starting. :class:`mplang_core.ext.StrictModel` checks fields.
+        Example::
 
-    Args:
-        section: its fields; empty if the configuration has none.
+            @hookimpl
+            def mplang_preload():
+                return ["duckdb", "pyarrow"]
+        """
 
-    Example::
+    @hookspec
+    def mplang_doctor(self, config: str | None) -> Sequence[Check]:
+        """Return checks of the plugin's environment.
 
-        @hookimpl
-        def mplang_configure(section):
-            kernels.config = Config(**section)
-    """
-    raise NotImplementedError
+        Only ``mplang doctor`` calls it, so it may import. Versions of its dependencies are
+        checked already.
 
+        Args:
+            config: path of a worker's configuration that is to be checked, too; who does not
+                need it leaves out the parameter.
 
-@hookspec
-def mplang_preload() -> Sequence[str]:
-    """Return names of modules that the plugin's kernels import when they first run.
+        Example::
 
-    A worker imports them once, before it forks the process of a session; so they must start no
-    thread that a kernel needs, and no client of a device.
+            @hookimpl
+            def mplang_doctor():
+                import engine
 
-    Example::
-
-        @hookimpl
-        def mplang_preload():
-            return ["duckdb", "pyarrow"]
-    """
-    raise NotImplementedError
-
-
-@hookspec
-def mplang_doctor(config: str | None) -> Sequence[Check]:
-    """Return checks of the plugin's environment; only ``mplang doctor`` calls it, so it may import.
-
-    Versions of its dependencies are checked already.
-
-    Args:
-        config: path of a worker's configuration that is to be checked, too; who does not need it
-            leaves out the parameter.
-
-    Example::
-
-        @hookimpl
-        def mplang_doctor():
-            import engine
-
-            return [Check("engine has channels", hasattr(engine, "channels"), engine.__version__)]
-    """
-    raise NotImplementedError
+                has_channels = hasattr(engine, "channels")
+                return [Check("engine has channels", has_channels, engine.__version__)]
+        """

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import pluggy
-from importlib_metadata import EntryPoint, entry_points, requires, version
+from importlib_metadata import EntryPoint, entry_points, version
 
 from mplang_core.device import DeviceKind, add_kind, device_kinds, transfers
 from mplang_core.errors import PluginConflictError, PluginError, PluginLoadError, PluginVersionError
@@ -22,18 +22,13 @@ from mplang_core.plugins import hookspecs
 from mplang_core.runtime import codecs, host_kernels, worker_kernels
 from mplang_core.simp.backend import BackendSpec, backends
 from mplang_core.simp.passes import passes
+from mplang_core.suggest import CORE
 from mplang_core.types import type_classes
 
-CORE = "mplang-core"
 DISABLE, STRICT = "MPLANG_DISABLE_PLUGINS", "MPLANG_STRICT_PLUGINS"
 FRONTENDS, KERNELS, BACKENDS = "mplang.frontends", "mplang.kernels", "mplang.backends"
 COMMANDS, API, PASSES, SOURCES = "mplang.commands", "mplang.api", "mplang.passes", "mplang.sources"
-USED = (FRONTENDS, KERNELS, PASSES)  # groups that programs use
-PLAIN = (
-    API,
-    COMMANDS,
-    SOURCES,
-)  # groups whose entry points name an object, not a module with hooks
+PLAIN = (API, COMMANDS, SOURCES)  # their entry points name an object, not a module with hooks
 
 
 @dataclass(slots=True)
@@ -82,7 +77,7 @@ class PluginManager:
 
     def __init__(self) -> None:
         self._hooks = pluggy.PluginManager(hookspecs.PROJECT)
-        self._hooks.add_hookspecs(hookspecs)
+        self._hooks.add_hookspecs(hookspecs.Hooks)
         self._lock = threading.RLock()
         self._all_loaded = False
         self._found: list[tuple[EntryPoint, PluginRecord]] | None = None
@@ -94,12 +89,12 @@ class PluginManager:
     def _index(self) -> list[tuple[EntryPoint, PluginRecord]]:
         with self._lock:
             if self._found is None:
-                found = {
-                    (entry.group, entry.name, entry.value, _dist(entry)[0]): entry
-                    for group in (API, BACKENDS, COMMANDS, FRONTENDS, KERNELS, PASSES, SOURCES)
-                    for entry in entry_points(group=group)
-                }
-                self._found = [(found[key], _record(found[key])) for key in sorted(found)]
+                found = {}
+                for group in (API, BACKENDS, COMMANDS, FRONTENDS, KERNELS, PASSES, SOURCES):
+                    for entry in entry_points(group=group):
+                        record = _record(entry)
+                        found[group, entry.name, entry.value, record.distribution] = entry, record
+                self._found = [found[key] for key in sorted(found)]
             return self._found
 
     def load(self, name: str, *groups: str) -> None:
@@ -115,51 +110,6 @@ class PluginManager:
         """
         for group in groups:
             self._load_name(group, name)
-
-    def installed(self) -> dict[str, str]:
-        """Return the versions of the packages whose plugins programs use; import nothing."""
-        used = [r for r in self.records() if r.group in USED and r.status != "disabled"]
-        return {record.distribution: record.version for record in used}
-
-    def check(self, wanted: Mapping[str, str]) -> None:
-        """Check that plugins are installed in some versions; import nothing.
-
-        Args:
-            wanted: version by package.
-
-        Raises:
-            PluginLoadError: one is not installed, or needs another plugin that is not wanted.
-            PluginVersionError: one is installed in another version.
-        """
-        found = self.installed()
-        for package, needed in wanted.items():
-            if package not in found:
-                known = ", ".join(f"{name} {found[name]}" for name in sorted(found))
-                raise PluginLoadError(f"no plugin of {package} is installed; there are {known}")
-            if found[package] != needed:
-                raise PluginVersionError(f"{package} {found[package]} is installed, not {needed}")
-            needs = {each.name for each in _parsed(requires(package) or ())}
-            for name in sorted(needs & found.keys() - wanted.keys()):
-                raise PluginLoadError(f"{package} needs {name} {found[name]}, which is not listed")
-
-    def restrict(self, allowed: Mapping[str, str]) -> None:
-        """Load no other plugins than these from now on; import nothing.
-
-        Args:
-            allowed: version by package.
-
-        Raises:
-            PluginLoadError: one is not installed, or another one is loaded already.
-            PluginVersionError: one is installed in another version.
-        """
-        self.check(allowed)
-        for record in self.records():
-            if record.distribution in allowed or record.status == "disabled":
-                continue
-            if record.status == "known":
-                record.status, record.disabled_by = "disabled", "not among the allowed plugins"
-            elif record.group in USED:
-                raise PluginLoadError(f"{record.distribution} is loaded already, and not allowed")
 
     def load_all(self) -> None:
         """Load all frontends; record failures and continue.
@@ -312,28 +262,22 @@ class PluginManager:
         def any_frontend(name: str) -> None:
             self.load_all()
 
-        def in_group(group: str) -> tuple[Callable[[str], None], Callable[[], list[str]]]:
-            return lambda name: self.load(name, group), lambda: self.names(group)
-
         registry.connect(by_prefix, self.load_all)
-        resolvers: list[tuple[Namespace[Any], Callable[[str], None]]] = [
-            *((each, by_prefix) for each in (op_defs, type_classes, codecs)),
-            *((each, by_prefix) for each in (host_kernels, worker_kernels)),
-            *((each, any_frontend) for each in (device_kinds, transfers)),
-        ]
-        for namespace, resolver in resolvers:
-            namespace.set_resolver(resolver)
-        backends.set_resolver(*in_group(BACKENDS))
-        passes.set_resolver(*in_group(PASSES))
+        for namespace in _BY_PREFIX:
+            namespace.set_resolver(by_prefix)
+        device_kinds.set_resolver(any_frontend)
+        transfers.set_resolver(any_frontend)
+        backends.set_resolver(lambda name: self.load(name, BACKENDS), lambda: self.names(BACKENDS))
+        passes.set_resolver(lambda name: self.load(name, PASSES), lambda: self.names(PASSES))
 
 
 ASKED = ("settings", "configure", "preload", "doctor")
 """Hooks that are called by who needs them, not when a plugin is loaded."""
 
-NAMESPACES: tuple[Namespace[Any], ...] = (
-    *(registry.feops, op_defs, type_classes, codecs, host_kernels, worker_kernels),
-    *(device_kinds, transfers, backends, passes),
-)
+_BY_PREFIX: list[Namespace[Any]] = [op_defs, type_classes, codecs, host_kernels, worker_kernels]
+"""Registries whose names begin with that of a plugin's entry point."""
+
+NAMESPACES = (registry.feops, *_BY_PREFIX, device_kinds, transfers, backends, passes)
 """All registries that plugins extend."""
 
 
@@ -383,35 +327,29 @@ _HOOKS = {
 }
 
 
-def _dist(entry: EntryPoint) -> tuple[str, str]:
-    return (entry.dist.name, entry.dist.version) if entry.dist is not None else ("unknown", "?")
-
-
 def _record(entry: EntryPoint) -> PluginRecord:
-    name, version = _dist(entry)
-    requires = entry.dist.requires or [] if entry.dist is not None else []
+    dist = entry.dist
+    name, version = (dist.name, dist.version) if dist is not None else ("unknown", "?")
     record = PluginRecord(entry.group, entry.name, entry.value, name, version)
-    record.requires_core = _asked(requires)
+    record.requires_core = _asked(dist.requires or ()) if dist is not None else ""
     left_alone = {part.strip() for part in os.environ.get(DISABLE, "").split(",")}
     if left_alone & {name, entry.name}:
         record.status, record.disabled_by = "disabled", f"named in {DISABLE}"
     return record
 
 
-def _parsed(requires: Iterable[str]) -> Iterator[Any]:
-    """Yield the requirements of a package, without those of its extras; skip invalid ones."""
+def _asked(requires: Iterable[str]) -> str:
+    """Return the versions of the core that a package requires, apart from its extras."""
     from packaging.requirements import InvalidRequirement, Requirement  # slow to import
 
+    asked = []
     for text in requires:
         with contextlib.suppress(InvalidRequirement):
             found = Requirement(text)
-            if found.marker is None or found.marker.evaluate({"extra": ""}):
-                yield found
-
-
-def _asked(requires: Iterable[str]) -> str:
-    """Return the versions of the core in a package's requirements."""
-    return ",".join(str(each.specifier) for each in _parsed(requires) if each.name == CORE)
+            is_needed = found.marker is None or found.marker.evaluate({"extra": ""})
+            if found.name == CORE and is_needed:
+                asked.append(str(found.specifier))
+    return ",".join(asked)
 
 
 def _check_version(record: PluginRecord) -> None:

@@ -17,9 +17,4 @@ from mplang_core.runtime.kernels import (
     kernel as kernel,
     worker_kernels as worker_kernels,
 )
-from mplang_core.runtime.listener import (
-    Listener as Listener,
-    Observe as Observe,
-    Recorder as Recorder,
-    joined as joined,
-)
+from mplang_core.runtime.listener import Listener as Listener

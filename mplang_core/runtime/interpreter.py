@@ -112,6 +112,9 @@ class Interpreter:
     Args:
         kernels: the kernels by opcode.
         owner: the ``interpreter`` of the kernels' contexts; this one by default.
+
+    Attributes:
+        running: the outermost context of each active run, by the name of the run.
     """
 
     def __init__(self, kernels: KernelTable, owner: Any = None) -> None:
@@ -119,7 +122,7 @@ class Interpreter:
         self._owner = self if owner is None else owner
         self._plans: OrderedDict[tuple[str, int], Plan] = OrderedDict()
         self._plans_lock = threading.Lock()
-        self._running: dict[str, KernelContext] = {}
+        self.running: dict[str, KernelContext] = {}
 
     def plan(self, program: Program) -> Plan:
         """Return the plan of a program, which is verified; cached by digest and source lines.
@@ -181,24 +184,11 @@ class Interpreter:
             MPLangError: an op failed; ``error.op`` and ``error.location`` name it.
         """
         plan = self.plan(program)
-        ctx = self._running[run] = KernelContext(self._owner, run, listener=listener)
+        ctx = self.running[run] = KernelContext(self._owner, run, listener=listener)
         try:
             return execute(plan, inputs, ctx, None if inside else listener)
         finally:
-            self._running.pop(run, None)
-
-    def runs(self) -> list[str]:
-        """Return the names of the active runs."""
-        return list(self._running)
-
-    def where(self, run: str) -> Operation | None:
-        """Return the current innermost op of a run, ``None`` if there is none; thread-safe."""
-        ctx, found = self._running.get(run), None
-        while ctx is not None:
-            # a region has no step before its first op: then it is the op around it
-            found = getattr(ctx, "step", None) or found
-            ctx = getattr(ctx, "inner", None)
-        return None if found is None else found.op
+            self.running.pop(run, None)
 
 
 def execute(

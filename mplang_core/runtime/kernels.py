@@ -14,7 +14,7 @@ Kernel: TypeAlias = Callable[..., Any]
 does not have exactly one."""
 
 KernelTable: TypeAlias = Namespace[Kernel]
-"""Kernels by opcode. The table of an interpreter falls back to that of its role."""
+"""Kernels by opcode."""
 
 host_kernels: KernelTable = Namespace("host kernel")
 """Kernels of hosts."""

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from mplang_core.errors import KernelError
-from mplang_core.ir import Graph, Operation, Program, Value
-from mplang_core.mask import Mask
+from mplang_core.ir import Graph, Operation, Value
 from mplang_core.runtime.kernels import Kernel, KernelTable
 from mplang_core.suggest import install_hint
 from mplang_core.types import BaseType
@@ -53,23 +52,6 @@ class Step:
         if plan is None:
             plan = self._regions[name] = make_plan(self.op.regions[name], self.kernels, self.runs)
         return plan
-
-    def program(self, mask: Mask) -> Program:
-        """Return a program of this op alone."""
-        op = self.op
-        inputs = {value: Value(value.type) for value in op.inputs}
-        outputs = tuple(Value(value.type) for value in op.outputs)
-        operands = tuple(inputs[value] for value in op.inputs)
-        moved = Operation(op.opcode, operands, outputs, op.attrs, op.regions, op.location)
-        return Program(op.opcode, mask, Graph(list(inputs.values()), [moved], list(outputs)))
-
-    @property
-    def distinct_ins(self) -> tuple[int, ...]:
-        """The positions of the first uses of distinct operands: the inputs of :meth:`program`."""
-        first: dict[Value, int] = {}
-        for i, value in enumerate(self.op.inputs):
-            first.setdefault(value, i)
-        return tuple(first.values())
 
 
 @dataclass(slots=True, eq=False)

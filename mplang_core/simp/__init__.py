@@ -10,9 +10,7 @@ from mplang_core.simp.backend import (
     backends as backends,
     connect as connect,
 )
-from mplang_core.simp.checks import Finding as Finding, NumberChecks as NumberChecks
-from mplang_core.simp.comm import Communicator as Communicator, size_of as size_of
-from mplang_core.simp.failure import Failure as Failure
+from mplang_core.simp.comm import Communicator as Communicator
 from mplang_core.simp.host import HostVar as HostVar, SimpHost as SimpHost
 from mplang_core.simp.ops import (
     keep as keep,
@@ -24,5 +22,5 @@ from mplang_core.simp.ops import (
     uniform_cond as uniform_cond,
     while_loop as while_loop,
 )
-from mplang_core.simp.progress import PartyState as PartyState, Traffic as Traffic
 from mplang_core.simp.worker import WorkerInterpreter as WorkerInterpreter
+from mplang_core.types import size_of as size_of

@@ -5,9 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-from mplang_core.runtime import Recorder
-from mplang_core.simp.progress import Traffic
-
 
 class Communicator(ABC):
     """Interface of the message transport of one party.
@@ -64,13 +61,6 @@ class Communicator(ABC):
     def forget(self, place: str) -> None:  # noqa: B027 (optional)
         """Discard the messages with keys ``place|tag``, and later ones."""
 
-    def record(self, run: str, recorder: Recorder) -> None:  # noqa: B027 (optional)
-        """Record the messages of an open run."""
-
-    def traffic(self) -> dict[int, Traffic]:
-        """Return the traffic with each other party by rank; empty if not counted."""
-        return {}
-
     @abstractmethod
     def abort(self, run: str, reason: str) -> None:
         """Abort all waiting in a run, at this party and the others.
@@ -79,19 +69,3 @@ class Communicator(ABC):
             run: the run.
             reason: a public message.
         """
-
-
-_BYTES = (bytes, bytearray)  # a constant: size_of runs for each message
-
-
-def size_of(data: Any) -> int:
-    """Return the size of a value in bytes; 0 if it has neither a length in bytes nor ``nbytes``.
-
-    Example:
-        >>> size_of(b"abc"), size_of("abc")
-        (3, 0)
-    """
-    if isinstance(data, _BYTES):
-        return len(data)
-    size = getattr(data, "nbytes", 0)
-    return size if isinstance(size, int) else 0

@@ -20,29 +20,30 @@ from mplang_core.errors import (
     CommError,
     ConfigError,
     KernelError,
+    MPLangError,
     PartyError,
     TraceError,
     WireError,
 )
 from mplang_core.feop import ContextBound
-from mplang_core.ir import Level, Operation, Program, op_defs
+from mplang_core.ir import Graph, Level, Operation, Program, Value, op_defs
 from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
 from mplang_core.namespace import Namespace
 from mplang_core.runtime.codec import type_of, value_of
 from mplang_core.runtime.interpreter import Interpreter, KernelContext
 from mplang_core.runtime.kernels import Kernel, host_kernels
-from mplang_core.runtime.listener import Listener, Observe, Recorder, joined
-from mplang_core.simp.comm import size_of
-from mplang_core.simp.failure import Failure
+from mplang_core.runtime.listener import Listener
 from mplang_core.simp.interfaces import participants_of
 from mplang_core.simp.ops.call import call_program, interpret, launch
 from mplang_core.simp.ops.common import check_parties, single
 from mplang_core.simp.ops.keep import kept_outputs
-from mplang_core.simp.progress import PartyState
 from mplang_core.types import MPType
 
 Mode: TypeAlias = Literal["standard", "launch"]
+
+MAX_TEXT = 4000  # characters of an error's text
+MAX_PLACE = 300  # characters of a source line's text, "file:line"
 
 _options: ContextVar[tuple[Mode | None, Listener | None]] = ContextVar(
     "mplang_run_options", default=(None, None)
@@ -53,17 +54,23 @@ def submit(ctx: KernelContext, *args: Any, **attrs: Any) -> Any:
     """Submit an op to the parties that take part in it; return references to its results."""
     step, world = ctx.step, ctx.interpreter.mask
     if step.cache is None:
-        step.cache = step.program(world), participants_of(step.op, world)
-    given = [args[i] for i in step.distinct_ins]
+        step.cache = _alone(step.op, world), participants_of(step.op, world)
     program, parties = step.cache
-    return single(ctx, ctx.interpreter.submit(program, given, parties))
+    given = dict(zip(step.ins, args, strict=True))  # a value is given once
+    return single(ctx, ctx.interpreter.submit(program, list(given.values()), parties))
+
+
+def _alone(op: Operation, mask: Mask) -> Program:
+    """Return a program of an op alone, whose inputs are the distinct operands."""
+    inputs = {value: Value(value.type) for value in op.inputs}
+    outputs = tuple(Value(value.type) for value in op.outputs)
+    operands = tuple(inputs[value] for value in op.inputs)
+    moved = Operation(op.opcode, operands, outputs, op.attrs, op.regions, op.location)
+    return Program(op.opcode, mask, Graph(list(inputs.values()), [moved], list(outputs)))
 
 
 class _HostKernels(Namespace[Kernel]):
     """Kernel table of hosts in standard mode: ops among parties without a kernel are submitted."""
-
-    def __init__(self) -> None:
-        super().__init__("host kernel")
 
     def get(self, name: str) -> Kernel | None:
         op_def = op_defs.get(name)
@@ -114,7 +121,6 @@ class SimpHost(Interpreter, InterpContext):
 
     Attributes:
         names: the names of the parties by rank.
-        observe: returns the recorders of runs; ``None`` if nothing is recorded.
 
     Raises:
         ConfigError: the cluster or the mode is invalid.
@@ -125,19 +131,18 @@ class SimpHost(Interpreter, InterpContext):
             raise ConfigError(
                 f"a host is made for a cluster, as mp.ClusterSpec.simple(2), got {cluster_spec!r}"
             )
-        Interpreter.__init__(self, _HostKernels())
+        Interpreter.__init__(self, _HostKernels("host kernel"))
         InterpContext.__init__(self, cluster_spec)
         self.mode: Mode = _check_mode(mode)
         self.world_size = len(cluster_spec.mask)
         nodes = getattr(cluster_spec, "nodes", ())
         self.names = tuple(node.name for node in nodes) or ("",) * self.world_size
         self.session = uuid.uuid4().hex
-        self._launch = Interpreter(_LaunchKernels(), owner=self)
+        self._launch = Interpreter(_LaunchKernels("host kernel"), owner=self)
         self._callers: weakref.WeakKeyDictionary[Program, Program] = weakref.WeakKeyDictionary()
         self._count = itertools.count()
         self._evaluations = itertools.count()
         self._order = threading.Lock()
-        self.observe: Observe | None = None
 
     # -- implemented by backends
 
@@ -170,21 +175,6 @@ class SimpHost(Interpreter, InterpContext):
     @abstractmethod
     def _fetch(self, rank: int, value: Any) -> Any:
         """Return the data of one party's reference."""
-
-    def progress(self) -> list[PartyState]:
-        """Return the state of each party by rank; ``idle`` for all by default."""
-        return [PartyState()] * self.world_size
-
-    # -- recording
-
-    def _recorder(self, rank: int | None, run: str) -> Recorder | None:
-        """Return the recorder of a party in a run, ``None`` if nothing is recorded.
-
-        A backend calls it in :meth:`_submit`. It passes the recorder to
-        :meth:`WorkerInterpreter.evaluate`, or adds spans of a remote worker to it.
-        """
-        observe = self.observe
-        return None if observe is None else observe(rank, run)
 
     # -- running
 
@@ -224,31 +214,26 @@ class SimpHost(Interpreter, InterpContext):
         mode, listener = _options.get()
         interpreter = self._launch if (mode or self.mode) == "launch" else self
         run = f"{self.session}-host-{next(self._evaluations)}"
-        caller, recorder = self._caller(program), self._recorder(None, run)
-        listener = joined(listener, recorder)
-        with contextlib.nullcontext() if recorder is None else recorder.program(program.name):
-            return interpreter.run(caller, inputs, run=run, listener=listener, inside=True)
+        caller = self._caller(program)
+        with self._observed(program, run, listener) as notified:
+            return interpreter.run(caller, inputs, run=run, listener=notified, inside=True)
+
+    def _observed(
+        self, program: Program, run: str, listener: Listener | None
+    ) -> contextlib.AbstractContextManager[Listener | None]:
+        """Return the context of an evaluation; it yields whom to notify of ops."""
+        return contextlib.nullcontext(listener)
 
     def evaluate_step(self, program: Program, inputs: Sequence[Any]) -> list[Any]:
         """Run the program of an eager call; in standard mode, whatever that of the host is."""
         with self.options(mode="standard", listener=_options.get()[1]):
             return self.evaluate(program, inputs)
 
-    def at(self) -> Operation | None:
-        """Return the op that the parties run now; ``None`` if nothing is evaluated.
-
-        With several evaluations in one mode, it is that of the earliest.
-        """
-        ops = (each.where(run) for each in (self, self._launch) for run in each.runs())
-        return next((op for op in ops if op is not None), None)
-
     def _caller(self, program: Program) -> Program:
         """Return a program that calls this one; the kernel of the call depends on the mode."""
-        made = self._callers.get(program)
-        if made is not None:
-            return made
-        caller = call_program(program)
-        self._callers[program] = caller
+        caller = self._callers.get(program)
+        if caller is None:
+            caller = self._callers[program] = call_program(program)
         return caller
 
     def submit(
@@ -295,8 +280,7 @@ class SimpHost(Interpreter, InterpContext):
         rank, error = min(failures, key=lambda item: _blame(item[1]))
         if not isinstance(error, Exception):
             return error
-        told = Failure.of(error)
-        op, where, text = told.op, told.location, told.text
+        text, op, where = told_of(error)
         message = (
             f"party {rank} failed" + (f" in {op}" if op else "") + (f" at {where}" if where else "")
         )
@@ -329,19 +313,8 @@ class SimpHost(Interpreter, InterpContext):
 
     def fetch(self, var: HostVar) -> list[Any]:
         """Return the data of a value: one entry per rank, ``None`` for a party without it."""
-        recorder = self._recorder(None, "fetch")
-
-        def get(rank: int, value: Any) -> Any:
-            if recorder is None:
-                return self._fetch(rank, value)
-            with recorder.message("fetch", rank, "") as facts:
-                data = self._fetch(rank, value)
-                facts["bytes"] = size_of(data)
-                return data
-
-        return [
-            None if value is None else get(rank, value) for rank, value in enumerate(var.values)
-        ]
+        held = enumerate(var.values)
+        return [None if value is None else self._fetch(rank, value) for rank, value in held]
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.world_size} parties>"
@@ -360,6 +333,16 @@ def _check_mode(mode: Mode) -> Mode:
     if mode not in get_args(Mode):
         raise ConfigError(f"the mode is one of {get_args(Mode)}, got {mode!r}")
     return mode
+
+
+def told_of(error: BaseException) -> tuple[str, str | None, str | None]:
+    """Return the text of an error, the op that failed and its line, within the same process.
+
+    The text is the message of an error of mplang; of other errors it is the class only.
+    """
+    text = str(error) if isinstance(error, MPLangError) else type(error).__name__
+    where = (getattr(error, "location", None) or "")[:MAX_PLACE] or None
+    return text[:MAX_TEXT], getattr(error, "op", None), where
 
 
 def _blame(error: BaseException) -> int:

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from mplang_core.errors import VerifyError
-from mplang_core.ir import Program
-from mplang_core.ir.verifier import verify as verify_program
+from mplang_core.ir import Program, verify
 from mplang_core.namespace import Namespace
 
 
@@ -35,15 +34,17 @@ passes: Namespace[Pass] = Namespace("pass")
 """The installed passes by name."""
 
 
-def run_passes(
-    program: Program, given: Sequence[Pass] | None = None, *, verify: bool = True
-) -> Program:
-    """Apply passes in order.
+def _installed() -> list[Pass]:
+    """Return the installed passes in the order of their names."""
+    return [each for each in map(passes.get, passes.known()) if each is not None]
+
+
+def run_passes(program: Program, given: Sequence[Pass] | None = None) -> Program:
+    """Apply passes in order, and verify the result of each.
 
     Args:
         program: a valid program; it is not changed.
-        given: the passes; by default the installed ones in the order of their names.
-        verify: whether to verify the result of each pass.
+        given: the passes; by default the installed ones.
 
     Returns:
         The result of the last pass.
@@ -51,12 +52,12 @@ def run_passes(
     Raises:
         VerifyError: the result of a pass is invalid; the message names the pass.
     """
-    if given is None:
-        given = [each for each in map(passes.get, passes.known()) if each is not None]
-    for each in given:
+    for each in _installed() if given is None else given:
         program = each(program)
-        if verify:
-            _verify_after(each, program)
+        try:
+            verify(program)
+        except VerifyError as error:
+            raise VerifyError(f"the pass {each.__name__} broke the program: {error}") from error
     return program
 
 
@@ -75,7 +76,7 @@ def prepared(program: Program) -> Program:
         work = _prepared.setdefault(program, _Prepared())
     with work.lock:  # others may prepare other programs
         if not work.done:
-            verify_program(program)
+            verify(program)
             made = _passed(program)
             work.result = None if made is program else made  # else it would keep itself
             work.done = True
@@ -95,17 +96,12 @@ _preparing = threading.Lock()
 
 def _passed(program: Program) -> Program:
     """Apply the installed passes; only if the result is invalid, find the pass that broke it."""
-    made = run_passes(program, verify=False)
+    made = program
+    for each in _installed():
+        made = each(made)
     try:
         if made is not program:
-            verify_program(made)
+            verify(made)
     except VerifyError:
         return run_passes(program)
     return made
-
-
-def _verify_after(each: Pass, program: Program) -> None:
-    try:
-        verify_program(program)
-    except VerifyError as error:
-        raise VerifyError(f"the pass {each.__name__} broke the program: {error}") from error

@@ -6,14 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from mplang_core.ir import Program
-from mplang_core.namespace import Namespace
-from mplang_core.runtime import Interpreter, Kernel, Listener, Recorder, joined, worker_kernels
+from mplang_core.runtime import Interpreter, Listener, worker_kernels
 from mplang_core.runtime.plan import Plan, make_plan
-from mplang_core.simp.checks import NumberChecks
 from mplang_core.simp.comm import Communicator
 from mplang_core.simp.interfaces import participants_of
 from mplang_core.simp.passes import prepared
-from mplang_core.simp.progress import PartyState
 
 
 class WorkerInterpreter(Interpreter):
@@ -27,7 +24,8 @@ class WorkerInterpreter(Interpreter):
         session: a name that all workers of the cluster share, and no other cluster has.
         insecure: whether insecure protocols for debugging may run.
         timeout: how long links of plugins wait for a peer, in seconds.
-        checks: the number checks of a simulator; ``None`` elsewhere.
+        checks: the number checks of a simulator, as ``mplang_simulator`` has them; ``None``
+            elsewhere.
         data: the data sets of this party, as ``mplang_data`` opens them; ``None`` for none.
 
     Attributes:
@@ -42,11 +40,10 @@ class WorkerInterpreter(Interpreter):
         session: str,
         insecure: bool = False,
         timeout: float = 60.0,
-        checks: NumberChecks | None = None,
+        checks: Any = None,
         data: Any = None,
     ) -> None:
-        kernels: Namespace[Kernel] = Namespace("worker kernel", fallback=worker_kernels)
-        super().__init__(kernels)
+        super().__init__(worker_kernels)
         self.communicator = communicator
         self.session = session
         self.insecure = insecure
@@ -73,12 +70,7 @@ class WorkerInterpreter(Interpreter):
         )
 
     def evaluate(
-        self,
-        program: Program,
-        inputs: Sequence[Any],
-        run: str,
-        listener: Listener | None = None,
-        recorder: Recorder | None = None,
+        self, program: Program, inputs: Sequence[Any], run: str, listener: Listener | None = None
     ) -> list[Any]:
         """Run a program as this party; on failure abort the run at the other parties.
 
@@ -87,7 +79,6 @@ class WorkerInterpreter(Interpreter):
             inputs: one value per input, ``None`` for those that this party does not hold.
             run: the name of the run, which must be open at the communicator.
             listener: notified of each op.
-            recorder: records ops and messages.
 
         Returns:
             One value per output, ``None`` for those that this party does not hold.
@@ -97,27 +88,20 @@ class WorkerInterpreter(Interpreter):
             MPLangError: an op failed; ``error.op`` and ``error.location`` name it.
         """
         try:
-            if recorder is not None:
-                self.communicator.record(run, recorder)
-            return self.run(program, inputs, run=run, listener=joined(listener, recorder))
+            return self.run(program, inputs, run=run, listener=listener)
         except BaseException as error:
-            where = getattr(error, "location", None)
-            at = f" at {where}" if where else ""
-            self.communicator.abort(
-                run, f"party {self.rank} failed in {getattr(error, 'op', None)}{at}"
-            )
+            self.abort(run, error)
             raise
-        finally:
-            if recorder is not None:
-                recorder.end()
 
-    def state(self) -> PartyState:
-        """Return the state of this party; thread-safe."""
-        run = next(iter(self.runs()), None)
-        op = None if run is None else self.where(run)
-        return PartyState(
-            "idle" if run is None else "running",
-            None if op is None else op.opcode,
-            None if op is None or op.location is None else str(op.location),
-            self.communicator.traffic(),
+    def abort(self, run: str, error: BaseException) -> None:
+        """Abort a run at the other parties, as it failed here; they learn of the op and its line.
+
+        Args:
+            run: the run.
+            error: the failure.
+        """
+        where = getattr(error, "location", None)
+        at = f" at {where}" if where else ""
+        self.communicator.abort(
+            run, f"party {self.rank} failed in {getattr(error, 'op', None)}{at}"
         )

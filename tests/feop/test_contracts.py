@@ -55,6 +55,14 @@ def test_a_decorated_callable_says_what_it_is():
         ({"capabilities": {"caching": {"scope": "disk"}}}, "caching.scope"),
         ({"capabilities": {"colour": "red"}}, "capabilities.colour"),
         ({"state_scope": "galaxy"}, "state_scope"),
+        ({"inputs": ({"kind": "Nonsense"},)}, r"inputs.0.kind.*a kind is Any"),
+        ({"inputs": ({"kind": "Tensor", "schema": "f32"},)}, r"inputs.0.schema"),
+        ({"inputs": ({"kind": "Tensor", "schema": int},)}, r"inputs.0.schema"),
+        ({"capabilities": {"caching": {"scope": "process"}}}, "caching.scope is 'process'"),
+        (
+            {"state_scope": "ctx", "capabilities": {"caching": {"scope": "ctx"}}},
+            "key_strategy='custom'",
+        ),
         ({"name": "no_family"}, "name"),
     ],
 )
@@ -140,3 +148,37 @@ def test_our_own_compilers_pass_the_check(monkeypatch, simulate):
         return mp.reveal(mp.device("SP0")(lambda v: v + 1)(x))
 
     np.testing.assert_allclose(mp.fetch(sim, mp.evaluate(sim, program))[0], [3, 5], atol=1e-3)
+
+
+def test_the_name_of_a_feop_is_that_of_its_function():
+    @mp.feop(family="toy")
+    def named_here(x):
+        """Has no name."""
+        return toy.scale(x)
+
+    assert named_here.__feop_meta__.name == "toy.named_here"
+    assert mp.registry.get("toy.named_here") is named_here
+
+
+def test_the_process_state_of_a_feop_by_its_name():
+    from mplang_core.ext import fe_process_state
+
+    @mp.feop(name="toy.remembers", state_scope="process")
+    def remembers(x):
+        """Keeps something."""
+        return toy.scale(x)
+
+    remembers.__get_state__()["seen"] = 1
+    assert fe_process_state("toy.remembers")["seen"] == 1
+
+
+@pytest.mark.needs("jax")
+def test_a_signature_of_shapes():
+    import jax
+    from mplang_jax import jax_compile
+
+    shape = jax.ShapeDtypeStruct((2, 3), np.float32)
+    signature = mp.FeSignature(({"w": shape}, 2.0))
+    assert signature.operands == (mp.TensorType("f32", (2, 3)),)
+    made = jax_compile(lambda tree, by: tree["w"].sum() * by, signature)
+    assert [str(kind) for kind in made.pfunc.outs_info] == ["f32[]"]

@@ -78,35 +78,6 @@ def test_a_removed_name_is_free_again(things):
     assert things.get("a") == 2
 
 
-# -- fallback
-
-
-def test_a_fallback_has_what_is_not_here(things):
-    here = Namespace("thing", fallback=things)
-    things.add("a", "there", provider="far")
-    assert here.get("a") == here.peek("a") == "there"
-    assert here.provider("a") == "far"
-    assert here.names() == ["a"]
-    assert list(here) == [("a", "there")]
-    assert "a" in here
-
-
-def test_an_own_thing_goes_before_that_of_the_fallback_and_is_no_conflict(things):
-    here = Namespace("thing", fallback=things)
-    things.add("a", "there", provider="far")
-    here.add("a", "here", provider="near")
-    assert (here.get("a"), here.provider("a")) == ("here", "near")
-    assert (things.get("a"), things.provider("a")) == ("there", "far")
-    assert here.names() == ["a"]
-    here.remove("a")
-    assert here.get("a") == "there"
-
-
-def test_what_is_added_here_does_not_reach_the_fallback(things):
-    Namespace("thing", fallback=things).add("a", 1, provider="one")
-    assert things.get("a") is None
-
-
 # -- resolver
 
 
@@ -144,30 +115,6 @@ def test_peeking_and_listing_load_nothing(things):
 def test_asking_whether_a_name_is_there_loads_it(things):
     things.set_resolver(lambda name: things.add(name, 1, provider="loaded"))
     assert "a" in things
-
-
-def test_what_the_fallback_knows_is_not_asked_for(things):
-    asked = []
-    here = Namespace("thing", fallback=things)
-    here.set_resolver(asked.append)
-    things.add("a", 1, provider="one")
-    assert here.get("a") == 1
-    assert asked == []
-
-
-def test_the_resolver_of_the_fallback_is_asked_last_and_once(things):
-    asked = []
-    here = Namespace("thing", fallback=things)
-    here.set_resolver(lambda name: asked.append(("here", name)))
-    things.set_resolver(lambda name: asked.append(("fallback", name)))
-    assert here.get("a") is None
-    assert asked == [("here", "a"), ("fallback", "a")]
-
-
-def test_a_resolver_may_load_into_the_fallback(things):
-    here = Namespace("thing", fallback=things)
-    here.set_resolver(lambda name: things.add(name, 1, provider="loaded"))
-    assert here.get("a") == 1
 
 
 def test_an_error_of_the_resolver_reaches_the_one_who_asks(things):

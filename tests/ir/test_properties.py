@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings, strategies as st
 from hypothesis.extra import numpy as arrays_of
+from ir.same_data import key, same
 from ir.wire_samples import KINDS
 from mplang_cli.text import parse
 
@@ -26,7 +27,6 @@ from mplang_core.ir import (
     print_program,
     to_bytes,
 )
-from mplang_core.ir.attrs import key, same
 from mplang_core.ir.parser import parse_base_type, parse_type
 
 many = settings(deadline=None, max_examples=100)

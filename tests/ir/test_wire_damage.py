@@ -6,12 +6,12 @@ import msgspec
 import numpy as np
 import pytest
 from hypothesis import example, given, settings, strategies as st
+from ir.same_data import same
 from ir.wire_programs import survive, traced
 
 from mplang_core import Mask, parse
 from mplang_core.errors import WireError
 from mplang_core.ir import WIRE_VERSION, from_bytes, normalize, to_bytes
-from mplang_core.ir.attrs import same
 
 # -- damage
 

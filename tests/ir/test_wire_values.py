@@ -8,12 +8,12 @@ import struct
 import ml_dtypes
 import numpy as np
 import pytest
+from ir.same_data import same
 from ir.wire_programs import holding, through_bytes, through_text
 
 from mplang_core import Mask, Program, TensorType, parse
 from mplang_core.errors import WireError
 from mplang_core.ir import Graph, Operation, from_bytes, normalize, to_bytes
-from mplang_core.ir.attrs import same
 
 # -- canonical
 

@@ -7,11 +7,11 @@ import typing
 
 import msgspec
 import pytest
+from ir.same_data import same
 from ir.wire_samples import GOLDEN, KINDS, SAMPLES, golden, program_of, wire_format
 
 from mplang_core.errors import WireError
 from mplang_core.ir import AttrValue, from_bytes, normalize, to_bytes, wire
-from mplang_core.ir.attrs import same
 
 ADVICE = """
 What is written is not wire version {version} as tests/ir/golden/wire/v{version}.json has it.

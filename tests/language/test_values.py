@@ -280,7 +280,7 @@ def test_operators_run_at_once_without_a_context(simulate):
         (lambda x: list(x[0]), "is a scalar"),
         (lambda x: x + "a", "JAX cannot trace add"),
         (lambda x: x @ np.zeros(3), "JAX cannot trace matmul"),
-        (lambda x: 1 in x, "the truth of"),
+        (lambda x: 1 in x, "the elements of"),
         (lambda x: np.add(1, x), "needs its data"),
     ],
 )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mplang_core.errors import RunError
-from mplang_core.ir import AnyType, Attr, Effects, OpDef, Operation
+from mplang_core.ir import AnyType, Attr, Level, Operation
 from mplang_core.mask import Mask
 from mplang_core.runtime import KernelContext, kernel
 from mplang_core.simp.interfaces import DeclaredRange
@@ -16,7 +16,25 @@ from mplang_core.simp.ops.common import declare
 from mplang_core.types import TensorType
 
 
+class _Bounded(DeclaredRange):
+    def declared(self, op: Operation) -> tuple[float, float]:
+        return op.attrs["low"], op.attrs["high"]
+
+
+@declare(
+    "simp.bounded",
+    _Bounded(),
+    {
+        "low": Attr((int, float), doc="the smallest number allowed"),
+        "high": Attr((int, float), doc="the largest one"),
+    },
+    level=Level.LOCAL,
+    reads=(),
+)
 def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
+    """Gives a tensor as it is, if all of its elements are in a range; else the party fails, and
+    says nothing of the element. ``mp.put(…, range=…)`` emits it.
+    """
     (kind,) = (value.type for value in op.inputs)
     if not isinstance(kind, TensorType):
         raise TypeError(f"expected a tensor, got {kind}")
@@ -26,28 +44,6 @@ def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
     if not low <= high:
         raise ValueError(f"low is not above high, got ({low}, {high})")
     return [kind]
-
-
-class _Bounded(DeclaredRange):
-    def declared(self, op: Operation) -> tuple[float, float]:
-        return op.attrs["low"], op.attrs["high"]
-
-
-declare(
-    OpDef(
-        "simp.bounded",
-        _infer,
-        attrs={
-            "low": Attr((int, float), doc="the smallest number allowed"),
-            "high": Attr((int, float), doc="the largest one"),
-        },
-        doc="Gives a tensor as it is, if all of its elements are in a range; else the party fails, "
-        "and says nothing of the element. ``mp.put(…, range=…)`` emits it.",
-        effects=Effects.NONE,
-        interfaces=[_Bounded()],
-        reads=(),
-    )
-)
 
 
 @kernel("simp.bounded")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mplang_core.ir import AnyType, Attr, Effects, Graph, Level, OpDef, Operation, Program, Value
+from mplang_core.ir import AnyType, Attr, Graph, Level, Operation, Program, Value
 from mplang_core.mask import Mask
 from mplang_core.runtime import KernelContext, kernel
 from mplang_core.simp.interfaces import Call, ControlFlow, Labels
@@ -25,7 +25,20 @@ def call_program(program: Program) -> Program:
     return Program(program.name, program.mask, Graph(inputs, [call], outputs))
 
 
-def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
+class _Call(ControlFlow, Labels):
+    def control(self, op: Operation) -> Call:
+        return Call("body")
+
+    def label(self, op: Operation) -> str:
+        return f"call {op.attrs['name']}"
+
+
+_NAMED = {"name": Attr(str, doc="the function's name")}
+
+
+@declare("func.call", _Call(), _NAMED, {"body": Level.PARTY})
+def _infer_call(op: Operation, world: Mask) -> Sequence[AnyType]:
+    """Calls a function of multi-party values."""
     body = op.regions["body"]
     taken = [value.type for value in body.inputs]
     given = [value.type for value in op.inputs]
@@ -36,32 +49,10 @@ def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
     return [value.type for value in body.outputs]
 
 
-class _Call(ControlFlow, Labels):
-    def control(self, op: Operation) -> Call:
-        return Call("body")
-
-    def label(self, op: Operation) -> str:
-        return f"call {op.attrs['name']}"
-
-
-declare(
-    *(
-        OpDef(
-            name,
-            _infer,
-            Level.PARTY,
-            {"name": Attr(str, doc="the function's name")},
-            {"body": Level.PARTY},
-            doc,
-            Effects.NONE,
-            interfaces=[_Call()],
-        )
-        for name, doc in (
-            ("func.call", "Calls a function of multi-party values."),
-            ("func.launch", "Calls a function of multi-party values; the parties run it whole."),
-        )
-    )
-)
+@declare("func.launch", _Call(), _NAMED, {"body": Level.PARTY})
+def _infer_launch(op: Operation, world: Mask) -> Sequence[AnyType]:
+    """Calls a function of multi-party values; the parties run it whole."""
+    return _infer_call(op, world)
 
 
 @kernel("func.call", role="host")

@@ -2,23 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from mplang_core.edsl import MPContext, MPObject, find_ctx
 from mplang_core.errors import CommError, RunError, TraceError
-from mplang_core.ir import AnyType, OpDef, Operation, op_defs
+from mplang_core.ir import AnyType, Attr, Effects, Level, OpDef, Operation, op_defs
+from mplang_core.ir.opdef import Infer
 from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
 from mplang_core.runtime import KernelContext
-from mplang_core.simp.interfaces import Labels
+from mplang_core.simp.interfaces import Communicates, Forwards, Labels, Message
 from mplang_core.types import BaseType, MPType
 
 
-def declare(*definitions: OpDef) -> None:
-    """Add op definitions of the core."""
-    for op_def in definitions:
-        op_defs.add(op_def.name, op_def, provider="mplang-core")
+def declare(
+    name: str,
+    interface: object,
+    attrs: Mapping[str, Attr] = MappingProxyType({}),
+    regions: Mapping[str, Level] = MappingProxyType({}),
+    *,
+    level: Level = Level.PARTY,
+    reads: tuple[str, ...] | None = None,
+    total: bool = False,
+) -> Callable[[Infer], Infer]:
+    """Decorator: declare an op of the core by its type inference, whose docstring is the op's.
+
+    By default the op is among parties; it has no effects. The arguments are those of
+    :class:`OpDef`.
+    """
+
+    def add(infer: Infer) -> Infer:
+        doc = " ".join((infer.__doc__ or "").split())
+        effects, interfaces = Effects.NONE, [interface]
+        op_def = OpDef(name, infer, level, attrs, regions, doc, effects, interfaces, reads, total)
+        op_defs.add(name, op_def, provider="mplang-core")
+        return infer
+
+    return add
 
 
 # -- tracing
@@ -45,6 +67,18 @@ class NamedWithoutDialect(Labels):
     def label(self, op: Operation) -> str:
         """Return the part after the dot."""
         return op.opcode.partition(".")[2]
+
+
+class StaysInPlace(Communicates, Forwards, NamedWithoutDialect):
+    """Op interfaces of an op that gives one of its operands and sends nothing."""
+
+    def messages(self, op: Operation, world: Mask) -> Sequence[Message]:
+        """Return none."""
+        return ()
+
+    def sources(self, op: Operation, output: int) -> Sequence[int]:
+        """Return the positions of all operands."""
+        return range(len(op.inputs))
 
 
 # -- type inference

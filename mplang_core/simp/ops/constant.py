@@ -7,17 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from mplang_core.ir import AnyType, Attr, Effects, Level, OpDef, Operation
+from mplang_core.ir import AnyType, Attr, Operation
 from mplang_core.mask import Mask
 from mplang_core.runtime import KernelContext, kernel
 from mplang_core.simp.interfaces import PublicLiteral
 from mplang_core.simp.ops.common import NamedWithoutDialect, check_parties, declare
 from mplang_core.types import MPType, TensorType
-
-
-def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
-    check_parties(op.attrs["parties"], world)
-    return [MPType(TensorType.of(op.attrs["value"]), op.attrs["parties"])]
 
 
 class _Constant(PublicLiteral, NamedWithoutDialect):
@@ -26,17 +21,15 @@ class _Constant(PublicLiteral, NamedWithoutDialect):
         return value
 
 
-declare(
-    OpDef(
-        "simp.constant",
-        _infer,
-        Level.PARTY,
-        {"value": Attr(np.ndarray, doc="the tensor"), "parties": Attr(Mask, doc="who holds it")},
-        doc="A literal, held by the parties that are named; all that get the program can read it.",
-        effects=Effects.NONE,
-        interfaces=[_Constant()],
-    )
+@declare(
+    "simp.constant",
+    _Constant(),
+    {"value": Attr(np.ndarray, doc="the tensor"), "parties": Attr(Mask, doc="who holds it")},
 )
+def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
+    """A literal, held by the parties that are named; all that get the program can read it."""
+    check_parties(op.attrs["parties"], world)
+    return [MPType(TensorType.of(op.attrs["value"]), op.attrs["parties"])]
 
 
 @kernel("simp.constant")

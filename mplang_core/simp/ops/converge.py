@@ -7,18 +7,11 @@ from typing import Any
 
 from mplang_core.edsl import MPObject
 from mplang_core.errors import RunError, TraceError
-from mplang_core.ir import AnyType, Effects, Level, OpDef, Operation
+from mplang_core.ir import AnyType, Operation
 from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
 from mplang_core.runtime import KernelContext, kernel
-from mplang_core.simp.interfaces import Communicates, Forwards, Message
-from mplang_core.simp.ops.common import (
-    NamedWithoutDialect,
-    context_of,
-    declare,
-    list_types,
-    operand_types,
-)
+from mplang_core.simp.ops.common import StaysInPlace, context_of, declare, list_types, operand_types
 from mplang_core.types import MPType
 
 
@@ -48,7 +41,9 @@ def pconv(vars: Sequence[MPObject]) -> MPObject:
     return context_of(*vars).emit("simp.converge", list(vars))[0]
 
 
+@declare("simp.converge", StaysInPlace(), total=True)
 def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
+    """Joins values of one type that are held by different parties."""
     types = operand_types(op)
     if not types:
         raise TypeError("converge takes at least one operand")
@@ -67,27 +62,6 @@ def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
         else:
             union |= found.pmask
     return [MPType(types[0].base, union if known else None)]
-
-
-class _Converge(Communicates, Forwards, NamedWithoutDialect):
-    def messages(self, op: Operation, world: Mask) -> Sequence[Message]:
-        return ()
-
-    def sources(self, op: Operation, output: int) -> Sequence[int]:
-        return range(len(op.inputs))
-
-
-declare(
-    OpDef(
-        "simp.converge",
-        _infer,
-        Level.PARTY,
-        doc="Joins values of one type that are held by different parties.",
-        effects=Effects.NONE,
-        interfaces=[_Converge()],
-        total=True,
-    )
-)
 
 
 @kernel("simp.converge")

@@ -7,11 +7,11 @@ from typing import Any, TypeVar
 
 from mplang_core.edsl import MPObject
 from mplang_core.feop import flatten, unflatten
-from mplang_core.ir import AnyType, Effects, Graph, Level, OpDef, Operation, interface_of
+from mplang_core.ir import AnyType, Graph, Operation, interface_of
 from mplang_core.mask import Mask
 from mplang_core.runtime import KernelContext, kernel
-from mplang_core.simp.interfaces import Call, Communicates, Forwards, Message, control_of
-from mplang_core.simp.ops.common import NamedWithoutDialect, context_of, declare, operand_types
+from mplang_core.simp.interfaces import Call, control_of
+from mplang_core.simp.ops.common import StaysInPlace, context_of, declare, operand_types
 
 T = TypeVar("T")
 
@@ -54,42 +54,25 @@ def _keep(x: MPObject) -> MPObject:
 def kept_outputs(graph: Graph) -> set[int]:
     """Return the positions of the outputs of a program's graph that are kept, and no results."""
     made = {value: (op, i) for op in graph.ops for i, value in enumerate(op.outputs)}
-    kept = set()
-    for position, value in enumerate(graph.outputs):
-        op, i = made.get(value, (None, 0))
-        control = None if op is None else control_of(op)
-        if op is not None and isinstance(control, Call):
-            is_kept = i in kept_outputs(op.regions[control.region])
-        else:
-            is_kept = op is not None and interface_of(op, _Keep) is not None
-        kept |= {position} if is_kept else set()
-    return kept
+    return {i for i, v in enumerate(graph.outputs) if v in made and _is_kept(*made[v])}
 
 
+def _is_kept(op: Operation, output: int) -> bool:
+    control = control_of(op)
+    if isinstance(control, Call):
+        return output in kept_outputs(op.regions[control.region])
+    return interface_of(op, _Keep) is not None
+
+
+class _Keep(StaysInPlace):
+    """What is given stays, and is no result."""
+
+
+@declare("simp.keep", _Keep(), total=True)
 def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
+    """Gives a value as it is; a program that returns it keeps it for the next program."""
     (kind,) = operand_types(op)
     return [kind]
-
-
-class _Keep(Communicates, Forwards, NamedWithoutDialect):
-    def messages(self, op: Operation, world: Mask) -> Sequence[Message]:
-        return ()
-
-    def sources(self, op: Operation, output: int) -> Sequence[int]:
-        return (0,)
-
-
-declare(
-    OpDef(
-        "simp.keep",
-        _infer,
-        Level.PARTY,
-        doc="Gives a value as it is; a program that returns it keeps it for the next program.",
-        effects=Effects.NONE,
-        interfaces=[_Keep()],
-        total=True,
-    )
-)
 
 
 @kernel("simp.keep")

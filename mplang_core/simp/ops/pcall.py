@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from mplang_core.edsl import MPObject, TraceContext, find_ctx
+from mplang_core.edsl import MPContext, MPObject, TraceContext, find_ctx
 from mplang_core.edsl.literals import lift_literals, read_mask
 from mplang_core.edsl.peval import is_function, mark_uniform, run_program
 from mplang_core.edsl.tracer import trace_into
 from mplang_core.errors import RunError
 from mplang_core.feop import fe_materialize, flatten, unflatten
-from mplang_core.ir import AnyType, Attr, Effects, Graph, Level, OpDef, Operation
+from mplang_core.ir import AnyType, Attr, Graph, Level, Operation
 from mplang_core.mask import Mask
 from mplang_core.runtime import KernelContext, kernel
 from mplang_core.simp.interfaces import ControlFlow, Labels, PartyCall
@@ -65,23 +65,23 @@ def _pcall(
     ctx = find_ctx(flatten(args)[0])
     args = lift_literals(ctx, args, parties)
     body = TraceContext(ctx.cluster_spec, ctx, local=True)
-    run = fn if is_function(fn) else _compiled(fn)
+    run = fn if is_function(fn) else _compiled(ctx, fn)
     tfn = trace_into(body, run, args, kwargs, literals=False)
     operands = [leaf for leaf in flatten((args, kwargs))[0] if isinstance(leaf, MPObject)]
     outs = ctx.emit(opcode, [*operands, *tfn.captures], attrs, {"do": tfn.program.graph})
     return mark_uniform(ctx, fn, operands, unflatten(tfn.out_struct, outs))
 
 
-def _compiled(fn: Callable[..., Any]) -> Callable[..., Any]:
+def _compiled(ctx: MPContext, fn: Callable[..., Any]) -> Callable[..., Any]:
     def run(*args: Any, **kwargs: Any) -> Any:
-        program = fe_materialize(fn, *args, **kwargs)
+        program = fe_materialize(fn, *args, frontends=ctx.cluster_spec.frontends, **kwargs)
         return run_program(program)
 
     run.__name__ = getattr(fn, "__name__", type(fn).__name__)
     return run
 
 
-# -- type inference
+# -- declarations
 
 
 def _locals(graph: Graph) -> list[BaseType]:
@@ -97,7 +97,22 @@ def _check_body(op: Operation) -> None:
         )
 
 
+class _Pcall(ControlFlow, Labels):
+    def control(self, op: Operation) -> PartyCall:
+        return PartyCall("do", op.attrs.get("parties"))
+
+    def label(self, op: Operation) -> str:
+        """Return the opcodes of its body."""
+        counted = Counter(inner.opcode for inner in op.regions["do"].ops)
+        names = (f"{name} ×{n}" if n > 1 else name for name, n in counted.items())
+        return ", ".join(names) or "pass"
+
+
+@declare(
+    "simp.pcall_static", _Pcall(), {"parties": Attr(Mask, doc="who runs it")}, {"do": Level.LOCAL}
+)
 def _infer_static(op: Operation, world: Mask) -> Sequence[AnyType]:
+    """Runs a body at the parties that are named; the others hold no result."""
     parties: Mask = op.attrs["parties"]
     check_parties(parties, world)
     _check_body(op)
@@ -110,47 +125,11 @@ def _infer_static(op: Operation, world: Mask) -> Sequence[AnyType]:
     return [MPType(kind, parties) for kind in _locals(op.regions["do"])]
 
 
+@declare("simp.pcall_dynamic", _Pcall(), regions={"do": Level.LOCAL})
 def _infer_dynamic(op: Operation, world: Mask) -> Sequence[AnyType]:
+    """Runs a body at every party that has all operands when it runs."""
     _check_body(op)
     return [MPType(kind, None) for kind in _locals(op.regions["do"])]
-
-
-# -- interfaces
-
-
-class _Pcall(ControlFlow, Labels):
-    def control(self, op: Operation) -> PartyCall:
-        return PartyCall("do", op.attrs.get("parties"))
-
-    def label(self, op: Operation) -> str:
-        """Return the opcodes of its body."""
-        counted = Counter(inner.opcode for inner in op.regions["do"].ops)
-        names = (f"{name} ×{n}" if n > 1 else name for name, n in counted.items())
-        return ", ".join(names) or "pass"
-
-
-declare(
-    OpDef(
-        "simp.pcall_static",
-        _infer_static,
-        Level.PARTY,
-        {"parties": Attr(Mask, doc="who runs it")},
-        {"do": Level.LOCAL},
-        "Runs a body at the parties that are named; the others hold no result.",
-        Effects.NONE,
-        interfaces=[_Pcall()],
-    ),
-    OpDef(
-        "simp.pcall_dynamic",
-        _infer_dynamic,
-        Level.PARTY,
-        {},
-        {"do": Level.LOCAL},
-        "Runs a body at every party that has all operands when it runs.",
-        Effects.NONE,
-        interfaces=[_Pcall()],
-    ),
-)
 
 
 # -- kernels

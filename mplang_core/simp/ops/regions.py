@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
+
+import optree
 
 from mplang_core.edsl import MPContext, MPObject, TraceContext, TracedFunction, constant
 from mplang_core.edsl.literals import is_literal, read_args
 from mplang_core.errors import RunError, TraceError
 from mplang_core.feop import unflatten
+from mplang_core.feop.program import PyTreeDef
 from mplang_core.ir import AnyType, Attr, Operation
 from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
@@ -58,8 +61,26 @@ def union(first: Sequence[MPObject], second: Sequence[MPObject]) -> list[MPObjec
     return list({id(obj): obj for obj in (*first, *second)}.values())
 
 
-def describe(type: Any, device: Any) -> str:
-    """Return a type and its device for messages."""
+Place: TypeAlias = tuple[AnyType, Any]
+"""The type and the device of a value."""
+
+
+def places_of(tfn: TracedFunction) -> list[Place]:
+    """Return the type and the device of each result of a traced function."""
+    types = (value.type for value in tfn.out_vars)
+    return list(zip(types, tfn.out_devices, strict=True))
+
+
+def differing(
+    name: str, struct: PyTreeDef, one: Sequence[Place], other: Sequence[Place]
+) -> Iterator[tuple[str, str, str]]:
+    """Yield where two nests differ in types or devices: the path, and what each has there."""
+    for path, a, b in zip(optree.treespec_accessors(struct), one, other, strict=True):
+        if a != b:
+            yield path.codify(name), _describe(*a), _describe(*b)
+
+
+def _describe(type: AnyType, device: Any) -> str:
     return f"{type}" + (f" on {device.name}" if device is not None else "")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from mplang_core.edsl import MPObject
 from mplang_core.edsl.literals import read_mask
 from mplang_core.errors import RunError, TraceError
-from mplang_core.ir import AnyType, Attr, Effects, Level, OpDef, Operation
+from mplang_core.ir import AnyType, Attr, Operation
 from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
 from mplang_core.runtime import KernelContext, kernel
@@ -95,10 +95,28 @@ def pshfl_s(src: MPObject, pmask: Parties, src_ranks: Sequence[int]) -> MPObject
     return ctx.place(moved, None, uniform=len(set(src_ranks)) == 1)
 
 
-# -- type inference
+# -- declarations
 
 
+class _Static(Communicates, Forwards, Labels):
+    def messages(self, op: Operation, world: Mask) -> Sequence[Message]:
+        return [Message(frm, to, 0) for to, frm in op.attrs["routing"] if to != frm]
+
+    def sources(self, op: Operation, output: int) -> Sequence[int]:
+        return (0,)
+
+    def label(self, op: Operation) -> str:
+        return "move"
+
+
+@declare(
+    "simp.shuffle_static",
+    _Static(),
+    {"routing": Attr(tuple, doc="[to, from] ranks, one per receiver")},
+    total=True,
+)
 def _infer_static(op: Operation, world: Mask) -> Sequence[AnyType]:
+    """Moves a value along a routing that is known beforehand."""
     (src,) = operand_types(op)
     routing = op.attrs["routing"]
     if not all(
@@ -121,28 +139,6 @@ def _infer_static(op: Operation, world: Mask) -> Sequence[AnyType]:
         raise ValueError(f"the sources are {sources}, but the value is {src}")
     check_sendable(src)
     return [MPType(src.base, out)]
-
-
-def _infer_dynamic(op: Operation, world: Mask) -> Sequence[AnyType]:
-    src, index = operand_types(op)
-    if not (isinstance(index.base, TensorType) and index.base.dtype.is_integer) or index.base.shape:
-        raise TypeError(f"the index is an integer scalar, got {index}")
-    check_sendable(src)
-    return [MPType(src.base, index.pmask)]
-
-
-# -- interfaces
-
-
-class _Static(Communicates, Forwards, Labels):
-    def messages(self, op: Operation, world: Mask) -> Sequence[Message]:
-        return [Message(frm, to, 0) for to, frm in op.attrs["routing"] if to != frm]
-
-    def sources(self, op: Operation, output: int) -> Sequence[int]:
-        return (0,)
-
-    def label(self, op: Operation) -> str:
-        return "move"
 
 
 class _Dynamic(Communicates, Forwards, Labels):
@@ -168,27 +164,14 @@ class _Dynamic(Communicates, Forwards, Labels):
         return "move to whoever asks"
 
 
-declare(
-    OpDef(
-        "simp.shuffle_static",
-        _infer_static,
-        Level.PARTY,
-        {"routing": Attr(tuple, doc="[to, from] ranks, one per receiver")},
-        doc="Moves a value along a routing that is known beforehand.",
-        effects=Effects.NONE,
-        interfaces=[_Static()],
-        total=True,
-    ),
-    OpDef(
-        "simp.shuffle_dynamic",
-        _infer_dynamic,
-        Level.PARTY,
-        {},
-        doc="Moves a value: each party that has an index pulls from that rank.",
-        effects=Effects.NONE,
-        interfaces=[_Dynamic()],
-    ),
-)
+@declare("simp.shuffle_dynamic", _Dynamic())
+def _infer_dynamic(op: Operation, world: Mask) -> Sequence[AnyType]:
+    """Moves a value: each party that has an index pulls from that rank."""
+    src, index = operand_types(op)
+    if not (isinstance(index.base, TensorType) and index.base.dtype.is_integer) or index.base.shape:
+        raise TypeError(f"the index is an integer scalar, got {index}")
+    check_sendable(src)
+    return [MPType(src.base, index.pmask)]
 
 
 # -- kernels
@@ -197,18 +180,11 @@ declare(
 @kernel("simp.shuffle_static")
 def move(ctx: KernelContext, src: Any, *, routing: tuple[tuple[int, int], ...]) -> Any:
     """Send to those who pull from this party, then receive."""
-    me, comm = ctx.interpreter.rank, ctx.interpreter.communicator
-    source = None
+    me = ctx.interpreter.rank
     for to, frm in routing:
-        if to == me:
-            source = frm
-        elif frm == me:
-            comm.send(to, ctx.key, src)
-    if source is None:
-        return None
-    if source == me:
-        return present(src, me)
-    return _received(ctx, comm.recv(source, ctx.key), source)
+        if frm == me and to != me:
+            ctx.interpreter.communicator.send(to, ctx.key, src)
+    return _pulled(ctx, src, dict(routing).get(me))
 
 
 @kernel("simp.shuffle_dynamic")
@@ -234,14 +210,15 @@ def ask_and_move(ctx: KernelContext, src: Any, index: Any) -> Any:
     for rank in others & asking:
         if comm.recv(rank, ctx.key + "?") is True:
             comm.send(rank, ctx.key, src)
-    if wanted is None:
+    return _pulled(ctx, src, wanted)
+
+
+def _pulled(ctx: KernelContext, src: Any, source: int | None) -> Any:
+    """Return the value that a party has, which may be this one; ``None`` if none is named."""
+    if source is None:
         return None
-    if wanted == me:
-        return present(src, me)
-    return _received(ctx, comm.recv(wanted, ctx.key), wanted)
-
-
-def _received(ctx: KernelContext, value: Any, source: int) -> Any:
-    kind = ctx.op.outputs[0].type
+    if source == ctx.interpreter.rank:
+        return present(src, source)
+    (kind,) = (value.type for value in ctx.op.outputs)
     assert isinstance(kind, MPType)
-    return received(value, source, kind.base)
+    return received(ctx.interpreter.communicator.recv(source, ctx.key), source, kind.base)

@@ -5,28 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
-import optree
-
 from mplang_core.edsl import MPObject, TracedFunction, constant, find_ctx, trace
 from mplang_core.errors import TraceError
 from mplang_core.feop import flatten
-from mplang_core.ir import AnyType, Effects, Level, OpDef, Operation
+from mplang_core.ir import AnyType, Level, Operation
 from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
 from mplang_core.runtime import KernelContext, kernel
 from mplang_core.simp.interfaces import Branch, ControlFlow
+from mplang_core.simp.ops import regions
 from mplang_core.simp.ops.common import NamedWithoutDialect, declare, list_types, single
-from mplang_core.simp.ops.regions import (
-    VERIFY,
-    agreed,
-    check_predicate,
-    check_taken,
-    describe,
-    lift,
-    on_devices,
-    scope_of,
-    union,
-)
 
 T = TypeVar("T")
 
@@ -64,16 +52,17 @@ def uniform_cond(
         [array(1), array(1)]
     """
     ctx = find_ctx([pred, *flatten(args)[0]])
-    pred, args = lift(ctx, (pred if isinstance(pred, MPObject) else constant(ctx, pred), args))
-    scope = scope_of(ctx)
+    pred = pred if isinstance(pred, MPObject) else constant(ctx, pred)
+    pred, args = regions.lift(ctx, (pred, args))
+    scope = regions.scope_of(ctx)
     then_tfn, else_tfn = trace(scope, then_fn, *args), trace(scope, else_fn, *args)
     _check_branches(then_tfn, else_tfn)
-    captures = union(then_tfn.captures, else_tfn.captures)
+    captures = regions.union(then_tfn.captures, else_tfn.captures)
     operands = [pred, *flatten(args)[0], *captures]
-    regions = {"then": then_tfn.region(captures), "else": else_tfn.region(captures)}
-    outs = ctx.emit("simp.uniform_cond", operands, {"verify_uniform": verify_uniform}, regions)
+    branches = {"then": then_tfn.region(captures), "else": else_tfn.region(captures)}
+    outs = ctx.emit("simp.uniform_cond", operands, {"verify_uniform": verify_uniform}, branches)
     same = [a and b for a, b in zip(then_tfn.out_uniform, else_tfn.out_uniform, strict=True)]
-    return cast(T, on_devices(ctx, outs, then_tfn, same))
+    return cast(T, regions.on_devices(ctx, outs, then_tfn, same))
 
 
 def _check_branches(then_tfn: TracedFunction, else_tfn: TracedFunction) -> None:
@@ -82,28 +71,29 @@ def _check_branches(then_tfn: TracedFunction, else_tfn: TracedFunction) -> None:
             f"{at()}the branches return different nests: then {then_tfn.out_struct}, "
             f"else {else_tfn.out_struct}"
         )
-    paths = optree.treespec_accessors(then_tfn.out_struct)
-    for path, a, b, dev_a, dev_b in zip(
-        paths,
-        then_tfn.out_vars,
-        else_tfn.out_vars,
-        then_tfn.out_devices,
-        else_tfn.out_devices,
-        strict=True,
-    ):
-        if (a.type, dev_a) != (b.type, dev_b):
-            raise TraceError(
-                f"{at()}the branches differ in {path.codify('result')}: then gives "
-                f"{describe(a.type, dev_a)}, else gives {describe(b.type, dev_b)}"
-            )
+    places = regions.places_of(then_tfn), regions.places_of(else_tfn)
+    for path, a, b in regions.differing("result", then_tfn.out_struct, *places):
+        raise TraceError(f"{at()}the branches differ in {path}: then gives {a}, else gives {b}")
 
 
+class _UniformCond(ControlFlow, NamedWithoutDialect):
+    def control(self, op: Operation) -> Branch:
+        return Branch((("then", 1), ("else", 0)), op.attrs["verify_uniform"])
+
+
+@declare(
+    "simp.uniform_cond",
+    _UniformCond(),
+    {"verify_uniform": regions.VERIFY},
+    {"then": Level.PARTY, "else": Level.PARTY},
+)
 def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
+    """All parties take the same branch. Operands: predicate, then those of the branches."""
     if not op.inputs:
         raise TypeError("uniform_cond takes a predicate")
-    check_predicate(op.inputs[0].type, world)
+    regions.check_predicate(op.inputs[0].type, world)
     args = [value.type for value in op.inputs[1:]]
-    check_taken(op, args, "branch")
+    regions.check_taken(op, args, "branch")
     results = [[value.type for value in op.regions[name].outputs] for name in ("then", "else")]
     if results[0] != results[1]:
         raise TypeError(
@@ -113,27 +103,8 @@ def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
     return results[0]
 
 
-class _UniformCond(ControlFlow, NamedWithoutDialect):
-    def control(self, op: Operation) -> Branch:
-        return Branch((("then", 1), ("else", 0)), op.attrs["verify_uniform"])
-
-
-declare(
-    OpDef(
-        "simp.uniform_cond",
-        _infer,
-        Level.PARTY,
-        {"verify_uniform": VERIFY},
-        {"then": Level.PARTY, "else": Level.PARTY},
-        "All parties take the same branch. Operands: predicate, then those of the branches.",
-        Effects.NONE,
-        interfaces=[_UniformCond()],
-    )
-)
-
-
 @kernel("simp.uniform_cond")
 def branch(ctx: KernelContext, pred: Any, *args: Any, verify_uniform: bool) -> Any:
     """Run the branch that all parties agree on."""
-    taken = "then" if agreed(ctx, pred, 0, verify_uniform) else "else"
+    taken = "then" if regions.agreed(ctx, pred, 0, verify_uniform) else "else"
     return single(ctx, ctx.run_region(taken, args))

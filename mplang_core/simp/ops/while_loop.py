@@ -5,29 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
-import optree
-
 from mplang_core.edsl import MPObject, TraceContext, TracedFunction, find_ctx, trace
 from mplang_core.errors import TraceError
 from mplang_core.feop import flatten, unflatten
 from mplang_core.feop.program import PyTreeDef
-from mplang_core.ir import AnyType, Effects, Level, OpDef, Operation
+from mplang_core.ir import AnyType, Level, Operation
 from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
 from mplang_core.runtime import KernelContext, kernel
 from mplang_core.simp.interfaces import ControlFlow, Loop
+from mplang_core.simp.ops import regions
 from mplang_core.simp.ops.common import NamedWithoutDialect, declare, list_types, single
-from mplang_core.simp.ops.regions import (
-    VERIFY,
-    agreed,
-    check_predicate,
-    check_taken,
-    describe,
-    lift,
-    on_devices,
-    scope_of,
-    union,
-)
 
 T = TypeVar("T")
 
@@ -63,8 +51,8 @@ def while_loop(
         [array(10), array(10)]
     """
     ctx = find_ctx(flatten(init)[0])
-    state = lift(ctx, init)
-    scope = scope_of(ctx)
+    state = regions.lift(ctx, init)
+    scope = regions.scope_of(ctx)
     state, body_tfn = _trace_body(scope, body_fn, state)
     cond_tfn = trace(scope, cond_fn, state)
     if len(cond_tfn.out_vars) != 1:
@@ -72,14 +60,14 @@ def while_loop(
             f"{at()}the condition of a loop gives one value, got {cond_tfn.out_struct}"
         )
     leaves, _ = flatten(state)
-    captures = union(cond_tfn.captures, body_tfn.captures)
+    captures = regions.union(cond_tfn.captures, body_tfn.captures)
     outs = ctx.emit(
         "simp.while_loop",
         [*leaves, *captures],
         {"verify_uniform": verify_uniform},
         {"cond": cond_tfn.region(captures), "body": body_tfn.region(captures)},
     )
-    return cast(T, on_devices(ctx, outs, body_tfn, [leaf.uniform for leaf in leaves]))
+    return cast(T, regions.on_devices(ctx, outs, body_tfn, [leaf.uniform for leaf in leaves]))
 
 
 def _trace_body(
@@ -104,30 +92,12 @@ def _check_state(leaves: list[MPObject], struct: PyTreeDef, body: TracedFunction
             f"{at()}the body of a loop returns the nest of its state: expected {struct}, "
             f"got {body.out_struct}"
         )
-    paths = optree.treespec_accessors(struct)
-    for path, leaf, out, device in zip(paths, leaves, body.out_vars, body.out_devices, strict=True):
-        if (leaf.type, leaf.device) != (out.type, device):
-            raise TraceError(
-                f"{at()}the body of a loop changes {path.codify('state')}: it comes in as "
-                f"{describe(leaf.type, leaf.device)}, and goes out as "
-                f"{describe(out.type, device)}; begin with a value of the latter type"
-            )
-
-
-def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
-    args = [value.type for value in op.inputs]
-    check_taken(op, args)
-    preds = [value.type for value in op.regions["cond"].outputs]
-    if len(preds) != 1:
-        raise TypeError(f"a condition gives one value, got ({list_types(preds)})")
-    check_predicate(preds[0], world)
-    state = [value.type for value in op.regions["body"].outputs]
-    if state != args[: len(state)]:
-        raise TypeError(
-            f"the body changes the state: it is ({list_types(args[: len(state)])}), "
-            f"the body gives ({list_types(state)})"
+    before = [(leaf.type, leaf.device) for leaf in leaves]
+    for path, a, b in regions.differing("state", struct, before, regions.places_of(body)):
+        raise TraceError(
+            f"{at()}the body of a loop changes {path}: it comes in as {a}, and goes out as {b}; "
+            "begin with a value of the latter type"
         )
-    return state
 
 
 class _WhileLoop(ControlFlow, NamedWithoutDialect):
@@ -135,18 +105,27 @@ class _WhileLoop(ControlFlow, NamedWithoutDialect):
         return Loop("cond", "body", op.attrs["verify_uniform"])
 
 
-declare(
-    OpDef(
-        "simp.while_loop",
-        _infer,
-        Level.PARTY,
-        {"verify_uniform": VERIFY},
-        {"cond": Level.PARTY, "body": Level.PARTY},
-        "All parties loop together. Operands: the state, then what both regions capture.",
-        Effects.NONE,
-        interfaces=[_WhileLoop()],
-    )
+@declare(
+    "simp.while_loop",
+    _WhileLoop(),
+    {"verify_uniform": regions.VERIFY},
+    {"cond": Level.PARTY, "body": Level.PARTY},
 )
+def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
+    """All parties loop together. Operands: the state, then what both regions capture."""
+    args = [value.type for value in op.inputs]
+    regions.check_taken(op, args)
+    preds = [value.type for value in op.regions["cond"].outputs]
+    if len(preds) != 1:
+        raise TypeError(f"a condition gives one value, got ({list_types(preds)})")
+    regions.check_predicate(preds[0], world)
+    state = [value.type for value in op.regions["body"].outputs]
+    if state != args[: len(state)]:
+        raise TypeError(
+            f"the body changes the state: it is ({list_types(args[: len(state)])}), "
+            f"the body gives ({list_types(state)})"
+        )
+    return state
 
 
 @kernel("simp.while_loop")
@@ -157,7 +136,7 @@ def loop(ctx: KernelContext, *args: Any, verify_uniform: bool) -> Any:
     turn = 0
     while True:
         (pred,) = ctx.run_region("cond", state + captures, turn)
-        if not agreed(ctx, pred, turn, verify_uniform):
+        if not regions.agreed(ctx, pred, turn, verify_uniform):
             return single(ctx, state)
         state = ctx.run_region("body", state + captures, turn)
         turn += 1

@@ -21,7 +21,10 @@ QUOTES = re.findall(r"^```py\n# (\S+)\n(.*?)^```", TEXT, re.MULTILINE | re.DOTAL
 @pytest.mark.parametrize(("file", "quote"), QUOTES, ids=[file for file, _ in QUOTES])
 def test_quotes_are_of_the_example(file, quote):
     """They stand there, line by line and in that order; `# …` stands for what is left out."""
-    path = EXAMPLE / file if "/" in file else EXAMPLE / "src" / "mplang_hello" / file
+    package, _, name = file.rpartition("/")
+    package = package if package.startswith("mplang_") else "mplang_hello"
+    path = EXAMPLE.parent / package / "src" / package / name
+    path = EXAMPLE / file if file.startswith("tests/") else path
     source = path.read_text(encoding="utf-8")
     for part in quote.split("# …\n"):
         assert part in source

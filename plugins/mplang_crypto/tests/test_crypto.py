@@ -117,13 +117,22 @@ def test_values_of_another_type_are_not_written():
 @pytest.mark.parametrize(
     ("program", "message"),
     [
-        (lambda: at("P0", encrypt, mp.put("P0", 1), at("P0", keypair)[0]), "SymmetricKeyType"),
-        (lambda: at("P0", decrypt, mp.put("P0", 1), at("P0", keygen)), "CiphertextType"),
-        (lambda: at("P0", agree, *reversed(at("P0", keypair)), info=""), "PrivateKeyType"),
+        (
+            lambda: at("P0", encrypt, mp.put("P0", 1), at("P0", keypair)[0]),
+            "takes PRIVATE crypto.symmetric_key",
+        ),
+        (
+            lambda: at("P0", decrypt, mp.put("P0", 1), at("P0", keygen)),
+            "takes SECRET crypto.ciphertext",
+        ),
+        (
+            lambda: at("P0", agree, *reversed(at("P0", keypair)), info=""),
+            "takes PRIVATE crypto.private_key",
+        ),
         (lambda: at("P0", agree, *at("P0", keypair)), "info"),
         (lambda: at("P0", agree, *at("P0", keypair), info=1), "expected str"),
         (lambda: at("P0", agree, *at("P0", keypair), info="\ud800"), "surrogate"),
-        (lambda: at("P0", hash_op, at("P0", keygen)), "TensorType"),
+        (lambda: at("P0", hash_op, at("P0", keygen)), "takes PUBLIC or PRIVATE Tensor"),
         (lambda: at("P0", hash_op, mp.put("P0", 1), algorithm="md5"), "sha256, sha512.*'md5'"),
     ],
 )

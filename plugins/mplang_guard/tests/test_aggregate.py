@@ -131,7 +131,7 @@ def test_a_value_that_is_no_table_is_refused():
 
     with (
         mp.Simulator(CLUSTER) as sim,
-        pytest.raises(MPLangError, match="expected TableType, got i64"),
+        pytest.raises(MPLangError, match="operand 0 is PRIVATE i64.*it takes Table"),
     ):
         mp.evaluate(sim, program)
 

@@ -14,12 +14,13 @@ import numpy as np
 import pytest
 from mplang_http.client import WorkerClient
 from mplang_http.failure_report import party_locations
+from mplang_simulator import PartyState
 from mplang_testing import dialect
 from processes import engine_of, fork_server_of
 
 import mplang_core as mp
 from mplang_core.errors import ConfigError, PartyError, RunError
-from mplang_core.ext import AbortedError, PartyState
+from mplang_core.ext import AbortedError
 
 
 def double(x):

@@ -24,6 +24,7 @@ SAMPLES = (
 
 class TestFeops(FeopSuite):
     family = "ibis"
+    claims_all = True
     samples = SAMPLES
 
 

@@ -32,6 +32,7 @@ SAMPLES = (
 
 class TestFeops(FeopSuite):
     family = "jax"
+    claims_all = True
     samples = (*SAMPLES, Sample("jax.compile", jnp.dot, *[mp.TensorType("f64", (2, 2))] * 2))
 
 

@@ -215,7 +215,7 @@ def test_executables_are_kept_in_the_process_state():
     state.clear()
     for _ in range(2):
         run(lambda x: x + 41, np.float32(1))
-    assert len(state) == 1
+    assert len(state) == 2  # the program, and its executable
 
 
 # -- refusals

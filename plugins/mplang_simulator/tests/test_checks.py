@@ -6,10 +6,9 @@ import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from mplang_simulator.checks import Meetings
+from mplang_simulator import Finding, Meetings
 
 from mplang_core.errors import AbortedError, PrecisionError, PrecisionWarning
-from mplang_core.ext import Finding
 from mplang_core.ir import Location
 
 FOUND = Finding("3 where float64 gives 4", "add", Location("/some/where/demo.py", 12))

@@ -85,6 +85,7 @@ SAMPLES = (
 
 class TestFeops(FeopSuite):
     family = "spu"
+    claims_all = True
     samples = SAMPLES
 
 

@@ -160,6 +160,89 @@ def test_a_runtime_value_that_escapes_the_state(caught, body, holder):
     )
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "test", "message"),
+    [
+        (
+            'outputs=({"kind": "Tensor"},)',
+            'outputs=({"kind": "no.such"},)',
+            "kinds",
+            "names a kind",
+        ),
+        ('inputs=({"kind": "Tensor"},)', "inputs=()", "declares_holds and fault.op", "any type"),
+        (
+            'dialects=("fault",)',
+            'dialects=("fault",), execution_model="in_controller"',
+            "controller and fault.op",
+            "runs at the controller, which has no kernel",
+        ),
+    ],
+)
+def test_metadata_that_does_not_hold(caught, before, after, test, message):
+    source = feop()
+    assert before in source
+    caught(source.replace(before, after, 1), test, f"fault.op *{message}*")
+
+
+COMPILER = (
+    HEAD
+    + '''
+from mplang_cache import compiled_once
+from mplang_core.ext import flatten
+
+@mp.feop(
+    name="fault.compile",
+    op_kind="compiler",
+    dialects=("kit",),
+    inputs=({"kind": "Tensor"},),
+    outputs=({"kind": "Tensor"},),
+    {meta}
+    state_scope="process",
+    capabilities={{"caching": {{"scope": "process"}}}},
+)
+def compiler(fn, signature):
+    """Compiles a function that adds its operands."""
+    def make():
+        (kind,) = set(signature.operands)
+        pfunc = mp.PFunction("kit.add", (kind, kind), (kind,))
+        return mp.FeProgram(pfunc, flatten(signature.args)[1], flatten(0)[1])
+    return {body}
+
+class TestFault(FeopSuite):
+    family = "fault"
+    samples = (Sample("fault.compile", lambda x, y: x + y, X, X),)
+'''
+)
+MINE = "understands=lambda fn, types: False,"
+
+
+@pytest.mark.parametrize(
+    ("meta", "body", "test", "message"),
+    [
+        (MINE, "make()", "cached", "fault.compile is not cached as it declares"),
+        (
+            MINE,
+            "compiler.__get_state__().get_or_make(signature.operands, make)",
+            "cached",
+            "got: *the program of the old value",
+        ),
+        ("", "make()", "claims", "that names no frontend: no answer"),
+        ("understands=lambda fn, types: None,", "make()", "claims", "names no frontend: None"),
+        ("understands=lambda fn, types: True,", "make()", "claims", "names no frontend: True"),
+    ],
+)
+def test_a_compiler_that_breaks_its_contract(caught, meta, body, test, message):
+    source = COMPILER.replace("{meta}", meta).replace("{body}", body)
+    caught(source.replace("{{", "{").replace("}}", "}"), test, message)
+
+
+def test_a_compiler_that_keeps_it(run):
+    body = "compiled_once(compiler, fn, signature, make)"
+    source = COMPILER.replace("{meta}", MINE).replace("{body}", body)
+    found = run(source.replace("{{", "{").replace("}}", "}"), "-k", "cached or claims or declares")
+    assert found.parseoutcomes().keys() == {"passed", "deselected"}
+
+
 def test_metadata_that_says_too_little(caught):
     caught(feop(), "metadata and fault.scale", "expected: it says its outputs, it says its inputs")
     caught(feop(), "documented and fault.scale", "expected: a docstring with an example*")

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from mplang_cli.cli import app
-from mplang_simulator import ThreadCommunicator
+from mplang_simulator import ObservedWorker, ThreadCommunicator
 from mplang_testing import dialect
 from mplang_trace import SpanRecorder
 from mplang_trace.live_table import terminal
@@ -21,7 +21,6 @@ from typer.testing import CliRunner
 
 import mplang_core as mp
 from mplang_core.errors import ConfigError, PartyError
-from mplang_core.simp import WorkerInterpreter
 
 X = np.arange(1000.0)
 
@@ -161,7 +160,7 @@ def test_spans_are_capped_and_it_says_so():
     recorder = SpanRecorder(0, "run", most=10)
     (comm,) = ThreadCommunicator.connected(1, timeout=10.0)
     comm.open("run")
-    worker = WorkerInterpreter(comm, session="session")
+    worker = ObservedWorker(comm, session="session")
     worker.evaluate(program, [np.int64(0)], "run", recorder=recorder)
     assert len(recorder.spans) == 10
     assert recorder.dropped > 0
@@ -298,3 +297,14 @@ def test_recordings_of_several_threads_at_once_all_hear_of_a_run(simulate):
             over.set()
             assert all(each.result().links() for each in waiting)
         assert sim.observe is None
+
+
+def test_a_host_that_tells_nothing_is_not_recorded_and_not_shown():
+    class Silent(mp.simp.SimpHost):
+        _submit = _collect = _fetch = None
+
+    host = Silent(mp.ClusterSpec.simple(1))
+    with pytest.raises(ConfigError, match="a Silent cannot be recorded"), mp.record(host):
+        pass
+    with mp.watch(host, Console(force_terminal=True)):
+        pass

@@ -10,8 +10,8 @@ from concurrent.futures import Future, wait
 from typing import Any
 
 from mplang_core import ClusterSpec, Mask, Program
-from mplang_core.ext import ConfigError, HostVar, Mode, PartyState, RunError, SimpHost, to_bytes
-from mplang_simulator import outcome_of
+from mplang_core.ext import ConfigError, HostVar, Mode, RunError, to_bytes
+from mplang_simulator import ObservedHost, PartyState, outcome_of
 from mplang_trace import now
 
 from mplang_grpc import wire
@@ -34,7 +34,7 @@ class Ref:
         self._dropped.append(self.name)
 
 
-class SimpGrpcDriver(SimpHost):
+class SimpGrpcDriver(ObservedHost):
     """Has parties run programs, over gRPC.
 
     Args:

@@ -8,7 +8,8 @@ import importlib
 from typing import Any
 
 from mplang_core import Form, Program, verify
-from mplang_core.ext import PartyState, RunError, WorkerInterpreter, from_bytes, type_of
+from mplang_core.ext import RunError, from_bytes, type_of
+from mplang_simulator import ObservedWorker, PartyState
 from mplang_trace import SpanRecorder, now
 
 from mplang_grpc import wire
@@ -34,7 +35,7 @@ class Party:
         self, rank: int, world_size: int, address: str, timeout: float, *, insecure: bool = False
     ) -> None:
         self._insecure = insecure
-        self._workers: dict[str, WorkerInterpreter] = {}
+        self._workers: dict[str, ObservedWorker] = {}
         self._values: dict[str, Any] = {}
         methods: Methods = {
             wire.Begin: self._begin,
@@ -63,11 +64,11 @@ class Party:
         noted = (recorder.spans, recorder.dropped) if recorder else ([], 0)
         return wire.Ran(names, *noted, now())
 
-    def _worker(self, job: wire.Run) -> WorkerInterpreter:
+    def _worker(self, job: wire.Run) -> ObservedWorker:
         host, _, _ = job.run.partition("-")
         worker = self._workers.get(host)
         if worker is None or worker.session != job.session:
-            worker = self._workers[host] = WorkerInterpreter(
+            worker = self._workers[host] = ObservedWorker(
                 self.comm, session=job.session, insecure=self._insecure, timeout=self.comm.timeout
             )
         return worker

@@ -17,13 +17,16 @@ from mplang_core import ClusterSpec, Mask, Program, TensorType
 from mplang_core.ext import (
     HostVar,
     Mode,
-    PartyState,
     RunError,
-    SimpHost,
-    WorkerInterpreter,
     size_of,
 )
-from mplang_simulator import CommunicatorBase, outcome_of
+from mplang_simulator import (
+    CommunicatorBase,
+    ObservedHost,
+    ObservedWorker,
+    PartyState,
+    outcome_of,
+)
 
 GRACE = 2.0  # seconds that the others get to end once one has failed
 
@@ -79,7 +82,7 @@ class InlineCommunicator(CommunicatorBase):
             peer.stop(run, reason)
 
 
-class Inline(SimpHost):
+class Inline(ObservedHost):
     """Runs all parties in this process, with a thread for each run of each party.
 
     What an engine sends on links of its own, as SPU does, is not in the list.
@@ -117,7 +120,7 @@ class Inline(SimpHost):
         self._generation += 1
         session = f"{self.session}.{self._generation}"
         self._workers = [
-            WorkerInterpreter(comm, session=session, insecure=True, timeout=self._timeout)
+            ObservedWorker(comm, session=session, insecure=True, timeout=self._timeout)
             for comm in self._comms
         ]
 

@@ -15,7 +15,15 @@ from mplang_http.comm import HttpCommunicator
 from mplang_simulator import Simulator
 
 from mplang_core import ClusterSpec
-from mplang_core.ext import Communicator, KernelContext, WorkerInterpreter, encode, type_of
+from mplang_core.ext import (
+    Communicator,
+    KernelContext,
+    WorkerInterpreter,
+    encode,
+    type_of,
+    worker_kernels,
+)
+from mplang_core.namespace import Namespace
 
 from .dealer import Dealer
 from .deviation import Deviation
@@ -191,6 +199,13 @@ DEALT = (
 )
 
 
+class LabKernels(Namespace[Kernel]):
+    """Kernel table of one worker: the lab's, else those of all workers."""
+
+    def get(self, name: str) -> Kernel | None:
+        return super().get(name) or worker_kernels.get(name)
+
+
 def _install(worker: WorkerInterpreter, lab: Lab) -> None:
     """Replace kernels of randomness by the dealer's."""
 
@@ -204,5 +219,6 @@ def _install(worker: WorkerInterpreter, lab: Lab) -> None:
         return kernel
 
     kernels = {opcode: dealt(opcode) for opcode in DEALT} | lab.kernels_in_place
+    worker.kernels = LabKernels("worker kernel")
     for opcode, kernel in kernels.items():
         worker.kernels.add(opcode, kernel, provider="lab")

@@ -1,4 +1,4 @@
-"""Versions of what the command is made of, read without importing the framework."""
+"""What `mplang --version` says. Imports nothing of the framework."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ _SYMMETRIC = {"kind": SymmetricKeyType.name, "visibility": ("PRIVATE",)}
 _PRIVATE = {"kind": PrivateKeyType.name, "visibility": ("PRIVATE",)}
 _PUBLIC = {"kind": PublicKeyType.name, "visibility": ("PUBLIC", "PRIVATE")}
 _CIPHERTEXT = {"kind": CiphertextType.name, "visibility": ("SECRET",)}
-_VALUE = {"kind": "Any", "visibility": ("PUBLIC", "PRIVATE")}
+_VALUE = {"kind": "Any"}
 _TENSOR = {"kind": "Tensor", "visibility": ("PUBLIC", "PRIVATE")}
 
 

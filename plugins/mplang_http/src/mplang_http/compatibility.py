@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from mplang_analysis import Label, Stored, differences, storage_of
 
 from mplang_core import Program
-from mplang_core.ext import USED, ConfigError, plugin_manager, printable
+from mplang_core.ext import ConfigError, plugin_manager, printable
+from mplang_http.plugin_versions import USED, installed
 from mplang_http.worker_info import PROTOCOLS, versions
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ def check_plugins(program: Program, workers: list[WorkerFacts]) -> None:
         ConfigError: a plugin is missing; with a table, and what to install where.
     """
     used = {op.opcode.partition(".")[0] for op in program.graph.walk()}
-    here = plugin_manager.installed()
+    here = installed()
     needed = {
         record.name: record.distribution
         for record in plugin_manager.records()

@@ -13,7 +13,8 @@ from packaging.utils import canonicalize_name
 from pydantic import Field, field_validator, model_validator
 
 import mplang_core  # noqa: F401  (so that plugins are found by name)
-from mplang_core.ext import ConfigError, StrictModel, plugin_manager
+from mplang_core.ext import ConfigError, StrictModel
+from mplang_http import plugin_versions
 
 if TYPE_CHECKING:
     from mplang_data import DataSet
@@ -213,7 +214,7 @@ class EngineConfig(StrictModel):
     def _expand(cls, plugins: Any) -> Any:
         if not isinstance(plugins, Mapping):
             return plugins
-        installed = {canonicalize_name(name): name for name in plugin_manager.installed()}
+        installed = {canonicalize_name(name): name for name in plugin_versions.installed()}
         return {
             installed.get(canonicalize_name(str(k)), k): {"version": v} if isinstance(v, str) else v
             for k, v in plugins.items()
@@ -401,7 +402,7 @@ _NO_DATA = "data sets and sinks come with a package of their own; try: pip insta
 
 def installed_plugins() -> dict[str, str]:
     """Return the versions of the packages whose plugins a worker could import."""
-    return dict(sorted(plugin_manager.installed().items()))
+    return dict(sorted(plugin_versions.installed().items()))
 
 
 def is_loopback(host: str) -> bool:

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 from mplang_analysis import Followed, Memory, StorageUse, remember, storage_of
-from mplang_simulator import outcome_of
+from mplang_simulator import Failure, ObservedHost, PartyState, Recorder, outcome_of
 from mplang_trace import now
 
 from mplang_core import BaseType, ClusterSpec, Mask, MPLangError, MPType, Program, TensorType
@@ -28,14 +28,10 @@ from mplang_core.ext import (
     AbortedError,
     CommError,
     ConfigError,
-    Failure,
     HostVar,
     Mode,
     PartyError,
-    PartyState,
-    Recorder,
     RunError,
-    SimpHost,
     WireError,
     to_bytes,
     type_of,
@@ -69,7 +65,7 @@ START_TIMEOUT = 30.0  # seconds that a worker has to describe itself and to link
 T = TypeVar("T")
 
 
-class SimpHttpDriver(SimpHost):
+class SimpHttpDriver(ObservedHost):
     """Host that runs programs on workers, over HTTP.
 
     Args:

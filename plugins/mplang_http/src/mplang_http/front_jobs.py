@@ -7,7 +7,8 @@ import time
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from mplang_core.ext import Failure
+from mplang_simulator import Failure
+
 from mplang_http.errors import RequestError
 
 MAX_KNOWN = 2000  # jobs that have ended

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from mplang_simulator import Failure, ObservedWorker, Traffic
 from mplang_trace import SpanRecorder, now
 
-from mplang_core.ext import MAX_PLACE, Failure, Traffic, WorkerInterpreter
+from mplang_core.ext import MAX_PLACE
 
 
 @dataclass(slots=True)
@@ -40,7 +41,7 @@ class Job:
     ended: float | None = None
     settled: bool = False
     op_failed: bool = False
-    _worker: WorkerInterpreter | None = None
+    _worker: ObservedWorker | None = None
     _traffic_at_start: dict[int, Traffic] = field(default_factory=dict)
     _final_traffic: dict[int, Traffic] = field(default_factory=dict)
 
@@ -49,10 +50,10 @@ class Job:
         """Whether the job has ended."""
         return self.ended is not None
 
-    def start(self, worker: WorkerInterpreter) -> None:
+    def start(self, worker: ObservedWorker) -> None:
         """Set the state to ``running``."""
         self.state, self._worker = "running", worker
-        self._traffic_at_start = worker.communicator.traffic()
+        self._traffic_at_start = worker.traffic()
 
     def end(self, state: str, held: Sequence[bool], error: Failure | None) -> None:
         """Set the final state.
@@ -69,7 +70,7 @@ class Job:
         """Return the traffic of this run, by the rank of the peer."""
         if self._worker is None:
             return self._final_traffic
-        found = self._worker.communicator.traffic()
+        found = self._worker.traffic()
         return {peer: found[peer] - before for peer, before in self._traffic_at_start.items()}
 
     def op_location(self) -> dict[str, str | None]:

@@ -66,8 +66,12 @@ class LeaseRenewer:
         if self._stopped.is_set():
             return
         self._stopped.set()
-        ends = [self.pool.submit(self._close_session, client) for client in self._clients]
-        concurrent.futures.wait(ends, timeout=5.0)
+        try:
+            ends = [self.pool.submit(self._close_session, client) for client in self._clients]
+            concurrent.futures.wait(ends, timeout=5.0)
+        except RuntimeError:  # the interpreter ends, and takes no new work in its pools
+            for client in self._clients:
+                self._close_session(client)
         self.pool.shutdown(wait=False)
         for client in self._clients:
             client.close()

@@ -13,17 +13,11 @@ from typing import Any
 from urllib.parse import quote
 
 from mplang_analysis import Followed, Label, own
+from mplang_simulator import Failure, ObservedWorker
 from mplang_trace import SpanRecorder, now
 
 from mplang_core import Mask, MPLangError, MPType, Program
-from mplang_core.ext import (
-    AbortedError,
-    Failure,
-    RunError,
-    WorkerInterpreter,
-    kept_outputs,
-    participants_of,
-)
+from mplang_core.ext import AbortedError, RunError, kept_outputs, participants_of
 from mplang_http.comm import HttpCommunicator
 from mplang_http.config import Limits
 from mplang_http.errors import RequestError
@@ -87,7 +81,7 @@ class Session:
         self._values: dict[str, StoredValue] = {}
         self._lock = threading.RLock()
         self._thread: ThreadPoolExecutor | None = None
-        self._worker: WorkerInterpreter | None = None
+        self._worker: ObservedWorker | None = None
         self._recorded: Job | None = None
 
     def start_generation(self, generation: int, settings: Mapping[str, Any]) -> None:
@@ -105,7 +99,7 @@ class Session:
             if self._thread is not None:
                 self._thread.shutdown(wait=False, cancel_futures=True)
             self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"mplang-{self.name[:8]}")
-            self._worker = WorkerInterpreter(
+            self._worker = ObservedWorker(
                 self.comm,
                 session=f"{self._prefix}.{generation}",
                 insecure=self._insecure,
@@ -223,7 +217,7 @@ class Session:
 
     def _execute(
         self,
-        worker: WorkerInterpreter,
+        worker: ObservedWorker,
         job: Job,
         opening: Opening,
         program: Program,

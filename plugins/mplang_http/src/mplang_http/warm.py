@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mplang_core.ext import ConfigError, PluginError, plugin_manager
-from mplang_http import checker, confinement, engine
+from mplang_http import checker, confinement, engine, plugin_versions
 from mplang_http.config import EngineConfig, PluginConfig
 from mplang_http.engine import EngineArgument
 from mplang_http.logs import configure_logging
@@ -48,7 +48,7 @@ def restrict(plugins: Plugins) -> None:
     if plugins is None:
         return
     try:
-        plugin_manager.restrict({name: each.version for name, each in plugins.items()})
+        plugin_versions.restrict({name: each.version for name, each in plugins.items()})
     except PluginError as error:
         raise ConfigError(f"field 'plugins': {error}") from None
 
@@ -70,7 +70,7 @@ def check_installed(config: EngineConfig) -> None:
                 "a worker imports nothing from its working directory"
             )
     try:
-        plugin_manager.check({k: each.version for k, each in (config.plugins or {}).items()})
+        plugin_versions.check({k: each.version for k, each in (config.plugins or {}).items()})
     except PluginError as error:
         raise ConfigError(f"WorkerConfig {config.name}: field 'plugins': {error}") from None
 

@@ -12,6 +12,7 @@ from importlib_metadata import PackageNotFoundError, version
 from mplang_core.ext import CORE, WIRE_VERSION, passes, plugin_manager
 from mplang_http.config import EngineConfig
 from mplang_http.handshake import UPGRADE
+from mplang_http.plugin_versions import installed
 
 PROTOCOLS = {"wire": str(WIRE_VERSION), "link": UPGRADE}
 
@@ -24,7 +25,7 @@ def versions() -> dict[str, str]:
     """
     found = {name: _version(name) for name in (CORE, "mplang-http", "jax", "spu")}
     there = {name: version for name, version in found.items() if version is not None}
-    return PROTOCOLS | there | plugin_manager.installed()
+    return PROTOCOLS | there | installed()
 
 
 @functools.cache

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from mplang_cache import compiled_once
 from mplang_tables import check_table
 
 from mplang_core import BaseType, FeProgram, FeSignature, MPLangError, PFunction, TableType, feop
@@ -16,6 +18,7 @@ from mplang_core.ext import (
     at,
     flatten,
     pack,
+    packages_of,
     raised,
     skip_package,
 )
@@ -23,6 +26,11 @@ from mplang_ibis.sql import check_names
 
 for package in ("ibis", "sqlglot"):
     skip_package(package)
+
+
+def _understands(fn: Callable[..., Any], types: tuple[BaseType, ...]) -> bool | None:
+    """Return ``True`` for a function that names Ibis; Ibis may take any other."""
+    return "ibis" in packages_of(fn) or None
 
 
 @feop(
@@ -33,14 +41,17 @@ for package in ("ibis", "sqlglot"):
     inputs=({"kind": "Table"},),
     outputs=({"kind": "Table"},),
     targets=("PPU", "TEE"),
-    capabilities=Capabilities(caching=Caching(scope="none")),
+    understands=_understands,
+    state_scope="process",
+    capabilities=Capabilities(caching=Caching(scope="process")),
 )
 def ibis_compile(
     fn: Callable[..., Any], signature: FeSignature, names: Sequence[str] | None = None
 ) -> FeProgram:
     """Compile a function of Ibis tables to SQL, without data.
 
-    The same function and signature give the same bytes in every process.
+    The same function and signature give the same bytes in every process. A function is compiled
+    once per signature, and again after something that it reads has changed.
 
     Args:
         fn: takes Ibis tables without data, returns one Ibis table.
@@ -63,6 +74,14 @@ def ibis_compile(
         >>> print(program.pfunc.fn_type, *program.pfunc.outs_info)
         ibis.run table<["name", "string"]>
     """
+    make = functools.partial(_compile, fn, signature, names)
+    called = None if names is None else tuple(names)
+    return compiled_once(ibis_compile, fn, signature, make, depends_on=called)
+
+
+def _compile(
+    fn: Callable[..., Any], signature: FeSignature, names: Sequence[str] | None
+) -> FeProgram:
     import ibis  # type: ignore[import-untyped]
 
     from mplang_ibis import query

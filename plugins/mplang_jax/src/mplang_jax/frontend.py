@@ -6,8 +6,25 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from mplang_cache import compiled_once
+
 from mplang_core import BaseType, FeProgram, FeSignature, MPLangError, PFunction, TensorType, feop
-from mplang_core.ext import Caching, Capabilities, TraceError, at, flatten, pack, raised, unflatten
+from mplang_core.ext import (
+    Caching,
+    Capabilities,
+    TraceError,
+    at,
+    flatten,
+    pack,
+    packages_of,
+    raised,
+    unflatten,
+)
+
+
+def _understands(fn: Callable[..., Any], types: tuple[BaseType, ...]) -> bool | None:
+    """Return ``True`` for a function that names JAX; JAX may take any other."""
+    return not packages_of(fn).isdisjoint({"jax", "jaxlib"}) or None
 
 
 @feop(
@@ -17,7 +34,8 @@ from mplang_core.ext import Caching, Capabilities, TraceError, at, flatten, pack
     execution_model="single_rank",
     inputs=({"kind": "Tensor"},),
     outputs=({"kind": "Tensor"},),
-    targets=("PPU", "TEE"),
+    targets=("PPU", "SPU", "TEE"),
+    understands=_understands,
     state_scope="process",
     capabilities=Capabilities(caching=Caching(scope="process")),
 )
@@ -30,7 +48,7 @@ def jax_compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
     otherwise, the whole function is compiled with 64-bit types; only Python numbers are narrowed,
     to the type of the other operand.
 
-    A jitted function is compiled once per signature, and then reused.
+    A function is compiled once per signature, and again after something that it reads has changed.
 
     Args:
         fn: a function that JAX can trace.
@@ -48,14 +66,16 @@ def jax_compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
         >>> print(program.pfunc.fn_type, *program.pfunc.outs_info)
         jax.run f32[]
     """
-    from mplang_jax.trace_cache import cache_key
+    from mplang_jax import environment
 
-    key = cache_key(fn, signature)
-    if key is None:
-        return _compile(fn, signature)
-    state = jax_compile.__get_state__()
-    made: FeProgram = state.get_or_make(key, lambda: _compile(fn, signature))
-    return made
+    return compiled_once(
+        jax_compile,
+        fn,
+        signature,
+        lambda: _compile(fn, signature),
+        depends_on=environment.settings(),
+        is_fixed=environment.is_fixed,
+    )
 
 
 def _compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:

@@ -1,4 +1,8 @@
-"""Meetings of a simulator's parties, where a kernel compares all shares in plain."""
+"""Meetings of a simulator's parties, where a kernel compares all shares in plain.
+
+Only simulators have them, since their parties share memory. What is handed over there is no
+message, and not counted as traffic.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +13,27 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from mplang_core.ext import AbortedError, Finding, Location, PrecisionError, PrecisionWarning
+from mplang_core.ext import AbortedError, Location, PrecisionError, PrecisionWarning
 
 CheckMode: TypeAlias = Literal["warn", "raise"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Finding of a number check: a wrong number.
+
+    Args:
+        text: the problem and the remedy.
+        op: the operation that computed it, in the user's terms.
+        line: the user's source line; ``None`` if unknown.
+    """
+
+    text: str
+    op: str
+    line: Location | None = None
+
+    def __str__(self) -> str:
+        return f"{self.line}: {self.text}" if self.line else self.text
 
 
 @dataclass(slots=True)

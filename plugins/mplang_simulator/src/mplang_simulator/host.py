@@ -14,18 +14,11 @@ import numpy as np
 from mplang_analysis import Memory, remember, storage_of
 
 from mplang_core import ClusterSpec, Mask, Program
-from mplang_core.ext import (
-    ConfigError,
-    HostVar,
-    MissingPackageError,
-    Mode,
-    PartyState,
-    Recorder,
-    RunError,
-    SimpHost,
-    WorkerInterpreter,
-)
+from mplang_core.ext import ConfigError, HostVar, MissingPackageError, Mode, RunError
 from mplang_simulator.checks import Meetings
+from mplang_simulator.observed import ObservedHost, ObservedWorker
+from mplang_simulator.progress import PartyState
+from mplang_simulator.recorder import Recorder
 from mplang_simulator.results import outcome_of
 from mplang_simulator.threads import PartyThread, ThreadCommunicator
 
@@ -34,7 +27,7 @@ Check: TypeAlias = Literal["warn", "raise"] | bool
 GRACE = 2.0  # seconds for the other parties to end after one has failed
 
 
-class Simulator(SimpHost):
+class Simulator(ObservedHost):
     """Host that runs all parties in this process, for development and tests.
 
     The parties are not protected from each other: they share memory. Protocols for debugging are
@@ -248,7 +241,7 @@ class _Parties:
         self._comms = ThreadCommunicator.connected(len(data), timeout)
         options: dict[str, Any] = {"timeout": timeout, "checks": checks}
         self.workers = [
-            WorkerInterpreter(comm, session=session, insecure=True, data=mine, **options)
+            ObservedWorker(comm, session=session, insecure=True, data=mine, **options)
             for comm, mine in zip(self._comms, data, strict=True)
         ]
         self._threads = [PartyThread(f"mplang-P{comm.rank}") for comm in self._comms]

@@ -14,12 +14,12 @@ from mplang_core.ext import (
     AbortedError,
     CommError,
     Communicator,
-    Recorder,
     RecvTimeoutError,
     RunError,
-    Traffic,
     size_of,
 )
+from mplang_simulator.progress import Traffic
+from mplang_simulator.recorder import Recorder
 
 
 @dataclass(slots=True)

@@ -46,6 +46,7 @@ class SpuConfig(StrictModel):
             ``insecure``, or its environment turns channels off. Without addresses the links are in
             memory, which works within one process.
         parties: the members' ranks; set by the device.
+        protocol_is_default: whether nobody asked for the protocol; set by the device.
     """
 
     protocol: Protocol | None = None
@@ -58,6 +59,7 @@ class SpuConfig(StrictModel):
     use_mplang_channel: bool | None = None
     brpc_addresses: tuple[Address, ...] | None = None
     parties: tuple[int, ...] = ()
+    protocol_is_default: bool = Field(default=False, exclude=True)
 
     def attrs(self) -> dict[str, Any]:
         """Return the configuration without the parties, as an attribute of an op."""
@@ -114,4 +116,5 @@ def resolve_config(config: SpuConfig, members: Mask) -> SpuConfig:
         raise ValueError(
             f"field 'brpc_addresses': expected one of each of {n} members, got {list(addresses)}"
         )
-    return config.model_copy(update={"protocol": protocol, "parties": tuple(members)})
+    chosen = {"protocol": protocol, "parties": tuple(members)}
+    return config.model_copy(update={**chosen, "protocol_is_default": config.protocol is None})

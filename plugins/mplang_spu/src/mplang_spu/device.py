@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, cast
 
 from mplang_core import Form, Mask, MPObject, TensorType, pconv, pshfl_s
@@ -9,16 +10,21 @@ from mplang_core.ext import (
     PARTY,
     Device,
     DeviceKind,
+    InsecureWarning,
+    Location,
     Lowering,
     TraceError,
     Transfer,
     at,
+    caller,
     run_program,
     the_holder,
 )
 from mplang_spu.config import SpuConfig, resolve_config
 from mplang_spu.ops import lower, make_shares, reconstruct
 from mplang_spu.share_type import ShareType
+
+_warned: list[Device] = []  # devices, each of which is warned of once
 
 
 def share_out(value: MPObject, src: Device | None, dst: Device) -> MPObject:
@@ -36,13 +42,18 @@ def share_out(value: MPObject, src: Device | None, dst: Device) -> MPObject:
         TraceError: it is no tensor, or its holders are known only at run time.
     """
     if not isinstance(value.base_type, TensorType):
-        raise TraceError(f"{at()}an SPU takes tensors, got {value!r}")
+        raise TraceError(
+            f"{at()}an SPU takes tensors, got {value!r}. Filter and aggregate a table at its "
+            "party, where mp.device(...)(mplang_tables.to_tensor)(t, rows=...) makes its numbers a "
+            "tensor"
+        )
     if value.pmask is None:
         raise TraceError(
             f"{at()}who holds {value!r} is known only at run time; run its pcall at parties "
             "that are named"
         )
     holder = the_holder(value)
+    _warn_of_default(dst)
     try:
         share = ShareType.of(value.base_type, cast(SpuConfig, dst.config))
     except ValueError as error:
@@ -54,6 +65,21 @@ def share_out(value: MPObject, src: Device | None, dst: Device) -> MPObject:
         for piece, member in zip(pieces, dst.mask, strict=True)
     ]
     return pconv(moved)
+
+
+def _warn_of_default(spu: Device) -> None:
+    """Say while it is compiled that workers do not take a protocol that nobody asked for."""
+    if not spu.config.protocol_is_default or spu.config.protocol != "SEMI2K" or spu in _warned:
+        return
+    line = caller() or Location("<mplang>", 1)
+    text = (
+        f"{spu} of {len(spu.mask)} parties has no secure protocol: SEMI2K trusts its first party, "
+        "and workers refuse it. Share among two (CHEETAH) or three (ABY3) of the parties: in the "
+        "cluster's devices, give an SPU these members; the others seal to it. If SEMI2K is meant, "
+        "for debugging, write it in the device's config: protocol: SEMI2K"
+    )
+    warnings.warn_explicit(text, InsecureWarning, line.file, line.line)
+    _warned.append(spu)
 
 
 def disclose(value: MPObject, src: Device, dst: Device | None) -> MPObject:

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
+from mplang_simulator import Finding
 from mplang_stablehlo import read
 
 from mplang_core import Mask
-from mplang_core.ext import AdmissionError, Finding, KernelContext, RunError
+from mplang_core.ext import AdmissionError, KernelContext, RunError
 from mplang_spu.share_type import MAX_CODE, ShareType
 from mplang_spu.shares import SpuShare
 from mplang_spu.target import Target

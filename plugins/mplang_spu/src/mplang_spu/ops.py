@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mplang_analysis import RangeRule
+from mplang_cache import compiled_once
 from mplang_stablehlo import read
 
 from mplang_core import (
@@ -48,6 +49,7 @@ from mplang_spu.share_type import MAX_CODE, ShareType
 from mplang_spu.target import Target
 
 if TYPE_CHECKING:
+    from mplang_spu.engine import Compiled
     from mplang_spu.lowering import Diagnostic
 
 # -- sharing
@@ -191,6 +193,8 @@ RUN_JAX = OpDef(
     outputs=({"kind": "spu.share", "visibility": ("SECRET",)},),
     config_schema=SpuConfig,
     targets=("SPU",),
+    understands=lambda fn, types: None,
+    state_scope="process",
     capabilities=Capabilities(
         requires_device=DeviceRequirement(kind=("SPU",), members=">=2"),
         supports_visibility=("SECRET", "PUBLIC"),
@@ -203,7 +207,8 @@ def run_jax(
     """Compile a function of arrays for secret shares.
 
     ``jax.compile`` of the registry translates it to StableHLO. SPU's own compiler is tried on the
-    result at once, so unsupported ops are refused here.
+    result at once, so unsupported ops are refused here. A function is compiled once per signature
+    and configuration, and again after something that it reads has changed.
 
     Args:
         fn: a function that JAX can trace, using ops that SPU supports.
@@ -229,6 +234,8 @@ def run_jax(
         raise FeConfigError("spu.run_jax needs a configuration; a device of kind SPU gives it")
     if not config.parties:
         raise FeConfigError("SpuConfig: field 'parties' is empty; a device fills it in")
+    from mplang_spu import engine
+
     leaves, spec = flatten(signature.args)
     jax_compile = registry.get("jax.compile")
 
@@ -237,7 +244,15 @@ def run_jax(
         plain = [next(given) if isinstance(leaf, BaseType) else leaf for leaf in leaves]
         return jax_compile(fn, FeSignature(tuple(unflatten(spec, plain)), signature.kwargs))
 
-    return lower(make, signature.operands, config)
+    program = compiled_once(
+        run_jax,
+        fn,
+        signature,
+        lambda: _lower(make, signature.operands, config),
+        depends_on=(config, engine.tracing_settings()),
+        is_fixed=engine.is_array,
+    )
+    return _told(program)
 
 
 def lower(
@@ -257,6 +272,12 @@ def lower(
         FeCapabilityError: ``make`` returns another op than ``jax.run``.
         TraceError: SPU cannot compile it.
     """
+    return _told(_lower(make, types, config))
+
+
+def _lower(
+    make: Callable[[Sequence[BaseType]], FeProgram], types: Sequence[BaseType], config: SpuConfig
+) -> FeProgram:
     from mplang_spu import engine
 
     with engine.spu_tracing():
@@ -267,7 +288,7 @@ def lower(
         )
     operands = tuple(value.base_type for value in made.inputs) or tuple(types)
     secret = [isinstance(kind, ShareType) for kind in operands]
-    _try(made, (*secret, *[False] * len(made.consts)), config)
+    compiled = _compile(made, (*secret, *[False] * len(made.consts)), config)
     outs: tuple[Any, ...] = made.pfunc.outs_info
     pfunc = PFunction(
         "spu.run_jax",
@@ -275,21 +296,26 @@ def lower(
         tuple(ShareType.of(kind, config) for kind in outs),
         {"program": dict(made.pfunc.attrs), "parties": config.mask, "config": config.attrs()},
     )
-    return replace(made, pfunc=pfunc)
+    return replace(made, pfunc=pfunc, meta={**made.meta, "diagnostics": compiled.diagnostics})
 
 
-def _try(made: FeProgram, secret: tuple[bool, ...], config: SpuConfig) -> None:
+def _compile(made: FeProgram, secret: tuple[bool, ...], config: SpuConfig) -> Compiled:
     from mplang_spu import engine
 
     try:
         text = read(made.pfunc.attrs["code"], MAX_CODE)
-        compiled = engine.compile(text, secret, Target.of(config.attrs()))
+        return engine.compile(text, secret, Target.of(config.attrs()))
     except (ValueError, RuntimeError) as error:
         reason = str(error).strip().split("\n", 1)[0].removesuffix("what:").strip()
         reason = reason or "it has an op that SPU lacks; its compiler does not say which"
         raise TraceError(f"{at()}SPU cannot compile this: {reason}") from error
-    for diagnostic in compiled.diagnostics:
-        _tell(diagnostic, made.pfunc.attrs["code"])
+
+
+def _told(program: FeProgram) -> FeProgram:
+    """Return a program, and tell of constants in it that the fixed point cannot represent."""
+    for diagnostic in program.meta["diagnostics"]:
+        _tell(diagnostic, program.pfunc.attrs["program"]["code"])
+    return program
 
 
 def _tell(diagnostic: Diagnostic, code: bytes) -> None:

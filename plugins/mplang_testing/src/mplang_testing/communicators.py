@@ -10,6 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, ClassVar
 
 import numpy as np
+from mplang_simulator import CommunicatorBase
 
 from mplang_core.ext import AbortedError, CommError, Communicator, RecvTimeoutError
 from mplang_testing.suite import Suite, complain
@@ -148,7 +149,13 @@ class CommunicatorSuite(Suite, kit=True):
 
     def test_messages_are_counted(self) -> None:
         """Each party knows how much went between it and each other; to itself is no link."""
+        expected = "803 bytes in 3 messages, at both ends"
+        fix = "derive from CommunicatorBase, and let _send return the bytes of the value"
         with self._connected(2) as (a, b):
+            if not (isinstance(a, CommunicatorBase) and isinstance(b, CommunicatorBase)):
+                complain(
+                    "messages are not counted by link", expected=expected, got="no counts", fix=fix
+                )
             before = a.traffic()[1], b.traffic()[0]
             for i, value in enumerate((np.zeros(100), np.zeros(3, np.uint8), True)):
                 a.send(1, f"{RUN}/{i}", value)
@@ -164,9 +171,9 @@ class CommunicatorSuite(Suite, kit=True):
         if got != [803, 3, 803, 3]:
             complain(
                 "messages are not counted by link",
-                expected="803 bytes in 3 messages, at both ends",
+                expected=expected,
                 got=f"bytes and messages sent, then received: {got}",
-                fix="derive from CommunicatorBase, and let _send return the bytes of the value",
+                fix=fix,
             )
 
     # -- what does not

@@ -47,12 +47,13 @@ from mplang_core.ext import (
     op_defs,
 )
 from mplang_testing import probe
+from mplang_testing.contracts import ContractSuite
 from mplang_testing.sample import Sample, text_of
-from mplang_testing.suite import Suite, complain, numbered
+from mplang_testing.suite import complain, numbered
 from mplang_testing.vault import vault
 
 
-class FeopSuite(Suite, kit=True):
+class FeopSuite(ContractSuite, kit=True):
     """Every feop of a family says what it is, and gives the same program each time.
 
     The file of the subclass is run again in other processes, so it must bear to be imported.
@@ -60,6 +61,7 @@ class FeopSuite(Suite, kit=True):
     Attributes:
         family: the family of feops.
         samples: a use of each feop at least; types suffice where data is hard to come by.
+        claims_all: see :class:`~mplang_testing.contracts.ContractSuite`.
 
     Example:
         >>> import mplang_testing.dialect

@@ -8,6 +8,8 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from mplang_simulator import ObservedHost
+
 from mplang_core.ext import SimpHost
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ def watch(host: SimpHost, console: Console | None = None) -> Iterator[None]:
     it sent and received. It disappears at the end of the program.
 
     Args:
-        host: a host of any backend.
+        host: a host of any backend; nothing is shown of one that is no ``ObservedHost``.
         console: the console; by default stderr, if that is a terminal.
 
     Example:
@@ -42,7 +44,7 @@ def watch(host: SimpHost, console: Console | None = None) -> Iterator[None]:
         from rich.console import Console as Terminal
 
         console = Terminal(stderr=True)
-    if not console.is_terminal:
+    if not (console.is_terminal and isinstance(host, ObservedHost)):
         yield
         return
     over = threading.Event()
@@ -55,7 +57,7 @@ def watch(host: SimpHost, console: Console | None = None) -> Iterator[None]:
         thread.join()
 
 
-def _show(host: SimpHost, console: Console, over: threading.Event) -> None:
+def _show(host: ObservedHost, console: Console, over: threading.Event) -> None:
     from rich.live import Live
 
     while not over.wait(EVERY):
@@ -71,7 +73,7 @@ def _show(host: SimpHost, console: Console, over: threading.Event) -> None:
                 terminal.release()
 
 
-def _table(host: SimpHost, took: float) -> Table:
+def _table(host: ObservedHost, took: float) -> Table:
     from rich.filesize import decimal
     from rich.table import Table
 

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from mplang_core.ext import SimpHost
+from mplang_simulator import ObservedHost
+
+from mplang_core.ext import ConfigError, SimpHost
 from mplang_trace.spans import Span, SpanRecorder
 
 MICRO = 1e6
@@ -149,7 +151,7 @@ def _arrows(
             yield _event(wait, "f", arrives, lanes, bp="e", **fields)
 
 
-_open: WeakKeyDictionary[SimpHost, tuple[Recording, ...]] = WeakKeyDictionary()
+_open: WeakKeyDictionary[ObservedHost, tuple[Recording, ...]] = WeakKeyDictionary()
 _lock = threading.Lock()
 
 
@@ -163,6 +165,9 @@ def record(host: SimpHost) -> Iterator[Recording]:
     Yields:
         The recording; it grows while programs run.
 
+    Raises:
+        ConfigError: the host of its backend cannot be recorded.
+
     Example:
         >>> import os
         >>> import mplang_core as mp
@@ -172,6 +177,11 @@ def record(host: SimpHost) -> Iterator[Recording]:
         {(0, 1): LinkUse(messages=1, bytes=16)}
         >>> recording.save(os.devnull)  # a trace for Perfetto: "out.json", say
     """
+    if not isinstance(host, ObservedHost):
+        raise ConfigError(
+            f"a {type(host).__name__} cannot be recorded; a host that can is an ObservedHost of "
+            "mplang_simulator"
+        )
     recording = Recording(host.names)
     with _lock:
         _set(host, (*_open.get(host, ()), recording))
@@ -182,7 +192,7 @@ def record(host: SimpHost) -> Iterator[Recording]:
             _set(host, tuple(each for each in _open[host] if each is not recording))
 
 
-def _set(host: SimpHost, recordings: tuple[Recording, ...]) -> None:
+def _set(host: ObservedHost, recordings: tuple[Recording, ...]) -> None:
     """Set the open recordings of a host, which gives them a recorder per party and run."""
 
     def observe(rank: int | None, run: str) -> SpanRecorder:

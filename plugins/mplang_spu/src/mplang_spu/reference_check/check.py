@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from mplang_simulator import Finding
 
 from mplang_core import TensorType
-from mplang_core.ext import Finding, Location
+from mplang_core.ext import Location
 from mplang_spu.reference_check import reference
 from mplang_spu.reference_check.cancellation import discard_cancellation
 from mplang_spu.reference_check.fault_localization import Fault, locate_fault, worst_fault

@@ -5,12 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from mplang_core import errors
-from mplang_core.errors import AdmissionError, CommError, MPLangError, RunError
-from mplang_core.printable import printable
+from mplang_core import MPLangError, errors
+from mplang_core.ext import (
+    AdmissionError,
+    CommError,
+    IRError,
+    PartyError,
+    RunError,
+    printable,
+    told_of,
+)
 
-MAX_TEXT = 4000  # characters
-MAX_PLACE = 300  # characters of a source line's text, "file:line"
 WITHHELD = "the reason is in that party's log, at log_level: debug"
 
 
@@ -42,13 +47,8 @@ class Failure:
     @classmethod
     def of(cls, error: BaseException) -> Failure:
         """Return the description of an error, for the process in which it was raised."""
-        public = isinstance(error, MPLangError)
-        return cls(
-            type(error).__name__ if public else "RunError",
-            (str(error) if public else type(error).__name__)[:MAX_TEXT],
-            getattr(error, "op", None),
-            (getattr(error, "location", None) or "")[:MAX_PLACE] or None,
-        )
+        kind = type(error).__name__ if isinstance(error, MPLangError) else "RunError"
+        return cls(kind, *told_of(error))
 
     @classmethod
     def public(cls, error: BaseException) -> Failure:
@@ -75,8 +75,8 @@ class Failure:
     def error(self) -> MPLangError:
         """Return an error for the host to raise, a ``RunError`` or ``IRError``; text is escaped."""
         found: Any = getattr(errors, str(self.kind), None)
-        fits = isinstance(found, type) and issubclass(found, RunError | errors.IRError)
-        made: Any = (found if fits and found is not errors.PartyError else RunError)(
+        fits = isinstance(found, type) and issubclass(found, RunError | IRError)
+        made: Any = (found if fits and found is not PartyError else RunError)(
             printable(str(self.text), keep="\n")
         )
         made.op = printable(self.op) if self.op else None

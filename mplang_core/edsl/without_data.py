@@ -1,0 +1,131 @@
+"""What a value of a program cannot do, since its data is at the parties; and what to write."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from typing import Any, NoReturn
+
+import numpy as np
+
+from mplang_core.errors import MissingAttributeError, NoDataError, TraceError
+from mplang_core.ir.source_line import at
+from mplang_core.types import BaseType, TableType
+
+_METHODS = [
+    "all",
+    "any",
+    "argmax",
+    "argmin",
+    "argsort",
+    "conj",
+    "copy",
+    "cumprod",
+    "cumsum",
+    "flatten",
+    "max",
+    "mean",
+    "min",
+    "nonzero",
+    "prod",
+    "ravel",
+    "round",
+    "sort",
+    "squeeze",
+    "std",
+    "sum",
+    "transpose",
+    "var",
+]
+_FETCHED = ("item", "tolist", "numpy", "to_numpy", "to_pandas", "to_pylist", "execute", "collect")
+_FETCH = "return it from the program, and mp.fetch(host, result)"
+
+
+class WithoutData:
+    """Base class of values whose data is elsewhere; each refusal has the user's line."""
+
+    __slots__ = ()
+    __array_priority__ = 1000  # np.ndarray + value is value.__radd__
+
+    device: Any
+
+    @property
+    def base_type(self) -> BaseType:
+        """The type of the value at each holder."""
+        raise NotImplementedError
+
+    def _not_here(self, what: str, instead: str) -> NoReturn:
+        raise TraceError(f"{at()}{what} of {self!r} needs its data; {instead}")
+
+    def _at_a_party(self, expression: str) -> str:
+        """Return how to run an expression where the data is."""
+        name = "t" if isinstance(self.base_type, TableType) else "x"
+        call = f"lambda {name}: {expression.format(name)}"
+        if self.device is None:
+            return f"write mp.invoke({call}, {name})"
+        return f"write mp.device({self.device.name!r})({call})({name})"
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("_"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        if hasattr(type(self), name):  # a property that its type does not have
+            raise MissingAttributeError(f"{at()}{self.base_type} has no {name}")
+        raise MissingAttributeError(f"{at()}{self!r} has no {name!r}{self._advice(name)}")
+
+    def _advice(self, name: str) -> str:
+        if name in _FETCHED:
+            return f": its data is at the parties; {_FETCH}"
+        kind, there = self.base_type, ": its data is at the parties; "
+        if isinstance(kind, TableType):
+            is_column = name in dict(kind.columns)
+            use = f"{{0}}.select({name!r})" if is_column else f"{{0}}.{name}(...)"
+            return there + self._at_a_party(use)
+        if name == "at" or hasattr(np.ndarray, name):
+            called = "()" if name in _METHODS else "(...)"
+            called = called if callable(getattr(np.ndarray, name, None)) else ""
+            return there + self._at_a_party(f"{{0}}.{name}{called}")
+        close = difflib.get_close_matches(name, [n for n in dir(type(self)) if n[0] != "_"], n=1)
+        known = f"did you mean {close[0]!r}? " if close else ""
+        return f"; {known}What its data can do is done there: {self._at_a_party('{0} + 1')}"
+
+    def __bool__(self) -> bool:
+        self._not_here(
+            "the truth",
+            "for `if` use mp.uniform_cond, for `while` mp.while_loop, with data mp.fetch",
+        )
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        self._not_here("an array", f"{self._at_a_party('np.add({0}, 1)')}, or {_FETCH}")
+
+    @property
+    def __jax_array__(self) -> Any:
+        """JAX asks for it before it refuses what is no array of its own.
+
+        Its operators ask, too, and leave the operation to this value if there is none.
+        """
+        if sys._getframe(1).f_code.co_name == "deferring_binary_op":
+            raise AttributeError("__jax_array__")
+        where = self._at_a_party("jnp.sum({0})")
+        raise NoDataError(f"{at()}JAX has no data of {self!r}; {where}, with your function")
+
+    def _number(self) -> Any:
+        self._not_here("the number", f"{_FETCH}, or keep computing with mp.device(...)")
+
+    __float__ = __int__ = __complex__ = __index__ = _number
+    __trunc__ = __floor__ = __ceil__ = _number
+
+    def __round__(self, digits: int = 0) -> Any:
+        self._not_here("a rounded number", self._at_a_party(f"{{0}}.round({digits or ''})"))
+
+    def __format__(self, spec: str) -> str:
+        if spec:
+            self._not_here(f"text in the format {spec!r}", _FETCH)
+        return repr(self)
+
+    def __contains__(self, item: Any) -> bool:
+        self._not_here("the elements", self._at_a_party("({0} == item).any()"))
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._not_here(
+            "an element", f"values do not change: {self._at_a_party('{0}.at[index].set(value)')}"
+        )

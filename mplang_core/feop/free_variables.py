@@ -1,0 +1,114 @@
+"""What a Python function reads by name, found in its code."""
+
+from __future__ import annotations
+
+import contextlib
+import dis
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Any, NamedTuple
+
+
+def free_variables(fn: FunctionType) -> Iterator[Any]:
+    """Yield the objects of a function's closure variables and globals.
+
+    Those of functions of the same module that it uses are included.
+
+    Args:
+        fn: a Python function.
+
+    Example:
+        >>> scale = 3
+        >>> def triple(x):
+        ...     return scale * x
+        >>> list(free_variables(triple))
+        [3]
+    """
+    todo, seen = [fn], set()
+    while todo:
+        here = todo.pop()
+        if here in seen:
+            continue
+        seen.add(here)
+        for item in (*captured(here), *globals_read(here)):
+            yield item
+            used = inspect.unwrap(item) if callable(item) else item
+            if isinstance(used, FunctionType) and used.__globals__ is fn.__globals__:
+                todo.append(used)
+
+
+def captured(fn: FunctionType) -> Iterator[Any]:
+    """Yield the closure variables of a function that it does not assign itself."""
+    own = names_of(fn.__code__).own
+    for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True):
+        if name not in own:
+            with contextlib.suppress(ValueError):  # not bound yet
+                yield cell.cell_contents
+
+
+def globals_read(fn: FunctionType) -> Iterator[Any]:
+    """Yield the globals that a function may read, and does not assign itself."""
+    names = names_of(fn.__code__).globals
+    yield from (fn.__globals__[name] for name in names if name in fn.__globals__)
+
+
+def packages_of(fn: Callable[..., Any]) -> frozenset[str]:
+    """Return the packages that a function names: by globals, closure variables and imports.
+
+    A frontend tells by it whether a function is one of its own.
+
+    Args:
+        fn: a function; of another callable, its own package counts.
+
+    Example:
+        >>> import math
+        >>> sorted(packages_of(lambda x: math.sqrt(x)))
+        ['math']
+    """
+    while isinstance(fn, functools.partial | MethodType):
+        fn = fn.func if isinstance(fn, functools.partial) else fn.__func__
+    if not isinstance(fn, FunctionType):
+        return frozenset({package_of(fn), package_of(type(fn))})
+    return frozenset(map(package_of, free_variables(fn))) | names_of(fn.__code__).imports
+
+
+def package_of(item: Any) -> str:
+    """Return the package of a module, or of an object's ``__module__``; empty if it has none."""
+    name = item.__name__ if isinstance(item, ModuleType) else getattr(item, "__module__", None)
+    return name.partition(".")[0] if isinstance(name, str) else ""
+
+
+class Names(NamedTuple):
+    """Names in code and in the functions in it.
+
+    Attributes:
+        globals: the globals that it may read.
+        own: the names outside of it that it assigns.
+        imports: the packages that it imports.
+        all: all names, of attributes, too.
+    """
+
+    globals: tuple[str, ...]
+    own: frozenset[str]
+    imports: frozenset[str]
+    all: frozenset[str]
+
+
+@functools.lru_cache(maxsize=1024)
+def names_of(code: CodeType) -> Names:
+    """Return the names in code."""
+    steps = [(step.opname, step.argval) for step in dis.get_instructions(code)]
+    inner = [names_of(const) for const in code.co_consts if isinstance(const, CodeType)]
+    own = {name for op, name in steps if op in ("STORE_GLOBAL", "STORE_DEREF")}
+    own.update(*(names.own for names in inner))
+    reads = [name for op, name in steps if op == "LOAD_GLOBAL"]
+    reads += [name for names in inner for name in names.globals]
+    imports = {name.partition(".")[0] for op, name in steps if op == "IMPORT_NAME"}
+    return Names(
+        tuple(name for name in dict.fromkeys(reads) if name not in own),
+        frozenset(own),
+        frozenset(imports.union(*(names.imports for names in inner))),
+        frozenset({*code.co_names}.union(*(names.all for names in inner))),
+    )

@@ -1,0 +1,194 @@
+"""Keys of Python functions: their code, and the content of what they read."""
+
+from __future__ import annotations
+
+import enum
+import functools
+import hashlib
+import os
+import sys
+import weakref
+from abc import ABC
+from collections.abc import Callable, Hashable
+from types import FunctionType, GetSetDescriptorType, MemberDescriptorType, MethodType, ModuleType
+from typing import Any, Generic, Protocol
+
+import numpy as np
+
+from mplang_core import BaseType, Mask, MPType
+from mplang_core.ext import captured, globals_read, is_skipped, names_of, package_of
+
+MAX_ITEMS = 10_000  # in all containers that a function reads
+MAX_BYTES = 64 << 20  # of an array that it reads
+
+_LITERALS = (bool, int, str, bytes, type(None), type(Ellipsis), type(NotImplemented), range)
+_FROZEN = (BaseType, MPType, Mask, np.dtype, enum.Enum)
+_BASES = (object, ABC, Generic, Protocol)  # without content of their own
+_SLOTS = (GetSetDescriptorType, MemberDescriptorType)
+
+
+def key_of(fn: Any, is_fixed: Callable[[Any], bool] = lambda value: False) -> Hashable:
+    """Return a key of a function: equal to that of another one if both compute the same.
+
+    The key is its code, the place of that, its defaults, and what it reads by name: closure
+    variables and globals, the functions that it calls, classes and instances of the user's own,
+    attributes of the user's modules, arrays; all by content. Installed packages count by identity,
+    since they do not change; a function that one of them made, as ``jax.vmap`` does, by its code
+    and its closure. Names that the function assigns itself, such as a counter of its calls, are
+    ignored.
+
+    Args:
+        fn: the function, or any value that it captures.
+        is_fixed: returns whether an object of another kind is immutable, and counts by identity.
+
+    Returns:
+        The key; ``None`` if it reads something that can change and is not compared.
+
+    Example:
+        >>> def scaled(by):
+        ...     return lambda x: by * x
+        >>> key_of(scaled(2)) == key_of(scaled(2)), key_of(scaled(2)) == key_of(scaled(3))
+        (True, False)
+    """
+    try:
+        return _Reader(is_fixed).key(fn)
+    except (_ChangesError, RecursionError):
+        return None
+
+
+class _ChangesError(Exception):
+    """A value that can change, and that is not compared."""
+
+
+class _Same:
+    """Key of an object by identity. The object is not kept alive, if that is possible."""
+
+    __slots__ = ("_hash", "_ref")
+
+    def __init__(self, value: Any) -> None:
+        self._hash = id(value)
+        try:
+            self._ref: Callable[[], Any] = weakref.ref(value)
+        except TypeError:
+            self._ref = lambda: value
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        mine = self._ref()
+        return isinstance(other, _Same) and mine is not None and mine is other._ref()
+
+
+class _Reader:
+    """Reader of one function; it has one number for each object, which may refer to itself."""
+
+    def __init__(self, is_fixed: Callable[[Any], bool]) -> None:
+        self._is_fixed = is_fixed
+        self._seen: dict[int, tuple[int, Any]] = {}
+        self._items = 0
+
+    def key(self, value: Any) -> Hashable:
+        kind = type(value)
+        if kind in _LITERALS:
+            return kind, value
+        if kind in (float, complex):
+            return kind, repr(value)  # NaN is itself, and -0.0 is not 0.0
+        if isinstance(value, _FROZEN):
+            return kind, value
+        if _counts_by_identity(value) or self._is_fixed(value):
+            return _Same(value)
+        if id(value) in self._seen:
+            return "again", self._seen[id(value)][0]
+        self._seen[id(value)] = len(self._seen), value
+        return kind, self._content(value)
+
+    def _content(self, value: Any) -> Hashable:
+        match value:
+            case FunctionType():
+                names = names_of(value.__code__).all
+                found = [*captured(value)]
+                if not _is_installed(package_of(value)):
+                    found += globals_read(value)
+                read = tuple(self._reached(each, names) for each in found)
+                place = value.__code__, value.__code__.co_filename
+                return place, self._all(value.__defaults__, value.__kwdefaults__), read
+            case MethodType():
+                return self._all(value.__func__, value.__self__)
+            case functools.partial():
+                return self._all(value.func, value.args, value.keywords)
+            case np.ndarray() | np.generic() if not value.dtype.hasobject:
+                return _digest(np.asarray(value))
+            case tuple():
+                return self._all(*value)
+            case list() | set() | frozenset() if type(value) in (list, set, frozenset):
+                return self._all(*value)
+            case dict() if type(value) is dict:
+                return self._all(*value, *value.values())
+            case property():
+                return self._all(value.fget)
+            case staticmethod() | classmethod():
+                return self._all(value.__func__)
+        return self._instance(value)
+
+    def _all(self, *values: Any) -> Hashable:
+        self._items += len(values)
+        if self._items > MAX_ITEMS:
+            raise _ChangesError
+        return tuple(map(self.key, values))
+
+    def _reached(self, value: Any, names: frozenset[str]) -> Hashable:
+        """Return the key of what a function reads; of a module, that of the named attributes."""
+        if not isinstance(value, ModuleType) or _counts_by_identity(value):
+            return self.key(value)
+        if id(value) in self._seen:
+            return _Same(value)
+        self._seen[id(value)] = len(self._seen), value
+        found = sorted(names & vars(value).keys())
+        return _Same(value), *((name, self._reached(vars(value)[name], names)) for name in found)
+
+    def _instance(self, value: Any) -> Hashable:
+        """Return the key of an instance of a class of the user, or of such a class."""
+        cls = value if isinstance(value, type) else type(value)
+        own = [base for base in cls.__mro__ if base not in _BASES]
+        if any(map(_counts_by_identity, own)):
+            raise _ChangesError  # its base has content of its own
+        if value is not cls:
+            slots = [name for base in own for name in vars(base).get("__slots__", ())]
+            held = {name: getattr(value, name) for name in slots if hasattr(value, name)}
+            return self._all(cls, held | getattr(value, "__dict__", {}))
+        every = [item for base in own for item in vars(base).items()]
+        parts = {name: part for name, part in every if _is_of_user(name, part)}
+        return tuple(map(_Same, own)), self._all(*parts, *parts.values())
+
+
+def _digest(array: np.ndarray[Any, Any]) -> Hashable:
+    if array.nbytes > MAX_BYTES:
+        raise _ChangesError
+    return array.shape, array.dtype.str, hashlib.blake2b(array.tobytes()).digest()
+
+
+def _is_of_user(name: str, part: Any) -> bool:
+    """Return whether an attribute of a class is the user's, and not made by Python."""
+    special = name.startswith(("__", "_abc_")) and not isinstance(part, FunctionType)
+    return not special and not isinstance(part, _SLOTS)
+
+
+def _counts_by_identity(value: Any) -> bool:
+    """Return whether an object is a function, class, module or callable of an installed package."""
+    if isinstance(value, MethodType | functools.partial):
+        return False
+    if isinstance(value, FunctionType) and "<locals>" in value.__qualname__:
+        return False  # made by a call of a function, as jax.vmap does
+    if isinstance(value, FunctionType | ModuleType | type):
+        return _is_installed(package_of(value))
+    return callable(value) and _is_installed(package_of(type(value)))
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_installed(package: str) -> bool:
+    """Return whether a package is Python's, the framework's or installed: none of them changes."""
+    if package in sys.stdlib_module_names or is_skipped(package):
+        return True
+    file = getattr(sys.modules.get(package), "__file__", None) or ""
+    return not {"site-packages", "dist-packages"}.isdisjoint(file.split(os.sep))

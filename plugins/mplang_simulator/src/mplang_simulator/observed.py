@@ -1,0 +1,152 @@
+"""Hosts and workers that may be watched: what their parties do, and recordings of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+from mplang_core import Program
+from mplang_core.ext import (
+    HostVar,
+    KernelContext,
+    Listener,
+    Operation,
+    SimpHost,
+    WorkerInterpreter,
+    size_of,
+)
+from mplang_simulator.mailbox import CommunicatorBase
+from mplang_simulator.progress import PartyState, Traffic
+from mplang_simulator.recorder import Observe, Recorder, joined
+
+
+class ObservedHost(SimpHost):
+    """Base class of hosts of backends: its parties' progress is told, and runs are recorded.
+
+    Attributes:
+        observe: returns the recorders of runs; ``None`` if nothing is recorded.
+    """
+
+    observe: Observe | None = None
+
+    def progress(self) -> list[PartyState]:
+        """Return the state of each party by rank; ``idle`` for all by default."""
+        return [PartyState()] * self.world_size
+
+    def at(self) -> Operation | None:
+        """Return the op that the parties run now; ``None`` if nothing is evaluated.
+
+        With several evaluations in one mode, it is that of the earliest.
+        """
+        contexts = [*self.running.values(), *self._launch.running.values()]
+        ops = map(op_of, contexts)
+        return next((op for op in ops if op is not None), None)
+
+    def fetch(self, var: HostVar) -> list[Any]:
+        """Return the data of a value: one entry per rank, ``None`` for a party without it."""
+        recorder = self._recorder(None, "fetch")
+        if recorder is None:
+            return super().fetch(var)
+        found: list[Any] = [None] * len(var.values)
+        for rank, value in enumerate(var.values):
+            if value is not None:
+                with recorder.message("fetch", rank, "") as facts:
+                    found[rank] = self._fetch(rank, value)
+                    facts["bytes"] = size_of(found[rank])
+        return found
+
+    def _recorder(self, rank: int | None, run: str) -> Recorder | None:
+        """Return the recorder of a party in a run, ``None`` if nothing is recorded.
+
+        A backend calls it in :meth:`_submit`. It passes the recorder to
+        :meth:`ObservedWorker.evaluate`, or adds spans of a remote worker to it.
+        """
+        observe = self.observe
+        return None if observe is None else observe(rank, run)
+
+    @contextmanager
+    def _observed(
+        self, program: Program, run: str, listener: Listener | None
+    ) -> Iterator[Listener | None]:
+        recorder = self._recorder(None, run)
+        with nullcontext() if recorder is None else recorder.program(program.name):
+            yield joined(listener, recorder)
+
+
+class ObservedWorker(WorkerInterpreter):
+    """Interpreter of a worker that tells what it does, and records it."""
+
+    def evaluate(
+        self,
+        program: Program,
+        inputs: Sequence[Any],
+        run: str,
+        listener: Listener | None = None,
+        recorder: Recorder | None = None,
+    ) -> list[Any]:
+        """Run a program as this party; on failure abort the run at the other parties.
+
+        Args:
+            program: the program of all parties; verified before it runs.
+            inputs: one value per input, ``None`` for those that this party does not hold.
+            run: the name of the run, which must be open at the communicator.
+            listener: notified of each op.
+            recorder: records ops and messages.
+
+        Returns:
+            One value per output, ``None`` for those that this party does not hold.
+
+        Raises:
+            VerifyError: the program breaks a rule.
+            MPLangError: an op failed; ``error.op`` and ``error.location`` name it.
+        """
+        if recorder is None:
+            return super().evaluate(program, inputs, run, listener)
+        try:
+            self._record(run, recorder)
+            return super().evaluate(program, inputs, run, joined(listener, recorder))
+        finally:
+            recorder.end()
+
+    def _record(self, run: str, recorder: Recorder) -> None:
+        try:
+            if isinstance(self.communicator, CommunicatorBase):
+                self.communicator.record(run, recorder)
+        except BaseException as error:
+            self.abort(run, error)
+            raise
+
+    def where(self, run: str) -> Operation | None:
+        """Return the current innermost op of a run, ``None`` if there is none; thread-safe."""
+        return op_of(self.running.get(run))
+
+    def state(self) -> PartyState:
+        """Return the state of this party; thread-safe."""
+        run = next(iter(list(self.running)), None)
+        op = None if run is None else self.where(run)
+        return PartyState(
+            "idle" if run is None else "running",
+            None if op is None else op.opcode,
+            None if op is None or op.location is None else str(op.location),
+            self.traffic(),
+        )
+
+    def traffic(self) -> dict[int, Traffic]:
+        """Return the traffic with each other party by rank; empty if not counted."""
+        comm = self.communicator
+        return comm.traffic() if isinstance(comm, CommunicatorBase) else {}
+
+
+def op_of(ctx: KernelContext | None) -> Operation | None:
+    """Return the current innermost op of a run, ``None`` if there is none; thread-safe.
+
+    Args:
+        ctx: the outermost context of the run; ``None`` if it is not active.
+    """
+    found = None
+    while ctx is not None:
+        # a region has no step before its first op: then it is the op around it
+        found = getattr(ctx, "step", None) or found
+        ctx = getattr(ctx, "inner", None)
+    return None if found is None else found.op

@@ -1,0 +1,29 @@
+"""What others may know of an error that ended a party's run."""
+
+from __future__ import annotations
+
+import pytest
+from mplang_simulator import Failure
+
+from mplang_core.errors import KernelError, PartyError, RunError, VerifyError
+
+
+def test_only_texts_of_our_own_leave_the_party():
+    assert "secret" not in str(Failure.of(ValueError("a secret")))
+    assert Failure.of(KernelError("a public text")).text == "a public text"
+
+
+def test_the_host_raises_what_the_party_told():
+    error = KernelError("it broke")
+    error.op, error.location = "toy.add", "prog.py:3"
+    made = Failure.of(error).error()
+    assert (type(made), str(made), made.op, made.location) == (
+        KernelError, "it broke", "toy.add", "prog.py:3",
+    )  # fmt: skip
+    assert type(Failure.of(VerifyError("wrong")).error()) is VerifyError
+
+
+@pytest.mark.parametrize("kind", ["PartyError", "SystemExit", "MPLangError", "__file__", "nothing"])
+def test_what_no_program_ends_with_is_a_plain_error(kind):
+    assert type(Failure(kind, "text").error()) is RunError
+    assert not isinstance(Failure(kind, "text").error(), PartyError)

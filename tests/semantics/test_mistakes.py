@@ -1,0 +1,272 @@
+"""What a user types by mistake: an error of ours with the line, and a remedy that works."""
+
+from __future__ import annotations
+
+import re
+import traceback
+
+import numpy as np
+import pytest
+
+import mplang_core as mp
+from mplang_core.errors import MissingAttributeError, MPLangError, NoDataError, TraceError
+
+pytestmark = pytest.mark.needs("jax")
+
+X = np.float32([3, 1, 2])
+REMEDY = re.compile(r"write (mp\.(?:device|invoke)\(.*\))")
+
+
+def at_p0():
+    return mp.put("P0", X)
+
+
+def remedy_of(error, **names):
+    """Return a function that does what the message of an error says, typed in."""
+    found = REMEDY.search(str(error))
+    assert found, str(error)
+    return lambda value: eval(found[1], {"mp": mp, "np": np, "x": value, "t": value, **names})
+
+
+@pytest.mark.parametrize(
+    ("mistake", "expected"),
+    [
+        (lambda x: x.sum(), 6),
+        (lambda x: x.mean(), 2),
+        (lambda x: x.max(), 3),
+        (lambda x: x.T, X),
+        (lambda x: round(x), X),
+    ],
+)
+def test_a_method_of_arrays_is_written_at_the_party(simulate, mistake, expected):
+    sim = simulate(2)
+    for value in (at_p0, lambda: mp.constant(X)):
+        with pytest.raises(TraceError, match=r"test_mistakes\.py:\d+") as error:
+            mp.evaluate(sim, lambda value=value: mistake(value()))
+        result = mp.evaluate(sim, lambda value=value, e=error: remedy_of(e.value)(value()))
+        found = mp.fetch(sim, result)
+        np.testing.assert_allclose(found if result.device else found[0], expected)
+
+
+def test_a_method_that_takes_arguments_is_named():
+    with mp.with_ctx(mp.TraceContext(mp.ClusterSpec.simple(1))):
+        with pytest.raises(MissingAttributeError, match=r"lambda x: x\.astype\(\.\.\.\)") as error:
+            at_p0().astype("f8")
+        assert isinstance(error.value, AttributeError)
+        assert not hasattr(at_p0(), "reshape")
+
+
+def test_a_misspelt_name_is_told():
+    with mp.with_ctx(mp.TraceContext(mp.ClusterSpec.simple(1))):
+        with pytest.raises(MissingAttributeError, match="has no 'shap'; did you mean 'shape'"):
+            getattr(at_p0(), "shap")  # noqa: B009
+        with pytest.raises(AttributeError, match="'TraceVar' object has no attribute '_private'"):
+            getattr(at_p0(), "_private")  # noqa: B009
+
+
+@pytest.mark.parametrize("function", ["sum", "sqrt", "cumsum", "concatenate", "where", "grad"])
+def test_a_function_of_jax_on_a_value(simulate, function):
+    import jax
+    import jax.numpy as jnp
+
+    sim = simulate(2)
+    call = {
+        "concatenate": lambda x: jnp.concatenate([x, x]),
+        "where": lambda x: jnp.where(True, x, 0),
+        "grad": lambda x: jax.grad(lambda w: w)(x),
+    }.get(function, lambda x: getattr(jnp, function)(x))
+    with pytest.raises(NoDataError, match=r"test_mistakes\.py:\d+: JAX has no data of") as error:
+        mp.evaluate(sim, lambda: call(at_p0()))
+    result = mp.evaluate(sim, lambda: remedy_of(error.value, jnp=jnp)(at_p0()))
+    assert mp.fetch(sim, result) == 6
+    with mp.with_ctx(sim), pytest.raises(NoDataError):
+        call(at_p0())
+
+
+def test_arrays_of_jax_and_values_are_added(simulate):
+    import jax.numpy as jnp
+
+    sim = simulate(2)
+    for fn in (lambda x: jnp.ones(3, jnp.float32) + x, lambda x: x * jnp.float32(2) - x):
+        result = mp.evaluate(sim, lambda fn=fn: fn(at_p0()))
+        np.testing.assert_allclose(mp.fetch(sim, result), fn(X))
+
+
+@pytest.mark.parametrize(
+    ("mistake", "remedy"),
+    [
+        (lambda x: f"{x:.2f}", r"text in the format '\.2f' .*mp\.fetch\(host, result\)"),
+        (lambda x: x.item(), r"mp\.fetch\(host, result\)"),
+        (lambda x: float(x), r"mp\.fetch\(host, result\)"),
+        (lambda x: x.__setitem__(0, 1), r"values do not change: .*x\.at\[index\]\.set\(value\)"),
+        (lambda x: 3 in x, r"\(x == item\)\.any\(\)"),
+    ],
+)
+def test_what_needs_the_data(mistake, remedy):
+    told = pytest.raises(TraceError, match=r"test_mistakes\.py:\d+: .*" + remedy)
+    with mp.with_ctx(mp.TraceContext(mp.ClusterSpec.simple(1))), told:
+        mistake(at_p0())
+
+
+def test_the_remedies_of_elements(simulate):
+    sim = simulate(1)
+    changed = lambda x: mp.device("P0")(lambda x: x.at[0].set(9))(x)  # noqa: E731
+    found = lambda x: mp.device("P0")(lambda x: (x == 3).any())(x)  # noqa: E731
+    np.testing.assert_allclose(mp.fetch(sim, mp.evaluate(sim, lambda: changed(at_p0()))), [9, 1, 2])
+    assert mp.fetch(sim, mp.evaluate(sim, lambda: found(at_p0())))
+
+
+def test_a_value_prints():
+    with mp.with_ctx(mp.TraceContext(mp.ClusterSpec.simple(1))):
+        assert f"{at_p0()}" == str(at_p0()) == "TraceVar(f32[3]@{0} on P0)"
+
+
+@pytest.mark.parametrize(
+    ("fn", "args", "kwargs", "reason"),
+    [
+        (
+            lambda x, y: x,
+            (1,),
+            {},
+            r"<lambda>\(x, y\) is called .* missing a required argument: 'y'",
+        ),
+        (lambda x: x, (1, 2), {}, "too many positional arguments"),
+        (lambda x: x, (1,), {"y": 2}, "got an unexpected keyword argument 'y'"),
+        (lambda *, y: y, (1,), {}, "too many positional arguments"),
+    ],
+)
+def test_wrong_arguments(simulate, fn, args, kwargs, reason):
+    sim, line = simulate(1), r"test_mistakes\.py:\d+: "
+    for call in (
+        lambda: mp.evaluate(sim, fn, *args, **kwargs),
+        lambda: mp.compile(fn, *args, cluster_spec=mp.ClusterSpec.simple(1), **kwargs),
+        lambda: mp.evaluate(sim, lambda: mp.builtin_function(fn)(*args, **kwargs)),
+    ):
+        with pytest.raises(TraceError, match=line + ".*" + reason):
+            call()
+
+
+@pytest.mark.parametrize("given", ["abc", ["a", "b"], np.datetime64("2020-01-01")])
+def test_strings_are_columns_of_tables(simulate, given):
+    sim = simulate(1)
+    with pytest.raises(TraceError, match=r"test_mistakes\.py:\d+: .*mp\.put\(\"P0\", pyarrow") as e:
+        mp.evaluate(sim, lambda: mp.put("P0", given))
+    pyarrow = pytest.importorskip("pyarrow")
+    pytest.importorskip("mplang_tables")
+    remedy = re.search(r"mp\.put\(\"P0\", pyarrow.*\)\)", str(e.value))
+    with mp.with_ctx(sim):
+        value = eval(remedy[0], {"mp": mp, "pyarrow": pyarrow})
+        assert mp.fetch(sim, value).column("name").to_pylist() == ["a", "b"]
+
+
+@pytest.mark.needs("ibis", "tables")
+def test_a_method_of_tables_is_written_at_the_party(simulate):
+    import pyarrow as pa
+
+    sim = simulate(1)
+    with mp.with_ctx(sim):
+        table = mp.put("P0", pa.table({"a": [1, 2]}))
+        with pytest.raises(MissingAttributeError, match=r"lambda t: t\.select\('a'\)") as error:
+            getattr(table, "a")  # noqa: B009
+        assert mp.fetch(sim, remedy_of(error.value)(table)).column("a").to_pylist() == [1, 2]
+        with pytest.raises(MissingAttributeError, match=r"lambda t: t\.filter\(\.\.\.\)"):
+            table.filter(1)
+        with pytest.raises(TraceError, match="the number of rows") as counted:
+            len(table)
+        assert mp.fetch(sim, remedy_of(counted.value)(table)).num_rows == 1
+
+
+def test_peval_of_a_function(simulate):
+    sim = simulate(1)
+    with pytest.raises(
+        TraceError, match=r"test_mistakes\.py:\d+: peval takes .*mp\.invoke\(fn, x\)"
+    ):
+        mp.evaluate(sim, lambda: mp.peval(lambda x: x, [at_p0()]))
+
+
+@pytest.mark.needs("spu", "tables")
+def test_a_table_on_an_spu(simulate):
+    import pyarrow as pa
+    from mplang_tables import to_tensor
+
+    sim = simulate(2)
+    with mp.with_ctx(sim):
+        table = mp.put("P0", pa.table({"a": [1, 2]}))
+        with pytest.raises(TraceError, match=r"mp\.device\(\.\.\.\)\(mplang_tables\.to_tensor\)"):
+            mp.seal(table)
+        sealed = mp.seal(mp.device("P0")(to_tensor)(table, rows=2))
+        np.testing.assert_allclose(mp.fetch(sim, mp.reveal(sealed))[0], [[1], [2]])
+
+
+@pytest.mark.needs("spu")
+def test_four_parties_are_told_while_compiling():
+    from mplang_core.errors import InsecureWarning
+
+    def program(x):
+        return mp.seal(mp.put("P0", x))
+
+    bare = mp.ClusterSpec.simple(4)
+    with pytest.warns(
+        InsecureWarning, match=r"SEMI2K trusts its first party.*two.*or three"
+    ) as told:
+        mp.compile(program, 1.0, cluster_spec=bare)
+    assert told[0].filename == __file__
+    plain = {f"P{i}": {"kind": "PPU", "members": [i]} for i in range(4)}
+    for config, members in (({"protocol": "SEMI2K"}, [0, 1, 2, 3]), ({}, [1, 2, 3])):
+        spu = {"kind": "SPU", "members": members, "config": config}
+        spec = mp.ClusterSpec([{}] * 4, {**plain, "SP0": spu})
+        mp.compile(program, 1.0, cluster_spec=spec)
+    assert len([each for each in told if each.category is InsecureWarning]) == 1
+
+
+# -- tracebacks
+
+
+def fails(x):
+    return mp.device("P0")(bad)(mp.put("P0", x))
+
+
+def bad(x):
+    return x @ x[1:]
+
+
+def test_a_traceback_has_the_users_lines_alone(simulate, monkeypatch):
+    sim = simulate(1)
+
+    def lines():
+        with pytest.raises(MPLangError) as error:
+            mp.evaluate(sim, fails, X)
+        frames = traceback.extract_tb(error.value.__traceback__)
+        return [frame.name for frame in frames], "".join(traceback.format_exception(error.value))
+
+    names, text = lines()
+    assert names == ["lines", "fails"]
+    assert "MPLANG_TRACEBACK=full" in text
+    assert "mplang_core/" not in text
+    assert len(text.splitlines()) < 30
+    monkeypatch.setenv("MPLANG_TRACEBACK", "full")
+    names, text = lines()
+    assert "trace_into" in names
+
+
+def test_an_error_of_the_user_keeps_its_line(simulate):
+    def own(x):
+        raise LookupError("mine")
+
+    sim = simulate(1)
+    with pytest.raises(LookupError, match="mine") as error:
+        mp.evaluate(sim, own, 1)
+    frames = [frame.name for frame in traceback.extract_tb(error.value.__traceback__)]
+    assert frames == ["test_an_error_of_the_user_keeps_its_line", "own"]
+
+
+def test_a_fault_of_ours_keeps_all_lines(simulate, monkeypatch):
+    def faulty(*args):
+        return {}["a fault of mplang"]
+
+    faulty.__globals__["__name__"]  # of this file; the fault is in a function of the framework
+    sim = simulate(1)
+    monkeypatch.setattr(type(sim), "options", property(lambda self: self.no_such_thing))
+    with pytest.raises(AttributeError) as error:
+        mp.evaluate(sim, lambda: mp.constant(1))
+    assert len(traceback.extract_tb(error.value.__traceback__)) >= 2
