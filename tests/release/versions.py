@@ -27,7 +27,7 @@ from conftest import SMOKE
 
 PYTHONS = ("3.11", "3.12", "3.13")
 HOME = ROOT / ".venv-versions"
-TOOLS = ("pytest-timeout", "pytest-xdist", "hatchling", "hatch-fancy-pypi-readme", "httpx")
+TOOLS = pyproject(ROOT)["project"]["optional-dependencies"]["test-core"]
 RESOLUTIONS = {"lowest": "lowest-direct", "highest": "highest"}
 SPU = "mplang-spu"
 
@@ -70,7 +70,7 @@ class Case:
             project = pyproject(each)["project"]
             lines |= {*project["dependencies"], *itertools.chain(*extras(each).values())}
         others = {line for line in lines if not line.startswith("mplang-")}
-        return [*map(label, self.packages()), *sorted(others), *TOOLS]
+        return [*map(label, self.packages()), *sorted(others | {*TOOLS})]
 
 
 def cases() -> Iterator[Case]:
