@@ -85,8 +85,7 @@ def compiler_for(
     """
     families = (*frontends, *preferred_here.get())
     _check_families(families)
-    compilers = _compilers(registry.load_all(), kind, members)
-    taking = [op for op in compilers if takes(meta_of(op), types)]
+    taking = _compilers(registry.load_all(), kind, members, tuple(types))
     if not taking:
         raise FeCapabilityError(_nobody(kind, members, types))
     if len(taking) == 1:
@@ -131,13 +130,14 @@ def _shown(types: Sequence[BaseType]) -> str:
 
 
 @functools.lru_cache(maxsize=256)
-def _compilers(version: int, kind: str, members: int) -> list[Feop]:
-    """Return the compilers for a device; ``version`` of the registry is part of the cache key."""
-    return [
-        op
-        for op in registry.find(predicate=lambda meta: meta.op_kind == "compiler")
-        if not unmet(meta_of(op), kind, members) and not misfit(meta_of(op), members)
-    ]
+def _compilers(version: int, kind: str, members: int, types: tuple[BaseType, ...]) -> list[Feop]:
+    """Return the compilers for a device and operands; cached by the ``version`` of the registry."""
+
+    def fits(meta: FeMeta) -> bool:
+        on_device = not unmet(meta, kind, members) and not misfit(meta, members)
+        return meta.op_kind == "compiler" and on_device and takes(meta, types)
+
+    return registry.find(predicate=fits)
 
 
 @functools.lru_cache(maxsize=256)

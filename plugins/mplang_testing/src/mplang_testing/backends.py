@@ -27,6 +27,7 @@ from mplang_core import (
     pconv,
     pshfl,
     pshfl_s,
+    public,
     put,
     simp,
     uniform_cond,
@@ -164,7 +165,7 @@ class BackendSuite(Suite, kit=True):
         """A value of some megabytes goes from party to party, and to the host."""
         big = np.random.default_rng(0).integers(0, 255, self.big, dtype=np.uint8)
         with self._host(2) as host:
-            sent = evaluate(host, lambda x: put("P1", put("P0", x)), big, mode=mode)
+            sent = evaluate(host, lambda x: put("P1", put("P0", x)), public(big), mode=mode)
             _expect("a big value", big, fetch(host, sent))
 
     def test_nobody_can_change_a_value_from_outside(self) -> None:
