@@ -5,12 +5,19 @@ from __future__ import annotations
 import dataclasses
 import enum
 import functools
+import os
+import random
 import sys
+import time
 import types
+from datetime import datetime
+from random import gauss
+from time import time as now
 
 import numpy as np
 import pytest
 from mplang_cache import key_of, packages_of
+from numpy.random import normal
 
 import mplang_core as mp
 
@@ -159,18 +166,61 @@ def test_a_changed_default_is_noticed():
     assert key_of(fn) != before
 
 
-def test_what_a_function_counts_itself_is_not_read():
+def test_a_function_that_assigns_what_is_around_it_has_no_key():
     calls = 0
 
-    def fn(x):
+    def counts(x):
         nonlocal calls
         calls += 1
-        return x
+        return x * calls
 
-    before = key_of(fn)
-    fn(1)
-    assert calls == 1
-    assert key_of(fn) == before
+    def sets_a_global(x):
+        global CALLS
+        CALLS = x
+
+    def has_variables_of_its_own(x):
+        y = x * 2
+
+        def inner():
+            nonlocal y
+            y += 1
+            return y
+
+        return inner()
+
+    assert key_of(counts) is key_of(sets_a_global) is None
+    assert calls == 0
+    assert key_of(has_variables_of_its_own) is not None
+
+
+def draws(x):
+    return x + np.random.normal()
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        draws,
+        lambda x: draws(x),
+        lambda x: x + random.random(),
+        lambda x: x + gauss(0, 1),
+        lambda x: x + normal(),
+        lambda x: x + time.time(),
+        lambda x: x + now(),
+        lambda x: x + datetime.now().year,
+        lambda x: x + len(os.environ),
+        lambda x: x + len(open("/etc/hostname").read()),  # noqa: SIM115
+    ],
+)
+def test_a_function_that_differs_from_call_to_call_has_no_key(fn):
+    assert key_of(fn) is None
+
+
+def test_a_method_of_an_object_counts_by_the_object():
+    one, other = [], [1]
+    assert key_of(made(one.append)) != key_of(made(other.append))
+    assert key_of(made(one.append)) == key_of(made([].append))
+    assert key_of(made(np.random.default_rng(0).normal)) is None
 
 
 def test_a_function_may_refer_to_itself():
@@ -248,3 +298,4 @@ def test_transformations_of_jax_count_by_their_function():
     assert key_of(jax.vmap(square)) != key_of(jax.vmap(square, in_axes=1))
     assert key_of(jax.grad(square)) == key_of(jax.grad(square))
     assert key_of(jax.grad(square)) != key_of(jax.grad(lambda x: x * x))
+    assert key_of(lambda key: jax.random.normal(key)) is not None

@@ -9,8 +9,16 @@ import os
 import sys
 import weakref
 from abc import ABC
-from collections.abc import Callable, Hashable
-from types import FunctionType, GetSetDescriptorType, MemberDescriptorType, MethodType, ModuleType
+from collections.abc import Callable, Hashable, Sequence
+from types import (
+    BuiltinMethodType,
+    CodeType,
+    FunctionType,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    MethodType,
+    ModuleType,
+)
 from typing import Any, Generic, Protocol
 
 import numpy as np
@@ -18,6 +26,14 @@ import numpy as np
 from mplang_cache.packages import package_of
 from mplang_core import BaseType, Mask, MPType
 from mplang_core.ext import captured, globals_read, is_skipped, names_of
+
+IMPURE = frozenset(
+    {"datetime", "io", "numpy.random", "os", "pathlib", "random", "secrets", "socket", "subprocess"}
+    | {"tempfile", "time", "uuid"}
+)
+"""Modules whose functions differ from call to call; ``jax.random`` does not."""
+
+_ASKS = frozenset({"input", "open"})  # functions of Python
 
 MAX_ITEMS = 10_000  # in all containers that a function reads
 MAX_BYTES = 64 << 20  # of an array that it reads
@@ -35,8 +51,10 @@ def key_of(fn: Any, is_fixed: Callable[[Any], bool] = lambda value: False) -> Ha
     variables and globals, the functions that it calls, classes and instances of the user's own,
     attributes of the user's modules, arrays; all by content. Installed packages count by identity,
     since they do not change; a function that one of them made, as ``jax.vmap`` does, by its code
-    and its closure. Names that the function assigns itself, such as a counter of its calls, are
-    ignored.
+    and its closure.
+
+    A function has no key if it is not one: if it assigns a global or a variable of a function
+    around it, or names what differs from call to call (:data:`IMPURE`).
 
     Args:
         fn: the function, or any value that it captures.
@@ -111,9 +129,12 @@ class _Reader:
                 found = [*captured(value)]
                 if not _is_installed(package_of(value)):
                     found += globals_read(value)
+                    _check_is_pure(value, found)
                 read = tuple(self._reached(each, names) for each in found)
                 place = value.__code__, value.__code__.co_filename
                 return place, self._all(value.__defaults__, value.__kwdefaults__), read
+            case BuiltinMethodType():
+                return value.__name__, self.key(value.__self__)
             case MethodType():
                 return self._all(value.__func__, value.__self__)
             case functools.partial():
@@ -163,6 +184,29 @@ class _Reader:
         return tuple(map(_Same, own)), self._all(*parts, *parts.values())
 
 
+def _check_is_pure(fn: FunctionType, read: Sequence[Any]) -> None:
+    names = names_of(fn.__code__)
+    assigns = names.own.intersection(fn.__code__.co_freevars) or names.own - _cells(fn.__code__)
+    impure = any(_is_impure(value, names.all) for value in read)
+    if assigns or impure or _ASKS & names.all:
+        raise _ChangesError
+
+
+def _cells(code: CodeType) -> set[str]:
+    """Return the variables of a function, and of those in it, that functions in it read."""
+    inner = [const for const in code.co_consts if isinstance(const, CodeType)]
+    return {*code.co_cellvars}.union(*map(_cells, inner))
+
+
+def _is_impure(value: Any, names: frozenset[str]) -> bool:
+    if isinstance(value, ModuleType):
+        parts = [vars(value).get(name) for name in names]
+        modules = [value, *(part for part in parts if isinstance(part, ModuleType))]
+        return not IMPURE.isdisjoint(module.__name__ for module in modules)
+    home = getattr(value, "__module__", None)
+    return isinstance(home, str) and (home in IMPURE or home.startswith("numpy.random."))
+
+
 def _digest(array: np.ndarray[Any, Any]) -> Hashable:
     if array.nbytes > MAX_BYTES:
         raise _ChangesError
@@ -179,6 +223,8 @@ def _counts_by_identity(value: Any) -> bool:
     """Return whether an object is a function, class, module or callable of an installed package."""
     if isinstance(value, MethodType | functools.partial):
         return False
+    if isinstance(value, BuiltinMethodType):  # a function, or a method of an object
+        return isinstance(value.__self__, ModuleType | type | None)
     if isinstance(value, FunctionType) and "<locals>" in value.__qualname__:
         return False  # made by a call of a function, as jax.vmap does
     if isinstance(value, FunctionType | ModuleType | type):
