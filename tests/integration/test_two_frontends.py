@@ -100,6 +100,16 @@ def test_device_then_cluster_then_block(frontends, of_device, block, expected):
     assert used(program, cluster(frontends, of_device)) == [expected]
 
 
+@pytest.mark.needs("spu")
+def test_a_protected_device_takes_the_function_and_not_a_program_for_a_party():
+    from mplang_jax import jax_compile
+
+    made = jax_compile(neutral, mp.FeSignature((mp.TensorType("f32", (2,)),)))
+    with pytest.raises(FeCapabilityError, match=r"this is a program of jax\.compile for a party"):
+        used(lambda x: mp.device("SP0")(made)(mp.seal(x)))
+    assert used(lambda x: mp.device("SP0")(jax_compile)(neutral, mp.seal(x))) == ["spu.run_jax"]
+
+
 def test_a_preference_that_cannot_take_it_is_passed_over():
     assert used(lambda x: mp.device("SP0")(neutral)(mp.seal(x)), cluster(["xp"])) == ["spu.run_jax"]
 
