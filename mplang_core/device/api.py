@@ -320,7 +320,7 @@ def _run(ctx: MPContext, target: Device, fn: Callable[..., Any], args: Any, kwar
         lowering = _route(ctx, target, meta).lowering
         if lowering is not None and isinstance(fn, FeProgram):
             raise FeCapabilityError(
-                f"{at()}{target} compiles functions for itself; this is a program of {meta.name} for a "
+                f"{at()}{target} compiles functions itself; this is a program of {meta.name} for a "
                 f"party. Call mp.device({target.name!r})(compiler)(fn, x) with the function"
             )
         if lowering is not None:
