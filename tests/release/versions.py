@@ -104,7 +104,8 @@ def run(case: Case, arguments: Sequence[str]) -> bool:
     shutil.rmtree(home, ignore_errors=True)
     home.parent.mkdir(exist_ok=True)
     print(f"==> {case}: installing", flush=True)
-    options = ("--resolution", RESOLUTIONS[case.resolution])
+    # of wheels: the lowest version has none for a Python that is newer than it
+    options = ("--only-binary", ":all:", "--resolution", RESOLUTIONS[case.resolution])
     python = make_environment(home, case.requirements(), path, *options)
     listed = subprocess.run(
         [Path(sys.executable).with_name("uv"), "pip", "freeze", "--python", python],
