@@ -19,7 +19,7 @@ ROOT = Path(__file__).parent
 ENGINES = ("architecture", "artifact", "docs", "integration")
 """Folders of ``tests/`` whose tests depend on the plugins that are installed, each in its way."""
 
-TOOLS = ("analysis", "cli", "passes", "testing", "trace")
+TOOLS = ("analysis", "cache", "cli", "passes", "testing", "trace")
 """Packages below ``plugins/`` that need no engine."""
 
 SMOKE = (
