@@ -18,6 +18,10 @@ KNOWN = {
 """Distributions of mplang by the names that they provide; no third-party package is suggested."""
 
 
+FAILED: dict[str, str] = {}
+"""Why a plugin did not load, by the name of its entry point."""
+
+
 def install_hint(name: str, there: Iterable[str] = ()) -> str:
     """Return advice for an unknown name: the package to install, or a similar name.
 
@@ -26,7 +30,7 @@ def install_hint(name: str, there: Iterable[str] = ()) -> str:
         there: the names that exist.
 
     Returns:
-        One clause for the end of an error message.
+        One clause for the end of an error message; of a plugin that is there and did not load, why.
 
     Example:
         >>> install_hint("simulater", ["simulator"])
@@ -34,6 +38,8 @@ def install_hint(name: str, there: Iterable[str] = ()) -> str:
         >>> install_hint("jax")
         'try: pip install mplang-jax'
     """
+    if name.lower() in FAILED:
+        return FAILED[name.lower()]
     names = list(there)
     lower = {each.lower(): each for each in names}
     if name.lower() in KNOWN:

@@ -122,7 +122,7 @@ def _nobody(kind: str, members: int, types: Sequence[BaseType]) -> str:
     text += f"{members}; compilers here: {known}. "
     if types and not all(isinstance(found, TensorType) for found in types):
         return text + "Call a feop on the device that takes such values, as `mplang ops` lists them"
-    return text + "For functions of arrays: pip install mplang-jax"
+    return f"{text}For functions of arrays, {install_hint('jax')}"
 
 
 def _shown(types: Sequence[BaseType]) -> str:

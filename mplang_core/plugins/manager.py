@@ -22,7 +22,7 @@ from mplang_core.plugins import hookspecs
 from mplang_core.runtime import codecs, host_kernels, worker_kernels
 from mplang_core.simp.backend import BackendSpec, backends
 from mplang_core.simp.passes import passes
-from mplang_core.suggest import CORE
+from mplang_core.suggest import CORE, FAILED
 from mplang_core.types import type_classes
 
 DISABLE, STRICT = "MPLANG_DISABLE_PLUGINS", "MPLANG_STRICT_PLUGINS"
@@ -188,6 +188,7 @@ class PluginManager:
                         raise PluginLoadError(f"a command is a function, got {found!r}")
                 except Exception as error:
                     record.status, record.error = "failed", error
+                    FAILED[record.name] = f"{record.distribution} did not load: {record.reason}"
                     for space, names in before:
                         for name in space.provided_by(mine) - names:
                             space.remove(name)
@@ -239,19 +240,17 @@ class PluginManager:
         return [(name.partition(":")[0], module) for name, module in found]
 
     def _add(self, contributed: dict[str, list[Any]], record: PluginRecord) -> None:
-        for op in contributed["mplang_feops"]:
-            self._check_family(op.__feop_meta__.name, record)
+        families = {r.name for r in self.records() if r.distribution == record.distribution}
+        for hook, items in contributed.items():
+            for name in (name for item in items for name in _HOOKS[hook].names(item)):
+                if name.partition(".")[0] not in families:
+                    raise PluginConflictError(
+                        f"{record.distribution} brings {name!r} by {hook}; its entry points are "
+                        f"{', '.join(sorted(families))}: a plugin adds to its own families only"
+                    )
         for hook, items in contributed.items():
             for item in items:
                 _HOOKS[hook].add(item, record.distribution)
-
-    def _check_family(self, op: str, record: PluginRecord) -> None:
-        families = {r.name for r in self.records() if r.distribution == record.distribution}
-        if op.partition(".")[0] not in families:
-            raise PluginConflictError(
-                f"{record.distribution} brings the feop {op!r}, but its entry points are "
-                f"{', '.join(sorted(families))}: a plugin adds to its own families only"
-            )
 
     def connect(self) -> None:
         """Connect all registries to plugin loading by name."""
@@ -298,23 +297,39 @@ def _add_kernel(spec: hookspecs.KernelSpec, provider: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Hook:
-    """Item type of a hook, and the function that registers an item: ``add(item, provider)``."""
+    """Item type of a hook, the function that registers an item: ``add(item, provider)``, and the
+    names in families that an item brings: ``names(item)``.
+    """
 
     what: str
     accepts: Callable[[Any], bool]
     add: Callable[[Any, str], None]
+    names: Callable[[Any], Iterable[str]] = lambda item: ()
 
 
-def _of(kind: type, add: Callable[[Any, str], None]) -> _Hook:
-    return _Hook(kind.__name__, lambda item: isinstance(item, kind), add)
+def _of(
+    kind: type,
+    add: Callable[[Any, str], None],
+    names: Callable[[Any], Iterable[str]] = lambda _: (),
+) -> _Hook:
+    return _Hook(kind.__name__, lambda item: isinstance(item, kind), add, names)
+
+
+def _names_in(dialect: hookspecs.Dialect) -> list[str]:
+    ops = [each.name for each in dialect.ops]
+    types = [each.name for each in dialect.types]
+    return [*ops, *types, *dialect.codecs]
 
 
 _HOOKS = {
     "mplang_feops": _Hook(
-        "feops", is_feop, lambda op, provider: registry.register(op, provider=provider)
+        "feops",
+        is_feop,
+        lambda op, provider: registry.register(op, provider=provider),
+        lambda op: [op.__feop_meta__.name],
     ),
-    "mplang_dialects": _of(hookspecs.Dialect, _add_dialect),
-    "mplang_kernels": _of(hookspecs.KernelSpec, _add_kernel),
+    "mplang_dialects": _of(hookspecs.Dialect, _add_dialect, _names_in),
+    "mplang_kernels": _of(hookspecs.KernelSpec, _add_kernel, lambda spec: spec.opcodes),
     "mplang_devices": _of(DeviceKind, add_kind),
     "mplang_backends": _of(
         BackendSpec, lambda spec, provider: backends.add(spec.name, spec, provider=provider)

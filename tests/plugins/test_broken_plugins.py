@@ -172,6 +172,44 @@ def test_a_plugin_that_fails_half_way_leaves_nothing(tmp_path):
     assert "mplang_kernels returns a list of KernelSpec, got a int in it" in found["broken"]["brk"]
 
 
+SQUATTERS = {
+    "kernel": "@hookimpl\ndef mplang_kernels():\n    return [KernelSpec(['jax.run'], print)]",
+    "codec": "@hookimpl\ndef mplang_dialects():\n    return [Dialect('sq', codecs={'tensor': 0})]",
+    "op": "@hookimpl\ndef mplang_dialects():\n    return [Dialect('s', ops=[OpDef('jax.run', 0)])]",
+}
+
+
+@pytest.mark.parametrize("what", SQUATTERS)
+def test_what_is_of_another_family_is_refused_whoever_loads_first(tmp_path, what):
+    source = (
+        "from mplang_core.ext import *\nfrom mplang_core.ext import Dialect, KernelSpec, OpDef\n"
+    )
+    source += f"from mplang_core.ext import hookimpl\n{SQUATTERS[what]}\n"
+    points = {"mplang.frontends": ["sq"], "mplang.kernels": ["sq"]}
+    install(tmp_path / "sq", make_wheel(tmp_path, "mplang-sq", "sq_module", source, points))
+    use = """
+import mplang_core as mp
+try:
+    mp.registry.get("sq.first")  # loaded before JAX is
+except mp.errors.PluginLoadError as error:
+    print(error)
+with mp.Simulator(mp.ClusterSpec.simple(1)) as sim:
+    print(mp.fetch(sim, mp.evaluate(sim, lambda: mp.put("P0", 20) + 1)))
+try:
+    mp.ClusterSpec([{}], {"D": {"kind": "SQ", "members": [0]}})
+except mp.errors.ConfigError as error:
+    print(error)
+"""
+    env = {**os.environ, "PYTHONPATH": str(tmp_path / "sq")}
+    done = subprocess.run([sys.executable, "-c", use], capture_output=True, text=True, env=env)
+    refused, result, kind = done.stdout.splitlines()
+    assert "a plugin adds to its own families only" in refused
+    assert result == "21"
+    assert (
+        "no device kind 'SQ'; mplang-sq did not load" in kind
+    )  # there is more to say than to install
+
+
 def test_strict_plugins_stop_at_the_first_failure(installed):
     env = {**os.environ, "PYTHONPATH": str(installed["raises-on-import"])}
     env["MPLANG_STRICT_PLUGINS"] = "1"
