@@ -98,7 +98,11 @@ op_defs.add("{name}", OpDef("{name}", lambda op, world: [], doc="An op."), provi
         ),
         ({"kernels": '["outside.tripel"]'}, "fit", ["the op outside.triple has no kernel"]),
         ({"kernels": '["outside.tripel"]'}, "fit", ["the kernel of outside.tripel has no op"]),
-        ({"kernels": '["outside.triple", "simp.mine"]'}, "own_names", ["worker kernel simp.mine"]),
+        (
+            {"kernels": '["outside.triple", "simp.mine"]'},
+            "entry_points_load",
+            ["has plugins that do not load", "got: *'simp.mine' by mplang_kernels"],
+        ),
         (
             {"more": OTHER.format(name="elsewhere.op", provider="acme-outside")},
             "own_names",
