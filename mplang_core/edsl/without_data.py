@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import sys
+from abc import abstractmethod
 from typing import Any, NoReturn
 
 import numpy as np
@@ -29,9 +30,9 @@ class WithoutData:
     device: Any
 
     @property
+    @abstractmethod
     def base_type(self) -> BaseType:
         """The type of the value at each holder."""
-        raise NotImplementedError
 
     def _not_here(self, what: str, instead: str) -> NoReturn:
         raise TraceError(f"{at()}{what} of {self!r} needs its data; {instead}")

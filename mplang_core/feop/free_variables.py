@@ -77,7 +77,7 @@ def names_of(code: CodeType) -> Names:
     inner = [names_of(const) for const in code.co_consts if isinstance(const, CodeType)]
     own = {name for op, name in steps if op in ("STORE_GLOBAL", "STORE_DEREF")}
     own.update(*(names.own for names in inner))
-    reads = [name for op, name in steps if op == "LOAD_GLOBAL"]
+    reads = [name for op, name in steps if op in ("LOAD_GLOBAL", "LOAD_NAME")]
     reads += [name for names in inner for name in names.globals]
     imports = {name.partition(".")[0] for op, name in steps if op == "IMPORT_NAME"}
     return Names(

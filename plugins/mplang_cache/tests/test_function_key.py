@@ -259,6 +259,8 @@ def test_a_key_does_not_keep_a_function_of_a_library_alive():
     import weakref
 
     class Here:
+        __slots__ = ("__weakref__",)
+
         def __call__(self, x):
             return x
 
@@ -299,3 +301,62 @@ def test_transformations_of_jax_count_by_their_function():
     assert key_of(jax.grad(square)) == key_of(jax.grad(square))
     assert key_of(jax.grad(square)) != key_of(jax.grad(lambda x: x * x))
     assert key_of(lambda key: jax.random.normal(key)) is not None
+
+
+class Base:
+    rate = 1
+
+    def use(self, x):
+        return x * self.rate
+
+
+class Derived(Base):
+    rate = 2
+
+    def use(self, x):
+        return super().use(x) + 1
+
+
+class OneSlot:
+    __slots__ = "weight"
+
+    def __init__(self, weight):
+        self.weight = weight
+
+
+class PrivateSlot:
+    __slots__ = ("__weight",)
+
+    def __init__(self, weight):
+        self.__weight = weight
+
+
+@pytest.mark.parametrize("cls", [Base, Derived])
+@pytest.mark.parametrize("name", ["rate", "use"])
+def test_what_a_class_overrides_counts_and_what_it_overrides(monkeypatch, cls, name):
+    before = key_of(made(Derived()))
+    monkeypatch.setattr(cls, name, lambda self, x: x)
+    assert key_of(made(Derived())) not in (before, None)
+
+
+@pytest.mark.parametrize("cls", [OneSlot, PrivateSlot])
+def test_slots_count(cls):
+    assert key_of(made(cls(1))) == key_of(made(cls(1))) is not None
+    assert key_of(made(cls(1))) != key_of(made(cls(2)))
+
+
+def test_a_callable_object_of_a_library_may_change():
+    assert key_of(made(np.poly1d([1, 2]))) is None
+    assert key_of(made(np.vectorize(abs))) is None
+
+
+def test_a_class_in_a_function_reads_globals(monkeypatch):
+    def makes_a_class(x):
+        class Here:
+            rate = RATE
+
+        return x * Here.rate
+
+    before = key_of(makes_a_class)
+    monkeypatch.setitem(globals(), "RATE", 0.2)
+    assert key_of(makes_a_class) != before

@@ -176,12 +176,10 @@ class _Reader:
         if any(map(_counts_by_identity, own)):
             raise _ChangesError  # its base has content of its own
         if value is not cls:
-            slots = [name for base in own for name in vars(base).get("__slots__", ())]
-            held = {name: getattr(value, name) for name in slots if hasattr(value, name)}
-            return self._all(cls, held | getattr(value, "__dict__", {}))
+            return self._all(cls, object.__getstate__(value))  # of its slots, too
         every = [item for base in own for item in vars(base).items()]
-        parts = {name: part for name, part in every if _is_of_user(name, part)}
-        return tuple(map(_Same, own)), self._all(*parts, *parts.values())
+        parts = [part for item in every if _is_of_user(*item) for part in item]
+        return tuple(map(_Same, own)), self._all(*parts)
 
 
 def _check_is_pure(fn: FunctionType, read: Sequence[Any]) -> None:
@@ -220,7 +218,10 @@ def _is_of_user(name: str, part: Any) -> bool:
 
 
 def _counts_by_identity(value: Any) -> bool:
-    """Return whether an object is a function, class, module or callable of an installed package."""
+    """Return whether an object of an installed package is a function, a class or a module.
+
+    Another callable counts as a function if it has no attributes that could change.
+    """
     if isinstance(value, MethodType | functools.partial):
         return False
     if isinstance(value, BuiltinMethodType):  # a function, or a method of an object
@@ -229,7 +230,8 @@ def _counts_by_identity(value: Any) -> bool:
         return False  # made by a call of a function, as jax.vmap does
     if isinstance(value, FunctionType | ModuleType | type):
         return _is_installed(package_of(value))
-    return callable(value) and _is_installed(package_of(type(value)))
+    is_plain = isinstance(value, np.ufunc) or not hasattr(value, "__dict__")
+    return callable(value) and is_plain and _is_installed(package_of(type(value)))
 
 
 @functools.lru_cache(maxsize=4096)

@@ -56,7 +56,7 @@ def jax_compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
         >>> print(program.pfunc.fn_type, *program.pfunc.outs_info)
         jax.run f32[]
     """
-    from mplang_jax import environment
+    from mplang_stablehlo import environment
 
     return compiled_once(
         jax_compile,

@@ -6,14 +6,13 @@ import contextlib
 import functools
 import os
 import threading
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import jax
 import numpy as np
 import spu.libspu as libspu
-from jax._src.config import trace_context
 from spu.api import Io
 
 from mplang_spu.link import LinkCommunicator
@@ -72,17 +71,6 @@ def spu_tracing() -> Iterator[None]:
     """
     with _for_spu(True):
         yield
-
-
-def tracing_settings() -> Hashable:
-    """Return the settings of JAX that change how a function is traced."""
-    found: Hashable = trace_context()
-    return found
-
-
-def is_array(value: object) -> bool:
-    """Return whether an object is an array of JAX, which is immutable."""
-    return isinstance(value, jax.Array)
 
 
 @dataclass(frozen=True, slots=True)

@@ -234,7 +234,7 @@ def run_jax(
         raise FeConfigError("spu.run_jax needs a configuration; a device of kind SPU gives it")
     if not config.parties:
         raise FeConfigError("SpuConfig: field 'parties' is empty; a device fills it in")
-    from mplang_spu import engine
+    from mplang_stablehlo import environment
 
     leaves, spec = flatten(signature.args)
     jax_compile = registry.get("jax.compile")
@@ -249,8 +249,8 @@ def run_jax(
         fn,
         signature,
         lambda: _lower(make, signature.operands, config),
-        depends_on=(config, engine.tracing_settings()),
-        is_fixed=engine.is_array,
+        depends_on=(config, environment.settings()),
+        is_fixed=environment.is_fixed,
     )
     return _told(program)
 
