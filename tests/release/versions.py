@@ -123,6 +123,7 @@ def run(case: Case, arguments: Sequence[str]) -> bool:
         cwd=home,
         env=CLEAN,
     )
+    print(f"==> {case}: pytest ended with {done.returncode}", flush=True)
     return done.returncode == 0
 
 
