@@ -68,6 +68,7 @@ from mplang_core.simp import (
     while_loop as while_loop,
 )
 from mplang_core.types import (
+    Attribute as Attribute,
     BaseType as BaseType,
     DType as DType,
     Form as Form,

@@ -59,6 +59,7 @@ from mplang_core.ir.compressed_text import MAX_CODE as MAX_CODE, pack as pack, u
 from mplang_core.ir.opdef import OPTIONAL as OPTIONAL, REQUIRED as REQUIRED
 from mplang_core.ir.parser import (
     TypeParser as TypeParser,
+    parse_attribute as parse_attribute,
     parse_base_type as parse_base_type,
     parse_type as parse_type,
     parsed as parsed,
@@ -84,9 +85,13 @@ from mplang_core.plugins import (
     plugin_manager as plugin_manager,
 )
 from mplang_core.plugins.manager import (
+    ADMISSION as ADMISSION,
+    ANALYSES as ANALYSES,
     BACKENDS as BACKENDS,
     COMMANDS as COMMANDS,
+    GROUPS as GROUPS,
     NAMESPACES as NAMESPACES,
+    PLAIN as PLAIN,
 )
 from mplang_core.printable import printable as printable
 from mplang_core.runtime import (

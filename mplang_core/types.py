@@ -23,8 +23,8 @@ import numpy as np
 from mplang_core.mask import Mask
 from mplang_core.namespace import Namespace
 
-TypeParam: TypeAlias = "bool | int | str | Mask | BaseType | tuple[TypeParam, ...] | None"
-"""A parameter of a type, written between ``<`` and ``>``."""
+TypeParam: TypeAlias = "bool | int | str | Mask | Attribute | tuple[TypeParam, ...] | None"
+"""A parameter of an attribute or a type, written between ``<`` and ``>``."""
 
 MAX_RANK = 64
 
@@ -120,11 +120,57 @@ _TO_NUMPY: Mapping[DType, str] = {each: each.value.translate(_LONG) for each in 
 _FROM_NUMPY: Mapping[str, DType] = {name: each for each, name in _TO_NUMPY.items()}
 
 
-class BaseType(ABC):
+class Attribute(ABC):
+    """Attribute value of a kind that a plugin adds. Subclasses are frozen dataclasses.
+
+    Attributes:
+        name: the name in text and on the wire, ``dialect.name``; each subclass sets it.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> @dataclass(frozen=True)
+        ... class Money(Attribute):
+        ...     name = "demo.money"
+        ...     cents: int
+        ...     currency: str
+        ...     def params(self):
+        ...         return (self.cents, self.currency)
+        ...     @classmethod
+        ...     def from_params(cls, params):
+        ...         cents, currency = params
+        ...         return cls(int(cents), str(currency))
+        >>> print(Money(250, "EUR"))
+        demo.money<250, "EUR">
+    """
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def params(self) -> tuple[TypeParam, ...]:
+        """Return the parameters, which text shows between ``<`` and ``>``."""
+
+    @classmethod
+    @abstractmethod
+    def from_params(cls, params: Sequence[object]) -> Self:
+        """Return what has certain parameters; the inverse of :meth:`params`.
+
+        Args:
+            params: untrusted: from a peer, of any number and kind.
+
+        Raises:
+            ValueError: the parameters are invalid.
+            TypeError: the parameters are invalid.
+        """
+
+    def __str__(self) -> str:
+        return f"{self.name}<{', '.join(map(param_text, self.params()))}>"
+
+
+class BaseType(Attribute):
     """Type of what one party holds. Subclasses are frozen dataclasses.
 
     Attributes:
-        name: the name in text and on the wire, ``dialect.type``; each subclass sets it.
+        name: see :class:`Attribute`.
         form: the form of its values at their holder; plain by default.
 
     Example:
@@ -144,25 +190,7 @@ class BaseType(ABC):
         demo.key<128>
     """
 
-    name: ClassVar[str]
     form: ClassVar[Form] = Form.PLAIN
-
-    @abstractmethod
-    def params(self) -> tuple[TypeParam, ...]:
-        """Return the parameters, which text shows between ``<`` and ``>``."""
-
-    @classmethod
-    @abstractmethod
-    def from_params(cls, params: Sequence[object]) -> Self:
-        """Return the type with certain parameters; the inverse of :meth:`params`.
-
-        Args:
-            params: untrusted: from a peer, of any number and kind.
-
-        Raises:
-            ValueError: the parameters are invalid.
-            TypeError: the parameters are invalid.
-        """
 
     def mismatch(self, value: Any) -> str | None:
         """Return why a run-time value is not of this type.
@@ -174,9 +202,6 @@ class BaseType(ABC):
             The reason, or ``None`` if the value is of this type. By default every value is.
         """
         return None
-
-    def __str__(self) -> str:
-        return f"{self.name}<{', '.join(map(param_text, self.params()))}>"
 
 
 def param_text(param: object) -> str:
@@ -455,8 +480,8 @@ def frozen(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return array
 
 
-type_classes: Namespace[type[BaseType]] = Namespace("type")
-"""Base types by name, for the parser."""
+type_classes: Namespace[type[Attribute]] = Namespace("type")
+"""Base types, and attributes of plugins, by name, for the parser."""
 
 type_classes.add("tensor", TensorType, provider="mplang-core")
 type_classes.add("table", TableType, provider="mplang-core")

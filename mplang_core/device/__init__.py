@@ -9,6 +9,7 @@ from mplang_core.device.kinds import (
     Lowering as Lowering,
     Transfer as Transfer,
     add_kind as add_kind,
+    add_transfer as add_transfer,
     device_kinds as device_kinds,
     transfers as transfers,
 )

@@ -146,4 +146,9 @@ def add_kind(kind: DeviceKind, provider: str) -> None:
     """Add a device kind and its transfers."""
     device_kinds.add(kind.name, kind, provider=provider)
     for way in kind.transfers:
-        transfers.add(f"{way.src}->{way.dst}", way, provider=provider)
+        add_transfer(way, provider)
+
+
+def add_transfer(way: Transfer, provider: str) -> None:
+    """Add a transfer."""
+    transfers.add(f"{way.src}->{way.dst}", way, provider=provider)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from mplang_core.errors import FeConfigError, PluginLoadError
@@ -82,7 +82,7 @@ class Registry:
 
     def list_ops(self, family: str | None = None) -> list[FeMeta]:
         """Return the metadata of all feops, or of one family, sorted by name."""
-        return [op.__feop_meta__ for op in self._all(family)]
+        return [op.__feop_meta__ for op in self.find(family)]
 
     def find(
         self, family: str | None = None, predicate: Callable[[FeMeta], bool] | None = None
@@ -93,13 +93,10 @@ class Registry:
             family: the family; all by default.
             predicate: returns whether to include a feop; all by default.
         """
-        return [op for op in self._all(family) if predicate is None or predicate(op.__feop_meta__)]
-
-    def _all(self, family: str | None) -> Iterable[Feop]:
         self.load_all()
-        for _, op in self.feops:
-            if family is None or op.__feop_meta__.family == family:
-                yield op
+        found = [(op, op.__feop_meta__) for _, op in self.feops]
+        wanted = [each for each in found if family is None or each[1].family == family]
+        return [op for op, meta in wanted if predicate is None or predicate(meta)]
 
     def capabilities(self, op: Feop | str) -> dict[str, Any]:
         """Return the capabilities of a feop as plain data."""

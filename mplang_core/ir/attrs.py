@@ -1,6 +1,7 @@
 """Attribute values of ops: a closed union of immutable data, and its visitor.
 
-``docs/wire.md`` describes how to add a kind.
+Plugins add subclasses of :class:`mplang_core.Attribute`; ``docs/wire.md`` describes how to add
+another kind.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any, Generic, Never, TypeAlias, TypeVar
 import numpy as np
 
 from mplang_core.mask import Mask
-from mplang_core.types import BaseType, DType, frozen
+from mplang_core.types import Attribute, DType, frozen
 
 AttrValue: TypeAlias = (
     bool
@@ -26,7 +27,7 @@ AttrValue: TypeAlias = (
     | Mapping[str, "AttrValue"]
     | np.ndarray[Any, Any]
     | Mask
-    | BaseType
+    | Attribute
     | None
 )
 """A normalized attribute value. :class:`AttrVisitor` has one method for each kind."""
@@ -68,7 +69,7 @@ class AttrVisitor(ABC, Generic[T]):
                 return self.visit_tuple(value)
             case np.ndarray():
                 return self.visit_array(value)
-            case BaseType():
+            case Attribute():
                 return self.visit_type(value)
             case Mapping():
                 return self.visit_mapping(value)
@@ -112,8 +113,8 @@ class AttrVisitor(ABC, Generic[T]):
         """Visit a mask."""
 
     @abstractmethod
-    def visit_type(self, value: BaseType) -> T:
-        """Visit a base type."""
+    def visit_type(self, value: Attribute) -> T:
+        """Visit a base type, or an attribute of a plugin."""
 
     @abstractmethod
     def visit_mapping(self, value: Mapping[str, AttrValue]) -> T:

@@ -24,7 +24,7 @@ from mplang_core.errors import ParseError
 from mplang_core.ir.attrs import AttrValue, normalize
 from mplang_core.ir.graph import AnyType
 from mplang_core.mask import Mask
-from mplang_core.types import BaseType, DType, MPType, TensorType, type_classes
+from mplang_core.types import Attribute, BaseType, DType, MPType, TensorType, type_classes
 
 T = TypeVar("T")
 P = TypeVar("P", bound="TypeParser")
@@ -60,8 +60,7 @@ def parse_type(text: str) -> AnyType:
         >>> parse_type("f32[3]@{0, 1}").pmask
         Mask.from_ranks([0, 1])
     """
-    _check_length(text)
-    return parsed(TypeParser(text), TypeParser.type)
+    return _parsed(text, TypeParser.type)
 
 
 def parse_base_type(text: str) -> BaseType:
@@ -70,14 +69,22 @@ def parse_base_type(text: str) -> BaseType:
     Raises:
         ParseError: the text is not a base type; see :func:`parse_type`.
     """
-    _check_length(text)
-    return parsed(TypeParser(text), TypeParser.base_type)
+    return _parsed(text, TypeParser.base_type)
 
 
-def _check_length(text: str) -> None:
-    """Check the length of a text before the tokenizer multiplies its memory use."""
-    if isinstance(text, str) and len(text) > MAX_TYPE:
+def parse_attribute(text: str) -> Attribute:
+    """Return the base type, or the attribute of a plugin, that a text denotes.
+
+    Raises:
+        ParseError: the text is neither; see :func:`parse_type`.
+    """
+    return _parsed(text, TypeParser.attribute)
+
+
+def _parsed(text: str, rule: Callable[[TypeParser], T]) -> T:
+    if isinstance(text, str) and len(text) > MAX_TYPE:  # the tokenizer multiplies its memory
         raise ParseError(f"a type is written with at most {MAX_TYPE} characters, got {len(text)}")
+    return parsed(TypeParser(text), rule)
 
 
 def parsed(parser: P, rule: Callable[[P], T]) -> T:
@@ -213,7 +220,7 @@ class TypeParser:
                     self.at += 1
                     return _WORDS[word]
                 case "name", _:
-                    return self.base_type()
+                    return self.attribute()
             self.fail(f"expected an attribute value, got {self.word!r}")
         finally:
             self.depth -= 1
@@ -258,6 +265,13 @@ class TypeParser:
 
     def base_type(self) -> BaseType:
         """Read a base type."""
+        found = self.attribute()
+        if not isinstance(found, BaseType):
+            self.fail(f"expected a type, got the attribute {found}")
+        return found
+
+    def attribute(self) -> Attribute:
+        """Read a base type, or an attribute of a plugin."""
         name = self.expect("name")
         if self.accept("["):
             return TensorType(DType(name), self.listed(self.integer, "]"))

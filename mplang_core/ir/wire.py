@@ -27,9 +27,9 @@ from msgspec.msgpack import Ext
 from mplang_core.errors import MPLangError, WireError
 from mplang_core.ir.attrs import AttrValue, AttrVisitor, normalize
 from mplang_core.ir.graph import AnyType, Graph, Location, Operation, Program, Value, digest_of
-from mplang_core.ir.parser import MAX_DEPTH, parse_base_type, parse_type
+from mplang_core.ir.parser import MAX_DEPTH, parse_attribute, parse_base_type, parse_type
 from mplang_core.mask import Mask
-from mplang_core.types import BaseType, TensorType, array_from
+from mplang_core.types import Attribute, TensorType, array_from
 
 MAGIC = "mplang"
 WIRE_VERSION = 1
@@ -215,7 +215,7 @@ class _Writer(AttrVisitor[object]):
     def visit_mask(self, value: Mask) -> object:
         return Ext(_MASK, _mask_bytes(value))
 
-    def visit_type(self, value: BaseType) -> object:
+    def visit_type(self, value: Attribute) -> object:
         return Ext(_TYPE, str(value).encode())
 
     def visit_mapping(self, value: Mapping[str, AttrValue]) -> object:
@@ -303,7 +303,7 @@ class _Reader:
         if code is None:
             raise _unknown(ext.code)
         if code == _TYPE:
-            return parse_base_type(ext.data.decode())
+            return parse_attribute(ext.data.decode())
         if code == _MASK:
             return _mask(ext.data)
         if code == _BYTES:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pluggy
 
-from mplang_core.device import DeviceKind
+from mplang_core.device import DeviceKind, Transfer
 from mplang_core.ir import OpDef
 from mplang_core.runtime import Codec, Kernel, Role
 from mplang_core.simp.backend import BackendSpec
 from mplang_core.simp.passes import Pass
-from mplang_core.types import BaseType
+from mplang_core.types import Attribute, BaseType
 
 if TYPE_CHECKING:  # pydantic takes long to import
     from mplang_core.feop.meta import Feop
@@ -32,12 +32,14 @@ class Dialect:
         name: the prefix of their names.
         ops: op definitions that ``@simple_op`` did not declare.
         types: base types.
+        attributes: attribute values of the plugin's own kinds.
         codecs: codecs by type name. Values of a type without a codec cannot be sent.
     """
 
     name: str
     ops: Sequence[OpDef] = ()
     types: Sequence[type[BaseType]] = ()
+    attributes: Sequence[type[Attribute]] = ()
     codecs: Mapping[str, Codec] = field(default_factory=dict)
 
 
@@ -124,6 +126,17 @@ class Hooks(Protocol):
             def mplang_devices():
                 way = Transfer("PPU", "TEE", encrypt)
                 return [DeviceKind("TEE", Form.HANDLE, transfers=[way], doc="An attested enclave.")]
+        """
+
+    @hookspec
+    def mplang_transfers(self) -> Sequence[Transfer]:
+        """Return transfers between device kinds that are not the plugin's own.
+
+        Example::
+
+            @hookimpl
+            def mplang_transfers():
+                return [Transfer("SPU", "TEE", encrypt_from_shares)]
         """
 
     @hookspec

@@ -7,12 +7,12 @@ import os
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import pluggy
 from importlib_metadata import EntryPoint, entry_points, version
 
-from mplang_core.device import DeviceKind, add_kind, device_kinds, transfers
+from mplang_core.device import DeviceKind, Transfer, add_kind, add_transfer, device_kinds, transfers
 from mplang_core.errors import PluginConflictError, PluginError, PluginLoadError, PluginVersionError
 from mplang_core.feop import is_feop, registry
 from mplang_core.ir import op_defs
@@ -28,7 +28,11 @@ from mplang_core.types import type_classes
 DISABLE, STRICT = "MPLANG_DISABLE_PLUGINS", "MPLANG_STRICT_PLUGINS"
 FRONTENDS, KERNELS, BACKENDS = "mplang.frontends", "mplang.kernels", "mplang.backends"
 COMMANDS, API, PASSES, SOURCES = "mplang.commands", "mplang.api", "mplang.passes", "mplang.sources"
-PLAIN = (API, COMMANDS, SOURCES)  # their entry points name an object, not a module with hooks
+ANALYSES, ADMISSION = "mplang.analyses", "mplang.admission"
+PLAIN = (API, COMMANDS, SOURCES, ANALYSES, ADMISSION)
+"""Groups whose entry points name an object, not a module with hooks."""
+GROUPS = (*PLAIN, BACKENDS, FRONTENDS, KERNELS, PASSES)
+"""All groups of entry points that mplang looks for."""
 
 
 @dataclass(slots=True)
@@ -90,7 +94,7 @@ class PluginManager:
         with self._lock:
             if self._found is None:
                 found = {}
-                for group in (API, BACKENDS, COMMANDS, FRONTENDS, KERNELS, PASSES, SOURCES):
+                for group in GROUPS:
                     for entry in entry_points(group=group):
                         record = _record(entry)
                         found[group, entry.name, entry.value, record.distribution] = entry, record
@@ -109,7 +113,18 @@ class PluginManager:
             PluginConflictError: two distributions have that name; the message names both.
         """
         for group in groups:
-            self._load_name(group, name)
+            named = self._named(group, name)
+            providers = sorted({f"{r.distribution} {r.version}" for _, r in named})
+            if len(providers) > 1:
+                error = PluginConflictError(
+                    f"two plugins are named {name!r} in {group}: {' and '.join(providers)}; "
+                    f"uninstall one of them, or name it in {DISABLE}"
+                )
+                for _, record in named:
+                    record.status, record.error = "failed", error
+                raise error
+            for entry, record in named:
+                self._load(entry, record)
 
     def load_all(self) -> None:
         """Load all frontends; record failures and continue.
@@ -121,7 +136,7 @@ class PluginManager:
             return
         for name in sorted({r.name for r in self.records() if r.group == FRONTENDS}):
             try:
-                self._load_name(FRONTENDS, name)
+                self.load(name, FRONTENDS)
             except PluginError:
                 if os.environ.get(STRICT, "") not in ("", "0"):
                     raise
@@ -137,8 +152,9 @@ class PluginManager:
         """Return the object of an entry point: a command, or a name of ``mp``.
 
         Args:
-            group: ``mplang.commands`` (functions with parameters for typer), ``mplang.api`` or
-                ``mplang.sources`` (kinds of sources of data sets).
+            group: ``mplang.commands`` (functions with parameters for typer), ``mplang.api``,
+                ``mplang.sources`` (kinds of sources of data sets), ``mplang.analyses`` or
+                ``mplang.admission`` (checks of programs at a worker).
             name: the name of the entry point.
 
         Returns:
@@ -148,7 +164,7 @@ class PluginManager:
             PluginLoadError: its plugin failed.
             PluginConflictError: two distributions have that name.
         """
-        self._load_name(group, name)
+        self.load(name, group)
         named = self._named(group, name)
         return named[0][0].load() if named else None
 
@@ -158,20 +174,6 @@ class PluginManager:
             for entry, record in self._index()
             if (record.group, record.name) == (group, name) and record.status != "disabled"
         ]
-
-    def _load_name(self, group: str, name: str) -> None:
-        named = self._named(group, name)
-        providers = sorted({f"{r.distribution} {r.version}" for _, r in named})
-        if len(providers) > 1:
-            error = PluginConflictError(
-                f"two plugins are named {name!r} in {group}: {' and '.join(providers)}; uninstall "
-                f"one of them, or name it in {DISABLE}"
-            )
-            for _, record in named:
-                record.status, record.error = "failed", error
-            raise error
-        for entry, record in named:
-            self._load(entry, record)
 
     def _load(self, entry: EntryPoint, record: PluginRecord) -> None:
         with self._lock:
@@ -236,8 +238,7 @@ class PluginManager:
 
     def modules(self) -> list[tuple[str, Any]]:
         """Return the loaded modules with hooks as ``(distribution, module)``."""
-        found = self._hooks.list_name_plugin()
-        return [(name.partition(":")[0], module) for name, module in found]
+        return [(name.partition(":")[0], each) for name, each in self._hooks.list_name_plugin()]
 
     def _add(self, contributed: dict[str, list[Any]], record: PluginRecord) -> None:
         families = {r.name for r in self.records() if r.distribution == record.distribution}
@@ -258,14 +259,11 @@ class PluginManager:
         def by_prefix(name: str) -> None:
             self.load(name.partition(".")[0], FRONTENDS, KERNELS)
 
-        def any_frontend(name: str) -> None:
-            self.load_all()
-
         registry.connect(by_prefix, self.load_all)
         for namespace in _BY_PREFIX:
             namespace.set_resolver(by_prefix)
-        device_kinds.set_resolver(any_frontend)
-        transfers.set_resolver(any_frontend)
+        for namespace in (device_kinds, transfers):  # no prefix tells who brings one
+            namespace.set_resolver(lambda name: self.load_all())
         backends.set_resolver(lambda name: self.load(name, BACKENDS), lambda: self.names(BACKENDS))
         passes.set_resolver(lambda name: self.load(name, PASSES), lambda: self.names(PASSES))
 
@@ -283,7 +281,7 @@ NAMESPACES = (registry.feops, *_BY_PREFIX, device_kinds, transfers, backends, pa
 def _add_dialect(dialect: hookspecs.Dialect, provider: str) -> None:
     for op in dialect.ops:
         op_defs.add(op.name, op, provider=provider)
-    for cls in dialect.types:
+    for cls in (*dialect.types, *dialect.attributes):
         type_classes.add(cls.name, cls, provider=provider)
     for name, codec in dialect.codecs.items():
         codecs.add(name, codec, provider=provider)
@@ -295,6 +293,10 @@ def _add_kernel(spec: hookspecs.KernelSpec, provider: str) -> None:
         table.add(opcode, spec.kernel, provider=provider)
 
 
+_Add: TypeAlias = Callable[[Any, str], None]
+_Names: TypeAlias = Callable[[Any], Iterable[str]]
+
+
 @dataclass(frozen=True, slots=True)
 class _Hook:
     """Item type of a hook, the function that registers an item: ``add(item, provider)``, and the
@@ -303,22 +305,17 @@ class _Hook:
 
     what: str
     accepts: Callable[[Any], bool]
-    add: Callable[[Any, str], None]
-    names: Callable[[Any], Iterable[str]] = lambda item: ()
+    add: _Add
+    names: _Names = lambda item: ()
 
 
-def _of(
-    kind: type,
-    add: Callable[[Any, str], None],
-    names: Callable[[Any], Iterable[str]] = lambda _: (),
-) -> _Hook:
+def _of(kind: type, add: _Add, names: _Names = lambda item: ()) -> _Hook:
     return _Hook(kind.__name__, lambda item: isinstance(item, kind), add, names)
 
 
 def _names_in(dialect: hookspecs.Dialect) -> list[str]:
-    ops = [each.name for each in dialect.ops]
-    types = [each.name for each in dialect.types]
-    return [*ops, *types, *dialect.codecs]
+    named: list[Any] = [*dialect.ops, *dialect.types, *dialect.attributes]
+    return [*(each.name for each in named), *dialect.codecs]
 
 
 _HOOKS = {
@@ -331,13 +328,12 @@ _HOOKS = {
     "mplang_dialects": _of(hookspecs.Dialect, _add_dialect, _names_in),
     "mplang_kernels": _of(hookspecs.KernelSpec, _add_kernel, lambda spec: spec.opcodes),
     "mplang_devices": _of(DeviceKind, add_kind),
+    "mplang_transfers": _of(Transfer, add_transfer),
     "mplang_backends": _of(
-        BackendSpec, lambda spec, provider: backends.add(spec.name, spec, provider=provider)
+        BackendSpec, lambda each, by: backends.add(each.name, each, provider=by)
     ),
     "mplang_passes": _Hook(
-        "functions",
-        callable,
-        lambda each, provider: passes.add(each.__name__, each, provider=provider),
+        "functions", callable, lambda each, by: passes.add(each.__name__, each, provider=by)
     ),
 }
 

@@ -67,12 +67,11 @@ def type_of(value: Any) -> BaseType:
     if is_table(value):
         return TableType(tuple((field.name, str(field.type)) for field in value.schema))
     for _, cls in type_classes:  # those of one class of values have no parameters
-        try:
-            kind = cls.from_params(())
-        except (TypeError, ValueError):
-            continue
-        if cls.mismatch is not BaseType.mismatch and kind.mismatch(value) is None:
-            return kind
+        if issubclass(cls, BaseType) and cls.mismatch is not BaseType.mismatch:
+            with contextlib.suppress(TypeError, ValueError):
+                made = cls.from_params(())
+                if made.mismatch(value) is None:
+                    return made
     raise WireError(f"a {type(value).__name__} has no type that is known, so it stays here")
 
 

@@ -118,7 +118,7 @@ def _check_program(program: Program) -> None:
 
 @functools.cache
 def _programs() -> Programs:
-    return Programs(EngineConfig(name="alice"))
+    return Programs(EngineConfig(name="alice"), "local", 0, ["alice"])
 
 
 # -- values

@@ -7,20 +7,25 @@ import numpy as np
 from hypothesis import strategies as st
 from mplang_core import TensorType
 from mplang_testing import (
+    AdmissionSuite,
+    AnalysisSuite,
+    AttributeSuite,
     BackendSuite,
     CommunicatorSuite,
+    DeviceSuite,
     FeopSuite,
     KernelSuite,
     Of,
     PartyOpSuite,
     PartySample,
+    PassSuite,
     PluginSuite,
     Sample,
     TypeSuite,
 )
 from mplang_testing import strategies as kit
 
-from mplang_hello import Half, HalfType, Summary, SummaryType, broadcast, kernels
+from mplang_hello import Half, HalfType, Rate, Summary, SummaryType, broadcast, kernels
 from mplang_hello.backend import Inline, InlineCommunicator
 
 X = np.float32([[1, 2, 6], [0, 0, 9]])
@@ -50,6 +55,12 @@ SAMPLES = (
         attrs={"row": 1},
         parties=2,
         expect=lambda rows: (kernels.join(None, *rows) == X[1]).all(),
+    ),
+    Sample(
+        "hello.convert",
+        X,
+        attrs={"rate": Rate("EUR", 9, 10)},
+        expect=lambda y: np.allclose(y, X * 0.9),
     ),
 )
 
@@ -90,6 +101,45 @@ class TestHalf(TypeSuite):
 
     def values(self, kind):
         return st.builds(Half, st.just(kind), st.binary(min_size=kind.nbytes, max_size=kind.nbytes))
+
+
+class TestRate(AttributeSuite):
+    kinds = st.builds(Rate, st.text(max_size=4), st.integers(-9, 9), st.integers(1, 99))
+
+
+class TestBroadcastOnce(PassSuite):
+    name = "broadcast_once"
+
+
+class TestHolders(AnalysisSuite):
+    name = "holders"
+
+
+AT_MOST_ONE = {"most": 1}
+TOO_MANY = {"hold 2 values": lambda: mp.put("P0", mp.put("P1", mp.put("P0", 1)))}
+
+
+class TestFewValues(AdmissionSuite):
+    name = "few_values"
+    settings = AT_MOST_ONE
+    admitted = (lambda: mp.put("P1", mp.put("P0", 1)),)
+    refused = TOO_MANY
+
+
+class TestVault(DeviceSuite):
+    kind = "VAULT"
+
+    def cluster(self):
+        return mp.ClusterSpec.from_dict(
+            {
+                "nodes": [{"name": "alice"}, {"name": "bob"}],
+                "devices": {
+                    "A": {"kind": "PPU", "members": ["alice"]},
+                    "B": {"kind": "PPU", "members": ["bob"]},
+                    "V": {"kind": "VAULT", "members": ["alice", "bob"]},
+                },
+            }
+        )
 
 
 class TestBackend(BackendSuite):

@@ -12,6 +12,7 @@ from mplang_http import LocalCluster, WorkerConfig
 from mplang_http.client import WorkerClient
 from mplang_http.compatibility import WorkerFacts, check_parties, known_data
 from mplang_http.config import TlsFiles, installed_plugins
+from mplang_http.plugin_versions import Versions, misfits
 from mplang_http.status import cluster_status
 from mplang_tables import table
 
@@ -30,13 +31,14 @@ def mplang_feops():
 """
 
 
-def install(folder: Path, version: str) -> str:
+def install(folder: Path, version: str, since: str = "") -> str:
     """Install a distribution whose plugin leaves a file when it is imported."""
     (folder / "zspy.py").write_text(SPY)
     info = folder / f"zspy-{version}.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: zspy\nVersion: {version}\n")
-    (info / "entry_points.txt").write_text("[mplang.frontends]\nzspy = zspy\n")
+    fits = f"[mplang.compatible]\n{since} = zspy\n" if since else ""
+    (info / "entry_points.txt").write_text(f"[mplang.frontends]\nzspy = zspy\n{fits}")
     return str(folder)
 
 
@@ -155,6 +157,27 @@ def test_versions_of_all_plugins_are_compared(spy, tmp_path, monkeypatch):
         assert row.split() == ["zspy", "-", "1.0", "2.0"]
 
 
+@pytest.mark.parametrize(
+    ("version", "since", "fits"),
+    [("2.0", "1.0", True), ("1.1", "0.9", True), ("2.0", "1.5", False), ("0.9", "0.1", False)],
+)
+def test_versions_that_a_plugin_declares_to_fit_run_together(
+    spy, tmp_path, monkeypatch, version, since, fits
+):
+    """The newer one declares it, so that organizations upgrade one by one."""
+    with LocalCluster(2) as workers:
+        (tmp_path / "other").mkdir()
+        monkeypatch.setenv("PYTHONPATH", install(tmp_path / "other", version, since))
+        workers.signal(1, signal.SIGKILL)
+        workers.restart(1)
+        if not fits:
+            with pytest.raises(ConfigError, match=rf"zspy +- +1\.0 +{version}"):
+                mp.connect("http", workers.spec)
+            return
+        with mp.connect("http", workers.spec) as host:
+            assert mp.fetch(host, mp.evaluate(host, lambda: mp.constant(7)))[0] == 7
+
+
 def test_with_certificates_plugins_are_named():
     files = TlsFiles.of("certs/alice")
     with pytest.raises(ConfigError, match=r"plugins names those .* mplang-jax: '0\.1\.0'"):
@@ -220,3 +243,35 @@ def test_a_status_that_no_worker_tells_hides_no_other(answer, monkeypatch):
     first, second = cluster_status(mp.ClusterSpec(nodes))
     assert first["why"] == "it answers as no worker of this version does"
     assert second["state"] == "ready"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "fit"),
+    [
+        (("1.0", ""), ("1.0", ""), True),
+        (("1.0", ""), ("1.0.0", ""), False),  # as texts: nothing declares it
+        (("1.0", ""), ("1.1", "1.0"), True),
+        (("1.0", "0.1"), ("1.1", ""), False),  # the older one knows nothing of the newer one
+        (("1.0", ""), ("1.1", "1.0.1"), False),
+        (("1.9", ""), ("1.10", "1.9"), True),
+        (("1.0", ""), ("1.1", "any"), False),
+        (("one", ""), ("two", "one"), False),
+        (("1.0", ""), ("1" * 5000, "1.0"), False),
+    ],
+)
+def test_which_versions_fit(one, other, fit):
+    def has(version, since):
+        return Versions({"p": version}, {"p": since} if since else {})
+
+    assert misfits([has(*one), has(*other)]) == misfits([has(*other), has(*one)])
+    assert (not misfits([has(*one), has(*other), Versions({}, {})])) == fit
+
+
+def test_each_pair_of_parties_has_to_fit():
+    old, mid, new = (
+        Versions({"p": "1.0"}, {}),
+        Versions({"p": "1.1"}, {"p": "1.1"}),
+        Versions({"p": "1.2"}, {"p": "1.0"}),
+    )
+    assert misfits([old, new]) == misfits([mid, new]) == set()
+    assert misfits([old, mid, new]) == {"p"}

@@ -10,9 +10,12 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 from mplang_http import LocalCluster
+from mplang_http.config import EngineConfig
+from mplang_http.worker_info import worker_info
 
 import mplang_core as mp
-from mplang_core.errors import ConfigError, PartyError
+from mplang_core.errors import ConfigError, PartyError, PluginConflictError
+from mplang_core.ext import plugin_manager
 
 USE_CHANNELS = "MPLANG_SPU_USE_CHANNELS"
 
@@ -61,6 +64,32 @@ def test_versions_that_differ(workers, monkeypatch, tmp_path):
         assert command == f"  at node1: pip install 'jax=={mine}'"
     with mp.connect("http", workers.spec) as host:
         works(host)
+
+
+@pytest.mark.parametrize(("since", "fits"), [("0.1.0", True), ("0.1.5", False)])
+def test_a_core_that_is_upgraded_first(workers, monkeypatch, tmp_path, since, fits):
+    """One worker has a later core, which says with which ones it works."""
+    folder = tmp_path / "mplang_core-0.1.9.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: mplang-core\nVersion: 0.1.9\n")
+    (folder / "entry_points.txt").write_text(f"[mplang.compatible]\n{since} = mplang_core\n")
+    with environment_of(workers, 1, monkeypatch, PYTHONPATH=str(tmp_path)):
+        if fits:
+            with mp.connect("http", workers.spec) as host:
+                works(host)
+        else:
+            with pytest.raises(ConfigError, match=r"mplang-core +0\.1\.0 +0\.1\.0 +0\.1\.9"):
+                mp.connect("http", workers.spec)
+
+
+def test_two_plugins_with_a_setting_of_one_name(monkeypatch):
+    class Plugin:
+        mplang_settings = staticmethod(lambda: {"TONE": "warm"})
+
+    found = [("mplang-one", Plugin), ("mplang-two", Plugin)]
+    monkeypatch.setattr(plugin_manager, "modules", lambda: found)
+    with pytest.raises(PluginConflictError, match="mplang-one and mplang-two both have a setting"):
+        worker_info(EngineConfig(name="alice"))
 
 
 def test_settings_that_differ(workers, monkeypatch):

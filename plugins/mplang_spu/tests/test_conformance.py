@@ -8,6 +8,7 @@ from mplang_spu import ShareType, SpuConfig, engine
 from mplang_spu.config import resolve_config
 from mplang_spu.shares import SpuShare
 from mplang_testing import (
+    DeviceSuite,
     FeopSuite,
     KernelSuite,
     Of,
@@ -33,6 +34,15 @@ def shares(array, config=SEMI2K):
     io = engine.io(len(config.mask), config.protocol, config.field, config.fxp_fraction_bits)
     pieces = io.make_shares(array, engine.visibility(True))
     return Of(kind, *[SpuShare(kind, p.meta, tuple(p.share_chunks)) for p in pieces])
+
+
+class TestDevice(DeviceSuite):
+    kind = "SPU"
+    values = (np.float32([[1.5, -2.0]]), np.int32(7), np.array([True, False]))
+    tolerance = 1e-4
+
+    def cluster(self):
+        return mp.ClusterSpec.simple(3)
 
 
 def close(expected):

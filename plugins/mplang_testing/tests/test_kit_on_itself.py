@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from mplang_testing import (
+    DeviceSuite,
     FeopSuite,
     KernelSuite,
     Of,
@@ -37,6 +38,13 @@ class TestDialectFeops(FeopSuite):
 class TestDialectKernels(KernelSuite):
     family = "kit"
     samples = TestDialectFeops.samples
+
+
+class TestPlainDevices(DeviceSuite):
+    kind = "PPU"
+
+    def cluster(self):
+        return mp.ClusterSpec.simple(2)
 
 
 class TestTensors(TypeSuite):

@@ -2,14 +2,17 @@
 
 from mplang_hello.broadcast import broadcast
 from mplang_hello.ops import join, pick, split, standardize, summarize
+from mplang_hello.rate import Rate, convert
 from mplang_hello.types import Half, HalfType, Summary, SummaryType
 
 __all__ = [
     "Half",
     "HalfType",
+    "Rate",
     "Summary",
     "SummaryType",
     "broadcast",
+    "convert",
     "join",
     "pick",
     "split",

@@ -13,6 +13,7 @@ import numpy as np
 from mplang_core import TensorType
 from mplang_core.ext import KernelContext
 
+from mplang_hello.rate import Rate
 from mplang_hello.types import Half, HalfType, Summary, SummaryType
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -45,6 +46,11 @@ def pick(ctx: KernelContext, x: Half, *, row: int) -> Half:
     plain = x.type.plain
     kind = HalfType(TensorType(plain.dtype, plain.shape[1:]))
     return Half(kind, x.data[row * kind.nbytes : (row + 1) * kind.nbytes])
+
+
+def convert(ctx: KernelContext, x: Array, *, rate: Rate) -> Array:
+    """Multiply."""
+    return np.asarray(x, np.float64) * rate.above / rate.below
 
 
 def _xor(a: bytes, b: bytes) -> bytes:

@@ -6,26 +6,38 @@ import os
 from collections.abc import Sequence
 
 from mplang_cli import introspect
-from mplang_core.ext import BackendSpec, Check, DeviceKind, Dialect, Feop, KernelSpec, hookimpl
+from mplang_core.ext import (
+    BackendSpec,
+    Check,
+    DeviceKind,
+    Dialect,
+    Feop,
+    KernelSpec,
+    Pass,
+    hookimpl,
+)
 
 from mplang_hello import backend, device, kernels, ops, types
 from mplang_hello.broadcast import BROADCAST, send_or_receive
+from mplang_hello.broadcast_once import broadcast_once
+from mplang_hello.rate import Rate, convert
 
 
 @hookimpl
 def mplang_feops() -> Sequence[Feop]:
     """Provide the feops."""
-    return [ops.summarize, ops.standardize, ops.split, ops.join, ops.pick]
+    return [ops.summarize, ops.standardize, ops.split, ops.join, ops.pick, convert]
 
 
 @hookimpl
 def mplang_dialects() -> Sequence[Dialect]:
-    """Provide an op among parties, and types; a type without a codec would stay at its party."""
+    """Provide an op among parties, an attribute, and types; without a codec values stay."""
     return [
         Dialect(
             "hello",
             ops=[BROADCAST],
             types=[types.SummaryType, types.HalfType],
+            attributes=[Rate],
             codecs={
                 types.SummaryType.name: types.SUMMARY_CODEC,
                 types.HalfType.name: types.HALF_CODEC,
@@ -42,8 +54,15 @@ def mplang_kernels() -> Sequence[KernelSpec]:
         KernelSpec(["hello.split"], kernels.split),
         KernelSpec(["hello.join"], kernels.join),
         KernelSpec(["hello.pick"], kernels.pick),
+        KernelSpec(["hello.convert"], kernels.convert),
         KernelSpec(["hello.broadcast"], send_or_receive),
     ]
+
+
+@hookimpl
+def mplang_passes() -> Sequence[Pass]:
+    """Provide a pass; an entry point has its name."""
+    return [broadcast_once]
 
 
 @hookimpl

@@ -13,6 +13,8 @@ Example:
     move 0 1 plain (0,) demo.py:7
 """
 
+from mplang_analysis.admission import AdmissionCheck, Submission, admission_checks, admit
+from mplang_analysis.analyses import Analysis, analyses, analysis_of, analyze
 from mplang_analysis.cost_model import Costs, LinkCost, LoopRounds, OpCount, UnknownCost, costs
 from mplang_analysis.data_reads import data_reads
 from mplang_analysis.diagram import Mark
@@ -54,6 +56,7 @@ from mplang_analysis.parameters import parameter_names
 from mplang_analysis.paths import path_to
 from mplang_analysis.picture import Picture
 from mplang_analysis.range_table import RangeRow, Ranges, ranges
+from mplang_analysis.report import Paragraphs, Report, TextTable
 from mplang_analysis.rows import Rows
 from mplang_analysis.storage import StorageUse, Stored, UsesStorage, storage_of, stored_forms
 
@@ -66,6 +69,8 @@ __all__ = [
     "PUBLIC",
     "SEVERAL",
     "UNKNOWN",
+    "AdmissionCheck",
+    "Analysis",
     "Cell",
     "Costs",
     "Declassifies",
@@ -93,12 +98,14 @@ __all__ = [
     "OpCount",
     "OpRanges",
     "Origin",
+    "Paragraphs",
     "Picture",
     "Piece",
     "RangeRow",
     "RangeRule",
     "Ranges",
     "Region",
+    "Report",
     "Rows",
     "Selection",
     "Source",
@@ -106,8 +113,15 @@ __all__ = [
     "StepRange",
     "StorageUse",
     "Stored",
+    "Submission",
+    "TextTable",
     "UnknownCost",
     "UsesStorage",
+    "admission_checks",
+    "admit",
+    "analyses",
+    "analysis_of",
+    "analyze",
     "costs",
     "data_reads",
     "differences",

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 import typer.core
 import yaml
+from mplang_analysis import analyses, analyze
 
 import mplang_core
 from mplang_cli import artifact, authoring, introspect
@@ -227,9 +228,20 @@ def inspect(
     html: Annotated[
         str | None, typer.Option(help="Write it as a page, which has the picture, to this file.")
     ] = None,
+    analysis: Annotated[
+        str | None,
+        typer.Option(
+            help="Show what one analysis finds: costs, ranges, or one of a plugin.",
+            autocompletion=lambda: analyses(),
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what an artifact takes, gives, needs and discloses."""
+    if analysis is not None:
+        report = analyze(analysis, artifact.load(path).program)
+        _show(report.to_dict() if as_json else report.rich(drawings=picture), as_json)
+        return
     found = artifact.inspect(path)
     text = str(found.program) if ir and found.program is not None else ""
     if html is not None:

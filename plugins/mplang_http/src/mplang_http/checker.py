@@ -40,6 +40,7 @@ class CheckerArgument(msgspec.Struct, frozen=True):
 
     Attributes:
         config: the part of the worker's configuration that engines know.
+        coordinator: name of the coordinator.
         session: name of the session.
         rank: rank of this party.
         parties: names of the parties, by rank.
@@ -47,6 +48,7 @@ class CheckerArgument(msgspec.Struct, frozen=True):
     """
 
     config: dict[str, Any]
+    coordinator: str
     session: str
     rank: int
     parties: list[str]
@@ -64,7 +66,7 @@ class Checker:
         config = EngineConfig(**given.config)
         self._given = given
         self._limits = config.limits
-        self._programs = Programs(config)
+        self._programs = Programs(config, given.coordinator, given.rank, given.parties)
         self._labels = SessionLabels()
         self._last: tuple[str, Program | None] = "", None
         self._expected: OrderedDict[str, JobRequest] = OrderedDict()

@@ -11,7 +11,7 @@ from mplang_analysis import Label, Stored, differences, storage_of
 
 from mplang_core import Program
 from mplang_core.ext import ConfigError, plugin_manager, printable
-from mplang_http.plugin_versions import USED, installed
+from mplang_http.plugin_versions import USED, Versions, compatible, installed, misfits
 from mplang_http.worker_info import PROTOCOLS, versions
 
 if TYPE_CHECKING:
@@ -27,7 +27,8 @@ class WorkerFacts:
 
     Attributes:
         name: name of the party.
-        alike: versions and settings that have to be the same at all parties.
+        alike: versions and settings that have to fit together at all parties.
+        compatible: the oldest versions that packages declare to fit.
         plugins: version by distribution.
         families: names of the plugins, which are prefixes of the ops that they bring.
         mode: ``production`` or ``development``.
@@ -37,6 +38,7 @@ class WorkerFacts:
 
     name: str
     alike: Mapping[str, str]
+    compatible: Mapping[str, str]
     plugins: Mapping[str, str]
     families: frozenset[str]
     mode: str
@@ -46,12 +48,13 @@ class WorkerFacts:
     @classmethod
     def read(cls, name: str, facts: Mapping[str, Any]) -> WorkerFacts:
         """Read the response of ``/facts``; what is malformed raises a builtin exception."""
-        alike, plugins = facts["alike"], facts["plugins"]
-        if len(alike) > MAX_ROWS or len(plugins) > MAX_ROWS:
+        alike, plugins, since = facts["alike"], facts["plugins"], facts.get("compatible", {})
+        if max(map(len, (alike, plugins, since))) > MAX_ROWS:
             raise ValueError("too much")
         return cls(
             name,
             {_cell(key): _cell(value) for key, value in alike.items()},
+            {_cell(key): _cell(value) for key, value in since.items()},
             {_cell(each["distribution"]): _cell(each["version"]) for each in plugins},
             frozenset(str(each["name"]) for each in plugins),
             str(facts["mode"]),
@@ -117,19 +120,27 @@ def _entries(worker: WorkerFacts) -> dict[str, Entry]:
 
 
 def check_parties(workers: list[WorkerFacts]) -> None:
-    """Check that versions and settings of the coordinator and the workers are the same.
+    """Check that versions and settings of the coordinator and the workers fit together.
 
-    What a party does not have counts for nothing: it may not need it.
+    They are the same, or the newer package declares that the older one fits. What a party does not
+    have counts for nothing: it may not need it.
 
     Raises:
         ConfigError: they differ; with a table, and what to install where.
     """
     mine = versions()
-    table = differences({COORDINATOR: mine} | {each.name: each.alike for each in workers})
-    if not table:
+    told = {COORDINATOR: mine} | {each.name: each.alike for each in workers}
+    since = [compatible(), *(each.compatible for each in workers)]
+    wrong = misfits([Versions(*each) for each in zip(told.values(), since, strict=True)])
+    if not wrong:
         return
+    rows = {party: {n: v for n, v in has.items() if n in wrong} for party, has in told.items()}
+    table = differences(rows)
     others = {
-        each.name: {n: v for n, v in mine.items() if each.alike.get(n, v) != v} for each in workers
+        each.name: {
+            n: mine[n] for n in sorted(wrong & mine.keys()) if each.alike.get(n, mine[n]) != mine[n]
+        }
+        for each in workers
     }
     advice = _advice("to have the coordinator's versions", others)
     raise ConfigError(

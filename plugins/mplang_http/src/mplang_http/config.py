@@ -182,6 +182,7 @@ class EngineConfig(StrictModel):
             :class:`PluginConfig`; no other is. All that are installed if ``None``.
         dialects: dialects whose ops may stand in a program, whichever party runs them; those of
             all plugins by default.
+        admission: checks of plugins that may refuse a program, by name, each with its fields.
         insecure: whether protocols for debugging may run, and links of libspu that are not
             encrypted; for these, engines may use the network.
         mode: ``production``: whole programs only, which the owner can review. ``development``:
@@ -199,6 +200,7 @@ class EngineConfig(StrictModel):
     name: str = Field(pattern=f"^{NAME}$")
     plugins: dict[str, PluginConfig] | None = None
     dialects: tuple[str, ...] | None = None
+    admission: dict[str, dict[str, Any]] = Field(default_factory=dict)
     insecure: bool = False
     mode: WorkerMode = "production"
     imports: tuple[str, ...] = ()
@@ -214,7 +216,7 @@ class EngineConfig(StrictModel):
     def _expand(cls, plugins: Any) -> Any:
         if not isinstance(plugins, Mapping):
             return plugins
-        installed = {canonicalize_name(name): name for name in plugin_versions.installed()}
+        installed = {canonicalize_name(name): name for name in installed_plugins()}
         return {
             installed.get(canonicalize_name(str(k)), k): {"version": v} if isinstance(v, str) else v
             for k, v in plugins.items()
@@ -402,7 +404,7 @@ _NO_DATA = "data sets and sinks come with a package of their own; try: pip insta
 
 def installed_plugins() -> dict[str, str]:
     """Return the versions of the packages whose plugins a worker could import."""
-    return dict(sorted(plugin_versions.installed().items()))
+    return dict(sorted(plugin_versions.installed(plugin_versions.IMPORTED).items()))
 
 
 def is_loopback(host: str) -> bool:

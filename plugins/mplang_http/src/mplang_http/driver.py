@@ -48,6 +48,7 @@ from mplang_http.config import TlsFiles
 from mplang_http.failure_report import abort_reason, party_locations, wait_for_cause
 from mplang_http.job_monitor import JobMonitor, clock_offset
 from mplang_http.lease import LeaseRenewer, drain
+from mplang_http.plugin_versions import compatible
 from mplang_http.progress_bars import ProgressBars
 from mplang_http.references import Literal, Ref
 from mplang_http.requests import Input, JobRequest, Stored, Uploaded
@@ -156,6 +157,7 @@ class SimpHttpDriver(ObservedHost):
         request = {
             "parties": [{"name": name, "address": address} for name, address in self._workers],
             "versions": versions(),
+            "compatible": compatible(),
             "timeout": self._timeout,
         }
         path = ("v1", "sessions", self.session)

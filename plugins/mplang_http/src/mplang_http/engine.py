@@ -101,7 +101,7 @@ class Engine:
         self._links = Links(
             name, max_message=config.limits.value, max_waiting=config.limits.waiting
         )
-        self._programs = Programs(config)
+        self._programs = Programs(config, given.coordinator, given.rank, given.parties)
         self._questions = Questions(self._calls.send)
         self._session = Session(
             given.session,

@@ -115,6 +115,7 @@ class FrontGate:
         config = self._config
         argument = CheckerArgument(
             config=config.engine.model_dump(mode="json"),
+            coordinator=session.key[0],
             session=session.key[1],
             rank=session.request.rank,
             parties=session.parties,

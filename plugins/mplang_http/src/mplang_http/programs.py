@@ -5,6 +5,9 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import OrderedDict
+from collections.abc import Sequence
+
+from mplang_analysis import Submission, admission_checks, admit
 
 from mplang_core import MPType, Program, TensorType
 from mplang_core.ext import AdmissionError, AnyType, Operation, Value, from_bytes, prepared
@@ -22,10 +25,20 @@ class Programs:
 
     Args:
         config: configuration of the worker.
+        coordinator: who sends the programs.
+        rank: rank of this party.
+        parties: names of the parties, by rank.
+
+    Raises:
+        ConfigError: an admission check of the configuration is not there.
     """
 
-    def __init__(self, config: EngineConfig) -> None:
+    def __init__(
+        self, config: EngineConfig, coordinator: str, rank: int, parties: Sequence[str]
+    ) -> None:
         self._limits = config.limits
+        self._checks = admission_checks(config.admission)
+        self._told = coordinator, rank, tuple(parties)
         self._dialects = config.dialects
         self._cache: OrderedDict[str, tuple[Program, int]] = OrderedDict()
         self._bytes = 0
@@ -51,6 +64,7 @@ class Programs:
         program = from_bytes(bytes(data))
         self._admit(program)
         prepared(program)
+        admit(self._checks, Submission(program, *self._told))
         with self._lock:
             if name not in self._cache:
                 self._cache[name] = (program, size)

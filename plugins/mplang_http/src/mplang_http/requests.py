@@ -15,6 +15,7 @@ from mplang_http.config import WorkerConfig, is_loopback
 from mplang_http.credentials import Credential
 from mplang_http.errors import RequestError
 from mplang_http.opening import Sha256
+from mplang_http.plugin_versions import Versions, compatible, misfits
 from mplang_http.stored_value import PUBLIC_NAME, StoredValue
 from mplang_http.values import Buffer, read_plain
 from mplang_http.worker_info import versions
@@ -38,13 +39,15 @@ class SessionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Attributes:
         rank: rank of this worker.
         parties: all parties, by rank.
-        versions: versions at the coordinator, which have to be those of this worker.
+        versions: versions at the coordinator, which have to fit those of this worker.
+        compatible: the oldest versions that the coordinator's packages declare to fit.
         timeout: seconds that a party waits for a message, up to the worker's limit.
     """
 
     rank: Annotated[int, Meta(ge=0)]
     parties: Annotated[list[Party], Meta(min_length=1, max_length=1024)]
     versions: dict[str, str] = {}
+    compatible: dict[str, str] = {}
     timeout: Annotated[float, Meta(gt=0)] | None = None
 
     @classmethod
@@ -86,9 +89,12 @@ class SessionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             )
 
     def _check_versions(self) -> None:
-        table = differences({"coordinator": self.versions, "here": versions()})
-        if table:
-            raise RequestError(409, "versions", f"versions differ:\n{table}")
+        here = Versions(versions(), compatible())
+        wrong = misfits([Versions(self.versions, self.compatible), here])
+        if wrong:
+            rows = {"coordinator": self.versions, "here": here.there}
+            told = {who: {n: v for n, v in has.items() if n in wrong} for who, has in rows.items()}
+            raise RequestError(409, "versions", f"versions differ:\n{differences(told)}")
 
 
 class LinkRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

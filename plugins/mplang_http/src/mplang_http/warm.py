@@ -12,6 +12,8 @@ import importlib.util
 from collections.abc import Mapping
 from typing import Any
 
+from mplang_analysis import admission_checks
+
 from mplang_core.ext import ConfigError, PluginError, plugin_manager
 from mplang_http import checker, confinement, engine, plugin_versions
 from mplang_http.config import EngineConfig, PluginConfig
@@ -132,6 +134,7 @@ def prepare(argument: dict[str, Any]) -> dict[str, Any]:
         importlib.import_module(module)
     preload(config.plugins)
     _configure(config.plugins)
+    admission_checks(config.admission)  # so that a wrong section keeps the worker from starting
     info = worker_info(config)
     confinement.give_up_privileges()
     confinement.give_up_files(config.readable)

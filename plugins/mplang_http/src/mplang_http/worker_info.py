@@ -9,19 +9,19 @@ from typing import Any
 
 from importlib_metadata import PackageNotFoundError, version
 
-from mplang_core.ext import CORE, WIRE_VERSION, passes, plugin_manager
+from mplang_core.ext import CORE, WIRE_VERSION, PluginConflictError, passes, plugin_manager
 from mplang_http.config import EngineConfig
 from mplang_http.handshake import UPGRADE
-from mplang_http.plugin_versions import installed
+from mplang_http.plugin_versions import compatible, installed
 
 PROTOCOLS = {"wire": str(WIRE_VERSION), "link": UPGRADE}
 
 
 def versions() -> dict[str, str]:
-    """Return the versions that have to be equal at all parties that have them.
+    """Return the versions that have to fit together at all parties that have them.
 
     They are those of the protocols, and, from package metadata, of the core, the engines, and all
-    plugins that may be loaded.
+    plugins that may be loaded. Some fit together though they differ, see :func:`compatible`.
     """
     found = {name: _version(name) for name in (CORE, "mplang-http", "jax", "spu")}
     there = {name: version for name, version in found.items() if version is not None}
@@ -51,6 +51,7 @@ def worker_info(config: EngineConfig) -> dict[str, Any]:
         "name": config.name,
         "python": platform.python_version(),
         "alike": versions() | _settings() | {"passes": ", ".join(passes.known())},
+        "compatible": compatible(),
         "plugins": [
             {
                 "name": record.name,
@@ -72,8 +73,14 @@ def worker_info(config: EngineConfig) -> dict[str, Any]:
 def _settings() -> dict[str, str]:
     """Return what plugins want to be the same at all parties; loads those that can be."""
     plugin_manager.load_all()
-    found: dict[str, str] = {}
-    for _, module in plugin_manager.modules():
+    found: dict[str, tuple[str, str]] = {}
+    for distribution, module in plugin_manager.modules():
         ask = getattr(module, "mplang_settings", None)
-        found |= ask() if ask is not None else {}
-    return dict(sorted(found.items()))
+        for name, value in (ask() if ask is not None else {}).items():
+            other, _ = found.setdefault(name, (distribution, value))
+            if other != distribution:
+                raise PluginConflictError(
+                    f"{other} and {distribution} both have a setting {name!r}; one of them has to "
+                    "give it another name, which begins with its family"
+                )
+    return {name: value for name, (_, value) in sorted(found.items())}

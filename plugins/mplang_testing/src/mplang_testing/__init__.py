@@ -18,6 +18,11 @@ Write one class per suite in a test file of your plugin, and run pytest::
 :class:`TypeSuite`     types and codecs: nothing is lost, nothing damaged gets in
 :class:`BackendSuite`  backends: a program means the same as everywhere
 :class:`CommunicatorSuite`  communicators: messages arrive once, under their key, or in an error
+:class:`AttributeSuite`  attributes of ops: nothing is lost, nothing damaged gets in
+:class:`DeviceSuite`   device kinds: values come back, and no way out is automatic
+:class:`PassSuite`     passes: the same results, and nothing more disclosed
+:class:`AnalysisSuite`  analyses: a report of every program, the same each time
+:class:`AdmissionSuite`  admission checks: an answer for every program
 :class:`SourceSuite`   kinds of sources: what is stored is read, or an error says why not
 :class:`PluginSuite`   distributions: light, complete, within their own names
 =====================  ===============================================================
@@ -35,11 +40,16 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mplang_testing.admission import AdmissionSuite
+    from mplang_testing.analyses import AnalysisSuite
+    from mplang_testing.attributes import AttributeSuite
     from mplang_testing.backends import BackendSuite
     from mplang_testing.communicators import CommunicatorSuite
+    from mplang_testing.devices import DeviceSuite
     from mplang_testing.feops import FeopSuite
     from mplang_testing.kernels import KernelSuite
     from mplang_testing.party_ops import PartyOpSuite, PartySample
+    from mplang_testing.passes import PassSuite
     from mplang_testing.plugins import PluginSuite
     from mplang_testing.sample import Of, Sample
     from mplang_testing.sources import SourceSuite
@@ -47,13 +57,18 @@ if TYPE_CHECKING:
     from mplang_testing.types import TypeSuite
 
 __all__ = [
+    "AdmissionSuite",
+    "AnalysisSuite",
+    "AttributeSuite",
     "BackendSuite",
     "CommunicatorSuite",
+    "DeviceSuite",
     "FeopSuite",
     "KernelSuite",
     "Of",
     "PartyOpSuite",
     "PartySample",
+    "PassSuite",
     "PluginSuite",
     "Sample",
     "SourceSuite",
@@ -62,6 +77,11 @@ __all__ = [
 ]
 
 _HOMES = {
+    "AdmissionSuite": "admission",
+    "AnalysisSuite": "analyses",
+    "AttributeSuite": "attributes",
+    "DeviceSuite": "devices",
+    "PassSuite": "passes",
     "BackendSuite": "backends",
     "CommunicatorSuite": "communicators",
     "FeopSuite": "feops",

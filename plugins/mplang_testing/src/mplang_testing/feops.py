@@ -18,7 +18,7 @@ import numpy as np
 from mplang_cli import introspect
 
 from mplang_core import (
-    BaseType,
+    Attribute,
     ClusterSpec,
     Mask,
     Program,
@@ -461,7 +461,7 @@ class _Broken(AttrVisitor[Iterable[Any]]):
     def visit_mask(self, value: Mask) -> Iterable[Any]:
         return Mask(value.bits << 70), Mask(1)
 
-    def visit_type(self, value: BaseType) -> Iterable[Any]:
+    def visit_type(self, value: Attribute) -> Iterable[Any]:
         return (value.name,)
 
     def visit_mapping(self, value: Mapping[str, AttrValue]) -> Iterable[Any]:

@@ -13,6 +13,8 @@ from mplang_testing import probe
 from mplang_testing.suite import Suite, complain
 
 _PREFIXED = ("feop", "op", "type", "codec", "host kernel", "worker kernel")
+_LISTED = {"backend": "mplang.backends", "pass": "mplang.passes"}
+_FREE = ("device kind", "transfer")  # of them two of one name are refused
 
 
 class PluginSuite(Suite, kit=True):
@@ -91,19 +93,16 @@ class PluginSuite(Suite, kit=True):
         """What it registers stands under the names of its entry points, and as its own."""
         facts = self._facts
         names = {name for _, name, _, _ in facts["entries"]}
-        backends = {name for group, name, _, _ in facts["entries"] if group == "mplang.backends"}
+        listed = {
+            what: {name for group, name, _, _ in facts["entries"] if group == of}
+            for what, of in _LISTED.items()
+        }
         homes = {module.partition(".")[0] for _, _, module, _ in facts["entries"]}
-        kinds = {f"{name}" for name in facts["brought"]["device kind"]}
         strange = []
         for what, items in facts["brought"].items():
             for name, provider in items.items():
-                own = (
-                    name.partition(".")[0] in names
-                    if what in _PREFIXED
-                    else name in backends
-                    if what == "backend"
-                    else bool(kinds & set(name.split("->")))
-                )
+                stem = name.partition(".")[0] if what in _PREFIXED else name
+                own = what in _FREE or stem in listed.get(what, names)
                 if not own or provider not in {self.distribution, *homes}:
                     strange.append(f"the {what} {name} of {provider}")
         self._nothing(

@@ -15,6 +15,7 @@ from mplang_cli import introspect
 from mplang_core import registry
 from mplang_core.ext import (
     NAMESPACES,
+    PLAIN,
     PluginError,
     PluginRecord,
     host_kernels,
@@ -117,6 +118,8 @@ def rolled_back(distribution: str) -> dict[str, list[str]]:
 
     plugin_manager._add = fail_at_last  # type: ignore[method-assign]
     for record in _records(distribution):
+        if record.group in PLAIN:  # a module without hooks
+            continue
         try:
             plugin_manager.load(record.name, record.group)
         except PluginError:

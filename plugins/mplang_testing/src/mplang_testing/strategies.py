@@ -10,8 +10,19 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 
-from mplang_core import BaseType, DType, Mask, MPType, TableType, TensorType
-from mplang_testing.programs import FEOPS, SHAPES, Block, Kind, Program, Statement
+from mplang_core import (
+    BaseType,
+    ClusterSpec,
+    DType,
+    Mask,
+    MPType,
+    Program as Traced,
+    TableType,
+    TensorType,
+    TraceContext,
+    trace,
+)
+from mplang_testing.programs import FEOPS, SHAPES, Block, Kind, Program, Statement, build
 
 dtypes_here = [d for d in DType if d is not DType.BF16 or find_spec("ml_dtypes") is not None]
 """The element types that NumPy has here; bfloat16 needs the package ``ml_dtypes``."""
@@ -98,6 +109,22 @@ def programs(draw: st.DrawFn, max_parties: int = 5) -> Program:
     statements = [_constant(draw, n, env, (), Mask.all(n))]
     statements += _statements(draw, n, env, depth=2)
     return Program(n, Block(statements, draw(st.integers(0, len(env) - 1))))
+
+
+@st.composite
+def traced_programs(draw: st.DrawFn, max_parties: int = 5) -> Traced:
+    """Whole programs as the tracer makes them, without inputs.
+
+    Example:
+        >>> from hypothesis import HealthCheck, given, settings
+        >>> @settings(max_examples=5, suppress_health_check=[HealthCheck.too_slow])
+        ... @given(traced_programs())
+        ... def they_give_one_value(program):
+        ...     assert len(program.graph.outputs) == 1
+        >>> they_give_one_value()
+    """
+    drawn = draw(programs(max_parties))
+    return trace(TraceContext(ClusterSpec.simple(drawn.parties)), build(drawn)).program
 
 
 def _mask(draw: st.DrawFn, within: Mask) -> Mask:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 import numpy as np
-from hypothesis import HealthCheck, given, settings, strategies as st
+from hypothesis import strategies as st
 
 from mplang_core import BaseType, Form, Mask, MPType, Program, parse
 from mplang_core.ext import (
     Graph,
-    Operation,
-    ParseError,
     Value,
     WireError,
     codecs,
@@ -25,15 +22,14 @@ from mplang_core.ext import (
     parse_type,
     print_program,
     to_bytes,
-    type_classes,
 )
-from mplang_testing import strategies
-from mplang_testing.suite import Suite, complain
+from mplang_testing.attributes import AttributeSuite, came_back, wrong_error
+from mplang_testing.suite import complain
 
 _Buffers = Sequence[bytes | memoryview]
 
 
-class TypeSuite(Suite, kit=True):
+class TypeSuite(AttributeSuite, kit=True):
     """A base type comes back from its parameters, from text and from bytes; so do its values.
 
     Attributes:
@@ -49,9 +45,6 @@ class TypeSuite(Suite, kit=True):
         ...         return strategies.tensors_of(kind)
     """
 
-    kinds: ClassVar[st.SearchStrategy[Any]]
-    examples: ClassVar[int] = 50
-
     def values(self, kind: BaseType) -> st.SearchStrategy[Any] | None:
         """Return values of a type; or ``None`` if there is no making them without a run."""
         return None
@@ -66,97 +59,37 @@ class TypeSuite(Suite, kit=True):
 
     # -- the type
 
-    def test_it_is_registered_as_a_frozen_class(self) -> None:
-        """The parser finds it by its name; nobody can change it; it says how it may be read."""
+    def test_it_says_how_its_values_can_be_read(self) -> None:
+        """Its form is a Form: disclosure goes by it."""
 
         def check(kind: BaseType) -> None:
-            cls, form = type(kind), cast(Any, kind.form)
-            wrong = []
-            if type_classes.get(kind.name) is not cls:
-                wrong.append(f"{kind.name!r} is the name of {cls.__name__} (Dialect.types)")
+            form: Any = kind.form
             if not isinstance(form, Form):
-                wrong.append("form is a Form")
-            if not _is_frozen(kind):
-                wrong.append("it is a frozen dataclass")
-            if wrong:
                 complain(
-                    f"{cls.__name__} is no type as the core needs it",
-                    expected="; ".join(wrong),
-                    got=repr(kind),
-                    fix="@dataclass(frozen=True, slots=True), and name it in mplang_dialects",
+                    f"{type(kind).__name__} does not say how its values can be read",
+                    expected="form is a Form",
+                    got=repr(form),
+                    fix="form: ClassVar[Form] = Form.PLAIN, or what is true of its holder",
                 )
 
         self._for_all(self.kinds, check)
 
-    def test_equal_types_are_one(self) -> None:
-        """Types that are equal have equal hashes and texts, others have other texts."""
-
-        def check(pair: tuple[BaseType, BaseType]) -> None:
-            one, other = pair
-            same = one == other
-            if same != (str(one) == str(other)) or (same and hash(one) != hash(other)):
-                complain(
-                    f"{type(one).__name__} has an equality of its own",
-                    expected="equal types have equal hashes and texts, others other texts",
-                    got=f"{one!r} and {other!r}: equal is {same}, texts {str(one)!r}, {other!s}",
-                    fix="leave equality to the dataclass, and have params() give all fields",
-                )
-
-        self._for_all(st.tuples(self.kinds, self.kinds), check)
-        self._for_all(self.kinds.map(lambda kind: (kind, _again(kind))), check)
-
-    def test_it_comes_back_from_its_parameters(self) -> None:
-        """``from_params(params())`` gives it back."""
+    def test_it_is_the_type_of_a_value(self) -> None:
+        """A value in a program has it again after text and bytes."""
 
         def check(kind: BaseType) -> None:
-            _came_back("its parameters", kind, lambda: _again(kind))
-
-        self._for_all(self.kinds, check)
-
-    def test_it_comes_back_from_text_and_bytes(self) -> None:
-        """It is found again in a program, as the type of a value and as an attribute."""
-
-        def check(kind: BaseType) -> None:
-            _came_back("its text", kind, lambda: parse_base_type(str(kind)))
             held = MPType(kind, Mask(5))
-            _came_back("its text with a mask", held, lambda: parse_type(str(held)))
-            program = _holding(kind)
-            by_bytes = functools.partial(_through_bytes, program)
-            by_text = functools.partial(_through_text, program)
-            for how, again in (("a program's bytes", by_bytes), ("a program's text", by_text)):
-                _came_back(how, (held, kind), again)
+            value = Value(held)
+            program = Program("holding", Mask(7), Graph([value], [], [value]))
+            came_back("its text", kind, lambda: parse_base_type(str(kind)))
+            came_back("its text with a mask", held, lambda: parse_type(str(held)))
+            for how, again in (
+                ("a program's bytes", from_bytes(to_bytes(program))),
+                ("a program's text", parse(print_program(program))),
+            ):
+                came_back(how, held, functools.partial(_held, again))
 
         self._for_all(self.kinds, check)
-
-    def test_parameters_that_do_not_fit_are_refused(self) -> None:
-        """Parameters come from the network: ``from_params`` raises ValueError or TypeError."""
-        odd: st.SearchStrategy[Any] = st.none() | st.booleans() | st.integers(-2, 99)
-        odd = odd | strategies.names | strategies.base_types() | strategies.masks()
-        odd = odd | st.tuples(odd, odd)
-
-        def check(drawn: tuple[BaseType, Sequence[Any], int]) -> None:
-            kind, junk, where = drawn
-            params = list(kind.params())
-            params[where : where + 1] = junk
-            try:
-                again = type(kind).from_params(tuple(params))
-            except (TypeError, ValueError):
-                pass
-            except Exception as error:
-                _wrong_error(f"from_params({params!r})", "ValueError or TypeError", error)
-            else:
-                _came_back(
-                    f"the parameters {params!r}, which it took", again, lambda: _again(again)
-                )
-            text = f"{kind.name}<{', '.join(map(_text, params))}>"
-            try:
-                parse_base_type(text)
-            except ParseError:
-                pass
-            except Exception as error:
-                _wrong_error(f"the text {text!r}", "ParseError", error)
-
-        self._for_all(st.tuples(self.kinds, st.lists(odd, max_size=2), st.integers(0, 4)), check)
 
     # -- values
 
@@ -168,7 +101,7 @@ class TypeSuite(Suite, kit=True):
                 try:
                     told = kind.mismatch(value)
                 except Exception as error:
-                    _wrong_error(f"mismatch of a {type(value).__name__}", "a reason", error)
+                    wrong_error(f"mismatch of a {type(value).__name__}", "a reason", error)
                 if not isinstance(told, str) or not told:
                     complain(
                         f"{kind} takes a {type(value).__name__} for its value",
@@ -220,7 +153,7 @@ class TypeSuite(Suite, kit=True):
                 except WireError:
                     continue
                 except Exception as error:
-                    _wrong_error(f"{kind} from {what}", "WireError", error)
+                    wrong_error(f"{kind} from {what}", "WireError", error)
                 if must:
                     complain(
                         f"{kind} is read from {what}",
@@ -241,7 +174,7 @@ class TypeSuite(Suite, kit=True):
             except WireError:
                 return
             except Exception as error:
-                _wrong_error(f"writing {what} as {kind}", "WireError", error)
+                wrong_error(f"writing {what} as {kind}", "WireError", error)
             complain(
                 f"{what} was written as {kind}",
                 expected="WireError",
@@ -253,21 +186,6 @@ class TypeSuite(Suite, kit=True):
         self._for_values(check, coded=False)
 
     # --
-
-    def _for_all(self, kinds: st.SearchStrategy[Any], check: Callable[[Any], None]) -> None:
-        quiet = settings(
-            max_examples=self.examples,
-            deadline=None,
-            database=None,
-            suppress_health_check=list(HealthCheck),
-        )
-
-        @quiet
-        @given(kinds)
-        def run(drawn: Any) -> None:
-            check(drawn)
-
-        run()
 
     def _for_values(
         self, check: Callable[[BaseType, Any], None], *, coded: bool | None = None
@@ -294,79 +212,8 @@ class TypeSuite(Suite, kit=True):
         self._for_all(self.kinds.flatmap(with_value), run)
 
 
-def _again(kind: BaseType) -> BaseType:
-    return type(kind).from_params(kind.params())
-
-
-def _text(param: Any) -> str:
-    """Write a parameter as the printer would, whatever it is."""
-
-    class _Any(BaseType):
-        name = "any"
-
-        def params(self) -> tuple[Any, ...]:
-            return (param,)
-
-        @classmethod
-        def from_params(cls, params: Sequence[Any]) -> _Any:
-            return cls()
-
-    return str(_Any())[len("any<") : -1]
-
-
-def _is_frozen(kind: Any) -> bool:
-    if not dataclasses.is_dataclass(kind):
-        return False
-    for name in [*(field.name for field in dataclasses.fields(kind)), "anything_else"]:
-        try:
-            setattr(kind, name, None)
-        except (AttributeError, TypeError):
-            continue
-        return False
-    return True
-
-
-def _holding(kind: BaseType) -> Program:
-    value = Value(MPType(kind, Mask(5)))
-    op = Operation("kit.any", (value,), (), {"kind": kind})
-    return Program("holding", Mask(7), Graph([value], [op], [value]))
-
-
-def _through_bytes(program: Program) -> tuple[Any, Any]:
-    return _held(from_bytes(to_bytes(program)))
-
-
-def _through_text(program: Program) -> tuple[Any, Any]:
-    return _held(parse(print_program(program)))
-
-
-def _held(program: Program) -> tuple[Any, Any]:
-    return program.graph.inputs[0].type, program.graph.ops[0].attrs["kind"]
-
-
-def _came_back(how: str, kind: Any, make: Callable[[], Any]) -> None:
-    try:
-        again = make()
-    except Exception as error:
-        again = f"{type(error).__name__}: {error}"
-    if again != kind:
-        complain(
-            f"{kind!s} does not come back from {how}",
-            expected=repr(kind),
-            got=repr(again),
-            fix="have params() give str, int, bool, None, Mask, types and tuples of these, and "
-            "from_params() the type of exactly these",
-        )
-
-
-def _wrong_error(what: str, expected: str, error: Exception) -> None:
-    complain(
-        f"{what} ends in a wrong error",
-        expected=expected,
-        got=f"{type(error).__name__}: {error}",
-        fix="what comes from the network is checked before it is used; raise ValueError or "
-        "TypeError with the reason, which the core turns into its own",
-    )
+def _held(program: Program) -> Any:
+    return program.graph.inputs[0].type
 
 
 def _check_encoded(kind: BaseType, header: Mapping[str, Any], buffers: Sequence[Any]) -> None:

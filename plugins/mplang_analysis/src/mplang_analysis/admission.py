@@ -1,0 +1,91 @@
+"""Admission checks: code of a worker's owner that may refuse programs; an extension point.
+
+A package adds one by an entry point of the group ``mplang.admission``, which names a class; a
+worker has those that ``admission`` of its configuration names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+from mplang_core import MPLangError, Program
+from mplang_core.ext import ADMISSION, AdmissionError, ConfigError, plugin_manager
+
+MAX_REASONS = 5  # that are told
+MAX_REASON = 500  # characters of one
+
+
+class Submission(NamedTuple):
+    """What a coordinator wants to run at a party.
+
+    Attributes:
+        program: the program, which is valid; it may not be changed.
+        coordinator: who wants it.
+        party: the rank of the party whose worker asks.
+        parties: the names of the parties, by rank.
+    """
+
+    program: Program
+    coordinator: str
+    party: int
+    parties: tuple[str, ...]
+
+
+@runtime_checkable
+class AdmissionCheck(Protocol):
+    """A :class:`mplang_core.ext.StrictModel` whose fields are its section in a configuration."""
+
+    def refusals(self, submission: Submission) -> Sequence[str]:
+        """Return why a program may not run here; nothing if it may.
+
+        It is asked once for each program of a session, before anything of it runs. Others may be
+        told the reasons: they have the program's lines, and nothing of this party's data.
+
+        Args:
+            submission: what is to run.
+        """
+
+
+def admission_checks(sections: Mapping[str, Mapping[str, Any]]) -> dict[str, AdmissionCheck]:
+    """Return the checks that a configuration names.
+
+    Args:
+        sections: the fields of each, by the name of its entry point.
+
+    Raises:
+        ConfigError: one is not installed, does not load, or refuses its fields.
+    """
+    found = {}
+    for name, fields in sections.items():
+        try:
+            make = plugin_manager.entry(ADMISSION, name)
+            if make is None:
+                known = ", ".join(plugin_manager.names(ADMISSION)) or "none"
+                raise ConfigError(f"no such check is installed; there are: {known}")
+            check = make(**fields)
+        except (MPLangError, TypeError, ValueError) as error:
+            raise ConfigError(f"field 'admission.{name}': {error}") from error
+        if not isinstance(check, AdmissionCheck):
+            raise ConfigError(f"field 'admission.{name}': {make!r} has no method refusals")
+        found[name] = check
+    return found
+
+
+def admit(checks: Mapping[str, AdmissionCheck], submission: Submission) -> None:
+    """Ask each check; what fails refuses, too.
+
+    Raises:
+        AdmissionError: one refuses; names it, with its reasons.
+    """
+    for name, check in checks.items():
+        try:
+            reasons = [text[:MAX_REASON] for text in check.refusals(submission)]
+        except Exception as error:  # of code that is not ours
+            raise AdmissionError(
+                f"{submission.parties[submission.party]} admits nothing: its check {name!r} failed"
+            ) from error
+        if reasons:
+            told = reasons[:MAX_REASONS]
+            more = f"; and {len(reasons) - len(told)} more" if len(reasons) > len(told) else ""
+            raise AdmissionError(f"{name} refuses the program: {'; '.join(told)}{more}")

@@ -1,0 +1,17 @@
+"""The analyses of ``mplang_analysis`` keep what the kit asks of every analysis."""
+
+from __future__ import annotations
+
+from mplang_testing import AnalysisSuite
+
+
+class TestCosts(AnalysisSuite):
+    name = "costs"
+
+
+class TestDisclosure(AnalysisSuite):
+    name = "disclosure"
+
+
+class TestRanges(AnalysisSuite):
+    name = "ranges"

@@ -1,0 +1,315 @@
+"""Faults in passes, analyses, admission checks, device kinds and attributes: the kit finds each.
+
+All of them are in one package, which a process of its own finds by entry points, as others do.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+ENTRIES = """
+[mplang.frontends]
+fault = faults
+
+[mplang.passes]
+fault_results = faults
+fault_seed = faults
+fault_in_place = faults
+fault_discloses = faults
+
+[mplang.analyses]
+fault_order = faults:order
+fault_fails = faults:fails
+fault_in_place = faults:in_place
+
+[mplang.admission]
+fault_text = faults:Text
+fault_fails = faults:Fails
+fault_no_model = faults:NoModel
+"""
+
+FAULTS = '''
+from dataclasses import dataclass
+
+import numpy as np
+
+import mplang_core as mp
+from mplang_analysis import Report, TextTable
+from mplang_core.ext import (
+    DeviceKind, Dialect, Graph, Operation, StrictModel, Transfer, Value, hookimpl,
+)
+
+ONE = mp.MPType(mp.TensorType("i64"), mp.Mask.of(0))
+
+
+def _with(program, op):
+    """Return a program with another op at its beginning, whose result nobody uses."""
+    graph = program.graph
+    made = Graph(graph.inputs, [op, *graph.ops], graph.outputs)
+    return mp.Program(program.name, program.mask, made)
+
+
+def _constant(number, kind=ONE):
+    attrs = {"parties": kind.pmask, "value": np.asarray(number)}
+    return Operation("simp.constant", (), (Value(kind),), attrs)
+
+
+def fault_results(program):
+    """Gives other numbers."""
+    ops = list(program.graph.ops)
+    for i, op in enumerate(ops):
+        if op.opcode == "simp.constant":
+            other = {**op.attrs, "value": np.zeros_like(op.attrs["value"])}
+            ops[i] = Operation(op.opcode, op.inputs, op.outputs, other, op.regions, op.location)
+    graph = Graph(program.graph.inputs, ops, program.graph.outputs)
+    return mp.Program(program.name, program.mask, graph)
+
+
+def fault_seed(program):
+    """Depends on the hashes of strings."""
+    return _with(program, _constant(hash("a") % 1000))
+
+
+def fault_in_place(program):
+    """Changes what it is given."""
+    program.graph.ops.insert(0, _constant(1))
+    return program
+
+
+def fault_discloses(program):
+    """Sends what party 0 has to all others."""
+    held = [v for v in program.graph.outputs if v.type.pmask is not None and 0 in v.type.pmask]
+    if not held or len(program.mask) == 1:
+        return program
+    routing = tuple((rank, 0) for rank in program.mask if rank)
+    to = mp.Mask.from_ranks([rank for rank, _ in routing])
+    kind = mp.MPType(held[0].type.base, to)
+    attrs = {"routing": routing}
+    op = Operation("simp.shuffle_static", (held[0],), (Value(kind),), attrs)
+    graph = program.graph
+    made = Graph(graph.inputs, [*graph.ops, op], graph.outputs)
+    return mp.Program(program.name, program.mask, made)
+
+
+@hookimpl
+def mplang_passes():
+    return [fault_results, fault_seed, fault_in_place, fault_discloses]
+
+
+class Found(Report):
+    def __init__(self, words):
+        self.words = words
+
+    def tables(self):
+        return [TextTable("words", ["word"], [[word] for word in self.words])]
+
+    def to_dict(self):
+        return {"words": list(self.words)}
+
+
+def order(program):
+    """Lists what comes from a set."""
+    return Found(list({"one", "two", "three", "four", "five", "six", "seven", "eight"}))
+
+
+def fails(program):
+    """Knows a few ops only."""
+    return Found([{"simp.constant": "a constant"}[op.opcode] for op in program.graph.walk()])
+
+
+def in_place(program):
+    """Counts by removing."""
+    while program.graph.ops:
+        program.graph.ops.pop()
+    return Found([])
+
+
+class Text(StrictModel):
+    def refusals(self, submission):
+        return "never"
+
+
+class Fails(StrictModel):
+    def refusals(self, submission):
+        return [{0: "no"}[len(submission.program.mask)]]
+
+
+class NoModel:
+    def __init__(self, **fields):
+        pass
+
+    def refusals(self, submission):
+        return []
+
+
+def hand_on(value, src, dst):
+    """Send the plain value to the members, whatever the kind says of its form."""
+    holder = next(iter(value.pmask))
+    to = dst.mask if dst is not None else value.ctx.mask
+    return mp.pshfl_s(value, to, [holder] * len(to))
+
+
+@hookimpl
+def mplang_devices():
+    ways = [
+        Transfer("PPU", "FAULT", hand_on, "auto"),
+        Transfer("party", "FAULT", hand_on, "auto"),
+        Transfer("FAULT", "PPU", hand_on, "put"),
+        Transfer("FAULT", "party", hand_on, "reveal"),
+    ]
+    return [DeviceKind("FAULT", mp.Form.SHARE, members=(2, 2), transfers=ways, doc="Open.")]
+
+
+@dataclass(frozen=True)
+class Money(mp.Attribute):
+    name = "fault.money"
+    cents: int
+
+    def params(self):
+        return (self.cents // 100,)
+
+    @classmethod
+    def from_params(cls, params):
+        (whole,) = params
+        if type(whole) is not int:
+            raise ValueError("whole")
+        return cls(whole * 100)
+
+
+@hookimpl
+def mplang_dialects():
+    return [Dialect("fault", attributes=[Money])]
+'''
+
+TESTS = """
+import faults
+from hypothesis import Phase, settings, strategies as st
+from mplang_testing import *
+
+import mplang_core as mp
+
+settings.register_profile("planted", phases=[Phase.generate])  # no fault is made smaller
+settings.load_profile("planted")
+
+
+class TestResults(PassSuite):
+    name = "fault_results"
+
+
+class TestSeed(PassSuite):
+    name = "fault_seed"
+
+
+class TestPassInPlace(PassSuite):
+    name = "fault_in_place"
+
+
+class TestDiscloses(PassSuite):
+    name = "fault_discloses"
+
+
+class TestNoPass(PassSuite):
+    name = "fault_that_is_not_there"
+
+
+class TestOrder(AnalysisSuite):
+    name = "fault_order"
+
+
+class TestFails(AnalysisSuite):
+    name = "fault_fails"
+
+
+class TestAnalysisInPlace(AnalysisSuite):
+    name = "fault_in_place"
+
+
+class Refuses(AdmissionSuite):
+    admitted = (lambda: mp.constant(1),)
+    refused = {"no": lambda: mp.constant(1)}
+
+
+class TestText(Refuses):
+    name = "fault_text"
+
+
+class TestFailingCheck(Refuses):
+    name = "fault_fails"
+
+
+class TestNoModel(Refuses):
+    name = "fault_no_model"
+
+
+class TestOpenDevice(DeviceSuite):
+    kind = "FAULT"
+
+    def cluster(self):
+        devices = {
+            "A": {"kind": "PPU", "members": ["a"]},
+            "B": {"kind": "PPU", "members": ["b"]},
+            "F": {"kind": "FAULT", "members": ["a", "b"]},
+        }
+        nodes = [{"name": "a"}, {"name": "b"}]
+        return mp.ClusterSpec.from_dict({"nodes": nodes, "devices": devices})
+
+
+class TestMoney(AttributeSuite):
+    kinds = st.builds(faults.Money, st.integers(0, 999))
+"""
+
+CAUGHT = {
+    "TestResults::test_results_stay": "changes the results of a program",
+    "TestSeed::test_all_parties": "makes another program with PYTHONHASHSEED=1",
+    "TestPassInPlace::test_programs_stay": "changes the program that it is given",
+    "TestDiscloses::test_nothing_more": "has a program disclose more",
+    "TestNoPass::test_it_is_found": "no pass 'fault_that_is_not_there' is installed",
+    "TestOrder::test_it_finds_the_same": "finds something else in another process",
+    "TestFails::test_every_program": "fault_fails fails for a valid program",
+    "TestAnalysisInPlace::test_the_program_stays": "fault_in_place changes the program",
+    "TestText::test_every_program": "fault_text gives no list of texts",
+    "TestFailingCheck::test_every_program": "fault_fails fails for a valid program",
+    "TestNoModel::test_its_fields": "fault_no_model is no StrictModel",
+    "TestNoModel::test_what_is_refused": "fault_no_model does not refuse a program",
+    "TestOpenDevice::test_no_way_out": "gets to A (PPU of {0}) without mp.reveal",
+    "TestOpenDevice::test_what_is_protected": "the host fetches a value that is on a FAULT",
+    "TestOpenDevice::test_who_learns": "the way into a FAULT discloses what is put there",
+    "TestMoney::test_it_comes_back_from_its": "does not come back from its parameters",
+    "TestMoney::test_equal_types": "Money has an equality of its own",
+}
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    """Return what pytest prints of a test file on the faults."""
+    folder = tmp_path_factory.mktemp("faults")
+    info = folder / "faults-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: faults\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(ENTRIES)
+    (folder / "faults.py").write_text(textwrap.dedent(FAULTS))
+    (folder / "test_faults.py").write_text(textwrap.dedent(TESTS))
+    path = os.pathsep.join([str(folder), *filter(None, sys.path)])
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_faults.py"]
+    done = subprocess.run(
+        [*command, "-k", " or ".join(test.replace("::", " and ") for test in CAUGHT)],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    return done.stdout
+
+
+@pytest.mark.parametrize("test", CAUGHT)
+def test_a_fault_is_caught(told, test):
+    name = test.replace("::", ".")
+    parts = [part for part in told.split("\n____") if f" {name}" in part]
+    assert parts, told[-4000:]
+    assert any(CAUGHT[test] in part for part in parts), parts[0]
