@@ -85,8 +85,9 @@ def test_all_or_nothing_is_written(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_nothing_of_the_template_is_left(tmp_path):
-    made = new_plugin("my_ops", tmp_path)
+@pytest.mark.parametrize("compiler", [False, True])
+def test_nothing_of_the_template_is_left(tmp_path, compiler):
+    made = new_plugin("my_ops", tmp_path, compiler=compiler)
     assert made.distribution == "mplang-my-ops"
     written = {p.relative_to(made.path).as_posix() for p in made.path.rglob("*") if p.is_file()}
     assert written == set(made.files)
@@ -107,6 +108,12 @@ def test_the_command_shows_the_tree_and_what_to_do_next(tmp_path, monkeypatch):
     assert done.output.endswith(
         "\n    pip install -e './mplang_weather[test]'\n    pytest ./mplang_weather\n"
     )
+
+
+def test_the_command_writes_a_compiler(tmp_path):
+    done = CliRunner().invoke(app, ["new-plugin", "weather", "--compiler", "--path", str(tmp_path)])
+    assert done.exit_code == 0
+    assert "├── compiler.py          from a function to a program" in done.output
 
 
 def test_the_command_prints_json(tmp_path, monkeypatch):
@@ -139,15 +146,17 @@ def tool(name, *args, cwd):
 
 
 @pytest.mark.needs(tools=["ruff"])
+@pytest.mark.parametrize("compiler", [False, True])
 @pytest.mark.parametrize("name", ["w", "weather", LONGEST])
-def test_it_is_clean_to_ruff(tmp_path, name):
-    made = new_plugin(name, tmp_path)
+def test_it_is_clean_to_ruff(tmp_path, name, compiler):
+    made = new_plugin(name, tmp_path, compiler=compiler)
     tool("ruff", "check", "--no-cache", ".", cwd=made.path)
     tool("ruff", "format", "--no-cache", "--check", ".", cwd=made.path)
 
 
 @pytest.mark.long
 @pytest.mark.needs(tools=["mypy"])
-def test_it_is_clean_to_mypy(tmp_path):
-    made = new_plugin("weather", tmp_path)
+@pytest.mark.parametrize("compiler", [False, True])
+def test_it_is_clean_to_mypy(tmp_path, compiler):
+    made = new_plugin("weather", tmp_path, compiler=compiler)
     tool("mypy", cwd=made.path)

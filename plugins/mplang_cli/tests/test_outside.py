@@ -13,7 +13,7 @@ import pytest
 from mplang_cli.authoring import new_plugin
 from wheels import CLEAN, ROOT, make_environment, run
 
-TOOLS = ("analysis", "cli", "simulator", "testing", "trace")
+TOOLS = ("analysis", "cache", "cli", "simulator", "testing", "trace")
 
 PROGRAM = """
 import json
@@ -36,36 +36,39 @@ print(json.dumps(found))
 
 @pytest.fixture(scope="module")
 def outside(tmp_path_factory):
-    """Make an environment with the plugin; return its folder of programs, and the plugin's."""
+    """Make an environment with two plugins; return its folder of programs, and theirs."""
     home = tmp_path_factory.mktemp("outside")
     plugin = new_plugin("weather", home).path
+    compiler = new_plugin("formula", home, compiler=True).path
     tools = [ROOT / "plugins" / f"mplang_{name}" for name in TOOLS]
-    bin = make_environment(home, [ROOT, *tools, plugin], "pytest", "hypothesis")
-    return bin, plugin
+    bin = make_environment(home, [ROOT, *tools, plugin, compiler], "pytest", "hypothesis")
+    return bin, plugin, compiler
 
 
 def test_it_runs_in_a_program_of_three_parties(outside, tmp_path):
-    bin, _ = outside
+    bin, *_ = outside
     found = json.loads(run(bin / "python", "-c", PROGRAM, cwd=tmp_path))
     summary = "Summary(i64[3], least=1.0, mean=2.3, greatest=4.0)"
     assert (found["standard"], found["launch"]) == (summary, summary)
     assert found["provenance"] == {"distribution": "mplang-weather", "version": "0.1.0"}
-    assert found["frontends"] == ["kit", "weather"]  # the kit's own, and this one
+    assert found["frontends"] == ["formula", "kit", "weather"]  # the kit's own, and these
 
 
-def test_it_passes_its_own_tests_and_the_kit(outside):
-    bin, plugin = outside
-    told = run(bin / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=plugin)
-    assert "passed" in told
-    assert not {"skipped", "xfailed", "warning"} & set(told.split())
+def test_they_pass_their_own_tests_and_the_kit(outside):
+    bin, *plugins = outside
+    for plugin in plugins:
+        told = run(bin / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=plugin)
+        assert "passed" in told
+        assert not {"skipped", "xfailed", "warning"} & set(told.split())
 
 
 def test_the_command_tells_of_it(outside, tmp_path):
-    bin, _ = outside
+    bin, *_ = outside
     rows = json.loads(run(bin / "mplang", "plugins", "--json", cwd=tmp_path))
     assert {row["distribution"] for row in rows} == {
-        *(f"mplang-{name}" for name in TOOLS),
+        *(f"mplang-{name}" for name in TOOLS if name != "cache"),  # which has no entry points
         "mplang-weather",
+        "mplang-formula",
     }
     assert {row["status"] for row in rows} == {"loaded"}
     run(bin / "mplang", "doctor", cwd=tmp_path)

@@ -188,10 +188,13 @@ def doctor(
 def new_plugin(
     name: Annotated[str, typer.Argument(help="The family of its feops, for example weather.")],
     path: Annotated[str, typer.Option(help="The folder to put the package in.")] = ".",
+    compiler: Annotated[
+        bool, typer.Option("--compiler", help="A feop that compiles Python functions.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Write the package of a new plugin, with a feop, a kernel, a type and tests."""
-    made = authoring.new_plugin(name, path)
+    made = authoring.new_plugin(name, path, compiler=compiler)
     if as_json:
         facts = {"name": made.name, "distribution": made.distribution, "path": str(made.path)}
         _show({**facts, "files": made.files, "next": made.next}, True)

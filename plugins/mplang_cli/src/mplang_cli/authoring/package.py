@@ -31,6 +31,9 @@ _ABOUT = {
     "README.md": "what it is for, with an example that is tested",
     "pyproject.toml": "entry points, dependencies, tools",
     "__init__.py": "what users import",
+    "code.py": "what programs consist of",
+    "compiler.py": "from a function to a program",
+    "formula.py": "what records a function",
     "kernels.py": "what the ops do at a party",
     "ops.py": "the ops: what they take and give",
     "plugin.py": "what mplang is told of it",
@@ -82,12 +85,15 @@ class NewPlugin:
         return Group(tree, "", "Now install and test it:", "", *commands)
 
 
-def new_plugin(name: str, path: str | os.PathLike[str] = ".") -> NewPlugin:
+def new_plugin(
+    name: str, path: str | os.PathLike[str] = ".", *, compiler: bool = False
+) -> NewPlugin:
     """Write a package with a feop, a kernel, a type, its tests and its README.
 
     Args:
         name: the family of its feops; the package is ``mplang_NAME``.
         path: the folder to put it in.
+        compiler: whether its feop compiles Python functions; it has no type of its own then.
 
     Raises:
         ConfigError: the name cannot be one, or is taken; the folder is not there, or has
@@ -102,8 +108,9 @@ def new_plugin(name: str, path: str | os.PathLike[str] = ".") -> NewPlugin:
         True
     """
     check_name(name)
-    values = _values(name)
-    texts = dict(sorted(_render(files(__package__) / "template", values)))
+    values, template = _values(name, compiler), files(__package__) / "template"
+    parts = ("both", "compiler" if compiler else "feop")
+    texts = dict(sorted(file for part in parts for file in _render(template / part, values)))
     folder = Path(path) / values["package"]
     try:
         folder.mkdir()
@@ -165,15 +172,20 @@ def _owner(name: str) -> str | None:
     return str(spec.origin) if spec is not None and spec.origin else None
 
 
-def _values(name: str) -> dict[str, str]:
+def _values(name: str, compiler: bool) -> dict[str, str]:
     core = Version(version(CORE))
     above = f"0.{core.minor + 1}" if core.major == 0 else f"{core.major + 1}"
+    needs = [f"{each}>={core.major}.{core.minor},<{above}" for each in _needed(compiler)]
     return {
         "name": name,
         "package": f"mplang_{name}",
         "distribution": f"mplang-{name.replace('_', '-')}",
-        "core": f"{CORE}>={core.major}.{core.minor},<{above}",
+        "dependencies": ", ".join(f'"{each}"' for each in [*needs, "numpy>=2.0"]),
     }
+
+
+def _needed(compiler: bool) -> list[str]:
+    return ["mplang-cache", CORE] if compiler else [CORE]
 
 
 def _render(
