@@ -89,6 +89,7 @@ from mplang_core.plugins.manager import (
     ANALYSES as ANALYSES,
     BACKENDS as BACKENDS,
     COMMANDS as COMMANDS,
+    COMPATIBLE as COMPATIBLE,
     GROUPS as GROUPS,
     NAMESPACES as NAMESPACES,
     PLAIN as PLAIN,

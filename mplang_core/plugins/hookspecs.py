@@ -32,15 +32,15 @@ class Dialect:
         name: the prefix of their names.
         ops: op definitions that ``@simple_op`` did not declare.
         types: base types.
-        attributes: attribute values of the plugin's own kinds.
         codecs: codecs by type name. Values of a type without a codec cannot be sent.
+        attributes: attribute values of the plugin's own kinds.
     """
 
     name: str
     ops: Sequence[OpDef] = ()
     types: Sequence[type[BaseType]] = ()
-    attributes: Sequence[type[Attribute]] = ()
     codecs: Mapping[str, Codec] = field(default_factory=dict)
+    attributes: Sequence[type[Attribute]] = ()
 
 
 @dataclass(frozen=True, slots=True)

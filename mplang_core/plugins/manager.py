@@ -29,6 +29,7 @@ DISABLE, STRICT = "MPLANG_DISABLE_PLUGINS", "MPLANG_STRICT_PLUGINS"
 FRONTENDS, KERNELS, BACKENDS = "mplang.frontends", "mplang.kernels", "mplang.backends"
 COMMANDS, API, PASSES, SOURCES = "mplang.commands", "mplang.api", "mplang.passes", "mplang.sources"
 ANALYSES, ADMISSION = "mplang.analyses", "mplang.admission"
+COMPATIBLE = "mplang.compatible"  # its names are versions: nothing is loaded
 PLAIN = (API, COMMANDS, SOURCES, ANALYSES, ADMISSION)
 """Groups whose entry points name an object, not a module with hooks."""
 GROUPS = (*PLAIN, BACKENDS, FRONTENDS, KERNELS, PASSES)

@@ -162,6 +162,21 @@ def test_the_doctor_says_what_is_missing_and_what_does_not_fit(tmp_path):
     assert rows[1]["detail"] == "OSError: no device"
 
 
+def test_the_doctor_says_what_nothing_looks_up(tmp_path):
+    groups = {"mplang.pases": ["tidy"], "mplang.commands": ["run"], "mplang.compatible": ["0.1"]}
+    wheel = make_wheel(tmp_path, "mplang-ill", "ill", "", groups, ("mplang-core>=0.1",))
+    install(tmp_path / "here", wheel)
+    command = [sys.executable, "-m", "mplang_cli.cli", "doctor", "--json"]
+    env = {**os.environ, "PYTHONPATH": str(tmp_path / "here")}
+    done = subprocess.run(command, capture_output=True, text=True, env=env)
+    rows = [row for row in json.loads(done.stdout) if row["package"] == "mplang-ill"]
+    told = {row["check"]: row["detail"] for row in rows if row["status"] == "failed"}
+    assert "there are mplang.admission, mplang.analyses," in told["tidy in mplang.pases"]
+    text = told["run in mplang.commands"]
+    assert "mplang run is a command of mplang's own; it needs another name" in text
+    assert not any("compatible" in check for check in told)
+
+
 @pytest.mark.needs("jax")
 def test_the_shell_completes_families_and_ops():
     words = {"ops ": "jax", "describe jax.": "jax.compile"}

@@ -63,6 +63,11 @@ def _of_plugin(name: str) -> Any:
     return typer.main.get_command(one)
 
 
+def _own_commands() -> list[str]:
+    found = typer.main.get_command(app)
+    return super(_Commands, found).list_commands(None) if isinstance(found, _Commands) else []
+
+
 _ANYTHING = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 
@@ -178,7 +183,7 @@ def doctor(
     as_json: AsJson = False,
 ) -> None:
     """Check versions and plugins; exits with 1 if something is wrong."""
-    checks = examine(config)
+    checks = examine(config, _own_commands())
     _show(checks, as_json)
     if any(check["status"] == "failed" for check in checks):
         raise typer.Exit(1)

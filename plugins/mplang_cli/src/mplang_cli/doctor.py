@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import inspect
 import platform
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
-from importlib_metadata import PackageNotFoundError, requires, version
+from importlib_metadata import PackageNotFoundError, entry_points, requires, version
 from mplang_analysis import Rows
 from packaging.requirements import Requirement
 
 from mplang_cli import introspect
-from mplang_core.ext import CORE, KNOWN, Check, plugin_manager
+from mplang_core.ext import COMMANDS, COMPATIBLE, CORE, GROUPS, KNOWN, Check, plugin_manager
 
 
-def examine(config: str | None = None) -> Rows:
+def examine(config: str | None = None, commands: Collection[str] = ()) -> Rows:
     """Check versions, load every plugin and run its checks.
 
     Args:
         config: path of a worker's configuration to check, too.
+        commands: the commands of ``mplang`` that plugins cannot replace.
 
     Returns:
         A row per check: ``package``, ``check``, ``status`` (``ok``, ``failed``, or ``absent``
@@ -43,11 +44,27 @@ def examine(config: str | None = None) -> Rows:
         if row["status"] in ("failed", "disabled"):
             status = "failed" if row["status"] == "failed" else "ok"
             tell(row["distribution"], f"{row['name']} in {row['group']}", status, row["reason"])
+    for package, check, detail in _ignored(commands):
+        tell(package, check, "failed", detail)
     for package, check in plugin_checks(config):
         tell(package, check.name, "ok" if check.ok else "failed", check.detail)
     for package in sorted(set(KNOWN.values()) - {row["distribution"] for row in plugins}):
         tell(package, "installed", "absent", f"to get it: pip install {package}")
     return rows
+
+
+def _ignored(commands: Collection[str]) -> Iterator[tuple[str, str, str]]:
+    """Yield what is never looked up: entry points of unknown groups, commands with our names."""
+    known = (*GROUPS, COMPATIBLE)
+    for entry in entry_points():
+        if entry.group.startswith("mplang.") and entry.group not in known and entry.dist:
+            there = ", ".join(sorted(known))
+            detail = f"mplang looks up nothing in this group; there are {there}"
+            yield entry.dist.name, f"{entry.name} in {entry.group}", detail
+    for record in plugin_manager.records():
+        if record.group == COMMANDS and record.name in commands:
+            detail = f"mplang {record.name} is a command of mplang's own; it needs another name"
+            yield record.distribution, f"{record.name} in {record.group}", detail
 
 
 def _wrong_versions(package: str) -> Iterator[str]:

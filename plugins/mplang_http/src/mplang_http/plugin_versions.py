@@ -8,16 +8,13 @@ from dataclasses import dataclass
 
 from importlib_metadata import entry_points, requires
 
-from mplang_core.ext import PluginLoadError, PluginVersionError, plugin_manager
+from mplang_core.ext import COMPATIBLE, PluginLoadError, PluginVersionError, plugin_manager
 
 USED = ("mplang.frontends", "mplang.kernels", "mplang.passes")
 """Groups of entry points that programs use."""
 
 IMPORTED = (*USED, "mplang.sources", "mplang.admission")
 """Groups that a worker imports; those that are its owner's alone need not be alike."""
-
-COMPATIBLE = "mplang.compatible"
-"""Group whose entry point is the oldest version that parties may have beside this one."""
 
 MAX_VERSION = 100  # characters
 
@@ -34,7 +31,7 @@ def installed(groups: Collection[str] = USED) -> dict[str, str]:
 
 
 def compatible() -> dict[str, str]:
-    """Return the oldest versions that packages declare to fit, by package; import nothing."""
+    """Return the oldest versions that parties may have beside those here, by package."""
     found = entry_points(group=COMPATIBLE)
     return {each.dist.name: each.name for each in found if each.dist is not None}
 
