@@ -64,8 +64,9 @@ def _of_plugin(name: str) -> Any:
 
 
 def _own_commands() -> list[str]:
-    found = typer.main.get_command(app)
-    return super(_Commands, found).list_commands(None) if isinstance(found, _Commands) else []
+    """Return the names of the commands that those of plugins do not replace."""
+    group: Any = typer.main.get_command(app)
+    return list(group.commands)
 
 
 _ANYTHING = {"allow_extra_args": True, "ignore_unknown_options": True}

@@ -44,8 +44,8 @@ def examine(config: str | None = None, commands: Collection[str] = ()) -> Rows:
         if row["status"] in ("failed", "disabled"):
             status = "failed" if row["status"] == "failed" else "ok"
             tell(row["distribution"], f"{row['name']} in {row['group']}", status, row["reason"])
-    for package, check, detail in _ignored(commands):
-        tell(package, check, "failed", detail)
+    for package, what, detail in _ignored(commands):
+        tell(package, what, "failed", detail)
     for package, check in plugin_checks(config):
         tell(package, check.name, "ok" if check.ok else "failed", check.detail)
     for package in sorted(set(KNOWN.values()) - {row["distribution"] for row in plugins}):

@@ -71,6 +71,18 @@ def count(x: TableType, *, unit: str, epsilon: float, delta: float, per_unit: in
 
     Raises:
         TraceError: the column is not there, or a number is none that it may be.
+
+    Example:
+        >>> import mplang_core as mp
+        >>> from mplang_dp import ops
+        >>> from mplang_tables import table
+        >>> people = {"id": list(range(30)), "pay": [3.0] * 30}
+        >>> def program():
+        ...     x = mp.device("P0")(table(people))()
+        ...     return mp.device("P0")(ops.count)(x, unit="id", epsilon=1.0, delta=0.0, per_unit=1)
+        >>> with mp.Simulator(mp.ClusterSpec.simple(1)) as sim:
+        ...     abs(int(mp.fetch(sim, mp.evaluate(sim, program))) - 30) < 30
+        True
     """
     _check(x, unit, epsilon, delta)
     _check_per_unit(per_unit)
@@ -97,6 +109,20 @@ def sum_(
 
     Raises:
         TraceError: a column is not there or has no numbers, or a number is none that it may be.
+
+    Example:
+        >>> import mplang_core as mp
+        >>> from mplang_dp import ops
+        >>> from mplang_tables import table
+        >>> people = {"id": list(range(30)), "pay": [3.0] * 30}
+        >>> def program():
+        ...     x = mp.device("P0")(table(people))()
+        ...     return mp.device("P0")(ops.sum_)(
+        ...         x, unit="id", epsilon=1.0, delta=0.0, column="pay", low=0.0, high=5.0
+        ...     )
+        >>> with mp.Simulator(mp.ClusterSpec.simple(1)) as sim:
+        ...     abs(float(mp.fetch(sim, mp.evaluate(sim, program))) - 90) < 150
+        True
     """
     _check(x, unit, epsilon, delta)
     _check_numbers(x, column, low, high)
@@ -123,6 +149,20 @@ def mean(
 
     Raises:
         TraceError: a column is not there or has no numbers, or a number is none that it may be.
+
+    Example:
+        >>> import mplang_core as mp
+        >>> from mplang_dp import ops
+        >>> from mplang_tables import table
+        >>> people = {"id": list(range(30)), "pay": [3.0] * 30}
+        >>> def program():
+        ...     x = mp.device("P0")(table(people))()
+        ...     return mp.device("P0")(ops.mean)(
+        ...         x, unit="id", epsilon=1.0, delta=0.0, column="pay", low=0.0, high=5.0
+        ...     )
+        >>> with mp.Simulator(mp.ClusterSpec.simple(1)) as sim:
+        ...     abs(float(mp.fetch(sim, mp.evaluate(sim, program))) - 3) < 9
+        True
     """
     _check(x, unit, epsilon, delta)
     _check_numbers(x, column, low, high)
@@ -160,6 +200,20 @@ def histogram(
 
     Raises:
         TraceError: a column is not there, or a number or a value is none that it may be.
+
+    Example:
+        >>> import mplang_core as mp
+        >>> from mplang_dp import ops
+        >>> from mplang_tables import table
+        >>> people = {"id": list(range(30)), "pay": [3.0] * 30}
+        >>> def program():
+        ...     x = mp.device("P0")(table(people))()
+        ...     return mp.device("P0")(ops.histogram)(
+        ...         x, unit="id", epsilon=1.0, delta=0.0, column="id", values=(1, 2), per_unit=1
+        ...     )
+        >>> with mp.Simulator(mp.ClusterSpec.simple(1)) as sim:
+        ...     mp.fetch(sim, mp.evaluate(sim, program)).shape == (2,)
+        True
     """
     _check(x, unit, epsilon, delta)
     _check_per_unit(per_unit)
