@@ -79,7 +79,7 @@ class DeviceSuite(Suite, kit=True):
             wrong.append("config is a StrictModel, so that misspelt fields are refused")
         if kind.members[0] < 1:
             wrong.append("a device has a member")
-        if kind.name not in {each.kind.name for each in self._devices()}:
+        if not self._mine():
             wrong.append(f"cluster() has a device of kind {kind.name}")
         if wrong:
             complain(
@@ -224,15 +224,15 @@ class DeviceSuite(Suite, kit=True):
     def _is_plain(self) -> bool:
         return self._kind.form is Form.PLAIN
 
-    def _devices(self) -> Iterator[Device]:
+    def _devices(self, kind: str) -> list[Device]:
         cluster = self.cluster()
-        yield from (cluster.device(name) for name in cluster.devices)
+        return [cluster.device(name) for name, spec in cluster.devices.items() if spec.kind == kind]
 
     def _mine(self) -> list[Device]:
-        return [each for each in self._devices() if each.kind.name == self.kind]
+        return self._devices(self.kind)
 
     def _plain(self) -> list[Device]:
-        return [each for each in self._devices() if each.kind.name == "PPU"]
+        return self._devices("PPU")
 
     def _ways(self) -> Iterator[tuple[Callable[..., Any], ...]]:
         """Yield functions that put a value at its source, on the device, and back again."""
