@@ -124,7 +124,7 @@ class Hooks(Protocol):
 
             @hookimpl
             def mplang_devices():
-                way = Transfer("PPU", "TEE", encrypt)
+                way = Transfer("PPU", "TEE", encrypt, "auto")
                 return [DeviceKind("TEE", Form.HANDLE, transfers=[way], doc="An attested enclave.")]
         """
 
@@ -136,7 +136,7 @@ class Hooks(Protocol):
 
             @hookimpl
             def mplang_transfers():
-                return [Transfer("SPU", "TEE", encrypt_from_shares)]
+                return [Transfer("SPU", "TEE", encrypt_shares, "auto")]
         """
 
     @hookspec

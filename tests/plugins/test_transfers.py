@@ -1,0 +1,81 @@
+"""A plugin brings a transfer between device kinds of others."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+from wheels import install, make_wheel
+
+pytestmark = pytest.mark.needs("hello", "simulator")
+
+BRIDGE = """
+import mplang_core as mp
+from mplang_core.ext import Transfer, hookimpl
+
+def hand_over(value, src, dst):
+    halves = [
+        mp.pshfl_s(value, mp.Mask.of(new), [old])
+        for old, new in zip(src.mask, dst.mask, strict=True)
+    ]
+    return mp.pconv(halves)
+
+@hookimpl
+def mplang_transfers():
+    return [Transfer("VAULT", "VAULT", hand_over, "auto")]
+"""
+
+AGAIN = BRIDGE.replace('"VAULT", "VAULT"', '"PPU", "VAULT"')
+
+PROGRAM = """
+import mplang_core as mp
+
+cluster = mp.ClusterSpec.from_dict({
+    "nodes": [{"name": name} for name in "abcd"],
+    "devices": {
+        "A": {"kind": "PPU", "members": ["a"]},
+        "V": {"kind": "VAULT", "members": ["a", "b"]},
+        "W": {"kind": "VAULT", "members": ["c", "d"]},
+    },
+})
+
+def program():
+    there = mp.put("W", mp.put("V", mp.put("A", [1, 2])))
+    assert there.pmask == mp.Mask.from_ranks([2, 3])
+    return mp.reveal(there, to="A")
+
+with mp.Simulator(cluster) as sim:
+    print(mp.fetch(sim, mp.evaluate(sim, program)))
+"""
+
+
+def run(folder: os.PathLike[str] | str, program: str = PROGRAM) -> str:
+    env = {**os.environ, "PYTHONPATH": str(folder)}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=env)
+    return done.stdout + done.stderr
+
+
+def planted(folder, source: str):
+    wheel = make_wheel(folder, "mplang-bridge", "bridge", source, {"mplang.frontends": ["bridge"]})
+    install(folder / "with", wheel)
+    return folder / "with"
+
+
+def test_values_go_the_way_of_a_third_plugin(tmp_path):
+    assert run(planted(tmp_path, BRIDGE)) == "[1 2]\n"
+
+
+def test_without_it_there_is_no_way(tmp_path):
+    said = run(tmp_path)
+    assert all(each in said for each in ("V (VAULT", "W (VAULT")), said
+
+
+def test_two_ways_between_the_same_kinds_are_a_conflict(tmp_path):
+    asked = "import mplang_core as mp\nmp.registry.list_ops()\n" + (
+        "from mplang_core.ext import plugin_manager\n"
+        "print(*(r.reason for r in plugin_manager.records()))"
+    )
+    said = run(planted(tmp_path, AGAIN), asked)
+    assert all(each in said for each in ("PPU->VAULT", "mplang-hello", "mplang-bridge")), said
