@@ -61,6 +61,23 @@ def test_what_is_permitted_is_listed(folder):
     run(folder, "policy", "check", "pay.mpl", "--coordinator", "eve", ok=False)
 
 
+@pytest.mark.needs("hello")
+def test_admission_checks_of_the_worker_are_asked_too(folder):
+    (folder / "rules.cedar").write_text("permit (principal, action, resource);")
+    text = (folder / "worker.yaml").read_text().replace("policy: rules", "policy: rules.cedar")
+
+    def check(section: str, ok: bool = False) -> str:
+        (folder / "worker.yaml").write_text(f"{text}\nadmission: {section}\n")
+        return run(folder, "policy", "check", "pay.mpl", ok=ok)
+
+    assert "bank permits pay" in check("{few_values: {most: 100}}", ok=True)
+    told = check("{few_values: {most: 0}}")
+    assert "few_values refuses the program: bank would hold" in told
+    assert "admission.few_values" in check("{few_values: {most: many}}")
+    assert "no such check is installed" in check("{few_value: {}}")
+    assert "expected checks by name" in check("[few_values]")
+
+
 CASES = """
 - {name: a mean of twenty, expect: permit, action: fetch, context: {columns: [people.pay], k: 20}}
 - {name: one person, expect: refuse, by: context.k >= 20, action: fetch, context: {k: 1}}

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from mplang_analysis import Submission, admit
 
 import mplang_core as mp
 from mplang_core.ext import ConfigError, printable
@@ -41,7 +42,7 @@ def check(
     party: Annotated[str | None, typer.Option("--as", help="Your party; that of the file.")] = None,
     coordinator: Coordinator = None,
 ) -> None:
-    """Say whether your rules permit a program, and what of it they refuse."""
+    """Say whether your rules and admission checks permit a program, and what they refuse."""
     owner = Owner.read(config)
     if party not in (None, owner.party):
         raise ConfigError(f"{config} is the file of {owner.party}, not of {party}")
@@ -53,6 +54,7 @@ def check(
     if not decision.allowed:
         typer.echo(printable(decision.text(owner.party, paths_of(packed.program, decision))))
         raise typer.Exit(1)
+    admit(owner.checks(), Submission(packed.program, who, names.index(owner.party), names))
     typer.echo(printable(f"{owner.party} permits {packed.name} for {who}:"))
     for request in decision.requests:
         typer.echo(printable(f"  {describe(request)}"))

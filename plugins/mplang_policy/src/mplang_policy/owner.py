@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from mplang_analysis import Label, Stored
+from mplang_analysis import AdmissionCheck, Label, Stored, admission_checks
 
 from mplang_core.ext import ConfigError
 from mplang_policy.gate_config import GateConfig
@@ -76,6 +76,17 @@ class Owner:
             ConfigError: they are wrong.
         """
         return Rules.read(self.gate.policy, self.names)
+
+    def checks(self) -> dict[str, AdmissionCheck]:
+        """Return the admission checks that the worker asks besides the rules.
+
+        Raises:
+            ConfigError: one is wrong, or not installed here.
+        """
+        sections = self.fields.get("admission") or {}
+        if not isinstance(sections, dict):
+            raise ConfigError(f"field 'admission': expected checks by name, got {sections!r}")
+        return admission_checks(sections)
 
     def stored(self, coordinator: str, names: Sequence[str]) -> Stored:
         """Return the labels of what a coordinator has stored here, by name and rank.
