@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any
 
 from mplang_core.errors import MissingPackageError
@@ -20,14 +21,14 @@ def find(name: str) -> Any:
     """Return the object of a name, ``None`` if no package provides it.
 
     Raises:
-        MissingPackageError: its package is one of mplang and not installed.
+        MissingPackageError: its package is one of mplang, and not installed or to be imported.
         PluginLoadError: its package did not load.
     """
     if name[:1].isupper() and (name.lower() in backends or name == "Simulator"):
         return get_backend(name.lower()).host
     found = None if name.startswith("_") else plugin_manager.entry(API, name)
     if found is None and name in KNOWN:
-        raise MissingPackageError(
-            f"mp.{name} comes with a package of its own; try: pip install {KNOWN[name]}"
-        )
+        module = KNOWN[name].replace("-", "_")
+        how = f"import {module}" if find_spec(module) else f"pip install {KNOWN[name]}"
+        raise MissingPackageError(f"mp.{name} comes with a package of its own; try: {how}")
     return found

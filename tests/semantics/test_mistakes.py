@@ -64,6 +64,11 @@ def test_a_misspelt_name_is_told():
             getattr(at_p0(), "_private")  # noqa: B009
 
 
+def test_a_package_that_is_there_is_to_be_imported():
+    with pytest.raises(AttributeError, match="package of its own; try: import mplang_jax"):
+        getattr(mp, "jax")  # noqa: B009
+
+
 @pytest.mark.parametrize("function", ["sum", "sqrt", "cumsum", "concatenate", "where", "grad"])
 def test_a_function_of_jax_on_a_value(simulate, function):
     import jax
