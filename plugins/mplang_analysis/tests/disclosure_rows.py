@@ -62,3 +62,13 @@ def rows(subject, *, results: bool = False, failures: bool = False, **options):
 
 def line_of(fn, offset: int) -> str:
     return f"{pathlib.Path(fn.__code__.co_filename).name}:{fn.__code__.co_firstlineno + offset}"
+
+
+def moves(fn, *types, parties: int = 3, **options):
+    """Return sender, receiver, whose data, and whose is disclosed, of what is protected."""
+    table = analysis.disclosure(trace(fn, *types, parties=parties), **options)
+    return [
+        (row.sender, row.receiver, row.inputs, row.discloses)
+        for row in table.rows
+        if row.what in ("move", "reveal") and row.form in ("share", "ciphertext")
+    ]

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from mplang_analysis.labels import ANY, MAX_ENTRIES, NEW, Label, Piece, own, union
+from mplang_analysis.labels import ANY, MAX_ENTRIES, NEW, OUTSIDE, Label, Piece, own, union
 from mplang_core import BaseType, Form, Mask
 
 Sealed = tuple[BaseType, Label]
@@ -72,8 +72,9 @@ class _Party:
             self.old |= label.pieces | label.derived
 
     def decrypts(self, label: Label, keys: set[str]) -> bool:
-        unknown = not label.keys or ANY in label.keys or ANY in keys
-        return bool(keys) and (unknown or not keys.isdisjoint(label.keys))
+        if not label.keys or not label.keys.isdisjoint((ANY, OUTSIDE)):
+            return True  # nobody knows who can, so anybody may
+        return ANY in keys or not keys.isdisjoint(label.keys)
 
 
 class Holdings:
@@ -129,6 +130,10 @@ class Holdings:
                 party.sealed[kind, label] = None
         if received and contains(kind, Form.SHARE):
             party.received[Label(label.sources, label.pieces, label.derived)] = None
+
+    def add_key(self, rank: int, key: str) -> None:
+        """Record a key of a party, by its identity."""
+        self._parties[rank].keys.add(key)
 
     def settle(self) -> None:
         """Add what is in ciphertexts that their holders can decrypt."""

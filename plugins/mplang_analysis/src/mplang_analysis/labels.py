@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from hashlib import blake2b
 from operator import or_
 from typing import Any, NamedTuple, NoReturn
 
@@ -28,10 +29,13 @@ SEVERAL = "several"
 ANY = "*"
 """Identity of a secret or a key of which nothing is known: it may be every other one."""
 
+OUTSIDE = "?"
+"""Identity of a key that was put or read: anybody may have what opens the ciphertexts under it."""
+
 NEW = "+"
 """Prefix of the identity of a secret or a key that the program itself makes."""
 
-_IDENTITY = re.compile(r"\*|[0-9a-f]{32}")
+_IDENTITY = re.compile(r"[*?]|[0-9a-f]{32}")
 _DIGEST = re.compile(r"|[0-9a-f]{64}")
 
 
@@ -235,6 +239,16 @@ def own(party: int, name: str) -> Label:
         {2}
     """
     return Label(frozenset([Source(party, Mask.of(party), name[:MAX_NAME])]))
+
+
+def own_key(party: int) -> str:
+    """Return the identity of a key of a party that it may send in place of another one's.
+
+    Example:
+        >>> own_key(1) == own_key(1) != own_key(2)
+        True
+    """
+    return blake2b(f"a key of party {party}".encode(), digest_size=16).hexdigest()
 
 
 def data_sets(sources: Iterable[Source]) -> tuple[str, ...]:

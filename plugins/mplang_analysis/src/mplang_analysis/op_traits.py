@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mplang_core import BaseType, Form, MPType, registry
+from mplang_core import BaseType, Form, MPType, TableType, TensorType, registry
 from mplang_core.ext import AnyType, Effects, FeMeta, Operation, op_defs
 
 PROTECTED = (Form.SHARE, Form.CIPHERTEXT, Form.HANDLE)
@@ -47,6 +47,24 @@ def acts_together(op: Operation) -> bool:
 def is_declared(op: Operation) -> bool:
     """Return whether a feop says how an op is run; of others, parties may get all by it."""
     return not op.regions and bool(_metas(op))
+
+
+def keys_among(op: Operation) -> Sequence[int]:
+    """Return the positions of the operands that decide who can open the outputs.
+
+    They are keys and ciphertexts; what is made of public keys is a key, and a public key is of a
+    type of its own.
+    """
+    makes_key = gives(op, Form.KEY)
+    if not makes_key and not gives(op, Form.CIPHERTEXT):
+        return ()
+    kinds = [base_of(value.type) for value in op.inputs]
+    return [
+        i
+        for i, kind in enumerate(kinds)
+        if kind.form in (Form.KEY, Form.CIPHERTEXT)
+        or (makes_key and not isinstance(kind, TensorType | TableType))
+    ]
 
 
 def opens(op: Operation, output: BaseType) -> bool:

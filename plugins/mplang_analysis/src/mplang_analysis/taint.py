@@ -13,7 +13,7 @@ from mplang_analysis import op_traits, transfer
 from mplang_analysis.event import Event, Receiver, What
 from mplang_analysis.guards import Guards, has_guards
 from mplang_analysis.holdings import Holding, Holdings
-from mplang_analysis.labels import ANY, NEW, PUBLIC, Label, Piece, Source, own, union
+from mplang_analysis.labels import ANY, NEW, PUBLIC, Label, Piece, Source, own, own_key, union
 from mplang_analysis.storage import Stored, use_of
 from mplang_analysis.transfer import Arrived, Fact
 from mplang_core import BaseType, DType, Form, Mask, MPType, Program, TensorType
@@ -320,9 +320,10 @@ class Flow:
     ) -> Fact:
         """Return what parties have of an op, with what it reads of their data."""
         seen = transfer.seen(ins, arrived, scope.parties, frozenset())
-        if not op_traits.reads(op):
-            return seen
-        return {rank: label | transfer.read_at(op, rank) for rank, label in seen.items()}
+        return {
+            rank: label | transfer.read_at(op, rank) | transfer.outside_at(op, ins, rank)
+            for rank, label in seen.items()
+        }
 
     def _outputs(self, op: Operation, seen: Fact, scope: _Scope, together: bool) -> list[Fact]:
         outs = [self._output(op, i, seen, scope, together) for i in range(len(op.outputs))]
@@ -408,7 +409,7 @@ class Flow:
         for i, each in sorted(enumerate(messages), key=lambda item: item[1].stage):
             flown = transfer.carried(op, each, ins, arrived[each.sender])
             if flown is not None:  # a party that does not hold it is asked in vain
-                carried[i] = self._sent(flown, each, scope)
+                carried[i] = self._sent(op, flown, each, scope)
                 arrived[each.receiver].append((each, carried[i]))
         for i, content in sorted(carried.items()):
             each = messages[i]
@@ -435,8 +436,12 @@ class Flow:
             for value, found in zip(op.outputs, sources, strict=True)
         ]
 
-    def _sent(self, label: Label, message: Message, scope: _Scope) -> Label:
+    def _sent(self, op: Operation, label: Label, message: Message, scope: _Scope) -> Label:
         """Return the label of a message: of the operand itself, or of what is made of it."""
+        kind = message.type or op_traits.base_of(op.inputs[message.operand or 0].type)
+        if kind.form is Form.PLAIN and label.keys:
+            self.held.add_key(message.sender, own_key(message.sender))
+            label = transfer.sent_by(message.sender, label)
         if message.type is None:
             return label
         if message.type.form is Form.SHARE and not (label.pieces or label.derived):

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from mplang_analysis import op_traits
-from mplang_analysis.labels import PUBLIC, Label, own, union
+from mplang_analysis.labels import OUTSIDE, PUBLIC, Label, own, own_key, union
 from mplang_core import Mask
 from mplang_core.ext import Message, Operation
 
@@ -15,6 +15,9 @@ Fact: TypeAlias = Mapping[int, Label]
 
 Arrived: TypeAlias = Sequence[tuple[Message, Label]]
 """The messages of an op that a party received, with their labels."""
+
+
+_OUTSIDE = Label(keys=frozenset([OUTSIDE]))
 
 
 def read_at(op: Operation, rank: int) -> Label:
@@ -42,6 +45,17 @@ def seen(
     ) in found.items():  # others may be told of messages, too, in the body of a pcall
         labels += [label for m, label in arrived.get(rank, ()) if m.operand not in copied]
     return {rank: union(labels) for rank, labels in found.items()}
+
+
+def outside_at(op: Operation, ins: Sequence[Fact], rank: int) -> Label:
+    """Return the label of a key from outside, if what an op gives may be opened by one."""
+    keys = (ins[i].get(rank) for i in op_traits.keys_among(op))
+    return _OUTSIDE if any(key is not None and not key.keys for key in keys) else PUBLIC
+
+
+def sent_by(sender: int, label: Label) -> Label:
+    """Return the label of a public key that arrives: the sender may have sent one of its own."""
+    return label | Label(keys=frozenset([own_key(sender)]))
 
 
 def carried(op: Operation, message: Message, ins: Sequence[Fact], before: Arrived) -> Label | None:
