@@ -1,4 +1,4 @@
-"""A party that does not follow the protocol: other values, requests to all, other tokens."""
+"""A party that does not follow the protocol: other values, requests to all, keys of its own."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from mplang_crypto.types import Ciphertext, PublicKey
+from mplang_crypto.types import Ciphertext, PrivateKey, PublicKey
 from mplang_spu.shares import SpuShare
 
 from mplang_core.ext import CommError, Communicator
 
-from .dealer import digest
+from .dealer import digest, public_of
 
 
 @dataclass
@@ -20,7 +20,7 @@ class Deviation:
     """What a dishonest party does in place of sending and receiving.
 
     It deviates in about half of its messages: sends a number plus noise, the opposite of a truth
-    value, an earlier token of the same type. It asks all others in a shuffle by an index, whether
+    value, an earlier token of the same type, a public key whose private one it has. It asks all others in a shuffle by an index, whether
     or not it holds one. What it does depends on nothing but the seed and what it saw.
 
     Args:
@@ -31,6 +31,11 @@ class Deviation:
     rank: int
     seed: int
     _earlier: dict[Any, Any] = field(default_factory=dict)
+
+    @property
+    def private(self) -> PrivateKey:
+        """A key of its own."""
+        return PrivateKey(digest("liar", self.seed))
 
     def sent(self, comm: Communicator, to: int, key: str, data: Any) -> Any:
         """Return what it sends in place of a value."""
@@ -46,8 +51,10 @@ class Deviation:
             return data if noise[1] % 8 else not data
         if isinstance(data, np.ndarray) and data.dtype == np.int64:
             return data + noise[1]
-        if isinstance(data, SpuShare | Ciphertext | PublicKey):
-            return self._earlier.setdefault(getattr(data, "type", PublicKey), data)
+        if isinstance(data, SpuShare | Ciphertext):
+            return self._earlier.setdefault(data.type, data)
+        if isinstance(data, PublicKey):
+            return PublicKey(public_of(self.private.secret))
         return data
 
     def ask(self, comm: Communicator, key: str) -> None:

@@ -112,6 +112,8 @@ class Experiment:
         data = data_of(self.chain[0], seeds)
         deviation = None if self.liar is None else Deviation(self.liar, self.seed)
         setting = Setting(data.own, deviation)
+        if deviation is not None:
+            setting.dealer.give(deviation.rank, deviation.private)
         self.lab.begin(setting)
         values = {name: self._given(name, held) for name, held in data.inputs.items()}
         stages: list[Stage] = []

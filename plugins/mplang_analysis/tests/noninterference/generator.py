@@ -370,7 +370,10 @@ class _Writer:
         made = [Variable(pairs[rank][0], "private", frozenset({rank})) for rank in (a, b)]
         keys = []
         for rank, other in ((a, b), (b, a)):
-            public = f'mp.put("P{rank}", {pairs[other][1]})'
+            public = pairs[other][1]
+            if self.dice.random() < 0.4:  # another party hands it on, or one of its own
+                public = f'mp.put("P{self.one(ALL)}", {public})'
+            public = f'mp.put("P{rank}", {public})'
             text = f'mp.device("P{rank}")(agree)({pairs[rank][0]}, {public}, info="lab")'
             keys.append(self.let("key", [rank], text, f"{self.source.name}.{pairs[a][0]}"))
         return [*made, *keys]
