@@ -225,7 +225,7 @@ def _fetch(host: SimpHost, leaf: Any) -> Any:
     if form is not Form.PLAIN:
         raise DisclosureError(
             f"{at()}{leaf!r} is a {form.value}; what is secret is not fetched. If its value may "
-            "be known, mp.reveal it in the program"
+            "be known, mp.reveal it in the program, or decrypt it at the holder of its key"
         )
     if leaf.value.kept:
         raise DisclosureError(

@@ -1,7 +1,7 @@
 """What the ops of ``hello`` do at a party.
 
 A kernel gets where it runs, then the operands by position and the attributes by keyword. Operands
-are read only. The texts of mplang's errors are public, so no value stands in one.
+are read only. An error is told to others without its text, and stands in this party's log.
 """
 
 from __future__ import annotations

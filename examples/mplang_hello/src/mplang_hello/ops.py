@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from mplang_core import FeProgram, TensorType, feop, simple_op
+from mplang_core.ext import Effects
 
 from mplang_hello.types import HalfType, SummaryType
 
@@ -94,6 +95,7 @@ def standardize(x: Any) -> FeProgram:
 @simple_op(
     "hello.split",
     version="1",
+    effects=Effects.FRESH,
     reads=(),
     total=True,
     inputs=(_TENSOR,),

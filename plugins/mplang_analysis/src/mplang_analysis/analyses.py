@@ -30,8 +30,8 @@ def analyses() -> list[str]:
     """Return the names of the installed analyses; import nothing.
 
     Example:
-        >>> analyses()[:3]
-        ['costs', 'disclosure', 'ranges']
+        >>> {"costs", "disclosure", "ranges"} <= set(analyses())
+        True
     """
     return plugin_manager.names(ANALYSES)
 

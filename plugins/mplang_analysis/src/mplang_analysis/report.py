@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 from mplang_core.ext import printable
@@ -27,6 +27,10 @@ caption { text-align: left; font-weight: bold; padding: .3em 0; }
 th, td { text-align: left; padding: .2em .8em; border-bottom: 1px solid #ccc; }
 tr.alert td { background: #fde8e4; }
 """
+
+
+WORD, PART = 10, 4  # characters of a text that is whole where there is room, and of a broken one
+MANY = 6  # columns of a table between which there is room to spare
 
 
 class Part(Protocol):
@@ -119,17 +123,27 @@ class TextTable:
         return "\n".join([self.title, *shown])
 
     def rich(self) -> Any:
-        """Return it as a table of rich; no text is read as markup."""
+        """Return it as a renderable of rich; no text is read as markup."""
+        return self
+
+    def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
+        """Yield a table of rich, whose short texts are whole if there is room for them."""
         from rich.box import SIMPLE_HEAD
         from rich.table import Column, Table
         from rich.text import Text
 
-        heads = [Column(Text(name), overflow="fold") for name in self.columns]
+        widths = [max(map(len, column)) for column in zip(self.columns, *self.rows, strict=True)]
+        least = sum(width if width <= WORD else PART for width in widths)
+        room = least + len(widths) < options.max_width
+        heads = [
+            Column(Text(name), overflow="fold", no_wrap=room and width <= WORD)
+            for name, width in zip(self.columns, widths, strict=True)
+        ]
         table = Table(*heads, title=Text(self.title), title_justify="left", box=SIMPLE_HEAD)
-        table.padding = (0, 1, 0, 0)
+        table.padding = (0, int(len(heads) <= MANY), 0, 0)
         for i, row in enumerate(self.rows):
             table.add_row(*map(Text, row), style="red" if i in self.alerts else None)
-        return table
+        yield table
 
     def html(self) -> str:
         """Return it as an element of HTML, all texts escaped."""

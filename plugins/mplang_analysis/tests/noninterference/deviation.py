@@ -20,8 +20,9 @@ class Deviation:
     """What a dishonest party does in place of sending and receiving.
 
     It deviates in about half of its messages: sends a number plus noise, the opposite of a truth
-    value, an earlier token of the same type, a public key whose private one it has. It asks all others in a shuffle by an index, whether
-    or not it holds one. What it does depends on nothing but the seed and what it saw.
+    value, an earlier token of the same type, a public key whose private one it has. It asks all
+    others in a shuffle by an index, whether or not it holds one. What it does depends on nothing
+    but the seed and what it saw.
 
     Args:
         rank: the party.

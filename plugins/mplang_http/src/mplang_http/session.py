@@ -239,10 +239,9 @@ class Session:
                 failure = Failure.public(error)
                 if not Failure.in_op(error):
                     self.comm.abort(job.key, failure.text)
-                log.warning(
-                    "failed in %s at %s: %s; %s ran for %.3f s",
-                    failure.op, failure.location, failure.text, program.name, now() - job.begun,
-                )  # fmt: skip
+                at = f" in {failure.op} at {failure.location}" if failure.op else ""
+                ran = now() - job.begun
+                log.warning("failed%s: %s; %s ran for %.3f s", at, failure.text, program.name, ran)
                 log.debug("why it failed", exc_info=error)
                 self._settle(job, op_failed=Failure.in_op(error))
                 self.end(job, "failed", error=failure)
