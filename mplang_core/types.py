@@ -390,8 +390,8 @@ def array_of(value: Any) -> np.ndarray[Any, Any]:
     except (TypeError, ValueError) as error:
         raise TypeError(
             f"{type(value).__name__} is no tensor: {error}; strings and dates are columns of "
-            "tables; tables, and values of plugins' types, are put outside of the function: "
-            'mp.put("P0", pyarrow.table({"name": ["a", "b"]}))'
+            "tables; these, and plugins' values, are put outside of the function: mp.put("
+            '"P0", pyarrow.table({"name": ["a", "b"]}))'
         ) from None
     return array
 

@@ -155,9 +155,7 @@ def decode(kind: BaseType, header: Mapping[str, Any], buffers: Sequence[bytes | 
 def _codec(kind: BaseType) -> Codec:
     found = codecs.get(kind.name)
     if found is None:
-        raise WireError(
-            f"values of type {kind.name!r} have no codec, so they stay where they are made"
-        )
+        raise WireError(f"values of type {kind.name!r} have no codec, so they stay at their party")
     return found
 
 
