@@ -57,11 +57,15 @@ class Plugin(BaseModel):
 
 
 class Facts(BaseModel):
-    """Description of a worker. ``alike`` has to be the same at all parties."""
+    """Description of a worker. ``alike`` has to be the same at all parties.
+
+    ``compatible`` has the oldest versions that its packages declare to fit.
+    """
 
     name: str
     python: str
     alike: dict[str, Any]
+    compatible: dict[str, str]
     plugins: list[Plugin]
     dialects: list[str] | None
     insecure: bool

@@ -6,13 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import pytest
-from hypothesis import HealthCheck, given, settings
 from mplang_analysis import Submission, admission_checks
 
 from mplang_core import ClusterSpec, Program, TraceContext, trace
 from mplang_core.ext import ConfigError, StrictModel, print_program
 from mplang_testing.strategies import traced_programs
-from mplang_testing.suite import Suite, complain
+from mplang_testing.suite import Suite, complain, for_all
 
 PARTIES = tuple(f"party{rank}" for rank in range(8))
 
@@ -84,14 +83,7 @@ class AdmissionSuite(Suite, kit=True):
     def test_every_program_gets_an_answer(self) -> None:
         """It never fails: of a check that does, a worker's whole cluster would hear."""
 
-        @given(traced_programs())
-        @settings(
-            max_examples=self.examples,
-            deadline=None,
-            database=None,
-            suppress_health_check=list(HealthCheck),
-        )
-        def run(program: Program) -> None:
+        def check(program: Program) -> None:
             before = print_program(program)
             first, again = self._reasons(program), self._reasons(program)
             if first != again or print_program(program) != before:
@@ -102,7 +94,7 @@ class AdmissionSuite(Suite, kit=True):
                     fix="keep nothing of one program for another",
                 )
 
-        run()
+        for_all(traced_programs(), check, self.examples)
 
     @property
     def _check(self) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any, ClassVar
 
-from hypothesis import HealthCheck, given, settings
 from mplang_analysis import Report, analyses, analysis_of
 from mplang_cli.text import parse
 
@@ -13,7 +12,7 @@ from mplang_core import Program
 from mplang_core.ext import print_program
 from mplang_testing import probe
 from mplang_testing.strategies import traced_programs
-from mplang_testing.suite import Suite, complain
+from mplang_testing.suite import Suite, complain, for_all
 
 SEED = 1  # of the hashes of strings in the other process
 
@@ -52,7 +51,11 @@ class AnalysisSuite(Suite, kit=True):
 
     def test_every_program_has_a_report(self) -> None:
         """It gives a Report of any valid program, whose data is plain and whose text is safe."""
-        self._for_all(lambda program: _check_report(self.name, self._report(program)))
+        for_all(
+            traced_programs(),
+            lambda program: _check_report(self.name, self._report(program)),
+            self.examples,
+        )
 
     def test_the_program_stays_as_it_is(self) -> None:
         """It changes nothing of a program: its worker runs the same one afterwards."""
@@ -68,7 +71,7 @@ class AnalysisSuite(Suite, kit=True):
                     fix="make a new program instead, by Operation(…) and Graph(…)",
                 )
 
-        self._for_all(check)
+        for_all(traced_programs(), check, self.examples)
 
     def test_it_finds_the_same_in_another_process(self) -> None:
         """A report depends on the program alone, and on no order of a set."""
@@ -77,7 +80,7 @@ class AnalysisSuite(Suite, kit=True):
             texts[print_program(program)] = self._report(program).to_json()
 
         texts: dict[str, str] = {}
-        self._for_all(collect)
+        for_all(traced_programs(), collect, self.examples)
         question = "mplang_testing.analyses:reports_of"
         found = probe.ask(question, self.name, sorted(texts), seed=SEED)
         for text, told in found.items():
@@ -99,19 +102,6 @@ class AnalysisSuite(Suite, kit=True):
                 got=f"{type(error).__name__}: {error}",
                 fix=f"give the careful answer for ops of others; it fails for\n{program}",
             )
-
-    def _for_all(self, check: Any) -> None:
-        @given(traced_programs())
-        @settings(
-            max_examples=self.examples,
-            deadline=None,
-            database=None,
-            suppress_health_check=list(HealthCheck),
-        )
-        def run(program: Program) -> None:
-            check(program)
-
-        run()
 
 
 def reports_of(name: str, texts: list[str]) -> dict[str, str]:

@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
-from hypothesis import HealthCheck, given, settings, strategies as st
+from hypothesis import strategies as st
 
 from mplang_core import Attribute, Mask, MPType, Program, TensorType, parse
 from mplang_core.ext import (
@@ -22,7 +22,7 @@ from mplang_core.ext import (
     type_classes,
 )
 from mplang_testing import strategies
-from mplang_testing.suite import Suite, complain
+from mplang_testing.suite import Suite, complain, for_all
 
 
 class AttributeSuite(Suite, kit=True):
@@ -59,7 +59,7 @@ class AttributeSuite(Suite, kit=True):
                     fix="@dataclass(frozen=True, slots=True), and name it in mplang_dialects",
                 )
 
-        self._for_all(self.kinds, check)
+        for_all(self.kinds, check, self.examples)
 
     def test_equal_types_are_one(self) -> None:
         """What is equal has equal hashes and texts, what is not has other texts."""
@@ -75,8 +75,8 @@ class AttributeSuite(Suite, kit=True):
                     fix="leave equality to the dataclass, and have params() give all fields",
                 )
 
-        self._for_all(st.tuples(self.kinds, self.kinds), check)
-        self._for_all(self.kinds.map(lambda kind: (kind, again_of(kind))), check)
+        for_all(st.tuples(self.kinds, self.kinds), check, self.examples)
+        for_all(self.kinds.map(lambda kind: (kind, again_of(kind))), check, self.examples)
 
     def test_it_comes_back_from_its_parameters(self) -> None:
         """``from_params(params())`` gives it back."""
@@ -84,7 +84,7 @@ class AttributeSuite(Suite, kit=True):
         def check(kind: Attribute) -> None:
             came_back("its parameters", kind, lambda: again_of(kind))
 
-        self._for_all(self.kinds, check)
+        for_all(self.kinds, check, self.examples)
 
     def test_it_comes_back_from_text_and_bytes(self) -> None:
         """It is found again in a program, as an attribute of an op."""
@@ -98,7 +98,7 @@ class AttributeSuite(Suite, kit=True):
             ):
                 came_back(how, kind, functools.partial(_held, again))
 
-        self._for_all(self.kinds, check)
+        for_all(self.kinds, check, self.examples)
 
     def test_parameters_that_do_not_fit_are_refused(self) -> None:
         """Parameters come from the network: ``from_params`` raises ValueError or TypeError."""
@@ -128,24 +128,11 @@ class AttributeSuite(Suite, kit=True):
             except Exception as error:
                 wrong_error(f"the text {text!r}", "ParseError", error)
 
-        self._for_all(st.tuples(self.kinds, st.lists(odd, max_size=2), st.integers(0, 4)), check)
-
-    # --
-
-    def _for_all(self, kinds: st.SearchStrategy[Any], check: Callable[[Any], None]) -> None:
-        quiet = settings(
-            max_examples=self.examples,
-            deadline=None,
-            database=None,
-            suppress_health_check=list(HealthCheck),
+        for_all(
+            st.tuples(self.kinds, st.lists(odd, max_size=2), st.integers(0, 4)),
+            check,
+            self.examples,
         )
-
-        @quiet
-        @given(kinds)
-        def run(drawn: Any) -> None:
-            check(drawn)
-
-        run()
 
 
 def again_of(kind: Attribute) -> Attribute:

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import numpy as np
-from hypothesis import HealthCheck, given, settings
 from mplang_simulator import ObservedHost
 from mplang_trace import Span, record
 
@@ -35,7 +34,7 @@ from mplang_core import (
 )
 from mplang_core.ext import Mode, PartyError, SimpHost, TraceError
 from mplang_testing import dialect, programs, strategies
-from mplang_testing.suite import Suite, complain
+from mplang_testing.suite import Suite, complain, for_all
 
 
 class BackendSuite(Suite, kit=True):
@@ -112,22 +111,14 @@ class BackendSuite(Suite, kit=True):
     def test_random_programs_agree_with_numpy(self, mode: Mode) -> None:
         """Programs of all constructs, nested, among one to five parties."""
         hosts = {n: self.make(ClusterSpec.simple(n)) for n in self.cases()["parties"].values()}
-        quiet = settings(
-            max_examples=self.examples,
-            deadline=None,
-            database=None,
-            suppress_health_check=list(HealthCheck),
-        )
 
-        @quiet
-        @given(strategies.programs(max_parties=max(hosts)))
         def check(program: programs.Program) -> None:
             host = hosts[program.parties]
             found = fetch(host, evaluate(host, programs.build(program), mode=mode))
             _expect(f"a random program in {mode} mode", programs.directly(program), found)
 
         try:
-            check()
+            for_all(strategies.programs(max_parties=max(hosts)), check, self.examples)
         finally:
             for host in hosts.values():
                 host.close()

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
-from hypothesis import HealthCheck, given, settings
 from mplang_analysis import disclosure
 from mplang_cli.text import parse
 from mplang_simulator import Simulator
@@ -17,7 +16,7 @@ from mplang_core import ClusterSpec, Program, verify
 from mplang_core.ext import SimpHost, VerifyError, passes, print_program
 from mplang_testing import probe
 from mplang_testing.strategies import traced_programs
-from mplang_testing.suite import Suite, complain
+from mplang_testing.suite import Suite, complain, for_all
 
 SEED = 1  # of the hashes of strings in the other process
 
@@ -63,7 +62,7 @@ class PassSuite(Suite, kit=True):
             if types[0] != types[1] or outs[0] != outs[1] or made.mask != program.mask:
                 self._wrong("changes the types of a program", before, made)
 
-        self._for_all(check)
+        for_all(traced_programs(), check, self.examples)
 
     def test_results_stay_the_same(self) -> None:
         """The simulator gives the same with it as without it."""
@@ -75,7 +74,7 @@ class PassSuite(Suite, kit=True):
             if not _same(one, other):
                 self._wrong("changes the results of a program", one, other)
 
-        self._for_all(check)
+        for_all(traced_programs(), check, self.examples)
 
     def test_nothing_more_is_disclosed(self) -> None:
         """Who learns what by which message is what the owners were shown, or less."""
@@ -85,7 +84,7 @@ class PassSuite(Suite, kit=True):
             if after - before:
                 self._wrong("has a program disclose more", sorted(before), sorted(after - before))
 
-        self._for_all(check)
+        for_all(traced_programs(), check, self.examples)
 
     def test_all_parties_get_the_same_program(self) -> None:
         """Another process, with other hashes of strings, makes the same program of it."""
@@ -94,7 +93,7 @@ class PassSuite(Suite, kit=True):
             made[print_program(program)] = self._made(program).digest
 
         made: dict[str, str] = {}
-        self._for_all(collect)
+        for_all(traced_programs(), collect, self.examples)
         found = probe.ask("mplang_testing.passes:digests_of", self.name, sorted(made), seed=SEED)
         wrong = [text for text, digest in found.items() if digest != made[text]]
         if wrong:
@@ -131,19 +130,6 @@ class PassSuite(Suite, kit=True):
             got=got,
             fix="leave alone what it does not know: ops of others say by interfaces what they do",
         )
-
-    def _for_all(self, check: Any) -> None:
-        @given(traced_programs())
-        @settings(
-            max_examples=self.examples,
-            deadline=None,
-            database=None,
-            suppress_health_check=list(HealthCheck),
-        )
-        def run(program: Program) -> None:
-            check(program)
-
-        run()
 
 
 def digests_of(name: str, texts: list[str]) -> dict[str, str]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NoReturn
 
 import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 
 class Suite:
@@ -120,3 +121,22 @@ def numbered(names: list[str]) -> list[str]:
         f"{name}-{names[: i + 1].count(name)}" if name in names[:i] else name
         for i, name in enumerate(names)
     ]
+
+
+def for_all(drawn: st.SearchStrategy[Any], check: Callable[[Any], None], examples: int) -> None:
+    """Call a check with random values, the same ones in no two runs.
+
+    Args:
+        drawn: the values.
+        check: fails for a wrong one, which is made smaller then.
+        examples: how many.
+    """
+
+    @settings(
+        max_examples=examples, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+    )
+    @given(drawn)
+    def run(value: Any) -> None:
+        check(value)
+
+    run()

@@ -24,7 +24,7 @@ from mplang_core.ext import (
     to_bytes,
 )
 from mplang_testing.attributes import AttributeSuite, came_back, wrong_error
-from mplang_testing.suite import complain
+from mplang_testing.suite import complain, for_all
 
 _Buffers = Sequence[bytes | memoryview]
 
@@ -72,7 +72,7 @@ class TypeSuite(AttributeSuite, kit=True):
                     fix="form: ClassVar[Form] = Form.PLAIN, or what is true of its holder",
                 )
 
-        self._for_all(self.kinds, check)
+        for_all(self.kinds, check, self.examples)
 
     def test_it_is_the_type_of_a_value(self) -> None:
         """A value in a program has it again after text and bytes."""
@@ -89,7 +89,7 @@ class TypeSuite(AttributeSuite, kit=True):
             ):
                 came_back(how, held, functools.partial(_held, again))
 
-        self._for_all(self.kinds, check)
+        for_all(self.kinds, check, self.examples)
 
     # -- values
 
@@ -119,7 +119,7 @@ class TypeSuite(AttributeSuite, kit=True):
                     fix="correct mismatch(), or values() of the suite",
                 )
 
-        self._for_all(self.kinds, foreign)
+        for_all(self.kinds, foreign, self.examples)
         self._for_values(own)
 
     def test_values_come_back(self) -> None:
@@ -182,7 +182,7 @@ class TypeSuite(AttributeSuite, kit=True):
                 fix="correct mismatch()",
             )
 
-        self._for_all(self.kinds, lambda kind: check(kind, object()))
+        for_all(self.kinds, lambda kind: check(kind, object()), self.examples)
         self._for_values(check, coded=False)
 
     # --
@@ -209,7 +209,7 @@ class TypeSuite(AttributeSuite, kit=True):
             if drawn is not None:
                 check(*drawn)
 
-        self._for_all(self.kinds.flatmap(with_value), run)
+        for_all(self.kinds.flatmap(with_value), run, self.examples)
 
 
 def _held(program: Program) -> Any:
