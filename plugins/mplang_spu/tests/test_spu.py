@@ -242,6 +242,10 @@ def test_reveal_tells_only_those_who_are_named(simulate):
 # -- refusals
 
 
+def doubled_below_100(x):
+    return jax.lax.while_loop(lambda x: x < 100, lambda x: x * 2, x)
+
+
 @pytest.mark.parametrize(
     ("fn", "args", "message"),
     [
@@ -255,12 +259,27 @@ def test_reveal_tells_only_those_who_are_named(simulate):
         ),
         (lambda x: jnp.linalg.cholesky(x), (np.eye(2, dtype=np.float32),), "SPU cannot"),
         (lambda x: x + jax.random.uniform(jax.random.key(0, impl="rbg")), (f32(2),), "random bits"),
+        (doubled_below_100, (np.float32(1),), "condition of a loop depends on secrets"),
+        (lambda x: jax.vmap(doubled_below_100)(x), (f32(2),), "condition of a loop"),
+        (lambda n: jax.lax.fori_loop(0, n, lambda i, x: x + i, n), (3,), "condition of a loop"),
+        (lambda n: jax.lax.map(lambda n: jax.lax.fori_loop(0, n, jnp.add, n), n), ([1],), "loop"),
     ],
 )
 def test_what_spu_cannot_do_is_refused_while_tracing(simulate, fn, args, message):
     with pytest.raises(TraceError, match=message) as error:
         secure(simulate(2, **FAST), fn, *args)
     assert "test_spu.py:" in str(error.value)
+
+
+def test_a_loop_of_public_turns_takes_secrets(simulate):
+    def doubled(x, turns):
+        return jax.lax.while_loop(
+            lambda both: both[0] < turns, lambda both: (both[0] + 1, both[1] * 2), (0, x)
+        )[1]
+
+    sim = simulate(2, **FAST)
+    program = lambda x: mp.reveal(mp.device("SP0")(doubled)(mp.seal(x), mp.constant(3)))  # noqa: E731
+    assert mp.fetch(sim, mp.evaluate(sim, program, np.float32(1)))[0] == pytest.approx(8, abs=0.01)
 
 
 @pytest.mark.parametrize(

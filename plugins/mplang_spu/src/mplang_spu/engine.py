@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -101,7 +102,7 @@ def compile(text: str, secret: tuple[bool, ...], target: Target) -> Compiled:
         The program.
 
     Raises:
-        ValueError: admission or lowering refuses it.
+        ValueError: admission or lowering refuses it, or the condition of a loop is secret.
         RuntimeError: libspu cannot compile it.
     """
     return build(lower(text, target), secret)
@@ -118,13 +119,28 @@ def build(lowered: Lowered, secret: Sequence[bool]) -> Compiled:
         The program.
 
     Raises:
+        ValueError: the condition of a loop is secret.
         RuntimeError: libspu cannot compile it.
     """
     visible = [visibility(is_secret) for is_secret in secret]
     visible += [visibility(False)] * len(lowered.operands)
     source = libspu.CompilationSource(libspu.SourceIRType.STABLEHLO, lowered.text, visible)
     code: bytes = libspu.compile(source, libspu.CompilerOptions())
+    _check_conditions(code)
     return Compiled(code, lowered.operands, lowered.diagnostics)
+
+
+def _check_conditions(code: bytes) -> None:
+    """Refuse loops with a secret condition: libspu's runtime would fail at them.
+
+    Its compiler tells in PPHLO's types what is secret. The last line of a condition returns it.
+    """
+    for line, following in itertools.pairwise(code.decode().splitlines()):
+        if following.strip() == "} do {" and "!pphlo.secret<" in line:
+            raise ValueError(
+                "the condition of a loop depends on secrets, so all members would learn it; give "
+                "lax.fori_loop a fixed number of turns, or reveal a condition to mp.while_loop"
+            )
 
 
 def runtime_config(config: Mapping[str, Any]) -> Any:

@@ -118,8 +118,7 @@ def run_jax(
         This member's share of each result; a tuple unless there is exactly one.
 
     Raises:
-        RunError: other parties run it than the members, the members' settings differ, or the
-            condition of a loop is secret.
+        RunError: other parties run it than the members, or the members' settings differ.
         AdmissionError: the code, the protocol or the link is not allowed.
     """
     from mplang_spu import engine
@@ -141,15 +140,7 @@ def run_jax(
     with acquire_engine(ctx, parties, config, job) as runtime:
         given = [_load(ctx, arg, parties, config) for arg in args]
         lifted = [_load(ctx, number, parties, config) for number in compiled.operands]
-        try:
-            pieces = runtime.run(compiled.code, [*given, *lifted], len(ctx.step.outs))
-        except RuntimeError as error:
-            if "secret condition" not in str(error):
-                raise
-            raise RunError(
-                "the condition of a loop depends on secrets, and SPU would have to tell it; give "
-                "lax.fori_loop a number of turns, or reveal a condition to mp.while_loop"
-            ) from error
+        pieces = runtime.run(compiled.code, [*given, *lifted], len(ctx.step.outs))
     if ctx.interpreter.checks is not None:
         _check(ctx, args, given, pieces, program["code"], config)
     results = tuple(
