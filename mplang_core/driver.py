@@ -221,11 +221,11 @@ def _fetch(host: SimpHost, leaf: Any) -> Any:
     if not isinstance(leaf, InterpVar):
         raise TraceError(f"{at()}fetch gets what evaluate gave, got a {type(leaf).__name__}")
     host.adopt(leaf)
-    form = leaf.base_type.form
-    if form is not Form.PLAIN:
+    if (form := leaf.base_type.form) is not Form.PLAIN:
+        opens = leaf.device is not None and leaf.device.kind.form is form
+        how = "mp.reveal it" if opens else "return the plain result of an op that opens or uses it"
         raise DisclosureError(
-            f"{at()}{leaf!r} is a {form.value}; what is secret is not fetched. If its value may "
-            "be known, mp.reveal it in the program, or decrypt it at the holder of its key"
+            f"{at()}{leaf!r} is a {form.value}; what is secret is not fetched. Instead, {how}"
         )
     if leaf.value.kept:
         raise DisclosureError(

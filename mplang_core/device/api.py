@@ -281,8 +281,8 @@ def _refusal(leaf: MPObject, src: Device | None, dst: Device | None, needed: Con
     else:
         how = f"mp.put({name!r}, x)"
     return (
-        f"{at()}{leaf!r} is on {_name(src)}; on {_name(dst)} its plain data would be "
-        f"disclosed. If that is meant, write {how}"
+        f"{at()}{leaf!r} is on {_name(src)}; a move to {_name(dst)} would disclose it. "
+        f"If that is meant, write {how}"
     )
 
 
