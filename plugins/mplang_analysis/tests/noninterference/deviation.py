@@ -20,9 +20,9 @@ class Deviation:
     """What a dishonest party does in place of sending and receiving.
 
     It deviates in about half of its messages: sends a number plus noise, the opposite of a truth
-    value, an earlier token of the same type, a public key whose private one it has. It asks all
-    others in a shuffle by an index, whether or not it holds one. What it does depends on nothing
-    but the seed and what it saw.
+    value, the first token of the same type that it sent or got, a public key whose private one it
+    has. It asks all others in a shuffle by an index, whether or not it holds one. What it does
+    depends on nothing but the seed and what it saw.
 
     Args:
         rank: the party.
@@ -57,6 +57,11 @@ class Deviation:
         if isinstance(data, PublicKey):
             return PublicKey(public_of(self.private.secret))
         return data
+
+    def got(self, data: Any) -> None:
+        """Note a value that it received."""
+        if isinstance(data, SpuShare | Ciphertext):
+            self._earlier.setdefault(data.type, data)
 
     def ask(self, comm: Communicator, key: str) -> None:
         """Ask all others for their values in a shuffle, though it may hold no index."""

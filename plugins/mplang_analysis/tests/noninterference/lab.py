@@ -172,7 +172,10 @@ class RecordedCommunicator(Communicator):
     def recv(self, from_rank: int, key: str) -> Any:
         if self._deviation is not None and key.endswith("?"):
             self._deviation.ask(self.inner, key)
-        return self.inner.recv(from_rank, key)
+        data = self.inner.recv(from_rank, key)
+        if self._deviation is not None:
+            self._deviation.got(data)
+        return data
 
     def open(self, run: str) -> None:
         self.inner.open(run)
