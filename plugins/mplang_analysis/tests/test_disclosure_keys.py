@@ -13,6 +13,7 @@ from public_keys import (
     Sealed,
     add,
     agree,
+    decrypt,
     encrypt,
     keypair,
     publish,
@@ -20,6 +21,7 @@ from public_keys import (
     send,
 )
 
+import mplang_core as mp
 from mplang_core import analysis
 
 PUT = analysis.own(0, "put")
@@ -113,3 +115,107 @@ def test_a_key_that_was_handed_on_in_an_earlier_program():
     program = trace(second, at(PublicKey(), 0), at(SCALAR, 0), parties=3).program
     rows = analysis.follow(program, labels, before.held).disclosure.rows
     assert [row.discloses for row in rows if row.what == "move" and row.inputs] == [(0,), (0,)]
+
+
+# -- ciphertexts that are carried
+
+
+def sends_one_of_its_own(carried, own, carrier=2):
+    """Party 0 decrypts what a party sends that carries a ciphertext of party 1, and tells it."""
+    private, public = run(0, keypair)
+    ct = run(1, encrypt, carried, send(public, 0, 1))
+    kept = send(ct, 1, carrier)
+    sent = run(carrier, encrypt, own, send(public, 0, carrier))
+    found = run(0, decrypt, send(sent, carrier, 0), private)
+    return mp.keep(kept), send(found, 0, carrier)
+
+
+def told_to(rank, program, *types):
+    """Return whose data parties tell a party in plain."""
+    table = analysis.disclosure(trace(program, *types, parties=3))
+    rows = [row for row in table.rows if row.receiver == rank and row.form == "plain"]
+    return {each for row in rows for each in row.discloses}
+
+
+def test_who_carries_a_ciphertext_may_send_it_in_place_of_its_own():
+    assert told_to(2, sends_one_of_its_own, at(SCALAR, 1), at(SCALAR, 2)) == {1}
+
+
+def test_what_is_carried_for_its_reader():
+    def stored(secret):
+        key = run(0, publish, private := run(0, keypair)[0])
+        send(run(0, encrypt, secret, key), 0, 2)
+        public = send(run(0, encrypt, mp.constant(1), key), 0, 2)
+        return send(run(0, decrypt, send(public, 2, 0), private), 0, 2)
+
+    assert told_to(2, stored, at(SCALAR, 0)) == {0}
+
+
+def test_who_can_read_what_it_has_learns_nothing_by_sending_it_back():
+    def answered(question, answer):
+        (a, public_a), (b, public_b) = run(0, keypair), run(1, keypair)
+        ours, theirs = (
+            run(0, agree, a, send(public_b, 1, 0)),
+            run(1, agree, b, send(public_a, 0, 1)),
+        )
+        send(run(0, encrypt, question, run(0, publish, ours)), 0, 1)
+        sealed = send(run(1, encrypt, answer, run(1, publish, theirs)), 1, 0)
+        return send(run(0, decrypt, sealed, ours), 0, 2)
+
+    assert told_to(2, answered, at(SCALAR, 0), at(SCALAR, 1)) == {1}
+
+
+def test_what_is_under_another_key_is_not_decrypted_in_its_place():
+    def apart(carried, own):
+        private, public = run(0, keypair)
+        _, other = run(0, keypair)
+        send(run(1, encrypt, carried, send(other, 0, 1)), 1, 2)
+        sent = run(2, encrypt, own, send(public, 0, 2))
+        return send(run(0, decrypt, send(sent, 2, 0), private), 0, 2)
+
+    assert told_to(2, apart, at(SCALAR, 1), at(SCALAR, 2)) == set()
+
+
+def test_what_is_carried_only_later_is_not_sent():
+    def later(carried, own):
+        private, public = run(0, keypair)
+        sent = run(2, encrypt, own, send(public, 0, 2))
+        found = send(run(0, decrypt, send(sent, 2, 0), private), 0, 2)
+        return mp.keep(send(run(1, encrypt, carried, send(public, 0, 1)), 1, 2)), found
+
+    assert told_to(2, later, at(SCALAR, 1), at(SCALAR, 2)) == set()
+
+
+def test_what_is_carried_since_the_turn_before():
+    def turns(carried, own):
+        private, public = run(0, keypair)
+        theirs, mine = send(public, 0, 1), send(public, 0, 2)
+
+        def turn(state):
+            i, _ = state
+            sent = run(2, encrypt, own, mine)
+            found = send(run(0, decrypt, send(sent, 2, 0), private), 0, 2)
+            send(run(1, encrypt, carried, theirs), 1, 2)
+            return i, found
+
+        start = mp.constant(0), run(2, lambda x: x, own)
+        return mp.while_loop(lambda s: mp.constant(True), turn, start)[1]
+
+    assert told_to(2, turns, at(SCALAR, 1), at(SCALAR, 2)) == {1}
+
+
+def test_what_is_carried_since_an_earlier_program():
+    def first(carried):
+        private, public = run(0, keypair)
+        return private, public, send(run(1, encrypt, carried, send(public, 0, 1)), 1, 2)
+
+    def second(private, public, own):
+        sent = run(2, encrypt, own, send(public, 0, 2))
+        return send(run(0, decrypt, send(sent, 2, 0), private), 0, 2)
+
+    before = analysis.follow(trace(first, at(SCALAR, 1), parties=3).program)
+    types = at(PrivateKey(), 0), at(PublicKey(), 0), at(SCALAR, 2)
+    program = trace(second, *types, parties=3).program
+    labels = [before.outputs[0], before.outputs[1], {2: analysis.own(2, "put")}]
+    found = analysis.follow(program, labels, before.held).disclosure.rows
+    assert {row.discloses for row in found if row.receiver == 2 and row.form == "plain"} >= {(1,)}

@@ -93,7 +93,7 @@ def test_memory_files_of_all_sessions_have_a_quota(cluster, files, host, other):
     told = []
     with mp.connect("http", cluster.spec, tls=files["host"]) as second:
         for made in (host, second, host, second):  # the kernel ends either, whoever has more mapped
-            for code in ("import builtins; builtins.kept = np.ones(20 << 17)", WRITE.format(mb=250)):
+            for code in ("import builtins; builtins.x = np.ones(20 << 17)", WRITE.format(mb=250)):
                 try:
                     act(made, code)
                 except PartyError as error:  # of what ended it while the other one wrote, too

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from mplang_analysis.labels import ANY, MAX_ENTRIES, NEW, OUTSIDE, Label, Piece, own, union
+from mplang_analysis.labels import ANY, MAX_ENTRIES, NEW, OUTSIDE, PUBLIC, Label, Piece, own, union
 from mplang_core import BaseType, Form, Mask
 
 Sealed = tuple[BaseType, Label]
@@ -53,7 +53,10 @@ def unknown_history(world: Mask) -> dict[int, Holding]:
 
 @dataclass(slots=True)
 class _Party:
-    """What one party has; ``old`` and ``first_…`` are of before the program."""
+    """What one party has; ``old`` and ``first_…`` are of before the program.
+
+    ``under`` has the labels of its ciphertexts by the identities of their keys.
+    """
 
     shares: set[Piece] = field(default_factory=set)
     derived: set[Piece] = field(default_factory=set)
@@ -62,6 +65,7 @@ class _Party:
     first_received: list[Label] = field(default_factory=list)
     keys: set[str] = field(default_factory=set)
     sealed: dict[Sealed, None] = field(default_factory=dict)
+    under: dict[str, Label] = field(default_factory=dict)
     first_keys: set[str] = field(default_factory=set)
     first_sealed: dict[Sealed, None] = field(default_factory=dict)
 
@@ -70,6 +74,12 @@ class _Party:
         self.derived |= label.derived
         if old:
             self.old |= label.pieces | label.derived
+
+    def add_sealed(self, kind: BaseType, label: Label) -> None:
+        if (kind, label) not in self.sealed:
+            self.sealed[kind, label] = None
+            for key in label.keys:
+                self.under[key] = self.under.get(key, PUBLIC) | label
 
     def decrypts(self, label: Label, keys: set[str]) -> bool:
         if not label.keys or not label.keys.isdisjoint((ANY, OUTSIDE)):
@@ -94,7 +104,8 @@ class Holdings:
             party.received = dict.fromkeys(held.received)
             party.keys |= held.keys
             party.first_keys |= held.keys
-            party.sealed = dict.fromkeys(sorted(held.sealed, key=str))
+            for kind, label in sorted(held.sealed, key=str):
+                party.add_sealed(kind, label)
             party.first_sealed = dict(party.sealed)
 
     # -- while the program is followed
@@ -127,13 +138,24 @@ class Holdings:
             case Form.SHARE:
                 party.add_shares(label)
             case Form.CIPHERTEXT:
-                party.sealed[kind, label] = None
+                party.add_sealed(kind, label)
         if received and contains(kind, Form.SHARE):
             party.received[Label(label.sources, label.pieces, label.derived)] = None
 
     def add_key(self, rank: int, key: str) -> None:
         """Record a key of a party, by its identity."""
         self._parties[rank].keys.add(key)
+
+    def in_place_of(self, rank: int, label: Label) -> Label:
+        """Return the label of what a party may send as a ciphertext: others that have its keys.
+
+        Only those count that the party cannot read: of what it reads, it learns nothing by that.
+        """
+        party = self._parties[rank]
+        unknown = not label.keys.isdisjoint((ANY, OUTSIDE))
+        keys = sorted(party.under if unknown else label.keys)
+        found = (party.under[key] for key in keys if key in party.under)
+        return union([label, *(each for each in found if not party.decrypts(each, party.keys))])
 
     def settle(self) -> None:
         """Add what is in ciphertexts that their holders can decrypt."""

@@ -442,6 +442,8 @@ class Flow:
         if kind.form is Form.PLAIN and label.keys:
             self.held.add_key(message.sender, own_key(message.sender))
             label = transfer.sent_by(message.sender, label)
+        if kind.form is Form.CIPHERTEXT:
+            label = self.held.in_place_of(message.sender, label)
         if message.type is None:
             return label
         if message.type.form is Form.SHARE and not (label.pieces or label.derived):
