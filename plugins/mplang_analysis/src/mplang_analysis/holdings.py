@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from mplang_analysis.labels import ANY, MAX_ENTRIES, NEW, OUTSIDE, PUBLIC, Label, Piece, own, union
+from mplang_analysis.labels import ANY, MAX_ENTRIES, NEW, OUTSIDE, Label, Piece, own, own_key, union
 from mplang_core import BaseType, Form, Mask
 
 Sealed = tuple[BaseType, Label]
@@ -65,7 +65,7 @@ class _Party:
     first_received: list[Label] = field(default_factory=list)
     keys: set[str] = field(default_factory=set)
     sealed: dict[Sealed, None] = field(default_factory=dict)
-    under: dict[str, Label] = field(default_factory=dict)
+    under: dict[str, dict[Label, None]] = field(default_factory=lambda: defaultdict(dict))
     first_keys: set[str] = field(default_factory=set)
     first_sealed: dict[Sealed, None] = field(default_factory=dict)
 
@@ -76,10 +76,9 @@ class _Party:
             self.old |= label.pieces | label.derived
 
     def add_sealed(self, kind: BaseType, label: Label) -> None:
-        if (kind, label) not in self.sealed:
-            self.sealed[kind, label] = None
-            for key in label.keys:
-                self.under[key] = self.under.get(key, PUBLIC) | label
+        self.sealed[kind, label] = None
+        for key in label.keys:
+            self.under[key][label] = None
 
     def decrypts(self, label: Label, keys: set[str]) -> bool:
         if not label.keys or not label.keys.isdisjoint((ANY, OUTSIDE)):
@@ -146,16 +145,22 @@ class Holdings:
         """Record a key of a party, by its identity."""
         self._parties[rank].keys.add(key)
 
+    @property
+    def size(self) -> int:
+        """The number of keys and ciphertexts that parties have, which only grows."""
+        return sum(len(party.keys) + len(party.sealed) for party in self._parties.values())
+
     def in_place_of(self, rank: int, label: Label) -> Label:
         """Return the label of what a party may send as a ciphertext: others that have its keys.
 
         Only those count that the party cannot read: of what it reads, it learns nothing by that.
+        Keys that others may have handed on as theirs do not: not all parties deviate at once.
         """
         party = self._parties[rank]
         unknown = not label.keys.isdisjoint((ANY, OUTSIDE))
-        keys = sorted(party.under if unknown else label.keys)
-        found = (party.under[key] for key in keys if key in party.under)
-        return union([label, *(each for each in found if not party.decrypts(each, party.keys))])
+        keys = set(party.under) if unknown else label.keys - set(map(own_key, self._parties))
+        others = (each for key in sorted(keys) for each in party.under.get(key, ()))
+        return union([label, *(each for each in others if not party.decrypts(each, party.keys))])
 
     def settle(self) -> None:
         """Add what is in ciphertexts that their holders can decrypt."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cache, reduce
 from hashlib import blake2b
 from operator import or_
 from typing import Any, NamedTuple, NoReturn
@@ -241,6 +241,7 @@ def own(party: int, name: str) -> Label:
     return Label(frozenset([Source(party, Mask.of(party), name[:MAX_NAME])]))
 
 
+@cache
 def own_key(party: int) -> str:
     """Return the identity of a key of a party that it may send in place of another one's.
 

@@ -482,12 +482,13 @@ class Flow:
         inner = scope.under(PUBLIC, "per iteration")
         condition, body = op.regions[loop.condition], op.regions[loop.body]
         while True:
+            held = self.held.size
             (pred,) = self._walk(condition, state + captures, inner.within(loop.condition))
             self._agree(op, loop.compared, pred, inner)
             wider = inner.under(union(pred.values()), "per iteration")
             after = self._walk(body, state + captures, wider.within(loop.body))
             merged = [transfer.merge(pair) for pair in zip(state, after, strict=True)]
-            if merged == state and wider == inner:
+            if merged == state and wider == inner and held == self.held.size:
                 return [transfer.under(fact, inner.control) for fact in state]
             del self.events[mark:]
             state, inner = merged, wider
