@@ -33,7 +33,7 @@ class Holding:
 def is_protected(facts: Iterable[Mapping[int, Label]]) -> bool:
     """Return whether a label is of a share, a key or a ciphertext, so that others may open it."""
     given = (label for fact in facts for label in fact.values())
-    return any(label.pieces or label.derived or label.keys for label in given)
+    return any(label.pieces or label.derived or label.keys - {OUTSIDE} for label in given)
 
 
 def unknown_history(world: Mask) -> dict[int, Holding]:

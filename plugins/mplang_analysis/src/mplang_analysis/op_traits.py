@@ -49,22 +49,23 @@ def is_declared(op: Operation) -> bool:
     return not op.regions and bool(_metas(op))
 
 
-def keys_among(op: Operation) -> Sequence[int]:
-    """Return the positions of the operands that decide who can open the outputs.
+def has_keys(kind: BaseType) -> bool:
+    """Return whether values of a type have keys: keys, public ones, and ciphertexts under them.
 
-    They are keys and ciphertexts; what is made of public keys is a key, and a public key is of a
-    type of its own.
+    A public key is plain, and of a type of its own. A tensor or a table may be the bytes of one,
+    but nobody can tell of which.
     """
-    makes_key = gives(op, Form.KEY)
-    if not makes_key and not gives(op, Form.CIPHERTEXT):
-        return ()
+    if kind.form is Form.PLAIN:
+        return not isinstance(kind, TensorType | TableType)
+    return kind.form in (Form.KEY, Form.CIPHERTEXT)
+
+
+def contents(op: Operation) -> Sequence[int]:
+    """Return the positions of the plain operands that are what the op encrypts, and no keys."""
+    outs = (base_of(value.type) for value in op.outputs)
+    inner = {each for out in outs if out.form is Form.CIPHERTEXT for each in out.params()}
     kinds = [base_of(value.type) for value in op.inputs]
-    return [
-        i
-        for i, kind in enumerate(kinds)
-        if kind.form in (Form.KEY, Form.CIPHERTEXT)
-        or (makes_key and not isinstance(kind, TensorType | TableType))
-    ]
+    return [i for i, kind in enumerate(kinds) if kind.form is Form.PLAIN and kind in inner]
 
 
 def opens(op: Operation, output: BaseType) -> bool:

@@ -12,8 +12,19 @@ from typing import NamedTuple
 from mplang_analysis import op_traits, transfer
 from mplang_analysis.event import Event, Receiver, What
 from mplang_analysis.guards import Guards, has_guards
-from mplang_analysis.holdings import Holding, Holdings
-from mplang_analysis.labels import ANY, NEW, PUBLIC, Label, Piece, Source, own, own_key, union
+from mplang_analysis.holdings import Holding, Holdings, contains
+from mplang_analysis.labels import (
+    ANY,
+    NEW,
+    OUTSIDE,
+    PUBLIC,
+    Label,
+    Piece,
+    Source,
+    own,
+    own_key,
+    union,
+)
 from mplang_analysis.storage import Stored, use_of
 from mplang_analysis.transfer import Arrived, Fact
 from mplang_core import BaseType, DType, Form, Mask, MPType, Program, TensorType
@@ -143,7 +154,7 @@ class Flow:
         given = self.labels[index] if self.labels else {}
         kind = op_traits.base_of(value.type)
         fact = {
-            rank: dataclasses.replace(given[rank], program="")
+            rank: transfer.from_outside(kind, dataclasses.replace(given[rank], program=""))
             if rank in given
             else self._careful_input(index, rank)
             for rank in holders_of(value.type, self.program.mask)
@@ -159,9 +170,9 @@ class Flow:
         plain = kind.base.form is Form.PLAIN
         if not plain or kind.pmask is None or not self.uniform_inputs:
             return self._careful(kind.base, rank, name)
-        if kind.pmask == self.program.mask and len(kind.pmask) > 1:
-            return PUBLIC
-        return Label(frozenset(Source(each, kind.pmask, name) for each in kind.pmask))
+        label = Label(frozenset(Source(each, kind.pmask, name) for each in kind.pmask))
+        public = kind.pmask == self.program.mask and len(kind.pmask) > 1
+        return transfer.from_outside(kind.base, PUBLIC if public else label)
 
     def _careful(self, kind: BaseType, rank: int, name: str) -> Label:
         """Return the label of a value of a party of which nothing is known."""
@@ -172,13 +183,14 @@ class Flow:
                 return Label(anyone.sources, pieces, keys=keys)
             case Form.KEY:
                 return own(rank, name) | Label(keys=frozenset([ANY]))
-        return own(rank, name)
+        return transfer.from_outside(kind, own(rank, name))
 
     def _anyones(self, kind: BaseType, rank: int, name: str) -> Label:
         """Return the label of a value that a party has, and that may be made of anyone's data."""
         sources = (Source(each, Mask.of(each) | Mask.of(rank), name) for each in self.program.mask)
-        plain = kind.form is Form.PLAIN
-        return Label(frozenset(sources)) if plain else self._careful(kind, rank, name)
+        if kind.form is not Form.PLAIN:
+            return self._careful(kind, rank, name)
+        return transfer.from_outside(kind, Label(frozenset(sources)))
 
     def _load(self, op: Operation, name: str, scope: _Scope) -> list[Fact]:
         """Return the labels of what parties have in storage, as of inputs."""
@@ -190,7 +202,8 @@ class Flow:
                 label = known.get(rank)
                 if label is None:
                     label = self._anyones(kind, rank, f"stored {name}")
-                fact[rank] = dataclasses.replace(label, program="") | scope.control
+                found = transfer.from_outside(kind, dataclasses.replace(label, program=""))
+                fact[rank] = found | scope.control
                 self.held.begin(rank, kind, fact[rank])
             facts.append(fact)
         return facts
@@ -305,7 +318,7 @@ class Flow:
         if together:
             self._inform_all(op, scope, seen)
         if together or op.regions:
-            everything = self._regions(op, union(seen.values()), scope)
+            everything = self._regions(op, self._brought(seen, scope), scope)
             if op_traits.is_declared(op):  # each party's shares stay its own
                 everything = everything.plain()
             seen = {rank: label | everything for rank, label in seen.items()}
@@ -315,15 +328,22 @@ class Flow:
             return outs
         return self.guards.refine(op, ins, outs, scope.parties, scope.location, scope.when)
 
+    def _brought(self, seen: Fact, scope: _Scope) -> Label:
+        """Return the label of what parties make together; each may bring a key of its own."""
+        found = union(seen.values())
+        if not found.keys:
+            return found
+        for rank in scope.parties:
+            self.held.add_key(rank, own_key(rank))
+            found = transfer.sent_by(rank, found)
+        return found
+
     def _had(
         self, op: Operation, ins: Sequence[Fact], arrived: Mapping[int, Arrived], scope: _Scope
     ) -> Fact:
         """Return what parties have of an op, with what it reads of their data."""
-        seen = transfer.seen(ins, arrived, scope.parties, frozenset())
-        return {
-            rank: label | transfer.read_at(op, rank) | transfer.outside_at(op, ins, rank)
-            for rank, label in seen.items()
-        }
+        seen = transfer.seen(op, ins, arrived, scope.parties)
+        return {rank: label | transfer.read_at(op, rank) for rank, label in seen.items()}
 
     def _outputs(self, op: Operation, seen: Fact, scope: _Scope, together: bool) -> list[Fact]:
         outs = [self._output(op, i, seen, scope, together) for i in range(len(op.outputs))]
@@ -366,7 +386,7 @@ class Flow:
         for rank in (rank for rank in seen if rank in holders):
             path = scope.path if together or among else f"{scope.path}@{rank}"
             label, form = seen[rank].unlike(), op_traits.base_of(kind).form
-            keys = self._keys(op, form, label, path)
+            keys = self._keys(op, op_traits.base_of(kind), label, path)
             if keys != label.keys:
                 label = dataclasses.replace(label, keys=keys)
             if op_traits.takes(op, Form.SHARE):
@@ -386,18 +406,20 @@ class Flow:
         """Return a share of the secret that is split at a position of the program."""
         return frozenset([Piece(self._identity(path), index)])
 
-    def _keys(self, op: Operation, form: Form, label: Label, path: str) -> frozenset[str]:
+    def _keys(self, op: Operation, kind: BaseType, label: Label, path: str) -> frozenset[str]:
         """Return the keys of an output: those of the operands, and new ones of a key's maker."""
-        keys = label.keys
+        keys, reads = label.keys, bool(op_traits.reads(op))
         if op_traits.gives(op, Form.KEY):
             if op_traits.makes_fresh(op):
-                keys |= {self._identity(path)}
-            elif not keys or op_traits.reads(op):
-                keys |= {ANY}
-        if form is Form.CIPHERTEXT:
+                return keys | {self._identity(path)}
+            keys |= {ANY} if reads or not keys else set()
+        if kind.form is Form.CIPHERTEXT:
             return keys or frozenset([ANY])
-        decrypted = op_traits.takes(op, Form.CIPHERTEXT) and form is not Form.KEY
-        return frozenset() if decrypted else keys
+        if op_traits.takes(op, Form.CIPHERTEXT) and kind.form is not Form.KEY:
+            keys = frozenset()  # decrypted
+        if kind.form is Form.PLAIN and reads:
+            keys |= {OUTSIDE}
+        return transfer.from_outside(kind, Label(keys=keys)).keys
 
     # -- ops that tell which messages they send
 
@@ -426,7 +448,7 @@ class Flow:
         sources = [forwards.sources(op, i) for i in range(len(op.outputs))]
         copied = frozenset(i for found in sources for i in found)
         if op_traits.may_fail(op):
-            self._note_failures(op, transfer.seen(ins, arrived, scope.parties, copied), scope)
+            self._note_failures(op, transfer.seen(op, ins, arrived, scope.parties, copied), scope)
         return [
             {
                 rank: label
@@ -439,7 +461,7 @@ class Flow:
     def _sent(self, op: Operation, label: Label, message: Message, scope: _Scope) -> Label:
         """Return the label of a message: of the operand itself, or of what is made of it."""
         kind = message.type or op_traits.base_of(op.inputs[message.operand or 0].type)
-        if kind.form is Form.PLAIN and label.keys:
+        if (kind.form is Form.PLAIN and label.keys) or contains(kind, Form.KEY):
             self.held.add_key(message.sender, own_key(message.sender))
             label = transfer.sent_by(message.sender, label)
         if kind.form is Form.CIPHERTEXT:

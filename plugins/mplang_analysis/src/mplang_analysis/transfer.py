@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 from mplang_analysis import op_traits
 from mplang_analysis.labels import OUTSIDE, PUBLIC, Label, own, own_key, union
-from mplang_core import Mask
+from mplang_core import BaseType, Form, Mask
 from mplang_core.ext import Message, Operation
 
 Fact: TypeAlias = Mapping[int, Label]
@@ -27,30 +28,44 @@ def read_at(op: Operation, rank: int) -> Label:
 
 
 def seen(
-    ins: Sequence[Fact], arrived: Mapping[int, Arrived], parties: Mask, copied: frozenset[int]
+    op: Operation,
+    ins: Sequence[Fact],
+    arrived: Mapping[int, Arrived],
+    parties: Mask,
+    copied: frozenset[int] = frozenset(),
 ) -> Fact:
     """Return what parties have of an op, by operands and messages.
 
     Args:
+        op: the op; what it encrypts has no part in who can decrypt it.
         ins: the operands.
         arrived: per party its messages.
         parties: the parties.
         copied: the positions of operands that the op only copies; they are left out.
     """
-    kept = [fact for i, fact in enumerate(ins) if i not in copied]
+    inner = op_traits.contents(op)
+    kept = [
+        {rank: replace(label, keys=frozenset()) for rank, label in fact.items()}
+        if i in inner
+        else fact
+        for i, fact in enumerate(ins)
+        if i not in copied
+    ]
     found = {rank: [fact[rank] for fact in kept if rank in fact] for rank in parties}
-    for (
-        rank,
-        labels,
-    ) in found.items():  # others may be told of messages, too, in the body of a pcall
+    # others may be told of messages, too, in the body of a pcall
+    for rank, labels in found.items():
         labels += [label for m, label in arrived.get(rank, ()) if m.operand not in copied]
     return {rank: union(labels) for rank, labels in found.items()}
 
 
-def outside_at(op: Operation, ins: Sequence[Fact], rank: int) -> Label:
-    """Return the label of a key from outside, if what an op gives may be opened by one."""
-    keys = (ins[i].get(rank) for i in op_traits.keys_among(op))
-    return _OUTSIDE if any(key is not None and not key.keys for key in keys) else PUBLIC
+def from_outside(kind: BaseType, label: Label) -> Label:
+    """Return the label of a value whose keys are not made by the program, or are those of a label.
+
+    If it may have keys, and none is known, then anybody may have what opens the ciphertexts.
+    """
+    if op_traits.has_keys(kind):
+        return label if label.keys else label | _OUTSIDE
+    return replace(label, keys=frozenset()) if kind.form is Form.PLAIN and label.keys else label
 
 
 def sent_by(sender: int, label: Label) -> Label:
