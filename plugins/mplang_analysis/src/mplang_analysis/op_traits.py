@@ -61,10 +61,12 @@ def has_keys(kind: BaseType) -> bool:
 
 
 def contents(op: Operation) -> Sequence[int]:
-    """Return the positions of the plain operands that are what the op encrypts, and no keys."""
+    """Return the positions of the plain operands that the op encrypts under other ones."""
     outs = (base_of(value.type) for value in op.outputs)
     inner = {each for out in outs if out.form is Form.CIPHERTEXT for each in out.params()}
     kinds = [base_of(value.type) for value in op.inputs]
+    if not any(has_keys(kind) and kind not in inner for kind in kinds):
+        return ()  # one of them may be the key
     return [i for i, kind in enumerate(kinds) if kind.form is Form.PLAIN and kind in inner]
 
 

@@ -379,7 +379,9 @@ class _Writer:
         return [*made, *keys]
 
     def keygen(self, env: list[Variable], depth: int) -> list[Variable]:
-        rank = self.one(ALL)
+        return self.keygen_at(self.one(ALL))
+
+    def keygen_at(self, rank: int) -> list[Variable]:
         made = self.let("key", [rank], f'mp.device("P{rank}")(keygen)()')
         return [replace(made, detail=f"{self.source.name}.{made.name}")]
 
@@ -410,6 +412,23 @@ class _Writer:
         kind: Kind = "piece" if inner.kind == "share" else inner.kind
         text = f"mp.simp.pcall_static([{rank}], decrypt, {x.name}, {key.name})"
         return [self.let(kind, [rank], text, inner.detail)]
+
+    def carry(self, env: list[Variable], depth: int) -> list[Variable]:
+        """Have a party carry two ciphertexts of another, give one back, and get what is in it."""
+        x = self.single(env)
+        (owner,) = x.holders or ()
+        carrier = self.one(ALL - {owner})
+        (key,) = self.keygen_at(owner)
+        there, back = f"[{carrier}], [{owner}]", f"[{owner}], [{carrier}]"
+        plain = self.let("int", [owner], f"mp.constant(7, parties=[{owner}])")
+        for content in (x, plain):
+            run = f"mp.simp.pcall_static([{owner}], encrypt, {content.name}, {key.name})"
+            sealed = self.let("sealed", [owner], run, (key.detail, content))
+            sealed = self.let("sealed", [carrier], f"mp.pshfl_s({sealed.name}, {there})")
+        sealed = self.let("sealed", [owner], f"mp.pshfl_s({sealed.name}, {back})")
+        run = f"mp.simp.pcall_static([{owner}], decrypt, {sealed.name}, {key.name})"
+        found = self.let("int", [owner], run)
+        return [self.let("int", [carrier], f"mp.pshfl_s({found.name}, {there})")]
 
     # control flow
 
@@ -508,6 +527,7 @@ CIPHERTEXTS: list[Statement] = [
     *[_Writer.encrypt] * 4,
     *[_Writer.move] * 4,
     *[_Writer.decrypt] * 4,
+    *[_Writer.carry] * 2,
 ]
 NESTED: list[Statement] = [*[_Writer.cond] * 2, *[_Writer.loop] * 2, _Writer.call]
 
