@@ -138,7 +138,9 @@ class Attribute(ABC):
         ...     @classmethod
         ...     def from_params(cls, params):
         ...         cents, currency = params
-        ...         return cls(int(cents), str(currency))
+        ...         if type(cents) is not int or type(currency) is not str:
+        ...             raise TypeError("expected cents and a currency")
+        ...         return cls(cents, currency)
         >>> print(Money(250, "EUR"))
         demo.money<250, "EUR">
     """

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from mplang_core.device.capability import Route, route
 from mplang_core.device.controller import is_of_controller, run_here
-from mplang_core.device.kinds import PARTY, Consent, Device, Lowering, device_kinds, transfers
+from mplang_core.device.kinds import (
+    CONSENTS,
+    PARTY,
+    Consent,
+    Device,
+    Lowering,
+    device_kinds,
+    transfers,
+)
 from mplang_core.edsl import InterpContext, MPContext, MPObject, constant, find_ctx, with_ctx
 from mplang_core.edsl.bounds import read_range
 from mplang_core.edsl.literals import MAX_LITERAL, is_literal, read_args, warn_of_data
@@ -264,22 +272,18 @@ def _move(ctx: MPContext, leaf: Any, dst: Device | None, said: Consent) -> MPObj
     if way is None:
         raise TraceError(f"{at()}there is no way from {_name(src)} to {_name(dst)}")
     needed = way.required(value, src, dst)
-    if not _suffices(said, needed):
+    if needed not in CONSENTS[: CONSENTS.index(said) + 1]:
         raise DisclosureError(_refusal(value, src, dst, needed))
     return ctx.place(way.move(value, src, dst), dst, uniform=dst is None or None)
 
 
-def _suffices(said: Consent, needed: Consent) -> bool:
-    order: tuple[Consent, ...] = ("auto", "put", "reveal")
-    return order.index(needed) <= order.index(said)
-
-
 def _refusal(leaf: MPObject, src: Device | None, dst: Device | None, needed: Consent) -> str:
-    name = dst.name if dst is not None else "all parties"
-    if needed == "reveal":
-        how = f"mp.reveal(x, to={name!r})" if dst is not None else "mp.reveal(x)"
+    if leaf.base_type.form is Form.KEY:
+        return f"{at()}{leaf!r}: a key stays with its party; run what uses it on {_name(src)}"
+    if dst is None:
+        how = "mp.reveal(x)"
     else:
-        how = f"mp.put({name!r}, x)"
+        how = f"mp.put({dst.name!r}, x)" if needed == "put" else f"mp.reveal(x, to={dst.name!r})"
     return (
         f"{at()}{leaf!r} is on {_name(src)}; a move to {_name(dst)} would disclose it. "
         f"If that is meant, write {how}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from mplang_core.edsl import MPObject
 from mplang_core.feop import FeProgram, misfit
@@ -21,6 +21,9 @@ PARTY = "party"
 
 Consent: TypeAlias = Literal["auto", "put", "reveal"]
 """The consent that a transfer needs from the program: none (``auto``), ``put`` or ``reveal``."""
+
+CONSENTS: tuple[Consent, ...] = get_args(Consent)
+"""All of them; each suffices for those before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +61,16 @@ class Transfer:
     def required(self, value: MPObject, src: Any, dst: Any) -> Consent:
         """Return the consent that the transfer of a value needs.
 
+        A way out of protection needs ``"reveal"``, whatever the transfer says.
+
         Args:
             value: the value.
             src: its device; ``None`` for ``PARTY``.
             dst: the destination; ``None`` for ``PARTY``.
         """
+        src_plain, dst_plain = (at is None or at.kind.form is Form.PLAIN for at in (src, dst))
+        if dst_plain and not src_plain:
+            return "reveal"
         return self.needs(value, src, dst) if callable(self.needs) else self.needs
 
 

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mplang_core.edsl.context import MPContext
-from mplang_core.errors import MPLangError, TraceError
 from mplang_core.ir import Graph, Level, Operation, Value, op_defs
-from mplang_core.ir.source_line import caller
+from mplang_core.ir.source_line import caller, trace_errors
 from mplang_core.ir.verifier import infer_outputs
 
 
@@ -31,17 +30,12 @@ def make_op(
     Raises:
         TraceError: the op's definition rejects it.
     """
-    location = caller()
     op_def = op_defs.get(opcode)
-    try:
+    with trace_errors(opcode):
         complete = op_def.complete(attrs or {}) if op_def is not None else dict(attrs or {})
-        op = Operation(opcode, tuple(inputs), (), complete, dict(regions or {}), location)
+        op = Operation(opcode, tuple(inputs), (), complete, dict(regions or {}), caller())
         level = Level.LOCAL if ctx.is_local else Level.PARTY
         if op_def is not None and op_def.level is not level:
             raise TypeError(f"it stands at {op_def.level.value} level, not at {level.value} level")
         op.outputs = tuple(map(Value, infer_outputs(op, ctx.mask)))
-    except MPLangError:
-        raise
-    except (TypeError, ValueError) as error:
-        raise TraceError(f"{opcode} at {location}: {error}") from error
     return op

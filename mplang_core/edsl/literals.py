@@ -13,7 +13,7 @@ from mplang_core.errors import LiteralWarning, TraceError
 from mplang_core.feop import flatten, unflatten
 from mplang_core.feop.program import PyTreeDef
 from mplang_core.ir import Location
-from mplang_core.ir.source_line import at, caller
+from mplang_core.ir.source_line import at, caller, trace_errors
 from mplang_core.mask import Mask
 from mplang_core.types import TensorType, array_of
 
@@ -54,10 +54,8 @@ def constant(*args: Any, parties: Mask | int | Sequence[int] | None = None) -> M
     target = find_ctx() if ctx is None else ctx
     while target.is_local and target.parent is not None:
         target = target.parent  # the body of a pcall captures it
-    try:
+    with trace_errors("a constant is a number, an array or a table"):
         value = target.read_literal(literal)
-    except (TypeError, ValueError) as error:
-        raise TraceError(f"{at()}a constant is a number, an array or a table: {error}") from None
     mask = target.mask if parties is None else read_mask(parties)
     return target.place(target.literal(value, mask), None, uniform=True)
 
@@ -114,12 +112,8 @@ def read_mask(parties: Any) -> Mask:
     Raises:
         TraceError: it is not a mask, a rank, or a list of ranks.
     """
-    try:
+    with trace_errors(f"parties are a Mask, a rank or several ranks, got {parties!r}"):
         return Mask.of(parties)
-    except (TypeError, ValueError) as error:
-        raise TraceError(
-            f"{at()}parties are a Mask, a rank or several ranks, got {parties!r}: {error}"
-        ) from None
 
 
 def lift_literals(ctx: MPContext, tree: Any, parties: Mask | None) -> Any:
@@ -156,12 +150,8 @@ def read_args(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any]
 
 
 def _array(numbers: list[Any]) -> Any:
-    try:
+    with trace_errors("a list of numbers is an array, but this is none"):
         return array_of(numbers)
-    except TypeError as error:
-        raise TraceError(
-            f"{at()}a list of numbers is an array, but this is none: {error}"
-        ) from None
 
 
 def _is_number_list(x: Any) -> bool:
@@ -187,7 +177,5 @@ def literal_type(leaf: Any) -> TensorType:
     Raises:
         TraceError: it is not a tensor.
     """
-    try:
+    with trace_errors("a literal is no tensor"):
         return TensorType.of(leaf)
-    except TypeError as error:
-        raise TraceError(f"{at()}a literal is no tensor: {error}") from error

@@ -12,7 +12,7 @@ from mplang_core.edsl.context import MPObject
 from mplang_core.edsl.peval import invoke
 from mplang_core.errors import TraceError
 from mplang_core.feop import flatten, unflatten
-from mplang_core.ir.source_line import at
+from mplang_core.ir.source_line import at, trace_errors
 from mplang_core.types import TensorType
 
 BINARY = "add sub mul truediv floordiv mod divmod pow matmul and_ or_ xor lshift rshift"
@@ -89,7 +89,5 @@ def _check_index(value: MPObject, leaves: list[Any], index: Any) -> None:
     if isinstance(value.base_type, TensorType) and not any(
         isinstance(leaf, MPObject) for leaf in leaves
     ):
-        try:
+        with trace_errors(f"an index of {value!r}"):
             np.broadcast_to(np.False_, value.shape)[index]
-        except (IndexError, TypeError) as error:
-            raise TraceError(f"{at()}an index of {value!r}: {error}") from None

@@ -9,13 +9,13 @@ import typing
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from mplang_core.errors import FeConfigError, MPLangError, TraceError
+from mplang_core.errors import FeConfigError
 from mplang_core.feop.program import FeProgram, PFunction, flatten
 from mplang_core.feop.registry import registry
 from mplang_core.feop.state import state_of
 from mplang_core.ir import AnyType, Attr, Effects, OpDef, Operation, op_defs
 from mplang_core.ir.opdef import REQUIRED
-from mplang_core.ir.source_line import at
+from mplang_core.ir.source_line import trace_errors
 from mplang_core.mask import Mask
 from mplang_core.types import BaseType, MPType
 
@@ -84,7 +84,7 @@ def simple_op(
     effects: Effects = Effects.ANY,
     interfaces: Sequence[object] = (),
     reads: tuple[str, ...] | Callable[[Operation], tuple[str, ...]] | None = None,
-    total: bool = False,
+    total: bool | Callable[[Operation], bool] = False,
     **fields: Any,
 ) -> Callable[[Callable[..., Any]], Feop]:
     """Declare an op and its feop by one function of types.
@@ -103,7 +103,8 @@ def simple_op(
         interfaces: its op interfaces, as in :class:`~mplang_core.ir.OpDef`.
         reads: the names of private data that it reads, or a function of the op that returns
             them; ``()`` for none, as in ``OpDef``.
-        total: whether it never fails because of the values of its operands, as in ``OpDef``.
+        total: whether it never fails because of the values of its operands, or a function of the
+            op that returns it, as in ``OpDef``.
         **fields: further fields of :class:`~mplang_core.ext.FeMeta`.
 
     Returns:
@@ -146,15 +147,11 @@ def simple_op(
         @functools.wraps(fn)
         def call(*args: Any, **kwargs: Any) -> FeProgram:
             inputs, in_tree = flatten(args)
-            try:
+            with trace_errors(name):
                 types = tuple(_base(value) for value in inputs)
                 values = op_def.complete(kwargs)
                 op_def.check_attrs(values)
                 outs, out_tree = flatten(apply(types, values))
-            except MPLangError:
-                raise
-            except (TypeError, ValueError) as error:
-                raise TraceError(f"{at()}{name}: {error}") from error
             pfunc = PFunction(name, types, tuple(outs), values)
             return FeProgram(pfunc, in_tree, out_tree, tuple(inputs), meta={"name": name})
 

@@ -12,7 +12,7 @@ from mplang_core.errors import FeCapabilityError, FeConfigError
 from mplang_core.feop.decorator import meta_of
 from mplang_core.feop.registry import registry
 from mplang_core.feop.requirements import misfit, unmet
-from mplang_core.ir.source_line import at
+from mplang_core.ir.source_line import at, trace_errors
 from mplang_core.suggest import install_hint
 from mplang_core.types import BaseType, TensorType
 
@@ -82,6 +82,7 @@ def compiler_for(
         FeConfigError: a preferred family has no compiler.
         FeCapabilityError: no installed frontend compiles such functions, or several do, and
             none is preferred; see :func:`frontend`.
+        TraceError: one failed when it was asked.
     """
     families = (*frontends, *preferred_here.get())
     _check_families(families)
@@ -112,7 +113,8 @@ def _answer(meta: FeMeta, fn: Callable[..., Any], types: Sequence[BaseType]) -> 
     """Return a rank: its own, one that it takes, no answer, one that it takes if it is asked to."""
     if meta.understands is None:
         return 1
-    return {True: _OWN, None: 2, False: 0}[meta.understands(fn, tuple(types))]
+    with trace_errors(f"understands of {meta.name}"):
+        return {True: _OWN, None: 2, False: 0}[meta.understands(fn, tuple(types))]
 
 
 def _nobody(kind: str, members: int, types: Sequence[BaseType]) -> str:

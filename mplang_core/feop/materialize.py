@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import difflib
 import os
 from collections.abc import Callable, Mapping, Sequence
-from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, cast
 
 from mplang_core.errors import FeConfigError, FeDeterminismError, TraceError
@@ -12,9 +13,8 @@ from mplang_core.feop.contracts import check_inputs, check_outputs, tell_stabili
 from mplang_core.feop.decorator import is_feop, meta_of
 from mplang_core.feop.frontends import compiler_for
 from mplang_core.feop.program import FeBuilder, FeProgram, FeSignature, flatten
-from mplang_core.ir import normalize
 from mplang_core.ir.compressed_text import unpack
-from mplang_core.ir.source_line import at
+from mplang_core.ir.source_line import at, trace_errors
 
 if TYPE_CHECKING:  # pydantic takes long to import
     from mplang_core.feop.meta import FeMeta
@@ -59,7 +59,8 @@ def fe_materialize(
         FeConfigError: the configuration does not fit the feop's schema.
         FeDeterminismError: with ``MPLANG_CHECK_DETERMINISM=1`` every program is built twice,
             and the two differ.
-        TraceError: a compiler is given no function, or a program other operands than it takes.
+        TraceError: a compiler is given no function, a program other operands than it takes, or
+            the feop failed.
 
     Example:
         >>> import mplang_core as mp
@@ -102,17 +103,18 @@ def _with_function(compiler: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
 def _built(build: Callable[..., Any], meta: FeMeta, args: Any, kwargs: Any) -> FeProgram:
     if meta.inputs or meta.capabilities.input_types or meta.capabilities.supports_visibility:
         check_inputs(meta, [leaf for leaf in flatten(args)[0] if hasattr(leaf, "base_type")])
-    program = _build(build, args, kwargs)
+    program = _build(build, meta.name, args, kwargs)
     if checks_determinism():
-        check_same(meta.name, program, _build(build, args, kwargs))
+        check_same(meta.name, program, _build(build, meta.name, args, kwargs))
     check_outputs(meta, program.pfunc.outs_info)
     tell_stability(meta)
     return program
 
 
-def _build(build: Callable[..., Any], args: Any, kwargs: Any) -> FeProgram:
-    made = build(*args, **kwargs)
-    return made(*args) if isinstance(made, FeBuilder) else cast(FeProgram, made)
+def _build(build: Callable[..., Any], name: str, args: Any, kwargs: Any) -> FeProgram:
+    with trace_errors(name):
+        made = build(*args, **kwargs)
+        return made(*args) if isinstance(made, FeBuilder) else cast(FeProgram, made)
 
 
 def _options(meta: FeMeta, config: Any) -> dict[str, Any]:
@@ -142,25 +144,17 @@ def check_same(name: str, one: FeProgram, other: FeProgram) -> None:
     Raises:
         FeDeterminismError: they differ; the message shows the first difference.
     """
-    a, b = one.pfunc, other.pfunc
-    if (a.fn_type, a.ins_info, a.outs_info) != (b.fn_type, b.ins_info, b.outs_info):
-        raise FeDeterminismError(f"{name} gave two programs of different types: {a} and {b}")
-    for attr in sorted({*a.attrs, *b.attrs}):
-        lines = [_lines(pfunc.attrs.get(attr)) for pfunc in (a, b)]
-        for i, (mine, theirs) in enumerate(zip_longest(*lines)):
-            if mine != theirs:
-                raise FeDeterminismError(
-                    f"{name} gave two programs for the same arguments; they differ in line "
-                    f"{i + 1} of {attr!r}:\n  - {mine}\n  + {theirs}"
-                )
+    found = [program.pfunc for program in (one, other)]
+    lines = [[f"{p.fn_type}: {p.ins_info} -> {p.outs_info}", *_lines(p.attrs)] for p in found]
+    diff = list(difflib.unified_diff(lines[0], lines[1], n=0, lineterm=""))
+    if diff:
+        shown = "\n  ".join(diff[3:7])  # without its heading
+        raise FeDeterminismError(f"{name} gave two programs for the same arguments:\n  {shown}")
 
 
 def _lines(value: Any) -> list[str]:
     if isinstance(value, Mapping):
         return [f"{key} = {line}" for key in sorted(value) for line in _lines(value[key])]
-    if isinstance(value, bytes):
-        try:
-            return unpack(value).split("\n")
-        except ValueError:
-            return [value.hex()]
-    return [repr(normalize(value))]
+    with contextlib.suppress(ValueError, TypeError):  # what is no code
+        return unpack(value).split("\n")
+    return [repr(value)]

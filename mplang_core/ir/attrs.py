@@ -134,7 +134,7 @@ def normalize(value: Any) -> AttrValue:
 
     Raises:
         TypeError: the value is not data (a function, an object, a set, …).
-        ValueError: an integer has more than 64 bits.
+        ValueError: an integer has more than 64 bits, or a text lone surrogates.
 
     Example:
         >>> normalize([1, (2.5, "x"), np.int64(3)])
@@ -164,18 +164,26 @@ class _Normalizer(AttrVisitor[AttrValue]):
     def _unchanged(self, value: T) -> T:
         return value
 
-    visit_bool = visit_str = visit_bytes = visit_mask = visit_type = _unchanged
+    visit_bool = visit_bytes = visit_mask = _unchanged
 
     def visit_none(self) -> AttrValue:
         return None
 
     def visit_int(self, value: int) -> AttrValue:
         if not -INT_LIMIT <= value < 2 * INT_LIMIT:
-            raise ValueError(f"an attribute holds integers of 64 bits, got {value}")
+            raise ValueError(f"an attribute has integers of 64 bits, got {value.bit_length()} bits")
         return value
 
     def visit_float(self, value: float) -> AttrValue:
         return math.nan if math.isnan(value) else value  # one canonical NaN
+
+    def visit_str(self, value: str) -> AttrValue:
+        value.encode()  # lone surrogates are no text
+        return value
+
+    def visit_type(self, value: Attribute) -> AttrValue:
+        normalize(value.params())  # they are sent, too
+        return value
 
     def visit_tuple(self, value: tuple[Any, ...]) -> AttrValue:
         return tuple(normalize(item) for item in value)

@@ -28,13 +28,13 @@ def unpack(code: bytes, largest: int = MAX_CODE) -> str:
         largest: the maximum size of the text in bytes.
 
     Raises:
-        ValueError: the code is damaged, or the text is larger.
+        ValueError: the code is damaged, something follows it, or the text is larger.
     """
     stream = zlib.decompressobj()
     try:
         data = stream.decompress(code, largest)
-        if not stream.eof:
-            raise ValueError(f"the code is cut short, or larger than {largest} bytes")
+        if not stream.eof or stream.unused_data:
+            raise ValueError(f"the code is cut short, or larger than {largest} bytes, or padded")
         return data.decode()
     except (zlib.error, UnicodeDecodeError) as error:
         raise ValueError(f"the code is no compressed text: {error}") from error

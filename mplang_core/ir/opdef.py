@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from mplang_core.errors import FeConfigError
 from mplang_core.ir.attrs import AttrValue, normalize
 from mplang_core.ir.graph import AnyType, Operation
 from mplang_core.mask import Mask
@@ -83,6 +84,8 @@ class Attr:
 
 Infer = Callable[[Operation, Mask], Sequence[AnyType]]
 
+_TRAITS: Mapping[str, Any] = {"effects": Effects, "reads": tuple | None, "total": bool}
+
 
 @dataclass(frozen=True, slots=True)
 class OpDef:
@@ -104,8 +107,11 @@ class OpDef:
         reads: the names of private data of its party that it reads besides its operands, or a
             function of the op that returns them; empty if it reads none. ``None`` if unknown: its
             results count as all data of the party.
-        total: whether it never fails because of the values of its operands. If it may, everyone
-            learns of them by whether it does.
+        total: whether it never fails because of the values of its operands, or a function of the
+            op that returns it. If it may fail, everyone learns of them by whether it does.
+
+    Raises:
+        FeConfigError: ``effects``, ``reads`` or ``total`` is something else.
     """
 
     name: str
@@ -117,8 +123,14 @@ class OpDef:
     effects: Effects = Effects.ANY
     interfaces: Sequence[object] = ()
     reads: tuple[str, ...] | Callable[[Operation], tuple[str, ...]] | None = None
-    total: bool = False
+    total: bool | Callable[[Operation], bool] = False
     _found: dict[type, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        for name, kind in _TRAITS.items():
+            value = getattr(self, name)
+            if not isinstance(value, kind) and (name == "effects" or not callable(value)):
+                raise FeConfigError(f"{self.name}: field {name!r}: expected {kind}, got {value!r}")
 
     def interface(self, kind: type[Interface]) -> Interface | None:
         """Return the implementation of an interface, or ``None``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import sys
@@ -9,13 +10,16 @@ import traceback
 from collections.abc import Iterable, Iterator
 from types import FrameType
 
+from mplang_core.errors import MPLangError, TraceError
 from mplang_core.ir.graph import Location
 
-_SKIPPED = {"optree", "contextlib", "functools", "numpy", "jax", "jaxlib"}
+_SKIPPED = {"contextlib", "functools", "inspect", "jax", "jaxlib", "numpy", "optree", "pyarrow"}
 
 
 def skip_package(module: str) -> None:
     """Exclude a package from source lines, as a part of the framework.
+
+    A compiler calls it for an engine that is Python code; else errors have lines of the engine.
 
     Args:
         module: the name of the package or of a module in it.
@@ -50,6 +54,26 @@ def _lines_of_user(frames: Iterable[tuple[FrameType, int]]) -> Iterator[Location
     for frame, line in frames:
         if not is_skipped(frame.f_globals.get("__name__", "")):
             yield Location(os.fspath(frame.f_code.co_filename), line)
+
+
+@contextlib.contextmanager
+def trace_errors(what: str) -> Iterator[None]:
+    """Raise errors that are none of mplang's as a :class:`TraceError` with the user's line.
+
+    Args:
+        what: comes before the reason: the feop that failed, or what is expected.
+
+    Raises:
+        TraceError: for such an error; it names the class of one that no declaration raises.
+    """
+    try:
+        yield
+    except MPLangError:
+        raise
+    except Exception as error:
+        is_refusal = isinstance(error, TypeError | ValueError | IndexError)
+        reason = error if is_refusal else f"{type(error).__name__}: {error}"
+        raise TraceError(f"{raised(error)}{what}: {reason}") from error
 
 
 def at() -> str:

@@ -219,16 +219,13 @@ def _run_step(step: Step, slots: list[Any], ctx: KernelContext) -> None:
             wrong = check.mismatch(value)
             if wrong:
                 raise KernelError(f"the kernel broke its promise: {wrong}")
-    except MPLangError as error:
+    except (MPLangError, KeyboardInterrupt, SystemExit) as error:
         _locate(error, step.op)
         raise
-    except Exception as error:
+    except BaseException as error:  # panics of libraries in Rust are no Exception
         failure = KernelError(f"{type(error).__name__} in the kernel of {step.op.opcode}")
         _locate(failure, step.op)
         raise failure from error
-    except BaseException as error:  # such as SystemExit, or a panic of a library in Rust
-        _locate(error, step.op)
-        raise
     for slot in step.dead:
         slots[slot] = None
     for slot, value in zip(step.outs, result, strict=True):

@@ -122,7 +122,7 @@ def test_a_feop_that_is_not_deterministic_is_caught(monkeypatch):
         return toy.scale(x, by=next(counter))
 
     monkeypatch.setenv("MPLANG_CHECK_DETERMINISM", "1")
-    with pytest.raises(FeDeterminismError, match=r"toy.moody .* differ in line 1 of 'by'"):
+    with pytest.raises(FeDeterminismError, match=r"toy.moody gave two .*\n  -by = 1\n  \+by = 2"):
         trace(lambda: mp.invoke(moody, mp.constant(1)))
 
 
@@ -133,7 +133,7 @@ def test_the_first_difference_of_compiled_code_is_shown():
     kinds = mp.FeSignature((mp.TensorType("f32", (3,)),))
     one, other = jax_compile(lambda x: x + 1, kinds), jax_compile(lambda x: x * 2, kinds)
     check_same("toy", one, one)
-    with pytest.raises(FeDeterminismError, match=r"line \d+ of 'code'") as error:
+    with pytest.raises(FeDeterminismError, match=r"\n  -code = ") as error:
         check_same("toy", one, other)
     assert "stablehlo" in str(error.value)
 

@@ -27,6 +27,42 @@ def mplang_transfers():
     return [Transfer("VAULT", "VAULT", hand_over, "auto")]
 """
 
+OPEN = """
+import mplang_core as mp
+from mplang_core.ext import DeviceKind, Transfer, hookimpl
+from mplang_core import Form
+from mplang_hello.device import unlock
+
+@hookimpl
+def mplang_devices():
+    return [DeviceKind("GPU", Form.PLAIN, transfers=[Transfer("VAULT", "GPU", unlock, NEEDS)])]
+"""
+
+OPENED = """
+import mplang_core as mp
+from mplang_hello import summarize
+
+cluster = mp.ClusterSpec.from_dict({
+    "nodes": [{"name": name} for name in "ab"],
+    "devices": {
+        "A": {"kind": "PPU", "members": ["a"]},
+        "G": {"kind": "GPU", "members": ["b"]},
+        "V": {"kind": "VAULT", "members": ["a", "b"]},
+    },
+})
+kept = lambda: mp.put("V", mp.put("A", [1.0, 2.0]))
+with mp.Simulator(cluster) as sim:
+    for program in (
+        lambda: mp.device("G")(summarize)(kept()),
+        lambda: mp.put("G", kept()),
+        lambda: mp.reveal(kept(), to="G"),
+    ):
+        try:
+            print(mp.fetch(sim, mp.evaluate(sim, program)))
+        except mp.errors.DisclosureError as error:
+            print(str(error).split("\\n")[0])
+"""
+
 AGAIN = BRIDGE.replace('"VAULT", "VAULT"', '"PPU", "VAULT"')
 
 PROGRAM = """
@@ -70,6 +106,15 @@ def test_values_go_the_way_of_a_third_plugin(tmp_path):
 def test_without_it_there_is_no_way(tmp_path):
     said = run(tmp_path)
     assert all(each in said for each in ("V (VAULT", "W (VAULT")), said
+
+
+@pytest.mark.parametrize("needs", ["'auto'", "'put'", "lambda value, src, dst: 'auto'"])
+def test_a_way_out_of_protection_is_a_reveal_whatever_its_plugin_says(tmp_path, needs):
+    said = run(planted(tmp_path, OPEN.replace("NEEDS", needs)), OPENED).splitlines()
+    assert [each.partition("would disclose it. ")[2] for each in said[:2]] == [
+        "If that is meant, write mp.reveal(x, to='G')"
+    ] * 2, said
+    assert said[2:] == ["[1. 2.]"]
 
 
 def test_two_ways_between_the_same_kinds_are_a_conflict(tmp_path):

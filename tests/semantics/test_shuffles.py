@@ -102,7 +102,7 @@ def test_pshfl_s_one_source_feeds_several(simulate, mode):
 
 
 def test_pshfl_s_from_a_party_without_the_value_is_refused():
-    with pytest.raises(TraceError, match=r"test_shuffles.py:\d+: the sources are \{2\}, but"):
+    with pytest.raises(TraceError, match=r"test_shuffles.py:\d+: .* sources are \{2\}, but"):
         trace(lambda: mp.pshfl_s(ranks((0, 1)), [0], [2]))
 
 

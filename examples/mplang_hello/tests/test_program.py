@@ -11,7 +11,17 @@ import numpy as np
 import pytest
 from mplang_cli.doctor import plugin_checks
 
-from mplang_hello import Half, backend, broadcast, pick, standardize, summarize, types
+from mplang_hello import (
+    Half,
+    Rate,
+    backend,
+    broadcast,
+    convert,
+    pick,
+    standardize,
+    summarize,
+    types,
+)
 
 README = pathlib.Path(__file__).parents[1] / "README.md"
 CLUSTER = mp.ClusterSpec.from_dict(
@@ -100,7 +110,7 @@ def test_what_a_broadcast_cannot_send_is_refused():
         return broadcast(mp.put("P1", 7), root=0)
 
     with pytest.raises(
-        mp.errors.TraceError, match=r"hello.broadcast at test_program.py:\d+: the root 0"
+        mp.errors.TraceError, match=r"test_program.py:\d+: hello.broadcast: the root 0"
     ):
         mp.trace(mp.TraceContext(mp.ClusterSpec.simple(2)), program)
 
@@ -245,3 +255,19 @@ def test_the_readme_runs():
     namespace = {"__name__": "__main__"}
     for block in re.findall(r"^```python\n(.*?)^```", README.read_text("utf-8"), re.M | re.S):
         exec(block, namespace)
+
+
+@pytest.mark.parametrize(
+    ("rate", "reason"),
+    [
+        (Rate("\ud800", 1, 1), "surrogates not allowed"),
+        (Rate("EUR", 10**30, 1), "integers of 64 bits, got"),
+        (Rate("EUR", 10**5000, 1), "integers of 64 bits, got"),
+    ],
+)
+def test_an_attribute_that_cannot_be_sent_is_refused_while_tracing(rate, reason):
+    with pytest.raises(mp.errors.TraceError, match=r"test_program\.py:\d+: .*" + reason):
+        mp.trace(
+            mp.TraceContext(mp.ClusterSpec.simple(1)),
+            lambda: mp.device("P0")(convert)(mp.put("P0", 1.0), rate=rate),
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import toy
 from disclosure_rows import BOOL, SCALAR, VECTOR, at, line_of, rows, trace
 from public_keys import run, send
@@ -25,6 +26,12 @@ def read_one() -> mp.TensorType:
 @mp.simple_op("local.picky", reads=())
 def picky(x: mp.TensorType) -> mp.TensorType:
     """Fails for some operands."""
+    return x
+
+
+@mp.simple_op("local.narrow", reads=(), total=lambda op: not op.attrs["exact"])
+def narrow(x: mp.TensorType, *, exact: bool) -> mp.TensorType:
+    """Fails on numbers that do not fit, if asked to."""
     return x
 
 
@@ -142,3 +149,12 @@ def test_all_plain_values_that_a_program_returns_go_to_the_host():
         ("result", 0, "host", "plain", (0,), (0,), "once"),
         ("result", 0, "host", "plain", (1,), (1,), "once"),
     ]
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_whether_an_op_may_fail_can_depend_on_the_op(exact):
+    def program(x):
+        return mp.simp.pcall_static(0, narrow, x, exact=exact)
+
+    found = rows(trace(program, at(SCALAR, 0)), failures=True)
+    assert [row[0] for row in found] == ["failure"] * exact

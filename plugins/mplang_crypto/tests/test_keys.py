@@ -88,6 +88,15 @@ def test_a_key_is_not_moved(make, move):
         trace(lambda: move(make()))
 
 
+def test_a_key_that_is_used_elsewhere_is_told_where_it_can_be_used():
+    def program():
+        key = at("P0", keygen)
+        return at("P1", encrypt, mp.put("P1", 1), key)
+
+    with pytest.raises(DisclosureError, match="a key stays with its party; run what uses it on P0"):
+        trace(program)
+
+
 @pytest.mark.parametrize("make", KEYS.values(), ids=KEYS)
 def test_a_key_is_not_encrypted_shared_or_fetched(sim, mode, make):
     with pytest.raises(TraceError, match="a key stays with its party"):

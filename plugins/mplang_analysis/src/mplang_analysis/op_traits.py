@@ -99,7 +99,8 @@ def makes_fresh(op: Operation) -> bool:
 def may_fail(op: Operation) -> bool:
     """Return whether an op may fail because of the values of its operands."""
     op_def = op_defs.get(op.opcode)
-    return op_def is None or not op_def.total
+    total = False if op_def is None else op_def.total
+    return not (total(op) if callable(total) else total)
 
 
 def _metas(op: Operation) -> Sequence[FeMeta]:
