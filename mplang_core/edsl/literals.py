@@ -146,22 +146,14 @@ def read_args(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any]
         [array([1., 2.]), 'mean', 0]
     """
     leaves, spec = flatten((tuple(args), dict(kwargs)), _is_number_list)
-    return [_array(leaf) if isinstance(leaf, list) else leaf for leaf in leaves], spec
-
-
-def _array(numbers: list[Any]) -> Any:
     with trace_errors("a list of numbers is an array, but this is none"):
-        return array_of(numbers)
+        return [array_of(leaf) if isinstance(leaf, list) else leaf for leaf in leaves], spec
 
 
 def _is_number_list(x: Any) -> bool:
-    return (
-        isinstance(x, list)
-        and bool(x)
-        and all(
-            isinstance(item, bool | int | float | complex) or _is_number_list(item) for item in x
-        )
-    )
+    if not isinstance(x, list) or not x:
+        return False
+    return all(isinstance(i, bool | int | float | complex) or _is_number_list(i) for i in x)
 
 
 def is_literal(leaf: Any) -> bool:

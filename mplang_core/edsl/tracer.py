@@ -13,7 +13,7 @@ from mplang_core.edsl.traced_function import TracedFunction
 from mplang_core.errors import TraceError
 from mplang_core.feop import flatten, unflatten
 from mplang_core.ir import AnyType, Graph, Program, Value
-from mplang_core.ir.source_line import at, trace_errors
+from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
 from mplang_core.types import BaseType, MPType
 
@@ -229,12 +229,14 @@ def _check_call(fn: Callable[..., Any], args: Any, kwargs: Any) -> None:
         found = inspect.signature(fn)
     except (TypeError, ValueError):
         return  # it has none
-    name = getattr(fn, "__name__", type_name(fn))
-    with trace_errors(
-        f"{name}{found} is called with other arguments; give one for each parameter, as in "
-        "mp.evaluate(host, fn, x)"
-    ):
+    try:
         found.bind(*args, **kwargs)
+    except TypeError as error:
+        name = getattr(fn, "__name__", type_name(fn))
+        raise TraceError(
+            f"{at()}{name}{found} is called with other arguments: {error}; give one argument for "
+            "each parameter, as in mp.evaluate(host, fn, x)"
+        ) from None
 
 
 def _parameter(ctx: TraceContext, type: AnyType, leaf: Any) -> TraceVar:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
 import sys
 import traceback
 from collections.abc import Iterable, Iterator
 from types import FrameType
+from typing import Any
 
 from mplang_core.errors import MPLangError, TraceError
 from mplang_core.ir.graph import Location
@@ -56,9 +56,8 @@ def _lines_of_user(frames: Iterable[tuple[FrameType, int]]) -> Iterator[Location
             yield Location(os.fspath(frame.f_code.co_filename), line)
 
 
-@contextlib.contextmanager
-def trace_errors(what: str) -> Iterator[None]:
-    """Raise errors that are none of mplang's as a :class:`TraceError` with the user's line.
+class trace_errors:  # noqa: N801
+    """Context manager that raises errors of others as a :class:`TraceError` with the user's line.
 
     Args:
         what: comes before the reason: the feop that failed, or what is expected.
@@ -66,14 +65,19 @@ def trace_errors(what: str) -> Iterator[None]:
     Raises:
         TraceError: for such an error; it names the class of one that no declaration raises.
     """
-    try:
-        yield
-    except MPLangError:
-        raise
-    except Exception as error:
-        is_refusal = isinstance(error, TypeError | ValueError | IndexError)
-        reason = error if is_refusal else f"{type(error).__name__}: {error}"
-        raise TraceError(f"{raised(error)}{what}: {reason}") from error
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def __enter__(self) -> None:
+        """Do nothing."""
+
+    def __exit__(self, kind: type[BaseException] | None, error: Any, trace: Any) -> None:
+        """Raise the error as one of mplang's, unless it is."""
+        if isinstance(error, Exception) and not isinstance(error, MPLangError):
+            is_refusal = isinstance(error, TypeError | ValueError | IndexError)
+            reason = error if is_refusal else f"{type(error).__name__}: {error}"
+            raise TraceError(f"{raised(error)}{self._what}: {reason}") from error
 
 
 def at() -> str:
