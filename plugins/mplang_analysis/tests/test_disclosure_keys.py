@@ -198,7 +198,7 @@ def test_what_is_carried_since_the_turn_before():
             send(run(1, encrypt, carried, theirs), 1, 2)
             return i, found
 
-        start = mp.constant(0), run(2, lambda x: x, own)
+        start = mp.constant(0), send(own, 2, 2)
         return mp.while_loop(lambda s: mp.constant(True), turn, start)[1]
 
     assert told_to(2, turns, at(SCALAR, 1), at(SCALAR, 2)) == {1}
