@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import pytest
 from mplang_analysis import Submission, admission_checks
 
-from mplang_core import ClusterSpec, Program, TraceContext, trace
+from mplang_core import ClusterSpec, Program, TraceContext, constant, trace, uniform_cond
 from mplang_core.ext import ConfigError, StrictModel, print_program
 from mplang_testing.strategies import traced_programs
 from mplang_testing.suite import Suite, complain, for_all
@@ -80,6 +81,21 @@ class AdmissionSuite(Suite, kit=True):
                     fix="correct the check, or the sample",
                 )
 
+    def test_what_is_refused_in_a_branch(self) -> None:
+        """It refuses them in a branch of ``mp.uniform_cond``, too, for whatever reason.
+
+        If that makes no sense for the check, name this test in ``xfail``, with the reason.
+        """
+        for reason, function in self.refused.items():
+            program = self._program(functools.partial(_in_a_branch, function))
+            if not self._reasons(program):
+                complain(
+                    f"{self.name} does not refuse a program if it is in a branch",
+                    expected=f"a reason, as {reason!r}",
+                    got="no reasons",
+                    fix="look at program.graph.walk(): graph.ops are those outside of regions",
+                )
+
     def test_every_program_gets_an_answer(self) -> None:
         """It never fails: of a check that does, a worker's whole cluster would hear."""
 
@@ -104,6 +120,8 @@ class AdmissionSuite(Suite, kit=True):
         return trace(TraceContext(ClusterSpec.simple(self.parties)), function).program
 
     def _reasons(self, program: Program) -> list[str]:
+        """Return the reasons of all parties, each of which asks for itself."""
+        reasons: list[str] = []
         for party in program.mask:
             given = Submission(program, "coordinator", party, PARTIES[: len(program.mask)])
             try:
@@ -122,6 +140,9 @@ class AdmissionSuite(Suite, kit=True):
                     got=repr(found)[:200],
                     fix="return [] where nothing is wrong",
                 )
-            if found:
-                return list(found)
-        return []
+            reasons += found
+        return reasons
+
+
+def _in_a_branch(function: Callable[[], Any]) -> Any:
+    return uniform_cond(constant(True), function, function)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from typing import Any, ClassVar
 
@@ -9,7 +10,7 @@ from mplang_analysis import Report, analyses, analysis_of
 from mplang_cli.text import parse
 
 from mplang_core import Program
-from mplang_core.ext import print_program
+from mplang_core.ext import print_program, printable
 from mplang_testing import probe
 from mplang_testing.strategies import traced_programs
 from mplang_testing.suite import Suite, complain, for_all
@@ -118,19 +119,37 @@ def _check_report(name: str, report: Any) -> None:
             fix="give a frozen dataclass with tables() and to_dict()",
         )
     try:
+        json.dumps(report.to_dict(), allow_nan=False)
         json.loads(report.to_json())
-        shown = (str(report), report.to_html(), report.rich())
+        text, page, terminal = str(report), report.to_html(), _in_terminal(report)
     except Exception as error:
         complain(
             f"the report of {name} cannot be shown",
-            expected="to_dict() of dicts, lists, texts and numbers; tables() of texts",
+            expected="to_dict() of dicts, lists, texts and finite numbers; tables() of texts",
             got=f"{type(error).__name__}: {error}",
-            fix="write values as texts",
+            fix="write values as texts, and what is no number as None",
         )
-    if not shown[0].strip():
+    for how, shown in (("str()", text), ("to_html()", page), ("rich()", terminal)):
+        if printable(shown, keep="\n") != shown:
+            complain(
+                f"the report of {name} is not safe to print",
+                expected=f"{how} of printable characters: texts of programs are not trusted",
+                got=printable(shown, keep="\n")[:400],
+                fix="write texts by mplang_core.ext.printable, names of columns among them",
+            )
+    if not text.strip():
         complain(
             f"the report of {name} is empty",
             expected="at least a table with a title",
-            got=repr(shown[0]),
+            got=repr(text),
             fix="say that nothing was found",
         )
+
+
+def _in_terminal(report: Report) -> str:
+    """Return what rich prints of a report, which it renders only then."""
+    from rich.console import Console
+
+    shown = io.StringIO()
+    Console(file=shown, width=120, no_color=True, force_terminal=False).print(report.rich())
+    return shown.getvalue()

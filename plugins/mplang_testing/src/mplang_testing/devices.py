@@ -28,7 +28,18 @@ from mplang_core import (
     reveal,
     trace,
 )
-from mplang_core.ext import Device, DeviceKind, DisclosureError, Mode, StrictModel, device_kinds
+from mplang_core.ext import (
+    NAMESPACES,
+    PARTY,
+    Device,
+    DeviceKind,
+    DisclosureError,
+    Mode,
+    StrictModel,
+    TraceError,
+    Transfer,
+    device_kinds,
+)
 from mplang_testing.suite import Suite, complain
 
 MODES: tuple[Mode, ...] = ("standard", "launch")
@@ -128,11 +139,11 @@ class DeviceSuite(Suite, kit=True):
         """What is protected gets into the plain by ``mp.reveal`` only."""
         if self._is_plain:
             return
-        for plain in self._plain():
+        for plain in [each for each in self._devices() if each.kind.form is Form.PLAIN]:
             for device in self._mine():
                 try:
                     self._trace(lambda x, d=device, p=plain: put(p.name, put(d.name, x)))
-                except DisclosureError:
+                except TraceError:  # a DisclosureError, or there is no way
                     continue
                 complain(
                     f"a value on a {self.kind} gets to {plain} without mp.reveal",
@@ -140,6 +151,24 @@ class DeviceSuite(Suite, kit=True):
                     got="the program was traced",
                     fix=f'Transfer("{self.kind}", "{plain.kind.name}", …, needs="reveal")',
                 )
+
+    def test_every_way_out_needs_a_reveal(self) -> None:
+        """Transfers into any kind of plain device need ``mp.reveal``, whoever brings them."""
+        if self._is_plain:
+            return
+        registry.list_ops()  # loads all plugins
+        kinds = {each.kind.name for each in self._devices()}
+        for provider, way in _transfers():
+            if way.src != self.kind or not _is_plain(way.dst) or way.needs == "reveal":
+                continue
+            if callable(way.needs) and way.dst in {*kinds, PARTY}:
+                continue  # test_no_way_out_is_automatic asks it
+            complain(
+                f"a {self.kind} lets values out without mp.reveal",
+                expected=f'Transfer("{self.kind}", "{way.dst}", …, needs="reveal")',
+                got=f"needs={way.needs!r}, of {provider}",
+                fix=f"correct it; if it is a function, give cluster() a device of kind {way.dst}",
+            )
 
     def test_what_is_protected_is_not_fetched(self) -> None:
         """The host gets no half of a value, and no ciphertext."""
@@ -224,15 +253,17 @@ class DeviceSuite(Suite, kit=True):
     def _is_plain(self) -> bool:
         return self._kind.form is Form.PLAIN
 
-    def _devices(self, kind: str) -> list[Device]:
+    def _devices(self) -> list[Device]:
+        """Return the devices of the cluster whose kinds are installed."""
         cluster = self.cluster()
-        return [cluster.device(name) for name, spec in cluster.devices.items() if spec.kind == kind]
+        names = [name for name, spec in cluster.devices.items() if spec.kind in device_kinds]
+        return [cluster.device(name) for name in names]
 
     def _mine(self) -> list[Device]:
-        return self._devices(self.kind)
+        return [each for each in self._devices() if each.kind.name == self.kind]
 
     def _plain(self) -> list[Device]:
-        return self._devices("PPU")
+        return [each for each in self._devices() if each.kind.name == "PPU"]
 
     def _ways(self) -> Iterator[tuple[Callable[..., Any], ...]]:
         """Yield functions that put a value at its source, on the device, and back again."""
@@ -252,6 +283,19 @@ class DeviceSuite(Suite, kit=True):
         first = next(each for each in self._plain() if 0 in each.mask)
         given = MPType(kind or TensorType.of(self.values[0]), Mask.of(0))
         return trace(TraceContext(cluster), lambda x: function(put(first.name, x)), given).program
+
+
+def _transfers() -> Iterator[tuple[str, Transfer]]:
+    """Yield all transfers, each with the distribution that brings it."""
+    for space in NAMESPACES:
+        if space.what == "transfer":
+            yield from ((str(space.provider(name)), way) for name, way in space)
+
+
+def _is_plain(kind: str) -> bool:
+    """Return whether a destination of a transfer holds values in plain."""
+    found = device_kinds.get(kind)
+    return kind == PARTY or (found is not None and found.form is Form.PLAIN)
 
 
 def _literal(value: Any) -> Any:

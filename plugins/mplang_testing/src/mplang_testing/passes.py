@@ -13,7 +13,7 @@ from mplang_cli.text import parse
 from mplang_simulator import Simulator
 
 from mplang_core import ClusterSpec, Program, verify
-from mplang_core.ext import SimpHost, VerifyError, passes, print_program
+from mplang_core.ext import HostVar, SimpHost, VerifyError, passes, print_program
 from mplang_testing import probe
 from mplang_testing.strategies import traced_programs
 from mplang_testing.suite import Suite, complain, for_all
@@ -139,7 +139,14 @@ def digests_of(name: str, texts: list[str]) -> dict[str, str]:
 
 
 def _results(host: SimpHost, program: Program) -> list[list[Any]]:
-    return [host.fetch(each) for each in host.evaluate(program, [])]
+    given = [_data(value.type, host.world_size) for value in program.graph.inputs]
+    return [host.fetch(each) for each in host.evaluate(program, given)]
+
+
+def _data(kind: Any, parties: int) -> HostVar:
+    """Return data of an input: another number at each party that holds it."""
+    numbers = [np.full(kind.base.shape, rank + 2, kind.base.dtype.numpy) for rank in range(parties)]
+    return HostVar([x if rank in kind.pmask else None for rank, x in enumerate(numbers)])
 
 
 def _same(one: Any, other: Any) -> bool:

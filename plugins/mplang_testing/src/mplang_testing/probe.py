@@ -43,11 +43,17 @@ def ask(question: str, *args: Any, seed: int = 0, timeout: float = TIMEOUT) -> A
     module, _, function = question.partition(":")
     code = (
         f"import json, sys; from {module} import {function} as f; "
-        "found = f(*json.loads(sys.argv[1])); print('\\n' + json.dumps(found))"
+        "found = f(*json.load(sys.stdin)); print('\\n' + json.dumps(found))"
     )
     env = {**os.environ, "PYTHONHASHSEED": str(seed), "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-c", code, json.dumps(args)]
-    done = subprocess.run(command, capture_output=True, text=True, env=env, timeout=timeout)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        input=json.dumps(args),  # an argument of a process is limited to 128 KiB on Linux
+        capture_output=True,
+        text=True,
+        env=env,
+        timeout=timeout,
+    )
     if done.returncode:
         raise RuntimeError("\n".join(done.stderr.strip().split("\n")[-8:]))
     return json.loads(done.stdout.rstrip().rpartition("\n")[2])

@@ -7,7 +7,7 @@ where it is known only at run time; directly evaluated it is a list with one ent
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,11 +68,20 @@ class Program:
 # -- as a program of mplang
 
 
-def build(program: Program) -> Callable[[], Any]:
-    """Return the function that ``mp.evaluate`` traces."""
+def build(program: Program, inputs: Sequence[int] = ()) -> Callable[..., Any]:
+    """Return the function that ``mp.evaluate`` traces.
 
-    def random_program() -> Any:
-        return _build_block(program.block, [])
+    Args:
+        program: the program.
+        inputs: the positions of the constants of its block that are arguments instead.
+    """
+
+    def random_program(*given: Any) -> Any:
+        taken = dict(zip(inputs, given, strict=True))
+        env: list[Any] = []
+        for i, statement in enumerate(program.block.statements):
+            env.append(taken[i] if i in taken else _BUILD[statement.what](statement, env))
+        return env[program.block.result]
 
     return random_program
 

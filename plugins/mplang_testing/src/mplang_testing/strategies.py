@@ -113,7 +113,7 @@ def programs(draw: st.DrawFn, max_parties: int = 5) -> Program:
 
 @st.composite
 def traced_programs(draw: st.DrawFn, max_parties: int = 5) -> Traced:
-    """Whole programs as the tracer makes them, without inputs.
+    """Whole programs as the tracer makes them, with inputs and without.
 
     Example:
         >>> from hypothesis import HealthCheck, given, settings
@@ -124,7 +124,12 @@ def traced_programs(draw: st.DrawFn, max_parties: int = 5) -> Traced:
         >>> they_give_one_value()
     """
     drawn = draw(programs(max_parties))
-    return trace(TraceContext(ClusterSpec.simple(drawn.parties)), build(drawn)).program
+    statements = drawn.block.statements
+    constants = [i for i, each in enumerate(statements) if each.what == "constant"]
+    inputs = draw(st.lists(st.sampled_from(constants), unique=True))
+    kinds = [MPType(TensorType.of(statements[i].detail), statements[i].kind.mask) for i in inputs]
+    ctx = TraceContext(ClusterSpec.simple(drawn.parties))
+    return trace(ctx, build(drawn, inputs), *kinds).program
 
 
 def _mask(draw: st.DrawFn, within: Mask) -> Mask:
