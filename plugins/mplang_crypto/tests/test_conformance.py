@@ -43,7 +43,6 @@ SAMPLES = (
         Of(PublicKeyType(), OTHER_PUBLIC, PUBLIC),
         attrs={"info": "kit"},
         parties=2,
-        random=True,  # keys cannot be compared
         expect=lambda keys: keys[0].secret == keys[1].secret == KEY.secret,
     ),
     Sample(

@@ -243,6 +243,99 @@ def test_a_compiler_that_keeps_it(run):
     assert found.parseoutcomes().keys() == {"passed", "deselected"}
 
 
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("(called(), make())[1]", "got: *ValueError: the kit has it fail here"),
+        ("make()", "got: *it was compiled"),
+        ("without_line()", "got: *TraceError: it failed"),
+    ],
+)
+def test_a_compiler_that_does_not_tell_where_a_function_fails(caught, body, message):
+    called = """
+    def called():
+        return fn(*[np.ones(kind.shape) for kind in signature.operands])
+    def without_line():
+        try:
+            called()
+        except Exception as error:
+            raise mp.errors.TraceError(f"it failed: {error}") from error
+        return make()
+    return {body}"""
+    source = COMPILER.replace("{meta}", MINE).replace("    return {body}", called)
+    source = source.replace("{body}", body).replace("{{", "{").replace("}}", "}")
+    caught(source, "error_of_a_function", "does not say where a function fails", message)
+
+
+def test_a_compiler_that_takes_a_result_that_is_no_value(caught):
+    body = """
+    from mplang_core.ext import raised
+    try:
+        fn(*[np.ones(kind.shape) for kind in signature.operands])
+    except Exception as error:
+        raise mp.errors.TraceError(f"{raised(error)}it failed") from error
+    return make()"""
+    source = COMPILER.replace("{meta}", MINE).replace("    return {body}", body)
+    source = source.replace("{{", "{").replace("}}", "}")
+    caught(source, "error_of_a_function", "where a function gives_no_value", "it was compiled")
+
+
+@pytest.mark.parametrize(
+    ("body", "wrong", "message"),
+    [
+        (
+            "return scale(x, by=2 + 0 * x.base_type.size)",
+            "a literal as operand 0",
+            "AttributeError: *",
+        ),
+        (
+            "if options: raise KeyError('no such option')\n    return scale(x, by=2)",
+            "a wrong keyword",
+            "KeyError: *",
+        ),
+    ],
+)
+def test_a_feop_that_ends_in_an_error_of_pythons(caught, body, wrong, message):
+    caught(
+        feop(feop=body),
+        "wrong_arguments and fault.op",
+        f"fault.op with {wrong} fails in a wrong way",
+        f"got: *{message}",
+    )
+
+
+def test_random_results_of_an_op_that_passes_may_merge(caught):
+    effects = "None, effects=mp.ir.Effects.NONE"
+    source = feop(reads=effects).replace('attrs={"by": 2}),)', 'attrs={"by": 2}, random=True),)')
+    source = source.replace('X, attrs={"by": 2}))', 'X, attrs={"by": 2}, random=True))')
+    caught(source, "passes_may_do and fault.scale", "expected: effects=Effects.FRESH with random=*")
+
+
+KEY = """
+from dataclasses import dataclass
+from mplang_core.types import type_classes
+
+@dataclass(frozen=True)
+class Key(mp.BaseType):
+    name = "fault.key"
+    form = mp.Form.KEY
+
+    def params(self):
+        return ()
+
+    @classmethod
+    def from_params(cls, params):
+        return cls()
+
+type_classes.add("fault.key", Key, provider="fault")
+"""
+
+
+def test_a_key_that_passes_may_merge(caught):
+    source = feop(infer="return Key()").replace("counter =", KEY + "\ncounter =")
+    caught(source, "passes_may_do and fault.scale", "fault.scale makes a key, and does not say *")
+
+
 def test_metadata_that_says_too_little(caught):
     caught(feop(), "metadata and fault.scale", "expected: it says its outputs, it says its inputs")
     caught(feop(), "documented and fault.scale", "expected: a docstring with an example*")
@@ -301,6 +394,36 @@ def test_a_result_that_the_author_knows_to_be_wrong(caught):
     caught(source, "FaultyKernel and inferred", "Sample('fault.scale') gives a wrong result")
 
 
+def test_results_that_are_random_and_do_not_differ(caught):
+    source = feop().replace('attrs={"by": 2}),)', 'attrs={"by": 2}, random=True),)')
+    caught(source, "random_results", "Sample('fault.scale') gives the same in 41 runs")
+
+
+@pytest.mark.parametrize(
+    ("x", "kernel", "message"),
+    [
+        ("np.ones(3)", "assert np.isfinite(x).all(); return x * by", "a result for tensors of nan"),
+        (
+            "np.arange(3)",
+            "assert x.min() > -9; return x * by",
+            "a result for tensors of -9223372036854775808",
+        ),
+    ],
+)
+def test_an_op_that_is_not_total(caught, x, kernel, message):
+    source = feop(reads="(), total=True", kernel=kernel).replace("np.arange(3)", x)
+    caught(source, "what_is_total", "fails, and fault.scale declares total=True", message)
+
+
+def test_a_table_that_would_be_a_literal(run):
+    source = feop().replace("class TestFault(", "import pyarrow\nclass TestFault(")
+    source = source.replace(
+        'Sample("fault.op", X)', 'Sample("fault.op", pyarrow.table({"a": [1]}))'
+    )
+    pytest.importorskip("pyarrow")
+    run(source).stdout.fnmatch_lines(["*TypeError: a Table is no literal: *Of(mp.TableType(*"])
+
+
 # -- types
 
 TYPE = (
@@ -316,6 +439,7 @@ class Box(mp.BaseType):
     size: int
     colour: str = "red"
     name = "fault.box"
+    {more}
 
     def params(self):
         return {params}
@@ -323,8 +447,7 @@ class Box(mp.BaseType):
     @classmethod
     def from_params(cls, params):
         size, colour = params
-        if type(size) is not int or type(colour) is not str:
-            raise ValueError("a box has a size and a colour")
+        {check}
         return cls(size, colour)
 
     def mismatch(self, value):
@@ -354,10 +477,12 @@ def assert_size(expected, found):
 """
 RIGHT_TYPE = {
     "frozen": "frozen=True",
+    "more": "",
     "params": "(self.size, self.colour)",
     "mismatch": "return None if isinstance(value, bytes) and len(value) == self.size else 'no box'",
     "encode": '{"size": len(value)}, [value]',
     "decode": DECODE,
+    "check": "if type(size) is not int or type(colour) is not str: raise ValueError",
 }
 
 
@@ -379,6 +504,15 @@ def test_a_type_without_a_fault_passes(run):
         ({"mismatch": "return None"}, "from_others", "takes a NoneType for its value"),
         ({"encode": '{"size": len(value)}, [value[::-1]]'}, "values_come", "does not survive its"),
         ({"encode": '{"size": {1: 2}}, [value]'}, "values_come_back", "writes what cannot be sent"),
+        ({"check": "size = int(size)"}, "taken_as_they_are", "Box reads * as something else"),
+        ({"check": "colour = str(colour)"}, "taken_as_they_are", "Box reads * as something else"),
+        (
+            {"more": "nbytes = property(lambda self: 1000 * self.size + 1000)"},
+            "its_size",
+            "expected: buffers of *000 bytes, as nbytes says",
+        ),
+        ({"more": "form = mp.Form.KEY"}, "secrets", "a value of fault.box<*> shows its bytes"),
+        ({"more": "form = mp.Form.SHARE"}, "secrets", "a value of fault.box<*> shows its bytes"),
         ({"decode": "return bytes(buffers[0])"}, "damaged", "is read from a header without 'size'"),
         ({"decode": 'header["size"].bit_count(); ' + DECODE}, "damaged", "got: *AttributeError: *"),
     ],

@@ -73,6 +73,17 @@ def test_a_good_plugin_passes(plugin, run):
     assert run(plugin()).ret == 0
 
 
+SETTINGS = """
+@hookimpl
+def mplang_settings():
+    return {"OUTSIDE_ROUNDING": "even", "MPLANG_OUTSIDE": "1", "outside.tone": "warm"}
+"""
+
+
+def test_settings_that_begin_with_the_family_pass(plugin, run):
+    assert run(plugin(more=SETTINGS), "-k", "own_names").ret == 0
+
+
 HOME = "def kept():\n    pass\n"
 OTHER = """
 op_defs.add("{name}", OpDef("{name}", lambda op, world: [], doc="An op."), provider="{provider}")
@@ -117,6 +128,11 @@ op_defs.add("{name}", OpDef("{name}", lambda op, world: [], doc="An op."), provi
             {"more": "triple.__doc__ = ''"},
             "described",
             ["the feop outside.triple says nothing of itself"],
+        ),
+        (
+            {"more": "@hookimpl\ndef mplang_settings():\n    return {'outsider': '1'}"},
+            "own_names",
+            ["registers what is not its own", "got: *the setting outsider"],
         ),
         ({"more": "1 / 0"}, "entry_points_load", ["ZeroDivisionError"]),
         ({"points": {}}, "entry_points_load", ["acme-outside brings no plugin"]),

@@ -100,6 +100,28 @@ class AttributeSuite(Suite, kit=True):
 
         for_all(self.kinds, check, self.examples)
 
+    def test_parameters_are_taken_as_they_are(self) -> None:
+        """``from_params`` converts nothing: what it takes, ``params()`` gives back."""
+
+        def check(drawn: tuple[Attribute, tuple[Any, ...]]) -> None:
+            kind, params = drawn
+            try:
+                again = type(kind).from_params(params)
+            except (TypeError, ValueError):
+                return
+            except Exception as error:
+                wrong_error(f"from_params({params!r})", "ValueError or TypeError", error)
+            if not _is_exactly(tuple(again.params()), params):
+                complain(
+                    f"{type(kind).__name__} reads {params!r} as something else",
+                    expected="ValueError or TypeError",
+                    got=f"{again!r}, whose parameters are {again.params()!r}",
+                    fix="check types, as in `if [type(each) for each in params] != [int, str]`; "
+                    "int(…) and str(…) take what nobody wrote",
+                )
+
+        for_all(self.kinds.flatmap(_with_one_alike), check, self.examples)
+
     def test_parameters_that_do_not_fit_are_refused(self) -> None:
         """Parameters come from the network: ``from_params`` raises ValueError or TypeError."""
         odd: st.SearchStrategy[Any] = st.none() | st.booleans() | st.integers(-2, 99)
@@ -133,6 +155,46 @@ class AttributeSuite(Suite, kit=True):
             check,
             self.examples,
         )
+
+
+def _alike(param: Any) -> st.SearchStrategy[Any]:
+    """Return parameters that are nearly this one: what ``int()`` or ``str()`` makes the same."""
+    match param:
+        case bool():
+            near: list[Any] = [int(param), str(param)]
+        case int():
+            wide = "".join(chr(ord(c) + 0xFEE0) if c.isdigit() else c for c in str(param))
+            near = [float(param), param + 0.7, str(param), wide, f" {param}"]
+        case float():
+            near = [str(param)]
+        case str():
+            near = [f" {param}", param.swapcase(), param.encode()]
+        case tuple():
+            return st.tuples(*map(_alike, param)) if param else st.just(())
+        case _:
+            near = [param]
+    return st.sampled_from(near)
+
+
+def _with_one_alike(kind: Attribute) -> st.SearchStrategy[tuple[Attribute, tuple[Any, ...]]]:
+    """Return parameters of which one is nearly what it was."""
+    params = tuple(kind.params())
+    if not params:
+        return st.just((kind, params))
+
+    def changed(i: int) -> st.SearchStrategy[tuple[Attribute, tuple[Any, ...]]]:
+        return _alike(params[i]).map(lambda near: (kind, (*params[:i], near, *params[i + 1 :])))
+
+    return st.integers(0, len(params) - 1).flatmap(changed)
+
+
+def _is_exactly(one: Any, other: Any) -> bool:
+    """Return whether two parameters are equal and of the same types."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, tuple):
+        return len(one) == len(other) and all(map(_is_exactly, one, other))
+    return bool(one == other) or repr(one) == repr(other)  # NaN is itself
 
 
 def again_of(kind: Attribute) -> Attribute:

@@ -20,7 +20,10 @@ from mplang_cli import introspect
 from mplang_core import (
     Attribute,
     ClusterSpec,
+    FeProgram,
+    Form,
     Mask,
+    MPLangError,
     Program,
     TableType,
     TensorType,
@@ -28,6 +31,7 @@ from mplang_core import (
     constant,
     device,
     fe_materialize,
+    invoke,
     is_feop,
     registry,
     verify,
@@ -36,19 +40,23 @@ from mplang_core import (
 from mplang_core.ext import (
     AttrValue,
     AttrVisitor,
+    Effects,
     FeCapabilityError,
     FeConfigError,
     FeMeta,
     FeStateError,
+    OpDef,
+    Operand,
     Operation,
+    TraceError,
     VerifyError,
     meta_of,
     normalize,
     op_defs,
 )
-from mplang_testing import probe
+from mplang_testing import probe, users_file
 from mplang_testing.contracts import ContractSuite
-from mplang_testing.sample import Sample, text_of
+from mplang_testing.sample import Sample, local_program, text_of
 from mplang_testing.suite import complain, numbered
 from mplang_testing.vault import vault
 
@@ -161,6 +169,29 @@ class FeopSuite(ContractSuite, kit=True):
                 fix="declare reads=… in @simple_op or OpDef, and total=True if it cannot fail",
             )
 
+    def test_its_op_says_what_passes_may_do(self, sample: Sample) -> None:
+        """Random results are not merged, and whoever makes a key says so."""
+        made = sample.build()
+        op, _ = local_program(made)
+        op_def = op_defs.get(op.opcode)
+        if op_def is None:
+            return
+        if sample.random and op_def.effects is Effects.NONE:
+            complain(
+                f"{op.opcode} says that its results are a function of its operands, and {sample} "
+                "that they are random",
+                expected="effects=Effects.FRESH with random=True",
+                got="effects=Effects.NONE: a pass makes two runs of it one",
+                fix="correct the op, or the sample",
+            )
+        if _makes_a_key(made) and _reads(op_def, op) == () and op_def.effects is not Effects.FRESH:
+            complain(
+                f"{op.opcode} makes a key, and does not say that it is a new one",
+                expected="effects=Effects.FRESH: two keys are never made one",
+                got=f"effects={op_def.effects}",
+                fix="declare it, or give it what the key is made of as an operand of the form KEY",
+            )
+
     # -- the same program each time
 
     def test_twice_gives_the_same_bytes(self, sample: Sample) -> None:
@@ -249,6 +280,54 @@ class FeopSuite(ContractSuite, kit=True):
 
     # -- refusals
 
+    def test_an_error_of_a_function_has_its_line(self, sample: Sample) -> None:
+        """A compiler names the user's line, of a function that raises or returns no value."""
+        if not sample.is_compiler:
+            return
+        for function in (users_file.fails, users_file.gives_no_value):
+            given = {"attrs": sample.attrs, "config": sample.config, "parties": sample.parties}
+            wrong = Sample(sample.op, function, *sample.args[1:], **given)
+            got = "it was compiled"
+            try:
+                users_file.call(wrong.build)
+            except TraceError as error:
+                if str(error).startswith(f"{users_file.FILE}:"):
+                    continue
+                got = f"TraceError: {error}"
+            except Exception as error:
+                got = f"{type(error).__name__}: {error}"
+            complain(
+                f"{sample.op} does not say where a function {function.__name__}",
+                expected=f"TraceError whose text begins with {users_file.FILE}:, and its line",
+                got=got,
+                fix='raise TraceError(f"{raised(error)}…") from error, of mplang_core.ext; '
+                "skip_package leaves out the lines of your engine",
+            )
+
+    def test_wrong_arguments_are_errors_with_the_users_line(self, sample: Sample) -> None:
+        """A literal in place of an operand, no operand, and a wrong keyword are told so."""
+        meta = meta_of(registry.get(sample.op))
+        if sample.is_compiler or meta.execution_model == "in_controller":
+            return
+        for what, args, attrs in _wrong_arguments(sample):
+            try:
+                with with_ctx(TraceContext(ClusterSpec.simple(max(2, sample.parties)))):
+                    users_file.call(invoke, registry.get(sample.op), *args, **attrs)
+            except MPLangError as error:
+                if users_file.names_a_line(error):
+                    continue
+                got = f"no line in {type(error).__name__}: {error}"
+            except Exception as error:
+                got = f"{type(error).__name__}: {error}"
+            else:
+                continue  # it makes sense of that as well
+            complain(
+                f"{sample.op} with {what} fails in a wrong way",
+                expected="an error of mplang that names the user's line",
+                got=got,
+                fix="check what has no base_type, and raise TypeError or ValueError",
+            )
+
     def test_a_wrong_configuration_is_refused(self, sample: Sample) -> None:
         """A configuration is held against the schema: FeConfigError, before anything is made."""
         meta = meta_of(registry.get(sample.op))
@@ -302,6 +381,29 @@ def _run_examples(op: Any, doc: str) -> str:
     with np.printoptions(legacy=False):
         result = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=out.write)
     return out.getvalue() if result.failed else ""
+
+
+def _makes_a_key(made: FeProgram) -> bool:
+    """Return whether a result is a key, and no operand."""
+    takes, gives = made.pfunc.ins_info, made.pfunc.outs_info
+    has_key = [any(kind.form is Form.KEY for kind in kinds) for kinds in (takes, gives)]
+    return has_key == [False, True]
+
+
+def _reads(op_def: OpDef, op: Operation) -> tuple[str, ...] | None:
+    return op_def.reads(op) if callable(op_def.reads) else op_def.reads
+
+
+def _wrong_arguments(sample: Sample) -> Iterator[tuple[str, tuple[Any, ...], dict[str, Any]]]:
+    """Yield what is wrong, the arguments, and the keywords; operands stand in for values."""
+    operands = [Operand(kind) for kind in sample.operands]
+    attrs = {**sample.attrs} if sample.config is None else {**sample.attrs, "config": sample.config}
+    for i in range(len(operands)):
+        wrong = sample.filled([*operands[:i], 7, *operands[i + 1 :]])
+        yield f"a literal as operand {i}", wrong, attrs
+    if operands:
+        yield "an operand that is missing", sample.filled(operands)[:-1], attrs
+    yield "a wrong keyword", sample.filled(operands), {**attrs, "no_such_keyword": 1}
 
 
 def _compare(sample: Sample, when: str, mine: str, other: str) -> None:

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 from mplang_simulator import Simulator
 
-from mplang_core import BaseType, ClusterSpec, MPLangError, Program, TensorType, parse
+from mplang_core import BaseType, ClusterSpec, DType, MPLangError, Program, TensorType, parse
 from mplang_core.ext import (
     HostVar,
     Mode,
+    Operation,
     PartyError,
     SimpHost,
     codecs,
     decode,
     encode,
     from_bytes,
+    op_defs,
     print_program,
     to_bytes,
 )
-from mplang_testing.sample import Sample
+from mplang_testing.sample import Sample, codec_of, local_program
 from mplang_testing.suite import Suite, complain, numbered
+
+RANDOM_RUNS = 40  # a draw of one bit is the same in all of them once in 10**12
 
 
 class KernelSuite(Suite, kit=True):
@@ -143,6 +148,42 @@ class KernelSuite(Suite, kit=True):
             sample, "in launch mode", program, expected, self._run(sample, program, mode="launch")
         )
 
+    def test_random_results_differ(self, sample: Sample) -> None:
+        """Results of a sample with ``random=True`` are drawn anew in each run."""
+        if not sample.random:
+            return
+        program = sample.trace()
+        first = self._run(sample, program)
+        for _ in range(RANDOM_RUNS):
+            if not _all_same(program, first, self._run(sample, program)):
+                return
+        complain(
+            f"{sample} gives the same in {RANDOM_RUNS + 1} runs",
+            expected="results that differ, as random=True says",
+            got=first,
+            fix="leave random=True out, or have the kernel draw from the operating system",
+        )
+
+    def test_what_is_total_never_fails(self, sample: Sample) -> None:
+        """An op with ``total=True`` takes NaN, infinities and the least and greatest integers."""
+        op, _ = local_program(sample.build())
+        if not _is_total(op):
+            return
+        program = sample.trace()
+        for what, given in _extreme_operands(sample):
+            try:
+                with self.make(sample.parties) as host, warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # of NumPy, of an overflow
+                    _execute(host, program, given)
+            except MPLangError as error:
+                complain(
+                    f"{sample} fails, and {op.opcode} declares total=True",
+                    expected=f"a result for tensors of {what}",
+                    got=f"{error} ({error.__cause__!r})",
+                    fix="give a result for all values, or leave total=True out: whether it fails "
+                    "tells everyone of its operands",
+                )
+
     def test_what_is_no_operand_ends_in_an_error_of_mplang(self, sample: Sample) -> None:
         """A wrong operand is a PartyError that names the op, and the next run works."""
         program = sample.trace()
@@ -206,15 +247,14 @@ class KernelSuite(Suite, kit=True):
     ) -> None:
         if sample.random:
             return
-        for kind, mine, other in zip(_kinds(program), expected, got, strict=True):
-            if not all(_same(kind, a, b) for a, b in zip(mine, other, strict=True)):
-                complain(
-                    f"{sample} gives another result {how}",
-                    expected=mine,
-                    got=other,
-                    fix="have the kernel depend on operands and attributes alone; where it draws "
-                    "random numbers on purpose, say so by random=True in the sample",
-                )
+        if not _all_same(program, expected, got):
+            complain(
+                f"{sample} gives another result {how}",
+                expected=expected,
+                got=got,
+                fix="have the kernel depend on operands and attributes alone; where it draws "
+                "random numbers on purpose, say so by random=True in the sample",
+            )
 
 
 def _execute(
@@ -238,11 +278,60 @@ def _prints(sample: Sample, data: Sequence[Any]) -> list[Any]:
     ]
 
 
+def _is_total(op: Operation) -> bool:
+    op_def = op_defs.get(op.opcode)
+    total: Any = False if op_def is None else op_def.total
+    return bool(total(op) if callable(total) else total)
+
+
+def _extreme_operands(sample: Sample) -> Iterator[tuple[str, list[list[Any]]]]:
+    """Yield what is special of each value, and operands whose tensors consist of it."""
+    given = [sample.data(rank) for rank in range(sample.parties)]
+    tensors = [i for i, value in enumerate(given[0]) if isinstance(value, np.ndarray)]
+    for turn in range(max((len(_extremes(given[0][i].dtype)) for i in tensors), default=0)):
+        filled, told = [list(data) for data in given], set()
+        for i in tensors:
+            found = _extremes(given[0][i].dtype)
+            value = found[turn % len(found)]
+            told.add(str(value))
+            for data in filled:
+                data[i] = np.full_like(data[i], value)
+        yield " and ".join(sorted(told)), filled
+
+
+def _extremes(dtype: np.dtype[Any]) -> list[Any]:
+    """Return values at which functions of numbers fail."""
+    if dtype.kind == "b":
+        return [False, True]
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        return [limits.min, limits.max, 0]
+    limit = DType.of(dtype).numpy.type
+    return [*map(limit, (np.nan, np.inf, -np.inf, 0.0)), *_finite_extremes(dtype)]
+
+
+def _finite_extremes(dtype: np.dtype[Any]) -> list[Any]:
+    if dtype.kind not in "fc":  # bfloat16, of which NumPy knows no limits
+        return []
+    limits = np.finfo(dtype)
+    return [limits.max, limits.min, limits.smallest_subnormal]
+
+
+def _all_same(program: Program, one: list[list[Any]], other: list[list[Any]]) -> bool:
+    """Return whether two runs gave the same results."""
+    return all(
+        _same(kind, a, b)
+        for kind, mine, theirs in zip(_kinds(program), one, other, strict=True)
+        for a, b in zip(mine, theirs, strict=True)
+    )
+
+
 def _same(kind: BaseType, a: Any, b: Any) -> bool:
     if isinstance(kind, TensorType):
         return bool(a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes())
-    if kind.name in codecs:
-        (head_a, data_a), (head_b, data_b) = encode(kind, a), encode(kind, b)
+    codec = codec_of(kind)
+    if codec is not None:
+        (head_a, data_a), (head_b, data_b) = codec.encode(a), codec.encode(b)
         return dict(head_a) == dict(head_b) and [*map(bytes, data_a)] == [*map(bytes, data_b)]
     return bool(a == b)
 

@@ -105,6 +105,7 @@ class PluginSuite(Suite, kit=True):
                 own = what in _FREE or stem in listed.get(what, names)
                 if not own or provider not in {self.distribution, *homes}:
                     strange.append(f"the {what} {name} of {provider}")
+        strange += [f"the setting {each}" for each in facts["settings"] if not _is_of(each, names)]
         self._nothing(
             strange,
             "registers what is not its own",
@@ -161,6 +162,13 @@ class PluginSuite(Suite, kit=True):
             lines = [f"{k}: {v}" for k, v in found.items()] if isinstance(found, dict) else found
             got = "\n            ".join(lines)
             complain(f"{self.distribution} {what}", expected=expected, got=got, fix=fix)
+
+
+def _is_of(setting: str, families: set[str]) -> bool:
+    """Return whether the name of a setting begins with a family: SHOP or MPLANG_SHOP."""
+    name = setting.casefold().removeprefix("mplang_")
+    rests = [name.removeprefix(family) for family in families if name.startswith(family)]
+    return any(not rest[:1].isalnum() for rest in rests)
 
 
 @functools.cache

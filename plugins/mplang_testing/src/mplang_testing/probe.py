@@ -103,6 +103,7 @@ def plugin(distribution: str, heavy: list[str]) -> dict[str, Any]:
         "unmarked": _unmarked({r.module.partition(":")[0] for r in records}),
         "described": {name: introspect.describe(name) for name in brought["feop"]},
         "docs": _docs(brought),
+        "settings": _settings({r.module.partition(":")[0] for r in records}),
         "no kernel": [op for op in brought["op"] if not _has_kernel(op)],
         "no op": [
             op
@@ -164,6 +165,16 @@ def _unmarked(modules: set[str]) -> list[str]:
         and isinstance(item, types.FunctionType)
         and not hasattr(item, "mplang_impl")
     ]
+
+
+def _settings(modules: set[str]) -> list[str]:
+    """Return the names of the settings that all parties have to have alike."""
+    asked = [
+        getattr(sys.modules[name], "mplang_settings", None)
+        for name in sorted(modules)
+        if name in sys.modules
+    ]
+    return [name for ask in asked if ask is not None for name in ask()]
 
 
 def _has_kernel(op: str) -> bool:

@@ -26,10 +26,12 @@ from mplang_core import (
     with_ctx,
 )
 from mplang_core.ext import (
+    Codec,
     Graph,
     Operand,
     Operation,
     Value,
+    codecs,
     flatten,
     meta_of,
     normalize,
@@ -60,9 +62,9 @@ class Of:
 class Sample:
     """One use of a feop.
 
-    An argument is an array, a value :class:`Of` another type, a type (a value without data,
-    for :class:`FeopSuite` alone), a nest of these, or a literal. The first argument of a
-    compiler is the Python function.
+    An argument is an array, a value :class:`Of` another type (a table, too), a type (a value
+    without data, for :class:`FeopSuite` alone), a nest of these, or a literal. The first argument
+    of a compiler is the Python function.
 
     Args:
         op: the feop's name.
@@ -93,6 +95,12 @@ class Sample:
     name: str = ""
 
     def __init__(self, op: str, *args: Any, **fields: Any) -> None:
+        for leaf in flatten(tuple(args))[0]:
+            if hasattr(leaf, "__arrow_c_stream__"):
+                raise TypeError(
+                    f"a {type(leaf).__name__} is no literal: a table is an operand, "
+                    'Of(mp.TableType((("age", "int64"), …)), table)'
+                )
         unknown = fields.keys() - self.__dataclass_fields__.keys() | fields.keys() & {"op", "args"}
         if unknown:
             raise TypeError(
@@ -187,6 +195,11 @@ def _kind(leaf: Any) -> BaseType | None:
     if isinstance(leaf, np.ndarray | np.generic):
         return TensorType.of(leaf)
     return leaf if isinstance(leaf, BaseType) else None
+
+
+def codec_of(kind: BaseType) -> Codec | None:
+    """Return the codec of a type, or the one by which its party stores its values."""
+    return codecs.get(kind.name) or getattr(kind, "storage_codec", None)
 
 
 def local_program(made: FeProgram) -> tuple[Operation, Program]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
@@ -24,7 +25,11 @@ from mplang_core.ext import (
     to_bytes,
 )
 from mplang_testing.attributes import AttributeSuite, came_back, wrong_error
+from mplang_testing.sample import codec_of
 from mplang_testing.suite import complain, for_all
+
+HEADER = 256  # bytes by which a size may differ
+SECRET = 8  # characters of what does not stand in a text by chance
 
 _Buffers = Sequence[bytes | memoryview]
 
@@ -164,6 +169,40 @@ class TypeSuite(AttributeSuite, kit=True):
 
         self._for_values(check, coded=True)
 
+    def test_its_size_is_what_is_written(self) -> None:
+        """``nbytes`` of the type, if it has one, is what its codec writes: costs go by it."""
+
+        def check(kind: BaseType, value: Any) -> None:
+            told: Any = getattr(kind, "nbytes", None)
+            if not isinstance(told, int):
+                return
+            written = sum(memoryview(buffer).nbytes for buffer in encode(kind, value)[1])
+            if abs(written - told) > max(HEADER, told // 10):
+                complain(
+                    f"{kind} has another size than it says",
+                    expected=f"buffers of {told} bytes, as nbytes says; up to {HEADER} bytes, or a "
+                    "tenth, may differ",
+                    got=f"{written} bytes",
+                    fix="correct nbytes of the type, or leave it out if sizes depend on the value",
+                )
+
+        self._for_values(check, coded=True)
+
+    def test_secrets_are_not_shown(self) -> None:
+        """The text of a key or of a share does not show all that it consists of."""
+
+        def check(kind: BaseType, value: Any) -> None:
+            parts = _parts(kind, value)
+            if kind.form in (Form.KEY, Form.SHARE) and parts and _shows(repr(value), parts):
+                complain(
+                    f"the text of a value of {kind} shows its bytes",
+                    expected="none of the data of a key or of a share: texts get into logs",
+                    got=repr(value)[:200],
+                    fix="secret: bytes = field(repr=False)",
+                )
+
+        self._for_values(check)
+
     def test_values_without_a_codec_stay(self) -> None:
         """Where a type has no codec, or the value is another type's, nothing is written."""
 
@@ -225,6 +264,36 @@ def _check_encoded(kind: BaseType, header: Mapping[str, Any], buffers: Sequence[
             got=f"{header!r} and {[type(item).__name__ for item in buffers]}",
             fix="put data into buffers, and small facts into the header",
         )
+
+
+def _parts(kind: BaseType, value: Any) -> list[Any]:
+    """Return the data that a value consists of: what a codec writes, or its fields.
+
+    Parts that are short stand in a text by chance. If a field is none of plain data, nothing is
+    known of the value.
+    """
+    codec = codec_of(kind)
+    if codec is not None:
+        parts: list[Any] = [bytes(buffer) for buffer in codec.encode(value)[1]]
+    elif dataclasses.is_dataclass(value):
+        parts = [getattr(value, field.name) for field in dataclasses.fields(value)]
+        parts = [part for part in parts if not isinstance(part, BaseType)]
+    else:
+        parts = []
+    if not all(isinstance(part, bytes | int | str) for part in parts):
+        return []
+    return [part for part in parts if len(str(part)) >= SECRET]
+
+
+def _shows(text: str, parts: Sequence[Any]) -> bool:
+    """Return whether a text has all of the parts, in decimal, in hex, or as Python writes them."""
+    return all(any(each in text for each in _written(part)) for part in parts)
+
+
+def _written(part: Any) -> list[str]:
+    if isinstance(part, bytes):
+        return [part.hex(), repr(part)[2:-1], str(list(part))[1:-1], str(int.from_bytes(part))]
+    return [str(part), hex(part)] if isinstance(part, int) else [part, repr(part)[1:-1]]
 
 
 def _is_plain(value: Any) -> bool:
