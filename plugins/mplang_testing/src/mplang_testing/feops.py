@@ -285,11 +285,10 @@ class FeopSuite(ContractSuite, kit=True):
         if not sample.is_compiler:
             return
         for function in (users_file.fails, users_file.gives_no_value):
-            given = {"attrs": sample.attrs, "config": sample.config, "parties": sample.parties}
-            wrong = Sample(sample.op, function, *sample.args[1:], **given)
+            wrong = [registry.get(sample.op), function, *sample.stand_ins()[1:]]
             got = "it was compiled"
             try:
-                users_file.call(wrong.build)
+                users_file.call(fe_materialize, *wrong, **{"config": sample.config, **sample.attrs})
             except TraceError as error:
                 if str(error).startswith(f"{users_file.FILE}:"):
                     continue
