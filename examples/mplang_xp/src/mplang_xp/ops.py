@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mplang_core import Mask, TensorType
-from mplang_core.ext import AnyType, Attr, KernelContext, OpDef, Operation
+from mplang_core.ext import AnyType, Attr, Effects, KernelContext, OpDef, Operation
 
 from mplang_xp import code
 
@@ -32,6 +32,7 @@ RUN = OpDef(
         "gives": Attr(tuple, doc="the types of the results"),
     },
     doc="Runs functions of the array API standard on NumPy.",
+    effects=Effects.NONE,
     reads=(),
 )
 
