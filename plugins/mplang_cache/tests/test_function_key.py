@@ -273,6 +273,10 @@ def test_a_key_does_not_keep_a_function_of_a_library_alive():
     assert key != key_of(made(Here()))
 
 
+def annotated(x: np.ndarray | None) -> object:
+    return x
+
+
 def test_the_packages_that_a_function_names():
     import json
 
@@ -286,6 +290,13 @@ def test_the_packages_that_a_function_names():
     assert "math" in packages_of(imports)
     assert "numpy" in packages_of(functools.partial(lambda x, y: np.add(x, y), 1))
     assert not {"numpy", "json"} & packages_of(lambda x: x + 1)
+    ones = np.ones(2)
+    assert "numpy" in packages_of(lambda x, by=ones: x + by)
+    assert "numpy" in packages_of(lambda x, *, by=np.float32: x + by)
+    assert "numpy" in packages_of(annotated)  # by texts, as all annotations of this module are
+    scope = {"np": np}
+    exec("def annotated(x: list[np.ndarray | None]): return x", scope)
+    assert "numpy" in packages_of(scope["annotated"])
     assert "numpy" in packages_of(np.sin)
 
 

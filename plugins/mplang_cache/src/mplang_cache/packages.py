@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from types import FunctionType, MethodType, ModuleType
-from typing import Any
+from typing import Any, get_args
 
 from mplang_core.ext import free_variables, names_of
 
 
 def packages_of(fn: Callable[..., Any]) -> frozenset[str]:
-    """Return the packages that a function names: by globals, closure variables and imports.
+    """Return the packages that a function names.
+
+    It names them by globals, closure variables and imports, by defaults and by annotations.
 
     A frontend tells by it whether a function is one of its own.
 
@@ -27,7 +30,18 @@ def packages_of(fn: Callable[..., Any]) -> frozenset[str]:
         fn = fn.func if isinstance(fn, functools.partial) else fn.__func__
     if not isinstance(fn, FunctionType):
         return frozenset({package_of(fn), package_of(type(fn))})
-    return frozenset(map(package_of, free_variables(fn))) | names_of(fn.__code__).imports
+    signed = [*(fn.__defaults__ or ()), *(fn.__kwdefaults__ or {}).values()]
+    for hint in fn.__annotations__.values():
+        signed += _named(hint, fn.__globals__)
+    named = [*free_variables(fn), *signed, *map(type, signed)]
+    return frozenset(map(package_of, named)) | names_of(fn.__code__).imports
+
+
+def _named(hint: Any, scope: Mapping[str, Any]) -> list[Any]:
+    """Return what an annotation names: classes, or of a text the globals in it."""
+    if isinstance(hint, str):
+        return [scope[name] for name in re.findall(r"[^\W\d]\w*", hint) if name in scope]
+    return [hint, *(each for part in get_args(hint) for each in _named(part, scope))]
 
 
 def package_of(item: Any) -> str:

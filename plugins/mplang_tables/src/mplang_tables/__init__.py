@@ -4,9 +4,11 @@ from mplang_tables.columns import check_table, number_columns
 from mplang_tables.literal_table import table
 from mplang_tables.ops import encode, fits, from_tensor, literal, one_hot, to_padded, to_tensor
 from mplang_tables.padded import Padded
+from mplang_tables.schemas import arrow_schema, table_type
 
 __all__ = [
     "Padded",
+    "arrow_schema",
     "check_table",
     "encode",
     "fits",
@@ -15,6 +17,7 @@ __all__ = [
     "number_columns",
     "one_hot",
     "table",
+    "table_type",
     "to_padded",
     "to_tensor",
 ]

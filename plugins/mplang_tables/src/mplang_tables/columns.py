@@ -63,8 +63,8 @@ def _advice(type: str) -> str:
         return 'times have no zone, or are timestamp[us, tz=UTC], as by dt.tz_convert("UTC")'
     return (
         "expected an Arrow type as pyarrow writes it: bool, int64, double, string, binary, "
-        "date32[day], time64[us], timestamp[us], decimal128(10, 2), … (a float64 is a 'double', "
-        "a float32 a 'float')"
+        "date32[day], time64[us] (or ns), timestamp[us] (or s, ms, ns), decimal128(10, 2), … "
+        "(a float64 is a 'double', a float32 a 'float')"
     )
 
 
