@@ -488,9 +488,12 @@ def test_a_type_without_a_fault_passes(run):
         ({"check": "size = int(size)"}, "taken_as_they_are", "Box reads * as something else"),
         ({"check": "colour = str(colour)"}, "taken_as_they_are", "Box reads * as something else"),
         (
-            {"more": "nbytes = property(lambda self: 1000 * self.size + 1000)"},
+            {
+                "more": "nbytes = property(lambda self: self.size)",
+                "encode": '{"size": len(value)}, [value + bytes(300)]',
+            },
             "its_size",
-            "expected: buffers of *000 bytes, as nbytes says",
+            "fault.box<*> is larger than it says",
         ),
         ({"more": "form = mp.Form.KEY"}, "secrets", "a value of fault.box<*> shows its bytes"),
         ({"more": "form = mp.Form.SHARE"}, "secrets", "a value of fault.box<*> shows its bytes"),
