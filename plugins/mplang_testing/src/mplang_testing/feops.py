@@ -186,10 +186,10 @@ class FeopSuite(ContractSuite, kit=True):
             )
         if _makes_a_key(made) and _reads(op_def, op) == () and op_def.effects is not Effects.FRESH:
             complain(
-                f"{op.opcode} makes a key, and does not say that it is a new one",
+                f"{op.opcode} makes a key of nothing, and does not say that it is a new one",
                 expected="effects=Effects.FRESH: two keys are never made one",
                 got=f"effects={op_def.effects}",
-                fix="declare it, or give it what the key is made of as an operand of the form KEY",
+                fix="declare it; if the key is read somewhere, declare reads=…",
             )
 
     # -- the same program each time
@@ -383,10 +383,9 @@ def _run_examples(op: Any, doc: str) -> str:
 
 
 def _makes_a_key(made: FeProgram) -> bool:
-    """Return whether a result is a key, and no operand."""
-    takes, gives = made.pfunc.ins_info, made.pfunc.outs_info
-    has_key = [any(kind.form is Form.KEY for kind in kinds) for kinds in (takes, gives)]
-    return has_key == [False, True]
+    """Return whether a result is a key that is made of no operand."""
+    is_key = any(kind.form is Form.KEY for kind in made.pfunc.outs_info)
+    return is_key and not made.pfunc.ins_info
 
 
 def _reads(op_def: OpDef, op: Operation) -> tuple[str, ...] | None:
