@@ -309,12 +309,17 @@ class Key(mp.BaseType):
         return cls()
 
 type_classes.add("fault.key", Key, provider="fault")
+
+@mp.simple_op("fault.keygen", reads=())
+def keygen() -> Key:
+    '''Makes a key.'''
+    return Key()
 """
 
 
 def test_a_key_that_passes_may_merge(caught):
-    source = feop(infer="return Key()").replace("counter =", KEY + "\ncounter =")
-    caught(source, "passes_may_do and fault.scale", "fault.scale makes a key, and does not say *")
+    source = feop(after=KEY).replace("samples = (", 'samples = (Sample("fault.keygen"), ', 1)
+    caught(source, "passes_may_do and fault.keygen", "fault.keygen makes a key of nothing, and *")
 
 
 def test_metadata_that_says_too_little(caught):
