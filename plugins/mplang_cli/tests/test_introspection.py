@@ -177,6 +177,24 @@ def test_the_doctor_says_what_nothing_looks_up(tmp_path):
     assert not any("compatible" in check for check in told)
 
 
+@pytest.mark.parametrize(
+    ("groups", "told"),
+    [
+        ({"mplang.compatible": ["0.1"], "mplang.passes": ["tidy"]}, "it counts for no package with"),
+        ({"mplang.compatible": ["any"]}, "any is no version; expected one such as 1.2.0"),
+    ],
+)
+def test_the_doctor_says_which_declaration_does_not_count(tmp_path, groups, told):
+    wheel = make_wheel(tmp_path, "mplang-ill", "ill", "", groups, ("mplang-core>=0.1",))
+    install(tmp_path / "here", wheel)
+    command = [sys.executable, "-m", "mplang_cli.cli", "doctor", "--json"]
+    env = {**os.environ, "PYTHONPATH": str(tmp_path / "here")}
+    done = subprocess.run(command, capture_output=True, text=True, env=env)
+    rows = [row for row in json.loads(done.stdout) if row["package"] == "mplang-ill"]
+    found = {row["check"]: row["detail"] for row in rows if row["status"] == "failed"}
+    assert told in found[f"{groups['mplang.compatible'][0]} in mplang.compatible"]
+
+
 @pytest.mark.needs("jax")
 def test_the_shell_completes_families_and_ops():
     words = {"ops ": "jax", "describe jax.": "jax.compile"}
