@@ -248,6 +248,11 @@ def inspect(
 ) -> None:
     """Show what an artifact takes, gives, needs and discloses."""
     if analysis is not None:
+        if ir or html is not None:
+            raise ConfigError(
+                "--analysis shows one report and nothing else: leave out --ir and --html, or call "
+                "mplang inspect without --analysis"
+            )
         report = analyze(analysis, artifact.load(path).program)
         _show(report.to_dict() if as_json else report.rich(drawings=picture), as_json)
         return
