@@ -6,6 +6,7 @@ import pytest
 from mplang_analysis.report import TextTable
 from mplang_cli.artifact.requirements import known_requirement
 from mplang_simulator import Failure
+from rich.console import Console
 
 from mplang_core.errors import KernelError
 from mplang_core.printable import printable
@@ -37,9 +38,18 @@ def test_line_breaks_may_stay():
     assert printable("a\n\x1bb", keep="\n") == "a\n" + r"\x1bb"
 
 
+def rich_text(renderable) -> str:
+    console = Console(width=80)
+    with console.capture() as capture:
+        console.print(renderable)
+    return capture.get()
+
+
 def test_tables_and_errors_of_others_are_printable():
-    table = TextTable("t\x1b", ["name"], [["a\x1b[2J"]])
-    assert "\x1b" not in table.text() + table.html()
+    table = TextTable("t\x1b", ["name\x1b\u202e"], [["a\x1b[2J"]])
+    shown = table.text() + table.html() + rich_text(table)
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
     error = Failure("KernelError", "a\x1b\nb", "op\x1b", "x.py\r:1").error()
     assert isinstance(error, KernelError)
     assert str(error) == r"a\x1b" + "\nb"
@@ -53,3 +63,9 @@ def test_only_packages_of_mplang_are_told_to_be_installed():
         assert known_requirement(name, "1.0") is None
     for version in ("", "1.0; rm -r ~", "1.0'", "$(id)", "1.0\x1b[31m"):
         assert known_requirement("mplang-jax", version) is None
+
+
+@pytest.mark.parametrize("row", [[], ["a"], ["a", "b", "c"]])
+def test_a_table_has_a_text_for_each_column(row):
+    with pytest.raises(ValueError, match=rf"table 't': expected 2 texts in row 1, .* {len(row)}"):
+        TextTable("t", ["one", "two"], [["a", "b"], row])

@@ -201,6 +201,12 @@ def test_inspect_draws_where_it_is_asked_to():
     assert "default-src 'none'" in page
 
 
+def test_inspect_shows_one_analysis():
+    compiled()
+    assert "Ops of swap" in call(*COSTS).stdout
+    assert json.loads(call(*COSTS, "--json").stdout)
+
+
 def test_diff_tells_the_same_from_another():
     compiled("a.mpl")
     compiled("b.mpl")
@@ -230,6 +236,7 @@ TAKES_X = ("compile", "prog.py:swap", "--cluster", "2", "-o", "o.mpl", "--arg", 
 SOURCED = ("run", "prog.py:swap", "--cluster", "2", "--arg", "y=1", "--arg")
 PACKED = ("run", "swap.mpl", "--arg", "y=1", "--arg")
 ANNOTATED = ("run", "prog.py:annotated", "--cluster", "2", "--arg", "x=@x.npy", "--arg")
+COSTS = ("inspect", "swap.mpl", "--analysis", "costs")
 BAD = [
     (("compile", "none.py:swap", "--cluster", "2", "-o", "o"), "there is no file none.py"),
     (("compile", "prog.py", "--cluster", "2", "-o", "o"), "expected prog.py:function"),
@@ -269,6 +276,8 @@ BAD = [
     ((*PACKED, "x@P1=[1, 2]"), "argument x: it is f64[2]@{0}, not at P1"),
     ((*PACKED, "z=1"), "swap has no argument z; it takes x, y"),
     (("inspect", "swap.mpl", "--html", "none/page"), "cannot write none/page: No such file"),
+    ((*COSTS, "--html", "costs.html"), "leave out --ir and --html"),
+    ((*COSTS, "--ir", "--json"), "leave out --ir and --html"),
     (("run", "swap.mpl", "--arg", "x=[1, 2]"), "argument y is missing: --arg y=@file.npy"),
     (("run", "swap.mpl", "--arg", "x=[1, 2]", "--arg", "y=1.5"), "expected i64[], got f64[]"),
     ((*PACKED, "x=[1, 2]", "--mode", "fast"), "the mode is one of"),

@@ -115,8 +115,15 @@ class TestHolders(AnalysisSuite):
     name = "holders"
 
 
+def ping_pong(x):
+    return mp.put("P0", mp.put("P1", x))
+
+
 AT_MOST_ONE = {"most": 1}
-TOO_MANY = {"hold 2 values": lambda: mp.put("P0", mp.put("P1", mp.put("P0", 1)))}
+TOO_MANY = {
+    "hold 2 values": lambda: ping_pong(mp.put("P0", 1)),
+    "hold 6 values": lambda: mp.uniform_cond(True, ping_pong, lambda x: x, mp.put("P0", 1)),
+}
 
 
 class TestFewValues(AdmissionSuite):

@@ -22,6 +22,7 @@ from mplang_hello import (
     summarize,
     types,
 )
+from mplang_hello.holders import holders
 
 README = pathlib.Path(__file__).parents[1] / "README.md"
 CLUSTER = mp.ClusterSpec.from_dict(
@@ -237,6 +238,28 @@ def test_a_failure_is_told_and_the_backend_goes_on():
 
 
 # -- what is said of it
+
+
+def test_values_of_branches_and_loops_are_held_too():
+    """A condition or a loop is no way around a check that counts values."""
+    kind = mp.MPType(mp.TensorType("i64"), mp.Mask.of(0))
+
+    def ping_pong(x):
+        return mp.put("P0", mp.put("P1", x))
+
+    def branch(x):
+        return mp.uniform_cond(True, ping_pong, lambda x: mp.put("P0", x), x)
+
+    def loop(x):
+        return mp.while_loop(lambda x: mp.constant(False), ping_pong, mp.put("P0", x))
+
+    def count(fn):
+        ctx = mp.TraceContext(mp.ClusterSpec.simple(2))
+        return holders(mp.trace(ctx, fn, kind).program).counts
+
+    assert count(ping_pong) == (2, 1)
+    assert count(branch) == (6, 2)
+    assert count(loop) == (6, 2)
 
 
 def test_the_doctor_has_looked():

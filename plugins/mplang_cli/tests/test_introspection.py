@@ -7,16 +7,18 @@ import json
 import os
 import subprocess
 import sys
+from typing import Literal
 
 import pytest
 import toy
 from mplang_cli.cli import app
 from mplang_cli.doctor import examine
+from rich.console import Console
 from typer.testing import CliRunner
 from wheels import install, make_wheel
 
 import mplang_core as mp
-from mplang_core import introspect
+from mplang_core import feop, introspect
 from mplang_core.errors import PluginLoadError
 from mplang_core.ir import op_defs
 
@@ -83,14 +85,65 @@ def test_describe_tells_schema_kernels_devices_and_provenance():
     assert ">>>" in introspect.describe("jax.compile")["example"]
 
 
+def test_describe_tells_what_disclosure_and_passes_go_by():
+    asked = ("effects", "reads", "total", "interfaces")
+
+    def told(name):
+        return [introspect.describe(name)[field] for field in asked]
+
+    assert told(toy.scale) == ["unknown", [], True, []]
+    assert told("simp.shuffle_static")[2:] == [True, ["Communicates", "Forwards", "Labels"]]
+    assert told(makes_other_ops) == ["unknown"] * 4
+
+
+@pytest.mark.needs("data", "crypto", "dp")
+def test_describe_tells_effects_and_reads_of_plugins():
+    assert introspect.describe("crypto.encrypt")["effects"] == "fresh"
+    assert introspect.describe("crypto.hash")["reads"] == []
+    assert introspect.describe("data.read")["reads"] == "by its attributes"
+    assert introspect.describe("dp.count")["interfaces"] == ["Declassifies"]
+
+
+@feop(name="toys.halve", dialects=("toys",))
+def makes_other_ops(
+    x: mp.TensorType, *, by: int, mode: Literal["up", "down"] = "up", to: str | None = None
+):
+    """Divide; its programs have ops of another name."""
+
+
+def test_the_attributes_of_a_feop_that_is_no_op_are_its_keywords():
+    facts = introspect.describe(makes_other_ops)
+    assert facts["attributes"]["properties"] == {
+        "by": {"type": "integer"},
+        "mode": {"type": "string", "default": "up"},
+        "to": {"anyOf": [{"type": "string"}, {"type": "null"}], "default": None},
+    }
+    assert facts["attributes"]["required"] == ["by"]
+    assert facts["kernels"] == "unknown"  # which ops it makes, it says when it is called
+
+
+@pytest.mark.parametrize("name", [n for n in op_defs.names() if n not in mp.registry.feops.names()])
+def test_an_op_that_is_no_feop_is_described(name):
+    """Programs show its name."""
+    facts = introspect.describe(name)
+    assert (facts["name"], facts["op_kind"]) == (name, "op")
+    assert facts["doc"]
+    json.dumps(facts)
+
+
+@pytest.mark.needs("ibis")
+def test_the_command_describes_an_op_of_programs():
+    done = CliRunner().invoke(app, ["describe", "ibis.run"])
+    assert done.exit_code == 0
+    assert "zlib-compressed" in " ".join(done.output.split())
+
+
 def test_describe_of_what_is_not_there_says_so():
     with pytest.raises(PluginLoadError, match="no plugin for the family 'quantum' is installed"):
         introspect.describe("quantum.entangle")
 
 
 def test_rows_look_good_in_a_terminal_and_a_notebook():
-    from rich.console import Console
-
     rows = introspect.Rows([{"name": "<b>", "tags": ["x", "y"], "n": 1}])
     console = Console(width=60)
     with console.capture() as capture:
@@ -98,6 +151,44 @@ def test_rows_look_good_in_a_terminal_and_a_notebook():
     assert "x, y" in capture.get()
     assert "<td>&lt;b&gt;</td><td>x, y</td><td>1</td>" in rows._repr_html_()
     assert introspect.Rows()._repr_html_().startswith("<table>")
+
+
+def shown_at(width, renderable) -> str:
+    console = Console(width=width)
+    with console.capture() as capture:
+        console.print(renderable)
+    return capture.get()
+
+
+@pytest.mark.parametrize("list_all", [introspect.list_ops, introspect.list_plugins, examine])
+@pytest.mark.parametrize("width", [80, 120, 200])
+def test_lists_are_legible_in_a_terminal(list_all, width):
+    """No text is cut, and words are whole."""
+    rows = list_all()
+    shown = shown_at(width, rows)
+    assert max(map(len, shown.splitlines())) <= width
+    words = set(shown.split())
+    for row in rows:
+        for value in row.values():
+            texts = ", ".join(value) if isinstance(value, list) else str(value)
+            missing = set(texts.split()) - words
+            assert not [word for word in missing if len(word) < width // 2]
+
+
+def test_rows_are_records_where_there_is_no_room():
+    rows = introspect.Rows([{"name": "a.b", "tags": ["x", "y"], "doc": "[red]what\x1b it is"}] * 2)
+    record = ["a.b", "  tags  x, y", r"  doc   [red]what\x1b it", "        is"]
+    assert [line.rstrip() for line in shown_at(24, rows).splitlines()] == record * 2
+    head, _, first, _ = shown_at(80, rows).splitlines()
+    assert head.split() == ["name", "tags", "doc"]
+    assert first.split() == ["a.b", "x,", "y", r"[red]what\x1b", "it", "is"]
+
+
+def test_the_command_describes_legibly(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = CliRunner().invoke(app, ["describe", "simp.pcall_static"]).output.splitlines()
+    assert max(map(len, lines)) <= 100  # lines of a docstring are as they were written
+    assert "effects     none" in [line.rstrip() for line in lines]
 
 
 @pytest.mark.needs("jax", "spu")
@@ -175,6 +266,27 @@ def test_the_doctor_says_what_nothing_looks_up(tmp_path):
     text = told["run in mplang.commands"]
     assert "mplang run is a command of mplang's own; it needs another name" in text
     assert not any("compatible" in check for check in told)
+
+
+@pytest.mark.parametrize(
+    ("groups", "told"),
+    [
+        (
+            {"mplang.compatible": ["0.1"], "mplang.passes": ["tidy"]},
+            "it counts for no package with",
+        ),
+        ({"mplang.compatible": ["any"]}, "any is no version; expected one such as 1.2.0"),
+    ],
+)
+def test_the_doctor_says_which_declaration_does_not_count(tmp_path, groups, told):
+    wheel = make_wheel(tmp_path, "mplang-ill", "ill", "", groups, ("mplang-core>=0.1",))
+    install(tmp_path / "here", wheel)
+    command = [sys.executable, "-m", "mplang_cli.cli", "doctor", "--json"]
+    env = {**os.environ, "PYTHONPATH": str(tmp_path / "here")}
+    done = subprocess.run(command, capture_output=True, text=True, env=env)
+    rows = [row for row in json.loads(done.stdout) if row["package"] == "mplang-ill"]
+    found = {row["check"]: row["detail"] for row in rows if row["status"] == "failed"}
+    assert told in found[f"{groups['mplang.compatible'][0]} in mplang.compatible"]
 
 
 @pytest.mark.needs("jax")

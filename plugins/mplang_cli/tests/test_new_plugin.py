@@ -19,7 +19,7 @@ from mplang_core.errors import ConfigError
 LONGEST = "a2345678_b2345678_c2345678_d23"
 
 
-@pytest.mark.parametrize("name", ["a", "weather", "my_ops2", LONGEST])
+@pytest.mark.parametrize("name", ["a", "weather", "my_ops2", "mplangs", LONGEST])
 def test_good_names(name):
     check_name(name)
 
@@ -42,6 +42,10 @@ def test_good_names(name):
         ("a\nb", "try 'a_b'"),
         ("a b", "try 'a_b'"),
         ("$name", "try 'name'"),
+        ("mplang_x", "has the package mplang_NAME: give its name alone, got 'mplang_x'; try 'x'"),
+        ("mplang-x", "got 'mplang-x'; try 'x'"),
+        ("mplang_mplang_x", "try 'x'"),
+        ("mplang_class", "got 'mplang_class'$"),
         ("core", "taken by mplang-core"),
         ("simp", "taken by mplang-core"),
         ("tensor", "taken by mplang-core"),

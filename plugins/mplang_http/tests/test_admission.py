@@ -23,6 +23,12 @@ class Fussy(StrictModel):
     def refusals(self, submission):
         raise KeyError("secret")
 
+class Quits(StrictModel):
+    """Ends the process, or would."""
+
+    def refusals(self, submission):
+        raise SystemExit("secret")
+
 class Told(StrictModel):
     """Tells what it was asked."""
 
@@ -35,6 +41,7 @@ no_class = 5
 ENTRIES = """
 [mplang.admission]
 fussy = ours:Fussy
+quits = ours:Quits
 told = ours:Told
 number = ours:no_class
 gone = ours:Gone
@@ -79,12 +86,15 @@ def test_a_check_knows_who_asks_for_what(ours):
         mp.evaluate(host, ping_pong)
 
 
-def test_a_check_that_fails_refuses_and_tells_nothing(ours):
+@pytest.mark.parametrize("check", ["fussy", "quits"])
+def test_a_check_that_fails_refuses_and_tells_nothing(ours, check):
     with (
-        LocalCluster(1, admission={"fussy": {}}) as workers,
+        LocalCluster(1, admission={check: {}}) as workers,
         mp.connect("http", workers.spec) as host,
     ):
-        with pytest.raises(PartyError, match="admits nothing: its check 'fussy' failed") as error:
+        with pytest.raises(
+            PartyError, match=f"admits nothing: its check {check!r} failed"
+        ) as error:
             mp.evaluate(host, lambda: mp.constant(1))
         assert "secret" not in str(error.value)
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import signal
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +15,9 @@ from mplang_http import LocalCluster, WorkerConfig
 from mplang_http.client import WorkerClient
 from mplang_http.compatibility import WorkerFacts, check_parties, known_data
 from mplang_http.config import TlsFiles, installed_plugins
-from mplang_http.plugin_versions import Versions, misfits
+from mplang_http.errors import RequestError
+from mplang_http.plugin_versions import Versions, compatible, misfits
+from mplang_http.requests import SessionRequest
 from mplang_http.status import cluster_status
 from mplang_tables import table
 
@@ -80,7 +85,7 @@ def test_a_program_of_a_plugin_that_a_worker_does_not_have():
         with pytest.raises(ConfigError) as error:
             mp.evaluate(host, lambda: mp.device("P0")(lambda x: x * 2)(mp.put("P0", np.ones(3))))
         *_, head, row, advice, command = str(error.value).splitlines()
-        assert head.split() == ["coordinator", "node0"]
+        assert head.split() == ["(coordinator)", "node0"]
         assert row.split() == ["mplang-jax", "0.1.0", "not", "there"]
         assert "`plugins`" in advice
         assert command == "  at node0: pip install 'mplang-jax==0.1.0'"
@@ -153,7 +158,7 @@ def test_versions_of_all_plugins_are_compared(spy, tmp_path, monkeypatch):
         with pytest.raises(ConfigError) as error:
             mp.connect("http", workers.spec)
         _, head, row, *_ = str(error.value).splitlines()
-        assert head.split() == ["coordinator", "node0", "node1"]
+        assert head.split() == ["(coordinator)", "node0", "node1"]
         assert row.split() == ["zspy", "-", "1.0", "2.0"]
 
 
@@ -261,17 +266,95 @@ def test_a_status_that_no_worker_tells_hides_no_other(answer, monkeypatch):
 )
 def test_which_versions_fit(one, other, fit):
     def has(version, since):
-        return Versions({"p": version}, {"p": since} if since else {})
+        return Versions({"p": version}, {"p": since} if since else {}, {"p"})
 
     assert misfits([has(*one), has(*other)]) == misfits([has(*other), has(*one)])
-    assert (not misfits([has(*one), has(*other), Versions({}, {})])) == fit
+    assert (not misfits([has(*one), has(*other), Versions({}, {}, set())])) == fit
 
 
 def test_each_pair_of_parties_has_to_fit():
     old, mid, new = (
-        Versions({"p": "1.0"}, {}),
-        Versions({"p": "1.1"}, {"p": "1.1"}),
-        Versions({"p": "1.2"}, {"p": "1.0"}),
+        Versions({"p": "1.0"}, {}, {"p"}),
+        Versions({"p": "1.1"}, {"p": "1.1"}, {"p"}),
+        Versions({"p": "1.2"}, {"p": "1.0"}, {"p"}),
     )
     assert misfits([old, new]) == misfits([mid, new]) == set()
     assert misfits([old, mid, new]) == {"p"}
+
+
+@pytest.mark.parametrize(("old", "new"), [({"p"}, set()), (set(), {"p"}), (set(), set())])
+def test_a_declaration_counts_if_no_party_needs_the_same_version(old, new):
+    """A plugin with a pass is the same everywhere, also if only one of the versions has it."""
+    parties = [Versions({"p": "1.0"}, {}, old), Versions({"p": "1.1"}, {"p": "1.0"}, new)]
+    assert misfits(parties) == {"p"}
+
+
+def session_request(versions: dict[str, str], since: dict[str, str]) -> SessionRequest:
+    parties = [{"name": "alice", "address": "http://127.0.0.1:1"}]
+    told = {"rank": 0, "parties": parties, "versions": versions, "compatible": since}
+    return SessionRequest.read(json.dumps(told).encode(), WorkerConfig(name="alice"))
+
+
+@pytest.mark.parametrize("name", ["wire", "link", "jax", "mplang-passes", "mplang-hello"])
+def test_a_coordinator_cannot_declare_what_has_to_be_equal(name):
+    with pytest.raises(RequestError, match=rf"{name} +99"):
+        session_request({name: "99"}, {name: "0"})
+
+
+@pytest.mark.parametrize("name", ["mplang-core", "mplang-http", "mplang-spu"])
+def test_a_coordinator_declares_what_fits(name):
+    assert session_request({name: "99"}, {name: "0"}).versions == {name: "99"}
+    with pytest.raises(RequestError, match=rf"{name} +99"):
+        session_request({name: "99"}, {})
+
+
+def told_by(name: str, version: str, *groups: str, versioned: str = "zspy") -> WorkerFacts:
+    """Return what a worker tells that has one thing, and declares any version of it to fit."""
+    plugins = [
+        {"name": "zspy", "group": group, "distribution": versioned, "version": version}
+        for group in groups
+    ]
+    told = {"alike": {versioned: version}, "compatible": {versioned: "0"}, "plugins": plugins}
+    return WorkerFacts.read(name, FACTS | told)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fit"),
+    [
+        (["mplang.kernels"], ["mplang.kernels"], True),
+        (["mplang.kernels"], ["mplang.kernels", "mplang.passes"], False),
+        (["mplang.kernels", "mplang.passes"], ["mplang.kernels"], False),
+        (["mplang.passes"], ["mplang.passes"], False),
+        ([], [], False),  # a setting
+        (["mplang.admission"], ["mplang.admission"], False),
+    ],
+)
+def test_a_worker_declares_what_its_entry_points_allow(old, new, fit):
+    workers = [told_by("alice", "1.0", *old), told_by("bob", "1.1", *new)]
+    expected = pytest.raises(ConfigError, match=r"zspy +- +1\.0 +1\.1")
+    with contextlib.nullcontext() if fit else expected:
+        check_parties(workers)
+
+
+def test_a_worker_cannot_pass_an_engine_off_as_a_plugin():
+    workers = [told_by("alice", "99", "mplang.kernels", versioned="jax")]
+    with pytest.raises(ConfigError, match=r"jax .* 99"):
+        check_parties(workers)
+
+
+def test_the_oldest_declaration_counts(tmp_path, monkeypatch):
+    since = "1.10 = zspy\n1.9 = zspy\nany = zspy\n2.0"
+    monkeypatch.setattr(sys, "path", [install(tmp_path, "2.0", since), *sys.path])
+    assert compatible()["zspy"] == "1.9"
+
+
+def test_a_worker_may_be_called_coordinator():
+    workers = [
+        WorkerFacts.read("coordinator", FACTS),
+        WorkerFacts.read("bob", FACTS | {"alike": {"wire": "77"}}),
+    ]
+    with pytest.raises(ConfigError) as error:
+        check_parties(workers)
+    _, head, row = str(error.value).splitlines()
+    assert head.split() == ["(coordinator)", "coordinator", "bob"]
+    assert row.split()[2:] == ["1", "77"]

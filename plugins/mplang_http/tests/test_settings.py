@@ -56,7 +56,7 @@ def test_versions_that_differ(workers, monkeypatch, tmp_path):
         with pytest.raises(ConfigError, match="the parties do not fit together") as error:
             mp.connect("http", workers.spec)
         head, *rows = str(error.value).splitlines()[1:]
-        assert head.split() == ["coordinator", "node0", "node1", "node2"]
+        assert head.split() == ["(coordinator)", "node0", "node1", "node2"]
         row, _, command = rows  # rows of equal versions are left out
         name, mine, first, second, third = row.split()
         assert (name, second) == ("jax", "0.1.2")
@@ -96,7 +96,7 @@ def test_settings_that_differ(workers, monkeypatch):
     with environment_of(workers, 2, monkeypatch, **{USE_CHANNELS: "0"}):
         with pytest.raises(ConfigError) as error:
             mp.connect("http", workers.spec)
-        assert cell("coordinator node0 node1 node2").search(str(error.value))
+        assert cell("(coordinator) node0 node1 node2").search(str(error.value))
         assert cell(f"{USE_CHANNELS} - not set not set 0").search(str(error.value))
 
 

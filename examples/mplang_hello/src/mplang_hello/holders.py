@@ -18,7 +18,8 @@ class Holders(Report):
     """How many values each party gets to hold.
 
     Attributes:
-        counts: per party; those that are known only at run time are not counted.
+        counts: per party, with those of branches and bodies of loops, each once. What is local to
+            a ``pcall``, and what has its parties only at run time, is not counted.
     """
 
     counts: tuple[int, ...]
@@ -55,8 +56,11 @@ def holders(program: Program) -> Holders:
 
 
 def _types(program: Program) -> Iterator[MPType]:
-    values = [*program.graph.inputs, *(v for op in program.graph.ops for v in op.outputs)]
-    yield from (value.type for value in values if isinstance(value.type, MPType))
+    """Yield the type of each value among parties, also of those within regions."""
+    regions = (region for op in program.graph.walk() for region in op.regions.values())
+    for graph in (program.graph, *regions):
+        values = [*graph.inputs, *(value for op in graph.ops for value in op.outputs)]
+        yield from (value.type for value in values if isinstance(value.type, MPType))
 
 
 class FewValues(StrictModel):

@@ -37,10 +37,12 @@ class AdmissionCheck(Protocol):
     """A :class:`mplang_core.ext.StrictModel` whose fields are its section in a configuration."""
 
     def refusals(self, submission: Submission) -> Sequence[str]:
-        """Return why a program may not run here; nothing if it may.
+        """Return a list of the reasons why a program may not run here; an empty one if it may.
 
-        It is asked once for each program of a session, before anything of it runs. Others may be
-        told the reasons: they have the program's lines, and nothing of this party's data.
+        It is asked each time that a program is sent, before anything of it runs, also for one that
+        was sent before. It sees one program, of which a coordinator may make several that do the
+        same. Others may be told the reasons: they have the program's lines, and nothing of this
+        party's data.
 
         Args:
             submission: what is to run.
@@ -76,16 +78,31 @@ def admit(checks: Mapping[str, AdmissionCheck], submission: Submission) -> None:
     """Ask each check; what fails refuses, too.
 
     Raises:
-        AdmissionError: one refuses; names it, with its reasons.
+        AdmissionError: one refuses, with its reasons; or it fails, or returns no list of texts.
+            Names it.
     """
     for name, check in checks.items():
-        try:
-            reasons = [text[:MAX_REASON] for text in check.refusals(submission)]
-        except Exception as error:  # of code that is not ours
-            raise AdmissionError(
-                f"{submission.parties[submission.party]} admits nothing: its check {name!r} failed"
-            ) from error
+        reasons = _reasons(name, check, submission)
         if reasons:
-            told = reasons[:MAX_REASONS]
+            told = [reason[:MAX_REASON] for reason in reasons[:MAX_REASONS]]
             more = f"; and {len(reasons) - len(told)} more" if len(reasons) > len(told) else ""
             raise AdmissionError(f"{name} refuses the program: {'; '.join(told)}{more}")
+
+
+def _reasons(name: str, check: AdmissionCheck, submission: Submission) -> Sequence[str]:
+    """Return the reasons of one check; raise AdmissionError if it gives no list of texts."""
+    refusal = f"{submission.parties[submission.party]} admits nothing: its check {name!r}"
+    try:
+        reasons = check.refusals(submission)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # SystemExit, and panics of extensions in Rust, are no Exception
+        raise AdmissionError(f"{refusal} failed") from error
+    others = [reasons]
+    if isinstance(reasons, list | tuple):
+        others = [each for each in reasons if not isinstance(each, str)]
+    if others:
+        raise AdmissionError(
+            f"{refusal} has to return a list of texts, got a {type(others[0]).__name__}"
+        )
+    return reasons

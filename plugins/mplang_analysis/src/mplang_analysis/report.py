@@ -96,6 +96,9 @@ class TextTable:
         columns: their names.
         rows: a text per column.
         alerts: the indices of the rows to look at first.
+
+    Raises:
+        ValueError: a row has another number of texts than there are columns; names it.
     """
 
     def __init__(
@@ -105,8 +108,15 @@ class TextTable:
         rows: Sequence[Sequence[str]],
         alerts: Sequence[int] = (),
     ) -> None:
-        self.title, self.columns, self.alerts = printable(title), columns, set(alerts)
-        self.rows = [list(map(printable, row)) for row in rows]  # texts of others are among them
+        # texts of others are among them
+        self.title, self.columns = printable(title), list(map(printable, columns))
+        self.rows, self.alerts = [list(map(printable, row)) for row in rows], set(alerts)
+        for i, row in enumerate(self.rows):
+            if len(row) != len(self.columns):
+                raise ValueError(
+                    f"table {self.title!r}: expected {len(self.columns)} texts in row {i}, one per "
+                    f"column, got {len(row)}"
+                )
 
     def text(self) -> str:
         """Return it as plain text.

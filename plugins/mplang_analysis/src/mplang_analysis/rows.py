@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable
+from collections.abc import Iterator
 from typing import Any
+
+from mplang_core.ext import printable
+
+PROSE = 20  # characters beyond which a column is folded between words, if there is no room
+GAP = 2  # characters between two columns
 
 
 class Rows(list[dict[str, Any]]):
     """A list of dicts of the same keys that prints as a table.
 
-    ``rich.print`` shows it in a terminal, where rich is installed, and a notebook by itself.
+    ``rich.print`` shows it in a terminal, where rich is installed, and a notebook by itself. If a
+    terminal is too narrow for its columns, each row is a record with a line per value.
 
     Example:
         >>> rows = Rows([{"party": "alice", "ranks": [0, 1]}])
@@ -18,16 +24,14 @@ class Rows(list[dict[str, Any]]):
         True
     """
 
-    def __rich__(self) -> Any:
-        """Return the table that ``rich.print`` shows."""
-        from rich.table import Table
-
-        table = Table()
-        for i, name in enumerate(self._columns()):
-            table.add_column(name, no_wrap=i == 0)
-        for row in self._texts():
-            table.add_row(*row)
-        return table
+    def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
+        """Yield what rich shows; no text is cut, and none is read as markup."""
+        columns, texts = self._columns(), self._texts()
+        widths = _widths([columns, *texts], options.max_width)
+        if widths:
+            yield _table(columns, texts, widths)
+        else:
+            yield from (_record(columns, row) for row in texts)
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{html.escape(name)}</th>" for name in self._columns())
@@ -38,11 +42,60 @@ class Rows(list[dict[str, Any]]):
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
     def _columns(self) -> list[str]:
-        return list(self[0]) if self else []
+        return [printable(name) for name in self[0]] if self else []
 
-    def _texts(self) -> Iterable[list[str]]:
-        for row in self:
-            yield [
-                ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-                for value in row.values()
-            ]
+    def _texts(self) -> list[list[str]]:
+        return [[_text(value) for value in row.values()] for row in self]
+
+
+def _text(value: Any) -> str:
+    return printable(", ".join(map(str, value)) if isinstance(value, list) else str(value))
+
+
+def _widths(lines: list[list[str]], room: int) -> list[int]:
+    """Return the widths of the columns of a table without cut words; none if there is no room."""
+    from rich.cells import cell_len
+
+    columns = list(zip(*lines, strict=True))
+    whole = [max(map(cell_len, column)) for column in columns]
+    words = [
+        max(cell_len(word) for text in column for word in text.split(" ")) for column in columns
+    ]
+    widths = [max(word, min(full, PROSE)) for word, full in zip(words, whole, strict=True)]
+    spare = room - sum(widths) - GAP * (len(widths) - 1)
+    if spare < 0:
+        return []
+    for i in sorted(range(len(widths)), key=lambda i: whole[i] - widths[i]):
+        more = min(spare, whole[i] - widths[i])
+        widths[i], spare = widths[i] + more, spare - more
+    return widths
+
+
+def _table(columns: list[str], texts: list[list[str]], widths: list[int]) -> Any:
+    """Return a table of rich."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Column, Table
+    from rich.text import Text
+
+    heads = [Column(Text(name), width=width) for name, width in zip(columns, widths, strict=True)]
+    table = Table(*heads, box=SIMPLE_HEAD, padding=(0, GAP - 1, 0, 0), show_edge=False)
+    table.pad_edge = False
+    for row in texts:
+        table.add_row(*map(Text, row))
+    return table
+
+
+def _record(columns: list[str], row: list[str]) -> Any:
+    """Return lines of rich: the first value, and beneath it those of the other columns."""
+    from rich.console import Group
+    from rich.padding import Padding
+    from rich.table import Column, Table
+    from rich.text import Text
+
+    lines = Table.grid(Column(no_wrap=True), Column(overflow="fold"), padding=(0, GAP, 0, 0))
+    for name, text in zip(columns[1:], row[1:], strict=True):
+        if text:
+            lines.add_row(Text(name, "dim"), Text(text))
+    return Group(
+        Text(row[0], "bold", overflow="fold"), Padding(lines, (0, 0, 0, GAP), expand=False)
+    )

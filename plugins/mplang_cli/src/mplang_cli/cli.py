@@ -150,18 +150,27 @@ def ops(family: Family = None, as_json: AsJson = False) -> None:
 
 @app.command()
 def describe(op: Op, as_json: AsJson = False) -> None:
-    """Show all that is known of one feop."""
+    """Show all that is known of one feop, or of an op of programs."""
     facts = introspect.describe(op)
     if as_json:
         _show(facts, True)
         return
-    from rich.table import Table
+    doc = facts.pop("doc")
+    del facts["example"]  # it is part of the doc
+    _show(_record(facts), False)
+    typer.echo(printable(f"\n{doc}", keep="\n"))
 
-    table = Table("field", "value", show_header=False)
+
+def _record(facts: dict[str, Any]) -> Any:
+    """Return lines of rich, one per fact."""
+    from rich.table import Column, Table
+    from rich.text import Text
+
+    lines = Table.grid(Column(no_wrap=True), Column(overflow="fold"), padding=(0, 2, 0, 0))
     for name, value in facts.items():
         shown = value if isinstance(value, str) else json.dumps(value, default=str)
-        table.add_row(name, shown)
-    _show(table, False)
+        lines.add_row(Text(name, "bold"), Text(printable(shown)))
+    return lines
 
 
 @app.command()
@@ -248,6 +257,11 @@ def inspect(
 ) -> None:
     """Show what an artifact takes, gives, needs and discloses."""
     if analysis is not None:
+        if ir or html is not None:
+            raise ConfigError(
+                "--analysis shows one report and nothing else: leave out --ir and --html, or call "
+                "mplang inspect without --analysis"
+            )
         report = analyze(analysis, artifact.load(path).program)
         _show(report.to_dict() if as_json else report.rich(drawings=picture), as_json)
         return

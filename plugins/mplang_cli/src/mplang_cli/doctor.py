@@ -9,9 +9,12 @@ from collections.abc import Collection, Iterator
 from importlib_metadata import PackageNotFoundError, entry_points, requires, version
 from mplang_analysis import Rows
 from packaging.requirements import Requirement
+from packaging.version import InvalidVersion, Version
 
 from mplang_cli import introspect
 from mplang_core.ext import COMMANDS, COMPATIBLE, CORE, GROUPS, KNOWN, Check, plugin_manager
+
+PASSES = "mplang.passes"
 
 
 def examine(config: str | None = None, commands: Collection[str] = ()) -> Rows:
@@ -44,7 +47,7 @@ def examine(config: str | None = None, commands: Collection[str] = ()) -> Rows:
         if row["status"] in ("failed", "disabled"):
             status = "failed" if row["status"] == "failed" else "ok"
             tell(row["distribution"], f"{row['name']} in {row['group']}", status, row["reason"])
-    for package, what, detail in _ignored(commands):
+    for package, what, detail in [*_ignored(commands), *_uncounted_declarations()]:
         tell(package, what, "failed", detail)
     for package, check in plugin_checks(config):
         tell(package, check.name, "ok" if check.ok else "failed", check.detail)
@@ -65,6 +68,30 @@ def _ignored(commands: Collection[str]) -> Iterator[tuple[str, str, str]]:
         if record.group == COMMANDS and record.name in commands:
             detail = f"mplang {record.name} is a command of mplang's own; it needs another name"
             yield record.distribution, f"{record.name} in {record.group}", detail
+
+
+def _uncounted_declarations() -> Iterator[tuple[str, str, str]]:
+    """Yield the declarations of versions that fit which no party counts."""
+    records = plugin_manager.records()
+    with_pass = {each.distribution for each in records if each.group == PASSES}
+    for entry in entry_points(group=COMPATIBLE):
+        package = entry.dist.name if entry.dist is not None else "unknown"
+        what = f"{entry.name} in {COMPATIBLE}"
+        if package in with_pass:
+            detail = (
+                "it counts for no package with a pass, whose version is the same at all parties"
+            )
+            yield package, what, f"{detail}; remove it, or give the pass a package of its own"
+        elif not _is_version(entry.name):
+            yield package, what, f"{entry.name} is no version; expected one such as 1.2.0"
+
+
+def _is_version(text: str) -> bool:
+    try:
+        Version(text)
+    except InvalidVersion:
+        return False
+    return True
 
 
 def _wrong_versions(package: str) -> Iterator[str]:

@@ -14,21 +14,33 @@ Example:
 from __future__ import annotations
 
 import inspect
+import types
+import typing
+from collections.abc import Mapping
 from typing import Any
 
-from mplang_analysis import Rows
+from mplang_analysis import Declassifies, HasLineage, HasRanges, Rows, UsesStorage
 
+import mplang_core
 from mplang_core import Mask, registry
 from mplang_core.ext import (
     BACKENDS,
     OPTIONAL,
     REQUIRED,
     Attr,
+    Communicates,
+    ControlFlow,
+    DeclaredRange,
     Device,
     DeviceKind,
+    Effects,
     FeMeta,
     Feop,
+    Forwards,
+    Labels,
+    OpDef,
     PluginError,
+    PublicLiteral,
     backends,
     device_kinds,
     host_kernels,
@@ -40,6 +52,20 @@ from mplang_core.ext import (
 )
 
 CORE = "mplang-core"
+UNKNOWN = "unknown"
+INTERFACES: tuple[type, ...] = (
+    ControlFlow,
+    Communicates,
+    Forwards,
+    PublicLiteral,
+    DeclaredRange,
+    Labels,
+    HasRanges,
+    HasLineage,
+    Declassifies,
+    UsesStorage,
+)
+"""The interfaces that mplang itself asks for."""
 
 
 def list_frontends() -> list[str]:
@@ -135,31 +161,96 @@ def list_plugins(load: bool = True) -> Rows:
 
 
 def describe(op: Feop | str) -> dict[str, Any]:
-    """Return the metadata of a feop as plain data.
+    """Return the metadata of a feop, or of an op of programs that is none, as plain data.
 
-    Besides its metadata: ``doc`` and ``example``; ``config_schema`` and ``attributes``, both as
-    JSON Schema; ``kernels``, by role the distribution that brings one; ``devices``, the kinds
-    that accept it; ``provenance``, its distribution and version.
+    Besides the metadata of a feop: ``doc`` and ``example``; ``config_schema`` and ``attributes``,
+    both as JSON Schema; ``kernels``, by role the distribution that brings one; ``devices``, the
+    kinds that accept it; ``provenance``, its distribution and version.
+
+    What disclosure and passes go by: ``effects`` (``none``, ``fresh`` or ``unknown``), ``reads``
+    (names, ``by its attributes`` or ``unknown``), ``total``, and the names of its ``interfaces``.
+    Of a feop that makes programs of other ops they are ``unknown``, and so are its ``kernels``.
+
+    Args:
+        op: a feop, its name, or an opcode, as programs show it.
 
     Raises:
-        PluginLoadError: there is no such feop; says what to install.
+        PluginLoadError: there is no such feop or op; says what to install.
+
+    Example:
+        >>> describe("jax.run")["effects"]
+        'none'
     """
+    if isinstance(op, str) and registry.feops.get(op) is None:
+        op_def = op_defs.get(op)
+        if op_def is not None:
+            return _describe_op(op_def)
     found = registry.get(op) if isinstance(op, str) else op
     meta = meta_of(found)
-    doc = inspect.getdoc(found) or ""
+    op_def = op_defs.get(meta.name)
     facts: dict[str, Any] = meta.model_dump(mode="json", exclude={"config_schema"}, by_alias=True)
     facts["config_schema"] = _json_schema(meta)
-    facts["doc"] = doc
-    facts["example"] = _example(doc)
-    facts["attributes"] = _attributes(meta.name)
-    facts["kernels"] = {
-        role: table.provider(meta.name)
-        for role, table in (("host", host_kernels), ("worker", worker_kernels))
-        if table.get(meta.name) is not None
-    }
+    facts |= _docs(inspect.getdoc(found) or "")
+    facts["attributes"] = _attributes(_keywords(found) if op_def is None else op_def.attrs)
+    facts["kernels"] = UNKNOWN if op_def is None else _kernels(meta.name)
+    facts |= _behaviour(op_def)
     facts["devices"] = _devices(meta)
-    facts["provenance"] = _provenance(meta.name)
+    facts["provenance"] = _provenance(registry.feops.provider(meta.name))
     return facts
+
+
+def _describe_op(op_def: OpDef) -> dict[str, Any]:
+    """Return what is known of an op that is no feop."""
+    return {
+        "name": op_def.name,
+        "family": op_def.name.partition(".")[0],
+        "op_kind": "op",
+        "level": op_def.level.value,
+        "regions": list(op_def.regions),
+        **_docs(op_def.doc),
+        "attributes": _attributes(op_def.attrs),
+        "kernels": _kernels(op_def.name),
+        **_behaviour(op_def),
+        "provenance": _provenance(op_defs.provider(op_def.name)),
+    }
+
+
+def _docs(doc: str) -> dict[str, str]:
+    return {"doc": doc, "example": _example(doc)}
+
+
+def _kernels(opcode: str) -> dict[str, str | None]:
+    """Return the distribution of the kernel of each role that has one."""
+    tables = {"host": host_kernels, "worker": worker_kernels}
+    return {
+        role: table.provider(opcode)
+        for role, table in tables.items()
+        if table.get(opcode) is not None
+    }
+
+
+def _behaviour(op_def: OpDef | None) -> dict[str, Any]:
+    """Return what the table of disclosures and passes go by."""
+    if op_def is None:
+        return dict.fromkeys(("effects", "reads", "total", "interfaces"), UNKNOWN)
+    reads = op_def.reads
+    return {
+        "effects": UNKNOWN if op_def.effects is Effects.ANY else op_def.effects.value,
+        "reads": UNKNOWN
+        if reads is None
+        else "by its attributes"
+        if callable(reads)
+        else list(reads),
+        "total": op_def.total,
+        "interfaces": _interfaces(op_def),
+    }
+
+
+def _interfaces(op_def: OpDef) -> list[str]:
+    """Return the interfaces of an op that mplang asks for, and the classes of all others."""
+    known = [kind.__name__ for kind in INTERFACES if op_def.interface(kind) is not None]
+    others = [each for each in op_def.interfaces if not isinstance(each, INTERFACES)]
+    return known + [type(each).__name__ for each in others]
 
 
 def _json_schema(meta: FeMeta) -> dict[str, Any] | None:
@@ -181,15 +272,42 @@ _JSON: dict[type, dict[str, Any]] = {
     bytes: {"type": "string", "contentEncoding": "base64"},
     tuple: {"type": "array"},
     dict: {"type": "object"},
+    type(None): {"type": "null"},
     Mask: {"type": "array", "items": {"type": "integer"}, "title": "ranks"},
     object: {},
 }
 
 
-def _attributes(name: str) -> dict[str, Any]:
-    """Return the JSON Schema of the attributes of a feop that is an op itself."""
-    op_def = op_defs.get(name)
-    attrs = {} if op_def is None else op_def.attrs
+def _keywords(op: Feop) -> dict[str, Attr]:
+    """Return the keywords of a feop that is no op itself; ``config`` has a schema of its own."""
+    try:
+        hints = typing.get_type_hints(op)
+    except Exception:  # of code that is not ours, as names that are imported for type checkers only
+        hints = {}
+    found = inspect.signature(op).parameters.values()
+    return {
+        each.name: Attr(
+            _classes(hints.get(each.name, object)),
+            REQUIRED if each.default is each.empty else each.default,
+        )
+        for each in found
+        if each.kind is each.KEYWORD_ONLY and each.name != "config"
+    }
+
+
+def _classes(hint: Any) -> tuple[type, ...]:
+    """Return the classes of the values that an annotation allows."""
+    origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if isinstance(hint, types.UnionType) or origin is typing.Union:
+        return tuple(kind for part in parts for kind in _classes(part))
+    if origin is typing.Literal:
+        return tuple(dict.fromkeys(type(value) for value in parts))
+    kind = origin or hint
+    return (kind if isinstance(kind, type) else object,)
+
+
+def _attributes(attrs: Mapping[str, Attr]) -> dict[str, Any]:
+    """Return the JSON Schema of attributes."""
     return {
         "type": "object",
         "properties": {attr: _attribute(spec) for attr, spec in attrs.items()},
@@ -205,8 +323,12 @@ def _attribute(spec: Attr) -> dict[str, Any]:
     if spec.doc:
         schema["description"] = spec.doc
     if spec.default is not REQUIRED and spec.default is not OPTIONAL:
-        schema["default"] = spec.default
+        schema["default"] = spec.default if _is_plain(spec.default) else str(spec.default)
     return schema
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, bool | int | float | str | tuple | list)
 
 
 def _devices(meta: FeMeta) -> list[str]:
@@ -214,10 +336,10 @@ def _devices(meta: FeMeta) -> list[str]:
     return [name for name, kind in device_kinds if _some_device(meta, kind)]
 
 
-def _provenance(name: str) -> dict[str, str]:
-    provider = registry.feops.provider(name) or ""
+def _provenance(provider: str | None) -> dict[str, str]:
     versions = {r.distribution: r.version for r in plugin_manager.records()}
-    return {"distribution": provider, "version": versions.get(provider, "")}
+    versions.setdefault(CORE, mplang_core.__version__)
+    return {"distribution": provider or "", "version": versions.get(provider or "", "")}
 
 
 def _members(low: int, high: int | None) -> str:

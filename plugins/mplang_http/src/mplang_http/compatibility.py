@@ -11,13 +11,13 @@ from mplang_analysis import Label, Stored, differences, storage_of
 
 from mplang_core import Program
 from mplang_core.ext import ConfigError, plugin_manager, printable
-from mplang_http.plugin_versions import USED, Versions, compatible, installed, misfits
-from mplang_http.worker_info import PROTOCOLS, versions
+from mplang_http.plugin_versions import USED, Versions, installed, may_differ, misfits
+from mplang_http.worker_info import PROTOCOLS, own_versions
 
 if TYPE_CHECKING:
     from mplang_data.stored import Entry
 
-COORDINATOR = "coordinator"
+COORDINATOR = "(coordinator)"  # no worker can have this name
 MAX_CELL, MAX_ROWS = 60, 1000  # characters and number of what a worker tells
 
 
@@ -27,8 +27,7 @@ class WorkerFacts:
 
     Attributes:
         name: name of the party.
-        alike: versions and settings that have to fit together at all parties.
-        compatible: the oldest versions that packages declare to fit.
+        versions: versions and settings that have to fit together at all parties.
         plugins: version by distribution.
         families: names of the plugins, which are prefixes of the ops that they bring.
         mode: ``production`` or ``development``.
@@ -37,8 +36,7 @@ class WorkerFacts:
     """
 
     name: str
-    alike: Mapping[str, str]
-    compatible: Mapping[str, str]
+    versions: Versions
     plugins: Mapping[str, str]
     families: frozenset[str]
     mode: str
@@ -53,8 +51,11 @@ class WorkerFacts:
             raise ValueError("too much")
         return cls(
             name,
-            {_cell(key): _cell(value) for key, value in alike.items()},
-            {_cell(key): _cell(value) for key, value in since.items()},
+            Versions(
+                {_cell(key): _cell(value) for key, value in alike.items()},
+                {_cell(key): _cell(value) for key, value in since.items()},
+                may_differ((str(each["group"]), _cell(each["distribution"])) for each in plugins),
+            ),
             {_cell(each["distribution"]): _cell(each["version"]) for each in plugins},
             frozenset(str(each["name"]) for each in plugins),
             str(facts["mode"]),
@@ -120,27 +121,27 @@ def _entries(worker: WorkerFacts) -> dict[str, Entry]:
 
 
 def check_parties(workers: list[WorkerFacts]) -> None:
-    """Check that versions and settings of the coordinator and the workers fit together.
+    """Check that the versions of all parties fit together, and the settings of the workers.
 
     They are the same, or the newer package declares that the older one fits. What a party does not
-    have counts for nothing: it may not need it.
+    have counts for nothing: it may not need it. Settings are those of kernels, which a coordinator
+    does not run.
 
     Raises:
         ConfigError: they differ; with a table, and what to install where.
     """
-    mine = versions()
-    told = {COORDINATOR: mine} | {each.name: each.alike for each in workers}
-    since = [compatible(), *(each.compatible for each in workers)]
-    wrong = misfits([Versions(*each) for each in zip(told.values(), since, strict=True)])
+    own = own_versions()
+    wrong = misfits([own, *(each.versions for each in workers)])
     if not wrong:
         return
+    mine, told = own.there, {COORDINATOR: own.there}
+    told |= {each.name: each.versions.there for each in workers}
     rows = {party: {n: v for n, v in has.items() if n in wrong} for party, has in told.items()}
     table = differences(rows)
     others = {
-        each.name: {
-            n: mine[n] for n in sorted(wrong & mine.keys()) if each.alike.get(n, mine[n]) != mine[n]
-        }
-        for each in workers
+        party: {n: mine[n] for n in sorted(wrong & mine.keys()) if has.get(n, mine[n]) != mine[n]}
+        for party, has in told.items()
+        if party != COORDINATOR
     }
     advice = _advice("to have the coordinator's versions", others)
     raise ConfigError(

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from importlib_metadata import entry_points, requires
 
-from mplang_core.ext import COMPATIBLE, PluginLoadError, PluginVersionError, plugin_manager
+from mplang_core.ext import COMPATIBLE, CORE, PluginLoadError, PluginVersionError, plugin_manager
+
+if TYPE_CHECKING:
+    from packaging.version import Version
 
 USED = ("mplang.frontends", "mplang.kernels", "mplang.passes")
 """Groups of entry points that programs use."""
 
 IMPORTED = (*USED, "mplang.sources", "mplang.admission")
 """Groups that a worker imports; those that are its owner's alone need not be alike."""
+
+PASSES = "mplang.passes"
+"""Group of what every party applies to the program that it runs."""
 
 MAX_VERSION = 100  # characters
 
@@ -31,9 +38,42 @@ def installed(groups: Collection[str] = USED) -> dict[str, str]:
 
 
 def compatible() -> dict[str, str]:
-    """Return the oldest versions that parties may have beside those here, by package."""
-    found = entry_points(group=COMPATIBLE)
-    return {each.dist.name: each.name for each in found if each.dist is not None}
+    """Return the oldest versions that parties may have beside those here, by package.
+
+    Of several declarations of a package the oldest counts; what is no version is left out.
+    """
+    oldest: dict[str, Version] = {}
+    for each in entry_points(group=COMPATIBLE):
+        declared = _version(each.name)
+        if each.dist is not None and declared is not None:
+            oldest[each.dist.name] = min(declared, oldest.get(each.dist.name, declared))
+    return {package: str(version) for package, version in oldest.items()}
+
+
+def may_differ(plugins: Iterable[tuple[str, str]]) -> frozenset[str]:
+    """Return the packages of a party whose versions may differ, if the newer one declares it.
+
+    A package with a pass is none of them: all parties have to make the same program.
+
+    Args:
+        plugins: group and package of each entry point of the party.
+
+    Example:
+        >>> pairs = [("mplang.kernels", "a"), ("mplang.kernels", "b"), ("mplang.passes", "b")]
+        >>> sorted(may_differ(pairs))
+        ['a', 'mplang-core', 'mplang-http']
+    """
+    by_group: dict[str, set[str]] = {}
+    for group, package in plugins:
+        by_group.setdefault(group, set()).add(package)
+    used = set[str]().union(*(by_group.get(group, ()) for group in USED))
+    return frozenset({CORE, "mplang-http"} | used) - by_group.get(PASSES, set())
+
+
+def may_differ_here() -> frozenset[str]:
+    """Return what :func:`may_differ` does for this process; import nothing."""
+    records = plugin_manager.records()
+    return may_differ((r.group, r.distribution) for r in records if r.status != "disabled")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,21 +83,24 @@ class Versions:
     Attributes:
         there: the version of each package, and what else has to be alike.
         since: the oldest version that a package declares to fit, by package.
+        may_differ: the packages whose declarations count; what else there is has to be equal.
     """
 
     there: Mapping[str, str]
     since: Mapping[str, str]
+    may_differ: Set[str]
 
 
 def misfits(parties: Collection[Versions]) -> set[str]:
     """Return the names of what parties have in versions that do not fit together.
 
     What a party does not have counts for nothing. Of two versions the newer one tells whether the
-    older one fits; what is no version has to be equal.
+    older one fits, if all parties let them differ; what is no version has to be equal.
 
     Example:
-        >>> old, new = Versions({"p": "1.2.0"}, {}), Versions({"p": "1.3.0"}, {"p": "1.2.0"})
-        >>> misfits([old, new]), misfits([old, Versions({"p": "1.3.0"}, {})])
+        >>> old = Versions({"p": "1.2.0"}, {}, {"p"})
+        >>> new, silent = (Versions({"p": "1.3.0"}, since, {"p"}) for since in ({"p": "1.2"}, {}))
+        >>> misfits([old, new]), misfits([old, silent])
         (set(), {'p'})
     """
     names = set[str]().union(*(party.there for party in parties))
@@ -66,24 +109,33 @@ def misfits(parties: Collection[Versions]) -> set[str]:
 
 def _fit(name: str, parties: Sequence[Versions]) -> bool:
     found = {(party.there[name], party.since.get(name, "")) for party in parties}
-    return len({version for version, _ in found}) == 1 or all(
+    if len({version for version, _ in found}) == 1:
+        return True
+    return all(name in party.may_differ for party in parties) and all(
         _fits_beside(*one, *other) for one in found for other in found
     )
 
 
 def _fits_beside(one: str, since_one: str, other: str, since_other: str) -> bool:
     """Tell whether the newer one of two versions names the older one, or one before it."""
-    from packaging.version import InvalidVersion, Version  # slow to import
-
     if one == other:
         return True
-    if max(len(text) for text in (one, other, since_one, since_other)) > MAX_VERSION:
+    first, second = _version(one), _version(other)
+    if first is None or second is None:
         return False
+    (older, _), (_, declared) = sorted([(first, since_one), (second, since_other)])
+    since = _version(declared)
+    return since is not None and since <= older
+
+
+def _version(text: str) -> Version | None:
+    """Return what a text says; ``None`` if it is no version, or a very long one."""
+    from packaging.version import InvalidVersion, Version  # slow to import
+
     try:
-        older, newer = sorted([(Version(one), since_one), (Version(other), since_other)])
-        return Version(newer[1]) <= older[0]
+        return Version(text) if len(text) <= MAX_VERSION else None
     except InvalidVersion:
-        return False
+        return None
 
 
 def check(wanted: Mapping[str, str]) -> None:

@@ -15,10 +15,10 @@ from mplang_http.config import WorkerConfig, is_loopback
 from mplang_http.credentials import Credential
 from mplang_http.errors import RequestError
 from mplang_http.opening import Sha256
-from mplang_http.plugin_versions import Versions, compatible, misfits
+from mplang_http.plugin_versions import Versions, misfits
 from mplang_http.stored_value import PUBLIC_NAME, StoredValue
 from mplang_http.values import Buffer, read_plain
-from mplang_http.worker_info import versions
+from mplang_http.worker_info import own_versions
 
 # the look-ahead is needed as Python's $ also matches before a trailing newline
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$(?!\n)")]
@@ -89,8 +89,8 @@ class SessionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             )
 
     def _check_versions(self) -> None:
-        here = Versions(versions(), compatible())
-        wrong = misfits([Versions(self.versions, self.compatible), here])
+        here = own_versions()
+        wrong = misfits([Versions(self.versions, self.compatible, here.may_differ), here])
         if wrong:
             rows = {"coordinator": self.versions, "here": here.there}
             told = {who: {n: v for n, v in has.items() if n in wrong} for who, has in rows.items()}

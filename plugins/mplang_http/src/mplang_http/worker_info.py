@@ -12,7 +12,7 @@ from importlib_metadata import PackageNotFoundError, version
 from mplang_core.ext import CORE, WIRE_VERSION, PluginConflictError, passes, plugin_manager
 from mplang_http.config import EngineConfig
 from mplang_http.handshake import UPGRADE
-from mplang_http.plugin_versions import compatible, installed
+from mplang_http.plugin_versions import Versions, compatible, installed, may_differ_here
 
 PROTOCOLS = {"wire": str(WIRE_VERSION), "link": UPGRADE}
 
@@ -26,6 +26,11 @@ def versions() -> dict[str, str]:
     found = {name: _version(name) for name in (CORE, "mplang-http", "jax", "spu")}
     there = {name: version for name, version in found.items() if version is not None}
     return PROTOCOLS | there | installed()
+
+
+def own_versions() -> Versions:
+    """Return what this process has, and which of it may differ from what others have."""
+    return Versions(versions(), compatible(), may_differ_here())
 
 
 @functools.cache

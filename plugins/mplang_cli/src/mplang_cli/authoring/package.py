@@ -140,12 +140,17 @@ def check_name(name: str) -> None:
         Traceback (most recent call last):
         mplang_core.errors.ConfigError: a plugin's name is ... got 'My-Ops'; try 'my_ops'
     """
+    likely = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
+    likely = re.sub(r"^(mplang_)+", "", likely)
+    hint = f"; try {likely!r}" if _is_name(likely) else ""
     if not _is_name(name):
-        likely = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
         raise ConfigError(
             f"a plugin's name is made of at most {LONGEST} lower-case letters, digits and single "
-            f"underscores, is no word of Python, and begins with a letter, got {name!r:.60}"
-            + (f"; try {likely!r}" if _is_name(likely) else "")
+            f"underscores, is no word of Python, and begins with a letter, got {name!r:.60}{hint}"
+        )
+    if name.startswith("mplang_"):
+        raise ConfigError(
+            f"a plugin NAME has the package mplang_NAME: give its name alone, got {name!r}{hint}"
         )
     owner = _owner(name)
     if owner:
