@@ -14,6 +14,7 @@ from mplang_core.device import (
     device_kinds as device_kinds,
     route as route,
     the_holder as the_holder,
+    transfers as transfers,
 )
 from mplang_core.edsl.bounds import read_range as read_range
 from mplang_core.edsl.context import Cluster as Cluster, given_catalogue as given_catalogue
@@ -92,6 +93,7 @@ from mplang_core.plugins.manager import (
     COMPATIBLE as COMPATIBLE,
     GROUPS as GROUPS,
     NAMESPACES as NAMESPACES,
+    PASSES as PASSES,
     PLAIN as PLAIN,
 )
 from mplang_core.printable import printable as printable

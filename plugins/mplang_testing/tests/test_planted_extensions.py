@@ -143,9 +143,10 @@ def in_place(program):
 
 
 def columns(program):
-    """Has an escape sequence in a name of a column."""
-    report = Found(["one"])
-    report.tables = lambda: [TextTable("words", ["\\x1b[31mword"], [["one"]])]
+    """Has an escape sequence in a name of a column, put there afterwards."""
+    table, report = TextTable("words", ["word"], [["one"]]), Found(["one"])
+    table.columns[0] = "\\x1b[31mword"
+    report.tables = lambda: [table]
     return report
 
 

@@ -12,9 +12,7 @@ from packaging.requirements import Requirement
 from packaging.version import InvalidVersion, Version
 
 from mplang_cli import introspect
-from mplang_core.ext import COMMANDS, COMPATIBLE, CORE, GROUPS, KNOWN, Check, plugin_manager
-
-PASSES = "mplang.passes"
+from mplang_core.ext import COMMANDS, COMPATIBLE, CORE, GROUPS, KNOWN, PASSES, Check, plugin_manager
 
 
 def examine(config: str | None = None, commands: Collection[str] = ()) -> Rows:

@@ -9,19 +9,23 @@ from typing import TYPE_CHECKING
 
 from importlib_metadata import entry_points, requires
 
-from mplang_core.ext import COMPATIBLE, CORE, PluginLoadError, PluginVersionError, plugin_manager
+from mplang_core.ext import (
+    COMPATIBLE,
+    CORE,
+    PASSES,
+    PluginLoadError,
+    PluginVersionError,
+    plugin_manager,
+)
 
 if TYPE_CHECKING:
     from packaging.version import Version
 
-USED = ("mplang.frontends", "mplang.kernels", "mplang.passes")
+USED = ("mplang.frontends", "mplang.kernels", PASSES)
 """Groups of entry points that programs use."""
 
 IMPORTED = (*USED, "mplang.sources", "mplang.admission")
 """Groups that a worker imports; those that are its owner's alone need not be alike."""
-
-PASSES = "mplang.passes"
-"""Group of what every party applies to the program that it runs."""
 
 MAX_VERSION = 100  # characters
 
