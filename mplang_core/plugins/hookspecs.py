@@ -169,7 +169,7 @@ class Hooks(Protocol):
 
     @hookspec
     def mplang_settings(self) -> Mapping[str, str]:
-        """Return the settings of this process that must be equal at all parties, by name.
+        """Return the settings of this process that must be equal at all workers, by name.
 
         They are compared before a program runs; an example is an environment variable. Attributes
         of programs and versions of packages need no setting: they are compared already.
