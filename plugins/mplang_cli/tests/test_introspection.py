@@ -122,6 +122,18 @@ def test_the_attributes_of_a_feop_that_is_no_op_are_its_keywords():
     assert facts["kernels"] == "unknown"  # which ops it makes, it says when it is called
 
 
+@mp.simple_op("spied.maybe", reads=lambda op: ("pay",), total=lambda op: op.attrs["exact"])
+def maybe(x: mp.TensorType, *, exact: bool) -> mp.TensorType:
+    """Reads and fails as its attribute says."""
+    return x
+
+
+def test_traits_that_an_attribute_decides():
+    facts = introspect.describe("spied.maybe")
+    assert facts["reads"] == facts["total"] == "by its attributes"
+    json.dumps(facts)
+
+
 def test_ops_that_are_no_feops_are_described():
     """Programs show their names."""
     mp.registry.list_ops()

@@ -233,17 +233,19 @@ def _behaviour(op_def: OpDef | None) -> dict[str, Any]:
     """Return what the table of disclosures and passes go by."""
     if op_def is None:
         return dict.fromkeys(("effects", "reads", "total", "interfaces"), UNKNOWN)
-    reads = op_def.reads
     return {
         "effects": UNKNOWN if op_def.effects is Effects.ANY else op_def.effects.value,
-        "reads": UNKNOWN
-        if reads is None
-        else "by its attributes"
-        if callable(reads)
-        else list(reads),
-        "total": op_def.total,
+        "reads": UNKNOWN if op_def.reads is None else _declared(op_def.reads),
+        "total": _declared(op_def.total),
         "interfaces": _interfaces(op_def),
     }
+
+
+def _declared(trait: Any) -> Any:
+    """Return a trait of an op, or that a function of the op tells it."""
+    if callable(trait):
+        return "by its attributes"
+    return list(trait) if isinstance(trait, tuple) else trait
 
 
 def _interfaces(op_def: OpDef) -> list[str]:
