@@ -269,15 +269,20 @@ def test_the_doctor_says_what_is_missing_and_what_does_not_fit(tmp_path):
     assert rows[1]["detail"] == "OSError: no device"
 
 
-def test_the_doctor_says_what_nothing_looks_up(tmp_path):
-    groups = {"mplang.pases": ["tidy"], "mplang.commands": ["run"], "mplang.compatible": ["0.1"]}
-    wheel = make_wheel(tmp_path, "mplang-ill", "ill", "", groups, ("mplang-core>=0.1",))
-    install(tmp_path / "here", wheel)
+def failed_of(folder, groups):
+    """Return what the doctor says of a package with entry points, by its check."""
+    wheel = make_wheel(folder, "mplang-ill", "ill", "", groups, ("mplang-core>=0.1",))
+    install(folder / "here", wheel)
     command = [sys.executable, "-m", "mplang_cli.cli", "doctor", "--json"]
-    env = {**os.environ, "PYTHONPATH": str(tmp_path / "here")}
+    env = {**os.environ, "PYTHONPATH": str(folder / "here")}
     done = subprocess.run(command, capture_output=True, text=True, env=env)
     rows = [row for row in json.loads(done.stdout) if row["package"] == "mplang-ill"]
-    told = {row["check"]: row["detail"] for row in rows if row["status"] == "failed"}
+    return {row["check"]: row["detail"] for row in rows if row["status"] == "failed"}
+
+
+def test_the_doctor_says_what_nothing_looks_up(tmp_path):
+    groups = {"mplang.pases": ["tidy"], "mplang.commands": ["run"], "mplang.compatible": ["0.1"]}
+    told = failed_of(tmp_path, groups)
     assert "there are mplang.admission, mplang.analyses," in told["tidy in mplang.pases"]
     text = told["run in mplang.commands"]
     assert "mplang run is a command of mplang's own; it needs another name" in text
@@ -295,13 +300,7 @@ def test_the_doctor_says_what_nothing_looks_up(tmp_path):
     ],
 )
 def test_the_doctor_says_which_declaration_does_not_count(tmp_path, groups, told):
-    wheel = make_wheel(tmp_path, "mplang-ill", "ill", "", groups, ("mplang-core>=0.1",))
-    install(tmp_path / "here", wheel)
-    command = [sys.executable, "-m", "mplang_cli.cli", "doctor", "--json"]
-    env = {**os.environ, "PYTHONPATH": str(tmp_path / "here")}
-    done = subprocess.run(command, capture_output=True, text=True, env=env)
-    rows = [row for row in json.loads(done.stdout) if row["package"] == "mplang-ill"]
-    found = {row["check"]: row["detail"] for row in rows if row["status"] == "failed"}
+    found = failed_of(tmp_path, groups)
     assert told in found[f"{groups['mplang.compatible'][0]} in mplang.compatible"]
 
 
