@@ -132,6 +132,10 @@ class OpDef:
             if not isinstance(value, kind) and (name == "effects" or not callable(value)):
                 raise FeConfigError(f"{self.name}: field {name!r}: expected {kind}, got {value!r}")
 
+    def may_fail(self, op: Operation) -> bool:
+        """Return whether such an op may fail because of the values of its operands."""
+        return not (self.total(op) if callable(self.total) else self.total)
+
     def interface(self, kind: type[Interface]) -> Interface | None:
         """Return the implementation of an interface, or ``None``."""
         try:

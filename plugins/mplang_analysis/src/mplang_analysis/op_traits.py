@@ -99,8 +99,7 @@ def makes_fresh(op: Operation) -> bool:
 def may_fail(op: Operation) -> bool:
     """Return whether an op may fail because of the values of its operands."""
     op_def = op_defs.get(op.opcode)
-    total = False if op_def is None else op_def.total
-    return not (total(op) if callable(total) else total)
+    return op_def is None or op_def.may_fail(op)
 
 
 def _metas(op: Operation) -> Sequence[FeMeta]:

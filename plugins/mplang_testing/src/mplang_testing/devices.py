@@ -29,15 +29,14 @@ from mplang_core import (
     trace,
 )
 from mplang_core.ext import (
-    NAMESPACES,
     PARTY,
     Device,
     DeviceKind,
     DisclosureError,
     Mode,
     StrictModel,
-    Transfer,
     device_kinds,
+    transfers,
 )
 from mplang_testing.suite import Suite, complain
 
@@ -139,12 +138,12 @@ class DeviceSuite(Suite, kit=True):
         if self._is_plain:
             return
         registry.list_ops()  # loads all plugins, of which each may bring a transfer
-        for provider, way in _transfers():
+        for name, way in transfers:
             if way.src == self.kind and _is_plain(way.dst) and way.needs in ("auto", "put"):
                 complain(
                     f"a {self.kind} lets values out without mp.reveal",
                     expected=f'Transfer("{self.kind}", "{way.dst}", …, needs="reveal")',
-                    got=f"needs={way.needs!r}, of {provider}",
+                    got=f"needs={way.needs!r}, of {transfers.provider(name)}",
                     fix="correct it: mplang asks for mp.reveal all the same",
                 )
 
@@ -261,13 +260,6 @@ class DeviceSuite(Suite, kit=True):
         first = next(each for each in self._plain() if 0 in each.mask)
         given = MPType(kind or TensorType.of(self.values[0]), Mask.of(0))
         return trace(TraceContext(cluster), lambda x: function(put(first.name, x)), given).program
-
-
-def _transfers() -> Iterator[tuple[str, Transfer]]:
-    """Yield all transfers, each with the distribution that brings it."""
-    for space in NAMESPACES:
-        if space.what == "transfer":
-            yield from ((str(space.provider(name)), way) for name, way in space)
 
 
 def _is_plain(kind: str) -> bool:

@@ -168,7 +168,7 @@ def _unmarked(modules: set[str]) -> list[str]:
 
 
 def _settings(modules: set[str]) -> list[str]:
-    """Return the names of the settings that all parties have to have alike."""
+    """Return the names of the settings that all workers have to have alike."""
     asked = [
         getattr(sys.modules[name], "mplang_settings", None)
         for name in sorted(modules)
