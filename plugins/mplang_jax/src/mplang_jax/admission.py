@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from mplang_stablehlo import custom_calls
+import functools
+
+from mplang_stablehlo import custom_calls, read
 from mplang_stablehlo.admission import ARITHMETIC, STRUCTURE, Admission
 
 from mplang_jax import lapack
@@ -21,3 +23,13 @@ XLA = Admission(
     {**custom_calls.CALLS, **lapack.CALLS},
 )
 """Ops that run there: no Python callbacks, nothing that talks to a host or to other devices."""
+
+
+@functools.lru_cache(maxsize=256)
+def is_admitted(code: bytes) -> bool:
+    """Return whether XLA may run a code."""
+    try:
+        XLA.admit(read(code))
+    except ValueError:
+        return False
+    return True

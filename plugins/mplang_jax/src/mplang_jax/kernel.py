@@ -6,9 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from mplang_stablehlo import read, signature_of
+from mplang_stablehlo.source_parts import parts_of
 
-from mplang_core.ext import AdmissionError, KernelContext
+from mplang_core.ext import AdmissionError, KernelContext, KernelError, Operation
 from mplang_jax.frontend import jax_compile
+
+MAX_SHOWN = 8  # lines of a module that was linked
 
 
 def run(ctx: KernelContext, *args: Any, code: bytes, x64: bool, jax: str, stablehlo: str) -> Any:
@@ -27,14 +30,44 @@ def run(ctx: KernelContext, *args: Any, code: bytes, x64: bool, jax: str, stable
 
     Raises:
         AdmissionError: the code has an op that is not allowed.
+        KernelError: XLA fails at a module that was linked from several; it names their lines.
     """
     import numpy as np
     from jax import enable_x64
 
-    with enable_x64(x64):
-        results = executable(code, x64)(*args)
-    outs = tuple(np.asarray(result) for result in results)
+    step = ctx.step
+    try:
+        with enable_x64(x64):
+            if step.cache is None:
+                step.cache = executable(code, x64)
+            outs = tuple(map(np.asarray, step.cache(*args)))
+    except Exception as error:
+        _name_lines(ctx.op, error)
+        raise
     return outs[0] if len(outs) == 1 else outs
+
+
+def _name_lines(op: Operation, error: Exception) -> None:
+    """Raise an error that names the lines of a linked module; do nothing if it is no such one.
+
+    XLA does not say which op fails. If it fails to compile a part alone, that is the one.
+    """
+    parts = parts_of(op.attrs["code"], op.location)
+    culprits = [line for line, code in parts if not _compiles(code)] or [line for line, _ in parts]
+    if culprits:
+        failure = KernelError(f"{type(error).__name__} in the kernel of {op.opcode}")
+        lines = list(dict.fromkeys(map(str, culprits)))
+        shown = ", ".join(lines[:MAX_SHOWN]) + (", …" if len(lines) > MAX_SHOWN else "")
+        failure.op, failure.location = op.opcode, shown  # type: ignore[attr-defined]
+        raise failure from error
+
+
+def _compiles(code: bytes) -> bool:
+    try:
+        executable(code, True)
+    except Exception:
+        return False
+    return True
 
 
 def executable(code: bytes, x64: bool) -> Callable[..., Any]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from mplang_analysis import Interval, OpRanges, RangeRule
-from mplang_stablehlo import signature_of
+from mplang_stablehlo import RunsStableHlo, signature_of
 
 from mplang_core import Mask
-from mplang_core.ext import AnyType, Attr, Effects, OpDef, Operation
+from mplang_core.ext import AnyType, Attr, Effects, OpDef, Operation, Value
 
 MAX_SHOWN = 20  # types in a message
 
@@ -32,6 +33,26 @@ def _ranges(op: Operation, ins: Sequence[Interval]) -> OpRanges:
     return ranges_of(op, ins)
 
 
+class _RunsOnXla(RunsStableHlo):
+    def code(self, op: Operation) -> bytes:
+        code: bytes = op.attrs["code"]
+        return code
+
+    def engine(self, op: Operation) -> str:
+        return "xla"
+
+    def linked(
+        self, ops: Sequence[Operation], code: bytes, ins: Sequence[Value], outs: Sequence[Value]
+    ) -> Operation | None:
+        from mplang_jax.admission import is_admitted
+
+        if not is_admitted(code):
+            return None
+        wide = any(op.attrs["x64"] for op in ops)
+        attrs = {**ops[0].attrs, "code": code, "x64": wide}
+        return replace(ops[0], inputs=tuple(ins), outputs=tuple(outs), attrs=attrs)
+
+
 RUN = OpDef(
     "jax.run",
     _infer,
@@ -45,5 +66,5 @@ RUN = OpDef(
     effects=Effects.NONE,
     reads=(),
     total=True,
-    interfaces=[RangeRule(_ranges)],
+    interfaces=[RangeRule(_ranges), _RunsOnXla()],
 )

@@ -1,10 +1,12 @@
-"""StableHLO library: canonical text, signatures, and admission of untrusted code.
+"""StableHLO: canonical text, signatures, admission of untrusted code, and passes.
 
-It is no plugin: ``mplang-jax`` and ``mplang-spu`` both receive StableHLO from a coordinator.
+``mplang-jax`` and ``mplang-spu`` both receive StableHLO from a coordinator; the passes link the
+modules of any op that implements :class:`RunsStableHlo`.
 :mod:`mplang_stablehlo.text` needs no JAX; :mod:`mplang_stablehlo.module` and
 :mod:`mplang_stablehlo.admission` do.
 """
 
+from mplang_stablehlo.interface import RunsStableHlo
 from mplang_stablehlo.text import Signature, read, signature_of
 
-__all__ = ["Signature", "read", "signature_of"]
+__all__ = ["RunsStableHlo", "Signature", "read", "signature_of"]

@@ -47,11 +47,14 @@ _DIGIT[list(string.digits.encode())] = True
 _WORD[list(string.ascii_letters.encode() + string.digits.encode() + b"_.$")] = True
 _ELEMENTS = {"i1": "bool", **{f"ui{n}": f"u{n}" for n in (8, 16, 32, 64)}}
 _ELEMENTS |= {"complex<f32>": "c64", "complex<f64>": "c128"}
+_WRITTEN = {name: text for text, name in _ELEMENTS.items()}
 
 Bytes: TypeAlias = np.ndarray[tuple[int], np.dtype[np.uint8]]
 Flags: TypeAlias = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
-_known: OrderedDict[bytes, Signature] = OrderedDict()  # by digest, since code may be large
+_known: OrderedDict[bytes, tuple[Signature, int]] = (
+    OrderedDict()
+)  # by digest, since code may be large
 _lock = threading.Lock()
 
 
@@ -117,11 +120,25 @@ def signature_of(code: bytes) -> Signature:
         >>> print(*operands, results)
         f32[2] ()
     """
+    return _facts(code)[0]
+
+
+def line_count(code: bytes) -> int:
+    """Return how many lines the text of a code has.
+
+    Raises:
+        ValueError: as in :func:`signature_of`.
+    """
+    return _facts(code)[1]
+
+
+def _facts(code: bytes) -> tuple[Signature, int]:
     key = hashlib.sha256(code).digest()
     with _lock:
         found = _known.get(key)
     if found is None:
-        found = _signature(read(code))
+        text = read(code)
+        found = _signature(text), text.count("\n")
         with _lock:
             _known[key] = found
             if len(_known) > MAX_KNOWN:
@@ -143,6 +160,17 @@ def _signature(text: str) -> Signature:
     if names != [f"%arg{i}" for i in range(len(names))]:
         raise ValueError("the arguments of @main are not %arg0, %arg1, …")
     return tuple(kinds), tuple(map(_tensor, _listed(results)))
+
+
+def text_of_type(kind: TensorType) -> str:
+    """Return a type as StableHLO writes it.
+
+    Example:
+        >>> print(text_of_type(TensorType("u8", (2, 3))), text_of_type(TensorType("c64")))
+        tensor<2x3xui8> tensor<complex<f32>>
+    """
+    element = kind.dtype.value
+    return f"tensor<{''.join(f'{n}x' for n in kind.shape)}{_WRITTEN.get(element, element)}>"
 
 
 def _listed(text: str) -> list[str]:

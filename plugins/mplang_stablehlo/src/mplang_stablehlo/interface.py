@@ -1,0 +1,39 @@
+"""Op interface of ops that run StableHLO. Imports no JAX."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Protocol, runtime_checkable
+
+from mplang_core.ext import Operation, Value, interface_of
+
+
+@runtime_checkable
+class RunsStableHlo(Protocol):
+    """Op interface: the op runs a module of StableHLO on its operands, and nothing else."""
+
+    def code(self, op: Operation) -> bytes:
+        """Return the compressed text of the module, as :func:`mplang_stablehlo.read` takes it."""
+
+    def engine(self, op: Operation) -> Hashable:
+        """Return what runs it, and how: ops with equal engines may share a module."""
+
+    def linked(
+        self, ops: Sequence[Operation], code: bytes, ins: Sequence[Value], outs: Sequence[Value]
+    ) -> Operation | None:
+        """Return one op that does what several do.
+
+        Args:
+            ops: those that it replaces, of one engine.
+            code: a module that does what they do together.
+            ins: its operands.
+            outs: its results.
+
+        Returns:
+            The op; ``None`` if the engine refuses the code.
+        """
+
+
+def module_of(op: Operation) -> RunsStableHlo | None:
+    """Return how an op runs StableHLO; ``None`` if it does not."""
+    return interface_of(op, RunsStableHlo)
