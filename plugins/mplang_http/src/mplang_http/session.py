@@ -24,7 +24,7 @@ from mplang_http.errors import RequestError
 from mplang_http.job import Job
 from mplang_http.logs import log_context
 from mplang_http.opening import NO_LOGS, Logs, Opening, sha256, shown_program
-from mplang_http.requests import JobRequest
+from mplang_http.requests import JobRequest, Stored
 from mplang_http.run_storage import RunStorage
 from mplang_http.session_labels import SessionLabels
 from mplang_http.stored_value import PUBLIC_NAME, StoredValue
@@ -234,7 +234,10 @@ class Session:
             try:
                 labels = self._followed(job, opening, program, inputs, request, storage)
                 values = [None if each is None else each.value for each in inputs]
-                outs = worker.evaluate(program, values, job.key, recorder=job.recorder)
+                public = [i for i, x in enumerate(request.inputs) if not isinstance(x, Stored)]
+                outs = worker.evaluate(
+                    program, values, job.key, recorder=job.recorder, public=public
+                )
             except BaseException as error:
                 failure = Failure.public(error)
                 if not Failure.in_op(error):

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from mplang_analysis import Interval, OpRanges, RangeRule
-from mplang_stablehlo import RunsStableHlo, signature_of
+from mplang_passes import Exact
+from mplang_stablehlo import RunsStableHlo, is_exact, signature_of
 
 from mplang_core import Mask
 from mplang_core.ext import AnyType, Attr, Effects, OpDef, Operation, Value
@@ -33,7 +34,10 @@ def _ranges(op: Operation, ins: Sequence[Interval]) -> OpRanges:
     return ranges_of(op, ins)
 
 
-class _RunsOnXla(RunsStableHlo):
+class _RunsOnXla(RunsStableHlo, Exact):
+    def is_exact(self, op: Operation) -> bool:
+        return is_exact(op.attrs["code"])
+
     def code(self, op: Operation) -> bytes:
         code: bytes = op.attrs["code"]
         return code

@@ -7,11 +7,21 @@ never makes a program longer.
 from collections.abc import Sequence
 
 from mplang_core.ext import Pass
+from mplang_passes.agree import Exact, clear_agreements
 from mplang_passes.dce import eliminate_dead_code
 from mplang_passes.effects import effects_of
 from mplang_passes.fuse import fuse_pcalls
+from mplang_passes.public_inputs import with_public_inputs
 
-PASSES: Sequence[Pass] = (eliminate_dead_code, fuse_pcalls)
+PASSES: Sequence[Pass] = (clear_agreements, eliminate_dead_code, fuse_pcalls)
 """All passes of this package, in their order."""
 
-__all__ = ["PASSES", "effects_of", "eliminate_dead_code", "fuse_pcalls"]
+__all__ = [
+    "PASSES",
+    "Exact",
+    "clear_agreements",
+    "effects_of",
+    "eliminate_dead_code",
+    "fuse_pcalls",
+    "with_public_inputs",
+]

@@ -8,6 +8,7 @@ import threading
 import weakref
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -159,7 +160,8 @@ class Simulator(ObservedHost):
         self, rank: int, run: str, program: Program, inputs: Sequence[HostVar], parties: Mask
     ) -> Future[list[Any]]:
         mine = [each.values[rank] for each in inputs]
-        return self._parties.submit(rank, run, program, mine, self._recorder(rank, run))
+        public = [i for i, each in enumerate(inputs) if each.public]
+        return self._parties.submit(rank, run, program, mine, self._recorder(rank, run), public)
 
     def _collect(
         self, run: str, futures: Sequence[Future[list[Any]]]
@@ -265,9 +267,11 @@ class _Parties:
         program: Program,
         inputs: Sequence[Any],
         recorder: Recorder | None,
+        public: Sequence[int],
     ) -> Future[list[Any]]:
         evaluate = self.workers[rank].evaluate
-        return self._threads[rank].submit(lambda: evaluate(program, inputs, run, None, recorder))
+        job = partial(evaluate, program, inputs, run, recorder=recorder, public=public)
+        return self._threads[rank].submit(job)
 
     def abort_checks(self, run: str) -> None:
         if self._checks is not None:

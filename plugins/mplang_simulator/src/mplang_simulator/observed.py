@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
+
+from mplang_passes import with_public_inputs
 
 from mplang_core import Program
 from mplang_core.ext import (
@@ -84,6 +86,7 @@ class ObservedWorker(WorkerInterpreter):
         run: str,
         listener: Listener | None = None,
         recorder: Recorder | None = None,
+        public: Collection[int] = (),
     ) -> list[Any]:
         """Run a program as this party; on failure abort the run at the other parties.
 
@@ -93,6 +96,7 @@ class ObservedWorker(WorkerInterpreter):
             run: the name of the run, which must be open at the communicator.
             listener: notified of each op.
             recorder: records ops and messages.
+            public: the positions of the inputs that all parties were given, the same.
 
         Returns:
             One value per output, ``None`` for those that this party does not hold.
@@ -101,6 +105,7 @@ class ObservedWorker(WorkerInterpreter):
             VerifyError: the program breaks a rule.
             MPLangError: an op failed; ``error.op`` and ``error.location`` name it.
         """
+        program = with_public_inputs(program, public)
         if recorder is None:
             return super().evaluate(program, inputs, run, listener)
         try:

@@ -11,7 +11,7 @@ import hashlib
 import string
 import threading
 from collections import OrderedDict
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -47,14 +47,21 @@ _DIGIT[list(string.digits.encode())] = True
 _WORD[list(string.ascii_letters.encode() + string.digits.encode() + b"_.$")] = True
 _ELEMENTS = {"i1": "bool", **{f"ui{n}": f"u{n}" for n in (8, 16, 32, 64)}}
 _ELEMENTS |= {"complex<f32>": "c64", "complex<f64>": "c128"}
+_INEXACT = ("f8", "f16", "f32", "f64", "complex", "custom_call", "rng")
+"""Marks of what may differ between machines, also where they are but part of a name."""
 _WRITTEN = {name: text for text, name in _ELEMENTS.items()}
 
 Bytes: TypeAlias = np.ndarray[tuple[int], np.dtype[np.uint8]]
 Flags: TypeAlias = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
-_known: OrderedDict[bytes, tuple[Signature, int]] = (
-    OrderedDict()
-)  # by digest, since code may be large
+
+class _Facts(NamedTuple):
+    signature: Signature
+    lines: int
+    is_exact: bool
+
+
+_known: OrderedDict[bytes, _Facts] = OrderedDict()  # by digest, since code may be large
 _lock = threading.Lock()
 
 
@@ -120,7 +127,7 @@ def signature_of(code: bytes) -> Signature:
         >>> print(*operands, results)
         f32[2] ()
     """
-    return _facts(code)[0]
+    return _facts(code).signature
 
 
 def line_count(code: bytes) -> int:
@@ -129,16 +136,26 @@ def line_count(code: bytes) -> int:
     Raises:
         ValueError: as in :func:`signature_of`.
     """
-    return _facts(code)[1]
+    return _facts(code).lines
 
 
-def _facts(code: bytes) -> tuple[Signature, int]:
+def is_exact(code: bytes) -> bool:
+    """Return whether a code gives the same on every machine: it has integers and bools only.
+
+    Raises:
+        ValueError: as in :func:`signature_of`.
+    """
+    return _facts(code).is_exact
+
+
+def _facts(code: bytes) -> _Facts:
     key = hashlib.sha256(code).digest()
     with _lock:
         found = _known.get(key)
     if found is None:
         text = read(code)
-        found = _signature(text), text.count("\n")
+        exact = not any(mark in text for mark in _INEXACT)
+        found = _Facts(_signature(text), text.count("\n"), exact)
         with _lock:
             _known[key] = found
             if len(_known) > MAX_KNOWN:
