@@ -145,6 +145,7 @@ from mplang_core.simp.ops.common import (
     received as received,
 )
 from mplang_core.simp.ops.keep import kept_outputs as kept_outputs
+from mplang_core.simp.ops.regions import MAX_DIRECT as MAX_DIRECT
 from mplang_core.simp.passes import Pass as Pass, passes as passes, prepared as prepared
 from mplang_core.suggest import CORE as CORE, KNOWN as KNOWN
 from mplang_core.types import (

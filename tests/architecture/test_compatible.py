@@ -8,7 +8,7 @@ from packaging.version import Version
 
 import mplang_core
 
-EQUAL = {"mplang-passes"}  # each party makes the program that it runs
+EQUAL = {"mplang-passes", "mplang-stablehlo"}  # each party makes the program that it runs
 COMPARED = {"mplang.frontends", "mplang.kernels", "mplang.passes"}
 
 

@@ -13,7 +13,8 @@ from mplang_core.ir import AnyType, Attr, Graph, Level, Operation, Program, Valu
 from mplang_core.mask import Mask
 from mplang_core.runtime import KernelContext, kernel
 from mplang_core.simp.interfaces import Call, ControlFlow, Labels
-from mplang_core.simp.ops.common import declare, list_types, single
+from mplang_core.simp.ops.common import declare, single
+from mplang_core.simp.ops.regions import check_taken
 
 
 def call_program(program: Program) -> Program:
@@ -39,14 +40,8 @@ _NAMED = {"name": Attr(str, doc="the function's name")}
 @declare("func.call", _Call(), _NAMED, {"body": Level.PARTY})
 def _infer_call(op: Operation, world: Mask) -> Sequence[AnyType]:
     """Calls a function of multi-party values."""
-    body = op.regions["body"]
-    taken = [value.type for value in body.inputs]
-    given = [value.type for value in op.inputs]
-    if taken != given:
-        raise TypeError(
-            f"{op.attrs['name']} takes ({list_types(taken)}), got ({list_types(given)})"
-        )
-    return [value.type for value in body.outputs]
+    check_taken(op, [value.type for value in op.inputs], f"{op.attrs['name']}: region")
+    return [value.type for value in op.regions["body"].outputs]
 
 
 @declare("func.launch", _Call(), _NAMED, {"body": Level.PARTY})

@@ -16,7 +16,8 @@ from mplang_core.ir import AnyType, Attr, Graph, Level, Operation
 from mplang_core.mask import Mask
 from mplang_core.runtime import KernelContext, kernel
 from mplang_core.simp.interfaces import ControlFlow, Labels, PartyCall
-from mplang_core.simp.ops.common import check_parties, declare, list_types, operand_types, single
+from mplang_core.simp.ops.common import check_parties, declare, operand_types, single
+from mplang_core.simp.ops.regions import check_taken
 from mplang_core.types import BaseType, MPType
 
 Parties = Mask | int | Sequence[int]
@@ -89,12 +90,7 @@ def _locals(graph: Graph) -> list[BaseType]:
 
 
 def _check_body(op: Operation) -> None:
-    expected = [found.base for found in operand_types(op)]
-    taken = [value.type for value in op.regions["do"].inputs]
-    if expected != taken:
-        raise TypeError(
-            f"the body takes ({list_types(taken)}), the operands are ({list_types(expected)})"
-        )
+    check_taken(op, [found.base for found in operand_types(op)], "the body")
 
 
 class _Pcall(ControlFlow, Labels):

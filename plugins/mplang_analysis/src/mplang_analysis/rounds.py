@@ -10,6 +10,7 @@ from mplang_analysis import op_traits
 from mplang_analysis.subject import line_of
 from mplang_core import Mask
 from mplang_core.ext import (
+    MAX_DIRECT,
     Branch,
     Call,
     Forwards,
@@ -142,7 +143,8 @@ class Rounds:
         return [dict.fromkeys(self.world, ready + turn.begin) for _ in op.outputs]
 
     def _agreed(self, compared: bool, pred: Depth) -> int:
-        agreed = max([self.begin, *pred.values()]) + (compared and len(self.world) > 1)
+        rounds = 0 if not compared or len(self.world) == 1 else 1 + (len(self.world) > MAX_DIRECT)
+        agreed = max([self.begin, *pred.values()]) + rounds
         self.longest = max(self.longest, agreed)
         return agreed
 

@@ -29,6 +29,7 @@ from mplang_analysis.storage import Stored, use_of
 from mplang_analysis.transfer import Arrived, Fact
 from mplang_core import BaseType, DType, Form, Mask, MPType, Program, TensorType
 from mplang_core.ext import (
+    MAX_DIRECT,
     AdmissionError,
     Branch,
     Call,
@@ -517,9 +518,11 @@ class Flow:
 
     def _agree(self, op: Operation, compared: bool, pred: Fact, scope: _Scope) -> None:
         """Everyone acts on the predicate, so everyone learns it, compared or not."""
+        direct = len(scope.parties) <= MAX_DIRECT  # else by way of party 0
         for rank, label in pred.items():
             for other in scope.parties:
                 if other != rank:
-                    self._record("predicate", rank, other, BOOL, label, scope, sent=compared)
+                    sent = compared and (direct or 0 in (rank, other))
+                    self._record("predicate", rank, other, BOOL, label, scope, sent=sent)
         if compared:
             self._note_failures(op, dict.fromkeys(scope.parties, union(pred.values())), scope)

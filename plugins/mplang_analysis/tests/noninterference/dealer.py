@@ -15,12 +15,14 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
+from jax import enable_x64
 from mplang_crypto.types import Ciphertext, CiphertextType, PrivateKey, PublicKey, SymmetricKey
+from mplang_jax.kernel import executable
 from mplang_spu.share_type import ShareType
 from mplang_spu.shares import SpuShare
 
 from mplang_core import Mask
-from mplang_core.ext import KernelContext, KernelError, worker_kernels
+from mplang_core.ext import KernelContext, KernelError
 
 Atom: TypeAlias = tuple[str, int]
 """One uniformly random summand of a secret: the secret, and which summand."""
@@ -217,9 +219,10 @@ def combine(terms: Any) -> Form:
 
 
 def _run(program: Mapping[str, Any], numbers: list[int]) -> Any:
-    kernel = worker_kernels.get("jax.run")
-    assert kernel is not None
-    return kernel(None, *(np.asarray(number, np.int64) for number in numbers), **program)
+    with enable_x64(program["x64"]):
+        run = executable(program["code"], program["x64"])
+        (result,) = run(*(np.asarray(number, np.int64) for number in numbers))
+        return np.asarray(result)
 
 
 _factors: dict[bytes, list[int] | None] = {}

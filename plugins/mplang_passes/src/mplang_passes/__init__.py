@@ -11,7 +11,7 @@ from mplang_passes.agree import Exact, clear_agreements
 from mplang_passes.dce import eliminate_dead_code
 from mplang_passes.effects import effects_of
 from mplang_passes.fuse import fuse_pcalls
-from mplang_passes.public_inputs import with_public_inputs
+from mplang_passes.public_inputs import ProgramOfRun, with_public_inputs
 
 PASSES: Sequence[Pass] = (clear_agreements, eliminate_dead_code, fuse_pcalls)
 """All passes of this package, in their order."""
@@ -19,6 +19,7 @@ PASSES: Sequence[Pass] = (clear_agreements, eliminate_dead_code, fuse_pcalls)
 __all__ = [
     "PASSES",
     "Exact",
+    "ProgramOfRun",
     "clear_agreements",
     "effects_of",
     "eliminate_dead_code",

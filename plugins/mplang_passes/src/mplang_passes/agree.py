@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Protocol, runtime_checkable
 
@@ -22,8 +22,8 @@ from mplang_core.ext import (
     interface_of,
     messages_of,
 )
-from mplang_passes.public_inputs import PUBLIC
-from mplang_passes.rewrite import lookup, rewrite_graphs, rewrite_ops, rewrite_regions
+from mplang_passes.public_inputs import ProgramOfRun
+from mplang_passes.rewrite import rewrite_graphs, rewrite_ops, rewrite_regions
 
 
 @runtime_checkable
@@ -49,14 +49,14 @@ def clear_agreements(program: Program) -> Program:
         >>> clear_agreements(traced).graph.ops[1].attrs["verify_uniform"]
         False
     """
-    program = rewrite_graphs(program, lambda graph: _cleared(graph, program.mask))
-    return rewrite_graphs(program, _without_marks)
+    public = program.public if isinstance(program, ProgramOfRun) else frozenset[int]()
+    return rewrite_graphs(program, lambda graph: _cleared(graph, program.mask, public))
 
 
-def _cleared(graph: Graph, world: Mask) -> Graph:
+def _cleared(graph: Graph, world: Mask, public: Set[int]) -> Graph:
     differing = _Differing(world)
     differing.scan(graph)
-    differing.mark(graph.inputs)
+    differing.mark(value for i, value in enumerate(graph.inputs) if i not in public)
     found = differing.found()
 
     def clear(op: Operation) -> Operation:
@@ -75,16 +75,6 @@ def _predicate(op: Operation, control: Loop | Branch) -> Value:
     if isinstance(control, Branch):
         return op.inputs[0]
     return op.regions[control.condition].outputs[0]
-
-
-def _without_marks(graph: Graph) -> Graph:
-    marks = {op.outputs[0]: op.inputs[0] for op in graph.ops if op.opcode == PUBLIC.name}
-    if not marks:
-        return graph
-    ops = [
-        replace(op, inputs=lookup(marks, op.inputs)) for op in graph.ops if op.opcode != PUBLIC.name
-    ]
-    return Graph(graph.inputs, ops, list(lookup(marks, graph.outputs)))
 
 
 @dataclass(slots=True)
@@ -169,7 +159,7 @@ class _Differing:
             self._depend_all(op.outputs, op.inputs[:1])
 
     def _scan_simple(self, op: Operation) -> None:
-        if op.opcode == PUBLIC.name or interface_of(op, PublicLiteral) is not None:
+        if interface_of(op, PublicLiteral) is not None:
             return
         if self._gives_the_same(op):
             self._depend_all(op.outputs, op.inputs)

@@ -1,72 +1,46 @@
-"""Op ``passes.public``: a worker marks the inputs that all parties were given, the same."""
+"""Programs of which it is known what a run gives to all parties."""
 
 from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
+from dataclasses import dataclass
 
-from mplang_core import Mask, Program
-from mplang_core.ext import (
-    AnyType,
-    Branch,
-    Communicates,
-    Effects,
-    Forwards,
-    Graph,
-    Level,
-    Loop,
-    Message,
-    OpDef,
-    Operation,
-    Value,
-    control_of,
-    op_defs,
-)
+from mplang_core import Program
+from mplang_core.ext import Branch, Loop, control_of
 
 
-class _Public(Communicates, Forwards):
-    def messages(self, op: Operation, world: Mask) -> Sequence[Message]:
-        return ()
+@dataclass(slots=True, eq=False, repr=False)
+class ProgramOfRun(Program):
+    """Program as a party runs it.
 
-    def sources(self, op: Operation, output: int) -> Sequence[int]:
-        return (0,)
+    The name of a run is a hash of what was given to all, so parties that were given other values
+    do not understand each other's messages.
+
+    Attributes:
+        public: the positions of the inputs that all parties were given, the same.
+    """
+
+    public: frozenset[int] = frozenset()
+
+    @property
+    def digest(self) -> str:
+        """The digest of the program, and its public inputs: a party's plan depends on both."""
+        return f"{Program.digest.__get__(self)} {sorted(self.public)}"
 
 
-def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
-    return [value.type for value in op.inputs]
-
-
-PUBLIC = OpDef(
-    "passes.public",
-    _infer,
-    Level.PARTY,
-    doc="Says that all holders of an input were given the same. Workers write it, and "
-    "clear_agreements removes it; it has no kernel.",
-    effects=Effects.NONE,
-    interfaces=[_Public()],
-    reads=(),
-    total=True,
-)
-op_defs.add(PUBLIC.name, PUBLIC, provider="mplang-passes")
-
-_marked: weakref.WeakKeyDictionary[Program, dict[frozenset[int], Program]]
-_marked = weakref.WeakKeyDictionary()
+_known: weakref.WeakKeyDictionary[Program, dict[frozenset[int], ProgramOfRun | None]]
+_known = weakref.WeakKeyDictionary()
 _lock = threading.Lock()
 
 
 def with_public_inputs(program: Program, public: Collection[int]) -> Program:
-    """Return a program with marks of the inputs that are public in a run.
-
-    The name of a run is a hash of what was given to all, so that parties that were given other
-    values do not understand each other's messages.
+    """Return a program whose public inputs passes know; the same one if parties compare nothing.
 
     Args:
         program: the program.
-        public: the positions of the inputs.
-
-    Returns:
-        A program for the passes; the same one if parties compare nothing in it.
+        public: the positions of the inputs that all parties were given, the same.
 
     Example:
         >>> from mplang_core import parse
@@ -78,35 +52,19 @@ def with_public_inputs(program: Program, public: Collection[int]) -> Program:
         ...   } : bool[]@{0, 1}
         ...   return %3
         ... }''')
-        >>> with_public_inputs(program, {0}).graph.ops[0].opcode
-        'passes.public'
+        >>> with_public_inputs(program, [0]).public
+        frozenset({0})
     """
     which = frozenset(public)
-    if not which:
-        return program
     with _lock:
-        known = _marked.setdefault(program, {})
-        found = known.get(which)
-    if found is None:
-        found = _mark(program, which) if _compares(program) else program
-        if found is program:
-            return program  # else the entry would keep its own key
-        with _lock:
-            known[which] = found
-    return found
+        known = _known.setdefault(program, {})
+        if which not in known:
+            known[which] = _made(program, which)
+        return known[which] or program
 
 
-def _compares(program: Program) -> bool:
+def _made(program: Program, public: frozenset[int]) -> ProgramOfRun | None:
     controls = map(control_of, program.graph.walk())
-    return any(isinstance(each, Loop | Branch) and each.compared for each in controls)
-
-
-def _mark(program: Program, public: frozenset[int]) -> Program:
-    graph = program.graph
-    inputs = [Value(v.type) if i in public else v for i, v in enumerate(graph.inputs)]
-    marks = [
-        Operation(PUBLIC.name, (inputs[i],), (value,))
-        for i, value in enumerate(graph.inputs)
-        if i in public
-    ]
-    return Program(program.name, program.mask, Graph(inputs, [*marks, *graph.ops], graph.outputs))
+    if public and any(isinstance(each, Loop | Branch) and each.compared for each in controls):
+        return ProgramOfRun(program.name, program.mask, program.graph, public=public)
+    return None
