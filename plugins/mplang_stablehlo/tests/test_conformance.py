@@ -1,0 +1,13 @@
+"""The passes of ``mplang_stablehlo`` keep what the kit asks of every pass."""
+
+from __future__ import annotations
+
+from mplang_testing import PassSuite
+
+
+class TestLinking(PassSuite):
+    name = "link_modules"
+
+
+class TestControlFlow(PassSuite):
+    name = "convert_control_flow"
