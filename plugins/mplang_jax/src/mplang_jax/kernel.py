@@ -63,8 +63,11 @@ def _name_lines(op: Operation, error: Exception) -> None:
 
 
 def _compiles(code: bytes) -> bool:
+    from jax import enable_x64
+
     try:
-        executable(code, True)
+        with enable_x64(True):
+            executable(code, True)
     except Exception:
         return False
     return True

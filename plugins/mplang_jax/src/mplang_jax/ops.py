@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from mplang_analysis import Interval, OpRanges, RangeRule
 from mplang_passes import Exact
-from mplang_stablehlo import RunsStableHlo, is_exact, signature_of
+from mplang_stablehlo import RunsStableHlo, facts_of, signature_of
 
 from mplang_core import Mask
 from mplang_core.ext import AnyType, Attr, Effects, OpDef, Operation, Value
@@ -36,7 +36,7 @@ def _ranges(op: Operation, ins: Sequence[Interval]) -> OpRanges:
 
 class _RunsOnXla(RunsStableHlo, Exact):
     def is_exact(self, op: Operation) -> bool:
-        return is_exact(op.attrs["code"])
+        return facts_of(op.attrs["code"]).is_exact
 
     def code(self, op: Operation) -> bytes:
         code: bytes = op.attrs["code"]

@@ -22,7 +22,7 @@ from mplang_core.ext import (
     interface_of,
     messages_of,
 )
-from mplang_passes.public_inputs import ProgramOfRun
+from mplang_passes.public_inputs import ProgramOfRun, compares
 from mplang_passes.rewrite import rewrite_graphs, rewrite_ops, rewrite_regions
 
 
@@ -49,6 +49,8 @@ def clear_agreements(program: Program) -> Program:
         >>> clear_agreements(traced).graph.ops[1].attrs["verify_uniform"]
         False
     """
+    if not compares(program):
+        return program
     public = program.public if isinstance(program, ProgramOfRun) else frozenset[int]()
     return rewrite_graphs(program, lambda graph: _cleared(graph, program.mask, public))
 

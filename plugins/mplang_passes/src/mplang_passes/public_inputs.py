@@ -63,8 +63,13 @@ def with_public_inputs(program: Program, public: Collection[int]) -> Program:
         return known[which] or program
 
 
+def compares(program: Program) -> bool:
+    """Return whether parties compare a predicate in a program."""
+    controls = (control_of(op) for op in program.graph.walk() if op.regions)
+    return any(isinstance(each, Loop | Branch) and each.compared for each in controls)
+
+
 def _made(program: Program, public: frozenset[int]) -> ProgramOfRun | None:
-    controls = map(control_of, program.graph.walk())
-    if public and any(isinstance(each, Loop | Branch) and each.compared for each in controls):
+    if public and compares(program):
         return ProgramOfRun(program.name, program.mask, program.graph, public=public)
     return None

@@ -7,6 +7,6 @@ modules of any op that implements :class:`RunsStableHlo`.
 """
 
 from mplang_stablehlo.interface import RunsStableHlo
-from mplang_stablehlo.text import Signature, is_exact, read, signature_of
+from mplang_stablehlo.text import Facts, Signature, facts_of, read, signature_of
 
-__all__ = ["RunsStableHlo", "Signature", "is_exact", "read", "signature_of"]
+__all__ = ["Facts", "RunsStableHlo", "Signature", "facts_of", "read", "signature_of"]

@@ -11,16 +11,17 @@ from mplang_core import Program, TensorType
 from mplang_core.ext import Graph, Operation, Value
 from mplang_stablehlo.interface import module_of
 from mplang_stablehlo.source_parts import parts_of, remember_parts
-from mplang_stablehlo.text import line_count, signature_of
+from mplang_stablehlo.text import Facts, facts_of, signature_of
 from mplang_stablehlo.writer import ModuleWriter, Name
 
-MAX_LINES = 600
+MAX_LINES = 5000
 """Maximum number of lines that modules have together, each counted at every call.
 
-A program that is run once pays for compiling, which takes about 0.1 ms per line. Modules of a long
-chain fall into groups of equal code, which are compiled once.
+Compiling takes about 30 ms, and 0.01 ms per line of elementwise ops. A product, a sum or a loop
+takes tens of milliseconds at every call, so of such a module there is one call in a group: the
+steps of a long training fall into groups of equal code, which are compiled once.
 """
-MAX_VALUES = 1000  # operands and results
+MAX_VALUES = 3000  # operands and results
 
 
 def link_modules(program: Program) -> Program:
@@ -64,47 +65,54 @@ class _Group:
 
     Attributes:
         parts: the ops in order.
-        lines: how many lines their modules have together.
+        codes: their modules.
+        lines: how many lines these have together.
         values: their operands and results.
+        heavy: the modules among them that take long to compile.
     """
 
     parts: list[Operation] = field(default_factory=list)
+    codes: list[bytes] = field(default_factory=list)
     lines: int = 0
     values: set[Value] = field(default_factory=set)
+    heavy: set[bytes] = field(default_factory=set)
 
-    def admits(self, op: Operation, lines: int) -> bool:
+    def admits(self, op: Operation, code: bytes, facts: Facts) -> bool:
         """Return whether there is room for an op."""
         total = len(self.values) + len(op.inputs) + len(op.outputs)
-        return not self.parts or (self.lines + lines <= MAX_LINES and total <= MAX_VALUES)
+        fits = self.lines + facts.lines <= MAX_LINES and total <= MAX_VALUES
+        return fits and code not in self.heavy
 
-    def join(self, op: Operation, lines: int) -> None:
+    def join(self, op: Operation, code: bytes, facts: Facts) -> None:
         self.parts.append(op)
-        self.lines += lines
+        self.codes.append(code)
+        self.lines += facts.lines
         self.values.update(op.inputs, op.outputs)
+        if not facts.is_light:
+            self.heavy.add(code)
 
     def linked(self, used: Set[Value]) -> list[Operation]:
         """Return one op with the results that others use; the parts if that is refused."""
         outputs = [v for part in self.parts for v in part.outputs if v in used]
         if len(self.parts) == 1 or not outputs:
             return self.parts
-        made = _one(self.parts, outputs)
+        made = self._one(outputs)
         return self.parts if made is None else [made]
 
-
-def _one(parts: Sequence[Operation], outputs: Sequence[Value]) -> Operation | None:
-    defined = {value for part in parts for value in part.outputs}
-    takes: dict[Value, TensorType] = {}
-    for part in parts:
-        for value, kind in zip(part.inputs, signature_of(_code(part))[0], strict=True):
-            if value not in defined:
-                takes[value] = kind
-    writer = ModuleWriter(list(takes.values()))
-    names: dict[Value, Name] = dict(zip(takes, writer.operands, strict=True))
-    for part in parts:
-        results = writer.call(_code(part), [names[value] for value in part.inputs])
-        names.update(zip(part.outputs, results, strict=True))
-    code = writer.code([names[value] for value in outputs])
-    return linked(parts, code, tuple(takes), outputs)
+    def _one(self, outputs: Sequence[Value]) -> Operation | None:
+        defined = {value for part in self.parts for value in part.outputs}
+        takes: dict[Value, TensorType] = {}
+        for part, code in zip(self.parts, self.codes, strict=True):
+            for value, kind in zip(part.inputs, signature_of(code)[0], strict=True):
+                if value not in defined:
+                    takes[value] = kind
+        writer = ModuleWriter(list(takes.values()))
+        names: dict[Value, Name] = dict(zip(takes, writer.operands, strict=True))
+        for part, code in zip(self.parts, self.codes, strict=True):
+            results = writer.call(code, [names[value] for value in part.inputs])
+            names.update(zip(part.outputs, results, strict=True))
+        code = writer.code([names[value] for value in outputs])
+        return linked(self.parts, code, tuple(takes), outputs)
 
 
 def linked(
@@ -156,16 +164,18 @@ class _Scan:
             at = len(self.items)
             self.items.append(op)
         else:
-            at = self._join(op, how.engine(op), line_count(how.code(op)))
-        self.position.update(dict.fromkeys(op.outputs, at))
+            at = self._join(op, how.engine(op), how.code(op))
+        for value in op.outputs:
+            self.position[value] = at
 
-    def _join(self, op: Operation, engine: Hashable, lines: int) -> int:
-        at = self.open.get(engine, -1)
+    def _join(self, op: Operation, engine: Hashable, code: bytes) -> int:
+        at, facts = self.open.get(engine, -1), facts_of(code)
         group = self.items[at] if at >= 0 else None
         ready = max((self.position.get(value, -1) for value in op.inputs), default=-1)
-        if not isinstance(group, _Group) or ready > at or not group.admits(op, lines):
+        fits = isinstance(group, _Group) and ready <= at and group.admits(op, code, facts)
+        if not isinstance(group, _Group) or not fits:
             at = self.open[engine] = len(self.items)
             group = _Group()
             self.items.append(group)
-        group.join(op, lines)
+        group.join(op, code, facts)
         return at

@@ -49,19 +49,46 @@ _ELEMENTS = {"i1": "bool", **{f"ui{n}": f"u{n}" for n in (8, 16, 32, 64)}}
 _ELEMENTS |= {"complex<f32>": "c64", "complex<f64>": "c128"}
 _INEXACT = ("f8", "f16", "f32", "f64", "complex", "custom_call", "rng")
 """Marks of what may differ between machines, also where they are but part of a name."""
+_HEAVY = [
+    "case",
+    "cholesky",
+    "convolution",
+    "custom_call",
+    "dot_general",
+    "fft",
+    "gather",
+    "if",
+    "reduce",
+    "rng_bit_generator",
+    "scatter",
+    "select_and_scatter",
+    "sort",
+    "triangular_solve",
+    "while",
+]
 _WRITTEN = {name: text for text, name in _ELEMENTS.items()}
 
 Bytes: TypeAlias = np.ndarray[tuple[int], np.dtype[np.uint8]]
 Flags: TypeAlias = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 
-class _Facts(NamedTuple):
+class Facts(NamedTuple):
+    """What passes ask of a code.
+
+    Attributes:
+        signature: the types of its operands and results.
+        lines: the lines of its text.
+        is_exact: whether it gives the same on every machine: it has integers and bools only.
+        is_light: whether it is quick to compile: it moves elements, or computes each by itself.
+    """
+
     signature: Signature
     lines: int
     is_exact: bool
+    is_light: bool
 
 
-_known: OrderedDict[bytes, _Facts] = OrderedDict()  # by digest, since code may be large
+_known: OrderedDict[bytes, Facts] = OrderedDict()  # by digest, since code may be large
 _lock = threading.Lock()
 
 
@@ -127,35 +154,23 @@ def signature_of(code: bytes) -> Signature:
         >>> print(*operands, results)
         f32[2] ()
     """
-    return _facts(code).signature
+    return facts_of(code).signature
 
 
-def line_count(code: bytes) -> int:
-    """Return how many lines the text of a code has.
-
-    Raises:
-        ValueError: as in :func:`signature_of`.
-    """
-    return _facts(code).lines
-
-
-def is_exact(code: bytes) -> bool:
-    """Return whether a code gives the same on every machine: it has integers and bools only.
+def facts_of(code: bytes) -> Facts:
+    """Return what passes ask of a code.
 
     Raises:
         ValueError: as in :func:`signature_of`.
     """
-    return _facts(code).is_exact
-
-
-def _facts(code: bytes) -> _Facts:
     key = hashlib.sha256(code).digest()
     with _lock:
         found = _known.get(key)
     if found is None:
         text = read(code)
         exact = not any(mark in text for mark in _INEXACT)
-        found = _Facts(_signature(text), text.count("\n"), exact)
+        light = not any(f"stablehlo.{op}" in text for op in _HEAVY)
+        found = Facts(_signature(text), text.count("\n"), exact, light)
         with _lock:
             _known[key] = found
             if len(_known) > MAX_KNOWN:
