@@ -49,23 +49,11 @@ _ELEMENTS = {"i1": "bool", **{f"ui{n}": f"u{n}" for n in (8, 16, 32, 64)}}
 _ELEMENTS |= {"complex<f32>": "c64", "complex<f64>": "c128"}
 _INEXACT = ("f8", "f16", "f32", "f64", "complex", "custom_call", "rng")
 """Marks of what may differ between machines, also where they are but part of a name."""
-_HEAVY = [
-    "case",
-    "cholesky",
-    "convolution",
-    "custom_call",
-    "dot_general",
-    "fft",
-    "gather",
-    "if",
-    "reduce",
-    "rng_bit_generator",
-    "scatter",
-    "select_and_scatter",
-    "sort",
-    "triangular_solve",
+_HEAVY = (
+    *("case", "cholesky", "convolution", "custom_call", "dot_general", "fft", "gather", "if"),
+    *("reduce", "rng_bit_generator", "scatter", "select_and_scatter", "sort", "triangular_solve"),
     "while",
-]
+)
 _WRITTEN = {name: text for text, name in _ELEMENTS.items()}
 
 Bytes: TypeAlias = np.ndarray[tuple[int], np.dtype[np.uint8]]
