@@ -194,6 +194,25 @@ def test_a_peer_that_sends_a_byte_at_a_time_does_not_move_the_deadline(party):
     dripping.join()
 
 
+def test_a_peer_that_sends_without_end_does_not_move_the_deadline(party):
+    comm, sock = party(timeout=TIMEOUT)
+    stop = threading.Event()
+
+    def flood() -> None:
+        with contextlib.suppress(OSError):
+            while not stop.is_set():
+                sock.sendall(message("same", np.int64(1)) * 1000)
+
+    flooding = threading.Thread(target=flood)
+    flooding.start()
+    begin = time.monotonic()
+    with pytest.raises(RecvTimeoutError):
+        comm.recv(1, f"{RUN}/0")
+    assert time.monotonic() - begin < TIMEOUT + 1
+    stop.set()
+    flooding.join()
+
+
 def test_a_large_message_goes_on_in_another_thread(party):
     comm, sock = party(timeout=TIMEOUT)
     value = np.arange(3 * CHUNK // 8)

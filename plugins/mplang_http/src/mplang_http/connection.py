@@ -86,12 +86,11 @@ class Connection:
         """Wait for data; return whether there is some."""
         found = False
         left = MAX_POLL if deadline is None else min(deadline - time.monotonic(), MAX_POLL)
+        if self._closed:  # another file may have the socket's number by now
+            raise OSError("the connection is closed")
         for file, _ in self._poll.poll(max(left, 0) * 1000):
             if file == self._interrupts:
-                with contextlib.suppress(BlockingIOError):
-                    os.eventfd_read(self._interrupts)
-                if self._closed:  # another file may have the socket's number by now
-                    raise OSError("the connection is closed")
+                os.eventfd_read(self._interrupts)
                 return False
             found = True
         return found
@@ -140,7 +139,8 @@ class TlsConnection(Connection):
                 with self._lock:
                     self._more = False
                     count = self._tls.recv_into(view)
-                    self._more = self._tls.pending() > 0
+                    # after a full record another one is likely, and may be tried without a poll
+                    self._more = count >= COALESCE or self._tls.pending() > 0
                     return count
             except ssl.SSLWantReadError:  # a part of a record
                 continue

@@ -171,6 +171,7 @@ class Link:
         if size <= CHUNK:
             self._write([frame(Kind.MESSAGE, key.encode(), head, size), *buffers])
         else:
+            self._reading.summon()  # the peer may be writing as much
             stream = next(self._streams) & 0xFFFFFFFF
             self._write([frame(Kind.MESSAGE, key.encode(), head, size, stream)])
             for chunk in _chunks(buffers):
@@ -207,8 +208,8 @@ class Link:
                 return
             self._closed = True
         self._listener.lost(self, reason)  # before the peer could begin a run on another link
-        self._connection.close()
         self._reading.end()
+        self._connection.close()
         self._outgoing.put(None)
 
     def _write(self, parts: list[Buffer]) -> None:
@@ -228,17 +229,12 @@ class Link:
             except OSError:
                 return
 
-    def _read(self, deadline: float | None = None) -> bool:
-        """Wait for bytes, and take in the frames that they complete; end the link if it fails.
-
-        Returns:
-            Whether some came.
-        """
+    def _read(self, deadline: float | None = None) -> None:
+        """Wait for bytes, and take in the frames that they complete; end the link if it fails."""
         try:
-            if not self._input.receive(deadline):
-                return False
-            next(self._frames)
-            return True
+            if self._input.receive(deadline):
+                next(self._frames)
+            return
         except (OSError, EOFError) as error:
             reason = _close_reason(error)
         except (MPLangError, ValueError, LookupError, MemoryError) as error:
@@ -252,7 +248,6 @@ class Link:
             raise
         self._incoming.clear()
         self.close(reason)
-        return False
 
     def _read_frames(self) -> Generator[None, None, None]:
         """Take in frames without end; stop where bytes are missing."""

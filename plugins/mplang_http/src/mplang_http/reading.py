@@ -21,12 +21,12 @@ class SharedReading:
     waits, computes and waits again reads all by itself.
 
     Args:
-        read: waits for data until a time of ``time.monotonic()``, or for ever, and handles it;
-            returns whether some came. It raises nothing. One thread at a time calls it.
+        read: waits for data until a time of ``time.monotonic()``, or for ever, and handles it; it
+            raises nothing. One thread at a time calls it.
         interrupt: ends the waiting in ``read``.
     """
 
-    def __init__(self, read: Callable[[float | None], bool], interrupt: Callable[[], None]) -> None:
+    def __init__(self, read: Callable[[float | None], None], interrupt: Callable[[], None]) -> None:
         self._read = read
         self._interrupt = interrupt
         self._role = threading.Lock()  # of the leader
@@ -35,7 +35,13 @@ class SharedReading:
         self._followers: dict[Waiter, None] = {}
         self._standing = Waiter()
         self._called = False  # the standing reader waits until nobody leads
+        self._summoned = False  # it reads now, whoever led a moment ago
         self._ended = False
+
+    def summon(self) -> None:
+        """Have the standing reader come at once, as all others may write and wait for the peer."""
+        self._summoned = True
+        self._standing.nudge()
 
     def end(self) -> None:
         """Have nobody read any more."""
@@ -44,26 +50,28 @@ class SharedReading:
 
     def wait(self, waiter: Waiter, deadline: float) -> None:
         """Return when a waiter is woken, or ``time.monotonic()`` is ``deadline``."""
-        while not waiter.woken:
-            if self._ended:
-                waiter.sleep(deadline)
-            elif self._role.acquire(blocking=False):
-                self._lead(waiter, deadline)
-            else:
-                self._follow(waiter, deadline)
-            if not waiter.woken and time.monotonic() >= deadline:
-                break
-        if self._followers and not self._role.locked():  # it was called, and has no need
-            self._call_next()
+        try:
+            while not waiter.woken:
+                if self._ended:
+                    waiter.sleep(deadline)
+                elif self._role.acquire(blocking=False):
+                    self._lead(waiter, deadline)
+                else:
+                    self._follow(waiter, deadline)
+                if not waiter.woken and time.monotonic() >= deadline:
+                    break
+        finally:
+            if (self._followers or self._called) and not self._role.locked():
+                self._call_next()  # this one was called perhaps, and has no need
 
     def _lead(self, waiter: Waiter, deadline: float) -> None:
         try:
             self._turns += 1
             self._leader = threading.get_ident()
             waiter.interrupt = self._interrupt_leader
-            while not (waiter.woken or self._ended):
-                if not self._read(deadline) and time.monotonic() >= deadline:
-                    break
+            # a peer that sends without end does not move the deadline
+            while not (waiter.woken or self._ended) and time.monotonic() < deadline:
+                self._read(deadline)
         finally:
             waiter.interrupt = None
             self._leader = 0
@@ -100,8 +108,9 @@ class SharedReading:
         while not self._ended:
             turns = self._turns
             self._standing.sleep(time.monotonic() + GRACE)
-            if turns != self._turns:
+            if turns != self._turns and not self._summoned:
                 continue
+            self._summoned = False
             if self._role.acquire(blocking=False):
                 self._read_alone()
                 continue
