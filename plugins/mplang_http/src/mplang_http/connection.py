@@ -37,8 +37,8 @@ class Connection:
         set_socket_options(sock, write_timeout)
         self._closed = False
         self._interrupts = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        # not before nobody can be polling any more
-        weakref.finalize(self, os.close, self._interrupts)
+        # when nobody can be polling any more; at exit, daemon threads may be
+        weakref.finalize(self, os.close, self._interrupts).atexit = False
         self._poll = select.poll()
         self._poll.register(sock.fileno(), select.POLLIN)
         self._poll.register(self._interrupts, select.POLLIN)
