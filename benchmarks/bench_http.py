@@ -68,6 +68,9 @@ def messages(table: Table, hosts: dict[str, SimpHost]) -> None:
         ours = seconds_of(host, wire_ops.pingpong, small, 2000)
         row = f"{raw * 5e5:.0f} µs", f"{ours * 5e5:.0f} µs", f"{ours / raw:.2f}", "3,500 µs"
         table.add_row(f"a message of 32 bytes, {name}", *row)
+        spent = sum(mp.fetch(host, mp.evaluate(host, pair(wire_ops.cpu, 2000), small)))
+        what = f"CPU time of a message of 32 bytes, both ends, {name}"
+        table.add_row(what, "", f"{spent * 1e6:.0f} µs", "", "")
         raw = typical(round_trips(bytes(16 * MB), 20, 4))
         ours = seconds_of(host, wire_ops.stream, large, 20)
         what = f"16 MB from worker to worker, {name}"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+import time
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from mplang_simulator import ThreadCommunicator
+from mplang_simulator import ThreadCommunicator, Waiter
 
 from mplang_core.errors import AbortedError, CommError, RecvTimeoutError
 
@@ -99,3 +101,43 @@ def test_a_wait_ends_by_abort_or_in_time(pair):
     with pytest.raises(AbortedError, match="party 0 failed"):
         b.recv(0, "run/1|x")
     timer.join()
+
+
+def waiting(pool, comm, keys):
+    """Have a thread wait for each key, and return the futures."""
+    found = [pool.submit(comm.recv, 0, key) for key in keys]
+    while sum(map(len, comm._runs["run"].waiters.values())) < len(found):
+        time.sleep(0.001)
+    return found
+
+
+def test_a_message_wakes_only_who_waits_for_it(pair, monkeypatch):
+    a, b = pair
+    b.timeout, woken, wake = 30.0, [], Waiter.wake
+    monkeypatch.setattr(Waiter, "wake", lambda self: (woken.append(self), wake(self)))
+    with ThreadPoolExecutor(8) as pool:
+        found = waiting(pool, b, [f"run/1|{i}" for i in range(8)])
+        for count, i in enumerate((3, 0, 7, 1, 2, 6, 5, 4), 1):
+            a.send(1, f"run/1|{i}", i)
+            assert found[i].result(30.0) == i
+            assert len(woken) == count
+    assert not b._runs["run"].waiters
+
+
+def test_of_two_that_wait_for_one_message_one_gets_it(pair):
+    a, b = pair
+    b.timeout = 1.0
+    with ThreadPoolExecutor(2) as pool:
+        found = waiting(pool, b, ["run/1", "run/1"])
+        a.send(1, "run/1", b"x")
+        errors = [each.exception(30.0) for each in found]
+    assert sorted(type(each) for each in errors if each) == [RecvTimeoutError]
+    assert [each.result() for each in found if not each.exception()] == [b"x"]
+
+
+def test_who_gave_up_does_not_get_the_message(pair):
+    a, b = pair
+    with pytest.raises(RecvTimeoutError):
+        b.recv(0, "run/1")
+    a.send(1, "run/1", b"x")
+    assert b.recv(0, "run/1") == b"x"

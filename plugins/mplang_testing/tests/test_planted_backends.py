@@ -33,7 +33,7 @@ DROPS = """
 REORDERS = """
     def recv(self, from_rank, key):
         run = self._run(key)
-        with self._arrived:
+        with self._lock:
             mine = [k for k in run.inbox if k[0] == from_rank]
             if mine:  # whatever came first, whatever its key
                 return run.inbox.pop(mine[0])
@@ -41,9 +41,8 @@ REORDERS = """
 """
 REPEATS = """
     def deliver(self, from_rank, key, data):
-        with self._arrived:
-            self._run(key).inbox[from_rank, key] = data
-            self._arrived.notify_all()
+        self._run(key).seen.clear()
+        super().deliver(from_rank, key, data)
 """
 TAKES_ALL = """
     def deliver(self, from_rank, key, data):

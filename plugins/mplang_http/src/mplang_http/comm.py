@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import socket
 import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from mplang_simulator import CommunicatorBase
+from mplang_simulator import CommunicatorBase, Waiter
 
 from mplang_core import MPLangError
 from mplang_core.ext import AdmissionError, CommError, RunError, WireError
@@ -36,6 +35,7 @@ class HttpCommunicator(CommunicatorBase):
         super().__init__(rank, len(names), timeout)
         self.names = tuple(names)
         self.peers = {name: i for i, name in enumerate(names) if i != rank}
+        self._others = {rank: name for name, rank in self.peers.items()}
         self._links = links
         # per run, the parties that have opened it, with what they were shown
         self._joined: dict[str, dict[int, Opening | None]] = {}
@@ -67,7 +67,7 @@ class HttpCommunicator(CommunicatorBase):
             opening: what this worker was shown of it; then the peers are notified by
                 :meth:`announce`, when this worker is ready to run it.
         """
-        with self._arrived:
+        with self._lock:
             if run in self._runs:
                 return
             super().open(run)
@@ -107,7 +107,7 @@ class HttpCommunicator(CommunicatorBase):
         Raises:
             WireError: the opening is too large.
         """
-        with self._arrived:
+        with self._lock:
             if run in self._joined:
                 self._joined[run][self.rank] = opening
         self._links.announce(self.peers, run, opening.write())
@@ -128,13 +128,13 @@ class HttpCommunicator(CommunicatorBase):
         """
         for rank in ranks:
             self._await_peer(rank, run, even_after=True)
-        with self._arrived:
+        with self._lock:
             joined = self._joined.get(run, {})  # none if it was cancelled meanwhile
             return {rank: each for rank in ranks if (each := joined.get(rank)) is not None}
 
     def close(self, run: str) -> None:
         """Close a run, and wait until the peers know."""
-        with self._arrived:
+        with self._lock:
             known = run in self._runs
             super().close(run)
             self._joined.pop(run, None)
@@ -162,6 +162,14 @@ class HttpCommunicator(CommunicatorBase):
             raise RunError(f"party {self.rank} cannot send it: {error}") from error
         except OSError as error:
             raise CommError(f"party {self.rank} has lost its link to party {to_rank}") from error
+
+    def _pause(self, waiter: Waiter, from_rank: int, deadline: float) -> None:
+        """Read what the peer sends, or wait while another thread does."""
+        link = self._links.get(self._others.get(from_rank, ""))
+        if link is None:
+            waiter.sleep(deadline)
+        else:
+            link.wait(waiter, deadline)
 
     def recv(self, from_rank: int, key: str) -> Any:
         """Wait for a value, and decode it.
@@ -214,9 +222,11 @@ class HttpCommunicator(CommunicatorBase):
     def _await_peer(self, rank: int, key: str, *, even_after: bool = False) -> None:
         """Wait until a party has opened a run; ``even_after`` it has closed it again."""
         run = key.partition("/")[0]
+        if self._is_there(rank, run):
+            return
         deadline = time.monotonic() + self.timeout
-        with self._arrived:
-            while True:
+        while True:
+            with self._lock:
                 found = self._run(key)
                 if found.failure is not None:
                     raise found.failure()
@@ -225,12 +235,28 @@ class HttpCommunicator(CommunicatorBase):
                     return
                 if left:
                     raise CommError(f"party {rank} has left the run")
-                time_left = deadline - time.monotonic()
-                if time_left <= 0:
+                if time.monotonic() >= deadline:
                     raise CommError(
                         f"party {self.rank} waited {self.timeout:g} s for party {rank} to begin"
                     )
-                self._arrived.wait(time_left)
+                waiter = found.waiter((rank, run))
+            try:
+                self._pause(waiter, rank, deadline)
+            finally:
+                with self._lock:
+                    found.leave((rank, run), waiter)
+
+    def _is_there(self, rank: int, run: str) -> bool:
+        """Return whether a party is in a run that goes on; without the lock, as it is often so."""
+        found = self._runs.get(run)
+        if found is None or found.failure is not None:
+            return False
+        return rank in self._joined.get(run, ()) and rank not in self._left.get(run, ())
+
+    def _notice(self, run: str, rank: int) -> None:
+        """Have those look again who wait for a party to begin; no message has that key."""
+        for waiter in self._runs[run].waiters.get((rank, run), ()):
+            waiter.wake()
 
     # -- events of links
 
@@ -243,9 +269,12 @@ class HttpCommunicator(CommunicatorBase):
             packed: the encoded value.
         """
         rank = self.peers.get(peer)
-        if rank is not None:
-            with contextlib.suppress(CommError):
-                self.deliver(rank, key, packed)
+        if rank is None:
+            return
+        try:  # noqa: SIM105 (half the time of a context manager)
+            self.deliver(rank, key, packed)
+        except CommError:
+            pass
 
     def peer_opened(self, peer: str, run: str, opening: Opening | None) -> None:
         """Record that a peer has opened a run, or fail the run if the peer was shown another one.
@@ -255,14 +284,14 @@ class HttpCommunicator(CommunicatorBase):
             run: key of the run, here.
             opening: what the peer was shown.
         """
-        with self._arrived:
+        with self._lock:
             if peer not in self.peers or run not in self._joined:
                 return
             rank, mine = self.peers[peer], self._joined[run][self.rank]
             differing = mine.differences(opening) if mine and opening else ""
             if not differing:
                 self._joined[run][rank] = opening
-                self._arrived.notify_all()
+                self._notice(run, rank)
                 return
         self._end(
             run,
@@ -279,10 +308,10 @@ class HttpCommunicator(CommunicatorBase):
             peer: name of the peer's worker.
             run: name of the run.
         """
-        with self._arrived:
+        with self._lock:
             if peer in self.peers and run in self._left:
                 self._left[run].add(self.peers[peer])
-                self._arrived.notify_all()
+                self._notice(run, self.peers[peer])
 
     def peer_lost(self, peer: str, run: str, reason: str) -> None:
         """Fail a run whose link to a peer is lost, unless the peer has closed the run.
@@ -293,7 +322,7 @@ class HttpCommunicator(CommunicatorBase):
             reason: why the link is lost.
         """
         rank = self.peers[peer]
-        with self._arrived:
+        with self._lock:
             done = rank in self._left.get(run, ())
         if not done:
             self.lose(run, f"has lost its link to party {rank} ({peer}): {reason}")

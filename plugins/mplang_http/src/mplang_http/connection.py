@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import select
 import socket
 import ssl
 import struct
 import threading
 import time
+import weakref
 from collections.abc import Sequence
 
 from mplang_http.values import Buffer
 
-COALESCE = 16 << 10  # bytes up to which a head and its body are sent as one TLS record
+COALESCE = 16 << 10  # bytes up to which a head and its body are sent as one, a TLS record at most
+MAX_POLL = 3600.0  # seconds
 
 
 class Connection:
-    """TCP connection.
+    """TCP connection. One thread at a time reads; any other may end its waiting.
 
     Args:
         sock: the socket.
@@ -32,6 +35,13 @@ class Connection:
         self._sock = sock
         self.certificate = certificate
         set_socket_options(sock, write_timeout)
+        self._closed = False
+        self._interrupts = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        # when nobody can be polling any more; at exit, daemon threads may be
+        weakref.finalize(self, os.close, self._interrupts).atexit = False
+        self._poll = select.poll()
+        self._poll.register(sock.fileno(), select.POLLIN)
+        self._poll.register(self._interrupts, select.POLLIN)
 
     def write(self, parts: Sequence[Buffer]) -> None:
         """Write all parts.
@@ -39,8 +49,13 @@ class Connection:
         Raises:
             OSError: the connection is lost, or the write times out.
         """
-        sent = self._sock.sendmsg(parts)
-        if sent == sum(map(len, parts)):
+        size = sum(map(len, parts))
+        if size <= COALESCE:
+            parts = [b"".join(parts)]
+            sent = self._sock.send(parts[0])
+        else:
+            sent = self._sock.sendmsg(parts)
+        if sent == size:
             return
         for part in parts:
             if sent >= len(part):
@@ -51,19 +66,43 @@ class Connection:
                 while len(view):
                     view = view[self._sock.send(view) :]
 
-    def read_into(self, view: memoryview) -> int:
+    def read_into(self, view: memoryview, deadline: float | None = None) -> int | None:
         """Wait for data, and read it into memory.
 
+        Args:
+            view: where to.
+            deadline: until when to wait, of ``time.monotonic()``; ``None`` for ever.
+
         Returns:
-            The number of bytes; 0 if the peer has closed the connection.
+            The number of bytes; 0 if the peer has closed the connection; ``None`` if nothing came
+            before the deadline or an :meth:`interrupt`.
 
         Raises:
             OSError: the connection is lost.
         """
-        return self._sock.recv_into(view)
+        return self._sock.recv_into(view) if self._readable(deadline) else None
+
+    def _readable(self, deadline: float | None) -> bool:
+        """Wait for data; return whether there is some."""
+        found = False
+        left = MAX_POLL if deadline is None else min(deadline - time.monotonic(), MAX_POLL)
+        if self._closed:  # another file may have the socket's number by now
+            raise OSError("the connection is closed")
+        for file, _ in self._poll.poll(max(left, 0) * 1000):
+            if file == self._interrupts:
+                os.eventfd_read(self._interrupts)
+                return False
+            found = True
+        return found
+
+    def interrupt(self) -> None:
+        """End the waiting of the thread that reads, or else that of the next one."""
+        os.eventfd_write(self._interrupts, 1)
 
     def close(self) -> None:
         """Close the connection; blocked reads and writes return."""
+        self._closed = True
+        self.interrupt()
         with contextlib.suppress(OSError):
             self._sock.shutdown(socket.SHUT_RDWR)
         self._sock.close()
@@ -77,6 +116,7 @@ class TlsConnection(Connection):
         self._write_timeout = write_timeout
         self._tls = sock
         self._lock = threading.Lock()
+        self._more = True  # there may be decrypted bytes, which no poll of the socket tells
         sock.setblocking(False)
 
     def write(self, parts: Sequence[Buffer]) -> None:
@@ -90,40 +130,42 @@ class TlsConnection(Connection):
         for part in parts:
             view = memoryview(part)
             while len(view):
-                view = view[
-                    self._retry(lambda view=view: self._tls.send(view), self._write_timeout) :
-                ]
+                view = view[self._send(view) :]
 
-    def read_into(self, view: memoryview) -> int:
-        """Wait for data, and read it into memory.
+    def read_into(self, view: memoryview, deadline: float | None = None) -> int | None:
+        """Wait for data, and read it into memory; see :meth:`Connection.read_into`."""
+        while self._more or self._readable(deadline):
+            try:
+                with self._lock:
+                    self._more = False
+                    count = self._tls.recv_into(view)
+                    # after a full record another one is likely, and may be tried without a poll
+                    self._more = count >= COALESCE or self._tls.pending() > 0
+                    return count
+            except ssl.SSLWantReadError:  # a part of a record
+                continue
+            except ssl.SSLWantWriteError:  # it asks for new keys, and does not read ours
+                raise TimeoutError("the peer does not read") from None
+            except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
+                return 0
+        return None
 
-        Returns:
-            The number of bytes; 0 if the peer has closed the connection.
-
-        Raises:
-            OSError: the connection is lost.
-        """
-        try:
-            return self._retry(lambda: self._tls.recv_into(view), None)
-        except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
-            return 0
-
-    def _retry(self, operation: object, write_timeout: float | None) -> int:
-        deadline = None if write_timeout is None else time.monotonic() + write_timeout
+    def _send(self, view: memoryview) -> int:
+        deadline = time.monotonic() + self._write_timeout
         while True:
             try:
                 with self._lock:
-                    return int(operation())  # type: ignore[operator]
+                    return self._tls.send(view)
             except ssl.SSLWantReadError:
                 wanted = select.POLLIN
             except ssl.SSLWantWriteError:
                 wanted = select.POLLOUT
-            left = None if deadline is None else deadline - time.monotonic()
-            if left is not None and left <= 0:
+            left = deadline - time.monotonic()
+            if left <= 0:
                 raise TimeoutError("the peer does not read")
             poll = select.poll()
             poll.register(self._tls.fileno(), wanted)
-            poll.poll(None if left is None else left * 1000)
+            poll.poll(left * 1000)
 
 
 def set_socket_options(sock: socket.socket, write_timeout: float) -> None:

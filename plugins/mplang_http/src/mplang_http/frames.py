@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import enum
 import struct
+from collections.abc import Generator
 
 from mplang_core.ext import WireError
 from mplang_http.connection import Connection
@@ -54,46 +55,78 @@ def frame(kind: Kind, key: bytes = b"", head: bytes = b"", size: int = 0, stream
     return PREFIX.pack(kind, stream, len(key), len(head), size) + key + head
 
 
-class BufferedReader:
-    """Buffered reader of a connection; large bodies are read into their memory directly."""
+class Input:
+    """What came of a stream of frames. Half a frame stays for the thread that reads next.
+
+    :meth:`exactly` and :meth:`fill` are generators: they stop where bytes are missing, and go on
+    after :meth:`receive`.
+
+    Args:
+        connection: where the bytes come from; large bodies are read into their memory directly.
+    """
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._buffer = memoryview(bytearray(BUFFER_SIZE))
         self._begin = self._end = 0
+        self._large: memoryview | None = None  # where the next bytes go instead of the buffer
 
-    def read_exactly(self, size: int) -> bytes:
-        """Return the next ``size`` bytes.
-
-        Raises:
-            EOFError: the connection was closed.
-        """
-        if self._end - self._begin >= size:
-            self._begin += size
-            return bytes(self._buffer[self._begin - size : self._begin])
-        out = bytearray(size)
-        self.fill(memoryview(out))
-        return bytes(out)
-
-    def fill(self, view: memoryview) -> None:
-        """Fill memory with the next bytes.
+    def receive(self, deadline: float | None = None) -> bool:
+        """Wait for some bytes; return whether there are, before the deadline or an interrupt.
 
         Raises:
             EOFError: the connection was closed.
+            OSError: the connection is lost.
         """
-        while len(view):
-            here = min(self._end - self._begin, len(view))
-            if here:
-                view[:here] = self._buffer[self._begin : self._begin + here]
-                self._begin += here
-            elif len(view) >= BUFFER_SIZE:
-                here = self._read_some(view)
-            else:
-                self._begin, self._end = 0, self._read_some(self._buffer)
-            view = view[here:]
-
-    def _read_some(self, view: memoryview) -> int:
-        count = self._connection.read_into(view)
+        view = self._buffer[self._end :] if self._large is None else self._large
+        count = self._connection.read_into(view, deadline)
+        if count is None:
+            return False
         if count == 0:
             raise EOFError("the peer has gone")
-        return count
+        if self._large is None:
+            self._end += count
+        else:
+            self._large = self._large[count:]
+        return True
+
+    def prefix(self) -> tuple[int, int, int, int, int] | None:
+        """Return the fields of the next prefix, or ``None`` if it is not here."""
+        begin = self._begin
+        if self._end - begin < PREFIX.size:
+            return None
+        self._begin = begin + PREFIX.size
+        return PREFIX.unpack_from(self._buffer, begin)
+
+    def take(self, size: int) -> bytes | None:
+        """Return the next ``size`` bytes, or ``None`` if they are not here."""
+        begin = self._begin
+        if self._end - begin < size:
+            return None
+        self._begin = begin + size
+        return bytes(self._buffer[begin : begin + size])
+
+    def exactly(self, size: int) -> Generator[None, None, bytes]:
+        """Return the next ``size`` bytes."""
+        if size > BUFFER_SIZE:
+            out = bytearray(size)
+            yield from self.fill(memoryview(out))
+            return bytes(out)
+        while (data := self.take(size)) is None:
+            here = self._end - self._begin
+            if here == 0 or self._begin + size > BUFFER_SIZE:
+                self._buffer[:here] = self._buffer[self._begin : self._end]
+                self._begin, self._end = 0, here
+            yield
+        return data
+
+    def fill(self, view: memoryview) -> Generator[None, None, None]:
+        """Fill memory with the next bytes."""
+        here = min(self._end - self._begin, len(view))
+        view[:here] = self._buffer[self._begin : self._begin + here]
+        self._begin += here
+        self._large = view[here:]
+        while len(self._large) >= BUFFER_SIZE:
+            yield
+        view, self._large = self._large, None
+        view[:] = yield from self.exactly(len(view))

@@ -7,17 +7,19 @@ import logging
 import queue
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Generator, Sequence
+from typing import Protocol
 
 import numpy as np
+from mplang_simulator import Waiter
 
 from mplang_core import MPLangError
 from mplang_core.ext import WireError
 from mplang_http.connection import Connection
-from mplang_http.frames import CHUNK, MAX_KEY, PREFIX, BufferedReader, Kind, frame
+from mplang_http.frames import CHUNK, MAX_KEY, PREFIX, Input, Kind, frame
 from mplang_http.opening import Opening
-from mplang_http.values import MAX_HEAD, Buffer, Packed, read_head
+from mplang_http.reading import SharedReading
+from mplang_http.values import MAX_HEAD, Buffer, Head, Packed, read_head
 
 MAX_RUNS = 10_000  # open runs of a peer
 MAX_RUN_NAME = 1024  # characters of a run's name
@@ -29,7 +31,7 @@ log = logging.getLogger("mplang.http.link")
 
 
 class LinkListener(Protocol):
-    """Receiver of a link's events. Its methods run in the link's threads, so they must not block.
+    """Receiver of a link's events. Its methods run in threads that read, so they must not block.
 
     ``run`` is the name of a run on links, ``key`` begins with it.
     """
@@ -124,7 +126,9 @@ class Link:
         self._budget = max_waiting
         # reentrant: a value may be freed while another one is counted
         self._budget_lock = threading.RLock()
-        self._reader = BufferedReader(connection)
+        self._input = Input(connection)
+        self._frames = self._read_frames()
+        self._reading = SharedReading(self._read, connection.interrupt)
         self._write_lock = threading.Lock()
         self._streams = itertools.count(1)
         self._incoming: dict[int, tuple[str, Packed, int]] = {}
@@ -133,9 +137,18 @@ class Link:
         self._closed = False
 
     def start(self) -> None:
-        """Start the threads that read frames and write queued control frames."""
-        for work in (self._read, self._write_outgoing):
+        """Start the threads that read while nobody waits, and write queued control frames."""
+        for work in (self._reading.stand_by, self._write_outgoing):
             threading.Thread(target=work, name=f"mplang-link-{self.peer}", daemon=True).start()
+
+    def wait(self, waiter: Waiter, deadline: float) -> None:
+        """Read what comes until a waiter is woken, or ``time.monotonic()`` is ``deadline``.
+
+        Args:
+            waiter: it waits for something of the peer; another thread may read in its place.
+            deadline: when the waiting ends.
+        """
+        self._reading.wait(waiter, deadline)
 
     def send(self, key: str, head: bytes, buffers: Sequence[Buffer]) -> int:
         """Send a value in the calling thread.
@@ -158,6 +171,7 @@ class Link:
         if size <= CHUNK:
             self._write([frame(Kind.MESSAGE, key.encode(), head, size), *buffers])
         else:
+            self._reading.summon()  # the peer may be writing as much
             stream = next(self._streams) & 0xFFFFFFFF
             self._write([frame(Kind.MESSAGE, key.encode(), head, size, stream)])
             for chunk in _chunks(buffers):
@@ -194,6 +208,7 @@ class Link:
                 return
             self._closed = True
         self._listener.lost(self, reason)  # before the peer could begin a run on another link
+        self._reading.end()
         self._connection.close()
         self._outgoing.put(None)
 
@@ -214,10 +229,12 @@ class Link:
             except OSError:
                 return
 
-    def _read(self) -> None:
+    def _read(self, deadline: float | None = None) -> None:
+        """Wait for bytes, and take in the frames that they complete; end the link if it fails."""
         try:
-            while True:
-                self._read_frame()
+            if self._input.receive(deadline):
+                next(self._frames)
+            return
         except (OSError, EOFError) as error:
             reason = _close_reason(error)
         except (MPLangError, ValueError, LookupError, MemoryError) as error:
@@ -226,38 +243,60 @@ class Link:
         except Exception:
             log.exception("the link to %s is ended", self.peer)
             reason = "a mistake here"
+        except BaseException:  # the thread is interrupted amid a frame
+            self.close("the reading was interrupted")
+            raise
         self._incoming.clear()
         self.close(reason)
 
-    def _read_frame(self) -> None:
-        prefix = self._reader.read_exactly(PREFIX.size)
-        code, stream, key_size, head_size, size = PREFIX.unpack(prefix)
-        kind = Kind(code)
-        if key_size > MAX_KEY or head_size > MAX_HEAD or size > self._max_message:
-            raise WireError(f"a frame of {key_size}, {head_size} and {size} bytes")
-        both = self._reader.read_exactly(key_size + head_size)
-        key, head = both[:key_size].decode(), both[key_size:]
-        if kind is Kind.MESSAGE:
-            self._read_message(key, head, size, stream)
-        elif kind is Kind.CHUNK:
-            self._read_chunk(stream, size)
-        else:
-            self._read_control(kind, key, head)
+    def _read_frames(self) -> Generator[None, None, None]:
+        """Take in frames without end; stop where bytes are missing."""
+        take, exactly, max_message = self._input.take, self._input.exactly, self._max_message
+        while True:
+            prefix = self._input.prefix()
+            if prefix is None:
+                prefix = PREFIX.unpack((yield from exactly(PREFIX.size)))
+            code, stream, key_size, head_size, size = prefix
+            if key_size > MAX_KEY or head_size > MAX_HEAD or size > max_message:
+                raise WireError(f"a frame of {key_size}, {head_size} and {size} bytes")
+            both = key_size + head_size
+            small = size if code == Kind.MESSAGE and size <= COPY_LIMIT else 0
+            data = take(both + small) or (yield from exactly(both + small))
+            key, head = data[:key_size].decode(), data[key_size:both]
+            if code == Kind.MESSAGE:
+                admitted = self._admit(key, head, size)
+                if size <= COPY_LIMIT:
+                    packed = Packed(admitted, data[both:], self._release)
+                    self._listener.message(self, key, packed)
+                else:
+                    yield from self._read_body(key, admitted, size, stream)
+            elif code == Kind.CHUNK:
+                yield from self._read_chunk(stream, size)
+            else:
+                self._read_control(Kind(code), key, head)
 
-    def _read_message(self, key: str, data: bytes, size: int, stream: int) -> None:
+    def _admit(self, key: str, data: bytes, size: int) -> Head:
+        """Return the head of a message for which there is room."""
         head = read_head(data)
         if sum(head.sizes) != size:
             raise WireError("a message whose head names another size")
         if key.partition("/")[0] not in self.runs:
             raise WireError("a message for a run that the peer is not in")
         self._reserve(size)
+        return head
+
+    def _read_body(
+        self, key: str, head: Head, size: int, stream: int
+    ) -> Generator[None, None, None]:
+        body = np.empty(size, np.uint8)  # its pages are allocated when they are written to
+        packed = Packed(head, body, self._release)
         if size <= CHUNK:
-            self._deliver(key, Packed(head, self._body(size), self._release))
+            yield from self._input.fill(body.data)
+            self._deliver(key, packed)
             return
         if len(self._incoming) >= MAX_STREAMS or stream in self._incoming:
             raise WireError("too many large messages at once")
-        body = np.empty(size, np.uint8)  # its pages are allocated when they are written to
-        self._incoming[stream] = (key, Packed(head, body, self._release), 0)
+        self._incoming[stream] = (key, packed, 0)
 
     def _reserve(self, size: int) -> None:
         with self._budget_lock:
@@ -269,20 +308,13 @@ class Link:
         with self._budget_lock:
             self._budget += size + MESSAGE_OVERHEAD
 
-    def _body(self, size: int) -> Buffer | np.ndarray[Any, Any]:
-        if size <= COPY_LIMIT:
-            return self._reader.read_exactly(size)
-        body = np.empty(size, np.uint8)
-        self._reader.fill(body.data)
-        return body
-
-    def _read_chunk(self, stream: int, size: int) -> None:
+    def _read_chunk(self, stream: int, size: int) -> Generator[None, None, None]:
         key, packed, begin = self._incoming[stream]
         assert isinstance(packed.body, np.ndarray)
         end = begin + size
         if not 0 < size <= CHUNK or end > packed.body.nbytes:
             raise WireError("a piece that is too large")
-        self._reader.fill(packed.body.data[begin:end])
+        yield from self._input.fill(packed.body.data[begin:end])
         if end < packed.body.nbytes:
             self._incoming[stream] = (key, packed, end)
             return
@@ -290,8 +322,8 @@ class Link:
         self._deliver(key, packed)
 
     def _deliver(self, key: str, packed: Packed) -> None:
-        if isinstance(packed.body, np.ndarray):
-            packed.body.flags.writeable = False
+        assert isinstance(packed.body, np.ndarray)
+        packed.body.flags.writeable = False
         self._listener.message(self, key, packed)
 
     def _read_control(self, kind: Kind, run: str, head: bytes) -> None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
+import time
 from collections.abc import Iterable
 from typing import Any
+
+from mplang_simulator import Waiter
 
 from mplang_core.ext import CommError
 from mplang_http.connection import Connection
@@ -41,7 +44,8 @@ class Links:
         self._links: dict[str, Link] = {}
         self._runs: dict[str, Any] = {}
         self._names: dict[str, str] = {}  # the keys of those with an opening, by its name
-        self._unconfirmed: dict[str, set[str]] = {}
+        # per run that this worker has closed, the peers that do not know, and who waits for them
+        self._unconfirmed: dict[str, tuple[set[str], Waiter]] = {}
         self._changed = threading.Condition()
 
     def add(self, connection: Connection, peer: str) -> None:
@@ -144,11 +148,22 @@ class Links:
                 return
             self._names = {name: each for name, each in self._names.items() if each != run}
             open_ = {peer for peer in expected if peer in self._links}
-            self._unconfirmed[run] = open_
+            waiter = Waiter()
+            self._unconfirmed[run] = open_, waiter
         self.send_control(peers, Kind.CLOSE, run)
+        self._await_confirmations(open_, waiter)
         with self._changed:
-            self._changed.wait_for(lambda: not open_, CLOSE_TIMEOUT)
             del self._unconfirmed[run]
+
+    def _await_confirmations(self, open_: set[str], waiter: Waiter) -> None:
+        deadline = time.monotonic() + CLOSE_TIMEOUT
+        while time.monotonic() < deadline:
+            waiter.woken = False
+            with self._changed:
+                link = next((link for peer in open_ if (link := self._links.get(peer))), None)
+            if link is None:  # those that are lost do not count
+                return
+            link.wait(waiter, deadline)
 
     def send_control(self, peers: Iterable[str], kind: Kind, run: str, head: bytes = b"") -> None:
         """Send a control frame of a run to all peers that are linked.
@@ -178,6 +193,11 @@ class Links:
             if link is not None:
                 link.queue_control(Kind.ABORT, run, reason)
 
+    def _confirm(self, run: str, peer: str) -> None:
+        open_, waiter = self._unconfirmed[run]
+        open_.discard(peer)
+        waiter.wake()
+
     # -- events of links
 
     def message(self, link: Link, key: str, packed: Packed) -> None:
@@ -203,10 +223,8 @@ class Links:
     def acknowledged(self, link: Link, run: str) -> None:
         """Record that a peer knows that this worker has closed a run."""
         with self._changed:
-            unconfirmed = self._unconfirmed.get(run)
-            if unconfirmed is not None:
-                unconfirmed.discard(link.peer)
-                self._changed.notify_all()
+            if run in self._unconfirmed:
+                self._confirm(run, link.peer)
 
     def aborted(self, link: Link, run: str, reason: str) -> None:
         """Stop a run that failed at a peer."""
@@ -220,8 +238,8 @@ class Links:
         with self._changed:
             if self._links.get(link.peer) is link:
                 del self._links[link.peer]
-            for unconfirmed in self._unconfirmed.values():
-                unconfirmed.discard(link.peer)
+            for run in self._unconfirmed:
+                self._confirm(run, link.peer)
             runs = list(self._runs.items())
             self._changed.notify_all()
         for run, communicator in runs:

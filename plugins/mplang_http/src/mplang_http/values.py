@@ -19,6 +19,7 @@ Buffer: TypeAlias = bytes | memoryview
 MAX_HEAD = 1 << 20  # bytes
 CACHED_LENGTH = 4 << 10  # characters up to which a parsed type is cached
 ALIGN = 64  # bytes
+SMALL = 4 << 10  # bytes up to which a copy costs less than views
 _PREFIX = struct.Struct("!II")
 _LITERALS: dict[str, Any] = {"!none": None, "!true": True, "!false": False}
 _BYTES = "!bytes"
@@ -38,7 +39,7 @@ class Head(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     sizes: list[int]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: there is one per message, and that would double its cost
 class Packed:
     """Serialized value, decoded on demand.
 
@@ -74,7 +75,7 @@ def pack(value: Any) -> tuple[bytes, list[Buffer]]:
     """Serialize a value of any type.
 
     Returns:
-        The head, and buffers that share the value's memory.
+        The head, and buffers that share the memory of a value that is not small.
 
     Raises:
         WireError: the value has no known type, or its type has no codec.
@@ -85,12 +86,19 @@ def pack(value: Any) -> tuple[bytes, list[Buffer]]:
         array([1, 2], dtype=int32)
     """
     if isinstance(value, bytes | bytearray | memoryview):
-        return _encoder.encode(Head(_BYTES, {}, [len(value)])), [memoryview(value)]
+        return _bytes_head(len(value)), [memoryview(value)]
     if value is None or value is True or value is False:
         return _encoder.encode(Head(f"!{value}".lower(), {}, [])), []
     if isinstance(value, np.ndarray | np.generic) and value.dtype.isnative:
+        if value.nbytes <= SMALL:
+            return _tensor_head(value.dtype, value.shape), [value.tobytes()]
         return _tensor_head(value.dtype, value.shape), [np.ravel(value).view(np.uint8).data]
     return pack_as(type_of(value), value)
+
+
+@functools.lru_cache(maxsize=1024)
+def _bytes_head(size: int) -> bytes:
+    return _encoder.encode(Head(_BYTES, {}, [size]))
 
 
 @functools.lru_cache(maxsize=1024)
@@ -128,7 +136,7 @@ def read_head(data: Buffer) -> Head:
         head = _decoder.decode(data)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise WireError(f"no head of a value: {error}") from None
-    if any(size < 0 for size in head.sizes):
+    if head.sizes and min(head.sizes) < 0:
         raise WireError("a buffer has a negative size")
     return head
 

@@ -13,6 +13,7 @@ from mplang_simulator.progress import PartyState, Traffic
 from mplang_simulator.recorder import Recorder
 from mplang_simulator.results import outcome_of
 from mplang_simulator.threads import PartyThread, ThreadCommunicator
+from mplang_simulator.waiting import Waiter
 
 __all__ = [
     "CommunicatorBase",
@@ -27,6 +28,7 @@ __all__ = [
     "Simulator",
     "ThreadCommunicator",
     "Traffic",
+    "Waiter",
     "op_of",
     "outcome_of",
 ]

@@ -20,21 +20,47 @@ from mplang_core.ext import (
 )
 from mplang_simulator.progress import Traffic
 from mplang_simulator.recorder import Recorder
+from mplang_simulator.waiting import NOTHING, Waiter
 
 
 @dataclass(slots=True)
 class _Run:
     inbox: dict[tuple[int, str], Any] = field(default_factory=dict)
-    seen: dict[str, set[tuple[int, str]]] = field(default_factory=dict)  # by place
+    # by sender and place; of texts, as the garbage collector would visit tuples
+    seen: dict[tuple[int, str], set[str]] = field(default_factory=dict)
     forgotten: set[str] = field(default_factory=set)
+    waiters: dict[tuple[int, str], list[Waiter]] = field(default_factory=dict)
     failure: Callable[[], RunError] | None = None
+
+    def waiter(self, message: tuple[int, str]) -> Waiter:
+        """Return a new waiter for a message."""
+        waiter = Waiter()
+        self.waiters.setdefault(message, []).append(waiter)
+        return waiter
+
+    def leave(self, message: tuple[int, str], waiter: Waiter) -> None:
+        """Drop a waiter, if it is still there."""
+        waiting = self.waiters.get(message, [])
+        if waiter in waiting:
+            waiting.remove(waiter)
+        if not waiting:
+            self.waiters.pop(message, None)
+
+    def fail(self, failure: Callable[[], RunError]) -> None:
+        """End all waiting; each who waits raises an error of its own."""
+        if self.failure is None:
+            self.failure = failure
+        for waiting in self.waiters.values():
+            for waiter in waiting:
+                waiter.wake()
 
 
 class CommunicatorBase(Communicator):
     """What transports have in common: a mailbox by sender and key, and counts by link.
 
     A transport adds :meth:`_send`, calls :meth:`deliver` for what arrives, and tells the others
-    in ``abort``.
+    in ``abort``. One whose connections the waiting threads read themselves also has
+    :meth:`_pause`.
 
     Args:
         rank: this party.
@@ -47,22 +73,23 @@ class CommunicatorBase(Communicator):
         self.world_size = world_size
         self.timeout = timeout
         self._runs: dict[str, _Run] = {}
-        self._arrived = threading.Condition()
+        self._lock = threading.RLock()
         self._traffic = {peer: Traffic() for peer in range(world_size) if peer != rank}
         self._counting = threading.Lock()
         self._recorders: dict[str, Recorder] = {}  # by run; none while nobody records
 
     def open(self, run: str) -> None:
         """Accept messages of a run from now on."""
-        with self._arrived:
+        with self._lock:
             self._runs.setdefault(run, _Run())
 
     def close(self, run: str) -> None:
         """Accept no more messages of a run."""
-        with self._arrived:
-            self._runs.pop(run, None)
+        with self._lock:
+            found = self._runs.pop(run, None)
             self._recorders.pop(run, None)
-            self._arrived.notify_all()
+            if found is not None:
+                found.fail(functools.partial(CommError, self._no_run(run)))
 
     @abstractmethod
     def _send(self, to_rank: int, key: str, data: Any) -> int:
@@ -96,38 +123,47 @@ class CommunicatorBase(Communicator):
         Raises:
             CommError: it belongs to no open run.
         """
-        with self._arrived:
-            run = self._run(key)
-            place = _place(key)
+        with self._lock:
+            run, message, place = self._run(key), (from_rank, key), _place(key)
             if place in run.forgotten:
                 return
-            seen = run.seen.setdefault(place, set())
-            if (from_rank, key) in seen:
+            seen = run.seen.get((from_rank, place))
+            if seen is None:
+                seen = run.seen[from_rank, place] = set()
+            if key in seen:
                 return
-            seen.add((from_rank, key))
-            run.inbox[from_rank, key] = data
+            seen.add(key)
             link = self._traffic.get(from_rank)
             if link is not None:
                 link.received += size_of(data)
                 link.received_messages += 1
-            self._arrived.notify_all()
+            waiting = run.waiters.pop(message, None)
+            if waiting is None:
+                run.inbox[message] = data
+                return
+            waiter = waiting.pop()
+            if waiting:
+                run.waiters[message] = waiting
+            waiter.message = data
+            waiter.wake()
 
     def forget(self, place: str) -> None:
         """Drop what was kept of the messages ``place|tag``; later ones are dropped, too."""
-        with self._arrived:
+        with self._lock:
             run = self._run(place)
             run.forgotten.add(place)
-            for message in run.seen.pop(place, ()):
-                run.inbox.pop(message, None)
+            for rank in range(self.world_size):
+                for key in run.seen.pop((rank, place), ()):
+                    run.inbox.pop((rank, key), None)
 
     def has_message(self, from_rank: int, key: str) -> bool:
         """Tell whether a message is here, without waiting for it."""
-        with self._arrived:
+        with self._lock:
             return (from_rank, key) in self._inbox(key)
 
     def peek_message(self, from_rank: int, key: str) -> Any | None:
         """Return a message without taking it; ``None`` where it is not here."""
-        with self._arrived:
+        with self._lock:
             return self._inbox(key).get((from_rank, key))
 
     def recv(self, from_rank: int, key: str) -> Any:
@@ -141,25 +177,42 @@ class CommunicatorBase(Communicator):
             return data
 
     def _await(self, from_rank: int, key: str) -> Any:
-        deadline = time.monotonic() + self.timeout
-        with self._arrived:
-            while True:
-                run = self._run(key)
-                if (from_rank, key) in run.inbox:
-                    return run.inbox.pop((from_rank, key))
-                if run.failure is not None:
-                    raise run.failure()
-                left = deadline - time.monotonic()
-                if left <= 0:
-                    raise RecvTimeoutError(
-                        f"party {self.rank} waited {self.timeout:g} s for a message from "
-                        f"party {from_rank}; is it running the same program?"
-                    )
-                self._arrived.wait(left)
+        message = from_rank, key
+        with self._lock:
+            run = self._run(key)
+            if message in run.inbox:
+                return run.inbox.pop(message)
+            if run.failure is not None:
+                raise run.failure()
+            waiter = run.waiter(message)
+        try:
+            self._pause(waiter, from_rank, time.monotonic() + self.timeout)
+        finally:
+            if waiter.message is NOTHING:
+                with self._lock:
+                    run.leave(message, waiter)
+        if waiter.message is not NOTHING:  # perhaps only now
+            return waiter.message
+        if run.failure is not None:
+            raise run.failure()
+        raise RecvTimeoutError(
+            f"party {self.rank} waited {self.timeout:g} s for a message from "
+            f"party {from_rank}; is it running the same program?"
+        )
+
+    def _pause(self, waiter: Waiter, from_rank: int, deadline: float) -> None:
+        """Return when a waiter is woken, or ``time.monotonic()`` is ``deadline``; without locks.
+
+        Args:
+            waiter: it waits for ``from_rank``.
+            from_rank: a party, or what is none.
+            deadline: when the waiting ends.
+        """
+        waiter.sleep(deadline)
 
     def record(self, run: str, recorder: Recorder) -> None:
         """Have the messages of an open run noted."""
-        with self._arrived:
+        with self._lock:
             self._run(run)
             self._recorders[run] = recorder
 
@@ -177,11 +230,10 @@ class CommunicatorBase(Communicator):
         self._end(run, CommError, f"party {self.rank} {reason}")
 
     def _end(self, run: str, kind: type[RunError], text: str) -> None:
-        with self._arrived:
+        with self._lock:
             found = self._runs.get(run)
-            if found is not None and found.failure is None:
-                found.failure = functools.partial(kind, text)  # each who waits raises its own
-            self._arrived.notify_all()
+            if found is not None:
+                found.fail(functools.partial(kind, text))
 
     def _inbox(self, key: str) -> dict[tuple[int, str], Any]:
         run = self._runs.get(key.partition("/")[0])
@@ -195,7 +247,10 @@ class CommunicatorBase(Communicator):
         try:
             return self._runs[name]
         except KeyError:
-            raise CommError(f"party {self.rank} is in no run {name!r}") from None
+            raise CommError(self._no_run(name)) from None
+
+    def _no_run(self, name: str) -> str:
+        return f"party {self.rank} is in no run {name!r}"
 
 
 def _place(key: str) -> str:
