@@ -22,7 +22,7 @@ from mplang_http.errors import RequestError
 from mplang_http.front_jobs import KnownJob
 from mplang_http.job_calls import JobCalls
 
-CHUNK = 1 << 20
+CHUNK = 256 << 10  # bytes; as much stays in the cache while it is encrypted
 MIN_RATE = 64 << 10  # minimum bytes per second of a request's body
 BINARY = "application/octet-stream"
 EVENTS = "text/event-stream"
