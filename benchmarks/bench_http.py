@@ -1,8 +1,9 @@
 """Benchmark of the HTTP backend: latency, throughput, and launches of programs.
 
-The baseline of latency and throughput is framed TCP between two processes, in the same run; next
-to it are the times of the public mplang (nightly 0.1.dev343) on a similar machine. All traffic is
-on the loopback interface of one machine.
+The baseline of latency and throughput is framed TCP between two processes, in the same run; of
+values with mutual TLS also one TLS stream between them, as that is what one core can do. Next to it
+are the times of the public mplang (nightly 0.1.dev343) on a similar machine. All traffic is on the
+loopback interface of one machine.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import wire_ops
 from mplang_http import LocalCluster
+from mplang_http.config import TlsFiles
 from raw_tcp import round_trips
 from rich.console import Console
 from rich.table import Table
@@ -77,24 +79,25 @@ def messages(table: Table, hosts: dict[str, SimpHost]) -> None:
         table.add_row(*throughput(what, 16, raw, ours, "103 MB/s"))
 
 
-def values(table: Table, hosts: dict[str, SimpHost]) -> None:
+def values(table: Table, hosts: dict[str, SimpHost], tls: TlsFiles) -> None:
     """Measure uploads and downloads of values."""
     size = 256
     data = np.random.default_rng(0).integers(0, 255, size * MB, np.uint8)
     for name, host in hosts.items():
-        raw = typical(round_trips(data.data, 5, 4))
 
         def put(host=host):
             with mp.with_ctx(host):
                 return mp.put("P0", data)
 
-        ours = timed(put)
-        what = f"put of 256 MB, {name}"
-        table.add_row(*throughput(what, size, raw, ours, "3.8 MB/s"))
         there = mp.evaluate(host, lambda x: mp.invoke(wire_ops.copy, x), put())
-        ours = timed(lambda host=host, there=there: mp.fetch(host, there))
-        what = f"fetch of 256 MB, {name}"
-        table.add_row(*throughput(what, size, raw, ours, "2.3 MB/s"))
+        peers = {"put": "3.8 MB/s", "fetch": "2.3 MB/s"}
+        for what, run in (("put", put), ("fetch", lambda h=host, there=there: mp.fetch(h, there))):
+            ours = timed(run)
+            raw = typical(round_trips(data.data, 5, 4))
+            table.add_row(*throughput(f"{what} of 256 MB, {name}", size, raw, ours, peers[what]))
+            if name == "mutual TLS":
+                raw = typical(round_trips(data.data, 5, 4, tls))
+                table.add_row(*throughput("… to one TLS stream", size, raw, ours, ""))
 
 
 def launches(table: Table, hosts: dict[str, SimpHost]) -> None:
@@ -135,8 +138,10 @@ def main() -> None:
         mp.connect("http", tls.spec, tls=tls.tls) as secret,
     ):
         hosts = {"no TLS": host, "mutual TLS": secret}
-        for measure in (messages, values, launches):
-            measure(table, hosts)
+        assert tls.tls is not None
+        messages(table, hosts)
+        values(table, hosts, tls.tls)
+        launches(table, hosts)
     Console(width=100 if not sys.stdout.isatty() else None).print(table)
 
 

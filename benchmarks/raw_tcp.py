@@ -1,4 +1,4 @@
-"""Baseline of the benchmarks: frames over a TCP connection to another process."""
+"""Baseline of the benchmarks: frames over a TCP connection to another process, perhaps with TLS."""
 
 from __future__ import annotations
 
@@ -10,17 +10,27 @@ import sys
 import time
 from collections.abc import Iterator
 
+from mplang_http.config import TlsFiles
+from mplang_http.tls import client_context, server_context
+
 LENGTH = struct.Struct("!Q")
 
 
 @contextlib.contextmanager
-def echo(answer: int | None = None) -> Iterator[RawTcp]:
-    """Run a process that responds to each frame: with the same frame, or with a given size."""
+def echo(answer: int | None = None, tls: TlsFiles | None = None) -> Iterator[RawTcp]:
+    """Run a process that responds to each frame: with the same frame, or with a given size.
+
+    Args:
+        answer: the size.
+        tls: the certificate of both ends; without, there is no TLS.
+    """
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         command = [sys.executable, __file__, str(port), str(-1 if answer is None else answer)]
-        child = subprocess.Popen(command)
+        child = subprocess.Popen(command + ([] if tls is None else [tls.cert, tls.key, tls.ca]))
         sock, _ = server.accept()
+        if tls is not None:
+            sock = server_context(tls).wrap_socket(sock, server_side=True)
     with sock:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         yield RawTcp(sock)
@@ -61,10 +71,12 @@ class RawTcp:
         return view
 
 
-def round_trips(data: bytes, turns: int, answer: int | None = None) -> list[float]:
-    """Return the seconds of each round trip."""
+def round_trips(
+    data: bytes | memoryview, turns: int, answer: int | None = None, tls: TlsFiles | None = None
+) -> list[float]:
+    """Return the seconds of each round trip; see :func:`echo`."""
     took = []
-    with echo(answer) as tcp:
+    with echo(answer, tls) as tcp:
         for _ in range(turns):
             begin = time.perf_counter()
             tcp.send(data)
@@ -73,9 +85,15 @@ def round_trips(data: bytes, turns: int, answer: int | None = None) -> list[floa
     return took
 
 
-def _answer(port: int, answer: int) -> None:
-    with socket.create_connection(("127.0.0.1", port)) as sock:
+def _answer(port: int, answer: int, files: list[str]) -> None:
+    with contextlib.ExitStack() as stack:
+        sock = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if files:
+            cert, key, ca = files
+            context = client_context(TlsFiles(cert=cert, key=key, ca=ca))
+            context.check_hostname = False  # whatever the certificate of the benchmark is called
+            sock = stack.enter_context(context.wrap_socket(sock))
         tcp = RawTcp(sock)
         with contextlib.suppress(EOFError):
             while True:
@@ -84,4 +102,4 @@ def _answer(port: int, answer: int) -> None:
 
 
 if __name__ == "__main__":
-    _answer(int(sys.argv[1]), int(sys.argv[2]))
+    _answer(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any, Literal, TypeAlias
 
 import pluggy
@@ -95,10 +96,10 @@ class PluginManager:
         with self._lock:
             if self._found is None:
                 found = {}
-                for group in GROUPS:
-                    for entry in entry_points(group=group):
+                for entry in entry_points():  # at once: each look reads the files of all packages
+                    if entry.group in GROUPS:
                         record = _record(entry)
-                        found[group, entry.name, entry.value, record.distribution] = entry, record
+                        found[astuple(record)[:4]] = entry, record  # one per distribution
                 self._found = [found[key] for key in sorted(found)]
             return self._found
 
@@ -340,28 +341,27 @@ _HOOKS = {
 
 
 def _record(entry: EntryPoint) -> PluginRecord:
-    dist = entry.dist
-    name, version = (dist.name, dist.version) if dist is not None else ("unknown", "?")
-    record = PluginRecord(entry.group, entry.name, entry.value, name, version)
-    record.requires_core = _asked(dist.requires or ()) if dist is not None else ""
+    dist: Any = entry.dist  # whose protocol does not say that it is hashable
+    told = ("unknown", "?", "") if dist is None else _told(dist)
+    record = PluginRecord(entry.group, entry.name, entry.value, *told)
     left_alone = {part.strip() for part in os.environ.get(DISABLE, "").split(",")}
-    if left_alone & {name, entry.name}:
+    if left_alone & {record.distribution, entry.name}:
         record.status, record.disabled_by = "disabled", f"named in {DISABLE}"
     return record
 
 
-def _asked(requires: Iterable[str]) -> str:
-    """Return the versions of the core that a package requires, apart from its extras."""
+@functools.lru_cache(maxsize=64)  # of all its entry points, as it parses the metadata each time
+def _told(dist: Any) -> tuple[str, str, str]:
+    """Return name, version, and the versions of the core that it requires, apart from extras."""
     from packaging.requirements import InvalidRequirement, Requirement  # slow to import
 
     asked = []
-    for text in requires:
+    for text in dist.requires or ():
         with contextlib.suppress(InvalidRequirement):
             found = Requirement(text)
-            is_needed = found.marker is None or found.marker.evaluate({"extra": ""})
-            if found.name == CORE and is_needed:
+            if found.name == CORE and (not found.marker or found.marker.evaluate({"extra": ""})):
                 asked.append(str(found.specifier))
-    return ",".join(asked)
+    return dist.name, dist.version, ",".join(asked)
 
 
 def _check_version(record: PluginRecord) -> None:

@@ -1,4 +1,4 @@
-"""``mplang --version``."""
+"""`mplang --version`, and how little it and completion import."""
 
 from __future__ import annotations
 
@@ -26,3 +26,12 @@ def test_versions_are_told_without_importing_the_framework():
     )
     done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True)
     assert done.stdout == f"{TEXT}[]\n", done.stderr
+
+
+def test_completion_imports_nothing_that_only_single_commands_need():
+    source = (
+        "import sys, mplang_cli.cli; "
+        "print([n for n in ('mplang_analysis', 'mplang_cli.artifact', 'rich') if n in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True)
+    assert done.stdout == "[]\n", done.stderr

@@ -1,4 +1,8 @@
-"""The command ``mplang``."""
+"""The command ``mplang``.
+
+What one command needs is imported when it runs: help, completion and the commands of plugins start
+without it.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +14,8 @@ from typing import Annotated, Any
 
 import typer
 import typer.core
-import yaml
-from mplang_analysis import analyses, analyze
 
 import mplang_core
-from mplang_cli import artifact, authoring, introspect
-from mplang_cli.artifact.arguments import read_given
-from mplang_cli.artifact.running import run_given, shown
-from mplang_cli.artifact.source import backend_of, cluster_of, compile_source, is_source
-from mplang_cli.doctor import examine
 from mplang_cli.version import version_text
 from mplang_core import MPLangError
 from mplang_core.ext import (
@@ -98,20 +95,29 @@ def options(
     """Parse the options that stand before a command."""
 
 
+def _families() -> list[str]:
+    from mplang_cli import introspect
+
+    return introspect.list_frontends()
+
+
+def _ops() -> list[str]:
+    from mplang_cli import introspect
+
+    return [row["name"] for row in introspect.list_ops()]
+
+
+def _analyses() -> list[str]:
+    from mplang_analysis import analyses
+
+    return analyses()
+
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
-Family = Annotated[
-    str | None,
-    typer.Argument(help="For example jax.", autocompletion=lambda: introspect.list_frontends()),
-]
-Op = Annotated[
-    str,
-    typer.Argument(
-        help="For example jax.compile.",
-        autocompletion=lambda: [row["name"] for row in introspect.list_ops()],
-    ),
-]
+Family = Annotated[str | None, typer.Argument(help="For example jax.", autocompletion=_families)]
+Op = Annotated[str, typer.Argument(help="For example jax.compile.", autocompletion=_ops)]
 
 Packed = Annotated[str, typer.Argument(help="An artifact, prog.mpl.")]
 Cluster = Annotated[str, typer.Option(help="A YAML file, or a number of parties.")]
@@ -136,12 +142,16 @@ def _show(data: Any, as_json: bool, title: str = "") -> None:
 @app.command()
 def plugins(as_json: AsJson = False) -> None:
     """List the plugins: where they come from, and whether they work."""
+    from mplang_cli import introspect
+
     _show(introspect.list_plugins(), as_json)
 
 
 @app.command()
 def ops(family: Family = None, as_json: AsJson = False) -> None:
     """List the feops, of all families or of one."""
+    from mplang_cli import introspect
+
     found = introspect.list_ops(family)
     if family is not None and not found:
         mplang_core.registry.get(f"{family}.")  # raises, and says what to install
@@ -151,6 +161,8 @@ def ops(family: Family = None, as_json: AsJson = False) -> None:
 @app.command()
 def describe(op: Op, as_json: AsJson = False) -> None:
     """Show all that is known of one feop, or of an op of programs."""
+    from mplang_cli import introspect
+
     facts = introspect.describe(op)
     if as_json:
         _show(facts, True)
@@ -176,12 +188,16 @@ def _record(facts: dict[str, Any]) -> Any:
 @app.command()
 def devices(as_json: AsJson = False) -> None:
     """List the kinds of devices."""
+    from mplang_cli import introspect
+
     _show(introspect.list_devices(), as_json)
 
 
 @app.command()
 def backends(as_json: AsJson = False) -> None:
     """List the backends."""
+    from mplang_cli import introspect
+
     _show(introspect.list_backends(), as_json)
 
 
@@ -193,6 +209,8 @@ def doctor(
     as_json: AsJson = False,
 ) -> None:
     """Check versions and plugins; exits with 1 if something is wrong."""
+    from mplang_cli.doctor import examine
+
     checks = examine(config, _own_commands())
     _show(checks, as_json)
     if any(check["status"] == "failed" for check in checks):
@@ -209,6 +227,8 @@ def new_plugin(
     as_json: AsJson = False,
 ) -> None:
     """Write the package of a new plugin, with a feop, a kernel, a type and tests."""
+    from mplang_cli import authoring
+
     made = authoring.new_plugin(name, path, compiler=compiler)
     if as_json:
         facts = {"name": made.name, "distribution": made.distribution, "path": str(made.path)}
@@ -229,6 +249,10 @@ def compile_(
     ] = None,
 ) -> None:
     """Pack a program into one file, which runs without its source."""
+    from mplang_cli import artifact
+    from mplang_cli.artifact.arguments import read_given
+    from mplang_cli.artifact.source import cluster_of, compile_source
+
     known = contextlib.nullcontext() if catalogue is None else mplang_core.catalogue(catalogue)
     with known:
         made = compile_source(source, cluster_of(cluster), read_given(arg or []))
@@ -250,12 +274,16 @@ def inspect(
         str | None,
         typer.Option(
             help="Show what one analysis finds: costs, ranges, or one of a plugin.",
-            autocompletion=lambda: analyses(),
+            autocompletion=_analyses,
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what an artifact takes, gives, needs and discloses."""
+    from mplang_analysis import analyze
+
+    from mplang_cli import artifact
+
     if analysis is not None:
         if ir or html is not None:
             raise ConfigError(
@@ -305,6 +333,11 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Run an artifact, or a program from its source, and show its results."""
+    from mplang_cli import artifact
+    from mplang_cli.artifact.arguments import read_given
+    from mplang_cli.artifact.running import run_given, shown
+    from mplang_cli.artifact.source import backend_of, cluster_of, compile_source, is_source
+
     given = read_given(arg or [])
     if is_source(target):
         packed = compile_source(target, cluster_of(cluster), given)
@@ -343,6 +376,8 @@ def _option(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier():
         raise ConfigError(f"an option of a backend is NAME=VALUE, got {text!r}")
+    import yaml
+
     return name, yaml.safe_load(value)
 
 
@@ -353,6 +388,8 @@ def diff(
     locations: Annotated[bool, typer.Option(help="Compare source lines, too.")] = False,
 ) -> None:
     """Compare two artifacts; exits with 1 if they differ, with 2 if one cannot be read."""
+    from mplang_cli import artifact
+
     try:
         one, other = artifact.load(a), artifact.load(b)
     except MPLangError as error:

@@ -33,6 +33,7 @@ from mplang_core.ext import (
     PartyError,
     RunError,
     WireError,
+    frozen,
     to_bytes,
     type_of,
 )
@@ -460,6 +461,14 @@ class SimpHttpDriver(ObservedHost):
 
     # -- values
 
+    def read_literal(self, literal: Any) -> Any:
+        """Return what a user puts; an array is not copied, as it is uploaded before put returns."""
+        if not isinstance(literal, np.ndarray):
+            return super().read_literal(literal)
+        array = np.asarray(literal, TensorType.of(literal).dtype.numpy).view()
+        array.flags.writeable = False
+        return array
+
     def _give(self, value: Any, parties: Mask | None) -> HostVar:
         """Return a value as a variable: uploaded now to ``parties``, and to nobody else.
 
@@ -474,7 +483,7 @@ class SimpHttpDriver(ObservedHost):
         holders = self.mask if parties is None else parties
         public = holders == self.mask
         if public and isinstance(value, np.ndarray):
-            return HostVar([Literal(value)] * self.world_size, public=True)
+            return HostVar([Literal(frozen(value))] * self.world_size, public=True)
         with self._exclusive():
             name = f"put.{next(self._puts)}"
 

@@ -8,16 +8,19 @@ import json
 import logging
 import math
 import time
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit
 
+import httptools
 import uvicorn
 from cryptography.x509 import Certificate
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from mplang_core.ext import AdmissionError
+from mplang_http.body_receiver import BodyReceiver
 from mplang_http.certificates import Certificates, peer_certificates
 from mplang_http.config import WorkerConfig, is_loopback
 from mplang_http.session_credentials import SessionCredentials
@@ -106,7 +109,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             self._make_room()
             self._send_error(403, "certificate", f"this certificate is refused: {error}")
             return
-        self.app_state = {"caller": self.caller}
+        self.app_state = {"caller": self.caller, "receive_body": self._receive_body}
         self._start_timer(self._worker.timeouts.head)
         if self._worker.tls is not None and self.caller not in self._worker.coordinators:
             self._make_room()
@@ -219,6 +222,34 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         super().on_body(body)
         if len(self.cycle.body) < READ_AHEAD:
             self.flow.resume_reading()  # uvicorn stops at 64 KiB, which halves the speed
+
+    def _receive_body(
+        self, file: int, count: int, on_progress: Callable[[], None]
+    ) -> asyncio.Future[None]:
+        """Write the rest of the body of this request to a file, as it comes.
+
+        Args:
+            file: descriptor of the file; if nobody waits any more, the rest is dropped.
+            count: bytes that the application has yet to receive of this body, at least one.
+            on_progress: called whenever some have been written.
+
+        Returns:
+            Is done when all have been written; fails if the connection or the file does.
+        """
+        receiver = BodyReceiver(self, file, count, on_progress, self._end_body)
+        self._set_protocol(receiver)
+        return receiver.done
+
+    def _end_body(self) -> None:
+        self.parser = httptools.HttpRequestParser(self)  # the other one waits for the body
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn has it
+        self._set_protocol(self)
+        self.on_message_complete()
+
+    def _set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        self.flow.pause_reading()  # uvloop looks at the kind of a protocol when it starts to read
+        self.transport.set_protocol(protocol)
+        self.flow.resume_reading()
 
     def on_message_complete(self) -> None:
         """Start the timer of the next request."""

@@ -8,7 +8,7 @@ import functools
 import json
 import os
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 from fastapi import Request
@@ -22,7 +22,7 @@ from mplang_http.errors import RequestError
 from mplang_http.front_jobs import KnownJob
 from mplang_http.job_calls import JobCalls
 
-CHUNK = 1 << 20
+CHUNK = 256 << 10  # bytes; as much stays in the cache while it is encrypted
 MIN_RATE = 64 << 10  # minimum bytes per second of a request's body
 BINARY = "application/octet-stream"
 EVENTS = "text/event-stream"
@@ -252,28 +252,49 @@ def _content_length(request: Request, limit: int) -> int:
 
 async def _read_body(request: Request, size: int, patience: float, inline: int) -> ipc.Body:
     """Read a body into bytes or a memory file, at ``MIN_RATE`` or faster."""
-    small, file, count = bytearray(), None, 0
-    if size > inline:
-        file = ipc.write_file(())
+    file = ipc.write_file(()) if size > inline else None
     loop = asyncio.get_running_loop()
     deadline = loop.time() + patience + size / MIN_RATE
     try:
         async with asyncio.timeout_at(min(deadline, loop.time() + patience)) as limit:
-            async for chunk in request.stream():
+
+            def progress() -> None:
                 limit.reschedule(min(deadline, loop.time() + patience))
-                count += len(chunk)
-                if file is None:
-                    small += chunk
-                else:
-                    os.write(file, chunk)
-        if count < size:
-            raise RequestError(400, "short", "the body did not come")
+
+            if file is None:
+                return await _read_small(request, size, progress)
+            await _read_large(request, size, file, progress)
+            return file
     except BaseException as error:
         if file is not None:
             os.close(file)
         if isinstance(error, TimeoutError):
             raise RequestError(408, "slow", "the body did not come in time") from None
-        if isinstance(error, ClientDisconnect):
+        if isinstance(error, ClientDisconnect | ConnectionError):
             raise RequestError(400, "short", "the body did not come") from None
         raise
-    return bytes(small) if file is None else file
+
+
+async def _read_small(request: Request, size: int, on_progress: Callable[[], None]) -> bytes:
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        on_progress()
+    if len(body) < size:
+        raise ConnectionError
+    return bytes(body)
+
+
+async def _read_large(
+    request: Request, size: int, file: int, on_progress: Callable[[], None]
+) -> None:
+    """Write what has come with the head, then have the protocol write the rest."""
+    message = await request.receive()
+    if message["type"] == "http.disconnect":
+        raise ConnectionError
+    first = message["body"]
+    left = memoryview(first)
+    while len(left):
+        left = left[os.write(file, left) :]
+    if len(first) < size:
+        await request.state.receive_body(file, size - len(first), on_progress)

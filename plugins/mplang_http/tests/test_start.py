@@ -1,0 +1,59 @@
+"""Start of a worker: its port answers before the warm process has imported what engines need."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import pytest
+from http_raw import RawWorker, wait_until
+
+import mplang_core as mp
+
+HEAVY = ("/jaxlib/", "/spu/", "/duckdb/", "/pyarrow/", "/scipy/")
+SLOW = """
+import os, time
+while not os.path.exists(os.environ["GO_ON"]):
+    time.sleep(0.05)
+"""
+
+
+@pytest.fixture
+def starting(tmp_path):
+    """Return a worker that is starting, its process, and the file that lets its start go on."""
+    (tmp_path / "slow_import.py").write_text(SLOW)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    (tmp_path / "alice.yaml").write_text(f"{{name: alice, port: {port}, imports: [slow_import]}}")
+    cluster = mp.ClusterSpec([{"name": "alice", "address": f"http://127.0.0.1:{port}"}])
+    go_on = tmp_path / "go-on"
+    with subprocess.Popen(
+        [sys.executable, "-P", "-m", "mplang_cli.cli", "worker", "-c", "alice.yaml"],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path), "GO_ON": str(go_on)},
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    ) as process:  # fmt: skip
+        yield RawWorker(types.SimpleNamespace(spec=cluster)), process, go_on
+        process.terminate()
+
+
+def answers(worker: RawWorker) -> bool:
+    try:
+        return worker.ask("GET", "/health").status == 200
+    except ConnectionError:
+        return False
+
+
+def test_the_front_answers_while_the_warm_process_imports(starting):
+    worker, process, go_on = starting
+    wait_until(lambda: answers(worker))
+    found = worker.ask("GET", "/ready")
+    assert (found.status, found.json) == (503, {"state": "starting"})
+    mapped = Path(f"/proc/{process.pid}/maps").read_text()
+    assert [name for name in HEAVY if name in mapped] == []
+    go_on.touch()
+    wait_until(lambda: worker.ask("GET", "/ready").status == 200)
+    assert worker.ask("GET", "/ready").json == {"state": "ready"}
