@@ -224,16 +224,22 @@ class Engine:
 
         Raises:
             RuntimeError: libspu fails.
-            CommError: a message was not sent.
+            CommError: a message was not sent, or did not arrive in time.
         """
         ins = [f"in{i}" for i in range(len(inputs))]
         outs = [f"out{i}" for i in range(outputs)]
         for name, value in zip(ins, inputs, strict=True):
             self._runtime.SetVar(name, value)
-        self._runtime.Run(
-            libspu.Executable(name="mplang", input_names=ins, output_names=outs, code=code)
-        )
         assert self._link is not None
+        try:
+            self._runtime.Run(
+                libspu.Executable(name="mplang", input_names=ins, output_names=outs, code=code)
+            )
+        except RuntimeError as error:
+            late = self._link.timeout_of(error)
+            if late is None:
+                raise
+            raise late from error
         self._link.check()
         made = [self._runtime.GetVar(name) for name in outs]
         for name in (*ins, *outs):
