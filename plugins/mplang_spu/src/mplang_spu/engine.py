@@ -14,11 +14,13 @@ from typing import Any
 import jax
 import numpy as np
 import spu.libspu as libspu
+from mplang_stablehlo import read
 from spu.api import Io
 
 from mplang_spu.link import LinkCommunicator
 from mplang_spu.lowering import Diagnostic, Lowered, Target, lower
 from mplang_spu.lowering.lookups import MAX_COMPARED
+from mplang_spu.share_type import MAX_CODE
 
 CACHED = 256  # compiled programs kept by this process
 
@@ -106,6 +108,25 @@ def compile(text: str, secret: tuple[bool, ...], target: Target) -> Compiled:
         RuntimeError: libspu cannot compile it.
     """
     return build(lower(text, target), secret)
+
+
+@functools.lru_cache(maxsize=CACHED)
+def compile_code(code: bytes, secret: tuple[bool, ...], target: Target) -> Compiled:
+    """Compile StableHLO as programs have it, which is read again only if it is another one.
+
+    Args:
+        code: compressed StableHLO.
+        secret: see :func:`compile`.
+        target: see :func:`compile`.
+
+    Returns:
+        The program.
+
+    Raises:
+        ValueError: admission or lowering refuses it, or the condition of a loop is secret.
+        RuntimeError: libspu cannot compile it.
+    """
+    return compile(read(code, MAX_CODE), secret, target)
 
 
 def build(lowered: Lowered, secret: Sequence[bool]) -> Compiled:

@@ -8,11 +8,10 @@ from typing import Any, cast
 
 import numpy as np
 from mplang_simulator import Finding
-from mplang_stablehlo import read
 
 from mplang_core import Mask
 from mplang_core.ext import AdmissionError, KernelContext, RunError
-from mplang_spu.share_type import MAX_CODE, ShareType
+from mplang_spu.share_type import ShareType
 from mplang_spu.shares import SpuShare
 from mplang_spu.target import Target
 
@@ -129,8 +128,7 @@ def run_jax(
     _admit(ctx, config["protocol"])
     secret = tuple(isinstance(arg, SpuShare) for arg in args)
     try:
-        text = read(program["code"], MAX_CODE)
-        compiled = engine.compile(text, secret, Target.of(config))
+        compiled = engine.compile_code(program["code"], secret, Target.of(config))
     except ValueError as error:
         raise AdmissionError(f"spu.run_jax: {error}") from error
     storages = hashlib.sha256()
