@@ -7,7 +7,7 @@ import functools
 import itertools
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -232,12 +232,12 @@ class Engine:
         """End the job."""
         self._busy.release()
 
-    def run(self, code: bytes, inputs: Sequence[Any], outputs: int) -> list[Any]:
+    def run(self, code: bytes, inputs: Iterable[Any], outputs: int) -> list[Any]:
         """Run a compiled program on shares.
 
         Args:
             code: as :func:`compile` gives it.
-            inputs: libspu's share of each operand.
+            inputs: libspu's share of each operand; none is kept, as the runtime copies it.
             outputs: the number of results.
 
         Returns:
@@ -247,10 +247,8 @@ class Engine:
             RuntimeError: libspu fails.
             CommError: a message was not sent, or did not arrive in time.
         """
-        ins = [f"in{i}" for i in range(len(inputs))]
+        ins = [self._set(f"in{i}", value) for i, value in enumerate(inputs)]
         outs = [f"out{i}" for i in range(outputs)]
-        for name, value in zip(ins, inputs, strict=True):
-            self._runtime.SetVar(name, value)
         assert self._link is not None
         try:
             self._runtime.Run(
@@ -266,6 +264,10 @@ class Engine:
         for name in (*ins, *outs):
             self._runtime.DelVar(name)
         return made
+
+    def _set(self, name: str, value: Any) -> str:
+        self._runtime.SetVar(name, value)
+        return name
 
     def close(self) -> None:
         """Close the link and drop the runtime, even if a traceback still holds this object."""
