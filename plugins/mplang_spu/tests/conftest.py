@@ -13,10 +13,16 @@ def environment(monkeypatch):
     monkeypatch.delenv(ENV, raising=False)
 
 
+def forget_programs():
+    """Compile again what was compiled."""
+    engine.compile.cache_clear()
+    engine.compile_code.cache_clear()
+
+
 @pytest.fixture
 def bare(monkeypatch):
     """Run SPU without the passes that correct libspu's results."""
     monkeypatch.setattr(lowering, "PASSES", ())
-    engine.compile.cache_clear()
+    forget_programs()
     yield
-    engine.compile.cache_clear()
+    forget_programs()

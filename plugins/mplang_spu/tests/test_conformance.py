@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 from mplang_spu import ShareType, SpuConfig, engine
-from mplang_spu.config import resolve_config
+from mplang_spu.config import ENV, resolve_config
 from mplang_spu.shares import SpuShare
 from mplang_testing import (
     DeviceSuite,
@@ -25,6 +26,15 @@ BOTH = mp.Mask.all(2)
 SEMI2K = resolve_config(SpuConfig(protocol="SEMI2K"), BOTH)
 
 
+@pytest.fixture(params=["channels", "memory"])
+def way(request, monkeypatch):
+    """Link SPU over channels, as workers do, and in memory, as a simulator does by itself."""
+    if request.param == "channels":
+        monkeypatch.setenv(ENV, "1")
+    else:
+        monkeypatch.delenv(ENV, raising=False)
+
+
 def share_type(array, config=SEMI2K):
     return ShareType.of(mp.TensorType.of(array), config)
 
@@ -36,6 +46,7 @@ def shares(array, config=SEMI2K):
     return Of(kind, *[SpuShare(kind, p.meta, tuple(p.share_chunks)) for p in pieces])
 
 
+@pytest.mark.usefixtures("way")
 class TestDevice(DeviceSuite):
     kind = "SPU"
     values = (np.float32([[1.5, -2.0]]), np.int32(7), np.array([True, False]))
@@ -93,12 +104,14 @@ SAMPLES = (
 )
 
 
+@pytest.mark.usefixtures("way")
 class TestFeops(FeopSuite):
     family = "spu"
     claims_all = True
     samples = SAMPLES
 
 
+@pytest.mark.usefixtures("way")
 class TestKernels(KernelSuite):
     family = "spu"
     samples = SAMPLES

@@ -8,6 +8,7 @@ import warnings
 import pytest
 import spu.libspu as libspu
 from brpc_processes import in_a_process, needs_consent
+from mplang_simulator import CommunicatorBase, ThreadCommunicator
 from mplang_spu import SpuConfig, engine_pool, link
 from mplang_spu.config import ENV
 from mplang_spu.link import choose
@@ -51,6 +52,22 @@ def test_the_environment_goes_before_the_configuration(monkeypatch, env, config,
     if env is not None:
         monkeypatch.setenv(ENV, env)
     assert choose(config) == way
+
+
+@pytest.mark.parametrize(
+    ("env", "config", "way"),
+    [
+        ("", {}, "memory"),
+        ("", {"brpc_addresses": ["a:1"]}, "memory"),
+        ("", {"use_mplang_channel": True}, "channels"),
+        ("", {"use_mplang_channel": False, "brpc_addresses": ["a:1"]}, "brpc"),
+        ("0", {"brpc_addresses": ["a:1"]}, "brpc"),
+        ("1", {}, "channels"),
+    ],
+)
+def test_what_is_asked_for_goes_before_memory_within_a_process(monkeypatch, env, config, way):
+    monkeypatch.setenv(ENV, env)
+    assert choose(config, in_memory=True) == way
 
 
 def test_a_wrong_environment_is_refused(monkeypatch):
@@ -104,6 +121,32 @@ def test_what_is_not_configured_is_not_in_the_program():
 # -- programs
 
 
+def test_a_simulator_links_its_parties_in_memory(monkeypatch):
+    monkeypatch.setattr(libspu.link, "create_with_channels", None)
+    with mp.Simulator(cluster(2, protocol="SEMI2K"), timeout=10.0) as sim:
+        check(sim)
+
+
+def test_parties_that_may_be_elsewhere_have_channels(monkeypatch):
+    monkeypatch.setattr(ThreadCommunicator, "links_in_memory", CommunicatorBase.links_in_memory)
+    monkeypatch.setattr(libspu.link, "create_mem", None)
+    with mp.Simulator(cluster(2, protocol="SEMI2K"), timeout=10.0) as sim:
+        check(sim)
+
+
+def test_a_recording_has_the_messages_of_spu(monkeypatch):
+    """Nobody counts what goes through memory: a recorded run has channels, others have not."""
+    with mp.Simulator(cluster(2, protocol="SEMI2K"), timeout=10.0) as sim:
+        check(sim)
+        with monkeypatch.context() as patch, mp.record(sim) as recording:
+            patch.setattr(libspu.link, "create_mem", None)
+            check(sim)
+        monkeypatch.setattr(libspu.link, "create_with_channels", None)
+        check(sim)
+    keys = [str(span.facts.get("key")) for span in recording.spans if span.kind == "send"]
+    assert sum("|" in key for key in keys) > 10
+
+
 def test_the_environment_decides_what_a_worker_does(monkeypatch):
     monkeypatch.setenv(ENV, "0")
     monkeypatch.setattr(libspu.link, "create_with_channels", None)
@@ -121,7 +164,7 @@ class PerParty:
     def __init__(self, *values):
         self.values = values
 
-    def __call__(self, config):
+    def __call__(self, *args):
         return self.values[int(threading.current_thread().name[-1])]
 
     def __format__(self, spec):

@@ -1,4 +1,4 @@
-"""Failures within SPU: all parties end at once, and the next run works."""
+"""Failures within SPU over channels: all parties end at once, and the next run works."""
 
 from __future__ import annotations
 
@@ -71,12 +71,13 @@ def test_a_party_that_fails_within_spu_ends_all_at_once(
             ended.append(time.monotonic())
 
     monkeypatch.setattr(WorkerInterpreter, "evaluate", timed)
-    with mp.Simulator(cluster(parties, protocol=protocol), timeout=60.0) as sim:
+    spec = cluster(parties, protocol=protocol, use_mplang_channel=True)
+    with mp.Simulator(spec, timeout=60.0) as sim:
         sealed = mp.evaluate(sim, lambda: mp.seal(X))
         compiled = mp.compile(
             lambda x: mp.reveal(mp.device("SP0")(lambda v: v > jnp.sort(v))(x)),
             sealed,
-            cluster_spec=cluster(parties, protocol=protocol),
+            cluster_spec=spec,
         )
         mp.evaluate(sim, compiled, sealed, mode=mode)
         ended.clear()
@@ -108,7 +109,8 @@ def test_messages_that_come_twice_and_in_another_order_do_no_harm(monkeypatch):
             send(self, to_rank, key, data)
 
     monkeypatch.setattr(ThreadCommunicator, "send", unruly)
-    with mp.Simulator(cluster(3, protocol="ABY3"), timeout=20.0) as sim:
+    spec = cluster(3, protocol="ABY3", use_mplang_channel=True)
+    with mp.Simulator(spec, timeout=20.0) as sim:
         for _ in range(2):
             check(sim)
     threads.shutdown()
@@ -121,8 +123,9 @@ def test_a_peer_that_sends_rubbish_is_named(monkeypatch):
         send(self, to_rank, key, 42 if "|" in key and self.rank == 2 else data)
 
     monkeypatch.setattr(ThreadCommunicator, "send", rubbish)
+    spec = cluster(3, protocol="ABY3", use_mplang_channel=True)
     with (
-        mp.Simulator(cluster(3, protocol="ABY3"), timeout=20.0) as sim,
+        mp.Simulator(spec, timeout=20.0) as sim,
         pytest.raises(PartyError, match=r"expected bytes of SPU from party 2, got int"),
     ):
         check(sim)

@@ -9,6 +9,7 @@ import pytest
 import spu.libspu as libspu
 from brpc_processes import computes_also_after_a_failure, in_a_process
 from mplang_simulator import ThreadCommunicator
+from mplang_spu.config import ENV
 from spu_links import PROTOCOLS, X, check, cluster, device, links, program, slow
 
 import mplang_core as mp
@@ -57,18 +58,25 @@ def test_brpc_computes_also_after_a_failure(parties, protocol):
 # -- links are kept as long as all members are in step
 
 
-def test_a_link_serves_many_runs(monkeypatch):
-    with mp.Simulator(cluster(3, protocol="ABY3"), timeout=10.0) as sim:
+WAYS = pytest.mark.parametrize("way", ["channels", "memory"])
+
+
+@WAYS
+def test_a_link_serves_many_runs(monkeypatch, way):
+    spec = cluster(3, protocol="ABY3", use_mplang_channel=way == "channels")
+    with mp.Simulator(spec, timeout=10.0) as sim:
         check(sim, "standard")
         first = links(sim)
         assert first == [first[0]] * 3
         monkeypatch.setattr(libspu.link, "create_with_channels", None)
+        monkeypatch.setattr(libspu.link, "create_mem", None)
         check(sim, "standard")
         assert links(sim) == first
 
 
 def test_no_message_is_left_behind():
-    with mp.Simulator(cluster(2, protocol="CHEETAH"), timeout=20.0) as sim:
+    spec = cluster(2, protocol="CHEETAH", use_mplang_channel=True)
+    with mp.Simulator(spec, timeout=20.0) as sim:
         kept = []
         for comm in sim._parties._comms:
             original = comm.forget
@@ -84,8 +92,10 @@ def test_no_message_is_left_behind():
         assert max(kept) < (1, 20)  # the messages of the shuffles around
 
 
-def test_a_member_that_lost_its_link_has_all_make_a_new_one():
-    with mp.Simulator(cluster(3, protocol="ABY3"), timeout=10.0) as sim:
+@WAYS
+def test_a_member_that_lost_its_link_has_all_make_a_new_one(way):
+    spec = cluster(3, protocol="ABY3", use_mplang_channel=way == "channels")
+    with mp.Simulator(spec, timeout=10.0) as sim:
         check(sim)
         first = links(sim)
         sim._parties.workers[1].resources.clear()
@@ -93,7 +103,9 @@ def test_a_member_that_lost_its_link_has_all_make_a_new_one():
         assert links(sim)[0] == links(sim)[1] == links(sim)[2] != first[0]
 
 
-def test_devices_that_share_members_take_turns_in_two_programs():
+@WAYS
+def test_devices_that_share_members_take_turns_in_two_programs(monkeypatch, way):
+    monkeypatch.setenv(ENV, "1" if way == "channels" else "0")
     devices = {
         "A": device([0, 1]),
         "B": device([1, 2], "CHEETAH"),
@@ -119,14 +131,15 @@ def test_devices_that_share_members_take_turns_in_two_programs():
         assert [len(names) for names in links(sim)] == [4, 4, 3]
 
 
+@WAYS
 @pytest.mark.parametrize("protocol", ["ABY3", "SEMI2K"])
-def test_runs_at_the_same_time_have_links_of_their_own(protocol):
+def test_runs_at_the_same_time_have_links_of_their_own(protocol, way):
     """Each party runs four programs at once, each party starting them in another order."""
-    spec = cluster(3, protocol=protocol)
+    spec = cluster(3, protocol=protocol, use_mplang_channel=way == "channels")
     traced = mp.trace(mp.TraceContext(spec), program).program
     comms = ThreadCommunicator.connected(3, timeout=20.0)
     workers = [WorkerInterpreter(comm, session="s", insecure=True, timeout=20.0) for comm in comms]
-    ran = [f"run-{i}" for i in range(4)]
+    ran = [f"{protocol}-{way}-{i}" for i in range(4)]
     for comm in comms:
         for run in ran:
             comm.open(run)

@@ -216,6 +216,16 @@ class CommunicatorBase(Communicator):
             self._run(run)
             self._recorders[run] = recorder
 
+    def links_in_memory(self, run: str) -> bool:
+        """Tell whether a library may link the parties of a run in memory, past this mailbox.
+
+        They may be linked if they are threads of this process, and nobody records the run.
+
+        Args:
+            run: the name of the run.
+        """
+        return False
+
     def traffic(self) -> dict[int, Traffic]:
         """Return what went between this party and each other one so far."""
         with self._counting:

@@ -39,8 +39,8 @@ class SpuConfig(StrictModel):
         exp_mode: approximation of the exponential function: ``pade`` has a relative error of about
             1e-4; ``taylor``, libspu's ``default``, 0.8 % at 2, 3.0 % at 4, 23.9 % at 12.
         use_mplang_channel: whether SPU's messages go through the workers' communicator, which needs
-            no further port; the default. ``MPLANG_SPU_USE_CHANNELS`` in a worker's environment
-            takes precedence.
+            no further port; the default, but on a simulator, which has links in memory.
+            ``MPLANG_SPU_USE_CHANNELS`` in a worker's environment takes precedence.
         brpc_addresses: ``host:port`` of each member in the order of ranks, for SPU's own BRPC
             links. These are unencrypted and unauthenticated, so a worker makes them only if it is
             ``insecure``, or its environment turns channels off. Without addresses the links are in

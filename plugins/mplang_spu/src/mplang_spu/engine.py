@@ -7,18 +7,20 @@ import functools
 import itertools
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import jax
 import numpy as np
 import spu.libspu as libspu
+from mplang_stablehlo import read
 from spu.api import Io
 
 from mplang_spu.link import LinkCommunicator
 from mplang_spu.lowering import Diagnostic, Lowered, Target, lower
 from mplang_spu.lowering.lookups import MAX_COMPARED
+from mplang_spu.share_type import MAX_CODE
 
 CACHED = 256  # compiled programs kept by this process
 
@@ -106,6 +108,25 @@ def compile(text: str, secret: tuple[bool, ...], target: Target) -> Compiled:
         RuntimeError: libspu cannot compile it.
     """
     return build(lower(text, target), secret)
+
+
+@functools.lru_cache(maxsize=CACHED)
+def compile_code(code: bytes, secret: tuple[bool, ...], target: Target) -> Compiled:
+    """Compile StableHLO as programs have it, which is read again only if it is another one.
+
+    Args:
+        code: compressed StableHLO.
+        secret: see :func:`compile`.
+        target: see :func:`compile`.
+
+    Returns:
+        The program.
+
+    Raises:
+        ValueError: admission or lowering refuses it, or the condition of a loop is secret.
+        RuntimeError: libspu cannot compile it.
+    """
+    return compile(read(code, MAX_CODE), secret, target)
 
 
 def build(lowered: Lowered, secret: Sequence[bool]) -> Compiled:
@@ -211,12 +232,12 @@ class Engine:
         """End the job."""
         self._busy.release()
 
-    def run(self, code: bytes, inputs: Sequence[Any], outputs: int) -> list[Any]:
+    def run(self, code: bytes, inputs: Iterable[Any], outputs: int) -> list[Any]:
         """Run a compiled program on shares.
 
         Args:
             code: as :func:`compile` gives it.
-            inputs: libspu's share of each operand.
+            inputs: libspu's share of each operand; none is kept, as the runtime copies it.
             outputs: the number of results.
 
         Returns:
@@ -224,21 +245,29 @@ class Engine:
 
         Raises:
             RuntimeError: libspu fails.
-            CommError: a message was not sent.
+            CommError: a message was not sent, or did not arrive in time.
         """
-        ins = [f"in{i}" for i in range(len(inputs))]
+        ins = [self._set(f"in{i}", value) for i, value in enumerate(inputs)]
         outs = [f"out{i}" for i in range(outputs)]
-        for name, value in zip(ins, inputs, strict=True):
-            self._runtime.SetVar(name, value)
-        self._runtime.Run(
-            libspu.Executable(name="mplang", input_names=ins, output_names=outs, code=code)
-        )
         assert self._link is not None
+        try:
+            self._runtime.Run(
+                libspu.Executable(name="mplang", input_names=ins, output_names=outs, code=code)
+            )
+        except RuntimeError as error:
+            late = self._link.timeout_of(error)
+            if late is None:
+                raise
+            raise late from error
         self._link.check()
         made = [self._runtime.GetVar(name) for name in outs]
         for name in (*ins, *outs):
             self._runtime.DelVar(name)
         return made
+
+    def _set(self, name: str, value: Any) -> str:
+        self._runtime.SetVar(name, value)
+        return name
 
     def close(self) -> None:
         """Close the link and drop the runtime, even if a traceback still holds this object."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import uuid
 import weakref
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from mplang_analysis import differences
@@ -16,13 +16,14 @@ from mplang_core.ext import AdmissionError, KernelContext, RunError
 from mplang_spu.config import ENV, from_env
 from mplang_spu.engine import Engine
 from mplang_spu.link import LinkCommunicator, Mode, choose
+from mplang_spu.process_exit import awaited_at_exit
 
 PROCESS = uuid.uuid4().hex  # memory links connect threads of one process only
 
 _listening: weakref.WeakValueDictionary[str, Engine] = weakref.WeakValueDictionary()
 
 
-@contextlib.contextmanager
+@contextmanager
 def acquire_engine(
     ctx: KernelContext, parties: Mask, config: Mapping[str, Any], job: Mapping[str, str]
 ) -> Iterator[Engine]:
@@ -47,7 +48,8 @@ def acquire_engine(
         RunError: the members' settings or jobs differ.
         AdmissionError: this worker does not allow such links.
     """
-    worker, mode = ctx.interpreter, choose(config)
+    worker = ctx.interpreter
+    mode = choose(config, _in_memory(ctx))
     _admit(mode, worker.insecure)
     key = "spu", parties, mode, json.dumps(dict(config), sort_keys=True)
     engine: Engine | None = worker.resources.pop(key, None)
@@ -61,7 +63,8 @@ def acquire_engine(
                 engine.close()
             engine = _create_engine(ctx, parties, mode, config)
         assert engine is not None
-        yield engine
+        with awaited_at_exit(ctx.key, len(parties) if mode == "memory" else None):
+            yield engine
     except BaseException:
         if engine is not None:
             engine.close()
@@ -71,6 +74,12 @@ def acquire_engine(
             engine.release()
     worker.communicator.forget(ctx.key)
     worker.resources[key] = engine
+
+
+def _in_memory(ctx: KernelContext) -> bool:
+    """Return whether this worker's communicator lets SPU link the members in memory."""
+    lets = getattr(ctx.interpreter.communicator, "links_in_memory", None)
+    return lets is not None and bool(lets(ctx.run))
 
 
 def _admit(mode: Mode, insecure: bool) -> None:

@@ -8,11 +8,10 @@ from typing import Any, cast
 
 import numpy as np
 from mplang_simulator import Finding
-from mplang_stablehlo import read
 
 from mplang_core import Mask
 from mplang_core.ext import AdmissionError, KernelContext, RunError
-from mplang_spu.share_type import MAX_CODE, ShareType
+from mplang_spu.share_type import ShareType
 from mplang_spu.shares import SpuShare
 from mplang_spu.target import Target
 
@@ -34,15 +33,14 @@ def make_shares(ctx: KernelContext, x: Array, *, share: ShareType) -> tuple[SpuS
         RunError: a number exceeds the range of the ring, or is NaN.
         AdmissionError: the protocol is for debugging, and this worker is not ``insecure``.
     """
-    from mplang_spu import engine
+    from mplang_spu import blocks, engine
 
     _admit(ctx, share.protocol)
     _check_range(x, share)
     if ctx.interpreter.checks is not None:
         _check_size(ctx, x, share)
     io = engine.io(len(share.parties), share.protocol, share.field, share.fxp)
-    made = io.make_shares(np.asarray(x, order="C"), engine.visibility(True))
-    return tuple(SpuShare(share, piece.meta, tuple(piece.share_chunks)) for piece in made)
+    return blocks.make_shares(io, x, share)
 
 
 def _check_range(x: Array, share: ShareType) -> None:
@@ -57,8 +55,7 @@ def _check_range(x: Array, share: ShareType) -> None:
                 f"{share.field} can hold; take a larger field"
             )
         return
-    largest = float(np.abs(x.astype(np.float64)).max())
-    if not largest < target.limit:  # also where it is NaN
+    if not _largest(x) < target.limit:  # also where it is NaN
         power = target.bits - 2 - target.fxp
         raise RunError(
             f"a number is NaN, or not below 2^{power} in size, which is what {share.field} with "
@@ -67,9 +64,14 @@ def _check_range(x: Array, share: ShareType) -> None:
         )
 
 
+def _largest(x: Array) -> float:
+    """Return the size of the largest float, NaN if there is one, without a copy of the tensor."""
+    return max(-float(x.min()), float(x.max())) if x.size else 0.0
+
+
 def _check_size(ctx: KernelContext, x: Array, share: ShareType) -> None:
     """Report a tensor whose numbers are all below the smallest step; in simulators only."""
-    largest = float(np.abs(x).max(initial=0)) if x.dtype.kind == "f" else 0.0
+    largest = _largest(x) if x.dtype.kind == "f" else 0.0
     if 0 < largest < 2.0**-share.fxp:
         text = (
             f"SPU's shares of {share.plain} stand for 0: its largest number, {largest:.7g}, is "
@@ -89,13 +91,11 @@ def reconstruct(ctx: KernelContext, *shares: SpuShare) -> Array:
     Returns:
         The tensor, with the shape and element type of the plain type.
     """
-    from mplang_spu import engine
+    from mplang_spu import blocks, engine
 
     kind = shares[0].type
     io = engine.io(len(kind.parties), kind.protocol, kind.field, kind.fxp)
-    pieces = [engine.share(piece.meta, piece.chunks) for piece in shares]
-    value = np.asarray(io.reconstruct(pieces))
-    return value.astype(kind.plain.dtype.numpy, copy=False).reshape(kind.plain.shape)
+    return blocks.reconstruct(io, shares)
 
 
 def run_jax(
@@ -129,8 +129,7 @@ def run_jax(
     _admit(ctx, config["protocol"])
     secret = tuple(isinstance(arg, SpuShare) for arg in args)
     try:
-        text = read(program["code"], MAX_CODE)
-        compiled = engine.compile(text, secret, Target.of(config))
+        compiled = engine.compile_code(program["code"], secret, Target.of(config))
     except ValueError as error:
         raise AdmissionError(f"spu.run_jax: {error}") from error
     storages = hashlib.sha256()
@@ -138,10 +137,10 @@ def run_jax(
         storages.update(repr(arg.meta if isinstance(arg, SpuShare) else None).encode())
     job = {"program": hashlib.sha256(program["code"]).hexdigest(), "storages": storages.hexdigest()}
     with acquire_engine(ctx, parties, config, job) as runtime:
-        given = [_load(ctx, arg, parties, config) for arg in args]
-        lifted = [_load(ctx, number, parties, config) for number in compiled.operands]
-        pieces = runtime.run(compiled.code, [*given, *lifted], len(ctx.step.outs))
+        operands = (_load(ctx, arg, parties, config) for arg in (*args, *compiled.operands))
+        pieces = runtime.run(compiled.code, operands, len(ctx.step.outs))
     if ctx.interpreter.checks is not None:
+        given = [_load(ctx, arg, parties, config) for arg in args]
         _check(ctx, args, given, pieces, program["code"], config)
     results = tuple(
         SpuShare(cast(ShareType, kind), piece.meta, tuple(piece.share_chunks))

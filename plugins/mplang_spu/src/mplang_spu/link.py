@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import warnings
 from collections.abc import Mapping, Sequence
@@ -10,25 +11,39 @@ from typing import Any, Literal, TypeAlias
 import spu.libspu as libspu
 
 from mplang_core import Mask
-from mplang_core.ext import Communicator
+from mplang_core.ext import Communicator, RecvTimeoutError
 from mplang_spu.config import from_env
 
 Mode: TypeAlias = Literal["channels", "memory", "brpc"]
 
 MAX_PAYLOAD = 32 << 20  # bytes of one BRPC message; larger ones are split
 
+_LATE = re.compile(r"Get data timeout, key=\S*?(:(?P<sender>\d+)->\d+)?(\s|$)")
+
 _not_yet_warned = threading.Lock()  # never released: the holder has warned
 
 
-def choose(config: Mapping[str, Any]) -> Mode:
-    """Choose the link mode: by the environment, then the device's configuration, then channels.
+def choose(config: Mapping[str, Any], in_memory: bool = False) -> Mode:
+    """Choose the link mode: by the environment, then the device's configuration, then the parties.
 
     Without channels in this build of libspu, the mode is BRPC if addresses are given, otherwise
     memory; the first such call warns.
+
+    Args:
+        config: of the device.
+        in_memory: whether the parties can be linked in memory; they are, unless a mode is asked
+            for.
+
+    Returns:
+        The mode.
     """
     wanted = from_env()
     if wanted is None:
-        wanted = config.get("use_mplang_channel", True)
+        wanted = config.get("use_mplang_channel")
+    if wanted is None:
+        if in_memory:
+            return "memory"
+        wanted = True
     supported = hasattr(libspu.link, "create_with_channels")
     if wanted and supported:
         return "channels"
@@ -91,6 +106,8 @@ class LinkCommunicator:
         self.mode: Mode = "channels" if comm else "memory" if mem_link else "brpc"
         self.rank = rank
         self.world_size = len(addrs)
+        self._names = addrs
+        self._timeout = timeout
         desc = libspu.link.Desc()
         desc.id = name
         desc.recv_timeout_ms = int(timeout * 1000)
@@ -115,6 +132,24 @@ class LinkCommunicator:
         """Raise the first error of sending, if there was one."""
         if self._unsent:
             raise self._unsent[0]
+
+    def timeout_of(self, error: RuntimeError) -> RecvTimeoutError | None:
+        """Return mplang's error for one of libspu, if a link waited in vain.
+
+        Args:
+            error: as libspu raised it.
+
+        Returns:
+            An error that names the members; ``None`` for other failures.
+        """
+        found = _LATE.search(str(error))
+        if found is None:
+            return None
+        sender = f" from {self._names[int(found['sender'])]}" if found["sender"] else ""
+        return RecvTimeoutError(
+            f"{self._names[self.rank]} waited {self._timeout:g} s for a message of SPU{sender}; it "
+            "computes for longer than that, or has failed"
+        )
 
     def close(self) -> None:
         """Release the context; a BRPC address is free once the last runtime on it is gone."""

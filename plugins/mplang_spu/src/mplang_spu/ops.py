@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from mplang_analysis import RangeRule
 from mplang_cache import compiled_once
-from mplang_stablehlo import read
 
 from mplang_core import (
     BaseType,
@@ -45,7 +44,7 @@ from mplang_core.ext import (
 )
 from mplang_spu.config import SpuConfig, resolve_config
 from mplang_spu.ranges import ranges_of_reconstruct, ranges_of_run, ranges_of_shares
-from mplang_spu.share_type import MAX_CODE, ShareType
+from mplang_spu.share_type import ShareType
 from mplang_spu.target import Target
 
 if TYPE_CHECKING:
@@ -303,8 +302,7 @@ def _compile(made: FeProgram, secret: tuple[bool, ...], config: SpuConfig) -> Co
     from mplang_spu import engine
 
     try:
-        text = read(made.pfunc.attrs["code"], MAX_CODE)
-        return engine.compile(text, secret, Target.of(config.attrs()))
+        return engine.compile_code(made.pfunc.attrs["code"], secret, Target.of(config.attrs()))
     except (ValueError, RuntimeError) as error:
         reason = str(error).strip().split("\n", 1)[0].removesuffix("what:").strip()
         reason = reason or "it has an op that SPU lacks; its compiler does not say which"

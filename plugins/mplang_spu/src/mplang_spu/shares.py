@@ -60,6 +60,26 @@ def check_share(share: SpuShare) -> None:
     _check_chunks(share.chunks, plain.size * size)
 
 
+def storage_of(meta: bytes, kind: ShareType) -> tuple[bool, int]:
+    """Return how a share is stored.
+
+    Args:
+        meta: libspu's description of it.
+        kind: its type.
+
+    Returns:
+        Whether it is public, and its bytes per element.
+
+    Raises:
+        ValueError: the protocol and the field have no such storage.
+    """
+    import spu.libspu as libspu
+
+    made = libspu.ValueMeta()
+    made.ParseFromString(meta)
+    return _storage(made.storage_type, kind)
+
+
 def _storage(text: str, kind: ShareType) -> tuple[bool, int]:
     """Parse a storage name; return whether it is public, and its bytes per element.
 
@@ -89,7 +109,7 @@ def _storage(text: str, kind: ShareType) -> tuple[bool, int]:
 
 def _check_chunks(chunks: Sequence[bytes], total: int) -> None:
     """Check that chunks hold ``total`` bytes in order, split as libspu does."""
-    expected = [_header(total, at) for at in range(0, total, CHUNK)]
+    expected = [header(total, at) for at in range(0, total, CHUNK)]
     sizes = [min(CHUNK, total - at) for at in range(0, total, CHUNK)]
     if len(chunks) != len(expected) or any(
         len(chunk) != len(header) + size or not chunk.startswith(header)
@@ -101,10 +121,17 @@ def _check_chunks(chunks: Sequence[bytes], total: int) -> None:
         )
 
 
-def _header(total: int, at: int) -> bytes:
+def header(total: int, at: int) -> bytes:
     """Return the header of a chunk: total size, offset, and the length of its data.
 
     The encoding is that of Protocol Buffers: per field a tag, and a number as a varint.
+
+    Args:
+        total: bytes of the share's data.
+        at: the offset of the chunk's in it.
+
+    Returns:
+        What stands before the data in a ``ValueChunkProto``.
     """
     import spu.libspu as libspu
 

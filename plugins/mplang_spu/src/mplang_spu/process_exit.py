@@ -1,0 +1,78 @@
+"""Jobs of SPU, for which the process waits before it exits.
+
+A process that exits while libspu computes crashes: in libspu's destructors, or where a thread of
+libspu asks Python's interpreter for its lock. An interrupted run leaves such threads. Over channels
+they end with their next message, but nothing ends a job over memory links before its time.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+GRACE = 2.0  # seconds for what an abort ends, or what waits for a member that failed
+INTERRUPTED = 130  # exit code of a process that Ctrl-C ended
+
+
+@dataclass(slots=True)
+class _Job:
+    members: int | None
+    begun: int = 0
+    ended: int = 0
+    failed: bool = False
+
+    @property
+    def proceeds(self) -> bool:
+        """Whether it comes to its end, and not before: all members are in it."""
+        return self.begun == self.members and not self.failed
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no thread is in it any more, or will be."""
+        return self.ended == (self.begun if self.members is None or self.failed else self.members)
+
+
+_jobs: dict[str, _Job] = {}
+_changed = threading.Condition()
+
+
+@contextmanager
+def awaited_at_exit(key: str, members: int | None = None) -> Iterator[None]:
+    """Have the process wait at its exit for the part of a job that this thread runs.
+
+    Args:
+        key: the name of the job, used once.
+        members: of a job that nothing ends before its time, the number of its members, all of
+            which are threads of this process; otherwise ``None``.
+    """
+    with _changed:
+        job = _jobs.setdefault(key, _Job(members))
+        job.begun += 1
+    try:
+        yield
+    except BaseException:
+        job.failed = True
+        raise
+    finally:
+        with _changed:
+            job.ended += 1
+            if job.is_over:
+                _jobs.pop(key, None)
+            _changed.notify_all()
+
+
+def _wait() -> None:
+    """Wait for jobs that proceed, then a little for others; a second Ctrl-C ends the process."""
+    try:
+        with _changed:
+            _changed.wait_for(lambda: not any(job.proceeds for job in _jobs.values()))
+            _changed.wait_for(lambda: not _jobs, GRACE)
+    except KeyboardInterrupt:
+        os._exit(INTERRUPTED)  # libspu's destructors would crash
+
+
+atexit.register(_wait)

@@ -1,0 +1,165 @@
+"""Links in memory, as a simulator has them: failures, deadlines, Ctrl-C, and the process's exit."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+import spu.libspu as libspu
+from mplang_spu.engine import Engine
+from mplang_spu.link import LinkCommunicator
+from mplang_spu.process_exit import INTERRUPTED
+from spu_links import at_all, check, cluster
+
+import mplang_core as mp
+from mplang_core.errors import PartyError, RecvTimeoutError
+
+pytestmark = [
+    pytest.mark.once,  # it is about links
+    pytest.mark.usefixtures("environment"),
+]
+
+
+# -- failures
+
+
+class Trouble:
+    """Has one party do something in the place of its part of a job."""
+
+    def __init__(self, monkeypatch, rank, act):
+        run = Engine.run
+
+        def troubled(engine, *args):
+            if threading.current_thread().name == f"mplang-P{rank}" and self.on:
+                act()
+            return run(engine, *args)
+
+        self.on = False
+        monkeypatch.setattr(Engine, "run", troubled)
+        monkeypatch.setattr(libspu.link, "create_with_channels", None)
+
+
+def fail():
+    time.sleep(0.2)
+    raise OSError("unplugged")
+
+
+@pytest.mark.parametrize(("parties", "protocol"), [(2, "SEMI2K"), (3, "ABY3")])
+@pytest.mark.parametrize("mode", ["standard", "launch"])
+def test_a_party_that_fails_within_spu_ends_the_run_in_time(monkeypatch, mode, parties, protocol):
+    trouble = Trouble(monkeypatch, parties - 1, fail)
+    with mp.Simulator(cluster(parties, protocol=protocol), timeout=60.0) as sim:
+        check(sim, mode)
+        trouble.on, begin = True, time.monotonic()
+        with pytest.raises(PartyError) as error:
+            check(sim, mode)
+        assert time.monotonic() - begin < 6  # not the 60 s that a link waits
+        assert f"party {parties - 1} failed in spu.run_jax" in str(error.value)
+        assert "spu_links.py:" in str(error.value)
+        trouble.on = False
+        check(sim, mode)
+
+
+def test_a_party_that_is_late_within_spu_is_named(monkeypatch):
+    trouble = Trouble(monkeypatch, 1, lambda: time.sleep(3))
+    with mp.Simulator(cluster(2, protocol="SEMI2K"), timeout=1.0) as sim:
+        check(sim)
+        trouble.on = True
+        with pytest.raises(PartyError) as error:
+            check(sim)
+        trouble.on = False
+        assert "P0 waited 1 s for a message of SPU from P1" in str(error.value)
+        assert "spu_links.py:" in str(error.value)
+        check(sim)
+
+
+@pytest.mark.parametrize(
+    ("what", "expected"),
+    [
+        ("channel_mem.cc:53] Get data timeout, key=x:P2P-3:1->0\nstacktrace:", "SPU from P1; it"),
+        ("Get data timeout, key=x:ALLGATHER", "SPU; it"),
+    ],
+)
+def test_a_timeout_of_libspu_is_one_of_mplang(what, expected):
+    first, _ = at_all(
+        2, lambda i: LinkCommunicator(i, ["P0", "P1"], mem_link=True, name=expected, timeout=7)
+    )
+    found = first.timeout_of(RuntimeError(what))
+    assert isinstance(found, RecvTimeoutError)
+    assert str(found).startswith(f"P0 waited 7 s for a message of {expected}")
+    assert first.timeout_of(RuntimeError("out of range")) is None
+
+
+# -- exit
+
+SCRIPT = """
+import os, signal, threading, time
+import jax.numpy as jnp
+import numpy as np
+import mplang_core as mp
+from mplang_spu.engine import Engine
+from spu_links import cluster
+
+run, began = Engine.run, threading.Barrier(4)
+
+def watched(engine, *args):
+    began.wait()
+    {instead}
+    return run(engine, *args)
+
+def interrupt():
+    began.wait()
+    time.sleep(0.2)
+    os.kill(os.getpid(), signal.SIGINT)
+
+def again():
+    time.sleep({again})
+    os.kill(os.getpid(), signal.SIGINT)
+
+sim = mp.Simulator(cluster(3, {config}), mode="launch", check_numbers=False)
+with mp.with_ctx(sim):
+    x = mp.put("P0", np.random.rand(50_000))
+sealed = mp.evaluate(sim, lambda x: mp.seal(x, "SP0"), x)
+Engine.run = watched
+threading.Thread(target={meanwhile}, daemon=True).start()
+try:
+    mp.evaluate(sim, lambda x: mp.device("SP0")(lambda x: (jnp.sqrt(x) / x).sum())(x), sealed)
+except (KeyboardInterrupt, mp.errors.PartyError) as error:
+    print(type(error).__name__, flush=True)
+    if {again}:
+        threading.Thread(target=again, daemon=True).start()
+"""
+
+
+def ends(config='protocol="ABY3"', instead="", meanwhile="interrupt", again=0.0):
+    """Return how a process ends whose run was interrupted, or failed at a party."""
+    script = SCRIPT.format(config=config, instead=instead, meanwhile=meanwhile, again=again)
+    process = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=Path(__file__).parent,
+    )
+    return process.returncode, process.stdout.split()[-1:], process.stderr
+
+
+@pytest.mark.parametrize("way", ["", ", use_mplang_channel=True"])
+def test_ctrl_c_within_spu_raises_and_the_process_ends_in_order(way):
+    assert ends(f'protocol="ABY3"{way}') == (0, ["KeyboardInterrupt"], "")
+
+
+def test_members_that_wait_for_one_that_failed_do_not_keep_the_process():
+    instead = "if threading.current_thread().name == 'mplang-P2': raise OSError('unplugged')"
+    begin = time.monotonic()
+    assert ends(instead=instead, meanwhile="began.wait") == (0, ["PartyError"], "")
+    assert time.monotonic() - begin < 30  # not the 60 s that a link waits
+
+
+def test_a_second_ctrl_c_ends_the_process():
+    code, told, _ = ends(again=0.3)
+    assert (code, told) == (INTERRUPTED, ["KeyboardInterrupt"])
