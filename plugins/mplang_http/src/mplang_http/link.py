@@ -19,7 +19,7 @@ from mplang_http.connection import Connection
 from mplang_http.frames import CHUNK, MAX_KEY, PREFIX, Input, Kind, frame
 from mplang_http.opening import Opening
 from mplang_http.reading import SharedReading
-from mplang_http.values import MAX_HEAD, Buffer, Head, Packed, read_head
+from mplang_http.values import MAX_HEAD, Buffer, Head, Packed, aligned_bytes, read_head
 
 MAX_RUNS = 10_000  # open runs of a peer
 MAX_RUN_NAME = 1024  # characters of a run's name
@@ -288,7 +288,7 @@ class Link:
     def _read_body(
         self, key: str, head: Head, size: int, stream: int
     ) -> Generator[None, None, None]:
-        body = np.empty(size, np.uint8)  # its pages are allocated when they are written to
+        body = aligned_bytes(size)
         packed = Packed(head, body, self._release)
         if size <= CHUNK:
             yield from self._input.fill(body.data)

@@ -126,6 +126,16 @@ def pack_as(kind: BaseType, value: Any) -> tuple[bytes, list[Buffer]]:
     return _encoder.encode(Head(str(kind), dict(header), sizes)), list(buffers)
 
 
+def aligned_bytes(size: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """Return memory for a body, where engines take its arrays without a copy.
+
+    Its pages are allocated when they are written to.
+    """
+    memory = np.empty(size + ALIGN, np.uint8)
+    begin = -memory.ctypes.data % ALIGN
+    return memory[begin : begin + size]
+
+
 def read_head(data: Buffer) -> Head:
     """Deserialize the head of a value.
 
