@@ -104,6 +104,7 @@ import mplang_core as mp
 from mplang_spu.engine import Engine
 from spu_links import cluster
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored below a shell's background
 run, began = Engine.run, threading.Barrier(4)
 
 def watched(engine, *args):
