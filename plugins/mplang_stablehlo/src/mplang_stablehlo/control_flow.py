@@ -88,7 +88,9 @@ def _converted(op: Operation, world: Mask) -> list[Operation] | None:
         for value, result in zip(held, call.outputs if call else (), strict=True):
             made[value].append(result)
     joined = [
-        Operation("simp.converge", tuple(made[v]), (v,), {}, {}, op.location) for v in op.outputs
+        Operation("simp.converge", tuple(parts), (value,), {}, {}, op.location)
+        for value, parts in made.items()
+        if parts != [value]
     ]
     return [*ops, *joined]
 
@@ -147,7 +149,10 @@ def _call(
     if made is None:
         return None
     operands = (*given, *(literals[value] for value in constants))
-    results = tuple(Value(MPType(_tensor(value), parties)) for value in gives)
+    types = (MPType(_tensor(value), parties) for value in gives)
+    results = tuple(
+        v if v.type == kind else Value(kind) for v, kind in zip(gives, types, strict=True)
+    )
     body = {"do": Graph(list(ins), [made], list(outs))}
     return Operation(
         "simp.pcall_static", operands, results, {"parties": parties}, body, op.location
