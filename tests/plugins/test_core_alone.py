@@ -45,10 +45,13 @@ assert not hasattr(mp, "artifact")
 
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    """Make an environment with both wheels and what they ask for; return its interpreter."""
+    """Make an environment with the wheels and what they ask for; return its interpreter."""
     projects = [
         ROOT,
-        *(ROOT / "plugins" / name for name in ("mplang_analysis", "mplang_simulator")),
+        *(
+            ROOT / "plugins" / name
+            for name in ("mplang_analysis", "mplang_passes", "mplang_simulator")
+        ),
     ]
     return make_environment(tmp_path_factory.mktemp("alone"), projects) / "python"
 
@@ -74,6 +77,7 @@ def test_nothing_but_the_packages_that_are_named_is_installed(python):
     assert {name for name in mine if name.startswith("mplang")} == {
         "mplang-core",
         "mplang-analysis",
+        "mplang-passes",
         "mplang-simulator",
     }
     assert not {"rich", "typer", "jax", "pytest", "hypothesis"} & mine

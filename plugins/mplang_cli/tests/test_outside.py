@@ -13,7 +13,7 @@ import pytest
 from mplang_cli.authoring import new_plugin
 from wheels import CLEAN, ROOT, make_environment, run
 
-TOOLS = ("analysis", "cache", "cli", "simulator", "testing", "trace")
+TOOLS = ("analysis", "cache", "cli", "passes", "simulator", "testing", "trace")
 
 PROGRAM = """
 import json
