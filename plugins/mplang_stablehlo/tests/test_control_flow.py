@@ -8,7 +8,7 @@ import pytest
 from mplang_stablehlo.control_flow import MAX_CLASSES
 
 import mplang_core as mp
-from mplang_core.ext import PartyError, prepared
+from mplang_core.ext import Effects, PartyError, prepared
 
 
 def traced(fn, *args, parties=2):
@@ -174,6 +174,35 @@ def test_a_loop_with_messages_stays():
 
     assert flow(traced(program)) == ["simp.while_loop"]
     assert run(program) == 16
+
+
+seen: list[int] = []
+
+
+@mp.simple_op("flow.note", effects=Effects.ANY)
+def note(x: mp.TensorType) -> tuple[()]:
+    """Notes a number, and gives nothing."""
+    return ()
+
+
+@mp.kernel("flow.note")
+def _note(ctx, x):
+    seen.append(int(x))
+    return ()
+
+
+def test_an_op_with_effects_keeps_the_loop():
+    def program():
+        def body(i):
+            mp.simp.pcall_static(0, note, i)
+            return i + 1
+
+        return mp.while_loop(lambda i: i < 4, body, 0)
+
+    assert flow(traced(program)) == ["simp.while_loop"]
+    seen.clear()
+    assert run(program) == [4, 4]
+    assert seen == [0, 1, 2, 3]
 
 
 def test_a_predicate_of_floats_is_compared():

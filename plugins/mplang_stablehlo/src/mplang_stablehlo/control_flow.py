@@ -9,12 +9,14 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
+from mplang_passes import effects_of
 from mplang_passes.rewrite import rewrite_graphs, rewrite_ops, rewrite_regions
 
 from mplang_core import Mask, MPType, Program, TensorType
 from mplang_core.ext import (
     Branch,
     Call,
+    Effects,
     Forwards,
     Graph,
     Loop,
@@ -68,7 +70,7 @@ def _convert(world: Mask, graph: Graph) -> Graph:
 
 def _converted(op: Operation, world: Mask) -> list[Operation] | None:
     """Return what becomes of a loop or branch; ``None`` if it stays."""
-    classes = _classes(op, world)
+    classes = None if effects_of(op) is Effects.ANY else _classes(op, world)
     if classes is None:
         return None
     literals = {value: each for each in _inner(op) if _is_literal(each) for value in each.outputs}
