@@ -30,7 +30,7 @@ SHORT = ("--epochs", "2")
     ("args", "parties", "protocol"),
     [
         pytest.param((), 2, "CHEETAH", marks=SLOW),
-        (SHORT, 2, "CHEETAH"),
+        pytest.param(SHORT, 2, "CHEETAH", marks=pytest.mark.long),
         pytest.param(("--parties", "3", "--protocol", "ABY3"), 3, "ABY3", marks=SLOW),
         pytest.param(("--protocol", "SEMI2K"), 2, "SEMI2K", marks=SLOW),
         pytest.param(("--parties", "3", "--protocol", "SEMI2K"), 3, "SEMI2K", marks=SLOW),

@@ -53,6 +53,7 @@ def workers(monkeypatch) -> Iterator[LocalCluster]:
         yield made
 
 
+@pytest.mark.long
 def test_what_is_fetched_of_worker_processes(workers):
     """Messages are not seen there: what the host fetches is, of real shares and ciphertexts."""
     with Live(workers) as live:
