@@ -50,7 +50,11 @@ async def _proxies(parent: Connection, targets: dict[str, str], delay: float, ra
 
         async def connected(reader, writer, target=target):
             host, _, port = target.rpartition(":")
-            there = await asyncio.open_connection(host, int(port))
+            try:
+                there = await asyncio.open_connection(host, int(port))
+            except OSError:  # it does not listen yet; who connects tries again
+                writer.close()
+                return
             await asyncio.gather(
                 _pump(reader, there[1], delay, rate), _pump(there[0], writer, delay, rate)
             )
