@@ -96,6 +96,7 @@ def test_new_certificates_are_taken_and_sessions_go_on(authority, tmp_path):
         assert double(host, x) == 42
 
 
+@pytest.mark.long
 def test_connections_and_sessions_end_with_their_certificate(authority, tmp_path):
     lasts = {"alice": DAY, "bob": 15 * SECOND, "host": DAY, "other": 15 * SECOND}
     files = {name: authority.issue(name, time) for name, time in lasts.items()}
