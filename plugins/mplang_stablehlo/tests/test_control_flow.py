@@ -52,6 +52,7 @@ def test_a_loop_of_integers_is_a_module():
     assert both(lambda: summed(mp.constant(1000))) == [499500, 499500]
 
 
+@pytest.mark.once
 def test_a_public_bound_is_known_when_the_run_begins():
     assert flow(traced(summed, 100)) == ["simp.while_loop"]  # of no run
     assert both(summed, 100) == [4950, 4950]
@@ -191,6 +192,7 @@ def _note(ctx, x):
     return ()
 
 
+@pytest.mark.once
 def test_an_op_with_effects_keeps_the_loop():
     def program():
         def body(i):
@@ -308,6 +310,7 @@ def test_many_parties_that_disagree_are_stopped(parties):
             mp.evaluate(sim, program, mine, mode="launch")
 
 
+@pytest.mark.once
 def test_many_parties_send_two_messages_each():
     def program():
         return mp.while_loop(lambda x: x < 2.0, lambda x: x + 0.5, 0.0)
