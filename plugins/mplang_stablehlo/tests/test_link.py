@@ -10,7 +10,7 @@ from mplang_stablehlo.link import MAX_LINES
 from mplang_stablehlo.writer import ModuleWriter
 
 import mplang_core as mp
-from mplang_core.ext import PartyError, prepared
+from mplang_core.ext import PartyError, pack, prepared
 
 CLUSTER = mp.ClusterSpec.simple(2)
 
@@ -154,6 +154,18 @@ def test_what_an_engine_refuses_stays_apart(monkeypatch):
 
     monkeypatch.setattr(admission, "is_admitted", lambda code: False)
     assert len(modules(traced(lambda x: x + 1 - 2, 1))) == 2
+
+
+@pytest.mark.parametrize("text", ["", "    return", "  }\n}\n}", '    "'])
+def test_code_that_is_none_is_refused_at_its_own_line(text):
+    """Whoever sends it to a worker gets an error with a name, from the op that has it."""
+    good = traced(lambda x: x + 1 - 2, np.float32(1))
+    head = "module @main {\n  func.func public @main(%arg0: tensor<f32>) -> tensor<f32> {\n"
+    _, second = (op for op in good.graph.walk() if op.opcode == "jax.run")
+    second.attrs = {**second.attrs, "code": pack(head + text)}
+    with pytest.raises(PartyError, match="it is no StableHLO") as failure:
+        run(good, np.float32(1), mode="launch")
+    assert failure.value.location == str(second.location)
 
 
 def test_names_in_strings_are_no_functions():

@@ -105,7 +105,9 @@ def _inner(op: Operation) -> Iterator[Operation]:
 
 
 def _is_literal(op: Operation) -> bool:
-    return interface_of(op, PublicLiteral) is not None
+    """Return whether an op is a literal among parties, which may stand before the loop."""
+    among_parties = all(isinstance(value.type, MPType) for value in op.outputs)
+    return among_parties and interface_of(op, PublicLiteral) is not None
 
 
 def _classes(op: Operation, world: Mask) -> list[Mask] | None:

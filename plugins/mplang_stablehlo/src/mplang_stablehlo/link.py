@@ -132,9 +132,10 @@ def linked(
     how = module_of(parts[0]) if parts else None
     made = None if how is None else how.linked(parts, code, ins, outs)
     if made is not None:
-        known = (parts_of(_code(part), part.location) for part in parts)
-        own = ([(part.location, _code(part))] for part in parts)
-        remember_parts(code, [each for a, b in zip(known, own, strict=True) for each in a or b])
+        own = [(part.location, _code(part)) for part in parts]
+        remember_parts(
+            code, [x for line, each in own for x in parts_of(each, line) or [(line, each)]]
+        )
     return made
 
 

@@ -186,17 +186,18 @@ class ModuleWriter:
 
 
 def _renamed(text: str, prefix: str) -> str:
-    """Return the functions of a module, all private, with a prefix to their names."""
+    """Return the functions of a module, all private, with a prefix to their names.
+
+    The text may be no module at all; then what it gives is refused as part of another one.
+    """
     names = set(_DEFINED.findall(text))
 
     def rename(found: re.Match[str]) -> str:
         symbol = found.group(1)
         return f"@{prefix}.{symbol}" if symbol in names else found.group()
 
-    lines = text.splitlines(keepends=True)[1:]
-    while lines.pop().strip() != "}":
-        pass
-    body = _SYMBOL.sub(rename, "".join(lines))
+    body = text.partition("\n")[2].rstrip().removesuffix("}")
+    body = _SYMBOL.sub(rename, body)
     return body.replace("  func.func public @", "  func.func private @", 1)
 
 
