@@ -119,6 +119,7 @@ from mplang_core.simp import (
     size_of as size_of,
 )
 from mplang_core.simp.backend import make_host as make_host
+from mplang_core.simp.comm import MAX_DIRECT as MAX_DIRECT
 from mplang_core.simp.host import MAX_PLACE as MAX_PLACE, Mode as Mode, told_of as told_of
 from mplang_core.simp.interfaces import (
     Branch as Branch,
@@ -145,7 +146,6 @@ from mplang_core.simp.ops.common import (
     received as received,
 )
 from mplang_core.simp.ops.keep import kept_outputs as kept_outputs
-from mplang_core.simp.ops.regions import MAX_DIRECT as MAX_DIRECT
 from mplang_core.simp.passes import Pass as Pass, passes as passes, prepared as prepared
 from mplang_core.suggest import CORE as CORE, KNOWN as KNOWN
 from mplang_core.types import (

@@ -5,6 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
+from mplang_core.mask import Mask
+
+MAX_DIRECT = 4  # parties that tell each other their predicates
+
 
 class Communicator(ABC):
     """Interface of the message transport of one party.
@@ -57,6 +61,30 @@ class Communicator(ABC):
     @abstractmethod
     def close(self, run: str) -> None:
         """Reject further messages of a run, and discard those that were not received."""
+
+    def compare(self, key: str, mine: bool | None) -> Mask:
+        """Return the parties that have another predicate than this one.
+
+        Few parties tell each other theirs. Of many, each tells party 0, which answers with its
+        own, or with ``None`` where not all have the same. Each sends before it may raise. A
+        transport may return before all parties came, if those that come later tell the difference.
+
+        Args:
+            key: the message key of this comparison.
+            mine: the predicate; ``None`` where this party does not hold it.
+
+        Raises:
+            RunError: the run ended before.
+        """
+        gathers, peers = self.world_size > MAX_DIRECT, range(self.world_size)
+        others = [0] if gathers and self.rank else [rank for rank in peers if rank != self.rank]
+        for rank in others if self.rank or not gathers else ():
+            self.send(rank, key, mine)
+        said = [(rank, self.recv(rank, key)) for rank in others]
+        differing = Mask.from_ranks(rank for rank, other in said if other is not mine)
+        for rank in others if gathers and not self.rank else ():
+            self.send(rank, key, None if differing else mine)
+        return differing
 
     def forget(self, place: str) -> None:  # noqa: B027 (optional)
         """Discard the messages with keys ``place|tag``, and later ones."""

@@ -149,6 +149,16 @@ def test_parties_that_disagree_in_a_loop_are_stopped(simulate, mode):
         run(simulate(3), program, mode)
 
 
+def test_parties_that_disagree_late_in_a_loop_are_stopped(simulate):
+    def program():
+        rank = mp.simp.pcall_static(tuple(range(5)), toy.rank)
+        one, many = mp.constant(1), mp.constant(600)
+        return mp.while_loop(lambda i: less(i, add(rank, many)), lambda i: add(i, one), 0)
+
+    with pytest.raises(PartyError, match="simp.while_loop.*the parties disagree"):
+        run(simulate(5), program, "launch")
+
+
 def test_the_simulator_goes_on_after_a_disagreement(simulate, mode):
     sim = simulate(3)
 

@@ -16,11 +16,8 @@ from mplang_core.ir import AnyType, Attr, Operation
 from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
 from mplang_core.runtime import KernelContext
-from mplang_core.simp.comm import Communicator
 from mplang_core.simp.ops.common import list_types
 from mplang_core.types import DType, Form, MPType, TensorType
-
-MAX_DIRECT = 4  # parties that tell each other their predicates
 
 VERIFY = Attr(bool, True, "whether the parties compare their predicates")
 
@@ -137,7 +134,7 @@ def agreed(ctx: KernelContext, pred: Any, turn: int, verify: bool) -> bool:
     """Return the predicate after all parties compared theirs; messages must not disclose it."""
     me, mine = ctx.interpreter.rank, None if pred is None else bool(pred)
     if verify:
-        differing = _differing(ctx.interpreter.communicator, f"{ctx.key}={turn}", mine)
+        differing = ctx.interpreter.communicator.compare(f"{ctx.key}={turn}", mine)
         if mine is not None and differing:
             raise RunError(
                 f"the parties disagree on a predicate: party {me} and {differing} "
@@ -146,21 +143,3 @@ def agreed(ctx: KernelContext, pred: Any, turn: int, verify: bool) -> bool:
     if mine is None:
         raise RunError(f"party {me} does not hold the predicate that all parties need")
     return mine
-
-
-def _differing(comm: Communicator, key: str, mine: bool | None) -> Mask:
-    """Return the parties with another predicate.
-
-    Few parties tell each other theirs. Of many, each tells party 0, which answers with its own, or
-    with ``None`` where not all have the same. Each sends before it may raise.
-    """
-    me, size = comm.rank, comm.world_size
-    gathers, others = size > MAX_DIRECT, [rank for rank in range(size) if rank != me]
-    peers = [0] if gathers and me else others
-    for rank in peers if me or not gathers else ():
-        comm.send(rank, key, mine)
-    said = [(rank, comm.recv(rank, key)) for rank in peers]
-    differing = Mask.from_ranks(rank for rank, other in said if other is not mine)
-    for rank in others if gathers and not me else ():
-        comm.send(rank, key, None if differing else mine)
-    return differing

@@ -31,6 +31,7 @@ class _Run:
     forgotten: set[str] = field(default_factory=set)
     waiters: dict[tuple[int, str], list[Waiter]] = field(default_factory=dict)
     failure: Callable[[], RunError] | None = None
+    compared: int = 0  # predicates
 
     def waiter(self, message: tuple[int, str]) -> Waiter:
         """Return a new waiter for a message."""

@@ -8,8 +8,11 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any
 
+from mplang_core import Mask
 from mplang_core.ext import size_of
 from mplang_simulator.mailbox import CommunicatorBase
+
+LEAD = 256  # comparisons that a party may be ahead of another one
 
 
 class ThreadCommunicator(CommunicatorBase):
@@ -18,6 +21,7 @@ class ThreadCommunicator(CommunicatorBase):
     def __init__(self, rank: int, world_size: int, timeout: float) -> None:
         super().__init__(rank, world_size, timeout)
         self._peers: Sequence[ThreadCommunicator] = ()
+        self._ballots = _Ballots()
 
     @classmethod
     def connected(cls, world_size: int, timeout: float) -> list[ThreadCommunicator]:
@@ -32,7 +36,7 @@ class ThreadCommunicator(CommunicatorBase):
         """
         comms = [cls(rank, world_size, timeout) for rank in range(world_size)]
         for comm in comms:
-            comm._peers = comms
+            comm._peers, comm._ballots = comms, comms[0]._ballots
         return comms
 
     def _send(self, to_rank: int, key: str, data: Any) -> int:
@@ -43,6 +47,26 @@ class ThreadCommunicator(CommunicatorBase):
         """Tell whether nobody records a run: all parties are threads of this process."""
         return run not in self._recorders
 
+    def compare(self, key: str, mine: bool | None) -> Mask:
+        """Return the parties that are known to have another predicate than this one.
+
+        To wake the other threads takes longer than all else, so this one waits only at each
+        ``LEAD``-th comparison of a run, or if somebody records the run. Of two parties that
+        disagree, the second one finds it.
+        """
+        run = self._run(key)
+        run.compared += 1
+        if run.compared % LEAD == 0 or not self.links_in_memory(key.partition("/")[0]):
+            return super().compare(key, mine)
+        if run.failure is not None:
+            raise run.failure()
+        return self._ballots.cast(key, self.rank, mine, self.world_size)
+
+    def close(self, run: str) -> None:
+        """Accept no more messages of a run."""
+        super().close(run)
+        self._ballots.drop(run)
+
     def abort(self, run: str, reason: str) -> None:
         """End all waiting in a run, at all parties.
 
@@ -52,6 +76,29 @@ class ThreadCommunicator(CommunicatorBase):
         """
         for peer in self._peers:
             peer.stop(run, reason)
+
+
+class _Ballots:
+    """The predicates of parties that are ahead of others, by key."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, dict[int, bool | None]] = {}
+        self._lock = threading.Lock()
+
+    def cast(self, key: str, rank: int, mine: bool | None, voters: int) -> Mask:
+        """Add a predicate, and return who has another one, of those that came before."""
+        with self._lock:
+            cast = self._open.setdefault(key, {})
+            cast[rank] = mine
+            if len(cast) == voters:
+                del self._open[key]
+            return Mask.from_ranks(rank for rank, other in cast.items() if other is not mine)
+
+    def drop(self, run: str) -> None:
+        """Forget the predicates of a run that has ended."""
+        with self._lock:
+            for key in [key for key in self._open if key.partition("/")[0] == run]:
+                del self._open[key]
 
 
 class PartyThread:

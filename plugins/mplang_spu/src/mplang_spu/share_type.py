@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -40,8 +41,7 @@ class ShareType(BaseType):
             raise ValueError(f"SPU computes on bools, integers and floats, got {self.plain}")
         if self.field == "FM32" and self.plain.dtype.is_64bit:
             raise ValueError(f"{self.plain} does not fit in FM32; use FM64 or FM128")
-        how: dict[str, Any] = {"protocol": self.protocol, "field": self.field}
-        resolve_config(SpuConfig(**how, fxp_fraction_bits=self.fxp), self.parties)
+        _check_sharing(self.parties, self.protocol, self.field, self.fxp)
 
     @classmethod
     def of(cls, plain: TensorType, config: SpuConfig) -> ShareType:
@@ -89,3 +89,14 @@ class ShareType(BaseType):
         """Compare the share type that a value was made with."""
         found = getattr(value, "type", None)
         return None if found == self else f"expected {self}, got {found or type(value).__name__}"
+
+
+@functools.lru_cache(maxsize=256, typed=True)
+def _check_sharing(parties: Mask, protocol: Any, field: Any, fxp: int) -> None:
+    """Check what types of shares have in common; each program has hundreds of them.
+
+    Raises:
+        ValueError: there is no such way to share.
+    """
+    config = SpuConfig(protocol=protocol, field=field, fxp_fraction_bits=fxp)
+    resolve_config(config, parties)

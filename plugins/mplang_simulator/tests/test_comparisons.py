@@ -1,0 +1,78 @@
+"""Predicates are compared without waiting: who comes second finds that they differ."""
+
+from __future__ import annotations
+
+import pytest
+from mplang_simulator import ThreadCommunicator
+from mplang_simulator.threads import LEAD
+from mplang_trace import SpanRecorder
+
+from mplang_core import Mask
+from mplang_core.errors import AbortedError, CommError, RecvTimeoutError
+
+SIZES = pytest.mark.parametrize("parties", [2, 3, 8])
+
+
+@pytest.fixture
+def comms(parties):
+    made = ThreadCommunicator.connected(parties, timeout=0.1)
+    for comm in made:
+        comm.open("run")
+    return made
+
+
+@SIZES
+def test_a_party_that_is_ahead_does_not_wait_and_those_that_follow_find_the_difference(comms):
+    first, *others, last = comms
+    assert first.compare("run/1=0", True) == Mask()
+    for comm in others:
+        assert comm.compare("run/1=0", True) == Mask()
+    assert last.compare("run/1=0", False) == Mask.all(len(comms) - 1)
+
+
+@SIZES
+@pytest.mark.parametrize("known", [True, False])
+def test_who_has_no_predicate_differs_from_all(comms, known):
+    for comm in comms[:-1]:
+        comm.compare("run/1=0", known)
+    assert comms[-1].compare("run/1=0", None) == Mask.all(len(comms) - 1)
+
+
+@pytest.mark.parametrize("parties", [2])
+def test_a_party_waits_for_the_others_before_it_is_too_far_ahead(comms):
+    for turn in range(LEAD - 1):
+        comms[0].compare(f"run/1={turn}", True)
+    with pytest.raises(RecvTimeoutError, match="from party 1"):
+        comms[0].compare(f"run/1={LEAD}", True)
+
+
+@pytest.mark.parametrize("parties", [2])
+def test_a_run_that_failed_or_ended_ends_who_is_ahead(comms):
+    comms[0].compare("run/1=0", True)
+    comms[1].abort("run", "party 1 failed")
+    with pytest.raises(AbortedError, match="party 1 failed"):
+        comms[0].compare("run/1=1", True)
+    comms[0].close("run")
+    with pytest.raises(CommError, match="no run 'run'"):
+        comms[0].compare("run/1=2", True)
+
+
+@pytest.mark.parametrize("parties", [2])
+def test_a_run_that_ended_leaves_nothing_to_the_next_one(comms):
+    for name in ("run", "next"):
+        for comm in comms:
+            comm.open(name)
+    comms[0].compare("run/1=0", True)
+    comms[0].compare("next/1=0", True)
+    for comm in comms:
+        comm.close("run")
+    assert list(comms[0]._ballots._open) == ["next/1=0"]
+
+
+@pytest.mark.parametrize("parties", [2])
+def test_a_run_that_is_recorded_compares_by_messages(comms):
+    for comm in comms:
+        comm.record("run", SpanRecorder(comm.rank, "run"))
+    comms[1].send(0, "run/1=0", False)
+    assert comms[0].compare("run/1=0", True) == Mask.of(1)
+    assert comms[0].traffic()[1].sent_messages == 1
