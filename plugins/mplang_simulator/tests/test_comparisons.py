@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from mplang_simulator import ThreadCommunicator
 from mplang_simulator.threads import LEAD
@@ -66,7 +71,57 @@ def test_a_run_that_ended_leaves_nothing_to_the_next_one(comms):
     comms[0].compare("next/1=0", True)
     for comm in comms:
         comm.close("run")
-    assert list(comms[0]._ballots._open) == ["next/1=0"]
+    assert list(comms[0]._boards) == ["next"]
+
+
+def in_turn(comms, count, pause):
+    """Have each party compare; return the order in which they did."""
+    order = []
+
+    def party(comm):
+        for turn in range(count):
+            comm.compare(f"run/1={turn}", turn < count - 1)
+            order.append(comm.rank)
+            pause(comm, turn)
+
+    with ThreadPoolExecutor(len(comms)) as pool:
+        list(pool.map(party, comms))
+    return order
+
+
+@pytest.mark.parametrize("parties", [3])
+def test_parties_that_compare_run_one_after_the_other(comms):
+    order = in_turn(comms, LEAD - 1, lambda comm, turn: time.sleep(1e-5))
+    turns = [rank for rank, _ in itertools.groupby(order)]
+    assert sorted(turns) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("parties", [3])
+def test_a_party_that_is_slow_or_waits_in_a_loop_holds_up_nobody(comms):
+    late, done = threading.Event(), []
+
+    def slow(comm, turn):
+        if comm.rank == 0 and turn == 1:
+            assert late.wait(5)  # for what the others do meanwhile
+
+    def party(comm):
+        in_turn([comm], 5, slow)
+        done.append(comm.rank)
+        if len(done) == 2:
+            late.set()
+
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(party, comms))
+    assert done[-1] == 0
+
+
+@pytest.mark.parametrize("parties", [2])
+def test_parties_exchange_messages_in_a_loop_of_comparisons(comms):
+    def exchange(comm, turn):
+        comm.send(1 - comm.rank, f"run/2={turn}", turn)
+        assert comm.recv(1 - comm.rank, f"run/2={turn}") == turn
+
+    assert len(in_turn(comms, 3 * LEAD, exchange)) == 6 * LEAD
 
 
 @pytest.mark.parametrize("parties", [2])

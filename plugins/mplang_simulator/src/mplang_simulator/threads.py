@@ -13,6 +13,7 @@ from mplang_core.ext import size_of
 from mplang_simulator.mailbox import CommunicatorBase
 
 LEAD = 256  # comparisons that a party may be ahead of another one
+PATIENCE = 0.005  # seconds in which the party whose turn it is compares something
 
 
 class ThreadCommunicator(CommunicatorBase):
@@ -21,7 +22,7 @@ class ThreadCommunicator(CommunicatorBase):
     def __init__(self, rank: int, world_size: int, timeout: float) -> None:
         super().__init__(rank, world_size, timeout)
         self._peers: Sequence[ThreadCommunicator] = ()
-        self._ballots = _Ballots()
+        self._boards: dict[str, _Board] = {}  # of all parties, by run
 
     @classmethod
     def connected(cls, world_size: int, timeout: float) -> list[ThreadCommunicator]:
@@ -36,7 +37,7 @@ class ThreadCommunicator(CommunicatorBase):
         """
         comms = [cls(rank, world_size, timeout) for rank in range(world_size)]
         for comm in comms:
-            comm._peers, comm._ballots = comms, comms[0]._ballots
+            comm._peers, comm._boards = comms, comms[0]._boards
         return comms
 
     def _send(self, to_rank: int, key: str, data: Any) -> int:
@@ -54,18 +55,27 @@ class ThreadCommunicator(CommunicatorBase):
         ``LEAD``-th comparison of a run, or if somebody records the run. Of two parties that
         disagree, the second one finds it.
         """
-        run = self._run(key)
+        name = key.partition("/")[0]
+        run, board = self._run(key), self._boards.setdefault(name, _Board())
         run.compared += 1
-        if run.compared % LEAD == 0 or not self.links_in_memory(key.partition("/")[0]):
+        if run.compared % LEAD == 0 or not self.links_in_memory(name):
+            board.end_turn(self.rank)
             return super().compare(key, mine)
         if run.failure is not None:
             raise run.failure()
-        return self._ballots.cast(key, self.rank, mine, self.world_size)
+        return board.put(key, self.rank, mine, self.world_size)
+
+    def recv(self, from_rank: int, key: str) -> Any:
+        """Wait for a value from a party; it is no longer this one's turn."""
+        board = self._boards.get(key.partition("/")[0])
+        if board is not None:
+            board.end_turn(self.rank, waits=True)
+        return super().recv(from_rank, key)
 
     def close(self, run: str) -> None:
         """Accept no more messages of a run."""
         super().close(run)
-        self._ballots.drop(run)
+        self._boards.pop(run, None)
 
     def abort(self, run: str, reason: str) -> None:
         """End all waiting in a run, at all parties.
@@ -78,27 +88,53 @@ class ThreadCommunicator(CommunicatorBase):
             peer.stop(run, reason)
 
 
-class _Ballots:
-    """The predicates of parties that are ahead of others, by key."""
+class _Board:
+    """The predicates of a run at parties that are ahead of others; and whose turn it is.
+
+    Threads that call into engines hand Python's lock to each other at each call, which takes longer
+    than the calls. So while predicates are compared, one party runs and the others sleep, until it
+    is ``LEAD`` ahead or leaves the loop. It is no rule: who sees no progress goes on, and nobody
+    waits for a turn once somebody who had it waited for a message.
+    """
 
     def __init__(self) -> None:
         self._open: dict[str, dict[int, bool | None]] = {}
         self._lock = threading.Lock()
+        self._count = 0
+        self._turn = threading.Lock()
+        self._holder: int | None = None
+        self._ended = False
 
-    def cast(self, key: str, rank: int, mine: bool | None, voters: int) -> Mask:
+    def put(self, key: str, rank: int, mine: bool | None, parties: int) -> Mask:
         """Add a predicate, and return who has another one, of those that came before."""
+        self._take_turn(rank)
         with self._lock:
-            cast = self._open.setdefault(key, {})
-            cast[rank] = mine
-            if len(cast) == voters:
+            self._count += 1
+            found = self._open.setdefault(key, {})
+            found[rank] = mine
+            if len(found) == parties:
                 del self._open[key]
-            return Mask.from_ranks(rank for rank, other in cast.items() if other is not mine)
+            differing = Mask.from_ranks(rank for rank, other in found.items() if other is not mine)
+        if not mine:
+            self.end_turn(rank)
+        return differing
 
-    def drop(self, run: str) -> None:
-        """Forget the predicates of a run that has ended."""
-        with self._lock:
-            for key in [key for key in self._open if key.partition("/")[0] == run]:
-                del self._open[key]
+    def _take_turn(self, rank: int) -> None:
+        if self._ended or self._holder == rank:
+            return
+        seen = -1
+        while not self._turn.acquire(timeout=PATIENCE):
+            if self._ended or seen == self._count:
+                self._ended = True
+                return
+            seen = self._count
+        self._holder = rank
+
+    def end_turn(self, rank: int, *, waits: bool = False) -> None:
+        """Let another party run, if it is this one's turn."""
+        if self._holder == rank:
+            self._holder, self._ended = None, self._ended or waits
+            self._turn.release()
 
 
 class PartyThread:
