@@ -14,6 +14,7 @@ from mplang_trace import SpanRecorder
 
 from mplang_core import Mask
 from mplang_core.errors import AbortedError, CommError, RecvTimeoutError
+from mplang_core.ext import MAX_DIRECT
 
 SIZES = pytest.mark.parametrize("parties", [2, 3, 8])
 
@@ -124,10 +125,25 @@ def test_parties_exchange_messages_in_a_loop_of_comparisons(comms):
     assert len(in_turn(comms, 3 * LEAD, exchange)) == 6 * LEAD
 
 
-@pytest.mark.parametrize("parties", [2])
-def test_a_run_that_is_recorded_compares_by_messages(comms):
+def by_messages(comms, predicates):
+    """Have the parties of a run that is recorded compare; return who differs from each."""
     for comm in comms:
         comm.record("run", SpanRecorder(comm.rank, "run"))
-    comms[1].send(0, "run/1=0", False)
-    assert comms[0].compare("run/1=0", True) == Mask.of(1)
-    assert comms[0].traffic()[1].sent_messages == 1
+    with ThreadPoolExecutor(len(comms)) as pool:
+        return list(pool.map(lambda comm, mine: comm.compare("run/1=0", mine), comms, predicates))
+
+
+@SIZES
+def test_a_run_that_is_recorded_compares_by_messages(comms):
+    size = len(comms)
+    assert by_messages(comms, [True] * size) == [Mask()] * size
+    sent = [sum(link.sent_messages for link in comm.traffic().values()) for comm in comms]
+    assert sent == ([size - 1] + [1] * (size - 1) if size > MAX_DIRECT else [size - 1] * size)
+
+
+@SIZES
+def test_all_parties_of_a_run_that_is_recorded_find_a_difference(comms):
+    last = len(comms) - 1
+    found = by_messages(comms, [True] * last + [False])
+    assert found[0] == Mask.of(last)
+    assert all(found)

@@ -11,3 +11,7 @@ class TestLinking(PassSuite):
 
 class TestControlFlow(PassSuite):
     name = "convert_control_flow"
+
+
+class TestConditions(PassSuite):
+    name = "fold_conditions"

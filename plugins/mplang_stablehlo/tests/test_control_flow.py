@@ -305,18 +305,60 @@ def test_many_parties_that_disagree_are_stopped(parties):
             [mp.constant(3, parties=range(parties - 1)), mp.constant(9, parties=parties - 1)]
         )
         mine = mp.evaluate(sim, parts)
-        pattern = rf"party 0 and \{{{parties - 1}\}} do not have the same"
-        with pytest.raises(PartyError, match=pattern):
+        with pytest.raises(PartyError, match="the parties disagree on a predicate"):
             mp.evaluate(sim, program, mine, mode="launch")
 
 
-@pytest.mark.once
-def test_many_parties_send_two_messages_each():
+def test_a_turn_of_a_loop_that_stays_runs_one_module():
     def program():
-        return mp.while_loop(lambda x: x < 2.0, lambda x: x + 0.5, 0.0)
+        return mp.while_loop(lambda x: x < 5.0, lambda x: x + 0.5, 0.0)
 
-    with mp.Simulator(mp.ClusterSpec.simple(6), timeout=20) as sim:
-        assert mp.fetch(sim, mp.evaluate(sim, program, mode="launch")) == [2.0] * 6
-        turns = 5
-        for rank, state in enumerate(sim.progress()):
-            assert sum(sent_by(state)) == (5 * turns if rank == 0 else turns)
+    (loop,) = [op for op in prepared(traced(program)).graph.ops if op.opcode == "simp.while_loop"]
+    assert [op.opcode for op in loop.regions["cond"].walk()] == []
+    assert [op.opcode for op in loop.regions["body"].walk()] == ["simp.pcall_static", "jax.run"]
+    assert both(program) == [5.0, 5.0]
+
+
+def test_conditions_within_conditions_and_with_captures():
+    def program(n, step):
+        def outer(state):
+            i, x = state
+            inner = mp.while_loop(lambda y: y < i * n, lambda y: y + step, x * 0)
+            return i + 1, x + inner
+
+        return mp.while_loop(lambda state: state[0] < n, outer, (0.0, 1.0))
+
+    i, x = 0.0, 1.0
+    while i < 4.0:
+        y = 0.0
+        while y < i * 4.0:
+            y += 0.75
+        i, x = i + 1, x + y
+    found = both(program, 4.0, 0.75)
+    np.testing.assert_allclose(found, [[i, i], [x, x]])
+
+
+def test_a_loop_that_takes_no_turn():
+    assert both(lambda: mp.while_loop(lambda x: x < 0.0, lambda x: x + 1.0, 3.0)) == [3.0, 3.0]
+
+
+@pytest.mark.once
+def test_what_a_condition_sends_keeps_its_place():
+    def program():
+        def more(state):
+            return mp.pshfl_s(state[1] < 3.0, [0, 1], [0, 0])
+
+        return mp.while_loop(more, lambda s: (s[0] + 1, s[1] + 1.0), (0, 0.0))
+
+    (loop,) = [op for op in prepared(traced(program)).graph.ops if op.opcode == "simp.while_loop"]
+    assert loop.regions["cond"].ops
+    np.testing.assert_equal(both(program), [[3, 3], [3.0, 3.0]])
+
+
+def test_an_error_in_a_folded_condition_names_its_line():
+    def program():
+        flag = mp.pconv([mp.constant(2.0, parties=0), mp.constant(9.0, parties=1)])
+        return mp.while_loop(lambda x: x < flag, lambda x: x + 1.0, 0.0)
+
+    with pytest.raises(PartyError, match=r"test_control_flow.py:\d+: the parties disagree"):
+        run(program)
