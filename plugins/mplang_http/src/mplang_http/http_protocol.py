@@ -127,7 +127,8 @@ class LimitedHttpProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Identify the client, and refuse it or what is too much."""
-        super().connection_made(_OpenTransport(transport, self.loop))  # type: ignore[arg-type]
+        self._held_back = _OpenTransport(transport, self.loop)
+        super().connection_made(self._held_back)  # type: ignore[arg-type]
         try:
             self.caller = self._identify(transport)
         except AdmissionError as error:
@@ -286,7 +287,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         """Send what is held, and start the timer of what comes next; a probe has one request."""
-        self.transport.flush()
+        self._held_back.flush()
         more = bool(self.pipeline)
         super().on_response_complete()
         if self.caller is None:
