@@ -53,6 +53,7 @@ class Listener:
 
     def closed(self, link, run):
         self.got.append(("closed", run))
+        return True
 
     def aborted(self, link, run, reason):
         self.got.append((reason, run))

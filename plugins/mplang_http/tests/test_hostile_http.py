@@ -152,12 +152,41 @@ def test_a_response_to_who_has_gone_is_dropped():
         with theirs:
             loop = asyncio.get_running_loop()
             raw, _ = await loop.create_unix_connection(asyncio.Protocol, sock=mine)
-            transport = _OpenTransport(raw)
+            transport = _OpenTransport(raw, loop)
             transport.abort()
             await asyncio.sleep(0.05)
             transport.write(b"HTTP/1.1 200 OK")
+            transport.flush()
             with pytest.raises(RuntimeError, match="closed"):
                 raw.write(b"HTTP/1.1 200 OK")
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(write_to_nobody())
+
+
+def test_a_head_is_sent_with_its_body_and_nothing_is_lost():
+    """Small parts leave together, at the end of the turn, and before the connection is closed."""
+    large = bytes(range(256)) * 100
+
+    async def write() -> None:
+        mine, theirs = socket.socketpair()
+        with theirs:
+            theirs.setblocking(False)
+            loop = asyncio.get_running_loop()
+            raw, _ = await loop.create_unix_connection(asyncio.Protocol, sock=mine)
+            transport = _OpenTransport(raw, loop)
+            transport.write(b"head, ")
+            transport.write(b"body")
+            with pytest.raises(BlockingIOError):
+                theirs.recv(100)
+            await asyncio.sleep(0)
+            assert theirs.recv(100) == b"head, body"
+            for part in (b"head, ", large, b"end"):
+                transport.write(part)
+            transport.close()
+            await asyncio.sleep(0.05)
+            assert theirs.recv(1 << 20) == b"head, " + large + b"end"
+            assert theirs.recv(1) == b""
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(write())

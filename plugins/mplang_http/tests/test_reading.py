@@ -343,6 +343,22 @@ def test_control_frames_are_answered_while_nobody_waits(party):
     assert got == expected
 
 
+def test_who_has_closed_a_run_as_well_waits_for_no_answer(party, pool):
+    comm, sock = party()
+    sock.settimeout(1.0)
+    closing = pool.submit(comm.close, RUN)
+    expected = frame(Kind.OPEN, RUN.encode()) + frame(Kind.CLOSE, RUN.encode())
+    got = b""
+    while len(got) < len(expected):
+        got += sock.recv(1000)
+    assert got == expected
+    sock.sendall(frame(Kind.CLOSE, RUN.encode()))
+    closing.result(0.5)  # long before it gives up
+    sock.settimeout(0.2)
+    with pytest.raises(TimeoutError):
+        sock.recv(1)
+
+
 def test_both_ends_write_at_once():
     """Neither waits for the other to read: the standing readers do."""
     comms = HttpCommunicator.connected(2, LONG)

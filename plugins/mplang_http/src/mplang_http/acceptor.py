@@ -41,7 +41,7 @@ class Acceptor:
         self._engines = engines
         self._uvicorn = uvicorn.Config(
             app, http="httptools", ws="none", lifespan="off", log_config=None, access_log=False,
-            timeout_keep_alive=KEEP_ALIVE, server_header=False,
+            timeout_keep_alive=KEEP_ALIVE, server_header=False, proxy_headers=False,
         )  # fmt: skip
         self._uvicorn.load()
         self._connections = Connections()

@@ -79,6 +79,19 @@ def create_worker_app(config: WorkerConfig, engines: Engines) -> FastAPI:
     limits, context = config.limits, RequestContext(config, engines, calls)
     _add_handlers(app)
 
+    # routes are tried in this order, so the one that is asked most comes first
+    @app.post(
+        "/v1/sessions/{session}/jobs",
+        openapi_extra=_request_body("a JobRequest in MessagePack"),
+        response_model=response_models.JobStatus,
+        responses=_BODY_ERRORS | _RUNNING,
+    )
+    async def submit(request: Request, session: Name, run: Run, wait: Wait = 0) -> Any:
+        """Run a program; responds when the job has ended, or after ``wait`` seconds."""
+        async with context.body(request, limits.request) as body:
+            done, job = await calls.submit(context.authorize(request), session, run, body)
+        return await context.wait_for_end(request, session, run, wait, done, job)
+
     @app.get("/health", response_model=response_models.Health)
     async def health(request: Request) -> dict[str, Any]:
         """Return the state of the worker."""
@@ -205,18 +218,6 @@ def create_worker_app(config: WorkerConfig, engines: Engines) -> FastAPI:
     async def jobs(request: Request, session: Name) -> Any:
         """List the jobs of a session."""
         return await context.call(request, "jobs", session)
-
-    @app.post(
-        "/v1/sessions/{session}/jobs",
-        openapi_extra=_request_body("a JobRequest in MessagePack"),
-        response_model=response_models.JobStatus,
-        responses=_BODY_ERRORS | _RUNNING,
-    )
-    async def submit(request: Request, session: Name, run: Run, wait: Wait = 0) -> Any:
-        """Run a program; responds when the job has ended, or after ``wait`` seconds."""
-        async with context.body(request, limits.request) as body:
-            done, job = await calls.submit(context.authorize(request), session, run, body)
-        return await context.wait_for_end(request, session, run, wait, done, job)
 
     @app.get(
         "/v1/sessions/{session}/jobs/{run}",

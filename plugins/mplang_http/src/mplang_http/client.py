@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import http.client
 import json
 import queue
 import select
 import socket
 import ssl
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -24,10 +23,10 @@ from mplang_core.ext import (
     printable,
 )
 from mplang_http.address import split_address
+from mplang_http.exchange import NoResponseError, Response, send_request
 from mplang_http.values import Buffer
 
 MAX_SIZE = 1 << 40  # bytes of a response
-CHUNK = 1 << 20  # bytes
 IDEMPOTENT = ("GET", "PUT", "DELETE")
 
 
@@ -79,6 +78,7 @@ class WorkerClient:
         self.name = name
         self.address = address
         self._endpoint = split_address(address)
+        self._host = address.partition("//")[2] or address
         if address.startswith("https:") and context is None:
             raise ConfigError(
                 f"worker {name} at {address} wants certificates: the option tls, as certs/host "
@@ -87,7 +87,7 @@ class WorkerClient:
         self._context = context
         self._patience = patience
         self._session = session
-        self._idle: queue.LifoQueue[http.client.HTTPConnection] = queue.LifoQueue()
+        self._idle: queue.LifoQueue[socket.socket] = queue.LifoQueue()
         self._closed = False
         self._has_answered = False
         self._shuts_down = False  # whether it said so last
@@ -125,8 +125,8 @@ class WorkerClient:
         url = "/" + "/".join(quote(part, safe="") for part in path)
         url += f"?{urlencode(query)}" if query else ""
         patience = wait + (self._patience if patience is None else patience)
-        response, connection = self._send_request(method, url, body, patience, on_progress)
-        data = self._read_response(response, connection)
+        response, sock = self._send_request(method, url, body, patience, on_progress)
+        data = self._read_response(response, sock)
         if response.status >= 300:
             raise self._error(response.status, data)
         self._shuts_down = False
@@ -156,25 +156,19 @@ class WorkerClient:
         """
         url = "/" + "/".join(quote(part, safe="") for part in path)
         patience = self._patience if patience is None else patience
-        response, connection = self._send_request("GET", url, (), patience)
+        response, sock = self._send_request("GET", url, (), patience)
         if response.status != 200:
-            raise self._error(response.status, self._read_response(response, connection))
-        size = int(response.headers.get("content-length", -1))
-        if not 0 <= size <= max_size:
-            connection.close()
+            raise self._error(response.status, self._read_response(response, sock))
+        if response.size is None or response.size > max_size:
+            sock.close()
             raise RefusedError(self.name, 200, "length", "a value without a length")
-        data = np.empty(size, np.uint8)
-        view = data.data
+        data = np.empty(response.size, np.uint8)
         try:
-            while len(view):
-                count = response.readinto(view[:CHUNK])
-                if not count:
-                    raise ConnectionError("the value ended early")
-                view = view[count:]
+            for count in response.read_into(data.data):
                 on_progress(count)
-        except (OSError, http.client.HTTPException) as error:
-            raise self._lost(connection, error) from error
-        self._read_response(response, connection)
+        except OSError as error:
+            raise self._lost(sock, error) from error
+        self._keep(response, sock)
         data.flags.writeable = False
         return data
 
@@ -202,40 +196,38 @@ class WorkerClient:
         body: Sequence[Buffer],
         patience: float,
         on_progress: Callable[[int], None] = lambda count: None,
-    ) -> tuple[http.client.HTTPResponse, http.client.HTTPConnection]:
+    ) -> tuple[Response, socket.socket]:
+        head = f"{method} {url} HTTP/1.1\r\nHost: {self._host}"
+        if body or method in ("PUT", "POST"):
+            head += f"\r\nContent-Length: {sum(map(len, body))}"
+        if url.endswith("/release"):
+            head += "\r\nContent-Type: application/json"
         while True:
-            connection, used = self._acquire(patience)
+            sock, used = self._acquire(patience)
             try:
-                connection.putrequest(method, url, skip_accept_encoding=True)
-                if body or method in ("PUT", "POST"):
-                    connection.putheader("Content-Length", str(sum(map(len, body))))
-                if url.endswith("/release"):
-                    connection.putheader("Content-Type", "application/json")
-                connection.endheaders()
-                for chunk in _chunks(body):
-                    connection.send(chunk)
-                    on_progress(len(chunk))
-                self._await_response(connection, patience)
-                return connection.getresponse(), connection
-            except http.client.RemoteDisconnected as error:
+                send_request(sock, head, body, on_progress)
+                self._await_response(sock, patience)
+                response = Response(sock)
+                self._has_answered = True
+                return response, sock
+            except NoResponseError as error:
                 if used and method in IDEMPOTENT:  # the worker closed an idle connection
-                    connection.close()
+                    sock.close()
                     continue
-                raise self._lost(connection, error) from error
-            except (OSError, http.client.HTTPException) as error:
-                raise self._lost(connection, error) from error
+                raise self._lost(sock, error) from error
+            except OSError as error:
+                raise self._lost(sock, error) from error
 
-    def _await_response(self, connection: http.client.HTTPConnection, patience: float) -> None:
+    def _await_response(self, sock: socket.socket, patience: float) -> None:
         """Wait for a response, as long as the front answers that the session is open.
 
         Raises:
             TimeoutError: neither comes in time.
         """
-        sock = connection.sock
         while not _is_readable(sock, patience):
             try:
                 self._ask_front()
-            except (OSError, http.client.HTTPException, LostWorkerError) as error:
+            except (OSError, LostWorkerError) as error:
                 raise TimeoutError from error
 
     def _ask_front(self) -> None:
@@ -246,56 +238,52 @@ class WorkerClient:
         """
         if self._session is None:
             raise TimeoutError
-        connection = self._connect(self._patience)
-        try:
-            connection.request("GET", f"/v1/sessions/{quote(self._session, safe='')}")
-            if connection.getresponse().status != 200:
+        with self._connect(self._patience) as sock:
+            path = f"/v1/sessions/{quote(self._session, safe='')}"
+            send_request(sock, f"GET {path} HTTP/1.1\r\nHost: {self._host}", ())
+            if Response(sock).status != 200:
                 raise TimeoutError
-        finally:
-            connection.close()
 
-    def _read_response(
-        self, response: http.client.HTTPResponse, connection: http.client.HTTPConnection
-    ) -> bytes:
-        self._has_answered = True
+    def _read_response(self, response: Response, sock: socket.socket) -> bytes:
         try:
             data = response.read()
-        except (OSError, http.client.HTTPException) as error:
-            raise self._lost(connection, error) from error
-        if self._closed or response.will_close:
-            connection.close()
-        else:
-            self._idle.put(connection)
+        except OSError as error:
+            raise self._lost(sock, error) from error
+        self._keep(response, sock)
         return data
 
-    def _acquire(self, patience: float) -> tuple[http.client.HTTPConnection, bool]:
+    def _keep(self, response: Response, sock: socket.socket) -> None:
+        """Keep a connection for the next request, if it takes one."""
+        if self._closed or not response.keeps:
+            sock.close()
+        else:
+            self._idle.put(sock)
+
+    def _acquire(self, patience: float) -> tuple[socket.socket, bool]:
         with contextlib.suppress(queue.Empty):
             while True:
                 kept = self._idle.get_nowait()
-                if kept.sock is not None and not _is_stale(kept.sock):
-                    kept.sock.settimeout(patience)
+                if not _is_stale(kept):
+                    kept.settimeout(patience)
                     return kept, True
                 kept.close()
         return self._connect(patience), False
 
-    def _connect(self, patience: float) -> http.client.HTTPConnection:
-        host, port = self._endpoint
-        made = http.client.HTTPConnection(host, port)
+    def _connect(self, patience: float) -> socket.socket:
+        sock = None
         try:
-            sock = socket.create_connection((host, port), patience)
+            sock = socket.create_connection(self._endpoint, patience)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if self._context is not None:
                 sock = self._context.wrap_socket(sock, server_hostname=self.name)
             sock.settimeout(patience)
+            return sock
         except OSError as error:
-            raise self._lost(made, error) from error
-        made.sock = sock
-        return made
+            raise self._lost(sock, error) from error
 
-    def _lost(
-        self, connection: http.client.HTTPConnection, error: BaseException
-    ) -> LostWorkerError:
-        connection.close()
+    def _lost(self, sock: socket.socket | None, error: BaseException) -> LostWorkerError:
+        if sock is not None:
+            sock.close()
         if self._shuts_down:
             return WorkerShutdownError(
                 f"worker {self.name} at {self.address} was shut down by its owner, and has not "
@@ -328,13 +316,6 @@ def _read_json(data: bytes) -> Any:
         return json.loads(data)
     except ValueError:
         return None
-
-
-def _chunks(body: Sequence[Buffer]) -> Iterator[Buffer]:
-    for part in body:
-        view = memoryview(part)
-        for begin in range(0, len(view), CHUNK):
-            yield view[begin : begin + CHUNK]
 
 
 def _is_stale(sock: socket.socket) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import functools
 import hashlib
 import itertools
 import json
@@ -119,6 +120,7 @@ class SimpHttpDriver(ObservedHost):
         self._patience = patience
         self._progress_bars = ProgressBars(progress)
         self._memory = Memory()
+        self._to_follow: Callable[[], Followed] | None = None  # once the workers have the run
         self._following: list[Future[Followed]] = []  # while the workers run
         self._generation = 0
         self._opened = False
@@ -274,17 +276,24 @@ class SimpHttpDriver(ObservedHost):
                     self._know_facts()  # of what others have stored meanwhile
                 stored = stored_labels(program, self._facts)
                 follow = self._memory.follow_values
-                followed = self._lease.pool.submit(follow, program, args, stored)
-                self._following = [followed]
+                self._to_follow = functools.partial(follow, program, args, stored)
                 results = super().submit(program, args, step)
-                remember(results, followed.result())
+                self._follow()
+                remember(results, self._following[0].result())
             except BaseException:
+                self._follow()
                 self._abort_run("the host was interrupted")
                 with contextlib.suppress(MPLangError):
                     self._know_stored(uses)  # it may have stored something before
                 raise
             self._know_stored(uses)
             return results
+
+    def _follow(self) -> None:
+        """Begin to follow the labels of the run, unless that was done."""
+        follow, self._to_follow = self._to_follow, None
+        if follow is not None:
+            self._following = [self._lease.pool.submit(follow)]
 
     @contextlib.contextmanager
     def _exclusive(self) -> Iterator[None]:
@@ -412,6 +421,7 @@ class SimpHttpDriver(ObservedHost):
     def _collect(
         self, run: str, futures: Sequence[Future[list[Any]]]
     ) -> list[list[Any] | BaseException]:
+        self._follow()
         concurrent.futures.wait(futures, return_when=concurrent.futures.FIRST_EXCEPTION)
         if any(future.done() and future.exception() for future in futures):
             wait_for_cause(futures)

@@ -6,8 +6,8 @@ in ``CHUNK`` frames of the same stream, which may be interleaved with frames of 
 
 The kinds: ``MESSAGE`` carries a value, its key is ``run/op index``. ``OPEN`` says that the sender
 has opened the run that the key names, with what it was shown of it in the head, ``CLOSE`` that it
-has closed it, which ``CLOSED`` acknowledges, and ``ABORT`` that the run has failed, with the reason
-in the head.
+has closed it, which ``CLOSED`` or its own ``CLOSE`` acknowledges, and ``ABORT`` that the run has
+failed, with the reason in the head.
 """
 
 from __future__ import annotations

@@ -42,11 +42,12 @@ class FrontJobs:
 
     def __init__(self) -> None:
         self._known: dict[str, KnownJob] = {}
+        self._active: set[str] = set()
 
     @property
     def active(self) -> int:
         """Number of jobs that have not ended."""
-        return sum(not job.ended.is_set() for job in self._known.values())
+        return len(self._active)
 
     def get(self, run: str) -> KnownJob | None:
         """Return a job."""
@@ -64,6 +65,7 @@ class FrontJobs:
                 "ended": None,
             }
             found = self._known[run] = KnownJob(status)
+            self._active.add(run)
             self._forget()
         return found
 
@@ -80,7 +82,7 @@ class FrontJobs:
         if job is not None:
             job.refused, job.settled = error, True
             job.accepted.set()
-            job.ended.set()
+            self._end(run, job)
 
     def update(self, status: dict[str, Any], *, settled: bool = False) -> None:
         """Record the status of a job."""
@@ -91,7 +93,11 @@ class FrontJobs:
             job.accepted.set()
             job.settled |= settled
             if job.status["ended"] is not None:
-                job.ended.set()
+                self._end(status["run"], job)
+
+    def _end(self, run: str, job: KnownJob) -> None:
+        self._active.discard(run)
+        job.ended.set()
 
     def cancel(self, run: str) -> None:
         """Record that a job was asked to end."""

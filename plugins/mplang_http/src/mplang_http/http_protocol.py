@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import json
 import logging
 import math
@@ -26,11 +27,13 @@ from mplang_http.config import WorkerConfig, is_loopback
 from mplang_http.session_credentials import SessionCredentials
 
 READ_AHEAD = 1 << 20  # bytes of a body to buffer before the application reads them
+PACKET = 8 << 10  # bytes that are held until the end of a response
 PROBES = (b"/health", b"/ready")  # what may be asked without a certificate, once a connection
 KEEP_ALIVE = 75  # seconds that an idle connection is kept open
 log = logging.getLogger("mplang.http.front")
 
 
+@functools.lru_cache(maxsize=64)
 def _is_loopback(host: bytes) -> bool:
     """Return whether a Host is loopback; else a name may have been bound to it (DNS rebinding)."""
     with contextlib.suppress(ValueError):
@@ -51,12 +54,35 @@ class Connections(ServerState):
 
 
 class _OpenTransport:
-    """Transport that drops what is written to whoever has gone; that of uvloop raises."""
+    """Transport that sends the head of a response with its body, in one packet if they are small.
 
-    def __init__(self, transport: asyncio.Transport) -> None:
+    What is written to whoever has gone is dropped; the transport of uvloop raises.
+    """
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
         self._transport = transport
+        self._loop = loop
+        self._held = b""
 
     def write(self, data: bytes) -> None:
+        if len(self._held) + len(data) > PACKET:
+            self.flush()
+            self._send(data)
+            return
+        if not self._held:
+            self._loop.call_soon(self.flush)  # at the end of this turn, if nothing follows
+        self._held += data
+
+    def flush(self) -> None:
+        held, self._held = self._held, b""
+        if held:
+            self._send(held)
+
+    def close(self) -> None:
+        self.flush()
+        self._transport.close()
+
+    def _send(self, data: bytes) -> None:
         if not self._transport.is_closing():
             self._transport.write(data)
 
@@ -101,7 +127,8 @@ class LimitedHttpProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Identify the client, and refuse it or what is too much."""
-        super().connection_made(_OpenTransport(transport))  # type: ignore[arg-type]
+        self._held_back = _OpenTransport(transport, self.loop)
+        super().connection_made(self._held_back)  # type: ignore[arg-type]
         try:
             self.caller = self._identify(transport)
         except AdmissionError as error:
@@ -259,7 +286,8 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             self._start_timer(KEEP_ALIVE)
 
     def on_response_complete(self) -> None:
-        """Start the timer of what comes next; a probe has one request."""
+        """Send what is held, and start the timer of what comes next; a probe has one request."""
+        self._held_back.flush()
         more = bool(self.pipeline)
         super().on_response_complete()
         if self.caller is None:

@@ -59,9 +59,9 @@ class JobCalls:
         reserved = self._engines.budget.begin(key)
         job = session.jobs.begin(run)
         submitting = self._engines.begin(self._submit(session, run, body, reserved))
-        with contextlib.suppress(TimeoutError):
-            return await asyncio.wait_for(asyncio.shield(submitting), BUSY), job
-        return job.status, job
+        submitting.add_done_callback(lambda task: task.cancelled() or task.exception())
+        await asyncio.wait([submitting], timeout=BUSY)
+        return submitting.result() if submitting.done() else job.status, job
 
     async def _submit(
         self, session: FrontSession, run: str, body: ipc.Body, reserved: bool
@@ -100,7 +100,8 @@ class JobCalls:
         job = session.jobs.get(run)
         if job is not None and not job.accepted.is_set():
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(job.accepted.wait(), BUSY)
+                async with asyncio.timeout(BUSY):
+                    await job.accepted.wait()
             if job.refused is not None:
                 raise job.refused
             if not job.accepted.is_set():

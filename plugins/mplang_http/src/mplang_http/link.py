@@ -54,12 +54,15 @@ class LinkListener(Protocol):
             opening: what the peer was shown of it, if it tells.
         """
 
-    def closed(self, link: Link, run: str) -> None:
+    def closed(self, link: Link, run: str) -> bool:
         """Handle that the peer has closed a run.
 
         Args:
             link: the link.
             run: name of the run.
+
+        Returns:
+            Whether the peer waits for an answer.
         """
 
     def acknowledged(self, link: Link, run: str) -> None:
@@ -339,10 +342,11 @@ class Link:
         elif kind is Kind.CLOSE:
             if run in self.runs:
                 self._end(run)
-            self._listener.closed(self, run)
+            awaits = self._listener.closed(self, run)
             if self._outgoing.qsize() > MAX_RUNS:
                 raise WireError("it asks, but does not read the answers")
-            self._outgoing.put(frame(Kind.CLOSED, run.encode()))
+            if awaits:
+                self._outgoing.put(frame(Kind.CLOSED, run.encode()))
         elif kind is Kind.CLOSED:
             self._listener.acknowledged(self, run)
         else:

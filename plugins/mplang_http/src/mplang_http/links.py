@@ -193,10 +193,14 @@ class Links:
             if link is not None:
                 link.queue_control(Kind.ABORT, run, reason)
 
-    def _confirm(self, run: str, peer: str) -> None:
-        open_, waiter = self._unconfirmed[run]
+    def _confirm(self, run: str, peer: str) -> bool:
+        """Record that a peer knows that this worker has closed a run; return whether it did not."""
+        open_, waiter = self._unconfirmed.get(run, (set(), None))
+        if waiter is None or peer not in open_:
+            return False
         open_.discard(peer)
         waiter.wake()
+        return True
 
     # -- events of links
 
@@ -213,18 +217,23 @@ class Links:
         if communicator is not None:
             communicator.peer_opened(link.peer, here, opening)
 
-    def closed(self, link: Link, run: str) -> None:
-        """Forward that a peer has closed a run."""
-        self.acknowledged(link, run)  # it sends no more messages
+    def closed(self, link: Link, run: str) -> bool:
+        """Forward that a peer has closed a run.
+
+        It waits for no answer if this worker has closed the run as well, and told it so.
+        """
+        with self._changed:
+            if self._confirm(run, link.peer):  # it sends no more messages
+                return False
         communicator = self._runs.get(run)
         if communicator is not None:
             communicator.peer_closed(link.peer, run)
+        return True
 
     def acknowledged(self, link: Link, run: str) -> None:
         """Record that a peer knows that this worker has closed a run."""
         with self._changed:
-            if run in self._unconfirmed:
-                self._confirm(run, link.peer)
+            self._confirm(run, link.peer)
 
     def aborted(self, link: Link, run: str, reason: str) -> None:
         """Stop a run that failed at a peer."""

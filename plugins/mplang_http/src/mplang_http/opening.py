@@ -8,6 +8,7 @@ the hashes one by one, so that the error can say what differs.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
@@ -137,6 +138,7 @@ class Opening(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
         return " and ".join(words[name] for name in names)
 
 
+@functools.lru_cache(maxsize=256)
 def shown_program(digest: str, name: str) -> str:
     """Return the SHA-256 of a program by its digest and its name, the SHA-256 of its bytes."""
     return sha256([digest, name])

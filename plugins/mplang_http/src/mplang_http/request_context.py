@@ -197,7 +197,8 @@ class RequestContext:
         coordinator = self.authorize(request)
         if done["ended"] is None and wait and job is not None:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(job.ended.wait(), wait)
+                async with asyncio.timeout(wait):
+                    await job.ended.wait()
             if job.refused is not None:
                 raise job.refused
             if job.ended.is_set():
@@ -228,7 +229,8 @@ class RequestContext:
                 if done["state"] not in ACTIVE_STATES or job is None:
                     return
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(job.ended.wait(), every)
+                    async with asyncio.timeout(every):
+                        await job.ended.wait()
                 done = job.status if job.ended.is_set() else (await ask())[0]
 
         return StreamingResponse(tell(), media_type=EVENTS)
