@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
-import spu.libspu as libspu
-from spu.api import Io
 
 from mplang_spu import engine
+from mplang_spu.libspu import Io, libspu
 from mplang_spu.share_type import ShareType
 from mplang_spu.shares import CHUNK, SpuShare, header, storage_of
 

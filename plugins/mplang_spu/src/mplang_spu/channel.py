@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-import spu.libspu as libspu
-
 from mplang_core.ext import CommError, Communicator
+from mplang_spu.libspu import libspu
 
 
 class MPLangChannel(libspu.link.IChannel):  # type: ignore[misc]

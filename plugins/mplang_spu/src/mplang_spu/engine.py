@@ -13,10 +13,9 @@ from typing import Any
 
 import jax
 import numpy as np
-import spu.libspu as libspu
 from mplang_stablehlo import read
-from spu.api import Io
 
+from mplang_spu.libspu import Io, libspu
 from mplang_spu.link import LinkCommunicator
 from mplang_spu.lowering import Diagnostic, Lowered, Target, lower
 from mplang_spu.lowering.lookups import MAX_COMPARED

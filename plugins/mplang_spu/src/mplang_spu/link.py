@@ -8,11 +8,10 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
-import spu.libspu as libspu
-
 from mplang_core import Mask
 from mplang_core.ext import Communicator, RecvTimeoutError
 from mplang_spu.config import from_env
+from mplang_spu.libspu import libspu
 
 Mode: TypeAlias = Literal["channels", "memory", "brpc"]
 

@@ -54,11 +54,11 @@ def mplang_settings() -> Mapping[str, str]:
 @hookimpl
 def mplang_doctor() -> Sequence[Check]:
     """Check that this build of libspu supports channels."""
-    import spu
+    from mplang_spu.libspu import libspu, version
 
-    supported = hasattr(spu.libspu.link, "create_with_channels")
+    supported = hasattr(libspu.link, "create_with_channels")
     advice = "" if supported else "; pip install 'spu>=0.10.0.dev20251211'"
-    return [Check("libspu has channels", supported, f"spu {spu.__version__}{advice}")]
+    return [Check("libspu has channels", supported, f"spu {version}{advice}")]
 
 
 @hookimpl

@@ -43,7 +43,7 @@ def check_share(share: SpuShare) -> None:
     Raises:
         ValueError: one differs; names it.
     """
-    import spu.libspu as libspu
+    from mplang_spu.libspu import libspu
 
     plain, meta = share.type.plain, libspu.ValueMeta()
     if not meta.ParseFromString(share.meta) or meta.SerializeToString() != share.meta:
@@ -73,7 +73,7 @@ def storage_of(meta: bytes, kind: ShareType) -> tuple[bool, int]:
     Raises:
         ValueError: the protocol and the field have no such storage.
     """
-    import spu.libspu as libspu
+    from mplang_spu.libspu import libspu
 
     made = libspu.ValueMeta()
     made.ParseFromString(meta)
@@ -133,7 +133,7 @@ def header(total: int, at: int) -> bytes:
     Returns:
         What stands before the data in a ``ValueChunkProto``.
     """
-    import spu.libspu as libspu
+    from mplang_spu.libspu import libspu
 
     chunk = libspu.ValueChunk()
     chunk.total_bytes, chunk.chunk_offset = total, at

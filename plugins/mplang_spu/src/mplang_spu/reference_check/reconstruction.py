@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import spu.libspu as libspu
 
 from mplang_core import TensorType
 from mplang_spu import engine
+from mplang_spu.libspu import libspu
 from mplang_spu.reference_check.reference import Array
 
 
