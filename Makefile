@@ -10,7 +10,7 @@ PACKAGES := -e ".[dev,examples]" $(foreach p,$(PLUGINS),-e plugins/$(p)) \
 SOURCES := mplang_core $(foreach p,$(PLUGINS),plugins/$(p)/src/$(p)) \
 	$(foreach e,$(EXAMPLES),examples/$(e)/src/$(e))
 CORE := .venv-core
-PIP := --quiet --disable-pip-version-check -c constraints.txt
+PIP := --quiet --disable-pip-version-check --no-compile -c constraints.txt
 # Installed once, not for each package in an environment of its own.
 BUILD := hatchling hatch-fancy-pypi-readme editables
 STAMP := $(VENV)/.installed
@@ -20,7 +20,7 @@ PUBLISHED := . $(foreach p,$(PLUGINS),plugins/$(p))
 JOBS ?= 3
 TOGETHER := -n $(JOBS) --dist loadfile --max-worker-restart 0
 
-# The tests start hundreds of processes: what they import is compiled once.
+# What processes import is compiled once, at the first import: most of what is installed never is.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help

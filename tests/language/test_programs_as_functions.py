@@ -35,6 +35,7 @@ def test_a_program_of_one_result_returns_it(simulate):
     np.testing.assert_array_equal(found[1], [1, 2])
 
 
+@pytest.mark.once
 def test_other_arguments_than_its_inputs_are_refused(simulate):
     program = mp.compile(both, X, X, cluster_spec=CLUSTER).program
     for args in (([1, 2],), ([1, 2], [1.0, 2.0]), ([1, 2], [1, 2], [1, 2])):
@@ -71,6 +72,7 @@ def program(x):
     return x
 
 
+@pytest.mark.once
 def test_a_large_plain_argument_is_told_once_and_public_says_that_it_is_meant(simulate, recwarn):
     sim = simulate(2)
     data = np.arange(65)

@@ -126,6 +126,7 @@ def test_a_value_prints():
         assert f"{at_p0()}" == str(at_p0()) == "TraceVar(f32[3]@{0} on P0)"
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("fn", "args", "kwargs", "reason"),
     [
@@ -235,6 +236,7 @@ def bad(x):
     return x @ x[1:]
 
 
+@pytest.mark.once
 def test_a_traceback_has_the_users_lines_alone(simulate, monkeypatch):
     sim = simulate(1)
 
@@ -254,6 +256,7 @@ def test_a_traceback_has_the_users_lines_alone(simulate, monkeypatch):
     assert "trace_into" in names
 
 
+@pytest.mark.once
 def test_an_error_of_the_user_keeps_its_line(simulate):
     def own(x):
         raise LookupError("mine")

@@ -140,6 +140,7 @@ def test_it_comes_back_from_bytes():
     assert from_bytes(to_bytes(program)).digest == program.digest
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("name", "to"), [("demo.broadcast_static", (0, 1)), ("demo.opaque", (0, 1, 2))]
 )
