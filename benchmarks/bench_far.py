@@ -3,6 +3,9 @@
 All parties are threads of this process; each connection goes through a proxy that delays it and
 limits its rate. A job begins when all parties have its program, on values that are sealed, and its
 members agree on a link in either way. Figures are medians.
+
+What is put and fetched goes from a coordinator to a worker process with mutual TLS through such a
+proxy; beside it stands the share of the rate that is used.
 """
 
 from __future__ import annotations
@@ -18,6 +21,8 @@ from typing import Any
 
 import mplang_spu.engine_pool as engine_pool
 import numpy as np
+from mplang_http import LocalCluster
+from mplang_http.address import split_address
 from mplang_http.comm import HttpCommunicator
 from mplang_http.connection import Connection
 from mplang_http.links import Links
@@ -131,7 +136,37 @@ def messages(comms: Sequence[HttpCommunicator], size: int) -> float:
     return statistics.median(times)
 
 
+def values(delay: float, rate: float) -> list[str]:
+    """Put and fetch values of a worker that is far from its coordinator; return times and rates."""
+    found = []
+    with contextlib.ExitStack() as stack:
+        cluster = stack.enter_context(LocalCluster(2, tls=True))
+        address = cluster.spec.nodes[0].address
+        proxies = stack.enter_context(slow_links({"P0": address.rpartition("/")[2]}, delay, rate))
+        host: Any = stack.enter_context(mp.connect("http", cluster.spec, tls=cluster.tls))
+        stack.enter_context(mp.with_ctx(host))
+        client = host._clients[0]
+        while not client._idle.empty():
+            client._idle.get().close()
+        client._endpoint = split_address(f"https://{proxies['P0']}")
+        mp.put("P0", np.zeros(1))  # connects
+        for size in SIZES[1:]:
+            data = np.random.default_rng(0).integers(1 << 60, size=size // 8)
+            begin = time.perf_counter()
+            held = mp.put("P0", data)
+            there = time.perf_counter()
+            mp.fetch(host, held)
+            for took in (there - begin, time.perf_counter() - there):
+                found.append(f"{took * 1e3:,.0f} ({size / took / rate:.0%})")
+    return found
+
+
 def main() -> None:
+    head = [f"{what} {size:,} bytes, ms" for size in SIZES[1:] for what in ("put", "fetch")]
+    far = Table("network", *head, title="a coordinator and a worker")
+    for delay, rate in NETWORKS:
+        far.add_row(f"{delay * 1e3:.0f} ms, {rate / 1e6:.0f} Mbit/s", *values(delay, rate / 8))
+    Console(width=110).print(far)
     jobs = Table("network", "protocol", "op", "BRPC, ms", "links, ms", "×", "wanted")
     sizes = Table("network", *(f"{size:,} bytes, ms" for size in SIZES), title="a message, one way")
     for delay, rate in NETWORKS:

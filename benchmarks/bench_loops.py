@@ -114,7 +114,15 @@ def main() -> None:
     row("loop with a branch", branches, 0, 2, (*converted, *agreed))
     for parties, wanted in ((2, "150"), (32, "1,000")):
         row("loop to a public integer", integers, STEPS, parties, agreed, wanted)
-        row("loop with a compared predicate", floats, 200.0, parties, ("fold_conditions",), wanted, 200)
+        row(
+            "loop with a compared predicate",
+            floats,
+            200.0,
+            parties,
+            ("fold_conditions",),
+            wanted,
+            200,
+        )
     Console().print(table)
     begin = time.process_time()
     [np.add(i, 1) for i in range(100_000)]

@@ -6,7 +6,7 @@ import threading
 
 import numpy as np
 import pytest
-from mplang_http.exchange import MAX_HEAD, NoResponseError, Response, send_request
+from mplang_http.exchange import MAX_BODY, MAX_HEAD, NoResponseError, Response, send_request
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n"
 BODY = b"0123456789"
@@ -74,6 +74,7 @@ def test_no_response(pair):
         (HEAD.replace(b"10", b"10\r\nContent-Length: 11") + BODY, "no HTTP"),
         (HEAD.replace(b"\r\n\r\n", b"\r\nX: " + b"x" * 4 * MAX_HEAD), "no end"),
         (HEAD.replace(b"Content-Length: 10", b"X: 1") + BODY, "without a Content-Length"),
+        (HEAD.replace(b"10", b"%d" % (MAX_BODY + 1)) + BODY, "with 67108865 bytes"),
         (HEAD + BODY[:5], "ended early"),
     ],
 )

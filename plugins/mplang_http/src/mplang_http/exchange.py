@@ -12,6 +12,7 @@ from mplang_http.values import Buffer
 CHUNK = 1 << 20  # bytes that are sent or read at once
 SMALL = 16 << 10  # bytes of a body that is sent in one packet with the head
 MAX_HEAD = 64 << 10  # bytes of a response's head
+MAX_BODY = 64 << 20  # bytes of a response that is no value
 
 
 class NoResponseError(ConnectionError):
@@ -96,13 +97,15 @@ class Response:
                 raise ConnectionError("its response ended early")
 
     def read(self) -> bytes:
-        """Return the body.
+        """Return the body, which is no value.
 
         Raises:
-            OSError: the connection is lost, or the response does not tell its size.
+            OSError: the connection is lost, or the response does not tell its size, or is too large.
         """
         if self.size is None:
             raise ConnectionError("it answers without a Content-Length")
+        if self.size > MAX_BODY:
+            raise ConnectionError(f"it answers with {self.size} bytes")
         if len(self._body) == self.size:
             return self._body
         body = bytearray()
