@@ -100,7 +100,7 @@ class Response:
         """Return the body, which is no value.
 
         Raises:
-            OSError: the connection is lost, or the response does not tell its size, or is too large.
+            OSError: the connection is lost, or the response has no size, or one that is too much.
         """
         if self.size is None:
             raise ConnectionError("it answers without a Content-Length")
