@@ -69,7 +69,7 @@ $(CORE)/.installed: pyproject.toml constraints.txt $(foreach t,$(TOOLS),plugins/
 test-slow: setup ## run all tests, slow ones, too (two hours)
 	@$(BIN)/python -m pytest $(TOGETHER) -m "not million and not fuzz and not browser and not wheels" $(ARGS)
 
-test-long: setup ## run the tests that take ten seconds or more, and that make test leaves out (5 minutes)
+test-long: setup ## run the tests that take five seconds or more, and that make test leaves out (5 minutes)
 	@$(BIN)/python -m pytest $(TOGETHER) -m "long and not slow" $(ARGS)
 
 test-browser: setup ## look at the page of a review in chromium, which has to be installed with chromium-driver

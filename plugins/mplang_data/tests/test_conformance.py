@@ -100,6 +100,7 @@ class TestDuckDb(SourceSuite):
         return "a.duckdb#people"
 
 
+@pytest.mark.long
 class TestPostgreSql(SourceSuite):
     kind, data = "postgresql", TABLE
 

@@ -83,7 +83,7 @@ def rows_in_postgresql(place):
         return connection.execute(f"SELECT * FROM {table}").fetchall()
 
 
-@pytest.fixture(params=["duckdb", "postgresql"])
+@pytest.fixture(params=["duckdb", pytest.param("postgresql", marks=pytest.mark.long)])
 def database(request, tmp_path):
     """Return a place of a table, and a function that returns its rows."""
     if request.param == "duckdb":

@@ -172,6 +172,7 @@ def free_ports(count):
         return [sock.getsockname()[1] for sock in socks]
 
 
+@pytest.mark.long
 def test_two_workers_that_were_configured_by_hand(tmp_path):
     made = mplang("keygen", "certs", "alice", "bob", "analyst", cwd=tmp_path)
     assert made.returncode == 0, made.stderr
