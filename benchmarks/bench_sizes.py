@@ -14,15 +14,16 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
-import resource
+import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import psutil
 from mplang_http import LocalCluster
+from peaks import Peaks
 from rich.console import Console
 from rich.table import Table
 
@@ -69,16 +70,12 @@ def chain(parties: int, ops: int) -> Callable[[Any], Any]:
     return program
 
 
-def peak() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
 def measure_ops(told: Any, make: Any, parties: int, ops: int) -> None:
     """Tell CPU µs per op of tracing, per op and party of the launches, and bytes per op."""
     with mp.Simulator(mp.ClusterSpec.simple(parties), timeout=600) as sim:
         spec, scale = sim.cluster_spec, 1e6 / ops
         mp.evaluate(sim, mp.compile(make(parties, 100), 0, cluster_spec=spec), 0, mode="launch")
-        before, marks = peak(), [time.process_time()]
+        peaks, marks = Peaks([os.getpid()]), [time.process_time()]
         program = mp.compile(make(parties, ops), 0, cluster_spec=spec)
         marks.append(time.process_time())
         for _ in range(3):
@@ -86,7 +83,7 @@ def measure_ops(told: Any, make: Any, parties: int, ops: int) -> None:
             marks.append(time.process_time())
         trace, first, *later = np.diff(marks) * scale
         told.put(
-            (trace, (first - min(later)) / parties, min(later) / parties, (peak() - before) / ops)
+            (trace, (first - min(later)) / parties, min(later) / parties, peaks.grown()[0] / ops)
         )
 
 
@@ -111,32 +108,13 @@ def ops_table(title: str, make: Any) -> Table:
     return table
 
 
-class Peaks:
-    """Peaks of the memory of processes, beyond what they had before."""
-
-    def __init__(self, processes: Sequence[psutil.Process]) -> None:
-        self._before = {}
-        for process in processes:
-            with open(f"/proc/{process.pid}/clear_refs", "w") as file:
-                file.write("5")
-            self._before[process.pid] = self._read(process.pid)
-
-    @staticmethod
-    def _read(pid: int) -> int:
-        with open(f"/proc/{pid}/status") as file:
-            return next(int(line.split()[1]) << 10 for line in file if line.startswith("VmHWM"))
-
-    def grown(self) -> list[int]:
-        """Return by how much each has grown, in bytes."""
-        return [self._read(pid) - before for pid, before in self._before.items()]
-
-
-def processes_of(cluster: LocalCluster) -> list[psutil.Process]:
+def processes_of(cluster: LocalCluster) -> list[int]:
     """Return the front of each worker, and the engine of its newest session."""
     found = []
     for worker in cluster.workers:
         front = psutil.Process(worker.pid)
-        found += [front, max(front.children(recursive=True), key=lambda each: each.create_time())]
+        engine = max(front.children(recursive=True), key=lambda each: each.create_time())
+        found += [front.pid, engine.pid]
     return found
 
 
@@ -160,7 +138,7 @@ def measure_value(cluster: LocalCluster, megabytes: int) -> list[str]:
     value = np.frombuffer(np.random.default_rng(0).bytes(size), np.int64)
     with mp.connect("http", cluster.spec, tls=cluster.tls) as host, mp.with_ctx(host):
         mp.fetch(host, mp.evaluate(host, move, mp.put("P0", np.zeros(2, np.int64))))
-        peaks = Peaks([*processes_of(cluster), psutil.Process()])
+        peaks = Peaks([*processes_of(cluster), os.getpid()])
         with timed(size) as put:
             held = mp.put("P0", value)
         with timed(size) as moved:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import io
 import multiprocessing
-import resource
+import os
 import statistics
 import sys
 import threading
@@ -29,6 +29,7 @@ import jax.numpy as jnp
 import numpy as np
 import spu.libspu as libspu
 from mplang_spu import engine
+from peaks import Peaks
 from rich.console import Console
 from rich.table import Table
 from spu_work import WORK
@@ -137,10 +138,6 @@ def measure_demo(parties: int, protocol: str, rounds: int) -> list[tuple[float, 
     return in_turn(rounds, lambda: run("warn"), lambda: run(False), lambda: alone(jobs, config))
 
 
-def peak() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
 def measure_matrix(told: Any, correlates: bool) -> None:
     """Seal a matrix, or correlate it as well; tell seconds, CPU seconds and the memory in MB."""
     x = np.random.default_rng(0).normal(size=MATRIX)
@@ -156,9 +153,9 @@ def measure_matrix(told: Any, correlates: bool) -> None:
             return mp.reveal(mp.device("SP0")(lambda x: jnp.corrcoef(x, rowvar=False))(sealed))
 
         mp.evaluate(sim, correlation, few)  # what is imported is none of the matrix
-        before = peak()
+        peaks = Peaks([os.getpid()])
         ((seconds, used),) = in_turn(1, lambda: mp.evaluate(sim, correlation, mine))
-        told.put((seconds, used, peak() - before, x.nbytes / MB))
+        told.put((seconds, used, peaks.grown()[0] / MB, x.nbytes / MB))
 
 
 def matrix(correlates: bool) -> tuple[float, float, float, float]:
