@@ -143,6 +143,7 @@ def measure_value(cluster: LocalCluster, megabytes: int) -> list[str]:
             held = mp.put("P0", value)
         with timed(size) as moved:
             there = mp.evaluate(host, move, held)
+        del held  # the worker releases it, so that the largest values fit
         with timed(size) as fetched:
             found = mp.fetch(host, there)
         grown = peaks.grown()
