@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from mplang_simulator import Simulator, ThreadCommunicator
 from mplang_testing import BackendSuite, CommunicatorSuite, PluginSuite
 
 
+@pytest.mark.once
 class TestBackend(BackendSuite):
     def make(self, cluster):
         return Simulator(cluster)
