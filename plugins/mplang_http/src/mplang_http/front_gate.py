@@ -225,6 +225,8 @@ class FrontGate:
             log.warning("%s may not run %s: %s", session.key[0], run, error)
             return str(error) if isinstance(error, AdmissionError) else error.text
         session.begun.add(run)
+        if session.over:  # it ended while this was written
+            await self.end_all(session)
         session.permitted = permitted_of(asking.asked, session.request.rank)
         return ""
 
@@ -337,6 +339,7 @@ class FrontGate:
 
     async def end_all(self, session: FrontSession) -> None:
         """Have on record that the runs of a session which have not ended end with it."""
+        session.over = True
         for run in list(session.begun):
             await self.end(session, {"run": run, "state": "ended with its session"})
 

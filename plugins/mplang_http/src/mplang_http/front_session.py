@@ -75,6 +75,7 @@ class FrontSession:
         self.checker: EngineProcess | None = None
         self.permitted = NOTHING
         self.begun: set[str] = set()
+        self.over = False  # whether the ends of its runs were put on record, as it has ended
         self.refusals = 0
         self.approvals: dict[str, Signed] = {}
         self.jobs = FrontJobs()
