@@ -16,8 +16,8 @@ BUILD := hatchling hatch-fancy-pypi-readme editables
 STAMP := $(VENV)/.installed
 # What is uploaded; the examples are built beside it, for their tests.
 PUBLISHED := . $(foreach p,$(PLUGINS),plugins/$(p))
-# Twice as many as two cores have, since tests of workers wait half of their time.
-JOBS ?= 4
+# More than two cores have, since tests of workers wait a part of their time; with four, some wait too long.
+JOBS ?= 3
 TOGETHER := -n $(JOBS) --dist loadfile --max-worker-restart 0
 
 # What processes import is compiled once, at the first import: most of what is installed never is.
@@ -51,7 +51,7 @@ demo-http: setup ## the same on three worker processes, with mutual TLS on one p
 demo-hospitals: setup ## three organizations with data of their own; a model in shares outlives a restart
 	@$(BIN)/python examples/hospitals/demo.py $(ARGS)
 
-test: test-core test-engines ## run the tests, four files at a time; JOBS=0 runs one after the other
+test: test-core test-engines ## run the tests, three files at a time; JOBS=0 runs one after the other
 
 test-engines: setup ## run the tests of the plugins, and those of the core that need one
 	@$(BIN)/python -m pytest $(TOGETHER) -m "not slow and not long and not core and not fuzz and not browser and not wheels" $(ARGS)
