@@ -108,13 +108,10 @@ class Response:
             raise ConnectionError(f"it answers with {self.size} bytes")
         if len(self._body) == self.size:
             return self._body
-        body = bytearray()
-        while (left := self.size - len(self._body) - len(body)) > 0:
-            data = self._sock.recv(min(left, CHUNK))
-            if not data:
-                raise ConnectionError("its response ended early")
-            body += data
-        return self._body + body
+        body = bytearray(self.size)
+        for _ in self.read_into(memoryview(body)):
+            pass
+        return bytes(body)
 
 
 def send_request(

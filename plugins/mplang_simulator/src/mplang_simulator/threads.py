@@ -56,7 +56,8 @@ class ThreadCommunicator(CommunicatorBase):
         disagree, the second one finds it.
         """
         name = key.partition("/")[0]
-        run, board = self._run(key), self._boards.setdefault(name, _Board())
+        run = self._run(key)
+        board = self._boards.get(name) or self._boards.setdefault(name, _Board())
         run.compared += 1
         if run.compared % LEAD == 0 or not self.links_in_memory(name):
             board.end_turn(self.rank)

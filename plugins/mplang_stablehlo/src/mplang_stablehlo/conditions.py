@@ -15,7 +15,7 @@ from mplang_core.ext import (
     Loop,
     Operation,
     PartyCall,
-    PublicLiteral as Literal,
+    PublicLiteral,
     Value,
     control_of,
     interface_of,
@@ -59,7 +59,7 @@ def _folded(graph: Graph) -> Graph:
 def _pays(op: Operation, loop: Loop) -> bool:
     """Return whether modules of the condition are linked with such of the body."""
     condition, body = op.regions[loop.condition], op.regions[loop.body]
-    calls = [each for each in condition.ops if interface_of(each, Literal) is None]
+    calls = [each for each in condition.ops if interface_of(each, PublicLiteral) is None]
     if not calls or sum(1 for _ in condition.walk()) > MAX_OPS or not all(map(_is_module, calls)):
         return False
     return any(_is_module(each) and each.attrs == calls[0].attrs for each in body.ops)
