@@ -24,6 +24,7 @@ class Job:
         state: ``queued``, ``running``, ``done``, ``failed`` or ``cancelled``.
         held: per result whether this party has it; set when the job is done.
         error: why the job failed.
+        failure: how its program failed here; known before it is the job's outcome.
         begun: time when it was queued, in seconds.
         ended: time when it ended, in seconds.
         settled: whether no op of it runs here any more, nor ever will; a cancelled job may run on.
@@ -37,6 +38,7 @@ class Job:
     state: str = "queued"
     held: list[bool] = field(default_factory=list)
     error: Failure | None = None
+    failure: Failure | None = None
     begun: float = field(default_factory=now)
     ended: float | None = None
     settled: bool = False
@@ -74,7 +76,9 @@ class Job:
         return {peer: found[peer] - before for peer, before in self._traffic_at_start.items()}
 
     def op_location(self) -> dict[str, str | None]:
-        """Return the running op, and its line in the coordinator's source."""
+        """Return the running op, or the one that failed, and its line in the user's source."""
+        if self.failure is not None:
+            return {"op": self.failure.op, "location": self.failure.location}
         op = None if self._worker is None else self._worker.where(self.key)
         if op is None:
             return {"op": None, "location": None}

@@ -239,7 +239,7 @@ class Session:
                     program, values, job.key, recorder=job.recorder, public=public
                 )
             except BaseException as error:
-                failure = Failure.public(error)
+                failure = job.failure = Failure.public(error)
                 if not Failure.in_op(error):
                     self.comm.abort(job.key, failure.text)
                 at = f" in {failure.op} at {failure.location}" if failure.op else ""

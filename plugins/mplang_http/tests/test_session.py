@@ -1,0 +1,61 @@
+"""Session of a worker: the outcome of a job that fails while it is cancelled."""
+
+from __future__ import annotations
+
+import logging
+from types import SimpleNamespace
+
+from mplang_http.config import Limits
+from mplang_http.job import Job
+from mplang_http.session import Session
+
+import mplang_core as mp
+from mplang_core.ext import CommError
+
+RUN = "s-0"
+
+
+class LostLink:
+    """Interpreter of a party that loses a peer; the run has left it when it raises."""
+
+    def evaluate(self, *args, **options):
+        error = CommError("the connection ended")
+        error.op, error.location = "simp.shuffle", "program.py:3"
+        raise error
+
+    def where(self, run):
+        return None
+
+    def traffic(self):
+        return {}
+
+
+class CancelsMeanwhile(logging.Handler):
+    """Cancels the run as its failure is logged, which is before the failure is its outcome."""
+
+    def __init__(self, session):
+        super().__init__()
+        self._session = session
+
+    def emit(self, record):
+        if record.getMessage().startswith("failed"):
+            self._session.cancel(RUN, "party 0 was lost")
+
+
+def test_a_job_that_fails_as_it_is_cancelled_tells_where_it_was(monkeypatch):
+    comm = SimpleNamespace(rank=0, abort=lambda *_: None, close=lambda *_: None)
+    session = Session(
+        "s", comm, owner="host", insecure=True, limits=Limits(), on_end=lambda _: None
+    )
+    monkeypatch.setattr(session, "_followed", lambda *_: [])
+    program = mp.trace(mp.TraceContext(mp.ClusterSpec.simple(1)), lambda: mp.constant(1)).program
+    job = session._add_job(Job(RUN, "key", program.digest))
+    handler = CancelsMeanwhile(session)
+    log = logging.getLogger("mplang.http.session")
+    log.addHandler(handler)
+    try:
+        session._execute(LostLink(), job, None, program, [], SimpleNamespace(inputs=[]))
+    finally:
+        log.removeHandler(handler)
+    assert job.state == "cancelled"
+    assert (job.error.op, job.error.location) == ("simp.shuffle", "program.py:3")
