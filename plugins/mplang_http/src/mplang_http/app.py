@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping
 from typing import Annotated, Any
 
+import pydantic.v1  # noqa: F401  # FastAPI imports it for its first route; forks have it
 from fastapi import FastAPI, Path, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
@@ -40,9 +41,12 @@ def _request_body(
 
 
 def _error_responses(*codes: int) -> dict[int | str, dict[str, Any]]:
-    """Return the OpenAPI description of error responses with the given status codes."""
-    error = {"model": response_models.Refused, "description": "error response"}
-    return dict.fromkeys(codes, error)
+    """Return the OpenAPI description of error responses with the given status codes.
+
+    It refers to the model of ``/link``: FastAPI would compile it for each route and code.
+    """
+    content = {"application/json": {"schema": {"$ref": "#/components/schemas/Refused"}}}
+    return dict.fromkeys(codes, {"description": "error response", "content": content})
 
 
 _NAMES = {"type": "array", "items": {"type": "string"}}
