@@ -114,7 +114,7 @@ def test_a_sum_is_as_large_as_before():
     np.testing.assert_allclose(spu_runner.run(jnp.sum, x, field="FM64"), 1000 * 2.0**30)
 
 
-@pytest.mark.parametrize("protocol", ["ABY3", "CHEETAH"])
+@pytest.mark.parametrize("protocol", ["ABY3", pytest.param("CHEETAH", marks=pytest.mark.long)])
 def test_a_scatter_adds_what_is_in_range(protocol):
     fn = lambda x, i, y: (x.at[i].add(y), jnp.bincount(i, length=4))  # noqa: E731
     args = f32(1, 2, 3), np.int32([0, 2, 2, 7, -1]), f32(10, 20, 30, 40, 50)

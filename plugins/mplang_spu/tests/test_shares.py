@@ -18,6 +18,11 @@ from mplang_core.runtime import codec
 
 PROTOCOLS = {"SEMI2K": 2, "ABY3": 3, "CHEETAH": 2}
 FIELDS = {"FM32": 8, "FM64": 18, "FM128": 40}
+TAKES_LONG = {
+    ("CHEETAH", "FM32"): pytest.mark.slow,
+    ("CHEETAH", "FM64"): pytest.mark.slow,
+    ("CHEETAH", "FM128"): pytest.mark.long,
+}
 
 
 def share_of(x, protocol: str = "ABY3", field: str = "FM64") -> SpuShare:
@@ -76,9 +81,7 @@ RESULTS = {
 @pytest.mark.parametrize(
     ("protocol", "field"),
     [
-        pytest.param(
-            protocol, field, marks=[pytest.mark.slow] * (protocol == "CHEETAH" and field != "FM128")
-        )
+        pytest.param(protocol, field, marks=TAKES_LONG.get((protocol, field), []))
         for protocol in PROTOCOLS
         for field in FIELDS
     ],

@@ -40,7 +40,10 @@ def check(seeds: Iterable[int], lab: Lab | Live) -> None:
         pytest.fail(f"{len(failed)} programs\n{shown}\n\n{source}")
 
 
-@pytest.mark.parametrize("start", range(0, PROGRAMS, BATCH))
+@pytest.mark.parametrize(
+    "start",
+    [pytest.param(i, marks=[pytest.mark.long] * (i > 0)) for i in range(0, PROGRAMS, BATCH)],
+)
 def test_what_is_not_disclosed_makes_no_difference(lab, start):
     check(range(start, min(start + BATCH, PROGRAMS)), lab)
 

@@ -46,7 +46,8 @@ def _error_responses(*codes: int) -> dict[int | str, dict[str, Any]]:
     It refers to the model of ``/link``: FastAPI would compile it for each route and code.
     """
     content = {"application/json": {"schema": {"$ref": "#/components/schemas/Refused"}}}
-    return dict.fromkeys(codes, {"description": "error response", "content": content})
+    error = {"description": "error response", "content": content}
+    return dict.fromkeys(codes, error)
 
 
 _NAMES = {"type": "array", "items": {"type": "string"}}
