@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from mplang_http import ipc
@@ -24,6 +25,24 @@ class FileReply(NamedTuple):
     """
 
     descriptor: int
+
+
+class StreamReply(NamedTuple):
+    """Reply that is written to the socket that came with the call, once its size was told.
+
+    Attributes:
+        sock: the socket, which is closed then.
+        parts: what is written, one after the other.
+    """
+
+    sock: socket.socket
+    parts: Sequence[Buffer]
+
+    def write(self) -> None:
+        """Write all parts; the front may have closed its end, as whoever asked has gone."""
+        with self.sock, contextlib.suppress(OSError):
+            for part in self.parts:
+                self.sock.sendall(part)
 
 
 class CallServer:
@@ -62,10 +81,15 @@ class CallServer:
             failure = RequestError.of(error)
             fields = [failure.status, failure.code, failure.text]
             self.send({"id": message["id"], "error": fields})
+            if isinstance(body, socket.socket):
+                body.close()
             return
         if isinstance(done, FileReply):
             self.send({"id": message["id"], "ok": None}, done.descriptor)
             os.close(done.descriptor)
+        elif isinstance(done, StreamReply):
+            self.send({"id": message["id"], "ok": sum(map(len, done.parts))})
+            done.write()
         else:
             self.send({"id": message["id"], "ok": done})
 

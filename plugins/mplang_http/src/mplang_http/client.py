@@ -164,7 +164,7 @@ class WorkerClient:
             raise RefusedError(self.name, 200, "length", "a value without a length")
         data = np.empty(response.size, np.uint8)
         try:
-            for count in response.read_into(data.data):
+            for count in response.read_into(data.data, self._check_front):
                 on_progress(count)
         except OSError as error:
             raise self._lost(sock, error) from error
@@ -225,10 +225,18 @@ class WorkerClient:
             TimeoutError: neither comes in time.
         """
         while not _is_readable(sock, patience):
-            try:
-                self._ask_front()
-            except (OSError, LostWorkerError) as error:
-                raise TimeoutError from error
+            self._check_front()
+
+    def _check_front(self) -> None:
+        """Check that the front answers that the session is open.
+
+        Raises:
+            TimeoutError: it does not.
+        """
+        try:
+            self._ask_front()
+        except (OSError, LostWorkerError) as error:
+            raise TimeoutError from error
 
     def _ask_front(self) -> None:
         """Ask the front, on a connection of its own, whether the session is open.

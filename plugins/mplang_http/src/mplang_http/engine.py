@@ -27,7 +27,7 @@ from mplang_analysis import PUBLIC, own
 from mplang_core import Form
 from mplang_core.ext import CommError, type_of
 from mplang_http import confinement, ipc
-from mplang_http.call_server import CallServer, FileReply, log_to
+from mplang_http.call_server import CallServer, StreamReply, log_to
 from mplang_http.comm import HttpCommunicator
 from mplang_http.config import EngineConfig
 from mplang_http.credentials import LinkEnd
@@ -115,8 +115,9 @@ class Engine:
         )
         self._handshakes = threading.BoundedSemaphore(2 * len(given.parties))
         self._pool = ThreadPoolExecutor(8, thread_name_prefix="mplang-request")
-        # its own pool, as these wait for the peers
+        # pools of their own, as these wait for the peers, and for whoever reads
         self._link_pool = ThreadPoolExecutor(8, thread_name_prefix="mplang-open")
+        self._stream_pool = ThreadPoolExecutor(8, thread_name_prefix="mplang-stream")
         self._quick: dict[str, Callable[..., Any]] = {
             "introduce": self.introduce,
             "submit": self.submit,
@@ -126,12 +127,8 @@ class Engine:
             "release": self.release,
             "close": self.close,
         }
-        self._slow: dict[str, Callable[..., Any]] = {
-            "program": self.program,
-            "put": self.put,
-            "get": self.get,
-            "spans": self.spans,
-        }
+        self._slow: dict[str, Callable[..., Any]] = {"program": self.program, "put": self.put}
+        self._streamed: dict[str, Callable[..., Any]] = {"get": self.get, "spans": self.spans}
         self._linking: dict[str, Callable[..., Any]] = {"dial": self.dial, "join": self.join}
 
     def serve(self) -> None:
@@ -153,6 +150,9 @@ class Engine:
             elif method in self._linking:
                 link = self._linking[method]
                 self._link_pool.submit(self._calls.answer, link, message, file, is_socket=True)
+            elif method in self._streamed:
+                stream = self._streamed[method]
+                self._stream_pool.submit(self._calls.answer, stream, message, file, is_socket=True)
             else:
                 self._pool.submit(self._calls.answer, self._slow[method], message, file)
 
@@ -364,15 +364,15 @@ class Engine:
         self._session.put(name, StoredValue(kind, value, label))
         return {"type": str(kind)}
 
-    def get(self, body: Buffer, *, name: str) -> Any:
+    def get(self, body: socket.socket, *, name: str) -> StreamReply:
         """Return the data of a plain value.
 
         Args:
-            body: unused.
+            body: where to write it.
             name: name of the value.
 
         Returns:
-            A memory file with the framed value.
+            The framed value.
 
         Raises:
             RequestError: there is no such value, or it is not plain.
@@ -388,17 +388,17 @@ class Engine:
                 403, "protected", f"a {stored.kind.form.value} stays here; reveal it in the program"
             )
         head, buffers = pack_as(stored.kind, stored.value)
-        return FileReply(ipc.write_file([frame_head(head), *buffers]))
+        return StreamReply(body, [frame_head(head), *buffers])
 
-    def spans(self, body: Buffer, *, run: str) -> Any:
+    def spans(self, body: socket.socket, *, run: str) -> StreamReply:
         """Return the spans of a recorded job.
 
         Args:
-            body: unused.
+            body: where to write them.
             run: name of the run.
 
         Returns:
-            A memory file with the spans in MessagePack.
+            The spans in MessagePack.
 
         Raises:
             RequestError: the job was not recorded, or another one was recorded since.
@@ -408,7 +408,7 @@ class Engine:
             raise RequestError(
                 404, "not-recorded", "this job was not recorded, or another one since"
             )
-        return FileReply(ipc.write_file([write_spans(recorder)]))
+        return StreamReply(body, [write_spans(recorder)])
 
 
 def run(argument: dict[str, Any], file: int) -> None:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from mplang_http import ipc
 from mplang_http.cgroups import EngineCgroup
+from mplang_http.download import Download
 from mplang_http.errors import RequestError
 from mplang_http.forks import Child, how_ended
 from mplang_http.process_log import ProcessLog
@@ -135,6 +136,31 @@ class EngineProcess:
             return ipc.read_file(file, self._max_file)
         except ValueError as error:
             raise RequestError(500, "internal", f"{self._name} gave {error}") from None
+
+    async def download(self, method: str, /, **args: Any) -> Download:
+        """Call a method of the engine that writes its result to a socket.
+
+        Args:
+            method: name of the method.
+            **args: arguments of the method.
+
+        Returns:
+            The download, which is to be read or closed.
+
+        Raises:
+            RequestError: the method failed, or the engine has ended.
+        """
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        try:
+            with theirs:
+                size, _ = await self._call(method, theirs.fileno(), args)
+            if not isinstance(size, int) or not 0 <= size <= self._max_file:
+                raise RequestError(500, "internal", f"{self._name} gave a value of {size!r} bytes")
+        except BaseException:
+            ours.close()
+            raise
+        return Download(size, ours)
 
     async def _call(
         self, method: str, body: ipc.Body, args: dict[str, Any]

@@ -25,6 +25,7 @@ from mplang_http.config import WorkerConfig
 from mplang_http.credentials import Credential
 from mplang_http.data_sets import FrontDataSets
 from mplang_http.dialing import dial
+from mplang_http.download import Download
 from mplang_http.engine import EngineArgument
 from mplang_http.engine_process import ENGINE_ENDED, EngineProcess, usage
 from mplang_http.engine_watch import watch
@@ -446,8 +447,8 @@ class Engines:
         with self._told_why(coordinator, name):
             return await process.call(method, body, **args)
 
-    async def fetch(self, method: str, coordinator: str, name: str, /, **args: Any) -> memoryview:
-        """Call a method of a session's engine that returns a file.
+    async def download(self, method: str, coordinator: str, name: str, /, **args: Any) -> Download:
+        """Call a method of a session's engine whose result is streamed.
 
         Args:
             method: name of the method.
@@ -455,15 +456,12 @@ class Engines:
             name: name of the session.
             **args: arguments of the method.
 
-        Returns:
-            The contents of the file.
-
         Raises:
             RequestError: there is no such session, the method failed, or the engine has ended.
         """
         process = self._process(coordinator, name)
         with self._told_why(coordinator, name):
-            return await process.fetch(method, **args)
+            return await process.download(method, **args)
 
     @contextlib.contextmanager
     def _told_why(self, coordinator: str, name: str) -> Iterator[None]:

@@ -79,11 +79,17 @@ class Response:
         """Take what came of the body with the head; the parser calls it."""
         self._body += body
 
-    def read_into(self, view: memoryview) -> Iterator[int]:
+    def read_into(
+        self, view: memoryview, on_timeout: Callable[[], None] | None = None
+    ) -> Iterator[int]:
         """Read the body into memory of its size, and yield how many bytes came each time.
 
+        Args:
+            view: the memory.
+            on_timeout: called when nothing came in time; raises if it is not to be waited for.
+
         Raises:
-            OSError: the connection is lost.
+            OSError: the connection is lost, or nothing came in time.
         """
         count = len(self._body)
         view[:count] = self._body
@@ -92,7 +98,14 @@ class Response:
             view = view[count:]
             if not view:
                 return
-            count = self._sock.recv_into(view[:CHUNK])
+            try:
+                count = self._sock.recv_into(view[:CHUNK])
+            except TimeoutError:
+                if on_timeout is None:
+                    raise
+                on_timeout()
+                count = 0
+                continue
             if not count:
                 raise ConnectionError("its response ended early")
 

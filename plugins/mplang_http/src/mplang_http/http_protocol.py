@@ -136,7 +136,11 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             self._make_room()
             self._send_error(403, "certificate", f"this certificate is refused: {error}")
             return
-        self.app_state = {"caller": self.caller, "receive_body": self._receive_body}
+        self.app_state = {
+            "caller": self.caller,
+            "receive_body": self._receive_body,
+            "abort": transport.abort,
+        }
         self._start_timer(self._worker.timeouts.head)
         if self._worker.tls is not None and self.caller not in self._worker.coordinators:
             self._make_room()

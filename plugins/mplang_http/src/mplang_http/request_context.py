@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import functools
 import json
+import logging
 import os
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -17,16 +18,17 @@ from starlette.requests import ClientDisconnect
 
 from mplang_http import ipc
 from mplang_http.config import LOCAL, WorkerConfig
+from mplang_http.download import Download
 from mplang_http.engines import Engines
 from mplang_http.errors import RequestError
 from mplang_http.front_jobs import KnownJob
 from mplang_http.job_calls import JobCalls
 
-CHUNK = 256 << 10  # bytes; as much stays in the cache while it is encrypted
 MIN_RATE = 64 << 10  # minimum bytes per second of a request's body
 BINARY = "application/octet-stream"
 EVENTS = "text/event-stream"
 ACTIVE_STATES = ("queued", "running")
+log = logging.getLogger("mplang.http.front")
 
 
 class RequestContext:
@@ -92,7 +94,7 @@ class RequestContext:
         return JSONResponse(await call(method, self.authorize(request), session, body, **args))
 
     async def stream(self, request: Request, method: str, session: str, /, **args: Any) -> Response:
-        """Call the engine of a session, and stream the file that it returns.
+        """Call the engine of a session, and stream what it returns.
 
         Args:
             request: the HTTP request.
@@ -104,24 +106,33 @@ class RequestContext:
             RequestError: the client is no coordinator, or the engine returns an error.
         """
         coordinator = self.authorize(request)
-        found = self._engines.find(coordinator, session)
+        asked, gate = self._engines.find(coordinator, session), self._engines.gate
         try:
-            data = await self._engines.fetch(method, coordinator, session, **args)
+            download = await self._engines.download(method, coordinator, session, **args)
         except RequestError as error:
-            await self._engines.gate.refused(found, {"value": str(args.get("name"))}, error)
+            await gate.refused(asked, {"value": str(args.get("name"))}, error)
             raise
         if method == "get":  # on record before it leaves
-            await self._engines.gate.fetch(coordinator, found, args["name"], len(data))
+            try:
+                await gate.fetch(coordinator, asked, args["name"], download.size)
+            except BaseException:
+                download.close()
+                raise
         return StreamingResponse(
-            self._chunks(data), media_type=BINARY, headers={"content-length": str(len(data))}
+            self._chunks(request, download),
+            media_type=BINARY,
+            headers={"content-length": str(download.size)},
         )
 
-    async def _chunks(self, data: memoryview) -> AsyncIterator[memoryview]:
-        """Yield slices of memory, without a copy."""
+    async def _chunks(self, request: Request, download: Download) -> AsyncIterator[bytes]:
+        """Yield a value as it comes; cut the connection if it does not come whole."""
         self._engines.downloads += 1
         try:
-            for begin in range(0, len(data), CHUNK):
-                yield data[begin : begin + CHUNK]
+            async for chunk in download.chunks():
+                yield chunk
+        except EOFError as error:
+            log.warning("a value does not come whole: %s", error)
+            request.state.abort()
         finally:
             self._engines.downloads -= 1
 
