@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
 import threading
 from types import SimpleNamespace
@@ -102,3 +103,41 @@ def test_an_engine_that_ends_before_it_answers_the_submission_counts(lost, close
         assert engines.budget.used("host") == 1
 
     lost(test)
+
+
+@pytest.mark.parametrize("size", [-1, 1001, 2**63, "1", None])
+def test_an_engine_that_tells_no_size_of_a_value_is_refused(lost, size):
+    async def test(engines, session, theirs, child):
+        asked = asyncio.ensure_future(session.process.download("get", name="x"))
+        await asyncio.sleep(0.01)
+        _, file = await answer(theirs, size)
+        os.close(file)
+        with pytest.raises(RequestError, match="the engine of worker alice gave a value of"):
+            await asked
+
+    lost(test)
+
+
+def test_an_engine_that_writes_less_or_more_than_it_told(lost):
+    async def test(engines, session, theirs, child):
+        for written in (b"abc", b"abcdefgh"):
+            asked = asyncio.ensure_future(session.process.download("get", name="x"))
+            await asyncio.sleep(0.01)
+            _, file = await answer(theirs, 5)
+            os.write(file, written)
+            os.close(file)
+            chunks = (await asked).chunks()
+            assert await anext(chunks) == written[:5]
+            with pytest.raises(EOFError if len(written) < 5 else StopAsyncIteration):
+                await anext(chunks)
+
+    lost(test)
+
+
+async def answer(theirs, size):
+    """Answer a call as an engine does; return the call and the socket that came with it."""
+    message, file = ipc.receive(theirs)
+    while message["call"] != "get":
+        message, file = ipc.receive(theirs)
+    ipc.send(theirs, {"id": message["id"], "ok": size})
+    return message, file

@@ -53,6 +53,25 @@ def test_a_large_body_is_read_into_place(pair):
     assert place == body
 
 
+def test_a_body_that_stops_coming_is_waited_for_or_not(pair):
+    mine, theirs = pair
+    mine.settimeout(0.05)
+    theirs.sendall(HEAD + BODY[:4])
+    response, place, asked = Response(mine), bytearray(10), []
+
+    def on_timeout():
+        asked.append(len(asked))
+        if len(asked) == 3:
+            theirs.sendall(BODY[4:])
+
+    assert sum(response.read_into(memoryview(place), on_timeout)) == 10
+    assert (place, asked) == (BODY, [0, 1, 2])
+
+    theirs.sendall(HEAD + BODY[:4])
+    with pytest.raises(TimeoutError):
+        Response(mine).read()
+
+
 def test_the_worker_closes_the_connection_after_the_response(pair):
     head = HEAD.replace(b"OK\r\n", b"OK\r\nConnection: close\r\n")
     response = Response(answer(pair, head + BODY))

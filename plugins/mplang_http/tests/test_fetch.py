@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import signal
 
 import numpy as np
 import pytest
 from http_raw import RawWorker
 from mplang_http import LocalCluster
+from mplang_http.client import LostWorkerError, WorkerClient
 from mplang_testing import dialect
+from processes import engine_of
 
 import mplang_core as mp
 from mplang_core.errors import PartyError
 
+LARGE = np.arange(8 << 20, dtype=np.float64)
+
 
 @pytest.fixture(scope="module", params=["production", "development"])
-def cluster(request):
+def cluster(request, tmp_path_factory):
+    logs = tmp_path_factory.mktemp("logs")
     options = {"imports": ("mplang_testing.dialect",), "mode": request.param}
-    with LocalCluster(2, **options) as made:
-        made.mode = request.param
+    with LocalCluster(2, log=str(logs), **options) as made:
+        made.mode, made.logs = request.param, logs
         yield made
 
 
@@ -110,3 +118,45 @@ def test_values_of_another_session_are_not_there(cluster, host):
     with mp.connect("http", cluster.spec) as other:
         found = get(cluster, other, name_of(result))
         assert found.error == (404, "unknown-value")
+
+
+# -- a large value, which is streamed
+
+
+def fetch_and(action, cluster, host):
+    """Fetch a value of 64 MB, and do something when its first bytes have come."""
+    x = put(host, LARGE)
+    name = name_of(mp.evaluate(host, lambda x: mp.invoke(dialect.add, x, x), x))
+    node = cluster.spec.nodes[0]
+    actions = iter([action])
+    client = WorkerClient(node.name, node.address, None, 5.0, host.session)
+    with contextlib.closing(client):
+        path = ("v1", "sessions", host.session, "values", name)
+        return client.fetch(*path, on_progress=lambda _: next(actions, lambda: None)())
+
+
+def test_an_engine_that_ends_amid_a_value_is_an_error_and_the_front_goes_on(cluster, host):
+    def kill():
+        os.kill(engine_of(cluster.workers[0].pid), signal.SIGKILL)
+
+    with pytest.raises(LostWorkerError, match=r"worker node0 at http.* does not answer: "):
+        fetch_and(kill, cluster, host)
+    with mp.connect("http", cluster.spec) as other:
+        assert mp.fetch(other, mp.evaluate(other, lambda: mp.constant(7)))[0] == 7
+    log = (cluster.logs / "node0.log").read_text()
+    assert "a value does not come whole: the engine ended" in log
+    assert "Traceback" not in log
+
+
+def test_whoever_leaves_amid_a_value_leaves_nothing_behind(cluster, host):
+    def leave():
+        raise OSError("gone")
+
+    engine = engine_of(cluster.workers[0].pid)
+    for _ in range(20):  # an engine writes eight values at a time
+        with pytest.raises(LostWorkerError, match="gone"):
+            fetch_and(leave, cluster, host)
+    found = fetch_and(lambda: None, cluster, host)
+    np.testing.assert_array_equal(found[-LARGE.nbytes :].view(np.float64), 2 * LARGE)
+    held = [os.readlink(f"/proc/{engine}/fd/{fd}") for fd in os.listdir(f"/proc/{engine}/fd")]
+    assert sum(each.startswith("socket:") for each in held) < 8

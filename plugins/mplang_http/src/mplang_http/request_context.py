@@ -133,6 +133,8 @@ class RequestContext:
         except EOFError as error:
             log.warning("a value does not come whole: %s", error)
             request.state.abort()
+            while not await request.is_disconnected():  # nothing ends the response before that
+                await asyncio.sleep(0)
         finally:
             self._engines.downloads -= 1
 
