@@ -76,9 +76,7 @@ class Job:
         return {peer: found[peer] - before for peer, before in self._traffic_at_start.items()}
 
     def op_location(self) -> dict[str, str | None]:
-        """Return the running op, or the one that failed, and its line in the user's source."""
-        if self.failure is not None:
-            return {"op": self.failure.op, "location": self.failure.location}
+        """Return the running op, and its line in the coordinator's source."""
         op = None if self._worker is None else self._worker.where(self.key)
         if op is None:
             return {"op": None, "location": None}

@@ -397,6 +397,8 @@ class Session:
         if not job.finished:
             queued = job.state == "queued"
             op_location = job.op_location()
+            if job.failure is not None:  # it has left its op
+                op_location = {"op": job.failure.op, "location": job.failure.location}
             error = AbortedError(f"party {self.comm.rank} stopped: {reason}")
             self.end(
                 job,
