@@ -110,8 +110,7 @@ def test_an_engine_that_tells_no_size_of_a_value_is_refused(lost, size):
     async def test(engines, session, theirs, child):
         asked = asyncio.ensure_future(session.process.download("get", name="x"))
         await asyncio.sleep(0.01)
-        _, file = await answer(theirs, size)
-        os.close(file)
+        os.close(await answer(theirs, size))
         with pytest.raises(RequestError, match="the engine of worker alice gave a value of"):
             await asked
 
@@ -123,7 +122,7 @@ def test_an_engine_that_writes_less_or_more_than_it_told(lost):
         for written in (b"abc", b"abcdefgh"):
             asked = asyncio.ensure_future(session.process.download("get", name="x"))
             await asyncio.sleep(0.01)
-            _, file = await answer(theirs, 5)
+            file = await answer(theirs, 5)
             os.write(file, written)
             os.close(file)
             chunks = (await asked).chunks()
@@ -134,10 +133,26 @@ def test_an_engine_that_writes_less_or_more_than_it_told(lost):
     lost(test)
 
 
-async def answer(theirs, size):
-    """Answer a call as an engine does; return the call and the socket that came with it."""
+def test_files_that_an_engine_sends_unasked_do_not_stay_open(lost):
+    async def test(engines, session, theirs, child):
+        open_files = []
+        for _ in range(10):
+            asked = asyncio.ensure_future(session.process.download("get", name="x"))
+            await asyncio.sleep(0.01)
+            os.close(await answer(theirs, 5, extra=0))
+            (await asked).close()
+            open_files.append(len(os.listdir("/proc/self/fd")))
+        assert open_files[-1] == open_files[0]
+
+    lost(test)
+
+
+async def answer(theirs, size, extra=None):
+    """Answer a call as an engine does; return the socket that came with it."""
     message, file = ipc.receive(theirs)
     while message["call"] != "get":
+        if file is not None:
+            os.close(file)
         message, file = ipc.receive(theirs)
-    ipc.send(theirs, {"id": message["id"], "ok": size})
-    return message, file
+    ipc.send(theirs, {"id": message["id"], "ok": size}, extra)
+    return file

@@ -116,8 +116,8 @@ class Engine:
         self._handshakes = threading.BoundedSemaphore(2 * len(given.parties))
         self._pool = ThreadPoolExecutor(8, thread_name_prefix="mplang-request")
         # pools of their own, as these wait for the peers, and for whoever reads
-        self._link_pool = ThreadPoolExecutor(8, thread_name_prefix="mplang-open")
-        self._stream_pool = ThreadPoolExecutor(8, thread_name_prefix="mplang-stream")
+        linking = ThreadPoolExecutor(8, thread_name_prefix="mplang-open")
+        streaming = ThreadPoolExecutor(8, thread_name_prefix="mplang-stream")
         self._quick: dict[str, Callable[..., Any]] = {
             "introduce": self.introduce,
             "submit": self.submit,
@@ -128,8 +128,12 @@ class Engine:
             "close": self.close,
         }
         self._slow: dict[str, Callable[..., Any]] = {"program": self.program, "put": self.put}
-        self._streamed: dict[str, Callable[..., Any]] = {"get": self.get, "spans": self.spans}
-        self._linking: dict[str, Callable[..., Any]] = {"dial": self.dial, "join": self.join}
+        self._waiting: dict[str, tuple[ThreadPoolExecutor, Callable[..., Any]]] = {
+            "dial": (linking, self.dial),
+            "join": (linking, self.join),
+            "get": (streaming, self.get),
+            "spans": (streaming, self.spans),
+        }
 
     def serve(self) -> None:
         """Serve requests until the front ends the session."""
@@ -147,12 +151,9 @@ class Engine:
                 self._accept_link(file)
             elif method in self._quick:
                 self._calls.answer(self._quick[method], message, file)
-            elif method in self._linking:
-                link = self._linking[method]
-                self._link_pool.submit(self._calls.answer, link, message, file, is_socket=True)
-            elif method in self._streamed:
-                stream = self._streamed[method]
-                self._stream_pool.submit(self._calls.answer, stream, message, file, is_socket=True)
+            elif method in self._waiting:
+                pool, waits = self._waiting[method]
+                pool.submit(self._calls.answer, waits, message, file, is_socket=True)
             else:
                 self._pool.submit(self._calls.answer, self._slow[method], message, file)
 

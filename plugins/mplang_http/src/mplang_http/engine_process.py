@@ -154,7 +154,7 @@ class EngineProcess:
         ours.setblocking(False)
         try:
             with theirs:
-                size, _ = await self._call(method, theirs.fileno(), args)
+                size = await self.call(method, theirs.fileno(), **args)
             if not isinstance(size, int) or not 0 <= size <= self._max_file:
                 raise RequestError(500, "internal", f"{self._name} gave a value of {size!r} bytes")
         except BaseException:
