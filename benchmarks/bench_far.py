@@ -145,7 +145,7 @@ def values(delay: float, rate: float) -> list[str]:
         proxies = stack.enter_context(slow_links({"P0": address.rpartition("/")[2]}, delay, rate))
         host: Any = stack.enter_context(mp.connect("http", cluster.spec, tls=cluster.tls))
         stack.enter_context(mp.with_ctx(host))
-        client = host._clients[0]
+        client = host._workers[0].client
         while not client._idle.empty():
             client._idle.get().close()
         client._endpoint = split_address(f"https://{proxies['P0']}")

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from mplang_http.client import WorkerClient
 from mplang_http.failure_report import party_locations
+from mplang_http.remote_worker import RemoteWorker
 from mplang_simulator import PartyState
 from mplang_testing import dialect
 from processes import engine_of, fork_server_of
@@ -176,14 +177,14 @@ def test_a_run_is_submitted_in_the_generation_that_it_began_in(three_workers, mo
     """A failure of one party may start the next generation before all parties are submitted to."""
     with mp.connect("http", three_workers.spec) as host:
         works(host)
-        write, before = host._serialized, host._generation
+        run, before = RemoteWorker.run, host._generation
 
-        def late(program):
+        def late(worker, job, recorder):
             host._generation = before + 1
-            return write(program)
+            return run(worker, job, recorder)
 
         with monkeypatch.context() as patch:
-            patch.setattr(host, "_serialized", late)
+            patch.setattr(RemoteWorker, "run", late)
             works(host)
         host._generation = before
         works(host)

@@ -67,7 +67,7 @@ def test_what_is_not_named_is_not_imported(spy):
     ):
         double = mp.device("P0")(lambda x: x * 2)
         assert mp.fetch(host, mp.evaluate(host, lambda: double(mp.put("P0", np.int64(4))))) == 8
-        facts = host._clients[0].request("GET", "facts")
+        facts = host._workers[0].client.request("GET", "facts")
         assert "zspy" not in {each["distribution"] for each in facts["plugins"]}
     assert not spy.exists()
 
