@@ -5,14 +5,54 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+from typing import Any
+
+import msgspec
 
 from mplang_core.ext import CommError
 from mplang_http.address import split_address
+from mplang_http.config import WorkerConfig
 from mplang_http.engine_process import EngineProcess
 from mplang_http.errors import RequestError
+from mplang_http.front_session import FrontSession
 
 RETRY_INTERVAL = 0.1  # seconds
 log = logging.getLogger("mplang.http.front")
+
+
+async def link(
+    session: FrontSession, engine: EngineProcess, config: WorkerConfig, generation: int
+) -> dict[str, Any]:
+    """Link an engine to those of all parties, and start a generation of its session.
+
+    Args:
+        session: the session, whose parties' ends are known.
+        engine: its engine.
+        config: configuration of this worker.
+        generation: number of the generation.
+
+    Returns:
+        The generation, and the lease in seconds.
+
+    Raises:
+        CommError: a link cannot be established.
+        RequestError: the engine has ended.
+    """
+    told = await engine.call("introduce", ends=msgspec.to_builtins(session.ends))
+    addresses = {party.name: party.address for party in session.request.parties}
+    # of two peers the one connects whose name sorts before the other's
+    mine = {name for name in session.parties if name > config.name}
+    try:
+        async with asyncio.TaskGroup() as group:
+            # the engine tells which links it lacks, and not whom to connect to
+            for peer in mine & set(told):
+                dialing = dial(engine, config.name, peer, addresses[peer], config.timeouts.connect)
+                group.create_task(dialing)
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    versions = session.request.versions
+    done: dict[str, Any] = await engine.call("join", generation=generation, versions=versions)
+    return done
 
 
 async def dial(engine: EngineProcess, name: str, peer: str, address: str, timeout: float) -> None:

@@ -1,4 +1,4 @@
-"""Engines of a worker, one per session: started, linked, watched and ended by the front."""
+"""Engines of a worker, one per session: opened, linked, called and ended by the front."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import logging
 import os
 import socket
 import time
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Coroutine, Iterator
 from typing import Any, TypeVar
 
@@ -18,26 +18,24 @@ import msgspec
 from mplang_core import MPLangError
 from mplang_core.ext import ShutdownError
 from mplang_http import ipc
-from mplang_http.backoff import Backoff
 from mplang_http.certificates import Certificates
-from mplang_http.cgroups import Cgroups, EngineCgroup
+from mplang_http.cgroups import Cgroups
 from mplang_http.config import WorkerConfig
 from mplang_http.credentials import Credential
 from mplang_http.data_sets import FrontDataSets
-from mplang_http.dialing import dial
+from mplang_http.dialing import link
 from mplang_http.download import Download
-from mplang_http.engine import EngineArgument
-from mplang_http.engine_process import ENGINE_ENDED, EngineProcess, usage
+from mplang_http.engine_process import ENGINE_ENDED, EngineProcess
+from mplang_http.engine_start import EngineStarter
 from mplang_http.engine_watch import watch
 from mplang_http.errors import RequestError
 from mplang_http.failure_budget import FailureBudget
-from mplang_http.forks import Child, ForkServer
+from mplang_http.forks import ForkServer
 from mplang_http.front_gate import FrontGate
 from mplang_http.front_questions import FrontQuestions
 from mplang_http.front_session import FrontSession, Key
 from mplang_http.front_storage import FrontStorage
 from mplang_http.logs import log_context
-from mplang_http.process_log import ProcessLog
 from mplang_http.requests import LinkRequest, SessionRequest
 from mplang_http.session_credentials import SessionCredentials
 from mplang_http.values import MAX_HEAD
@@ -83,17 +81,15 @@ class Engines:
         self.warm = WarmProcess(config, forks)
         self.crashes = 0
         self.draining = False
-        self._starts = Backoff()
-        self._paused = 0.0  # time until which no engine is started
         self.downloads = 0
         self.budget = FailureBudget(config.name, config.limits.failures)
         self._config = config
         self.credentials = SessionCredentials(certificates)
-        self._cgroups = cgroups
         self.data = FrontDataSets(config)
         self.storage = FrontStorage(config)
         self.gate = FrontGate(config, self.storage)
         max_file = config.limits.value + MAX_HEAD
+        self._starter = EngineStarter(config, self.warm, cgroups, gated=self.gate.is_there)
         self._questions = FrontQuestions(self.data, self.storage, self.gate, max_file)
         self._sessions: dict[Key, FrontSession] = {}
         self._links: dict[str, FrontSession] = {}
@@ -113,10 +109,8 @@ class Engines:
     @property
     def state(self) -> str:
         """State of the worker, as ``/health`` and ``/ready`` tell it."""
-        if self.draining:
-            return "draining"
         # while engines end before they can do anything, no coordinator is sent here
-        return "starting" if time.monotonic() < self._paused else self.warm.state
+        return "draining" if self.draining else self._starter.state
 
     @property
     def busy(self) -> bool:
@@ -203,7 +197,7 @@ class Engines:
                 429, "busy", f"{key[0]} is opening {quotas.opens} sessions already; try again"
             )
         session = FrontSession(key, request)
-        session.cores = mine[0].cores if mine else self._free_cores()
+        session.cores = mine[0].cores if mine else self._starter.free_cores(self.sessions)
         self._sessions[key] = self._links[session.link] = session
         self._told.pop(key, None)
         session.started = asyncio.get_running_loop().create_task(self._start(session))
@@ -222,18 +216,14 @@ class Engines:
                 "and runs"
             )
 
-    def _free_cores(self) -> list[int]:
-        """Return the cores for a coordinator: those with the fewest sessions of others."""
-        count = self._config.quotas.cores
-        if count is None:
-            return []
-        used = Counter(core for session in self._sessions.values() for core in session.cores)
-        return sorted(sorted(os.sched_getaffinity(0)), key=lambda core: used[core])[:count]
-
     async def _start(self, session: FrontSession) -> Credential:
         """Start the engine of a session, and return the credential of its key."""
         try:
-            await self._fork(session)
+            await self._starter.start(
+                session,
+                functools.partial(self._handle, session),
+                lambda: self.begin(self._lost(session)),
+            )
             await self.gate.open(session, self.warm, lambda: self.begin(self._unchecked(session)))
             if session.ending:
                 self.gate.forget(session)
@@ -241,11 +231,11 @@ class Engines:
             key = await asyncio.wait_for(session.ready, START_TIMEOUT)
         except (OSError, TimeoutError, RuntimeError) as error:
             if not session.ending:
-                self._pause()
+                self._starter.failed()
             await self._abandon(session, str(error) or "it takes too long")
             raise RequestError(503, "starting", "an engine does not start; try again") from None
         assert session.process is not None
-        self._starts.reset()
+        self._starter.works()
         session.baseline = session.process.usage().memory
         if session.checker is not None:
             session.baseline += session.checker.usage().memory
@@ -260,11 +250,6 @@ class Engines:
             await self._abandon(session, str(error))
             raise
 
-    def _pause(self) -> None:
-        """Start no engines for a while, ever longer as they end before they are ready."""
-        if self.state == "ready":  # those that were started meanwhile count as one
-            self._paused = time.monotonic() + self._starts.ended()
-
     async def _abandon(self, session: FrontSession, why: str) -> None:
         """Give up a session whose engine does not start."""
         session.ending = True
@@ -278,50 +263,6 @@ class Engines:
         """Start another warm process if it has ended."""
         if self.warm.has_ended():
             self.begin(self.warm.warm_up())
-
-    async def _fork(self, session: FrontSession) -> None:
-        config, request = self._config, session.request
-        argument = EngineArgument(
-            config=config.engine.model_dump(mode="json"),
-            coordinator=session.key[0],
-            session=session.key[1],
-            rank=request.rank,
-            parties=session.parties,
-            timeout=min(config.timeouts.message, request.timeout or float("inf")),
-            link=session.link,
-            tls=config.tls is not None,
-            cores=session.cores,
-            gated=self.gate.is_there,
-        )
-        mine, theirs = ipc.channel()
-        with theirs:
-            try:
-                child = await self.warm.fork(msgspec.to_builtins(argument), theirs.fileno())
-                # before there is a process that a request or a link could be passed to
-                cgroup = await self._limit_memory(session, child)
-            except BaseException:
-                mine.close()
-                raise
-        session.process = EngineProcess(
-            child,
-            mine,
-            f"the engine of worker {config.name}",
-            ProcessLog(config.name, session.key[1], as_json=config.log_format == "json"),
-            config.limits.value + MAX_HEAD,
-            functools.partial(self._handle, session),
-            lambda: self.begin(self._lost(session)),
-            cgroup,
-        )
-
-    async def _limit_memory(self, session: FrontSession, child: Child) -> EngineCgroup | None:
-        """Put an engine into a cgroup, where one can be made."""
-        if self._cgroups is None:
-            return None
-        place = functools.partial(
-            self._cgroups.place, session.key[0], session.link, child.pid, usage(child.pid).memory
-        )
-        # not in the event loop, as the kernel may wait for a grace period
-        return await asyncio.get_running_loop().run_in_executor(None, place)
 
     async def join(self, coordinator: str, name: str, body: Any) -> dict[str, Any]:
         """Link the engine of a session to those of all parties, and start a generation.
@@ -348,31 +289,15 @@ class Engines:
         ends = await loop.run_in_executor(None, verify)
         session.credentials, session.ends = request.credentials, ends
         verify()  # again, as others may be believed by now
-        connect, versions = self._config.timeouts.connect, session.request.versions
         async with session.linking:
             try:
-                told = await process.call("introduce", ends=msgspec.to_builtins(ends))
-                addresses = {party.name: party.address for party in session.request.parties}
-                async with asyncio.TaskGroup() as group:
-                    # the engine tells which links it lacks, and not whom to connect to
-                    for peer in self._to_dial(session) & set(told):
-                        group.create_task(
-                            dial(process, self._config.name, peer, addresses[peer], connect)
-                        )
-                done = await process.call("join", generation=request.generation, versions=versions)
-            except BaseException as error:
+                done = await link(session, process, self._config, request.generation)
+            except BaseException:
                 if not session.joined:
                     self.end_soon(session, "it was not linked to its peers")
-                if isinstance(error, BaseExceptionGroup):
-                    raise error.exceptions[0] from None
                 raise
             session.joined = True
-        answer: dict[str, Any] = done
-        return answer
-
-    def _to_dial(self, session: FrontSession) -> set[str]:
-        """Return the peers that this worker connects to: those whose name sorts after its own."""
-        return {name for name in session.parties if name > self._config.name}
+        return done
 
     def find(self, coordinator: str, name: str) -> FrontSession:
         """Return a session, and renew its lease.
@@ -508,7 +433,7 @@ class Engines:
             log.exception("the end of an engine is not clear")
             why = f"its engine has ended: {type(error).__name__}"
         if not session.ready.done():
-            self._pause()
+            self._starter.failed()
             session.ready.set_exception(ConnectionError(why))
         self._forget(session, why, failed=True)
         self.check_warm()

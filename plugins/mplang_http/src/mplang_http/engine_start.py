@@ -1,0 +1,128 @@
+"""Start of engines: forked from the warm process, limited, and held back while they crash."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+
+from mplang_http import ipc
+from mplang_http.backoff import Backoff
+from mplang_http.cgroups import Cgroups, EngineCgroup
+from mplang_http.config import WorkerConfig
+from mplang_http.engine import EngineArgument
+from mplang_http.engine_process import EngineProcess, usage
+from mplang_http.forks import Child
+from mplang_http.front_session import FrontSession
+from mplang_http.process_log import ProcessLog
+from mplang_http.values import MAX_HEAD
+from mplang_http.warm_process import WarmProcess
+
+
+class EngineStarter:
+    """What starts engines.
+
+    Args:
+        config: configuration of the worker.
+        warm: the process that forks them.
+        cgroups: cgroups of the engines; ``None`` where none can be made.
+        gated: whether a gate decides what they run.
+    """
+
+    def __init__(
+        self, config: WorkerConfig, warm: WarmProcess, cgroups: Cgroups | None, *, gated: bool
+    ) -> None:
+        self._config, self._warm, self._cgroups, self._gated = config, warm, cgroups, gated
+        self._backoff = Backoff()
+        self._paused = 0.0  # time until which no engine is started
+
+    @property
+    def state(self) -> str:
+        """State of the warm process; while engines do not start, ``starting``."""
+        return "starting" if time.monotonic() < self._paused else self._warm.state
+
+    def failed(self) -> None:
+        """Start no engines for a while, ever longer as they end before they are ready."""
+        if self.state == "ready":  # those that were started meanwhile count as one
+            self._paused = time.monotonic() + self._backoff.ended()
+
+    def works(self) -> None:
+        """Take notice that an engine was ready."""
+        self._backoff.reset()
+
+    def free_cores(self, sessions: Iterable[FrontSession]) -> list[int]:
+        """Return the cores for another coordinator: those with the fewest sessions of others.
+
+        Args:
+            sessions: the sessions that are open.
+        """
+        count = self._config.quotas.cores
+        if count is None:
+            return []
+        used = Counter(core for session in sessions for core in session.cores)
+        return sorted(sorted(os.sched_getaffinity(0)), key=lambda core: used[core])[:count]
+
+    async def start(
+        self,
+        session: FrontSession,
+        on_event: Callable[[dict[str, Any], int | None], None],
+        on_end: Callable[[], object],
+    ) -> None:
+        """Fork the engine of a session.
+
+        Args:
+            session: the session.
+            on_event: called with each event of the engine.
+            on_end: called when the engine has closed its socket.
+
+        Raises:
+            OSError: it cannot be forked.
+        """
+        config, request = self._config, session.request
+        argument = EngineArgument(
+            config=config.engine.model_dump(mode="json"),
+            coordinator=session.key[0],
+            session=session.key[1],
+            rank=request.rank,
+            parties=session.parties,
+            timeout=min(config.timeouts.message, request.timeout or float("inf")),
+            link=session.link,
+            tls=config.tls is not None,
+            cores=session.cores,
+            gated=self._gated,
+        )
+        mine, theirs = ipc.channel()
+        with theirs:
+            try:
+                child = await self._warm.fork(msgspec.to_builtins(argument), theirs.fileno())
+                # before there is a process that a request or a link could be passed to
+                cgroup = await self._limit_memory(session, child)
+            except BaseException:
+                mine.close()
+                raise
+        session.process = EngineProcess(
+            child,
+            mine,
+            f"the engine of worker {config.name}",
+            ProcessLog(config.name, session.key[1], as_json=config.log_format == "json"),
+            config.limits.value + MAX_HEAD,
+            on_event,
+            on_end,
+            cgroup,
+        )
+
+    async def _limit_memory(self, session: FrontSession, child: Child) -> EngineCgroup | None:
+        """Put an engine into a cgroup, where one can be made."""
+        if self._cgroups is None:
+            return None
+        place = functools.partial(
+            self._cgroups.place, session.key[0], session.link, child.pid, usage(child.pid).memory
+        )
+        # not in the event loop, as the kernel may wait for a grace period
+        return await asyncio.get_running_loop().run_in_executor(None, place)
