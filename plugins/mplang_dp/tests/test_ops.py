@@ -46,6 +46,7 @@ PEOPLE = pd.DataFrame(
 )
 
 
+@pytest.mark.once
 def test_a_unit_counts_with_some_rows_only(exact):
     assert run(PEOPLE, "count", epsilon=1) == 3
     assert run(PEOPLE, "count", epsilon=1, per_unit=2) == 4
@@ -60,6 +61,7 @@ def test_the_sum_of_a_unit_is_clipped(exact):
     assert exact[0] == (kernels.STEPS, float(kernels.STEPS), 1.0, 1e-6)
 
 
+@pytest.mark.once
 def test_a_mean_is_one_of_units_and_each_half_costs_half(exact):
     found = run(PEOPLE, "mean", "pay", low=0, high=100, epsilon=1, delta=1e-6)
     assert found == pytest.approx((20 + 5) / 2, abs=1e-3)

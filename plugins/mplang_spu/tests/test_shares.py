@@ -78,6 +78,7 @@ RESULTS = {
 }
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("protocol", "field"),
     [
