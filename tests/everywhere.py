@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -36,8 +37,10 @@ from mplang_core.ir import op_defs
 
 HERE = pathlib.Path(__file__).parent
 counts: Counter[str] = Counter()
-numbers = itertools.count()
-folder = pathlib.Path(tempfile.mkdtemp(prefix="mplang-everywhere-"))
+numbers = (f"{os.getpid()}-{i:06}" for i in itertools.count())
+if "MPLANG_EVERYWHERE" not in os.environ:  # else it is of the process that started this one
+    os.environ["MPLANG_EVERYWHERE"] = tempfile.mkdtemp(prefix="mplang-everywhere-")
+folder = pathlib.Path(os.environ["MPLANG_EVERYWHERE"])
 original = mp.evaluate
 
 
@@ -111,7 +114,7 @@ def pack(host: Any, program: Any, args: Any, kwargs: Any, expected: list[Any]) -
     if any(use.action == "load" for use in storage_of(traced.program)):
         counts["load what was stored"] += 1
         return
-    stem = folder / f"{next(numbers):06}"
+    stem = folder / next(numbers)
     stem.with_suffix(".json").write_text(json.dumps(data_of(host)))
     there = np.array([array is not None for array in expected])
     named = {f"in{i}": a for i, a in enumerate(given)} | {
@@ -130,7 +133,7 @@ def data_of(host: Any) -> dict[str, dict[str, Any]]:
             described = host.catalogue[party][name]
             with mine.open(name, described.type) as opened:
                 value = loaded(opened.read(described.type))
-                file = folder / f"data-{next(numbers):06}"
+                file = folder / f"data-{next(numbers)}"
                 source = f"{'npy' if isinstance(value, np.ndarray) else 'parquet'}:{file}"
                 if isinstance(value, np.ndarray):
                     np.save(file.open("wb"), value)
@@ -243,16 +246,20 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Run what was packed in a new process."""
+    """Run what was packed in new processes, once all that run tests have ended."""
+    if hasattr(session.config, "workerinput"):  # one of pytest-xdist's processes
+        (folder / f"counts-{os.getpid()}.txt").write_text(json.dumps(counts))
+        return
+    for file in folder.glob("counts-*.txt"):
+        counts.update(json.loads(file.read_text()))
     paths = os.pathsep.join([str(HERE), str(HERE / "semantics")])
     print(f"\neverywhere: {json.dumps(dict(counts), indent=1)}")
-    for leg, modes in LEGS.items():
-        done = subprocess.run(
-            [sys.executable, __file__, str(folder), leg],
-            env={**os.environ, "PYTHONPATH": paths},
-            capture_output=True,
-            text=True,
-        )
+    environment = {**os.environ, "PYTHONPATH": paths}
+    command = (sys.executable, __file__, str(folder))
+    with ThreadPoolExecutor() as pool:
+        run = functools.partial(subprocess.run, env=environment, capture_output=True, text=True)
+        legs = list(pool.map(run, ((*command, leg) for leg in LEGS)))
+    for (leg, modes), done in zip(LEGS.items(), legs, strict=True):
         if done.returncode:
             print(done.stderr[-4000:])
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
