@@ -97,7 +97,7 @@ test-noninterference: setup ## hold 20,000 random programs against their disclos
 
 test-everywhere: setup ## run each program of the tests in both modes, from its artifact, and on workers
 	@$(BIN)/python -m pytest -p everywhere $(TOGETHER) tests/semantics tests/language \
-		tests/integration plugins --ignore plugins/mplang_http -m "not slow and not once and not fuzz" $(ARGS)
+		tests/integration plugins --ignore plugins/mplang_http -m "not slow and not once and not fuzz and not browser and not wheels" $(ARGS)
 
 fuzz: $(VENV)/.fuzz ## feed ten decoders and gates new inputs, two ways, 10 minutes each (70 minutes)
 	@$(BIN)/python -m pytest -v -rP -n $(JOBS) --maxschedchunk 1 -m fuzz tests/fuzz $(ARGS)

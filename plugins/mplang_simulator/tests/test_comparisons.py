@@ -90,6 +90,7 @@ def in_turn(comms, count, pause):
     return order
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("parties", [3])
 def test_parties_that_compare_run_one_after_the_other(comms):
     order = in_turn(comms, LEAD - 1, lambda comm, turn: time.sleep(1e-5))

@@ -18,6 +18,7 @@ CANCELLING = {
 }
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("name", CANCELLING)
 def test_digits_that_only_float64_keeps_are_told(name):
     fn, x = CANCELLING[name]
@@ -35,6 +36,7 @@ def test_sums_of_what_was_centred_are_not_told(size):
         )[1]
 
 
+@pytest.mark.once
 @pytest.mark.usefixtures("bare")
 def test_a_fault_that_no_second_run_shows_is_told_beside_a_tie():
     """Products of this size are truncated wrongly at random."""
@@ -78,11 +80,13 @@ def test_a_tie_may_go_either_way(fn, x):
     assert not secure(fn, x)[1]
 
 
+@pytest.mark.once
 def test_a_tie_that_is_missed_is_told():
     (told,) = secure(lambda x: x / 3 * 3 >= x, np.float32([1, 2, 3, 500, 700]))[1]
     assert "compare gives 0 where float64 gives 1" in str(told.message)
 
 
+@pytest.mark.once
 @pytest.mark.usefixtures("bare")
 def test_what_follows_a_tie_is_judged_by_the_decision():
     """A fault after a tie is still reported, at its own line."""
@@ -99,6 +103,7 @@ def test_what_follows_a_tie_is_judged_by_the_decision():
 # -- planted faults
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("fn", "x"),
     [
@@ -127,6 +132,7 @@ def test_a_planted_fault_is_told(monkeypatch, fn, x):
     assert len(secure(fn, x)[1]) == 1
 
 
+@pytest.mark.once
 def test_what_cannot_be_checked_is_told(monkeypatch):
     def broken(*args):
         raise KeyError("planted")

@@ -147,6 +147,7 @@ DIES = """
 """
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("fault", "test", "message"),
     [

@@ -86,6 +86,7 @@ def test_arrows_go_from_who_sends_to_who_waits(simulate, mode):
     assert all(starts[i]["ts"] <= ends[i]["ts"] for i in starts)
 
 
+@pytest.mark.once
 def test_bytes_are_those_of_the_values(simulate, mode):
     sim = simulate(3)
     with mp.record(sim) as recording:
@@ -95,6 +96,7 @@ def test_bytes_are_those_of_the_values(simulate, mode):
     assert found == expected
 
 
+@pytest.mark.once
 def test_ops_in_loops_are_there_as_often_as_they_run(simulate, mode):
     sim = simulate(2)
     with mp.record(sim) as recording:
@@ -166,6 +168,7 @@ def test_spans_are_capped_and_it_says_so():
     assert recorder.dropped > 0
 
 
+@pytest.mark.once
 def test_the_host_knows_where_parties_are(simulate):
     sim = simulate(3)
     thread = threading.Thread(target=mp.evaluate, args=(sim, slow, X), kwargs={"mode": "launch"})
