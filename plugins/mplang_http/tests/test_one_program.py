@@ -89,10 +89,9 @@ def test_the_digest_is_the_same_text_everywhere(cluster, host, logs, tmp_path):
     for rank, name in enumerate(NAMES):
         told = log_of(logs, name, r"begins, program ([0-9a-f]{64})")
         assert told[-2:] == [digest] * 2, before
-        jobs = host._workers[rank].client.request("GET", "v1", "sessions", host.session, "jobs")[
-            "jobs"
-        ]
-        assert {job["program"] for job in jobs} == {digest}
+        client = host._workers[rank].client
+        told = client.request("GET", "v1", "sessions", host.session, "jobs")
+        assert {job["program"] for job in told["jobs"]} == {digest}
 
 
 def put(host, device, x):
