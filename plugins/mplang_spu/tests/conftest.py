@@ -26,10 +26,3 @@ def bare(monkeypatch):
     forget_programs()
     yield
     forget_programs()
-
-
-def pytest_collection_modifyitems(items):
-    """Run what is bare once: elsewhere libspu's results are corrected, so they differ."""
-    for item in items:
-        if "bare" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.once)

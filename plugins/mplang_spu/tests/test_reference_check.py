@@ -45,6 +45,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.once
 @pytest.mark.usefixtures("bare")
 @pytest.mark.parametrize("name", FAULTS)
 def test_each_kind_of_fault_is_told(name):
@@ -59,6 +60,7 @@ def test_each_kind_of_fault_is_told(name):
     assert place <= told.lineno <= place + 1
 
 
+@pytest.mark.once
 @pytest.mark.usefixtures("bare")
 def test_the_line_is_that_of_the_helper_also_where_jax_kept_its_trace():
     def first(x):
@@ -76,6 +78,7 @@ def test_the_line_is_that_of_the_helper_also_where_jax_kept_its_trace():
     assert "sqrt gives 0 where float64 gives 377.62" in str(told.message)
 
 
+@pytest.mark.once
 @pytest.mark.usefixtures("bare")
 def test_the_same_code_of_two_lines_names_both():
     with mp.Simulator(cluster(2, COARSE)) as sim:

@@ -36,6 +36,7 @@ def test_sums_of_what_was_centred_are_not_told(size):
         )[1]
 
 
+@pytest.mark.once
 @pytest.mark.usefixtures("bare")
 def test_a_fault_that_no_second_run_shows_is_told_beside_a_tie():
     """Products of this size are truncated wrongly at random."""
@@ -85,6 +86,7 @@ def test_a_tie_that_is_missed_is_told():
     assert "compare gives 0 where float64 gives 1" in str(told.message)
 
 
+@pytest.mark.once
 @pytest.mark.usefixtures("bare")
 def test_what_follows_a_tie_is_judged_by_the_decision():
     """A fault after a tie is still reported, at its own line."""

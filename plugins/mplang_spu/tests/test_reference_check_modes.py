@@ -84,11 +84,13 @@ def test_another_mode_is_refused():
         mp.Simulator(cluster(2, COARSE), check_numbers="loud")
 
 
+@pytest.mark.once
 @pytest.mark.usefixtures("bare")
 def test_a_line_is_told_in_each_run():
     assert len(secure(lambda x: root(x), np.float32(300_000), times=3)[1]) == 3
 
 
+@pytest.mark.once
 @pytest.mark.usefixtures("bare")
 @pytest.mark.parametrize("mode", ["standard", "launch"])
 def test_the_turns_of_a_loop_are_checked(mode):
