@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import ClassVar
 
@@ -175,6 +178,20 @@ def test_what_a_killed_worker_left_is_removed_by_the_next():
         with LocalCluster(["bob"]) as second:
             assert base_of(second).exists()
             assert not base.exists()
+
+
+@needs_cgroups
+def test_engines_start_while_others_of_their_coordinator_end():
+    ended_process = subprocess.Popen([sys.executable, "-c", ""])
+    ended_process.wait()
+
+    def come_and_go(cgroups, number):
+        for time in range(200):
+            cgroups.place("host", f"link-{number}-{time}", ended_process.pid, 0).remove()
+
+    with engine_cgroups(EngineConfig(name="alice"), 0) as made, ThreadPoolExecutor() as pool:
+        list(pool.map(lambda number: come_and_go(made, number), range(4)))
+        assert not list(made._base.glob("*/"))
 
 
 # -- where none can be made

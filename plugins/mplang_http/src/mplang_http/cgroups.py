@@ -166,7 +166,10 @@ class Cgroups:
 
     def _set_quota(self, group: Path) -> None:
         """Limit a coordinator's engines to its quota, and the baseline of each."""
-        sizes = [int((each / self._files.limit).read_text()) for each in group.glob("engine-*")]
+        sizes = []
+        for engine in group.glob("engine-*"):
+            with contextlib.suppress(OSError):  # another thread has removed it meanwhile
+                sizes.append(int((engine / self._files.limit).read_text()))
         baselines = sum(sizes) - len(sizes) * self._memory
         _write(group / self._files.limit, self._quotas.memory + baselines)
 
