@@ -100,8 +100,8 @@ def test_an_approval_that_one_of_two_has_signed(approvals, host):
         bank.approve(orders, party="shop", **signers)
         with pytest.raises(MPLangError, match="once shop has approved this program"):
             mp.evaluate(host, orders)
-    kinds = [each.kind for each in bank.log("shop")[before:] if each.kind != "end"]
-    assert kinds == ["refusal"] * 3
+    entries = bank.log("shop")[before:]  # some may still come of runs that the bank refused before
+    assert [each.kind for each in entries if each.body.get("name") == "orders"] == ["refusal"] * 3
     bank.approve(orders, party="shop", key="ann", also="eve")
     mp.fetch(host, mp.evaluate(host, orders))
 
