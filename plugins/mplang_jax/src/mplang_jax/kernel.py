@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from mplang_stablehlo import read, signature_of
@@ -32,19 +32,32 @@ def run(ctx: KernelContext, *args: Any, code: bytes, x64: bool, jax: str, stable
         AdmissionError: the code has an op that is not allowed.
         KernelError: XLA fails at a module that was linked from several; it names their lines.
     """
-    import numpy as np
-    from jax import enable_x64
-
     step = ctx.step
     try:
-        with enable_x64(x64):
-            if step.cache is None:
-                step.cache = executable(code, x64)
-            outs = tuple(map(np.asarray, step.cache(*args)))
+        call = step.cache
+        if call is None:
+            call = step.cache = _bound(code, x64)
+        return call(args)
     except Exception as error:
         _name_lines(ctx.op, error)
         raise
-    return outs[0] if len(outs) == 1 else outs
+
+
+def _bound(code: bytes, x64: bool) -> Callable[[Sequence[Any]], Any]:
+    """Return what a call of the op does: all that is the same for each one is done here."""
+    import numpy as np
+    from jax import enable_x64
+
+    with enable_x64(x64):
+        made = executable(code, x64)
+    to_numpy = np.asarray
+
+    def call(args: Sequence[Any]) -> Any:
+        with enable_x64(x64):
+            outs = tuple(map(to_numpy, made(*args)))
+        return outs[0] if len(outs) == 1 else outs
+
+    return call
 
 
 def _name_lines(op: Operation, error: Exception) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -13,6 +13,7 @@ from mplang_core.ext import size_of
 from mplang_simulator.mailbox import CommunicatorBase
 
 LEAD = 256  # comparisons that a party may be ahead of another one
+NOBODY = Mask()
 PATIENCE = 0.005  # seconds in which the party whose turn it is compares something
 
 
@@ -115,7 +116,8 @@ class _Board:
             found[rank] = mine
             if len(found) == parties:
                 del self._open[key]
-            differing = Mask.from_ranks(rank for rank, other in found.items() if other is not mine)
+            alike = len({mine, *found.values()}) == 1
+            differing = NOBODY if alike else _differing(found, mine)
         if not mine:
             self.end_turn(rank)
         return differing
@@ -136,6 +138,10 @@ class _Board:
         if self._holder == rank:
             self._holder, self._ended = None, self._ended or waits
             self._turn.release()
+
+
+def _differing(found: Mapping[int, bool | None], mine: bool | None) -> Mask:
+    return Mask.from_ranks(rank for rank, other in found.items() if other is not mine)
 
 
 class PartyThread:
