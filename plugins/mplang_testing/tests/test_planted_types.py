@@ -77,6 +77,18 @@ def test_a_type_without_a_fault_passes(run):
     assert run(box()).ret == 0
 
 
+def test_what_is_short_stands_in_a_text_by_chance(run):
+    """The number of this share is 16."""
+    piece = """
+class Piece(bytes):
+    def __repr__(self):
+        return "a piece of 16 bits"
+"""
+    file = piece + box(more="form = mp.Form.SHARE").replace("st.integers(0, 9)", "st.just(2)")
+    drawn = "st.binary(min_size=kind.size, max_size=kind.size)"
+    assert run(file.replace(drawn, r"st.just(Piece(b'\x00\x10'))")).ret == 0
+
+
 @pytest.mark.parametrize(
     ("changes", "test", "message"),
     [

@@ -272,8 +272,8 @@ def _check_encoded(kind: BaseType, header: Mapping[str, Any], buffers: Sequence[
 def _parts(kind: BaseType, value: Any) -> list[Any]:
     """Return the data that a value consists of: what a codec writes, or its fields.
 
-    Parts that are short stand in a text by chance. If a field is none of plain data, nothing is
-    known of the value.
+    Parts whose forms are all short are left out. If a field is none of plain data, nothing is known
+    of the value.
     """
     codec = codec_of(kind)
     if codec is not None:
@@ -285,7 +285,7 @@ def _parts(kind: BaseType, value: Any) -> list[Any]:
         parts = []
     if not all(isinstance(part, bytes | int | str) for part in parts):
         return []
-    return [part for part in parts if len(str(part)) >= SECRET]
+    return [part for part in parts if _written(part)]
 
 
 def _shows(text: str, parts: Sequence[Any]) -> bool:
@@ -294,9 +294,13 @@ def _shows(text: str, parts: Sequence[Any]) -> bool:
 
 
 def _written(part: Any) -> list[str]:
+    """Return how a part may stand in a text, in forms that do not stand there by chance."""
     if isinstance(part, bytes):
-        return [part.hex(), repr(part)[2:-1], str(list(part))[1:-1], str(int.from_bytes(part))]
-    return [str(part), hex(part)] if isinstance(part, int) else [part, repr(part)[1:-1]]
+        data = bytes(part)  # a subclass may write itself in another way
+        forms = [data.hex(), repr(data)[2:-1], str(list(data))[1:-1], str(int.from_bytes(data))]
+    else:
+        forms = [str(part), hex(part)] if isinstance(part, int) else [part, repr(part)[1:-1]]
+    return [form for form in forms if len(form) >= SECRET]
 
 
 def _is_plain(value: Any) -> bool:
