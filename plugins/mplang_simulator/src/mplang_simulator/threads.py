@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import queue
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +15,7 @@ from mplang_simulator.mailbox import CommunicatorBase
 
 LEAD = 256  # comparisons that a party may be ahead of another one
 NOBODY = Mask()
+PAUSE = 64  # comparisons that all go on for, at the first time that nobody makes progress
 PATIENCE = 0.005  # seconds in which the party whose turn it is compares something
 
 
@@ -95,17 +97,19 @@ class _Board:
 
     Threads that call into engines hand Python's lock to each other at each call, which takes longer
     than the calls. So while predicates are compared, one party runs and the others sleep, until it
-    is ``LEAD`` ahead or leaves the loop. It is no rule: who sees no progress goes on, and nobody
-    waits for a turn once somebody who had it waited for a message.
+    is ``LEAD`` ahead or leaves the loop. It is no rule: where nobody makes progress, for example
+    while code is compiled, all go on for a while, and each time for longer; and nobody waits for a
+    turn once somebody who had it waited for a message.
     """
 
     def __init__(self) -> None:
         self._open: dict[str, dict[int, bool | None]] = {}
         self._lock = threading.Lock()
         self._count = 0
-        self._turn = threading.Lock()
+        self._turn, self._next = threading.Lock(), threading.Lock()
         self._holder: int | None = None
-        self._ended = False
+        self._free_until: float = 0  # count of comparisons up to which nobody waits for a turn
+        self._pause = PAUSE
 
     def put(self, key: str, rank: int, mine: bool | None, parties: int) -> Mask:
         """Add a predicate, and return who has another one, of those that came before."""
@@ -123,20 +127,25 @@ class _Board:
         return differing
 
     def _take_turn(self, rank: int) -> None:
-        if self._ended or self._holder == rank:
+        if self._holder == rank or self._count < self._free_until:
             return
-        seen = -1
-        while not self._turn.acquire(timeout=PATIENCE):
-            if self._ended or seen == self._count:
-                self._ended = True
-                return
-            seen = self._count
-        self._holder = rank
+        with self._next:  # one thread looks for progress, as each look stops the one that runs
+            seen = -1
+            while self._count >= self._free_until:
+                if self._turn.acquire(timeout=PATIENCE):
+                    self._holder = rank
+                    return
+                if seen == self._count:
+                    self._free_until = max(self._free_until, self._count + self._pause)
+                    self._pause *= 2
+                seen = self._count
 
     def end_turn(self, rank: int, *, waits: bool = False) -> None:
         """Let another party run, if it is this one's turn."""
         if self._holder == rank:
-            self._holder, self._ended = None, self._ended or waits
+            if waits:
+                self._free_until = math.inf
+            self._holder = None
             self._turn.release()
 
 
