@@ -21,7 +21,7 @@ from mplang_spu.lowering import Diagnostic, Lowered, Target, lower
 from mplang_spu.lowering.lookups import MAX_COMPARED
 from mplang_spu.share_type import MAX_CODE
 
-CACHED = 256  # compiled programs kept by this process
+CACHED = 256  # compiled programs, and small public arrays, kept by this process
 
 
 def _quiet() -> None:
@@ -192,6 +192,28 @@ def io(parties: int, protocol: str, field: str, fxp: int) -> Io:
     """
     config = {"protocol": protocol, "field": field, "fxp_fraction_bits": fxp}
     return Io(parties, runtime_config(config))
+
+
+@functools.lru_cache(maxsize=CACHED)
+def public_shares(
+    setting: tuple[int, str, str, int], dtype: str, shape: tuple[int, ...], data: bytes
+) -> Sequence[Any]:
+    """Return libspu's form of a small array that all members know, which is the same each time.
+
+    Programs have such arrays for their constants, and run again and again.
+
+    Args:
+        setting: the arguments of :func:`io`.
+        dtype: of the array, as NumPy writes it.
+        shape: its shape.
+        data: its bytes, in the order of C.
+
+    Returns:
+        A ``libspu.Share`` per member, which nobody changes.
+    """
+    array = np.frombuffer(data, dtype).reshape(shape)
+    made: Sequence[Any] = io(*setting).make_shares(array, visibility(False))
+    return made
 
 
 class Engine:

@@ -16,6 +16,7 @@ from mplang_spu.shares import SpuShare
 from mplang_spu.target import Target
 
 Array = np.ndarray[Any, Any]
+SMALL = 1 << 10  # bytes of a public array whose shares are kept for the next run
 
 
 def make_shares(ctx: KernelContext, x: Array, *, share: ShareType) -> tuple[SpuShare, ...]:
@@ -199,6 +200,10 @@ def _load(ctx: KernelContext, arg: Any, parties: Mask, config: Mapping[str, Any]
 
     if isinstance(arg, SpuShare):
         return engine.share(arg.meta, arg.chunks)
-    io = engine.io(len(parties), config["protocol"], config["field"], config["fxp_fraction_bits"])
-    mine = parties.global_to_relative_rank(ctx.interpreter.rank)
-    return io.make_shares(np.asarray(arg, order="C"), engine.visibility(False))[mine]
+    setting = len(parties), config["protocol"], config["field"], config["fxp_fraction_bits"]
+    mine, array = parties.global_to_relative_rank(ctx.interpreter.rank), np.asarray(arg, order="C")
+    if array.nbytes <= SMALL:
+        shares = engine.public_shares(setting, array.dtype.str, array.shape, array.tobytes())
+    else:
+        shares = engine.io(*setting).make_shares(array, engine.visibility(False))
+    return shares[mine]
