@@ -177,9 +177,10 @@ def test_a_run_is_submitted_in_the_generation_that_it_began_in(three_workers, mo
     """A failure of one party may start the next generation before all parties are submitted to."""
     with mp.connect("http", three_workers.spec) as host:
         works(host)
-        run, before = RemoteWorker.run, host._generation
+        run, before, together = RemoteWorker.run, host._generation, threading.Barrier(3)
 
         def late(worker, job, recorder):
+            together.wait(10)  # the jobs of all parties are made
             host._generation = before + 1
             return run(worker, job, recorder)
 

@@ -168,7 +168,7 @@ class Cgroups:
         """Limit a coordinator's engines to its quota, and the baseline of each."""
         sizes = []
         for engine in group.glob("engine-*"):
-            with contextlib.suppress(OSError):  # another thread has removed it meanwhile
+            with contextlib.suppress(OSError, ValueError):  # it is being made, or removed
                 sizes.append(int((engine / self._files.limit).read_text()))
         baselines = sum(sizes) - len(sizes) * self._memory
         _write(group / self._files.limit, self._quotas.memory + baselines)

@@ -26,7 +26,7 @@ async def link(
     """Link an engine to those of all parties, and start a generation of its session.
 
     Args:
-        session: the session, whose parties' ends are known.
+        session: the session, whose lock the caller has; the ends of its parties' links are known.
         engine: its engine.
         config: configuration of this worker.
         generation: number of the generation.

@@ -286,10 +286,15 @@ class Engines:
             raise RequestError(422, "parties", "each party of the session has a credential")
         loop = asyncio.get_running_loop()
         verify = functools.partial(self.credentials.verify, session, request.credentials)
-        ends = await loop.run_in_executor(None, verify)
-        session.credentials, session.ends = request.credentials, ends
-        verify()  # again, as others may be believed by now
-        async with session.linking:
+        async with session.linking:  # so that its credentials are those of its links
+            ends = await loop.run_in_executor(None, verify)
+            before = session.credentials, session.ends
+            session.credentials, session.ends = request.credentials, ends
+            try:
+                verify()  # again, as others may be believed by now
+            except BaseException:
+                session.credentials, session.ends = before
+                raise
             try:
                 done = await link(session, process, self._config, request.generation)
             except BaseException:
