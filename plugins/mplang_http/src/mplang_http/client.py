@@ -303,6 +303,8 @@ class WorkerClient:
             why = str(error) or type(error).__name__
         if isinstance(error, ssl.SSLError) and error.reason == "WRONG_VERSION_NUMBER":
             why += "; it has no certificates, so its address begins with http://"
+        elif isinstance(error, ConnectionRefusedError):
+            why += "; nothing listens there"
         elif isinstance(error, ConnectionError) and not self._has_answered:
             why += (
                 "; if it has certificates, its address begins with https://"

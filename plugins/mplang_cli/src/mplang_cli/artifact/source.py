@@ -107,7 +107,8 @@ def compile_source(target: str, cluster: ClusterSpec, given: Mapping[str, Given]
         elif parameter.default is parameter.empty:
             raise ConfigError(
                 f"{target} takes {name}, and nothing says its type and whose it is; add "
-                f"--arg {name}='f32[3]@P0' (or such a type), or annotate it"
+                f"--arg {name}='f32[3]@P0' (or such a type), or annotate it; to run it, give a "
+                f"value: --arg {name}@P0='[1.5, 2.5]', or --arg {name}@P0=@file.npy"
             )
     call = inspect.BoundArguments(signature, bound)
     compiled = compile(fn, cluster_spec=cluster)
