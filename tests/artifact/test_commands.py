@@ -251,7 +251,8 @@ BAD = [
     (
         ("compile", "prog.py:swap", "--cluster", "2", "-o", "o"),
         "takes x, and nothing says its type and whose it is; add --arg x='f32[3]@P0' (or such a "
-        "type), or annotate it; to run it, give a value: --arg x@P0='[1.5, 2.5]', or --arg x@P0=@file.npy",
+        "type), or annotate it; to run it, give a value: --arg x@P0='[1.5, 2.5]', or "
+        "--arg x@P0=@file.npy",
     ),
     (("compile", "prog.py:fails", "--cluster", "2", "-o", "o", "--arg", "x=1"), "prog.py:"),
     ((*TAKES_X, "x"), "an argument is NAME=VALUE"),
