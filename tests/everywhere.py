@@ -5,8 +5,7 @@ again in both modes. If the results of one mode are the same twice (they are not
 nonces are drawn) and no warning says that numbers are wrong, those of the other mode must be the
 same, too. Then the program is packed, with the data sets of its simulator as files. When all tests
 are over, new processes run all packed programs: in both modes on the simulator and on workers in
-development, and as a whole on workers in production, which take no other programs. Tests that patch
-something pack none, as their programs mean something else there.
+development, and as a whole on workers in production, which take no other programs.
 """
 
 from __future__ import annotations
@@ -45,7 +44,6 @@ if "MPLANG_EVERYWHERE" not in os.environ:  # else it is of the process that star
     os.environ["MPLANG_EVERYWHERE"] = tempfile.mkdtemp(prefix="mplang-everywhere-")
 folder = pathlib.Path(os.environ["MPLANG_EVERYWHERE"])
 original = mp.evaluate
-in_patched_test = False
 
 
 def leaves_of(host: Any, result: Any) -> list[Any]:
@@ -97,9 +95,6 @@ def evaluate(host: Any, program: Any, *args: Any, **options: Any) -> Any:
         counts["draw random numbers"] += 1
         return result
     assert same(runs[0], runs[2]), f"the modes differ: {runs[0]} and {runs[2]}"
-    if in_patched_test:
-        counts["are of tests that patch something"] += 1
-        return result
     pack(host, program, args, rest, runs[0])
     return result
 
@@ -263,12 +258,6 @@ def pytest_configure(config: pytest.Config) -> None:
         for name in space.provided_by({"toy"}):
             space.add(name, space.get(name), provider="mplang-core")
     mp.evaluate = evaluate  # type: ignore[assignment]
-
-
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Note whether the test patches something, as no other process does."""
-    global in_patched_test
-    in_patched_test = "monkeypatch" in getattr(item, "fixturenames", ())
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -53,6 +53,7 @@ def test_a_unit_counts_with_some_rows_only(exact):
     assert exact == [(1, 1, 1.0, 0.0), (2, 2, 1.0, 0.0)]
 
 
+@pytest.mark.once
 def test_the_sum_of_a_unit_is_clipped(exact):
     found = run(PEOPLE, "sum", "pay", low=0, high=50, epsilon=1, delta=1e-6)
     assert found == pytest.approx(55.0, abs=1e-3)
@@ -68,6 +69,7 @@ def test_a_mean_is_one_of_units_and_each_half_costs_half(exact):
     assert exact == [(kernels.STEPS, float(kernels.STEPS), 0.5, 5e-7), (1, 1.0, 0.5, 5e-7)]
 
 
+@pytest.mark.once
 def test_a_unit_is_in_the_first_bins_of_the_list(exact):
     assert run(PEOPLE, "histogram", "city", ["a", "b", "c"], epsilon=1).tolist() == [2, 0, 0]
     assert run(PEOPLE, "histogram", "city", ["b", "a"], epsilon=1).tolist() == [1, 1]
@@ -76,6 +78,7 @@ def test_a_unit_is_in_the_first_bins_of_the_list(exact):
     assert (sensitivity, norm) == (2, pytest.approx(2**0.5))
 
 
+@pytest.mark.once
 def test_numbers_that_are_none_do_not_spoil_a_result(exact):
     people = {"id": [1, 2, 3], "pay": [np.inf, 5.0, -np.inf]}
     assert run(people, "sum", "pay", low=-1, high=10, epsilon=1) == pytest.approx(14, abs=1e-3)
@@ -83,6 +86,7 @@ def test_numbers_that_are_none_do_not_spoil_a_result(exact):
     assert run(people, "sum", "pay", low=-1, high=10, epsilon=1) == pytest.approx(5, abs=1e-3)
 
 
+@pytest.mark.once
 def test_no_person_changes_what_is_added_up_by_more_than_the_sensitivity(exact):
     """Neighbours: with all rows of one unit, and without."""
     rng = np.random.default_rng(7)

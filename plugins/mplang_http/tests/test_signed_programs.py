@@ -100,8 +100,9 @@ def test_an_approval_that_one_of_two_has_signed(approvals, host):
         bank.approve(orders, party="shop", **signers)
         with pytest.raises(MPLangError, match="once shop has approved this program"):
             mp.evaluate(host, orders)
-    entries = bank.log("shop")[before:]  # some may still come of runs that the bank refused before
-    assert [each.kind for each in entries if each.body.get("name") == "orders"] == ["refusal"] * 3
+    # a run that the bank refused before, of ``most``, may still begin and end at the shop
+    entries = [each for each in bank.log("shop")[before:] if each.body.get("name") != "most"]
+    assert [each.kind for each in entries if each.kind != "end"] == ["refusal"] * 3
     bank.approve(orders, party="shop", key="ann", also="eve")
     mp.fetch(host, mp.evaluate(host, orders))
 

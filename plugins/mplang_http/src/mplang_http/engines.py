@@ -284,17 +284,8 @@ class Engines:
         process = session.process
         if process is None or len(request.credentials) != len(session.parties):
             raise RequestError(422, "parties", "each party of the session has a credential")
-        loop = asyncio.get_running_loop()
-        verify = functools.partial(self.credentials.verify, session, request.credentials)
         async with session.linking:  # so that its credentials are those of its links
-            ends = await loop.run_in_executor(None, verify)
-            before = session.credentials, session.ends
-            session.credentials, session.ends = request.credentials, ends
-            try:
-                verify()  # again, as others may be believed by now
-            except BaseException:
-                session.credentials, session.ends = before
-                raise
+            await self.credentials.take(session, request.credentials)
             try:
                 done = await link(session, process, self._config, request.generation)
             except BaseException:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import math
 import time
 from collections.abc import Sequence
@@ -67,6 +69,29 @@ class SessionCredentials:
         if ends[session.request.rank].link != session.link:
             raise RequestError(422, "parties", "the credential of this party is another one")
         return ends
+
+    async def take(self, session: FrontSession, credentials: Sequence[Credential]) -> None:
+        """Verify the credentials of all parties, and keep them with their session.
+
+        Where one is refused, the session keeps those that it has.
+
+        Args:
+            session: the session.
+            credentials: see :meth:`verify`.
+
+        Raises:
+            AdmissionError: one is refused.
+            RequestError: that of this party is another one.
+        """
+        verify = functools.partial(self.verify, session, credentials)
+        ends = await asyncio.get_running_loop().run_in_executor(None, verify)
+        before = session.credentials, session.ends
+        session.credentials, session.ends = credentials, ends
+        try:
+            verify()  # again, as others may be believed by now
+        except BaseException:
+            session.credentials, session.ends = before
+            raise
 
     def met(self, coordinator: str, chain: Sequence[Certificate], expires: float) -> None:
         """Record the certificate that a coordinator has connected with last.

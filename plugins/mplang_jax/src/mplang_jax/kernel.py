@@ -50,11 +50,10 @@ def _bound(code: bytes, x64: bool) -> Callable[[Sequence[Any]], Any]:
 
     with enable_x64(x64):
         made = executable(code, x64)
-    to_numpy = np.asarray
 
     def call(args: Sequence[Any]) -> Any:
         with enable_x64(x64):
-            outs = tuple(map(to_numpy, made(*args)))
+            outs = tuple(map(np.asarray, made(*args)))
         return outs[0] if len(outs) == 1 else outs
 
     return call

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import queue
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -120,8 +120,10 @@ class _Board:
             found[rank] = mine
             if len(found) == parties:
                 del self._open[key]
-            alike = len({mine, *found.values()}) == 1
-            differing = NOBODY if alike else _differing(found, mine)
+            differing = NOBODY
+            if len({mine, *found.values()}) > 1:
+                ranks = (rank for rank, other in found.items() if other is not mine)
+                differing = Mask.from_ranks(ranks)
         if not mine:
             self.end_turn(rank)
         return differing
@@ -147,10 +149,6 @@ class _Board:
                 self._free_until = math.inf
             self._holder = None
             self._turn.release()
-
-
-def _differing(found: Mapping[int, bool | None], mine: bool | None) -> Mask:
-    return Mask.from_ranks(rank for rank, other in found.items() if other is not mine)
 
 
 class PartyThread:
