@@ -48,6 +48,7 @@ def test_right_numbers_are_not_told(fn, args):
 # -- modes
 
 
+@pytest.mark.once
 @pytest.mark.usefixtures("bare")
 def test_raise_ends_the_run_at_all_parties():
     with pytest.raises(PartyError, match="sqrt gives 0 where float64 gives 547.7") as caught:
@@ -71,6 +72,7 @@ def test_a_simulator_goes_on_after_it_raised(mode):
         assert float(found) == pytest.approx(0, abs=1e-3)
 
 
+@pytest.mark.once
 @pytest.mark.usefixtures("bare")
 def test_false_checks_nothing(monkeypatch):
     monkeypatch.setattr("mplang_spu.reference_check.check.check", None)
