@@ -245,11 +245,11 @@ def failing(parties):
 
 
 def test_a_kernel_that_raises_at_one_of_three(simulate, mode):
-    sim = simulate(3, timeout=5.0)
+    sim = simulate(3, timeout=30.0)
     begin = time.monotonic()
     with pytest.raises(PartyError) as error:
         mp.evaluate(sim, failing((0, 1, 2)), mode=mode)
-    assert time.monotonic() - begin < 5.0
+    assert time.monotonic() - begin < 10
     assert error.value.rank == 1
     assert error.value.op == "toy.fail_at"
     assert error.value.location.startswith("test_bad_input.py:")

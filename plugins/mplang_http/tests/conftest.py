@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import ssl
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -42,6 +43,18 @@ def three_workers():
 def tls_files(tmp_path_factory):
     """Return the certificates of three workers, and of the coordinators ``host`` and ``other``."""
     return make_certificates(tmp_path_factory.mktemp("certificates"), [*NAMES, "host", "other"])
+
+
+@pytest.fixture(scope="session")
+def tls_contexts(tls_files):
+    """Return contexts of a client and of a server that takes it."""
+    found = []
+    for protocol in (ssl.PROTOCOL_TLS_CLIENT, ssl.PROTOCOL_TLS_SERVER):
+        context = ssl.SSLContext(protocol)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        context.load_cert_chain(tls_files[NAMES[0]].cert, tls_files[NAMES[0]].key)
+        found.append(context)
+    return found
 
 
 @pytest.fixture(scope="session")

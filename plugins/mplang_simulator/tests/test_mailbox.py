@@ -96,6 +96,7 @@ def test_a_wait_ends_by_abort_or_in_time(pair):
     a, b = pair
     with pytest.raises(RecvTimeoutError, match=r"waited 0\.2 s"):
         b.recv(0, "run/1|x")
+    b.timeout = 30.0
     timer = threading.Timer(0.05, a.abort, ("run", "party 0 failed"))
     timer.start()
     with pytest.raises(AbortedError, match="party 0 failed"):

@@ -16,7 +16,7 @@ import mplang_core as mp
 from mplang_core.errors import AbortedError, CommError, PartyError, RecvTimeoutError
 
 
-def connected(parties=2, timeout=5.0):
+def connected(parties=2, timeout=30.0):
     comms = ThreadCommunicator.connected(parties, timeout)
     for comm in comms:
         comm.open("run")
@@ -59,7 +59,7 @@ def test_an_abort_wakes_those_who_wait():
     begin = time.monotonic()
     with pytest.raises(AbortedError, match="party 1 stopped: party 0 failed"):
         b.recv(0, "run/1")
-    assert time.monotonic() - begin < 4
+    assert time.monotonic() - begin < 10
 
 
 def test_a_party_thread_runs_in_order_and_hands_on_errors():

@@ -19,6 +19,37 @@ COALESCE = 16 << 10  # bytes up to which a head and its body are sent as one, a 
 MAX_POLL = 3600.0  # seconds
 
 
+class _Files:
+    """Files of a connection. They are closed when the last thread that uses them leaves them.
+
+    The number of a file that is closed is that of the next one that is opened. What a thread
+    writes that was suspended right before would go to another peer, what it reads be taken from it.
+    """
+
+    def __init__(self, sock: socket.socket, interrupts: int) -> None:
+        self.closing = False
+        self._users: list[None] = []  # it needs no lock: an append or a pop is one step
+        # that of a connection that nobody closed; not at exit, when daemon threads may use it
+        self._close = weakref.finalize(self, _close_files, sock, interrupts)
+        self._close.atexit = False
+
+    def __enter__(self) -> None:
+        self._users.append(None)
+        if self.closing:
+            self.__exit__()
+            raise OSError("the connection is closed")
+
+    def __exit__(self, *_: object) -> None:
+        self._users.pop()
+        if self.closing and not self._users:
+            self._close()
+
+
+def _close_files(sock: socket.socket, interrupts: int) -> None:
+    sock.close()
+    os.close(interrupts)
+
+
 class Connection:
     """TCP connection. One thread at a time reads; any other may end its waiting.
 
@@ -35,10 +66,8 @@ class Connection:
         self._sock = sock
         self.certificate = certificate
         set_socket_options(sock, write_timeout)
-        self._closed = False
         self._interrupts = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        # when nobody can be polling any more; at exit, daemon threads may be
-        weakref.finalize(self, os.close, self._interrupts).atexit = False
+        self._files = _Files(sock, self._interrupts)
         self._poll = select.poll()
         self._poll.register(sock.fileno(), select.POLLIN)
         self._poll.register(self._interrupts, select.POLLIN)
@@ -47,8 +76,12 @@ class Connection:
         """Write all parts.
 
         Raises:
-            OSError: the connection is lost, or the write times out.
+            OSError: the connection is lost or closed, or the write times out.
         """
+        with self._files:
+            self._write(parts)
+
+    def _write(self, parts: Sequence[Buffer]) -> None:
         size = sum(map(len, parts))
         if size <= COALESCE:
             parts = [b"".join(parts)]
@@ -78,16 +111,18 @@ class Connection:
             before the deadline or an :meth:`interrupt`.
 
         Raises:
-            OSError: the connection is lost.
+            OSError: the connection is lost or closed.
         """
+        with self._files:
+            return self._read_into(view, deadline)
+
+    def _read_into(self, view: memoryview, deadline: float | None) -> int | None:
         return self._sock.recv_into(view) if self._readable(deadline) else None
 
     def _readable(self, deadline: float | None) -> bool:
         """Wait for data; return whether there is some."""
         found = False
         left = MAX_POLL if deadline is None else min(deadline - time.monotonic(), MAX_POLL)
-        if self._closed:  # another file may have the socket's number by now
-            raise OSError("the connection is closed")
         for file, _ in self._poll.poll(max(left, 0) * 1000):
             if file == self._interrupts:
                 os.eventfd_read(self._interrupts)
@@ -97,15 +132,16 @@ class Connection:
 
     def interrupt(self) -> None:
         """End the waiting of the thread that reads, or else that of the next one."""
-        os.eventfd_write(self._interrupts, 1)
+        with contextlib.suppress(OSError), self._files:
+            os.eventfd_write(self._interrupts, 1)
 
     def close(self) -> None:
-        """Close the connection; blocked reads and writes return."""
-        self._closed = True
-        self.interrupt()
-        with contextlib.suppress(OSError):
-            self._sock.shutdown(socket.SHUT_RDWR)
-        self._sock.close()
+        """Close the connection; blocked reads and writes return. Idempotent."""
+        with contextlib.suppress(OSError), self._files:
+            self._files.closing = True
+            os.eventfd_write(self._interrupts, 1)
+            # not that of SSLSocket, which drops TLS first: others would write plain text
+            socket.socket.shutdown(self._sock, socket.SHUT_RDWR)
 
 
 class TlsConnection(Connection):
@@ -119,12 +155,7 @@ class TlsConnection(Connection):
         self._more = True  # there may be decrypted bytes, which no poll of the socket tells
         sock.setblocking(False)
 
-    def write(self, parts: Sequence[Buffer]) -> None:
-        """Write all parts.
-
-        Raises:
-            OSError: the connection is lost, or the write times out.
-        """
+    def _write(self, parts: Sequence[Buffer]) -> None:
         if len(parts) > 1 and sum(map(len, parts)) <= COALESCE:
             parts = [b"".join(parts)]
         for part in parts:
@@ -132,8 +163,7 @@ class TlsConnection(Connection):
             while len(view):
                 view = view[self._send(view) :]
 
-    def read_into(self, view: memoryview, deadline: float | None = None) -> int | None:
-        """Wait for data, and read it into memory; see :meth:`Connection.read_into`."""
+    def _read_into(self, view: memoryview, deadline: float | None) -> int | None:
         while self._more or self._readable(deadline):
             try:
                 with self._lock:
