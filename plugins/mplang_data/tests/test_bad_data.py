@@ -129,7 +129,10 @@ def test_a_worker_whose_source_is_wrong_does_not_start(folder):
 
 @pytest.mark.parametrize(
     ("damage", "host"),
-    [*((each, on_simulator) for each in WRONG if each is not no_match), (cut, on_workers)],
+    [
+        *((each, on_simulator) for each in WRONG if each is not no_match),
+        pytest.param(cut, on_workers, marks=pytest.mark.long),
+    ],
 )
 def test_a_source_that_changes_later_is_refused_when_it_is_read(folder, damage, host, capfd):
     with host(bank(f"parquet:{folder}/people.parquet")) as made:

@@ -21,7 +21,9 @@ from test_datasets import expected, on_simulator, on_workers, summary
 import mplang_core as mp
 from mplang_core.errors import ConfigError
 
-HOSTS = pytest.mark.parametrize("host", [on_simulator, on_workers])
+HOSTS = pytest.mark.parametrize(
+    "host", [pytest.param(on_simulator, marks=pytest.mark.long), on_workers]
+)
 PLAIN = arrow.plain(PEOPLE)
 
 

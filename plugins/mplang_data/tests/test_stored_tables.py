@@ -210,6 +210,7 @@ def test_rows_that_a_constraint_forbids_leave_those_of_before(tmp_path, server):
         assert rows_in_postgresql(place) == [("ü'\"", float("inf"), 3)]
 
 
+@pytest.mark.long
 def test_a_database_that_was_away_takes_it_when_the_worker_starts(tmp_path, server):
     server.execute("DROP TABLE IF EXISTS scores")
     place = f"{server.place}#public.scores"

@@ -54,6 +54,7 @@ os.register_at_fork(after_in_child=lambda: os._exit(3))
 """
 
 
+@pytest.mark.long
 def test_a_worker_whose_engines_die_at_once_is_not_ready(tmp_path, monkeypatch):
     (tmp_path / "dies_at_fork.py").write_text(DIES)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))

@@ -277,7 +277,9 @@ def test_a_job_has_a_longest_time(files):
     assert "took longer than a job may here, 1 s" in found
 
 
-@pytest.mark.parametrize("seconds", [6, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "seconds", [pytest.param(6, marks=pytest.mark.long), pytest.param(60, marks=pytest.mark.slow)]
+)
 def test_a_kernel_that_keeps_the_lock_is_waited_for(cluster, files, seconds):
     """For longer than the coordinator's patience, which is about the front."""
     with mp.connect("http", cluster.spec, tls=files["host"], patience=1.0) as host:

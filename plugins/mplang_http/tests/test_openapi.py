@@ -101,6 +101,7 @@ def fuzz(worker, examples: int) -> None:
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-8000:]
 
 
+@pytest.mark.long
 def test_no_request_makes_an_error_in_the_server(worker):
     fuzz(worker, 25)
 

@@ -48,6 +48,7 @@ def code_of(cluster, rank=0, seconds=10.0):
     return cluster.workers[rank].wait(seconds)
 
 
+@pytest.mark.long
 def test_a_worker_that_drains_takes_no_new_work():
     """Jobs that run end, and their results are fetched."""
     with workers() as cluster, mp.connect("http", cluster.spec) as host:

@@ -154,6 +154,7 @@ def test_ctrl_c_within_spu_raises_and_the_process_ends_in_order(way):
     assert ends(f'protocol="ABY3"{way}') == (0, ["KeyboardInterrupt"], "")
 
 
+@pytest.mark.long
 def test_members_that_wait_for_one_that_failed_do_not_keep_the_process():
     instead = "if threading.current_thread().name == 'mplang-P2': raise OSError('unplugged')"
     begin = time.monotonic()
