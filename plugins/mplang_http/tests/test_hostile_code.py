@@ -420,7 +420,8 @@ def with_code(opcode: str, code: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("opcode", ["jax.run", pytest.param("spu.run_jax", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("opcode", RUNS)
 def test_nested_and_repeated_text(raw_workers, tls_host, opcode, size):
     """Rejected with a short error, on upload or when it runs."""
     assert raw_workers[0].put_program(with_code(opcode, pack(IDENTITY))).status == 200

@@ -145,7 +145,15 @@ def test_an_abort_amid_half_a_frame_of_the_peer_ends_the_wait(party, pool):
     assert seconds_until(waiting, AbortedError)[0] < SOON
 
 
-@pytest.mark.parametrize("size", [1, 1000, 100_000, 1 << 20])
+@pytest.mark.parametrize(
+    "size",
+    [
+        1,
+        pytest.param(1000, marks=pytest.mark.long),
+        100_000,
+        pytest.param(1 << 20, marks=pytest.mark.long),
+    ],
+)
 @pytest.mark.parametrize("cut", [3, 30, -1], ids=["prefix", "head", "body"])
 def test_half_a_frame_waits_for_the_rest_and_its_reader_only_to_the_deadline(party, size, cut):
     comm, sock = party(timeout=TIMEOUT)

@@ -131,7 +131,15 @@ def test_a_peer_that_sends_rubbish_is_named(monkeypatch):
         check(sim)
 
 
-@pytest.mark.parametrize("rubbish", [None, 42, np.zeros(3), b"", b"\xff\xfe", b"channels|x" * 9])
+@pytest.mark.parametrize(
+    "rubbish",
+    [
+        None,
+        *(pytest.param(each, marks=pytest.mark.long) for each in (42, np.zeros(3), b"")),
+        b"\xff\xfe",
+        b"channels|x" * 9,
+    ],
+)
 def test_a_peer_that_lies_about_its_link_ends_the_run_in_time(monkeypatch, rubbish):
     send = ThreadCommunicator.send
 

@@ -49,7 +49,7 @@ def fail():
 
 
 @pytest.mark.parametrize(("parties", "protocol"), [(2, "SEMI2K"), (3, "ABY3")])
-@pytest.mark.parametrize("mode", ["standard", "launch"])
+@pytest.mark.parametrize("mode", [pytest.param("standard", marks=pytest.mark.long), "launch"])
 def test_a_party_that_fails_within_spu_ends_the_run_in_time(monkeypatch, mode, parties, protocol):
     trouble = Trouble(monkeypatch, parties - 1, fail)
     with mp.Simulator(cluster(parties, protocol=protocol), timeout=60.0) as sim:
@@ -149,7 +149,9 @@ def ends(config='protocol="ABY3"', instead="", meanwhile="interrupt", again=0.0)
     return process.returncode, process.stdout.split()[-1:], process.stderr
 
 
-@pytest.mark.parametrize("way", ["", ", use_mplang_channel=True"])
+@pytest.mark.parametrize(
+    "way", [pytest.param("", marks=pytest.mark.long), ", use_mplang_channel=True"]
+)
 def test_ctrl_c_within_spu_raises_and_the_process_ends_in_order(way):
     assert ends(f'protocol="ABY3"{way}') == (0, ["KeyboardInterrupt"], "")
 
