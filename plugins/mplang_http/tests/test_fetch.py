@@ -126,12 +126,12 @@ def test_values_of_another_session_are_not_there(cluster, host):
 def fetch_and(action, cluster, host):
     """Fetch a value of 64 MB, and do something when its first bytes have come."""
     x = put(host, LARGE)
-    name = name_of(mp.evaluate(host, lambda x: mp.invoke(dialect.add, x, x), x))
+    result = mp.evaluate(host, lambda x: mp.invoke(dialect.add, x, x), x)  # there until the end
     node = cluster.spec.nodes[0]
     actions = iter([action])
     client = WorkerClient(node.name, node.address, None, 5.0, host.session)
     with contextlib.closing(client):
-        path = ("v1", "sessions", host.session, "values", name)
+        path = ("v1", "sessions", host.session, "values", name_of(result))
         return client.fetch(*path, on_progress=lambda _: next(actions, lambda: None)())
 
 
