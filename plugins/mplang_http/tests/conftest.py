@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
-import ssl
+import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +14,9 @@ import pytest
 from hostile_requests import GROWTH, LIMITS, jax_program, stablehlo
 from http_raw import RawWorker
 from mplang_http import LocalCluster
+from mplang_http.connection import Connection, TlsConnection
 from mplang_http.keygen import make_certificates
-from mplang_http.tls import client_context
+from mplang_http.tls import client_context, server_context
 
 import mplang_core as mp
 
@@ -45,16 +47,23 @@ def tls_files(tmp_path_factory):
     return make_certificates(tmp_path_factory.mktemp("certificates"), [*NAMES, "host", "other"])
 
 
-@pytest.fixture(scope="session")
-def tls_contexts(tls_files):
-    """Return contexts of a client and of a server that takes it."""
-    found = []
-    for protocol in (ssl.PROTOCOL_TLS_CLIENT, ssl.PROTOCOL_TLS_SERVER):
-        context = ssl.SSLContext(protocol)
-        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        context.load_cert_chain(tls_files[NAMES[0]].cert, tls_files[NAMES[0]].key)
-        found.append(context)
-    return found
+@pytest.fixture(params=["no TLS", "TLS"])
+def joined(request, tls_files):
+    """Return a function that makes a connection, and the socket of its peer."""
+
+    def make() -> tuple[Connection, socket.socket]:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            far = socket.create_connection(server.getsockname())
+            near, _ = server.accept()
+        if request.param == "no TLS":
+            return Connection(near, 30.0), far
+        files = tls_files[NAMES[0]]
+        with ThreadPoolExecutor(1) as pool:
+            wrapping = pool.submit(server_context(files).wrap_socket, near, server_side=True)
+            far = client_context(files).wrap_socket(far, server_hostname=NAMES[0])
+            return TlsConnection(wrapping.result(), 30.0), far
+
+    return make
 
 
 @pytest.fixture(scope="session")

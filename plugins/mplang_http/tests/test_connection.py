@@ -11,29 +11,17 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from mplang_http.connection import Connection, TlsConnection
 
 LONG = 30.0
 SECRET = b"what a party sends " * 5
 
 
-@pytest.fixture(params=["no TLS", "TLS"])
-def pair(request, tls_contexts):
-    """Return a connection, and the plain socket of its peer."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        far = socket.create_connection(server.getsockname())
-        near, _ = server.accept()
-    if request.param == "no TLS":
-        made = Connection(near, LONG)
-    else:
-        client, listening = tls_contexts
-        with ThreadPoolExecutor(1) as pool:
-            wrapping = pool.submit(listening.wrap_socket, near, server_side=True)
-            peer = client.wrap_socket(far.dup())
-            made = TlsConnection(wrapping.result(), LONG)
-        os.close(peer.detach())
-    with far:
-        yield made, far
+@pytest.fixture
+def pair(joined):
+    """Return a connection, and the peer's socket, of which TLS is not read."""
+    made, far = joined()
+    with socket.socket(fileno=far.detach()) as plain:
+        yield made, plain
     made.close()
 
 
@@ -104,18 +92,15 @@ def test_what_is_closed_is_used_no_more(pair):
     connection.close()
 
 
-def test_a_connection_that_nobody_closed_leaves_no_files(pair):
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        far = socket.create_connection(server.getsockname())
-        near, _ = server.accept()
+def test_a_connection_that_nobody_closed_leaves_no_files(joined):
+    made, far = joined()
     with far:
-        connection = Connection(near, LONG)
-        interrupts = connection._interrupts
-        del connection
-        assert not is_open(interrupts)
+        numbers = [made._sock.fileno(), made._interrupts]
+        del made
+        assert not any(map(is_open, numbers))
 
 
-@pytest.mark.parametrize("pair", ["TLS"], indirect=True)
+@pytest.mark.parametrize("joined", ["TLS"], indirect=True)
 def test_the_end_of_tls_lets_no_plain_text_out(pair, monkeypatch):
     """A thread that writes while another closes writes with TLS, or not at all."""
     connection, far = pair

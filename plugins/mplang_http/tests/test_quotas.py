@@ -69,7 +69,7 @@ def other(cluster, files):
     yield made
     begin = time.monotonic()
     made.works()
-    assert time.monotonic() - begin < 10
+    assert time.monotonic() - begin < 5
 
 
 # -- one coordinator
@@ -115,7 +115,7 @@ def test_sessions_with_workers_that_are_not_there_have_a_quota(cluster, files, h
     assert codes == [200] * 4 + [429] * 20
     begin = time.monotonic()
     other.works()
-    assert time.monotonic() - begin < 10
+    assert time.monotonic() - begin < 3
     for i in range(4):
         host.ask("DELETE", f"/v1/sessions/idle{i}")
 
@@ -185,7 +185,7 @@ def test_a_bad_program_is_refused_soon(host, other):
         found = host.put_program(data, session)
         assert found.error == (422, "WireError"), where
         assert len(found.data) < 5000
-        assert time.monotonic() - begin[1] < 30  # a busy machine
+        assert time.monotonic() - begin[1] < 10  # a busy machine
     host.ask("DELETE", f"/v1/sessions/{session}")
 
 

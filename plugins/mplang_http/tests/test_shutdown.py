@@ -110,7 +110,7 @@ def test_without_sessions_it_ends_at_once():
         begin = time.monotonic()
         terminate(cluster)
         assert code_of(cluster) == 0
-        assert time.monotonic() - begin < 8
+        assert time.monotonic() - begin < 1.5
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_a_second_signal_ends_it_at_once(second):
         begin = time.monotonic()
         os.kill(cluster.workers[0].pid, second)
         assert code_of(cluster) == 0
-        assert time.monotonic() - begin < 12
+        assert time.monotonic() - begin < 3
         with pytest.raises(PartyError):
             future.result(20)
 

@@ -59,7 +59,7 @@ def test_an_abort_wakes_those_who_wait():
     begin = time.monotonic()
     with pytest.raises(AbortedError, match="party 1 stopped: party 0 failed"):
         b.recv(0, "run/1")
-    assert time.monotonic() - begin < 10
+    assert time.monotonic() - begin < 4
 
 
 def test_a_party_thread_runs_in_order_and_hands_on_errors():
