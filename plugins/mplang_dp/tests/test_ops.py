@@ -112,6 +112,7 @@ def test_a_result_has_noise_that_differs_from_run_to_run():
     assert 0.5 < np.abs(first).mean() < 1.5  # of a scale of 1 it is 0.85
 
 
+@pytest.mark.once  # noise that is cut off at a bound may be the same twice
 def test_a_mean_stays_within_its_bounds():
     people = {"id": [1], "pay": [50.0]}
     found = [run(people, "mean", "pay", low=0, high=100, epsilon=0.01) for _ in range(5)]
