@@ -1,4 +1,4 @@
-"""Rules of waiting in tests: for conditions, by :mod:`mplang_testing.waiting`; ``make lint`` checks.
+"""Rules of waiting in tests: by :mod:`mplang_testing.waiting` alone; ``make lint`` checks.
 
 Found are sleeps, fixed ports, deadlines under ten seconds, and clocks that are compared by hand.
 """
@@ -86,8 +86,8 @@ def _durations(tree: ast.Module) -> set[str]:
     """Return the names that a difference of clocks is bound to."""
     found = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp):
-            if _reads_clock(node.value) and isinstance(node.value.op, ast.Sub):
+        match node:
+            case ast.Assign(value=ast.BinOp(op=ast.Sub())) if _reads_clock(node.value):
                 found.update(each.id for each in node.targets if isinstance(each, ast.Name))
     return found
 

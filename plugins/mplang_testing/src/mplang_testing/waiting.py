@@ -62,7 +62,7 @@ def wait_until(condition: Callable[[], T], what: str = "the condition") -> T:
 
 
 async def wait_until_async(condition: Callable[[], T], what: str = "the condition") -> T:
-    """Return the first true value of a condition, as :func:`wait_until`; other tasks run meanwhile."""
+    """Return the first true value of a condition, as :func:`wait_until`, while other tasks run."""
     end = time.monotonic() + DEADLINE
     while not (value := condition()):
         assert time.monotonic() < end, f"{what} is not true after {DEADLINE:g} s"
@@ -86,7 +86,7 @@ def stays(condition: Callable[[], object], seconds: float = 0.3) -> None:
 
 
 async def stays_async(condition: Callable[[], object], seconds: float = 0.3) -> None:
-    """Assert that a condition stays true for a time, as :func:`stays`; other tasks run meanwhile."""
+    """Assert that a condition stays true for a time, as :func:`stays`, while other tasks run."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         assert condition(), "the condition does not stay true"
