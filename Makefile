@@ -19,12 +19,16 @@ PUBLISHED := . $(foreach p,$(PLUGINS),plugins/$(p))
 # More than two cores have, since tests of workers wait a part of their time; with four, some wait too long.
 JOBS ?= 3
 TOGETHER := -n $(JOBS) --dist loadfile --max-worker-restart 0
+# What make test leaves out; each of these markers has a target of its own.
+SHORT := not slow and not long and not fuzz and not wheels
+ALONE = $(shell grep -rl --include='test_*.py' 'mark\.alone' tests plugins examples)
+SINCE ?= HEAD~1
 
 # What processes import is compiled once, at the first import: most of what is installed never is.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup environments demo demo-http demo-hospitals test test-core test-engines test-slow test-long test-browser test-hostile test-wheels test-versions test-numbers test-million test-failures test-noninterference test-everywhere fuzz lint accuracy bench wheels changelog clean
+.PHONY: help setup environments components demo demo-http demo-hospitals test test-core test-engines test-alone test-stress test-slow test-long test-hostile test-wheels test-versions test-numbers test-million test-failures test-noninterference test-everywhere fuzz lint accuracy bench wheels changelog clean
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +46,9 @@ $(STAMP): pyproject.toml constraints.txt $(wildcard plugins/*/pyproject.toml exa
 	@$(BIN)/python -m pip install $(PIP) --no-build-isolation $(PACKAGES)
 	@touch $@
 
+components: ## install what tests start for real, as PostgreSQL and Chromium: Debian's packages, as root
+	@$(PYTHON) tests/components.py install
+
 demo: setup ## two hospitals train one model on shared secrets
 	@$(BIN)/python examples/vertical_lr.py $(ARGS)
 
@@ -51,13 +58,19 @@ demo-http: setup ## the same on three worker processes, with mutual TLS on one p
 demo-hospitals: setup ## three organizations with data of their own; a model in shares outlives a restart
 	@$(BIN)/python examples/hospitals/demo.py $(ARGS)
 
-test: test-core test-engines ## run the tests, three files at a time; JOBS=0 runs one after the other
+test: test-core test-engines test-alone ## run the tests, three files at a time; JOBS=0 runs one after the other
 
 test-engines: setup ## run the tests of the plugins, and those of the core that need one
-	@$(BIN)/python -m pytest $(TOGETHER) -m "not slow and not long and not core and not fuzz and not browser and not wheels" $(ARGS)
+	@$(BIN)/python -m pytest $(TOGETHER) -m "$(SHORT) and not core and not alone" $(ARGS)
 
 test-core: $(CORE)/.installed ## run those of the core and its tools, without an engine
-	@$(CORE)/bin/python -m pytest $(TOGETHER) tests $(patsubst %,plugins/%,$(filter-out mplang_simulator,$(TOOLS))) -m "not slow and not long and not fuzz and not browser and not wheels" $(ARGS)
+	@$(CORE)/bin/python -m pytest $(TOGETHER) tests $(patsubst %,plugins/%,$(filter-out mplang_simulator,$(TOOLS))) -m "$(SHORT) and not alone" $(ARGS)
+
+test-alone: setup ## run the tests that need order or quiet, one after the other
+	@$(BIN)/python -m pytest -m "$(SHORT) and alone" $(ALONE) $(ARGS)
+
+test-stress: setup ## beside three busy processes: what changed SINCE=HEAD~1 five times, ARGS=FILE a hundred times, ALL=1 once
+	@$(BIN)/python tests/stress.py $(if $(ALL),--all,--since $(SINCE) $(ARGS))
 
 $(CORE)/.installed: pyproject.toml constraints.txt $(foreach t,$(TOOLS),plugins/$(t)/pyproject.toml)
 	@echo "==> setting up $(CORE): the core, its tools and the simulator, no engine"
@@ -67,14 +80,10 @@ $(CORE)/.installed: pyproject.toml constraints.txt $(foreach t,$(TOOLS),plugins/
 	@touch $@
 
 test-slow: setup ## run all tests, slow ones, too (two hours)
-	@$(BIN)/python -m pytest $(TOGETHER) -m "not million and not fuzz and not browser and not wheels" $(ARGS)
+	@$(BIN)/python -m pytest $(TOGETHER) -m "not million and not fuzz and not wheels" $(ARGS)
 
 test-long: setup ## run the tests that take five seconds or more, and that make test leaves out (5 minutes)
 	@$(BIN)/python -m pytest $(TOGETHER) -m "long and not slow" $(ARGS)
-
-test-browser: setup ## look at the page of a review in chromium, which has to be installed with chromium-driver
-	@$(BIN)/python -m pip install $(PIP) selenium
-	@$(BIN)/python -m pytest -m browser plugins/mplang_policy $(ARGS)
 
 test-hostile: setup ## try all hostile code and shares on live workers (4 minutes)
 	@$(BIN)/python -m pytest $(TOGETHER) $(wildcard plugins/mplang_http/tests/test_hostile_*.py) $(ARGS)
@@ -97,7 +106,7 @@ test-noninterference: setup ## hold 20,000 random programs against their disclos
 
 test-everywhere: setup ## run each program of the tests in both modes, from its artifact, and on workers
 	@$(BIN)/python -m pytest -p everywhere $(TOGETHER) tests/semantics tests/language \
-		tests/integration plugins --ignore plugins/mplang_http -m "not slow and not once and not fuzz and not browser and not wheels" $(ARGS)
+		tests/integration plugins --ignore plugins/mplang_http -m "not slow and not once and not fuzz and not wheels" $(ARGS)
 
 fuzz: $(VENV)/.fuzz ## feed ten decoders and gates new inputs, two ways, 10 minutes each (70 minutes)
 	@$(BIN)/python -m pytest -v -rP -n $(JOBS) --maxschedchunk 1 -m fuzz tests/fuzz $(ARGS)
@@ -126,7 +135,7 @@ test-wheels: wheels ## install the wheels into fresh environments, and run the p
 	@$(BIN)/python -m pytest -m wheels tests/release $(ARGS)
 
 test-versions: wheels ## run the smoke tests on the lowest and highest versions allowed, on Python 3.11 to 3.13 (30 minutes)
-	@PYTHONPATH=.:tests/architecture $(BIN)/python tests/release/versions.py -n $(JOBS) --timeout 120 $(ARGS)
+	@PYTHONPATH=.:tests:tests/architecture $(BIN)/python tests/release/versions.py -n $(JOBS) --timeout 120 $(ARGS)
 
 changelog: $(VENV)/.release ## collect the news fragments of changes/ in CHANGELOG.md; ARGS=--draft only shows them
 	@$(BIN)/towncrier build --yes --version $$($(BIN)/python -c 'import mplang_core; print(mplang_core.__version__)') $(ARGS)
@@ -137,6 +146,7 @@ lint: setup ## format, style, types, layers
 	@$(BIN)/mypy $(SOURCES)
 	@$(BIN)/lint-imports
 	@$(BIN)/python tests/architecture/core_size.py
+	@$(BIN)/python tests/architecture/waiting_rules.py
 
 accuracy: setup ## measure SPU's functions, and write the table of plugins/mplang_spu/README.md
 	@$(BIN)/python benchmarks/accuracy.py

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import faulthandler
-import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
+import components
 import pytest
 
 import mplang_core as mp
+
+pytest_plugins = ["crashes", "flaky"]
 
 ROOT = Path(__file__).parent
 
@@ -68,37 +67,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("core")
 
 
-def _stacks(run: str, worker: str) -> Path:
-    return Path(tempfile.gettempdir()) / f"mplang-{run}-{worker}.stacks"
-
-
-@pytest.hookimpl(trylast=True)  # after pytest's own, whose file a process of pytest-xdist captures
-def pytest_configure(config: pytest.Config) -> None:
-    """Have a process of pytest-xdist write the stacks of its threads where it crashes."""
-    given = getattr(config, "workerinput", None)
-    if given is not None:
-        path = _stacks(given["testrunuid"], given["workerid"])
-        faulthandler.enable(path.open("w", encoding="utf-8"))
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown(node: Any, error: object | None) -> None:
-    """Tell how a process of pytest-xdist ended that was not to end; xdist does not."""
-    path = _stacks(node.workerinput["testrunuid"], node.gateway.id)
-    stacks = path.read_text(encoding="utf-8") if path.exists() else ""
-    path.unlink(missing_ok=True)
-    if error is not None:
-        code = node.gateway._io.popen.wait(5)
-        print(f"\n{node.gateway.id} ended with {code}: {error}\n{stacks}", file=sys.stderr)
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add an option of ``.ci/run``, which installs all components."""
+    parser.addoption(
+        "--all-components",
+        action="store_true",
+        help="a test whose component is not installed fails; it is skipped otherwise",
+    )
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip what needs a plugin or a tool that is not in this environment."""
+    """Skip what needs a plugin, a tool or a component that is not in this environment."""
     for mark in item.iter_markers("needs"):
         missing = [f"mplang-{name}" for name in mark.args if find_spec(f"mplang_{name}") is None]
         missing += [tool for tool in mark.kwargs.get("tools", ()) if find_spec(tool) is None]
         if missing:
             pytest.skip(f"needs {', '.join(missing)}")
+        components.need(item.config, *mark.kwargs.get("components", ()))
 
 
 @pytest.fixture(scope="session", autouse=True)

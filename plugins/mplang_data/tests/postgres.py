@@ -10,6 +10,7 @@ import socket
 import subprocess
 import tempfile
 
+import components
 import pytest
 
 PASSWORD = "s3cret-of-the-bank"
@@ -67,9 +68,8 @@ class Server:
 
 
 @pytest.fixture(scope="module")
-def server():
-    if not FOLDERS:
-        pytest.skip("there is no PostgreSQL server here (Debian: postgresql)")
+def server(pytestconfig):
+    components.need(pytestconfig, "postgresql")
     made = Server()
     yield made
     made.close()

@@ -6,7 +6,6 @@ import ctypes
 import json
 import os
 import resource
-import shutil
 import signal
 import socket
 import subprocess
@@ -28,7 +27,7 @@ import mplang_core as mp
 from mplang_core.errors import ConfigError
 
 UNIT = Path(__file__).parents[3] / "deploy" / "mplang-worker@.service"
-analyze = pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="no systemd here")
+analyze = pytest.mark.needs(components=["systemd"])
 
 
 @pytest.fixture(scope="module")

@@ -76,6 +76,8 @@ def test_the_text_fits_into_80_columns_and_names_each_line(review):
 
 # -- in a browser
 
+in_browser = pytest.mark.needs(tools=["selenium"], components=["chromium"])
+
 
 @pytest.fixture(scope="module")
 def asked():
@@ -100,8 +102,6 @@ def browser(review, asked):
     pages.mkdir()
     run("--html", str(pages / "review.html"))
     chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    assert chromium, "install chromium and chromium-driver"
-    assert driver, "install chromium-driver"
     options = webdriver.ChromeOptions()
     options.binary_location = chromium
     for each in (
@@ -123,7 +123,7 @@ def browser(review, asked):
             server.shutdown()
 
 
-@pytest.mark.browser
+@in_browser
 def test_the_page_stands_alone(browser, asked):
     """It asks for nothing else, runs no script, and no error is told."""
     assert [path for path in asked[0] if path != "/favicon.ico"] == ["/review.html"]
@@ -134,7 +134,7 @@ def test_the_page_stands_alone(browser, asked):
     assert told == []
 
 
-@pytest.mark.browser
+@in_browser
 def test_each_step_of_a_long_program_can_be_read(browser, review):
     lines = review[1]
     text = browser.execute_script("return document.body.innerText")
@@ -152,7 +152,7 @@ def test_each_step_of_a_long_program_can_be_read(browser, review):
     assert smallest >= 11
 
 
-@pytest.mark.browser
+@in_browser
 def test_signs_of_a_drawing_do_not_cover_each_other(browser):
     """No text overlaps another one, or leaves its drawing."""
     wrong = browser.execute_script("""
@@ -177,7 +177,7 @@ def test_signs_of_a_drawing_do_not_cover_each_other(browser):
     assert wrong == [], json.dumps(wrong, indent=1)
 
 
-@pytest.mark.browser
+@in_browser
 @pytest.mark.parametrize("width", [1280, 700])
 def test_the_page_is_as_wide_as_the_window(browser, width):
     """What is wider, such as code, scrolls in a frame of its own."""

@@ -1,0 +1,100 @@
+"""Real components that tests start, and the Debian packages that have them.
+
+    python tests/components.py            # say what is missing
+    python tests/components.py install    # install it, as root; this is make components
+
+A test says what it needs by ``@pytest.mark.needs(components=["chromium"])``, a fixture by
+:func:`need`. Where that is missing, the test is skipped and says what to install; ``.ci/run`` runs
+pytest with ``--all-components``, which makes it a failure. To install, this module needs nothing
+but the standard library.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pytest
+
+
+@dataclass(frozen=True)
+class Component:
+    """A program that tests start.
+
+    Attributes:
+        packages: its packages in Debian.
+        is_there: returns whether it is installed.
+    """
+
+    packages: tuple[str, ...]
+    is_there: Callable[[], object]
+
+
+def _on_path(*programs: str) -> Callable[[], bool]:
+    return lambda: all(map(shutil.which, programs))
+
+
+COMPONENTS = {
+    "chromium": Component(("chromium", "chromium-driver"), _on_path("chromium", "chromedriver")),
+    "postgresql": Component(("postgresql",), lambda: glob.glob("/usr/lib/postgresql/*/bin/initdb")),
+    "systemd": Component(("systemd",), _on_path("systemd-analyze")),
+    "valgrind": Component(("valgrind",), _on_path("valgrind", "callgrind_annotate")),
+}
+
+
+def missing(names: Collection[str] = tuple(COMPONENTS)) -> list[str]:
+    """Return the names, of these, of components that are not installed."""
+    return [name for name in names if not COMPONENTS[name].is_there()]
+
+
+def need(config: pytest.Config, *names: str) -> None:
+    """Skip the test that runs unless these components are there; with the option, let it fail."""
+    import pytest
+
+    if absent := missing(names):
+        refuse = pytest.fail if config.getoption("all_components") else pytest.skip
+        refuse(f"needs {', '.join(absent)}; run: make components (Debian, as root)")
+
+
+def install(names: Collection[str]) -> None:
+    """Install components with apt-get.
+
+    Raises:
+        subprocess.CalledProcessError: apt-get failed.
+    """
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    packages = [each for name in names for each in COMPONENTS[name].packages]
+    print(f"==> installing {', '.join(packages)}", flush=True)
+    for command in (["update"], ["install", "--yes", "--no-install-recommends", *packages]):
+        subprocess.run(
+            ["apt-get", "--quiet=2", *command], env=environment, check=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        )  # fmt: skip
+
+
+def main(arguments: list[str]) -> int:
+    """Install what is missing, or only say it; return 1 where something is missing then."""
+    wanted = missing()
+    if wanted and arguments == ["install"]:
+        if os.getuid() != 0 or not shutil.which("apt-get"):
+            print("make components installs Debian's packages with apt-get, as root")
+        else:
+            install(wanted)
+            wanted = missing()
+    if wanted:
+        packages = [each for name in wanted for each in COMPONENTS[name].packages]
+        print(f"missing: {', '.join(wanted)} (Debian's packages: {', '.join(packages)})")
+        return 1
+    print(f"components of the tests: {', '.join(COMPONENTS)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
