@@ -1,0 +1,172 @@
+"""Calls, messages and instructions of works, held against a file of limits; ``make lint`` does it.
+
+    python tests/costs/count.py            # a cost a tenth above its limit is an error
+    python tests/costs/count.py --write    # write today's costs as the limits
+
+Counts hardly differ from run to run, and times do. Instructions are those of callgrind, of Debian's
+package ``valgrind``; without it the rest is counted. A limit is raised with a reason in the commit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+LIMITS = Path(__file__).with_name("limits.json")
+MORE = 1.1  # times its limit that a cost may be
+TURNS = 5  # of each work; the least counts
+SENDS = {"send_request": "requests", "write": "messages"}
+"""Functions that send something, by their names: an HTTP request, or bytes on a link."""
+
+Costs = dict[str, dict[str, int]]
+
+
+class Profile:
+    """Counter of the calls of all threads that begin while it counts, and of this one."""
+
+    def __init__(self) -> None:
+        self.found = {"calls": 0, **dict.fromkeys(SENDS.values(), 0)}
+
+    def _see(self, frame: FrameType, event: str, _: object) -> None:
+        if event in ("call", "c_call"):
+            self.found["calls"] += 1
+        code = frame.f_code
+        if event == "call" and code.co_name in SENDS and "mplang_http" in code.co_filename:
+            self.found[SENDS[code.co_name]] += 1
+
+    def __enter__(self) -> dict[str, int]:
+        threading.setprofile(self._see)
+        sys.setprofile(self._see)
+        return self.found
+
+    def __exit__(self, *_: object) -> None:
+        sys.setprofile(None)
+        threading.setprofile(None)
+
+
+def count_calls() -> Costs:
+    """Return the least calls and messages of each work."""
+    from works import WORKS
+
+    costs: Costs = {}
+    for name, make in WORKS.items():
+        with make() as work:
+            work()
+            turns = []
+            for _ in range(TURNS):
+                with Profile() as found:
+                    work()
+                turns.append({key: value for key, value in found.items() if value})
+        costs[name] = min(turns, key=lambda found: found["calls"])
+    return costs
+
+
+# -- instructions
+
+
+def count_instructions() -> Costs:
+    """Return the least instructions of each work, run under callgrind."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = ["valgrind", "--tool=callgrind", "--instr-atstart=no"]
+        command += [f"--callgrind-out-file={folder}/out", sys.executable, __file__, "--within"]
+        done = subprocess.run(
+            command,
+            env={**os.environ, "PYTHONHASHSEED": "0"},
+            check=False,
+            capture_output=True,
+            text=True,
+        )
+        if done.returncode:
+            raise SystemExit(f"callgrind failed:\n{done.stdout}{done.stderr}")
+        names: list[str] = json.loads(done.stdout.splitlines()[-1])
+        costs: Costs = {}
+        for i, name in enumerate(names):
+            text = Path(f"{folder}/out.{i + 1}").read_text()
+            found = int(re.findall(r"^(?:totals|summary): (\d+)", text, re.MULTILINE)[-1])
+            costs.setdefault(name, {"instructions": found})
+            costs[name]["instructions"] = min(costs[name]["instructions"], found)
+    return costs
+
+
+def run_within_callgrind() -> None:
+    """Run each work, and dump its instructions; print their names in the order of the dumps."""
+    from works import WORKS
+
+    names = []
+    gc.disable()
+    for name, make in WORKS.items():
+        with make() as work:
+            work()
+            for _ in range(TURNS):
+                _control("--instr=on")
+                _control("--zero")
+                work()
+                _control("--dump")
+                _control("--instr=off")
+                names.append(name)
+    print(json.dumps(names))
+
+
+def _control(order: str) -> None:
+    process = subprocess.Popen(["callgrind_control", order, str(os.getpid())], stdout=2)
+    while process.poll() is None:  # callgrind answers only while this process runs
+        pass
+
+
+# -- the file of limits
+
+
+def compare(costs: Costs, limits: Costs) -> list[str]:
+    """Return a line for each cost that is more than a tenth above its limit."""
+    return [
+        f"{work}: {found} {what}, at most {limits[work][what]} and a tenth, see {LIMITS}"
+        for work, counted in costs.items()
+        for what, found in counted.items()
+        if found > MORE * limits[work][what]
+    ]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Count, and compare with the limits; return 1 where something costs too much."""
+    from components import missing
+    from works import workers
+
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--within", action="store_true")
+    given = parser.parse_args(arguments)
+    if given.within:
+        run_within_callgrind()
+        return 0
+    with workers() as environment:
+        os.environ.update(environment)
+        costs = count_calls()
+        if missing(["valgrind"]):
+            print("instructions are not counted: no valgrind here (make components)")
+        else:
+            for work, counted in count_instructions().items():
+                costs[work].update(counted)
+    if given.write:
+        LIMITS.write_text(json.dumps(costs, indent=2) + "\n")
+    found = compare(costs, json.loads(LIMITS.read_text()))
+    counts: list[Any] = [f"{w} {v:,} {k}" for w, each in costs.items() for k, v in each.items()]
+    print("\n".join([*found, f"costs: {', '.join(counts)}"]))
+    return int(bool(found))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
