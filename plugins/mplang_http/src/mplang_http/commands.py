@@ -82,6 +82,7 @@ def _read_config(
 def _run_worker(config: WorkerConfig) -> None:
     from mplang_http.forks import ForkServer
     from mplang_http.logs import json_event
+    from mplang_http.process_end import end_process
     from mplang_http.warm_process import WARM
     from mplang_http.worker import run_worker
 
@@ -94,6 +95,7 @@ def _run_worker(config: WorkerConfig) -> None:
     alone = threading.active_count() == 1 and "jax" not in sys.modules  # it has threads, too
     forks = ForkServer(WARM, here=alone, captured=as_json)  # before this process reads a key
     run_worker(config, forks=forks, ready=tell)
+    end_process(0)
 
 
 def up(

@@ -26,6 +26,7 @@ from typing import Any, NoReturn
 
 from mplang_core.ext import ConfigError
 from mplang_http import ipc
+from mplang_http.process_end import end_process
 
 PR_SET_PDEATHSIG = 1
 FORK_TIMEOUT = 30.0  # seconds that a server has to import, and to fork
@@ -404,10 +405,7 @@ def _end_with(run: Callable[..., None], *args: Any) -> NoReturn:
     except BaseException as error:
         sys.excepthook(type(error), error, error.__traceback__)
     finally:
-        for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(Exception):
-                stream.flush()
-        os._exit(code)
+        end_process(code)
 
 
 def _reseed() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 from mplang_core import Mask
 from mplang_core.ext import size_of
 from mplang_simulator.mailbox import CommunicatorBase
+from mplang_simulator.process_exit import awaited_at_exit
 
 LEAD = 256  # comparisons that a party may be ahead of another one
 NOBODY = Mask()
@@ -178,8 +179,9 @@ class PartyThread:
     def _work(self) -> None:
         while (item := self._jobs.get()) is not None:
             job, future = item
-            try:
-                future.set_result(job())
-            except BaseException as error:
-                future.set_exception(error)
+            with awaited_at_exit():
+                try:
+                    future.set_result(job())
+                except BaseException as error:
+                    future.set_exception(error)
             del item, job, future  # release the job's values while the thread waits

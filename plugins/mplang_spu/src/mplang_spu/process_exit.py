@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 GRACE = 2.0  # seconds for what an abort ends, or what waits for a member that failed
 INTERRUPTED = 130  # exit code of a process that Ctrl-C ended
+LEFT = "mplang_left_at_exit"  # a simulator does not wait for a thread that has this attribute
 
 
 @dataclass(slots=True)
@@ -49,6 +50,8 @@ def awaited_at_exit(key: str, members: int | None = None) -> Iterator[None]:
         members: of a job that nothing ends before its time, the number of its members, all of
             which are threads of this process; otherwise ``None``.
     """
+    thread = threading.current_thread()
+    setattr(thread, LEFT, True)
     with _changed:
         job = _jobs.setdefault(key, _Job(members))
         job.begun += 1
@@ -58,6 +61,7 @@ def awaited_at_exit(key: str, members: int | None = None) -> Iterator[None]:
         job.failed = True
         raise
     finally:
+        delattr(thread, LEFT)
         with _changed:
             job.ended += 1
             if job.is_over:
