@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import time
 
 import numpy as np
+from mplang_testing.waiting import pause
 
 import mplang_core as mp
 from mplang_core.errors import KernelError, PrecisionError, RunError, VerifyError, WireError
@@ -82,5 +82,5 @@ def late(x: mp.TensorType) -> mp.TensorType:
 
 @mp.kernel("failing.late")
 def _late(ctx, x):
-    time.sleep(float(x))
+    pause(float(x), "an op that takes its time before it fails")
     raise _private(x, RunError)

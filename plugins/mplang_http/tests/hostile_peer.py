@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import random
-import time
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from mplang_testing.waiting import pause
 
 from mplang_core import TensorType, simple_op
 from mplang_core.runtime import KernelContext, kernel
@@ -16,6 +16,7 @@ from mplang_core.types import BaseType
 __all__ = ["ask", "bend", "take"]
 
 OP_INDICES = range(8)
+LOOKS = 50  # for a response that must not come
 
 
 @simple_op("evil.ask")
@@ -40,13 +41,12 @@ def take(x: TensorType) -> TensorType:
 @kernel("evil.take")
 def take_kernel(ctx: KernelContext, x: Any) -> Any:
     comm = ctx.interpreter.communicator
-    deadline = time.monotonic() + 1.0
-    while time.monotonic() < deadline:
+    for _ in range(LOOKS):
         for op_index in OP_INDICES:
             found = comm.peek_message(0, f"{ctx.run}/{op_index}")
             if found is not None:
                 return np.asarray(found)
-        time.sleep(0.02)
+        pause(0.02, "party 0 has its turn to answer")
     return x
 
 

@@ -9,8 +9,7 @@ import json
 import os
 import socket
 import ssl
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,14 +23,15 @@ from mplang_http.requests import Public, Stored
 from mplang_http.values import join_frame, pack
 from mplang_http.worker_info import settings
 from mplang_testing import dialect
+from mplang_testing.waiting import DEADLINE, wait_until
 from processes import engines_of
 
 import mplang_core as mp
 from mplang_core.ir.wire import from_bytes, to_bytes
 
-LONG = 60.0  # seconds; the machine may be busy
 MB = 1 << 20
 NUMBERS = itertools.count()
+SETTLED = 40  # looks at a number after each other that find no change
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class RawWorker:
         self.endpoint = split_address(cluster.spec.nodes[rank].address)
 
     def connect(self) -> socket.socket:
-        sock = socket.create_connection(self.endpoint, LONG)
+        sock = socket.create_connection(self.endpoint, DEADLINE)
         if self.context is not None:
             sock = self.context.wrap_socket(sock, server_hostname=self.name)
         return sock
@@ -234,10 +234,13 @@ class RawWorker:
 
     def settled_files(self) -> int:
         """Return the number of open file descriptors once it no longer changes."""
-        counts = [self.files()]
-        while len(counts) < 4 or len(set(counts[-4:])) > 1:
-            time.sleep(0.1)
+        counts: list[int] = []
+
+        def settled() -> bool:
             counts.append(self.files())
+            return len(counts) >= SETTLED and len(set(counts[-SETTLED:])) == 1
+
+        wait_until(settled, "the number of open files is the same for a while")
         return counts[-1]
 
 
@@ -306,14 +309,6 @@ def read_response(sock: socket.socket) -> Response | None:
         return Response(response.status, response.read())
     except (http.client.HTTPException, OSError):
         return None
-
-
-def wait_until(true: Callable[[], object]) -> None:
-    """Wait until a condition holds."""
-    deadline = time.monotonic() + LONG
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def sha(data: bytes) -> str:

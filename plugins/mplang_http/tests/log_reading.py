@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-import time
 from pathlib import Path
 
-SECONDS = 30.0
+from mplang_testing.waiting import wait_until
 
 
 class LogReader:
@@ -21,10 +20,11 @@ class LogReader:
 
     def wait_for(self, pattern: str) -> None:
         """Wait until the pattern is in the log; lines are separated by one line break."""
-        deadline = time.monotonic() + SECONDS
-        while not re.search(pattern, text := self._text()):
-            assert time.monotonic() < deadline, f"{pattern!r} is not in:\n{text}"
-            time.sleep(0.05)
+        try:
+            wait_until(lambda: re.search(pattern, self._text()))
+        except AssertionError:
+            raise AssertionError(f"{pattern!r} is not in:\n{self._text()}") from None
 
     def _text(self) -> str:
-        return "".join(path.read_bytes()[n:].decode() for path, n in self._offsets.items())
+        new = (path.read_bytes()[n:] for path, n in self._offsets.items())
+        return "".join(data.decode(errors="replace") for data in new)  # it may end amid a letter

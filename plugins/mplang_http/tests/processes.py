@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
+
+from mplang_testing.waiting import wait_until
 
 
 def children(pid: int) -> list[int]:
-    """Return the process IDs of a process's children."""
-    tasks = Path(f"/proc/{pid}/task").glob("*/children")
-    return [int(found) for each in tasks for found in each.read_text().split()]
+    """Return the process IDs of a process's children.
+
+    The kernel's own list of children may lack one while another ends.
+    """
+    found = (int(path.name) for path in Path("/proc").glob("[0-9]*"))
+    return [each for each in found if parent(each) == pid]
+
+
+def parent(pid: int) -> int | None:
+    """Return the process ID of a process's parent; ``None`` if it has ended."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return int(fields.rpartition(")")[2].split()[1])  # its name may be any text
 
 
 def descendants(pid: int) -> list[int]:
@@ -19,7 +32,7 @@ def descendants(pid: int) -> list[int]:
 
 def fork_server_of(front: int) -> int:
     """Return the process ID of the warm process, the only child of a front."""
-    (pid,) = children(front)
+    (pid,) = wait_until(lambda: _only(children(front)), "a front has one child")
     return pid
 
 
@@ -29,12 +42,10 @@ def engines_of(front: int) -> list[int]:
 
 
 def engine_of(front: int) -> int:
-    """Return the process ID of the only engine of a front.
+    """Return the process ID of the only engine of a front; others may be ending."""
+    (pid,) = wait_until(lambda: _only(engines_of(front)), "a front has one engine")
+    return pid
 
-    The kernel's list of children may lack one while another ends.
-    """
-    deadline = time.monotonic() + 5
-    while len(found := engines_of(front)) != 1:
-        assert time.monotonic() < deadline, found
-        time.sleep(0.01)
-    return found[0]
+
+def _only(found: list[int]) -> list[int]:
+    return found if len(found) == 1 else []

@@ -14,12 +14,13 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 import numpy as np
 import pytest
-from http_raw import LONG, MB, NUMBERS, RawWorker, opening_of, program, read_response
+from http_raw import MB, NUMBERS, RawWorker, opening_of, program, read_response
 from mplang_http import LocalCluster
 from mplang_http.frames import CHUNK, PREFIX, Kind, frame
 from mplang_http.opening import Opening
 from mplang_http.requests import Stored
 from mplang_http.values import Head, pack
+from mplang_testing.waiting import DEADLINE
 
 import mplang_core as mp
 
@@ -114,7 +115,7 @@ class Peer:
 
     def ended(self) -> bool:
         """Wait until the worker closes the link."""
-        self.sock.settimeout(LONG)
+        self.sock.settimeout(DEADLINE)
         try:
             while self.sock.recv(MB):
                 pass
@@ -234,7 +235,7 @@ def test_upgrades_that_come_by_drops(worker):
     dripping.start()
     try:
         for sock in slow:
-            sock.settimeout(LONG)
+            sock.settimeout(DEADLINE)
             assert read_response(sock) is None  # it is closed
         with Peer(worker):
             pass
@@ -248,7 +249,7 @@ def test_upgrades_that_come_by_drops(worker):
 def test_a_second_link_takes_the_place_of_the_first(worker):
     with Peer(worker) as peer:
         before, peer.sock = peer.sock, peer.connect(worker)
-        before.settimeout(LONG)
+        before.settimeout(DEADLINE)
         with contextlib.suppress(ConnectionError):
             assert before.recv(1) == b""
         before.close()

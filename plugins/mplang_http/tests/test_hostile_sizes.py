@@ -12,9 +12,10 @@ import msgspec
 import numpy as np
 import pytest
 from hostile_requests import CONNECTIONS, DEEP, framed, jax_program, routes, value
-from http_raw import DOUBLE, MB, changed, program, read_response, sha, wait_until
+from http_raw import DOUBLE, MB, changed, program, read_response, sha
 from mplang_http.values import Head
 from mplang_testing import dialect
+from mplang_testing.waiting import wait_until
 
 import mplang_core as mp
 from mplang_core.ir.compressed_text import pack as pack_code

@@ -8,9 +8,10 @@ import time
 import numpy as np
 import pytest
 from hostile_requests import value
-from http_raw import MB, RawWorker, read_response, wait_until
+from http_raw import MB, RawWorker, read_response
 from mplang_http import LocalCluster
 from mplang_http.tls import client_context
+from mplang_testing.waiting import wait_until
 
 import mplang_core as mp
 

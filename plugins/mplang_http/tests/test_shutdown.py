@@ -11,9 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from http_raw import RawWorker, wait_until
+from http_raw import RawWorker
 from mplang_http import LocalCluster
 from mplang_testing import dialect
+from mplang_testing.waiting import wait_until
 
 import mplang_core as mp
 from mplang_core.errors import PartyError, ShutdownError

@@ -10,7 +10,8 @@ import types
 from pathlib import Path
 
 import pytest
-from http_raw import RawWorker, wait_until
+from http_raw import RawWorker
+from mplang_testing.waiting import wait_until
 
 import mplang_core as mp
 

@@ -7,9 +7,9 @@ import os
 
 import numpy as np
 import pytest
-from http_raw import wait_until
 from mplang_http import LocalCluster, progress_bars
 from mplang_http.progress_bars import ProgressBars
+from mplang_testing.waiting import wait_until
 from processes import engine_of
 from rich.console import Console
 
