@@ -47,7 +47,7 @@ $(STAMP): pyproject.toml constraints.txt $(wildcard plugins/*/pyproject.toml exa
 	@touch $@
 
 components: ## install what tests start for real, as PostgreSQL and Chromium: Debian's packages, as root
-	@$(PYTHON) tests/components.py install
+	@$(PYTHON) tests/runner/components.py install
 
 demo: setup ## two hospitals train one model on shared secrets
 	@$(BIN)/python examples/vertical_lr.py $(ARGS)
@@ -70,7 +70,7 @@ test-alone: setup ## run the tests that need order or quiet, one after the other
 	@$(BIN)/python -m pytest -m "$(SHORT) and alone" $(ALONE) $(ARGS)
 
 test-stress: setup ## beside three busy processes: what changed SINCE=HEAD~1 five times, ARGS=FILE a hundred times, ALL=1 once
-	@$(BIN)/python tests/stress.py $(if $(ALL),--all,--since $(SINCE) $(ARGS))
+	@$(BIN)/python tests/runner/stress.py $(if $(ALL),--all,--since $(SINCE) $(ARGS))
 
 $(CORE)/.installed: pyproject.toml constraints.txt $(foreach t,$(TOOLS),plugins/$(t)/pyproject.toml)
 	@echo "==> setting up $(CORE): the core, its tools and the simulator, no engine"
@@ -135,7 +135,7 @@ test-wheels: wheels ## install the wheels into fresh environments, and run the p
 	@$(BIN)/python -m pytest -m wheels tests/release $(ARGS)
 
 test-versions: wheels ## run the smoke tests on the lowest and highest versions allowed, on Python 3.11 to 3.13 (30 minutes)
-	@PYTHONPATH=.:tests:tests/architecture $(BIN)/python tests/release/versions.py -n $(JOBS) --timeout 120 $(ARGS)
+	@PYTHONPATH=.:tests/runner:tests/architecture $(BIN)/python tests/release/versions.py -n $(JOBS) --timeout 120 $(ARGS)
 
 changelog: $(VENV)/.release ## collect the news fragments of changes/ in CHANGELOG.md; ARGS=--draft only shows them
 	@$(BIN)/towncrier build --yes --version $$($(BIN)/python -c 'import mplang_core; print(mplang_core.__version__)') $(ARGS)
@@ -146,7 +146,7 @@ lint: setup ## format, style, types, layers, waiting in tests, costs
 	@$(BIN)/mypy $(SOURCES)
 	@$(BIN)/lint-imports
 	@$(BIN)/python tests/architecture/core_size.py
-	@$(BIN)/python tests/architecture/waiting_rules.py
+	@$(BIN)/python tests/runner/waiting_rules.py
 	@$(BIN)/python tests/costs/count.py
 
 accuracy: setup ## measure SPU's functions, and write the table of plugins/mplang_spu/README.md

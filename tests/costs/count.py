@@ -24,7 +24,7 @@ from types import FrameType
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[1] / "runner"))
 
 LIMITS = Path(__file__).with_name("limits.json")
 MORE = 1.1  # times its limit that a cost may be

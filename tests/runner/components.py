@@ -1,7 +1,7 @@
 """Real components that tests start, and the Debian packages that have them.
 
-    python tests/components.py            # say what is missing
-    python tests/components.py install    # install it, as root; this is make components
+    python tests/runner/components.py            # say what is missing
+    python tests/runner/components.py install    # install it, as root; this is make components
 
 A test says what it needs by ``@pytest.mark.needs(components=["chromium"])``, a fixture by
 :func:`need`. Where that is missing, the test is skipped and says what to install; ``.ci/run`` runs

@@ -1,9 +1,8 @@
 """Tests under stress: again and again, beside three busy processes; ``make test-stress``.
 
-    python tests/stress.py                      # what changed since main's last landing: five times
-    python tests/stress.py --since REVISION     # what changed since a revision
-    python tests/stress.py FILE_OR_TEST ...     # these, a hundred times
-    python tests/stress.py --all                # the whole suite, once
+    python tests/runner/stress.py --since REVISION   # what a change touches: five times
+    python tests/runner/stress.py FILE_OR_TEST ...   # these: a hundred times
+    python tests/runner/stress.py --all              # the whole suite: once
 
 A test that fails here by chance fails there, sooner or later. A failure ends the command at once.
 """
@@ -19,7 +18,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 BUSY = 3  # processes that only compute
 ROUNDS = 5
 TIMES = 100  # of tests that are named
@@ -102,7 +101,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("tests", nargs="*")
     parser.add_argument("--all", action="store_true")
-    parser.add_argument("--since", default="HEAD~10")
+    parser.add_argument("--since", default="HEAD~1")
     given = parser.parse_args(arguments)
     pytest = [sys.executable, "-m", "pytest", "-q", *PARALLEL]
     with busy():
