@@ -11,7 +11,7 @@ import pytest
 
 import mplang_core as mp
 
-pytest_plugins = ["crashes", "flaky"]
+pytest_plugins = ["crashes", "flaky", "selection"]
 
 ROOT = Path(__file__).parent
 

@@ -108,7 +108,9 @@ def main(arguments: Sequence[str]) -> int:
         if given.all:
             return repeat([["make", "test"]], 1, 60)
         if given.tests:
-            return repeat([[*pytest, "--count", str(TIMES), *given.tests]], 1, 60)
+            places = {name.partition("[")[0] for name in given.tests}
+            only = [f"--only={name}" for name in given.tests]
+            return repeat([[*pytest, "--count", str(TIMES), *only, *places]], 1, 60)
         files = touched(given.since)
         print(f"==> {len(files)} files of tests changed since {given.since}, or import what did")
         if not files:
