@@ -19,7 +19,7 @@ class TestCommunicator(CommunicatorSuite):
 
 class TestBackend(BackendSuite):
     def make(self, cluster):
-        return SimpGrpcDriver(cluster, timeout=30.0)
+        return SimpGrpcDriver(cluster)
 
 
 class TestPlugin(PluginSuite):

@@ -7,15 +7,17 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn, TypeVar
 
 import numpy as np
 from mplang_simulator import CommunicatorBase
 
 from mplang_core.ext import AbortedError, CommError, Communicator, RecvTimeoutError
 from mplang_testing.suite import Suite, complain
+from mplang_testing.waiting import DEADLINE, NEVER, pause, wait_until
 
 RUN = "kit-run"
+T = TypeVar("T")
 
 
 class CommunicatorSuite(Suite, kit=True):
@@ -34,7 +36,7 @@ class CommunicatorSuite(Suite, kit=True):
         ...         return ThreadCommunicator.connected(parties, timeout)
     """
 
-    slack: ClassVar[float] = 5.0
+    slack: ClassVar[float] = DEADLINE
     big: ClassVar[int] = 16 << 20
 
     def make(self, parties: int, timeout: float) -> Sequence[Communicator]:
@@ -88,7 +90,7 @@ class CommunicatorSuite(Suite, kit=True):
 
     def test_big_values_arrive(self) -> None:
         """A message of some megabytes is one message."""
-        with self._connected(2, timeout=60.0) as (a, b):
+        with self._connected(2) as (a, b):
             value = np.random.default_rng(0).integers(0, 255, self.big, dtype=np.uint8)
             with ThreadPoolExecutor(1) as pool:
                 sent = pool.submit(a.send, 1, f"{RUN}/0", value)
@@ -145,7 +147,7 @@ class CommunicatorSuite(Suite, kit=True):
 
             pairs = [(a, b) for a in range(3) for b in range(3)]
             for each in [pool.submit(exchange, *pair) for pair in pairs]:
-                _done(each, 60.0, "all threads get their messages")
+                _done(each, DEADLINE, "all threads get their messages")
 
     def test_messages_are_counted(self) -> None:
         """Each party knows how much went between it and each other; to itself is no link."""
@@ -181,10 +183,10 @@ class CommunicatorSuite(Suite, kit=True):
     def test_a_duplicate_is_dropped_or_refused(self) -> None:
         """The second message of a key is never read, also where the first one was."""
         with self._connected(2, timeout=0.3) as (a, b):
-            a.send(1, f"{RUN}/0", np.array(1))
+            _patiently(a.send, 1, f"{RUN}/0", np.array(1))
             with contextlib.suppress(CommError):
                 a.send(1, f"{RUN}/0", np.array(2))
-            _receive(b, 0, f"{RUN}/0", np.array(1))
+            _receive(b, 0, f"{RUN}/0", np.array(1), _patiently)
             with contextlib.suppress(CommError):
                 a.send(1, f"{RUN}/0", np.array(3))
             self._times_out(b, 0, f"{RUN}/0", 0.3, "after the message was read")
@@ -201,7 +203,7 @@ class CommunicatorSuite(Suite, kit=True):
 
     def test_there_is_no_party_beyond_the_last(self) -> None:
         """A rank that is none is a CommError; it is not counted from the end."""
-        with self._connected(2, timeout=0.3) as (a, _):
+        with self._connected(2) as (a, _):
             for rank in (2, -1):
                 _refused(f"a message to party {rank} of 2", a.send, rank, f"{RUN}/0", True)
 
@@ -216,15 +218,15 @@ class CommunicatorSuite(Suite, kit=True):
                     got=told,
                     fix="name both parties, and how long it was waited",
                 )
-            comms[2].send(0, f"{RUN}/1", True)
-            _receive(comms[0], 2, f"{RUN}/1", True)
+            _patiently(comms[2].send, 0, f"{RUN}/1", True)
+            _receive(comms[0], 2, f"{RUN}/1", True, _patiently)
 
     def test_an_abort_wakes_all_who_wait(self) -> None:
         """When one party fails, all that wait in the run end at once, and are told the reason."""
-        with ThreadPoolExecutor(4) as pool, self._connected(3, timeout=60.0) as comms:
+        with ThreadPoolExecutor(4) as pool, self._connected(3, timeout=NEVER) as comms:
             waiting = [pool.submit(comm.recv, 0, f"{RUN}/0") for comm in comms[1:]]
             waiting.append(pool.submit(comms[1].recv, 2, f"{RUN}/1"))
-            time.sleep(0.2)
+            pause(0.2, "until they wait; who comes later is told, too")
             comms[0].abort(RUN, "party 0 failed in kit")
             for each in waiting:
                 error = _error(each, self.slack, "all that wait end when a party fails")
@@ -238,7 +240,7 @@ class CommunicatorSuite(Suite, kit=True):
 
     def test_an_abort_ends_one_run_only(self) -> None:
         """Other runs go on; and who asks later in the one that failed does not wait."""
-        with ThreadPoolExecutor(1) as pool, self._connected(2, timeout=10.0) as (a, b):
+        with ThreadPoolExecutor(1) as pool, self._connected(2, 2 * self.slack) as (a, b):
             for comm in (a, b):
                 comm.open("kit-other")
             a.abort(RUN, "party 0 failed")
@@ -250,9 +252,9 @@ class CommunicatorSuite(Suite, kit=True):
 
     def test_closing_wakes_who_waits(self) -> None:
         """A run that is closed has nobody waiting in it."""
-        with ThreadPoolExecutor(1) as pool, self._connected(2, timeout=60.0) as (_, b):
+        with ThreadPoolExecutor(1) as pool, self._connected(2, timeout=NEVER) as (_, b):
             waiting = pool.submit(b.recv, 0, f"{RUN}/0")
-            time.sleep(0.2)
+            pause(0.2, "until it waits; who comes later gets an error, too")
             b.close(RUN)
             error = _error(waiting, self.slack, "who waits in a run that is closed ends")
             if not isinstance(error, CommError):
@@ -275,7 +277,9 @@ class CommunicatorSuite(Suite, kit=True):
     # --
 
     @contextlib.contextmanager
-    def _connected(self, parties: int, timeout: float = 20.0) -> Iterator[Sequence[Communicator]]:
+    def _connected(
+        self, parties: int, timeout: float = DEADLINE
+    ) -> Iterator[Sequence[Communicator]]:
         comms = self.make(parties, timeout)
         try:
             for comm in comms:
@@ -287,21 +291,29 @@ class CommunicatorSuite(Suite, kit=True):
             self.finish(comms)
 
     def _times_out(self, comm: Communicator, rank: int, key: str, timeout: float, when: str) -> str:
+        late = False
+
+        def end() -> None:
+            nonlocal late
+            late = True
+            comm.close(key.partition("/")[0])
+
+        timer = threading.Timer(timeout + self.slack, end)
+        timer.start()
         begin = time.monotonic()
         try:
             got: Any = comm.recv(rank, key)
         except RecvTimeoutError as error:
             took = time.monotonic() - begin
-            if not 0.9 * timeout <= took <= timeout + self.slack:
-                complain(
-                    f"a message that did not come is given up at a wrong time ({when})",
-                    expected=f"after {timeout} seconds",
-                    got=f"after {took:.2f} seconds",
-                    fix="wait for the timeout that the communicator was made with",
-                )
+            if not took >= 0.9 * timeout:
+                _at_a_wrong_time(when, timeout, f"after {took:.2f} seconds")
             return str(error)
         except Exception as error:
+            if late:
+                _at_a_wrong_time(when, timeout, f"it goes on {self.slack:g} seconds later")
             got = f"{type(error).__name__}: {error}"
+        finally:
+            timer.cancel()
         return complain(
             f"a message that nobody sent does not end in RecvTimeoutError ({when})",
             expected="RecvTimeoutError",
@@ -310,13 +322,46 @@ class CommunicatorSuite(Suite, kit=True):
         )
 
 
-def _receive(comm: Communicator, rank: int, key: str, expected: Any) -> None:
+def _receive(
+    comm: Communicator,
+    rank: int,
+    key: str,
+    expected: Any,
+    call: Callable[..., Any] = lambda recv, *args: recv(*args),
+) -> None:
     what = f"the message {key} from party {rank} at party {comm.rank}"
     try:
-        got = comm.recv(rank, key)
+        got = call(comm.recv, rank, key)
     except Exception as error:
         got = f"{type(error).__name__}: {error}"
     _expect(what, expected, got)
+
+
+def _patiently(call: Callable[..., T], *args: Any) -> T:
+    """Return what a call gives, also where the communicator's short timeout ends it some times."""
+    errors: list[CommError] = []
+
+    def attempt() -> list[T]:
+        try:
+            return [call(*args)]
+        except CommError as error:
+            errors.append(error)
+            return []
+
+    try:
+        (found,) = wait_until(attempt)
+    except AssertionError:
+        raise errors[-1] from None
+    return found
+
+
+def _at_a_wrong_time(when: str, timeout: float, got: str) -> NoReturn:
+    complain(
+        f"a message that did not come is given up at a wrong time ({when})",
+        expected=f"after {timeout} seconds",
+        got=got,
+        fix="wait for the timeout that the communicator was made with",
+    )
 
 
 def _expect(what: str, expected: Any, got: Any) -> None:

@@ -6,13 +6,13 @@ the core.
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
 
 from mplang_core import TensorType, kernel, simple_op
 from mplang_core.ext import Effects, KernelContext
+from mplang_testing.waiting import pause
 
 SECRET = "a detail that stays with its party"
 
@@ -138,5 +138,5 @@ def _fail_at(ctx: KernelContext, x: Any, *, party: int) -> Any:
 @kernel("kit.late")
 def _late(ctx: KernelContext, x: Any, *, party: int, seconds: float) -> Any:
     if ctx.interpreter.rank == party:
-        time.sleep(seconds)
+        pause(seconds, "the time that this party takes")
     return x
