@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mplang_testing.waiting import DEADLINE
+from xdist.workermanage import NodeManager
 
 PATIENCE = 10.0  # seconds in which pytest-xdist has to notice itself that a process has ended
 
@@ -32,8 +34,9 @@ def _stacks(run: str, worker: str) -> Path:
 
 @pytest.hookimpl(trylast=True)  # after pytest's own, whose file a process of pytest-xdist captures
 def pytest_configure(config: pytest.Config) -> None:
-    """Have a process of pytest-xdist write the stacks of its threads where it crashes."""
+    """Have a process of pytest-xdist write its stacks if it crashes, and give it time to exit."""
     config.stash[CRASHES], config.stash[_NODES] = {}, []
+    NodeManager.EXIT_TIMEOUT = DEADLINE
     _write_stacks(config)
 
 

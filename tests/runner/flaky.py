@@ -57,13 +57,14 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None, None, None]
         return
     if not failed or len(failed) > MOST or config.stash[CRASHES]:
         return
-    if all(_passes_alone(name, config.rootpath) for name in failed):
+    if all(_passes_alone(name, config) for name in failed):
         with Path(config.getoption("flaky")).open("a", encoding="utf-8") as file:
             file.writelines(f"{name}\n" for name in failed)
         session.exitstatus = pytest.ExitCode.OK
 
 
-def _passes_alone(name: str, folder: Path) -> bool:
+def _passes_alone(name: str, config: pytest.Config) -> bool:
     print(f"\n==> once more, alone: {name}", flush=True)
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-n", "0", name]
-    return subprocess.run(command, cwd=folder, check=False).returncode == 0
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-n", "0"]
+    command += ["-c", str(config.inipath), "--rootdir", str(config.rootpath), name]
+    return subprocess.run(command, cwd=config.rootpath, check=False).returncode == 0

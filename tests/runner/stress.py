@@ -24,6 +24,7 @@ ROUNDS = 5
 TIMES = 100  # of tests that are named
 MINUTES = 15.0
 LEFT_OUT = "not slow and not long and not fuzz and not wheels"
+HERE = ["-c", "pyproject.toml", "--rootdir", "."]  # of examples, too, which have files of their own
 PARALLEL = ["-n", "3", "--max-worker-restart", "0"]
 
 
@@ -103,7 +104,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--since", default="HEAD~1")
     given = parser.parse_args(arguments)
-    pytest = [sys.executable, "-m", "pytest", "-q", *PARALLEL]
+    pytest = [sys.executable, "-m", "pytest", "-q", *HERE, *PARALLEL]
     with busy():
         if given.all:
             return repeat([["make", "test"]], 1, 60)
