@@ -46,6 +46,9 @@ SMOKE = (
 )
 """Tests that are run on other versions of what is installed: some of each engine and backend."""
 
+REASONED = ("slow", "long", "alone")
+"""Markers whose argument says why the test has them."""
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -54,6 +57,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     In :data:`ENGINES`, single tests have the mark themselves.
     """
     for item in items:
+        for mark in item.iter_markers():
+            if mark.name in REASONED and not mark.args:
+                why = f"@pytest.mark.{mark.name}('…')"
+                raise pytest.UsageError(f"{item.nodeid}: the marker {mark.name} says why: {why}")
         path = item.path.relative_to(ROOT)
         if path.as_posix() in SMOKE and not {"slow", "long"} & {
             m.name for m in item.iter_markers()

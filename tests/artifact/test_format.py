@@ -99,7 +99,7 @@ def survive(payload: bytes) -> None:
     assert load(artifact.to_bytes()).digest == artifact.digest
 
 
-@pytest.mark.long
+@pytest.mark.long("reads a file with each byte of it set to twelve values")
 @pytest.mark.core  # once is enough
 def test_no_byte_of_the_payload_set_to_anything_does_harm():
     payload = open_(SMALL)

@@ -29,10 +29,7 @@ def test_the_complete_example(capsys):
 
     # 2. describe the cluster
     cluster_spec = mplang.ClusterSpec(
-        [
-            mplang.Node(rank=0, address="localhost:50051"),
-            mplang.Node(rank=1, address="localhost:50052"),
-        ]
+        [mplang.Node(rank=0, address="localhost:501"), mplang.Node(rank=1, address="localhost:502")]
     )
 
     # 3. Trace

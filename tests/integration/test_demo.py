@@ -22,7 +22,7 @@ def run_demo(tmp_path, *args):
     return done, json.loads(figures.read_text()) if figures.exists() else None
 
 
-SLOW = pytest.mark.slow
+SLOW = pytest.mark.slow("the demo trains for 20 epochs")
 SHORT = ("--epochs", "2")
 
 
@@ -30,7 +30,9 @@ SHORT = ("--epochs", "2")
     ("args", "parties", "protocol"),
     [
         pytest.param((), 2, "CHEETAH", marks=SLOW),
-        pytest.param(SHORT, 2, "CHEETAH", marks=pytest.mark.long),
+        pytest.param(
+            SHORT, 2, "CHEETAH", marks=pytest.mark.long("the demo trains for two epochs: 15 s")
+        ),
         pytest.param(("--parties", "3", "--protocol", "ABY3"), 3, "ABY3", marks=SLOW),
         pytest.param(("--protocol", "SEMI2K"), 2, "SEMI2K", marks=SLOW),
         pytest.param(("--parties", "3", "--protocol", "SEMI2K"), 3, "SEMI2K", marks=SLOW),

@@ -61,7 +61,7 @@ def test_text_and_bytes_give_the_program_back(program):
         assert to_bytes(again) == to_bytes(traced)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("2,000 random programs in each mode")
 @pytest.mark.parametrize("mode", ["standard", "launch"])
 def test_many_more(mode):
     @given(programs())

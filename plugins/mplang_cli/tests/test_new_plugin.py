@@ -158,7 +158,7 @@ def test_it_is_clean_to_ruff(tmp_path, name, compiler):
     tool("ruff", "format", "--no-cache", "--check", ".", cwd=made.path)
 
 
-@pytest.mark.long
+@pytest.mark.long("mypy checks a plugin, without a cache")
 @pytest.mark.needs(tools=["mypy"])
 @pytest.mark.parametrize("compiler", [False, True])
 def test_it_is_clean_to_mypy(tmp_path, compiler):

@@ -131,7 +131,7 @@ def test_a_worker_whose_source_is_wrong_does_not_start(folder):
     ("damage", "host"),
     [
         *((each, on_simulator) for each in WRONG if each is not no_match),
-        pytest.param(cut, on_workers, marks=pytest.mark.long),
+        pytest.param(cut, on_workers, marks=pytest.mark.long("starts two workers")),
     ],
 )
 def test_a_source_that_changes_later_is_refused_when_it_is_read(folder, damage, host, capfd):

@@ -89,7 +89,7 @@ class TestNpyOfFortran(TestNpy):
         return "a.npy"
 
 
-@pytest.mark.slow  # the same code as for PostgreSQL
+@pytest.mark.slow("starts a process for each of its reads; the code is that for PostgreSQL")
 class TestDuckDb(SourceSuite):
     kind, data = "duckdb", TABLE
 
@@ -100,7 +100,7 @@ class TestDuckDb(SourceSuite):
         return "a.duckdb#people"
 
 
-@pytest.mark.long
+@pytest.mark.long("starts a database server, and a process for each of its reads")
 class TestPostgreSql(SourceSuite):
     kind, data = "postgresql", TABLE
 

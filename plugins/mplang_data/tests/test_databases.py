@@ -22,7 +22,8 @@ import mplang_core as mp
 from mplang_core.errors import ConfigError
 
 HOSTS = pytest.mark.parametrize(
-    "host", [pytest.param(on_simulator, marks=pytest.mark.long), on_workers]
+    "host",
+    [pytest.param(on_simulator, marks=pytest.mark.long("starts processes that read")), on_workers],
 )
 PLAIN = arrow.plain(PEOPLE)
 
@@ -77,7 +78,9 @@ def test_a_program_is_the_same_on_postgresql(server, host):
         assert PASSWORD not in str(made.catalogue)
 
 
-@pytest.mark.parametrize("host", [on_simulator, pytest.param(on_workers, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "host", [on_simulator, pytest.param(on_workers, marks=pytest.mark.slow("starts two workers"))]
+)
 def test_a_program_is_the_same_on_a_duckdb_file(in_duckdb, host):
     with host(bank(in_duckdb, rows=2000)) as made:
         same(mp.fetch(made, mp.evaluate(made, summary)))
@@ -132,7 +135,7 @@ def test_what_is_wrong_is_told_to_the_owner_without_the_password(server, in_duck
         read_data_sets(bank(server.place)["bank"], "/")
 
 
-@pytest.mark.long
+@pytest.mark.long("a database is read for 2 s, stopped and started; starts two workers")
 def test_a_database_that_goes_away_in_mid_read_harms_nobody_else(server, capfd):
     """The program fails with an error, others run meanwhile, and it works once it is back."""
     place = fill(server)

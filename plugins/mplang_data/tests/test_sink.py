@@ -148,7 +148,7 @@ def test_members_of_another_session_are_told():
 # -- a sink that is killed
 
 
-@pytest.mark.long
+@pytest.mark.long("forks a process to be killed at each of its writes")
 def test_whoever_is_killed_has_what_was_before_or_what_is_new(tmp_path):
     folders, before, seen = [tmp_path / "a", tmp_path / "b"], 0, set()
     for number in itertools.count(1):

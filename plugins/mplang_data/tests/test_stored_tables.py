@@ -7,7 +7,6 @@ import datetime
 import decimal
 import math
 import os
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import duckdb
@@ -19,6 +18,7 @@ from mplang_data.stored import Entry, Sink, SinkConfig, StoreError, read_sink, v
 from mplang_http import LocalCluster
 from mplang_tables import arrow
 from mplang_tables.arrow import type_of
+from mplang_testing.waiting import DEADLINE, wait_until
 from postgres import PASSWORD, server as server
 
 import mplang_core as mp
@@ -83,7 +83,14 @@ def rows_in_postgresql(place):
         return connection.execute(f"SELECT * FROM {table}").fetchall()
 
 
-@pytest.fixture(params=["duckdb", pytest.param("postgresql", marks=pytest.mark.long)])
+@pytest.fixture(
+    params=[
+        "duckdb",
+        pytest.param(
+            "postgresql", marks=pytest.mark.long("starts a process for each of its writes")
+        ),
+    ]
+)
 def database(request, tmp_path):
     """Return a place of a table, and a function that returns its rows."""
     if request.param == "duckdb":
@@ -188,10 +195,9 @@ def test_rows_that_somebody_else_writes_meanwhile_do_not_stay(tmp_path, server):
         with psycopg.connect(server.place) as connection:
             connection.execute("INSERT INTO scores VALUES (7, 0, 'somebody')")
             stored = pool.submit(store, sink, SECOND, 2)
-            while not waiting(server):
-                assert not stored.done()
-                time.sleep(0.05)
-        stored.result(30)
+            wait_until(lambda: stored.done() or waiting(server))
+            assert not stored.done()
+        stored.result(DEADLINE)
     assert rows_in_postgresql(place) == rows(SECOND)
 
 
@@ -210,7 +216,7 @@ def test_rows_that_a_constraint_forbids_leave_those_of_before(tmp_path, server):
         assert rows_in_postgresql(place) == [("ü'\"", float("inf"), 3)]
 
 
-@pytest.mark.long
+@pytest.mark.long("a worker starts three times, a database server twice")
 def test_a_database_that_was_away_takes_it_when_the_worker_starts(tmp_path, server):
     server.execute("DROP TABLE IF EXISTS scores")
     place = f"{server.place}#public.scores"
@@ -232,10 +238,7 @@ def test_a_database_that_was_away_takes_it_when_the_worker_starts(tmp_path, serv
             assert rows_in_postgresql(place) == rows(FIRST)
         cluster.workers[0].terminate()
         cluster.restart(0)
-        deadline = time.monotonic() + 30
-        while rows_in_postgresql(place) != rows(SECOND):
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        wait_until(lambda: rows_in_postgresql(place) == rows(SECOND))
 
 
 def evaluate(host, table):

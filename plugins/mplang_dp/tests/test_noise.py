@@ -66,7 +66,9 @@ def test_a_discrete_laplace_distribution_is_that_of_its_numbers():
 
 @pytest.mark.parametrize("epsilon", [1e-6, 5e-7, 0.3, 20.0])
 @pytest.mark.parametrize("delta", [0.0, 5e-13, 1e-6, 0.01])
-@pytest.mark.parametrize("sensitivity", [1, pytest.param(7, marks=pytest.mark.long), STEPS])
+@pytest.mark.parametrize(
+    "sensitivity", [1, pytest.param(7, marks=pytest.mark.long("16 noises more: 5 s")), STEPS]
+)
 def test_each_epsilon_and_delta_that_is_allowed_has_noise(epsilon, delta, sensitivity):
     assert len(noisy([1, 2], sensitivity, float(sensitivity), epsilon, delta)) == 2
 

@@ -200,7 +200,7 @@ PROGRAM = """
 """
 
 
-@pytest.mark.long
+@pytest.mark.long("three processes import Ibis")
 def test_the_same_bytes_in_two_processes_from_other_lines_with_other_hash_seeds():
     """Ibis has sets; what owners sign must not depend on their order."""
     seen = set()

@@ -138,7 +138,7 @@ def test_a_function_that_may_have_changed_is_traced_anew():
     assert jax_compile(fn, signature).pfunc.attrs["code"] != first.pfunc.attrs["code"]
 
 
-@pytest.mark.slow  # the kit asks other processes, too
+@pytest.mark.slow("two processes import JAX; the kit asks other processes, too")
 def test_the_same_bytes_in_two_processes_from_other_lines_with_other_hash_seeds():
     seen = set()
     for seed, blank in (("0", ""), ("1", "\n\n\n")):

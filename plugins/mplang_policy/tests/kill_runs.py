@@ -11,11 +11,11 @@ import os
 import random
 import signal
 import sys
-import time
 
 from mplang_policy import Gate, Run
 from mplang_policy.offline import asked_of
 from mplang_policy.owner import Owner
+from mplang_testing.waiting import pause
 from policy_testbed import NAMES, program_of
 
 import mplang_core as mp
@@ -51,7 +51,7 @@ def main(folder: str, kills: int) -> None:
                 os._exit(1)
         os.close(end)
         found = os.read(begin, 1 << 16)  # until it has begun something
-        time.sleep(random.random() * 0.02)
+        pause(random.random() * 0.02, "a gate that is killed at any moment")
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         while data := os.read(begin, 1 << 16):

@@ -25,7 +25,7 @@ KILLS = 200
 RULES = RUNS + 'permit (principal, action == Action::"fetch", resource) when { context.approved };'
 
 
-@pytest.mark.long
+@pytest.mark.long("forks and kills 200 gates")
 def test_no_use_is_forgotten_and_no_epsilon_given_back(tmp_path):
     from mplang_cli.cli import app
 

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from mplang_simulator import Finding, Meetings
+from mplang_testing.waiting import DEADLINE, wait_until
 
 from mplang_core.errors import AbortedError, PrecisionError, PrecisionWarning
 from mplang_core.ir import Location
@@ -74,11 +75,10 @@ def test_who_waits_is_released_where_the_run_ends():
     checks = Meetings("warn")
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(checks.meet, "run/1", 0, 2, None, lambda brought: None)
-        while not checks._meetings:
-            pass
+        wait_until(lambda: checks._meetings)
         checks.abort("run")
         with pytest.raises(AbortedError):
-            waiting.result(5)
+            waiting.result(DEADLINE)
     with pytest.raises(AbortedError):
         checks.meet("run/1", 1, 2, None, lambda brought: None)
 

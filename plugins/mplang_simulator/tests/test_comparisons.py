@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from mplang_simulator import ThreadCommunicator, threads
 from mplang_simulator.threads import LEAD
+from mplang_testing.waiting import DEADLINE, NEVER, pause
 from mplang_trace import SpanRecorder
 
 from mplang_core import Mask
@@ -21,7 +22,7 @@ SIZES = pytest.mark.parametrize("parties", [2, 3, 8])
 
 @pytest.fixture
 def comms(parties):
-    made = ThreadCommunicator.connected(parties, timeout=30.0)
+    made = ThreadCommunicator.connected(parties, timeout=DEADLINE)
     for comm in made:
         comm.open("run")
     return made
@@ -76,15 +77,20 @@ def test_a_run_that_ended_leaves_nothing_to_the_next_one(comms):
     assert list(comms[0]._boards) == ["next"]
 
 
-def in_turn(comms, count, pause):
-    """Have each party compare; return the order in which they did."""
+def computes(comm, turn):
+    pause(1e-5, "an engine, which lets other threads run")
+
+
+def in_turn(comms, count, compute):
+    """Have each party compare; return the order in which they did, but for the last time."""
     order = []
 
     def party(comm):
         for turn in range(count):
             comm.compare(f"run/1={turn}", turn < count - 1)
-            order.append(comm.rank)
-            pause(comm, turn)
+            if turn < count - 1:  # after the last one, it is another one's turn
+                order.append(comm.rank)
+            compute(comm, turn)
 
     with ThreadPoolExecutor(len(comms)) as pool:
         list(pool.map(party, comms))
@@ -94,8 +100,8 @@ def in_turn(comms, count, pause):
 @pytest.mark.once
 @pytest.mark.parametrize("parties", [3])
 def test_parties_that_compare_run_one_after_the_other(comms, monkeypatch):
-    monkeypatch.setattr(threads, "PATIENCE", 10.0)  # a busy machine may suspend whose turn it is
-    order = in_turn(comms, LEAD - 1, lambda comm, turn: time.sleep(1e-5))
+    monkeypatch.setattr(threads, "PATIENCE", NEVER)  # a busy machine may suspend whose turn it is
+    order = in_turn(comms, LEAD - 1, computes)
     turns = [rank for rank, _ in itertools.groupby(order)]
     assert sorted(turns) == [0, 1, 2]
 
@@ -104,7 +110,13 @@ def test_parties_that_compare_run_one_after_the_other(comms, monkeypatch):
 @pytest.mark.parametrize("parties", [3])
 def test_they_do_so_again_after_code_was_compiled(comms, monkeypatch):
     monkeypatch.setattr(threads, "PATIENCE", 0.05)
-    order = in_turn(comms, LEAD - 1, lambda comm, turn: time.sleep(1e-5 if turn else 0.5))
+    patient = functools.partial(monkeypatch.setattr, threads, "PATIENCE", NEVER)
+    compiled = threading.Barrier(3, patient, DEADLINE)  # who has the turn waits for the others
+
+    def compile_first(comm, turn):
+        computes(comm, turn) if turn else compiled.wait()
+
+    order = in_turn(comms, LEAD - 1, compile_first)
     assert len(list(itertools.groupby(order))) < len(order) / 5  # all but the pause
 
 
@@ -114,7 +126,7 @@ def test_a_party_that_is_slow_or_waits_in_a_loop_holds_up_nobody(comms):
 
     def slow(comm, turn):
         if comm.rank == 0 and turn == 1:
-            assert late.wait(5)  # for what the others do meanwhile
+            assert late.wait(DEADLINE)  # for what the others do meanwhile
 
     def party(comm):
         in_turn([comm], 5, slow)
@@ -133,7 +145,7 @@ def test_parties_exchange_messages_in_a_loop_of_comparisons(comms):
         comm.send(1 - comm.rank, f"run/2={turn}", turn)
         assert comm.recv(1 - comm.rank, f"run/2={turn}") == turn
 
-    assert len(in_turn(comms, 3 * LEAD, exchange)) == 6 * LEAD
+    assert len(in_turn(comms, 3 * LEAD, exchange)) == 6 * LEAD - 2
 
 
 def by_messages(comms, predicates):

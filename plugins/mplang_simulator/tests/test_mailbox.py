@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import threading
-import time
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from mplang_simulator import ThreadCommunicator, Waiter
+from mplang_testing.waiting import DEADLINE, NEVER, wait_until
 
 from mplang_core.errors import AbortedError, CommError, RecvTimeoutError
 
@@ -96,43 +95,44 @@ def test_a_wait_ends_by_abort_or_in_time(pair):
     a, b = pair
     with pytest.raises(RecvTimeoutError, match=r"waited 0\.2 s"):
         b.recv(0, "run/1|x")
-    b.timeout = 30.0
-    timer = threading.Timer(0.05, a.abort, ("run", "party 0 failed"))
-    timer.start()
-    with pytest.raises(AbortedError, match="party 0 failed"):
-        b.recv(0, "run/1|x")
-    timer.join()
+    b.timeout = NEVER
+    with ThreadPoolExecutor(1) as pool:
+        (found,) = waiting(pool, b, ["run/1|x"])
+        a.abort("run", "party 0 failed")
+        with pytest.raises(AbortedError, match="party 0 failed"):
+            found.result(DEADLINE)
 
 
 def waiting(pool, comm, keys):
     """Have a thread wait for each key, and return the futures."""
     found = [pool.submit(comm.recv, 0, key) for key in keys]
-    while sum(map(len, comm._runs["run"].waiters.values())) < len(found):
-        time.sleep(0.001)
+    waiters = comm._runs["run"].waiters
+    wait_until(lambda: sum(map(len, list(waiters.values()))) == len(found))
     return found
 
 
 def test_a_message_wakes_only_who_waits_for_it(pair, monkeypatch):
     a, b = pair
-    b.timeout, woken, wake = 30.0, [], Waiter.wake
+    b.timeout, woken, wake = NEVER, [], Waiter.wake
     monkeypatch.setattr(Waiter, "wake", lambda self: (woken.append(self), wake(self)))
     with ThreadPoolExecutor(8) as pool:
         found = waiting(pool, b, [f"run/1|{i}" for i in range(8)])
         for count, i in enumerate((3, 0, 7, 1, 2, 6, 5, 4), 1):
             a.send(1, f"run/1|{i}", i)
-            assert found[i].result(30.0) == i
+            assert found[i].result(DEADLINE) == i
             assert len(woken) == count
     assert not b._runs["run"].waiters
 
 
 def test_of_two_that_wait_for_one_message_one_gets_it(pair):
     a, b = pair
-    b.timeout = 1.0
+    b.timeout = NEVER
     with ThreadPoolExecutor(2) as pool:
         found = waiting(pool, b, ["run/1", "run/1"])
         a.send(1, "run/1", b"x")
-        errors = [each.exception(30.0) for each in found]
-    assert sorted(type(each) for each in errors if each) == [RecvTimeoutError]
+        a.abort("run", "for whom there is none")
+        errors = [each.exception(DEADLINE) for each in found]
+    assert [type(each) for each in errors if each] == [AbortedError]
     assert [each.result() for each in found if not each.exception()] == [b"x"]
 
 

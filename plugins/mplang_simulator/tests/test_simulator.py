@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import gc
 import threading
-import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from mplang_simulator import PartyThread, ThreadCommunicator
+from mplang_testing.waiting import DEADLINE, NEVER, wait_until
 
 import mplang_core as mp
 from mplang_core.errors import AbortedError, CommError, PartyError, RecvTimeoutError
 
 
-def connected(parties=2, timeout=30.0):
+def connected(parties=2, timeout=DEADLINE):
     comms = ThreadCommunicator.connected(parties, timeout)
     for comm in comms:
         comm.open("run")
@@ -54,12 +54,13 @@ def test_a_message_for_no_open_run_is_refused():
 
 
 def test_an_abort_wakes_those_who_wait():
-    a, b = connected()
-    threading.Timer(0.05, lambda: a.abort("run", "party 0 failed")).start()
-    begin = time.monotonic()
-    with pytest.raises(AbortedError, match="party 1 stopped: party 0 failed"):
-        b.recv(0, "run/1")
-    assert time.monotonic() - begin < 4
+    a, b = connected(timeout=NEVER)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(b.recv, 0, "run/1")
+        wait_until(lambda: b._runs["run"].waiters)
+        a.abort("run", "party 0 failed")
+        with pytest.raises(AbortedError, match="party 1 stopped: party 0 failed"):
+            waiting.result(DEADLINE)
 
 
 def test_a_party_thread_runs_in_order_and_hands_on_errors():
@@ -71,7 +72,7 @@ def test_a_party_thread_runs_in_order_and_hands_on_errors():
     with pytest.raises(ZeroDivisionError):
         bad.result()
     thread.stop()
-    assert thread.join(5)
+    assert thread.join(DEADLINE)
     assert seen == list(range(5))
 
 
@@ -123,7 +124,7 @@ def test_values_go_when_nobody_has_them():
 def test_an_interrupted_host_goes_on(monkeypatch):
     import concurrent.futures
 
-    with mp.Simulator(mp.ClusterSpec.simple(2), timeout=5.0) as sim:
+    with mp.Simulator(mp.ClusterSpec.simple(2), timeout=DEADLINE) as sim:
         wait = concurrent.futures.wait
         monkeypatch.setattr(
             concurrent.futures, "wait", lambda *a, **k: (_ for _ in ()).throw(KeyboardInterrupt)
@@ -163,7 +164,7 @@ def test_a_timeout_is_positive(timeout):
 def test_a_failing_thread_does_not_strand_the_others():
     """Runs of other threads wait until a failure is handled; none is lost, none hangs."""
     stop = threading.Event()
-    with mp.Simulator(mp.ClusterSpec.simple(2), timeout=5.0) as sim:
+    with mp.Simulator(mp.ClusterSpec.simple(2), timeout=DEADLINE) as sim:
 
         def fail():
             while not stop.is_set():
@@ -177,9 +178,9 @@ def test_a_failing_thread_does_not_strand_the_others():
             bad = pool.submit(fail)
             good = [pool.submit(succeed) for _ in range(3)]
             for future in good:
-                assert future.result(60) == [[2, 2]] * 50
+                assert future.result(DEADLINE) == [[2, 2]] * 50
             stop.set()
-            bad.result(10)
+            bad.result(DEADLINE)
 
 
 def test_a_simulator_that_is_dropped_leaves_no_threads():
@@ -189,7 +190,4 @@ def test_a_simulator_that_is_dropped_leaves_no_threads():
         mp.evaluate(sim, lambda: mp.constant(1))
         del sim
     gc.collect()
-    deadline = time.monotonic() + 5
-    while set(threading.enumerate()) - before and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not set(threading.enumerate()) - before
+    wait_until(lambda: not set(threading.enumerate()) - before, "that all threads ended")

@@ -9,15 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 import mplang_core as mp
 
 PROTOCOLS = [(2, "SEMI2K"), (3, "ABY3"), (2, "CHEETAH")]
-
-
-def slow(*cases):
-    return [pytest.param(*case, marks=pytest.mark.slow) for case in cases]
 
 
 X = np.float32([3, -1, 4, 1])

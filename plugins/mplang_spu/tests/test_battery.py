@@ -71,13 +71,20 @@ CASES = [
     pytest.param(
         rows,
         size,
-        marks=[pytest.mark.slow] * (rows > 100 or size not in EXTREMES)
+        marks=[pytest.mark.slow(f"14 statistics of {rows:,} rows on SPU")]
+        * (rows > 100 or size not in EXTREMES)
         + [pytest.mark.million] * (rows == 1_000_000),
     )
     for rows in ROWS
     for size in SIZES
 ]
-PROTOCOLS = ["ABY3", *(pytest.param(p, marks=pytest.mark.slow) for p in ("SEMI2K", "CHEETAH"))]
+PROTOCOLS = [
+    "ABY3",
+    *(
+        pytest.param(p, marks=pytest.mark.slow("14 statistics of 20 inputs, again"))
+        for p in ("SEMI2K", "CHEETAH")
+    ),
+]
 
 
 @pytest.fixture(scope="module")

@@ -109,14 +109,14 @@ def test_conversions_are_those_of_numpy(source):
     check_conversions(source, [target for each, target in CONVERSIONS if each == source], "FM128")
 
 
-@pytest.mark.slow
+@pytest.mark.slow("188 programs on SPU")
 @pytest.mark.parametrize("field", FIELDS)
 @pytest.mark.parametrize(("name", "dtype"), ORDERED)
 def test_an_order_by_itself(name, dtype, field):
     check_orders([name], dtype, field)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("180 programs on SPU")
 @pytest.mark.parametrize("field", FIELDS)
 @pytest.mark.parametrize("dtype", [*INTEGERS, *FLOATS])
 @pytest.mark.parametrize("name", TOTALS)
@@ -124,7 +124,7 @@ def test_a_total_by_itself(name, dtype, field):
     check_totals([name], dtype, field)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("284 programs on SPU")
 @pytest.mark.parametrize("field", FIELDS)
 @pytest.mark.parametrize(("source", "target"), CONVERSIONS)
 def test_a_conversion_by_itself(source, target, field):

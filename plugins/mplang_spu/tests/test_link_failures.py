@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from mplang_simulator import ThreadCommunicator
 from mplang_spu.channel import MPLangChannel
-from spu_links import X, check, cluster, slow
+from spu_links import X, check, cluster
 
 import mplang_core as mp
 from mplang_core.errors import CommError, PartyError
@@ -52,7 +52,15 @@ class Trouble(MPLangChannel):
 @pytest.mark.parametrize("mode", ["standard", "launch"])
 @pytest.mark.parametrize("after", [1, 3, 40])
 @pytest.mark.parametrize(
-    ("parties", "protocol"), [(2, "SEMI2K"), (3, "ABY3"), *slow((2, "CHEETAH"), (3, "SEMI2K"))]
+    ("parties", "protocol"),
+    [
+        (2, "SEMI2K"),
+        (3, "ABY3"),
+        pytest.param(
+            2, "CHEETAH", marks=pytest.mark.slow("CHEETAH sets up oblivious transfers: 4 s")
+        ),
+        pytest.param(3, "SEMI2K", marks=pytest.mark.slow("six cases more")),
+    ],
 )
 def test_a_party_that_fails_within_spu_ends_all_at_once(
     monkeypatch, parties, protocol, after, mode
@@ -135,7 +143,10 @@ def test_a_peer_that_sends_rubbish_is_named(monkeypatch):
     "rubbish",
     [
         None,
-        *(pytest.param(each, marks=pytest.mark.long) for each in (42, np.zeros(3), b"")),
+        *(
+            pytest.param(each, marks=pytest.mark.long("a party waits 2 s for another"))
+            for each in (42, np.zeros(3), b"")
+        ),
         b"\xff\xfe",
         b"channels|x" * 9,
     ],

@@ -10,7 +10,7 @@ import spu.libspu as libspu
 from brpc_processes import computes_also_after_a_failure, in_a_process
 from mplang_simulator import ThreadCommunicator
 from mplang_spu.config import ENV
-from spu_links import PROTOCOLS, X, check, cluster, device, links, program, slow
+from spu_links import PROTOCOLS, X, check, cluster, device, links, program
 
 import mplang_core as mp
 from mplang_core.simp import WorkerInterpreter
@@ -24,6 +24,7 @@ pytestmark = [
 # -- programs
 
 FEW_CHEETAH = ("standard", "channels")  # the others take as long
+TRANSFERS = "CHEETAH sets up oblivious transfers: 4 s"
 
 
 @pytest.mark.parametrize(
@@ -31,7 +32,8 @@ FEW_CHEETAH = ("standard", "channels")  # the others take as long
     [
         pytest.param(
             *(*each, mode, way),
-            marks=[pytest.mark.slow] * (each[1] == "CHEETAH" and (mode, way) != FEW_CHEETAH),
+            marks=[pytest.mark.slow(TRANSFERS)]
+            * (each[1] == "CHEETAH" and (mode, way) != FEW_CHEETAH),
         )
         for each in PROTOCOLS
         for mode in ("standard", "launch")
@@ -49,7 +51,16 @@ def test_each_way_computes(monkeypatch, parties, protocol, mode, way):
 
 
 @pytest.mark.parametrize(
-    ("parties", "protocol"), [(2, "SEMI2K"), (3, "ABY3"), *slow((2, "CHEETAH"))]
+    ("parties", "protocol"),
+    [
+        (2, "SEMI2K"),
+        (3, "ABY3"),
+        pytest.param(
+            2,
+            "CHEETAH",
+            marks=pytest.mark.slow("CHEETAH sets up oblivious transfers, in new processes"),
+        ),
+    ],
 )
 def test_brpc_computes_also_after_a_failure(parties, protocol):
     in_a_process(computes_also_after_a_failure, parties, protocol)

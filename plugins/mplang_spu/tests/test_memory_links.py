@@ -49,7 +49,13 @@ def fail():
 
 
 @pytest.mark.parametrize(("parties", "protocol"), [(2, "SEMI2K"), (3, "ABY3")])
-@pytest.mark.parametrize("mode", [pytest.param("standard", marks=pytest.mark.long), "launch"])
+@pytest.mark.parametrize(
+    "mode",
+    [
+        pytest.param("standard", marks=pytest.mark.long("three runs on SPU, one of which fails")),
+        "launch",
+    ],
+)
 def test_a_party_that_fails_within_spu_ends_the_run_in_time(monkeypatch, mode, parties, protocol):
     trouble = Trouble(monkeypatch, parties - 1, fail)
     with mp.Simulator(cluster(parties, protocol=protocol), timeout=60.0) as sim:
@@ -150,13 +156,17 @@ def ends(config='protocol="ABY3"', instead="", meanwhile="interrupt", again=0.0)
 
 
 @pytest.mark.parametrize(
-    "way", [pytest.param("", marks=pytest.mark.long), ", use_mplang_channel=True"]
+    "way",
+    [
+        pytest.param("", marks=pytest.mark.long("a process imports JAX and libspu")),
+        ", use_mplang_channel=True",
+    ],
 )
 def test_ctrl_c_within_spu_raises_and_the_process_ends_in_order(way):
     assert ends(f'protocol="ABY3"{way}') == (0, ["KeyboardInterrupt"], "")
 
 
-@pytest.mark.long
+@pytest.mark.long("a process imports JAX and libspu")
 def test_members_that_wait_for_one_that_failed_do_not_keep_the_process():
     instead = "if threading.current_thread().name == 'mplang-P2': raise OSError('unplugged')"
     begin = time.monotonic()

@@ -12,7 +12,11 @@ TOLERANCE = 1e-3
 RNG = np.random.default_rng(7)
 SALARIES = RNG.lognormal(10.8, 0.5, 13_810).astype(np.float32)
 BIDS = np.array([310, 925, 870, 924, 12])
-PROTOCOLS = ["ABY3", *(pytest.param(p, marks=pytest.mark.slow) for p in ("SEMI2K", "CHEETAH"))]
+PROTOCOLS = [
+    "ABY3",
+    pytest.param("SEMI2K", marks=pytest.mark.slow("57 programs more on SPU")),
+    pytest.param("CHEETAH", marks=pytest.mark.slow("57 programs, and CHEETAH is the slowest")),
+]
 
 
 def f32(*numbers):
@@ -157,7 +161,7 @@ IN_FM64 |= {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.slow("50 programs on SPU")
 @pytest.mark.parametrize("name", IN_FM64)
 def test_the_smaller_field_is_right_for_what_it_holds(name):
     fn, *args = IN_FM64[name]
@@ -218,7 +222,10 @@ ATTACKED = {
 DIVISORS = [3, 7, 86_400, 1_000_000, 12_345_678, 86_400_000, 604_800_000, -86_400_000, 10**15 + 7]
 
 
-@pytest.mark.parametrize("protocol", ["SEMI2K", pytest.param("ABY3", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "protocol",
+    ["SEMI2K", pytest.param("ABY3", marks=pytest.mark.slow("350 numbers by 10 divisors, again"))],
+)
 @pytest.mark.parametrize("size", [10**7, 2 * 10**12, 10**15, 4 * 10**18])
 def test_integers_are_divided_exactly(size, protocol):
     rng = np.random.default_rng(size)

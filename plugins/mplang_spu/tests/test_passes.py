@@ -114,7 +114,13 @@ def test_a_sum_is_as_large_as_before():
     np.testing.assert_allclose(spu_runner.run(jnp.sum, x, field="FM64"), 1000 * 2.0**30)
 
 
-@pytest.mark.parametrize("protocol", ["ABY3", pytest.param("CHEETAH", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "protocol",
+    [
+        "ABY3",
+        pytest.param("CHEETAH", marks=pytest.mark.long("CHEETAH sets up oblivious transfers: 4 s")),
+    ],
+)
 def test_a_scatter_adds_what_is_in_range(protocol):
     fn = lambda x, i, y: (x.at[i].add(y), jnp.bincount(i, length=4))  # noqa: E731
     args = f32(1, 2, 3), np.int32([0, 2, 2, 7, -1]), f32(10, 20, 30, 40, 50)
@@ -147,7 +153,10 @@ def test_ops_in_loops_are_lowered():
     )
 
 
-@pytest.mark.parametrize("most", [200, pytest.param(MAX_REWRITTEN, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "most",
+    [200, pytest.param(MAX_REWRITTEN, marks=pytest.mark.slow("lowers 25,000 divisions, twice"))],
+)
 def test_a_module_that_would_grow_out_of_bounds_is_refused(monkeypatch, most):
     monkeypatch.setattr("mplang_spu.lowering.rewriter.MAX_REWRITTEN", most)
     many = most * 5 // 4

@@ -86,7 +86,7 @@ def check(simulators, function):
             assert is_rounding(function, found), pairs
 
 
-@pytest.mark.long
+@pytest.mark.long("100 random functions on SPU")
 @settings(max_examples=100, deadline=None, derandomize=True, suppress_health_check=CHECKS)
 @given(functions(steps=False))
 @pytest.mark.timeout(600)
@@ -94,7 +94,7 @@ def test_a_result_is_near_that_of_float64_or_something_is_told(simulators, funct
     check(simulators, function)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("3,000 random functions on SPU")
 @pytest.mark.timeout(7200)
 @settings(max_examples=3000, deadline=None, suppress_health_check=CHECKS)
 @given(functions(steps=False))

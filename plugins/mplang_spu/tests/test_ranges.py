@@ -50,7 +50,7 @@ def test_results_are_within_their_intervals(two, function):
     check(two, function)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("100 random functions on SPU")
 @pytest.mark.timeout(600)
 @settings(SOME, max_examples=100)
 @given(functions(lines=6))

@@ -51,7 +51,9 @@ def test_a_fault_that_no_second_run_shows_is_told_beside_a_tie():
         assert bool(shown) == (abs(result - 7) > 0.1)
 
 
-@pytest.mark.parametrize("times", [10, pytest.param(40, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "times", [10, pytest.param(40, marks=pytest.mark.slow("40 medians on SPU"))]
+)
 def test_a_fault_of_chance_is_told_whatever_constants_decide(times):
     """Squares of this size overflow in a mean at random; the median's index is a constant."""
     x = np.random.default_rng(5).integers(10**7, 2 * 10**7, 13) * 2

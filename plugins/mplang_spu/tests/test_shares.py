@@ -19,9 +19,9 @@ from mplang_core.runtime import codec
 PROTOCOLS = {"SEMI2K": 2, "ABY3": 3, "CHEETAH": 2}
 FIELDS = {"FM32": 8, "FM64": 18, "FM128": 40}
 TAKES_LONG = {
-    ("CHEETAH", "FM32"): pytest.mark.slow,
-    ("CHEETAH", "FM64"): pytest.mark.slow,
-    ("CHEETAH", "FM128"): pytest.mark.long,
+    ("CHEETAH", "FM32"): pytest.mark.slow("CHEETAH sets up oblivious transfers: 4 s"),
+    ("CHEETAH", "FM64"): pytest.mark.slow("CHEETAH sets up oblivious transfers: 4 s"),
+    ("CHEETAH", "FM128"): pytest.mark.long("CHEETAH sets up oblivious transfers: 4 s"),
 }
 
 

@@ -77,7 +77,12 @@ MODES = ("standard", "launch")
     [
         *itertools.product((2, 3), ["SEMI2K"], MODES),
         *itertools.product([3], ["ABY3"], MODES),
-        pytest.param(2, "CHEETAH", "standard", marks=pytest.mark.slow),
+        pytest.param(
+            2,
+            "CHEETAH",
+            "standard",
+            marks=pytest.mark.slow("CHEETAH sets up oblivious transfers: 9 s"),
+        ),
         (2, "CHEETAH", "launch"),
     ],
 )

@@ -222,7 +222,7 @@ def test_a_step_carries_the_number_of_its_op():
         assert names[op_number(step.op)] == step.op.name
 
 
-@pytest.mark.long
+@pytest.mark.long("a loop of 10,000 turns in another")
 def test_long_loops_end():
     def nested(x):
         return jax.lax.fori_loop(
@@ -288,7 +288,7 @@ def test_no_value_is_outside_of_its_interval(function):
     check_values(function)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("300 random functions, compiled by XLA")
 @pytest.mark.timeout(600)
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(functions())

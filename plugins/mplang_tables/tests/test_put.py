@@ -206,7 +206,7 @@ def test_a_table_is_no_public_argument(sim):
         mp.evaluate(sim, lambda t: t, FRAME)
 
 
-@pytest.mark.long
+@pytest.mark.long("the README imports pandas, and has a program run on SPU")
 def test_the_readme_runs(capsys):
     text = (pathlib.Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
     namespace = {"__name__": "__main__"}

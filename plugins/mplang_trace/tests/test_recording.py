@@ -6,7 +6,6 @@ import functools
 import io
 import json
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -14,7 +13,8 @@ import pytest
 from mplang_cli.cli import app
 from mplang_simulator import ObservedWorker, ThreadCommunicator
 from mplang_testing import dialect
-from mplang_trace import SpanRecorder
+from mplang_testing.waiting import DEADLINE, NEVER, wait_until
+from mplang_trace import SpanRecorder, live_table
 from mplang_trace.live_table import terminal
 from rich.console import Console
 from typer.testing import CliRunner
@@ -35,7 +35,7 @@ def loop(x):
     return mp.while_loop(below, lambda i: mp.invoke(dialect.add, i, mp.constant(np.int64(1))), x)
 
 
-def slow(x, seconds=3.0):
+def slow(x, seconds=5.0):
     return mp.pshfl_s(mp.invoke(dialect.late, x, party=1, seconds=seconds), [0, 1, 2], [1, 1, 1])
 
 
@@ -169,23 +169,23 @@ def test_spans_are_capped_and_it_says_so():
 
 
 @pytest.mark.once
-def test_the_host_knows_where_parties_are(simulate):
-    sim = simulate(3)
+def test_the_host_knows_where_parties_are(simulate, monkeypatch):
+    sim, seen = simulate(3), threading.Event()
+    monkeypatch.setattr(dialect, "pause", lambda seconds, why: seen.wait(DEADLINE))
     thread = threading.Thread(target=mp.evaluate, args=(sim, slow, X), kwargs={"mode": "launch"})
     thread.start()
-    deadline = time.monotonic() + 20
     waiting, late = ("running", "simp.shuffle_static"), ("running", "kit.late")
     wanted = [waiting, late, waiting]
     line = f"test_recording.py:{slow.__code__.co_firstlineno + 1}"
-    while True:
+
+    def as_wanted():
         states = sim.progress()
-        if [(state.state, state.op) for state in states] == wanted:
-            break
-        assert thread.is_alive()
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+        return states if [(state.state, state.op) for state in states] == wanted else None
+
+    states = wait_until(as_wanted)
     assert {state.location for state in states} == {line}
     assert sim.at() is not None
+    seen.set()
     thread.join()
     assert {(state.state, state.op) for state in sim.progress()} == {("idle", None)}
     assert sim.progress()[1].links[2].sent == X.nbytes
@@ -201,7 +201,7 @@ class Pause:
     def op_started(self, op, index, total):
         self.op = op
         self.reached.set()
-        assert self.go.wait(20)
+        assert self.go.wait(DEADLINE)
 
     def op_finished(self, op, index, total):
         pass
@@ -214,7 +214,7 @@ def test_evaluations_of_several_threads_are_told_apart(simulate):
         run = functools.partial(mp.evaluate, sim, program, listener=pause)
         threads.append(threading.Thread(target=run))
         threads[-1].start()
-        assert pause.reached.wait(20)
+        assert pause.reached.wait(DEADLINE)
     for pause, thread in zip(pauses, threads, strict=True):
         assert sim.at() is pause.op, "of the evaluation that began first"
         pause.go.set()
@@ -222,18 +222,24 @@ def test_evaluations_of_several_threads_are_told_apart(simulate):
     assert sim.at() is None
 
 
-def test_a_table_is_shown_when_it_takes_long(simulate):
+def test_a_table_is_shown_when_it_takes_long(simulate, monkeypatch):
     out = io.StringIO()
+
+    def shown(*words):
+        return all(word in out.getvalue() for word in words)
+
     console = Console(file=out, force_terminal=True, width=120)
     sim = simulate(3)
-    with mp.watch(sim, console):
+    with monkeypatch.context() as patch, mp.watch(sim, console):
+        patch.setattr(live_table, "AFTER", NEVER)  # a busy machine may take long for this one
         mp.evaluate(sim, around, X)
     assert not out.getvalue()
+    wanted = "node0", "running", "kit.late", "test_recording.py:"
+    monkeypatch.setattr(dialect, "pause", lambda *_: wait_until(lambda: shown(*wanted)))
     with mp.watch(sim, console):
         mp.evaluate(sim, slow, X, mode="launch")
-    shown = out.getvalue()
-    assert all(word in shown for word in ("node0", "running", "kit.late", "test_recording.py:"))
-    assert "8.0 kB" in shown  # what the first program sent
+    assert shown(*wanted)
+    assert shown("8.0 kB")  # what the first program sent
     assert not terminal.locked()
 
 
@@ -286,8 +292,8 @@ def test_recordings_of_several_threads_at_once_all_hear_of_a_run(simulate):
 
     def recorded(_):
         with mp.record(sim) as recording:
-            ready.wait(10)
-            over.wait(10)
+            ready.wait(DEADLINE)
+            assert over.wait(DEADLINE)
         return recording
 
     for _ in range(5):
@@ -295,7 +301,7 @@ def test_recordings_of_several_threads_at_once_all_hear_of_a_run(simulate):
         over.clear()
         with ThreadPoolExecutor(8) as pool:
             waiting = [pool.submit(recorded, i) for i in range(8)]
-            ready.wait(10)
+            ready.wait(DEADLINE)
             mp.evaluate(sim, around, X)
             over.set()
             assert all(each.result().links() for each in waiting)

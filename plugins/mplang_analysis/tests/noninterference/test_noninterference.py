@@ -42,7 +42,10 @@ def check(seeds: Iterable[int], lab: Lab | Live) -> None:
 
 @pytest.mark.parametrize(
     "start",
-    [pytest.param(i, marks=[pytest.mark.long] * (i > 0)) for i in range(0, PROGRAMS, BATCH)],
+    [
+        pytest.param(i, marks=[pytest.mark.long(f"{BATCH} programs more")] * (i > 0))
+        for i in range(0, PROGRAMS, BATCH)
+    ],
 )
 def test_what_is_not_disclosed_makes_no_difference(lab, start):
     check(range(start, min(start + BATCH, PROGRAMS)), lab)
@@ -56,14 +59,14 @@ def workers(monkeypatch) -> Iterator[LocalCluster]:
         yield made
 
 
-@pytest.mark.long
+@pytest.mark.long(f"{ON_WORKERS} programs on three workers, some on SPU")
 def test_what_is_fetched_of_worker_processes(workers):
     """Messages are not seen there: what the host fetches is, of real shares and ciphertexts."""
     with Live(workers) as live:
         check(range(0, 2 * ON_WORKERS, 2), live)
 
 
-@pytest.mark.long
+@pytest.mark.long(f"{ON_LINKS} programs over TCP")
 def test_over_links():
     with Lab(CLUSTER, "links") as lab:
         check(range(ON_LINKS), lab)

@@ -11,7 +11,7 @@ from noninterference.generator import PARTIES
 pytestmark = pytest.mark.needs("crypto", "http", "ibis", "jax", "spu")
 
 
-@pytest.mark.long
+@pytest.mark.long("all reports of 50 random programs, which run, too")
 def test_every_report_is_made_of_every_program(lab):
     for seed in range(0, 100, 2):
         experiment = of_seed(seed, lab)
