@@ -22,6 +22,9 @@ from xdist.workermanage import NodeManager
 
 PATIENCE = 10.0  # seconds in which pytest-xdist has to notice itself that a process has ended
 
+GIVEN_UP = 1
+"""Exit code of a process that takes over 15 s to clean up after its tests: execnet ends it."""
+
 CRASHES = pytest.StashKey[dict[str, str]]()
 """Why each process that crashed did, by its name."""
 
@@ -36,7 +39,7 @@ def _stacks(run: str, worker: str) -> Path:
 def pytest_configure(config: pytest.Config) -> None:
     """Have a process of pytest-xdist write its stacks if it crashes, and give it time to exit."""
     config.stash[CRASHES], config.stash[_NODES] = {}, []
-    NodeManager.EXIT_TIMEOUT = DEADLINE
+    NodeManager.EXIT_TIMEOUT = DEADLINE  # it is 10 s, too short beside busy processes
     _write_stacks(config)
 
 
@@ -81,7 +84,7 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None, None, None]
     yield
     crashes = session.config.stash[CRASHES]
     for node in session.config.stash[_NODES]:
-        if _process(node).poll() != 0 and node.gateway.id not in crashes:
+        if _process(node).poll() not in (0, GIVEN_UP) and node.gateway.id not in crashes:
             _tell(node, "after its tests")
         _stacks(node.workerinput["testrunuid"], node.gateway.id).unlink(missing_ok=True)
     if crashes:
