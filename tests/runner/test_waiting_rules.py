@@ -24,6 +24,7 @@ FOUND = [
 ]
 LEFT = [
     "wait_until(lambda: ready)",
+    "await asyncio.sleep(0)",
     "sock.bind(('127.0.0.1', 0))",
     "address = 'http://localhost:99999'",
     "future.result(DEADLINE)",

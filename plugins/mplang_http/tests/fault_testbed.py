@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import random
 import re
@@ -19,6 +20,7 @@ import pytest
 from mplang_http import LocalCluster
 from mplang_http.client import RefusedError, WorkerClient
 from mplang_testing import dialect
+from mplang_testing.waiting import DEADLINE, in_time, pause, wait_until
 from processes import engine_of, engines_of
 
 import mplang_core as mp
@@ -29,7 +31,6 @@ KIT = ("mplang_testing.dialect",)
 FOREVER = 2**62
 HERE = r"fault_testbed\.py:\d+"  # where the ops of a job are
 POOLS = 20  # threads that the pools of an engine may start
-SLACK = 3.0  # seconds that a busy machine may add to the detection of a fault
 
 
 def approach(a, y):
@@ -83,10 +84,10 @@ class FaultTestbed:
     end_times: list[float] = field(default_factory=list)
 
     def clients(self):
-        return [WorkerClient(n.name, n.address, None, 10.0) for n in self.cluster.spec.nodes]
+        return [WorkerClient(n.name, n.address, None, DEADLINE) for n in self.cluster.spec.nodes]
 
     def run_with_fault(self, fault, program=endless):
-        """Inject a fault while a program runs, and return the error."""
+        """Inject a fault while a program runs, and return the error, which comes in time."""
         with self.fault_during_run(fault), pytest.raises(PartyError) as caught:
             mp.evaluate(self.host, program, X, Y)
         return caught.value
@@ -99,36 +100,37 @@ class FaultTestbed:
         def later():
             for client in self.clients()[:parties]:
                 with contextlib.closing(client):
-                    while not any(job["at"]["op"] for job in running(client, self.host.session)):
-                        time.sleep(0.005)
-            time.sleep(self.rng.uniform(0, 0.5))
+                    wait_until(functools.partial(self._has_begun, client), client.name)
+            pause(self.rng.uniform(0, 0.5), "the fault comes at a random moment")
             begin.append(time.monotonic())
             fault()
 
         thread = threading.Thread(target=later, daemon=True)
         thread.start()
-        yield
+        with in_time():
+            yield
         self.delays.append(time.monotonic() - begin[0])
         thread.join()
 
-    def wait_all_ended(self, session=None, within=15.0):
+    def _has_begun(self, client):
+        return any(job["at"]["op"] for job in running(client, self.host.session))
+
+    def wait_all_ended(self, session=None):
         """Wait until no job of the session is active at any party."""
         begin = time.monotonic()
         for client in self.clients():
             with contextlib.closing(client):
-                while running(client, session or self.host.session):
-                    assert time.monotonic() < begin + within, f"{client.name} goes on"
-                    time.sleep(0.02)
+                wait_until(
+                    lambda client=client: not running(client, session or self.host.session),
+                    f"{client.name} has ended its jobs",
+                )
         self.end_times.append(time.monotonic() - begin)
 
     def wait_ready(self, rank):
         """Wait until the engine of a worker is ready."""
         node = self.cluster.spec.nodes[rank]
-        deadline = time.monotonic() + 60
-        with contextlib.closing(WorkerClient(node.name, node.address, None, 10.0)) as client:
-            while client.request("GET", "health")["state"] != "ready":
-                assert time.monotonic() < deadline
-                time.sleep(0.05)
+        with contextlib.closing(WorkerClient(node.name, node.address, None, DEADLINE)) as client:
+            wait_until(lambda: client.request("GET", "health")["state"] == "ready")
 
     def engine(self, rank):
         return engine_of(self.cluster.workers[rank].pid)

@@ -13,10 +13,11 @@ class LogReader:
 
     Args:
         *paths: paths of the log files; those of all parties if any of them may fail first.
+        begin: where to read from, in bytes; their ends by default.
     """
 
-    def __init__(self, *paths: Path) -> None:
-        self._offsets = {path: path.stat().st_size for path in paths}
+    def __init__(self, *paths: Path, begin: int | None = None) -> None:
+        self._offsets = {path: path.stat().st_size if begin is None else begin for path in paths}
 
     def wait_for(self, pattern: str) -> None:
         """Wait until the pattern is in the log; lines are separated by one line break."""

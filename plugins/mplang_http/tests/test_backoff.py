@@ -8,9 +8,10 @@ import signal
 import time
 
 import pytest
-from http_raw import RawWorker, wait_until
+from http_raw import RawWorker
 from mplang_http import LocalCluster, backoff
 from mplang_http.backoff import Backoff
+from mplang_testing.waiting import wait_until
 from processes import children, fork_server_of
 
 
@@ -30,7 +31,7 @@ def ready(worker):
     return worker.ask("GET", "/ready").status == 200
 
 
-@pytest.mark.slow
+@pytest.mark.slow("a process is killed and started again twice: 10 s")
 def test_a_warm_process_that_dies_again_soon_is_waited_for_longer():
     """Noticed without a session that needs it; the front is alive and not ready meanwhile."""
     with LocalCluster(1) as cluster:
@@ -54,7 +55,7 @@ os.register_at_fork(after_in_child=lambda: os._exit(3))
 """
 
 
-@pytest.mark.long
+@pytest.mark.long("engines start after 0.5, 1 and 2 s")
 def test_a_worker_whose_engines_die_at_once_is_not_ready(tmp_path, monkeypatch):
     (tmp_path / "dies_at_fork.py").write_text(DIES)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))

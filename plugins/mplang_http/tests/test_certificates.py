@@ -96,7 +96,7 @@ def test_new_certificates_are_taken_and_sessions_go_on(authority, tmp_path):
         assert double(host, x) == 42
 
 
-@pytest.mark.long
+@pytest.mark.long("waits for a certificate of 15 s to expire")
 def test_connections_and_sessions_end_with_their_certificate(authority, tmp_path):
     lasts = {"alice": DAY, "bob": 15 * SECOND, "host": DAY, "other": 15 * SECOND}
     files = {name: authority.issue(name, time) for name, time in lasts.items()}
@@ -155,7 +155,7 @@ def test_a_coordinator_that_is_revoked_has_no_session(authority, tmp_path):
             log.wait_for("the session of host is closed: a certificate is refused: it is revoked")
 
 
-@pytest.mark.long
+@pytest.mark.long("waits for a list of 9 s to expire")
 def test_a_list_that_expires_ends_what_is_open(authority, tmp_path):
     files = {name: authority.issue(name, crl=True) for name in ("alice", "host")}
     begun = time.monotonic()

@@ -12,11 +12,12 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from http_raw import MB, RawWorker, wait_until
+from http_raw import MB, RawWorker
 from mplang_cli.doctor import examine
 from mplang_http import LocalCluster, cgroups
 from mplang_http.cgroups import Cgroups, engine_cgroups, why_not
 from mplang_http.config import EngineConfig
+from mplang_testing.waiting import wait_until
 from processes import engines_of, fork_server_of
 from test_confinement import REFUSED, act, ended, needs_landlock
 from two_coordinators import certificates, worker_of_two
@@ -152,7 +153,7 @@ def test_an_engine_is_in_its_cgroup_before_it_is_ready(cluster, host, other):
 # -- nothing is left behind
 
 
-@pytest.mark.long
+@pytest.mark.long("200 sessions, each of which starts an engine")
 @needs_cgroups
 def test_sessions_leave_no_cgroup():
     with LocalCluster(["alice"]) as made:

@@ -127,7 +127,7 @@ def lines_until(stream, text):
     raise AssertionError(f"{text!r} is not in {found}")
 
 
-@pytest.mark.long
+@pytest.mark.long("starts three workers, one of them twice, and runs two commands")
 def test_up_starts_a_worker_that_died_again(tmp_path, program):
     """At its port, with its configuration; what it died of is told."""
     up = begin("up", "-n", 3, "--mode", "production", cwd=tmp_path)
@@ -148,7 +148,7 @@ def test_up_starts_a_worker_that_died_again(tmp_path, program):
         finish(up)
 
 
-@pytest.mark.long
+@pytest.mark.long("a worker starts, and again in vain")
 def test_up_ends_if_a_worker_cannot_start(tmp_path):
     """As its configuration is wrong: with that error, and no loop."""
     up = begin("up", "-n", 1, "--tls", "certs", cwd=tmp_path)
@@ -172,7 +172,7 @@ def free_ports(count):
         return [sock.getsockname()[1] for sock in socks]
 
 
-@pytest.mark.long
+@pytest.mark.long("two workers and two commands, a process each")
 def test_two_workers_that_were_configured_by_hand(tmp_path):
     made = mplang("keygen", "certs", "alice", "bob", "analyst", cwd=tmp_path)
     assert made.returncode == 0, made.stderr

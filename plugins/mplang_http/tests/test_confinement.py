@@ -10,11 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from http_raw import MB, wait_until
+from http_raw import MB
 from intruder import run
 from mplang_http import LocalCluster
 from mplang_http.confinement import has_seccomp, landlock_version
 from mplang_http.status import cluster_status
+from mplang_testing.waiting import wait_until
 from processes import engines_of, fork_server_of
 from two_coordinators import certificates, worker_of_two
 
@@ -278,7 +279,11 @@ def test_a_job_has_a_longest_time(files):
 
 
 @pytest.mark.parametrize(
-    "seconds", [pytest.param(6, marks=pytest.mark.long), pytest.param(60, marks=pytest.mark.slow)]
+    "seconds",
+    [
+        pytest.param(6, marks=pytest.mark.long("a kernel sleeps for 6 s")),
+        pytest.param(60, marks=pytest.mark.slow("a kernel sleeps for 60 s")),
+    ],
 )
 def test_a_kernel_that_keeps_the_lock_is_waited_for(cluster, files, seconds):
     """For longer than the coordinator's patience, which is about the front."""

@@ -148,7 +148,7 @@ def test_other_parties_for_one(workers):
     close(workers, name)
 
 
-@pytest.mark.long
+@pytest.mark.long("a worker waits 10 s for a link that does not come")
 def test_a_party_more_for_one(workers):
     """Party 0 is told that the parties are three, party 1 that they are two."""
     three = [worker.party() for worker in workers]

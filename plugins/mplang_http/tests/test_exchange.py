@@ -7,16 +7,18 @@ import threading
 import numpy as np
 import pytest
 from mplang_http.exchange import MAX_BODY, MAX_HEAD, NoResponseError, Response, send_request
+from mplang_testing.waiting import DEADLINE
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n"
 BODY = b"0123456789"
+SHORT = 0.05  # seconds after which a client asks whether to wait on
 
 
 @pytest.fixture
 def pair():
     mine, theirs = socket.socketpair()
     with mine, theirs:
-        mine.settimeout(5.0)
+        mine.settimeout(DEADLINE)
         yield mine, theirs
 
 
@@ -55,7 +57,7 @@ def test_a_large_body_is_read_into_place(pair):
 
 def test_a_body_that_stops_coming_is_waited_for_or_not(pair):
     mine, theirs = pair
-    mine.settimeout(0.05)
+    mine.settimeout(SHORT)
     theirs.sendall(HEAD + BODY[:4])
     response, place, asked = Response(mine), bytearray(10), []
 

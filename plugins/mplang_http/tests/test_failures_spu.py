@@ -24,7 +24,6 @@ from fault_testbed import (
     KIT,
     POOLS,
     ROUNDS,
-    SLACK,
     FaultTestbed,
     TcpProxy,
     X,
@@ -36,16 +35,20 @@ from fault_testbed import (
     spread,
     works,
 )
+from log_reading import LogReader
 from mplang_http import LocalCluster
-from mplang_http.client import RefusedError
 from mplang_testing import dialect
+from mplang_testing.waiting import NEVER, in_time, pause, wait_until
 
 import mplang_core as mp
 from mplang_core.errors import PartyError
 
 HERE = r"test_failures_spu\.py:\d+"
 
-pytestmark = [pytest.mark.timeout(60 + 30 * ROUNDS)]
+PATIENCE = 5.0  # seconds, of tests in which it ends; no test waits longer for a message
+LATE = 8.0  # seconds
+
+pytestmark = [pytest.mark.timeout(300 + 30 * ROUNDS)]
 
 
 # -- testbed
@@ -59,16 +62,21 @@ def workers():
 
 @pytest.fixture
 def testbed(workers, request, capsys):
-    """Return a testbed with a patience of one second; print its measurements."""
+    """Return a testbed with a patience that does not end; print its measurements."""
     options = getattr(request, "param", {})
     rng = random.Random(request.node.name)
-    with mp.connect("http", workers.spec, **{"patience": 1.0, **options}) as host:
+    with mp.connect("http", workers.spec, **{"patience": NEVER, **options}) as host:
         works(host)
         testbed = FaultTestbed(workers, host, rng)
         before = testbed.threads()
         yield testbed
-        for pid, threads in testbed.threads().items():
-            assert threads <= before.get(pid, threads) + POOLS, f"threads were left behind in {pid}"
+        wait_until(
+            lambda: all(
+                threads <= before.get(pid, threads) + POOLS
+                for pid, threads in testbed.threads().items()
+            ),
+            "no threads are left behind",
+        )
     if ROUNDS > 1 and testbed.delays:
         with capsys.disabled():
             print(
@@ -111,7 +119,6 @@ def test_an_engine_that_is_killed(testbed):
             lambda rank=rank: os.kill(testbed.engine(rank), signal.SIGKILL)
         )
         assert_error(error, rank, f"the engine of worker node{rank} ended by SIGKILL")
-        assert testbed.delays[-1] < 1 + SLACK
         testbed.wait_all_ended()
         testbed.wait_ready(rank)
         works(testbed.host)
@@ -123,7 +130,6 @@ def test_a_worker_that_is_killed_and_comes_back(testbed):
             lambda rank=rank: testbed.cluster.signal(rank, signal.SIGKILL)
         )
         assert_error(error, rank, f"worker node{rank} at http.* does not answer")
-        assert testbed.delays[-1] < 1 + SLACK
         with pytest.raises(PartyError, match=f"worker node{rank} .* does not answer"):
             works(testbed.host)
         testbed.cluster.restart(rank)
@@ -131,7 +137,8 @@ def test_a_worker_that_is_killed_and_comes_back(testbed):
         works(testbed.host)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("waits for a patience of 5 s to run out")
+@pytest.mark.parametrize("testbed", [{"patience": PATIENCE}], indirect=True)
 def test_a_worker_that_is_stopped_and_goes_on(testbed):
     for _, rank in rounds():
         try:
@@ -141,7 +148,6 @@ def test_a_worker_that_is_stopped_and_goes_on(testbed):
         finally:
             testbed.cluster.signal(rank, signal.SIGCONT)
         assert_error(error, rank, f"worker node{rank} at http.* gave no sign of life")
-        assert testbed.delays[-1] < 3 + SLACK  # one second of polling, one of patience
         testbed.wait_all_ended()
         works(testbed.host)
 
@@ -155,13 +161,12 @@ def test_an_engine_that_is_stopped(testbed):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(engine, signal.SIGCONT)
         assert_error(error, rank, "its engine was ended: its process was stopped by a signal")
-        assert testbed.delays[-1] < 3 + SLACK
         testbed.wait_all_ended()
         works(testbed.host)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("testbed", [{"timeout": 1.0}], indirect=True)
+@pytest.mark.slow("a party is late for 16 s, and others wait 8 s for it")
+@pytest.mark.parametrize("testbed", [{"timeout": LATE}], indirect=True)
 def test_a_party_that_is_too_slow(testbed):
     for _, rank in rounds():
         last = np.int64(testbed.rng.randrange(20))
@@ -170,7 +175,7 @@ def test_a_party_that_is_too_slow(testbed):
             return mp.uniform_cond(
                 mp.invoke(dialect.less, i, mp.constant(last)),
                 lambda i: i,
-                lambda i: mp.invoke(dialect.late, i, party=rank, seconds=3.0),
+                lambda i: mp.invoke(dialect.late, i, party=rank, seconds=2 * LATE),
                 i,
             )
 
@@ -178,7 +183,7 @@ def test_a_party_that_is_too_slow(testbed):
             mp.evaluate(testbed.host, job(FOREVER, fault_op), X, Y)
         assert caught.value.rank != rank
         assert_error(
-            caught.value, caught.value.rank, "waited 1 s for a message from party",
+            caught.value, caught.value.rank, f"waited {LATE:g} s for a message from party",
             rf"party {rank} was in kit.late at {HERE}", at=rf"(?:{HERE}|{fault_testbed.HERE})",
         )  # fmt: skip
         testbed.wait_all_ended()
@@ -191,12 +196,11 @@ def test_a_host_that_is_interrupted(testbed, interruptible):
         interrupt = functools.partial(signal.pthread_kill, main, signal.SIGINT)
         with testbed.fault_during_run(interrupt), pytest.raises(KeyboardInterrupt):
             mp.evaluate(testbed.host, endless, X, Y)
-        assert testbed.delays[-1] < 1 + SLACK
         testbed.wait_all_ended()
         works(testbed.host)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("CHEETAH sets up oblivious transfers, anew after each of three interrupts")
 def test_a_host_that_is_interrupted_amid_cheetah(workers, interruptible):
     """Destructors of libspu's Cheetah objects send data, which must not end the engine."""
     main = threading.main_thread().ident
@@ -205,16 +209,16 @@ def test_a_host_that_is_interrupted_amid_cheetah(workers, interruptible):
     with mp.connect("http", cluster) as host:
         works(host)
         testbed = FaultTestbed(workers, host, random.Random("cheetah"))
-        engines = list(testbed.threads())
+        engines = [testbed.engine(rank) for rank in range(2)]
         for _ in range(max(3, ROUNDS)):
             with testbed.fault_during_run(interrupt, 2), pytest.raises(KeyboardInterrupt):
                 mp.evaluate(host, endless, X, Y)
             testbed.wait_all_ended()
             works(host)
-        assert list(testbed.threads()) == engines
+        assert [testbed.engine(rank) for rank in range(2)] == engines
 
 
-LEASE = 2.0
+LEASE = 10.0  # seconds; the coordinator renews it every second, while it lives
 COORDINATOR = """
 import sys
 import mplang_core as mp
@@ -228,61 +232,47 @@ with mp.connect("http", mp.ClusterSpec.from_yaml(sys.argv[2])) as host:
 
 
 @pytest.fixture(scope="module")
-def short_lease():
-    """Return workers with a short lease."""
-    with LocalCluster(3, imports=KIT, timeouts={"lease": LEASE}) as cluster:
-        yield cluster
+def short_lease(tmp_path_factory):
+    """Return workers with a short lease, and the files of their logs."""
+    folder, timeouts = tmp_path_factory.mktemp("logs"), {"lease": LEASE}
+    with LocalCluster(
+        3, imports=KIT, timeouts=timeouts, log=str(folder), log_level="info"
+    ) as cluster:
+        yield cluster, [folder / f"{node.name}.log" for node in cluster.spec.nodes]
 
 
-@pytest.mark.slow
+@pytest.mark.slow("waits for a lease of 10 s to run out")
 def test_a_host_that_is_killed(short_lease, tmp_path):
+    cluster, logs = short_lease
     spec = tmp_path / "cluster.yaml"
-    nodes = [{"name": node.name, "address": node.address} for node in short_lease.spec.nodes]
+    nodes = [{"name": node.name, "address": node.address} for node in cluster.spec.nodes]
     spec.write_text(yaml.safe_dump({"nodes": nodes}))
-    testbed = FaultTestbed(short_lease, None, random.Random("killed"))
+    rng = random.Random("killed")
     command = [sys.executable, "-c", COORDINATOR, os.path.dirname(__file__), str(spec)]
     for _ in rounds():
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as coordinator:
             session = coordinator.stdout.readline().strip()
             assert session
-            time.sleep(testbed.rng.uniform(0, 0.5))
+            pause(rng.uniform(0, 0.5), "it is killed at a random moment")
             coordinator.kill()
-        time.sleep(LEASE * 5 / 4 + 0.5)
-        for client in testbed.clients():
-            with contextlib.closing(client):
-                tries = 0
-                while is_open(client, session):  # each request renews the lease
-                    tries += 1
-                    assert tries < 5
-                    time.sleep(2 * LEASE)
-    with mp.connect("http", short_lease.spec) as host:
+        for log in logs:  # not by a request, which would renew the lease
+            LogReader(log, begin=0).wait_for(f"{session[:8]}.*is closed: nothing was heard")
+    with mp.connect("http", cluster.spec) as host:
         works(host)
 
 
-def is_open(client, session):
-    try:
-        client.request("GET", "v1", "sessions", session, "jobs")
-    except RefusedError as refused:
-        if refused.code != "unknown-session":
-            raise
-        return False
-    return True
-
-
-@pytest.mark.slow
+@pytest.mark.slow("a worker of three is killed and starts again, with sessions before and after")
 def test_a_worker_that_is_not_there(testbed):
     for _, rank in rounds():
         testbed.cluster.signal(rank, signal.SIGKILL)
         begin = time.monotonic()
         try:
-            with pytest.raises(
-                PartyError, match=rf"party {rank} failed: worker node{rank} .* does not answer"
-            ):
-                mp.connect("http", testbed.cluster.spec)
+            told = rf"party {rank} failed: worker node{rank} .* does not answer"
+            with in_time(), pytest.raises(PartyError, match=told):
+                mp.connect("http", testbed.cluster.spec, patience=NEVER)
             testbed.delays.append(time.monotonic() - begin)
         finally:
             testbed.cluster.restart(rank)
-        assert testbed.delays[-1] < 1 + SLACK
         with mp.connect("http", testbed.cluster.spec) as host:
             works(host)
 
@@ -298,7 +288,7 @@ def proxied(capsys):
             stack.enter_context(contextlib.closing(TcpProxy(n.address))) for n in cluster.spec.nodes
         ]
         addresses = [proxy.address for proxy in proxies]
-        with mp.connect("http", cluster.spec, addresses=addresses, patience=1.0) as host:
+        with mp.connect("http", cluster.spec, addresses=addresses, patience=NEVER) as host:
             works(host)
             testbed = FaultTestbed(cluster, host, random.Random("wired"))
             yield testbed, proxies
@@ -315,6 +305,5 @@ def test_a_link_that_is_lost(proxied):
         rank = 1 + number % 2  # the wire to node1 has one link, that to node2 has two
         error = testbed.run_with_fault(proxies[rank].cut)
         assert_error(error, error.rank, r"the link to party \d \(node\d\)|its link to party \d")
-        assert testbed.delays[-1] < 1 + SLACK
         testbed.wait_all_ended()
         works(testbed.host)

@@ -8,16 +8,16 @@ import signal
 import socket
 import subprocess
 import threading
-import time
 from pathlib import Path
 
 import pytest
 from mplang_http import forks
 from mplang_http.forks import ForkServer
+from mplang_testing.waiting import DEADLINE, wait_until
 from processes import children, fork_server_of
 
 MODULE = """
-import json, os, random, signal, socket, sys, time
+import json, os, random, signal, socket, sys
 import numpy as np
 from mplang_http.forks import end_with_parent
 
@@ -32,7 +32,7 @@ def run(argument, file):
     told = {"pid": os.getpid(), "drawn": [random.random(), np.random.random()], "files": files}
     line.sendall(json.dumps(told).encode())
     if argument["do"] == "wait":
-        time.sleep(600)
+        signal.pause()
 """
 
 
@@ -50,7 +50,7 @@ def begin(server, do, **more):
     ours, theirs = socket.socketpair()
     with theirs:
         child = server.fork({"do": do, **more}, theirs.fileno())
-    ours.settimeout(30)
+    ours.settimeout(DEADLINE)
     return child, ours
 
 
@@ -60,10 +60,7 @@ def told(line):
 
 
 def gone(pid):
-    deadline = time.monotonic() + 10
-    while Path(f"/proc/{pid}").exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_until(lambda: not Path(f"/proc/{pid}").exists(), f"the end of process {pid}")
 
 
 def test_children_are_processes_that_draw_different_numbers(server):
@@ -71,7 +68,7 @@ def test_children_are_processes_that_draw_different_numbers(server):
     found = [told(line) for _, line in begun]
     assert [each["pid"] for each in found] == [child.pid for child, _ in begun]
     assert len({number for each in found for number in each["drawn"]}) == 6
-    assert [child.wait(10) for child, _ in begun] == [0, 0, 0]
+    assert [child.wait(DEADLINE) for child, _ in begun] == [0, 0, 0]
 
 
 def test_a_child_has_its_file_and_no_other(server):
@@ -87,7 +84,7 @@ def test_a_child_has_its_file_and_no_other(server):
 )
 def test_exit_codes(server, do, code):
     child, line = begin(server, do, code=code)
-    assert child.wait(10) == child.returncode == code
+    assert child.wait(DEADLINE) == child.returncode == code
     line.close()
 
 
@@ -95,9 +92,9 @@ def test_signals(server):
     child, line = begin(server, "wait")
     told(line)
     with pytest.raises(subprocess.TimeoutExpired):
-        child.wait(0.1)
+        child.wait(0)
     child.kill()
-    assert child.wait(10) == -signal.SIGKILL
+    assert child.wait(DEADLINE) == -signal.SIGKILL
     child.kill()  # of one that has ended nothing is signalled
 
 
@@ -120,10 +117,10 @@ def test_one_who_waits_for_a_child_keeps_nobody(server):
     waiting = threading.Thread(target=slow.wait)
     waiting.start()
     quick.kill()
-    assert quick.wait(10) == -signal.SIGKILL
+    assert quick.wait(DEADLINE) == -signal.SIGKILL
     assert slow.poll() is None
     slow.kill()
-    waiting.join(10)
+    waiting.join(DEADLINE)
     assert slow.returncode == -signal.SIGKILL
 
 
@@ -149,7 +146,7 @@ def test_children_are_reaped_where_sigchld_was_ignored(server):
         signal.signal(signal.SIGCHLD, ignored)
     for code in (3, 4):
         child, line = begin(made, "exit", code=code)
-        assert child.wait(30) == code
+        assert child.wait(DEADLINE) == code
         line.close()
     made.close()
 

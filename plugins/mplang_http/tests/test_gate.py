@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import threading
-import time
 from contextlib import closing
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from mplang_http.worker_info import versions
 from mplang_policy import Ledger
 from mplang_policy.verification import mistakes
 from mplang_testing import dialect
+from mplang_testing.waiting import DEADLINE, pause, wait_until
 from processes import engines_of
 from typer.testing import CliRunner
 
@@ -85,13 +85,13 @@ class Workers:
 
     def settled(self, name: str):
         """Return them once the ends of all runs are on record: a result is there before."""
-        deadline = time.monotonic() + 10
-        while time.monotonic() < deadline:
+
+        def ended():
             kinds = [each.kind for each in self.log(name)]
-            if kinds.count("run") == kinds.count("end"):
-                return self.log(name)
-            time.sleep(0.02)
-        raise AssertionError(f"runs of {name} do not end: {kinds}")
+            return kinds.count("run") == kinds.count("end")
+
+        wait_until(ended, f"the end of all runs of {name}")
+        return self.log(name)
 
 
 @pytest.fixture(scope="module")
@@ -236,11 +236,8 @@ def test_a_value_whose_label_is_forgotten_is_not_told(workers, host):
     kept = mp.evaluate(host, give)
     mp.evaluate(host, many)
     refused(host, tell, kept)
-    deadline = time.monotonic() + 10
     for name in ("bank", "shop"):  # the host is told as soon as one of them refuses
-        while "is not known any more" not in workers.last_refusal(name):
-            assert time.monotonic() < deadline, workers.last_refusal(name)
-            time.sleep(0.02)
+        wait_until(lambda: "is not known any more" in workers.last_refusal(name))  # noqa: B023
 
 
 def test_no_process_stays_of_sessions_that_end_while_they_start(workers, host):
@@ -258,14 +255,11 @@ def test_no_process_stays_of_sessions_that_end_while_they_start(workers, host):
             target=raw.ask, args=("PUT", f"/v1/sessions/early{i}", json.dumps(body).encode())
         )
         opening.start()
-        time.sleep(0.002 * i)
+        pause(0.002 * i, "the session is closed at another step of its start")
         raw.ask("DELETE", f"/v1/sessions/early{i}")
         opening.join()
         raw.ask("DELETE", f"/v1/sessions/early{i}")
-    deadline = time.monotonic() + 10
-    while processes() > before and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert processes() == before
+    wait_until(lambda: processes() == before, "the end of all that was started")
 
 
 def test_the_end_of_a_run_that_was_not_is_not_on_record(workers, host):
@@ -308,7 +302,7 @@ def test_a_party_whose_log_was_set_back_is_found_by_what_a_peer_remembers(tmp_pa
             mp.evaluate(host, sales)
             mp.evaluate(host, sales)
         cluster.signal(1, signal.SIGKILL)
-        cluster.workers[1].wait(10)
+        cluster.workers[1].wait(DEADLINE)
         for each in tmp_path.glob("shop.db-*"):
             each.unlink()
         shutil.copy(tmp_path / "backup.db", tmp_path / "shop.db")

@@ -62,7 +62,7 @@ def test_random_and_truncated_bodies(worker, session):
                 assert refused(found), (path, body, found)
 
 
-@pytest.mark.long
+@pytest.mark.long("uploads 150 damaged programs")
 def test_programs_with_bits_flipped(worker):
     generator = random.Random(3)
     for _ in range(150):

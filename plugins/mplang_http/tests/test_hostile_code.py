@@ -17,9 +17,6 @@ import mplang_core as mp
 from mplang_core.errors import MPLangError, PartyError
 from mplang_core.ir.compressed_text import pack
 
-SLOW = pytest.mark.slow
-
-
 pytestmark = pytest.mark.usefixtures("unharmed_engines")
 
 
@@ -180,7 +177,10 @@ def test_every_routine_of_lapack_that_jax_calls_is_varied():
 
 @pytest.mark.parametrize(
     "target",
-    [pytest.param(name, marks=[SLOW] * (i % 4 > 0)) for i, name in enumerate(sorted(CALLS))],
+    [
+        pytest.param(name, marks=[pytest.mark.slow("42 routines more")] * (i % 4 > 0))
+        for i, name in enumerate(sorted(CALLS))
+    ],
 )
 def test_a_routine_of_lapack_gets_what_its_rule_says(tls_host, target):
     """One variant, of the first result's size; the slow test below has all variants."""
@@ -190,7 +190,7 @@ def test_a_routine_of_lapack_gets_what_its_rule_says(tls_host, target):
     mp.evaluate(tls_host, run_on_xla(small), mode="launch")
 
 
-@SLOW
+@pytest.mark.slow("22 to 50 wrong calls of each of 56 routines")
 @pytest.mark.parametrize("target", sorted(CALLS))
 def test_a_routine_of_lapack_gets_nothing_else(tls_host, target):
     mp.evaluate(tls_host, run_on_xla(call(target, *CALLS[target])), mode="launch")
@@ -403,7 +403,11 @@ def texts(size: int):
     yield "x" * size
 
 
-SIZES = [10_000, *(pytest.param(size, marks=SLOW) for size in (300_000, 10_000_000))]
+SIZES = [
+    10_000,
+    pytest.param(300_000, marks=pytest.mark.slow("24 texts of 300 KB")),
+    pytest.param(10_000_000, marks=pytest.mark.slow("24 texts of 10 MB")),
+]
 
 
 IDENTITY = module([F32], [F32], f"return %arg0 : {F32}")
@@ -420,7 +424,7 @@ def with_code(opcode: str, code: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.long
+@pytest.mark.long("24 texts, each an upload or a run")
 @pytest.mark.parametrize("opcode", RUNS)
 def test_nested_and_repeated_text(raw_workers, tls_host, opcode, size):
     """Rejected with a short error, on upload or when it runs."""

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("unharmed")
 # -- names
 
 
-@pytest.mark.parametrize("count", [4, pytest.param(10, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [4, pytest.param(10, marks=pytest.mark.slow("ten sessions"))])
 def test_sessions_with_workers_that_are_not_there(worker, session, count):
     """They fail in time, leave nothing behind, and do not delay other sessions."""
     away = {"name": "z-not-there", "address": "http://127.0.0.1:1"}

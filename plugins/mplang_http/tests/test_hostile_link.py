@@ -296,7 +296,7 @@ def test_frames_that_are_none(worker, data):
         assert peer.ended()
 
 
-@pytest.mark.long
+@pytest.mark.long("60 sessions, each with a link")
 def test_frames_with_bits_flipped(worker):
     generator = random.Random(7)
     whole = OPEN + frame(Kind.MESSAGE, b"r/x", HEAD, 4) + b"1234" + frame(Kind.CLOSE, b"r")

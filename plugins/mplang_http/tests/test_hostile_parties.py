@@ -55,7 +55,9 @@ SENT = (
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("count", [8, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "count", [8, pytest.param(200, marks=pytest.mark.slow("200 runs, each with a broken share"))]
+)
 def test_a_share_that_is_none_of_its_type(tls_host, tls_logs, protocol, count):
     """The receiver rejects it before libspu reads it; its log tells what is wrong with it."""
     for seed in range(count):

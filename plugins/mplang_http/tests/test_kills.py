@@ -25,7 +25,7 @@ def noisy():
     return mp.dp.count(people, unit="id", epsilon=0.001)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("200 times, a worker is killed and starts again")
 @pytest.mark.timeout(1800)
 def test_workers_that_are_killed_lose_nothing(tmp_path):
     (tmp_path / "people.csv").write_text("id\n" + "\n".join(map(str, range(100))))

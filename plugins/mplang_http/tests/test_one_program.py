@@ -211,7 +211,7 @@ def test_a_party_that_missed_runs_takes_others_to_have_had_anything(cluster, log
         assert ("move", "1", "2") in told(before)  # for all that bob knows, carol has a key
 
 
-@pytest.mark.long
+@pytest.mark.long("analyzes loops in loops up to a bound of its work")
 def test_loops_in_loops_that_never_settle_are_refused_in_words():
     """Each loop passes its states on in a circle, so one more around it multiplies the work."""
 

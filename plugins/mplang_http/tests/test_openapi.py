@@ -101,12 +101,12 @@ def fuzz(worker, examples: int) -> None:
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-8000:]
 
 
-@pytest.mark.long
+@pytest.mark.long("25 random requests to each route")
 def test_no_request_makes_an_error_in_the_server(worker):
     fuzz(worker, 25)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("300 random requests to each route")
 @pytest.mark.timeout(1800)
 def test_many_requests_make_no_error_in_the_server(worker):
     fuzz(worker, 300)

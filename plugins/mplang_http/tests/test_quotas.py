@@ -131,7 +131,7 @@ def test_jobs_have_a_quota(host, other):
     host.ask("DELETE", f"/v1/sessions/{session}")
 
 
-@pytest.mark.long
+@pytest.mark.long("a worker waits 30 s for a body that does not come")
 def test_bodies_have_a_quota(host, other):
     session = host.open()
     head = f"PUT /v1/sessions/{session}/values/%s HTTP/1.1\r\nHost: alice\r\n"
@@ -347,7 +347,7 @@ def test_an_address_that_does_not_answer_is_not_told_from_one_that_refuses():
 # -- nothing is left
 
 
-@pytest.mark.parametrize("count", [30, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [30, pytest.param(200, marks=pytest.mark.slow("200 sessions"))])
 def test_sessions_leave_nothing(count):
     """No process, descriptor or memory."""
     with LocalCluster(1, imports=KIT) as made:

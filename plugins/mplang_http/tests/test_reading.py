@@ -130,9 +130,9 @@ def test_an_abort_amid_half_a_frame_of_the_peer_ends_the_wait(party, pool):
     "size",
     [
         1,
-        pytest.param(1000, marks=pytest.mark.long),
+        pytest.param(1000, marks=pytest.mark.long("three waits of 0.5 s more")),
         100_000,
-        pytest.param(1 << 20, marks=pytest.mark.long),
+        pytest.param(1 << 20, marks=pytest.mark.long("three waits of 0.5 s more")),
     ],
 )
 @pytest.mark.parametrize("cut", [3, 30, -1], ids=["prefix", "head", "body"])

@@ -66,7 +66,7 @@ def test_versions_that_differ(workers, monkeypatch, tmp_path):
         works(host)
 
 
-@pytest.mark.long
+@pytest.mark.long("a worker starts again, twice a case")
 @pytest.mark.parametrize(("since", "fits"), [("0.1.0", True), ("0.1.5", False)])
 def test_a_core_that_is_upgraded_first(workers, monkeypatch, tmp_path, since, fits):
     """One worker has a later core, which says with which ones it works."""

@@ -49,7 +49,7 @@ def code_of(cluster, rank=0, seconds=10.0):
     return cluster.workers[rank].wait(seconds)
 
 
-@pytest.mark.long
+@pytest.mark.long("a worker waits for a job of 2 s")
 def test_a_worker_that_drains_takes_no_new_work():
     """Jobs that run end, and their results are fetched."""
     with workers() as cluster, mp.connect("http", cluster.spec) as host:
@@ -115,7 +115,11 @@ def test_without_sessions_it_ends_at_once():
 
 
 @pytest.mark.parametrize(
-    "second", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
+    "second",
+    [
+        signal.SIGTERM,
+        pytest.param(signal.SIGINT, marks=pytest.mark.slow("starts a worker for the other signal")),
+    ],
 )
 def test_a_second_signal_ends_it_at_once(second):
     with (
@@ -145,7 +149,7 @@ def test_interrupting_ends_at_once():
             future.result(20)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("a worker waits for a job of 2 s")
 def test_a_signal_to_the_whole_group_drains_too():
     """As of a supervisor that signals all processes: engines leave the end to the front."""
     with workers() as cluster, mp.connect("http", cluster.spec) as host:

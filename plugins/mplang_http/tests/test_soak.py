@@ -54,7 +54,7 @@ def workers():
         yield cluster
 
 
-@pytest.mark.parametrize("jobs", [40, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("jobs", [40, pytest.param(200, marks=pytest.mark.slow("200 jobs"))])
 def test_two_coordinators_at_once(workers, jobs):
     """Jobs of two hosts, each with different data, some on SPU: no value is mixed up."""
 
@@ -67,7 +67,7 @@ def test_two_coordinators_at_once(workers, jobs):
         list(pool.map(many, (0, 1000)))
 
 
-@pytest.mark.slow
+@pytest.mark.slow("1,200 jobs, some on SPU")
 @pytest.mark.timeout(900)
 def test_a_thousand_jobs_leave_nothing_behind(workers):
     with mp.connect("http", workers.spec) as host:
@@ -93,7 +93,7 @@ def test_a_thousand_jobs_leave_nothing_behind(workers):
     print([(round(after[p][0] - before[p][0], 1), after[p][1] - before[p][1]) for p in everyone])
 
 
-@pytest.mark.slow
+@pytest.mark.slow("moves 64 MB to workers and back, 23 times")
 @pytest.mark.timeout(600)
 def test_large_values_leave_nothing_behind(workers):
     """Values that are put, moved, kept and fetched are freed with their last reference."""
@@ -114,7 +114,7 @@ def test_large_values_leave_nothing_behind(workers):
     assert all(after[pid] - before[pid] < 3 * 64 for pid in everyone), (before, after)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("120 sessions, each of which starts three engines")
 def test_many_sessions_leave_nothing_behind(workers):
     def visit(times):
         for i in range(times):

@@ -25,7 +25,7 @@ def peak_memory(pid):
         return next(int(line.split()[1]) for line in status if line.startswith("VmHWM:")) << 10
 
 
-@pytest.mark.slow
+@pytest.mark.slow("moves a gigabyte between five processes")
 @pytest.mark.timeout(600)
 def test_a_gigabyte_is_copied_once_at_each():
     """The host uploads it, a party sends it to another, the host fetches it from there."""
