@@ -22,6 +22,7 @@ from mplang_http.front_session import FrontSession
 from mplang_http.front_storage import FrontStorage
 from mplang_http.process_log import ProcessLog
 from mplang_http.requests import Party, SessionRequest
+from mplang_testing.waiting import pause_async, stays_async, wait_until_async
 from test_engine_process import Killed
 
 import mplang_core as mp
@@ -135,9 +136,13 @@ def test_an_engine_that_takes_no_answer_gets_few(served):
         theirs.setblocking(True)
         for number in range(50):
             ipc.send(theirs, {**QUESTION, "number": number})
-        await asyncio.sleep(0.5)
-        assert session.asking == MAX_ASKED
-        assert len(os.listdir("/proc/self/fd")) <= before + MAX_ASKED * FILES + 2
+        await wait_until_async(lambda: session.asking == MAX_ASKED)
+        await stays_async(
+            lambda: (
+                session.asking == MAX_ASKED
+                and len(os.listdir("/proc/self/fd")) <= before + MAX_ASKED * FILES + 2
+            )
+        )
 
     served(test)
 
@@ -149,10 +154,11 @@ def test_an_engine_that_says_that_it_takes_answers_and_does_not_is_ended(served)
         for number in range(50):
             ipc.send(theirs, {**QUESTION, "number": number})
             ipc.send(theirs, {"event": "answer_taken"})
-            await asyncio.sleep(0.02)
-        await asyncio.sleep(0.2)
-        assert session.process._process.killed
-        assert len(os.listdir("/proc/self/fd")) <= before + MAX_UNSENT + FILES
+            await pause_async(0.02, "an engine that is slow enough to be answered")
+        await wait_until_async(lambda: session.process._process.killed)
+        await wait_until_async(
+            lambda: len(os.listdir("/proc/self/fd")) <= before + MAX_UNSENT + FILES
+        )
 
     served(test)
 

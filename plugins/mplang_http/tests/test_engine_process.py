@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import select
 import signal
 import threading
 from types import SimpleNamespace
@@ -19,6 +20,7 @@ from mplang_http.front_session import FrontSession
 from mplang_http.job_calls import JobCalls
 from mplang_http.process_log import ProcessLog
 from mplang_http.requests import Party, SessionRequest
+from mplang_testing.waiting import DEADLINE, stays_async, wait_until_async
 
 
 class Killed:
@@ -36,7 +38,7 @@ class Killed:
 
     def wait(self, timeout=None):
         """Return the exit code once it is told to be gone."""
-        assert self.gone.wait(5)
+        assert self.gone.wait(DEADLINE)
         return -signal.SIGKILL
 
 
@@ -70,11 +72,9 @@ def test_a_call_while_an_engine_ends_is_told_how_it_ended(lost):
         before = asyncio.ensure_future(session.process.call("status", run="r"))
         await asyncio.sleep(0)
         theirs.close()
-        while not session.ending:
-            await asyncio.sleep(0.001)
+        await wait_until_async(lambda: session.ending)
         during = asyncio.ensure_future(session.process.call("status", run="r"))
-        await asyncio.sleep(0.01)
-        assert not during.done()
+        await stays_async(lambda: not during.done(), 0.01)
         child.gone.set()
         for call in (before, during):
             with pytest.raises(RequestError, match="ended by SIGKILL; what it held is lost"):
@@ -88,18 +88,17 @@ def test_an_engine_that_ends_before_it_answers_the_submission_counts(lost, close
     async def test(engines, session, theirs, child):
         calls = JobCalls(engines._config, engines)
         submitted = asyncio.ensure_future(calls.submit("host", "s", "r", b""))
-        await asyncio.sleep(0.01)
+        await wait_until_async(lambda: is_asked(theirs))
         closing = asyncio.ensure_future(engines.close("host", "s")) if close else None
         await asyncio.sleep(0)
         theirs.close()
-        await asyncio.sleep(0.01)
+        await wait_until_async(lambda: session.process.lost)
         child.gone.set()
         with contextlib.suppress(RequestError):  # or it is told that it is queued
             await submitted
         if closing is not None:
             await closing
-        while len(engines):
-            await asyncio.sleep(0.001)
+        await wait_until_async(lambda: not len(engines))
         assert engines.budget.used("host") == 1
 
     lost(test)
@@ -109,7 +108,6 @@ def test_an_engine_that_ends_before_it_answers_the_submission_counts(lost, close
 def test_an_engine_that_tells_no_size_of_a_value_is_refused(lost, size):
     async def test(engines, session, theirs, child):
         asked = asyncio.ensure_future(session.process.download("get", name="x"))
-        await asyncio.sleep(0.01)
         os.close(await answer(theirs, size))
         with pytest.raises(RequestError, match="the engine of worker alice gave a value of"):
             await asked
@@ -121,7 +119,6 @@ def test_an_engine_that_writes_less_or_more_than_it_told(lost):
     async def test(engines, session, theirs, child):
         for written in (b"abc", b"abcdefgh"):
             asked = asyncio.ensure_future(session.process.download("get", name="x"))
-            await asyncio.sleep(0.01)
             file = await answer(theirs, 5)
             os.write(file, written)
             os.close(file)
@@ -136,7 +133,6 @@ def test_an_engine_that_writes_less_or_more_than_it_told(lost):
 def test_a_file_that_an_engine_sends_unasked_does_not_stay_open(lost):
     async def test(engines, session, theirs, child):
         asked = asyncio.ensure_future(session.process.download("get", name="x"))
-        await asyncio.sleep(0.01)
         read, write = os.pipe()
         os.set_blocking(read, False)
         os.close(await answer(theirs, 5, extra=write))
@@ -148,12 +144,18 @@ def test_a_file_that_an_engine_sends_unasked_does_not_stay_open(lost):
     lost(test)
 
 
+def is_asked(theirs):
+    """Return whether there is a call to read."""
+    return select.select([theirs], [], [], 0)[0]
+
+
 async def answer(theirs, size, extra=None):
     """Answer a call as an engine does; return the socket that came with it."""
-    message, file = ipc.receive(theirs)
+    message, file = {"call": None}, None
     while message["call"] != "get":
         if file is not None:
             os.close(file)
+        await wait_until_async(lambda: is_asked(theirs))
         message, file = ipc.receive(theirs)
     ipc.send(theirs, {"id": message["id"], "ok": size}, extra)
     return file
