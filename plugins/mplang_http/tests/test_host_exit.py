@@ -7,6 +7,7 @@ import sys
 
 import httpx
 from mplang_http import LocalCluster
+from mplang_testing.waiting import DEADLINE, NEVER
 
 SCRIPT = """
 import mplang_core as mp
@@ -19,7 +20,7 @@ print(host.session)
 
 
 def test_a_host_that_is_never_closed_ends_its_session():
-    with LocalCluster(2) as local:
+    with LocalCluster(2, timeouts={"lease": NEVER}) as local:
         for then, ended in (("", True), ("import os; os._exit(0)", False)):
             script = SCRIPT.format(
                 description=local.spec.model_dump(), then=f"import sys; sys.stdout.flush(); {then}"
@@ -31,5 +32,6 @@ def test_a_host_that_is_never_closed_ends_its_session():
             result, session = done.stdout.split("\n")[:2]
             assert result == "[array(7), array(7)]"
             for node in local.spec.nodes:
-                found = httpx.get(f"{node.address}/v1/sessions/{session}").status_code
+                path = f"{node.address}/v1/sessions/{session}"
+                found = httpx.get(path, timeout=DEADLINE).status_code
                 assert (found != 200) == ended  # whoever just dies leaves it to the lease

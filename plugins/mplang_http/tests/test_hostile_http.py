@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import select
 import socket
 from concurrent.futures import ThreadPoolExecutor
 
@@ -11,9 +12,11 @@ import numpy as np
 import pytest
 import uvloop
 from hostile_requests import job
-from http_raw import DOUBLE, sha
+from http_raw import DOUBLE, RawWorker, sha
+from mplang_http import LocalCluster
 from mplang_http.http_protocol import _OpenTransport
 from mplang_http.requests import Stored
+from mplang_testing.waiting import DEADLINE, NEVER, wait_until_async
 
 pytestmark = pytest.mark.usefixtures("unharmed")
 
@@ -22,24 +25,40 @@ pytestmark = pytest.mark.usefixtures("unharmed")
 
 
 @pytest.mark.parametrize("count", [4, pytest.param(10, marks=pytest.mark.slow("ten sessions"))])
-def test_sessions_with_workers_that_are_not_there(worker, session, count):
-    """They fail in time, leave nothing behind, and do not delay other sessions."""
-    away = {"name": "z-not-there", "address": "http://127.0.0.1:1"}
-    body = json.dumps({"rank": 0, "parties": [worker.party(), away]}).encode()
+def test_sessions_with_workers_that_are_not_there(worker, count):
+    """They fail in time, and leave nothing behind."""
     with ThreadPoolExecutor(count) as pool:
-
-        def open_one(i):
-            found = worker.ask("PUT", f"/v1/sessions/away{i}", body)
-            return worker.join(f"away{i}", [found.json["credential"], {"link": "0" * 32}])
-
-        tries = [pool.submit(open_one, i) for i in range(count)]
-        assert worker.put_program(DOUBLE, session).status == 200
-        assert worker.submit(session, DOUBLE, np.int64(4)).json["state"] == "done"
-        assert not any(one.done() for one in tries)
-        for found in tries:
-            assert found.result().error == (503, "CommError")
+        for found in pool.map(lambda i: open_away(worker, i, port=1), range(count)):
+            assert found.error == (503, "CommError")
     for i in range(count):
         assert worker.ask("GET", f"/v1/sessions/away{i}/jobs").error == (404, "unknown-session")
+
+
+def test_sessions_with_workers_that_are_silent_delay_no_others():
+    """A worker that waits for them without end serves another session meanwhile."""
+    with (
+        LocalCluster(1, imports=("mplang_testing.dialect",), timeouts={"connect": NEVER}) as made,
+        socket.create_server(("127.0.0.1", 0)) as silent,
+        ThreadPoolExecutor(4) as pool,
+    ):
+        worker, port = RawWorker(made), silent.getsockname()[1]
+        silent.settimeout(DEADLINE)
+        tries = [pool.submit(open_away, worker, i, port=port) for i in range(4)]
+        peers = [silent.accept()[0] for _ in tries]
+        worker.works()
+        assert not any(one.done() for one in tries)
+        for i in range(4):
+            worker.ask("DELETE", f"/v1/sessions/away{i}")
+        for one, peer in zip(tries, peers, strict=True):
+            assert one.result(DEADLINE).status == 503
+            peer.close()
+
+
+def open_away(worker, i, *, port):
+    """Open a session with a worker at a port where none is; return how it is linked to it."""
+    away = {"name": "z-not-there", "address": f"http://127.0.0.1:{port}"}
+    mine = worker.begin(f"away{i}", parties=[worker.party(), away])
+    return worker.join(f"away{i}", [mine, {"link": "0" * 32}])
 
 
 # -- forged requests
@@ -144,6 +163,16 @@ def test_inputs_that_do_not_fit(worker, session):
     assert found.json["state"] == "failed"
 
 
+class Ending(asyncio.Protocol):
+    """Protocol of a connection whose end can be waited for."""
+
+    def __init__(self) -> None:
+        self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.lost.set_result(None)
+
+
 def test_a_response_to_who_has_gone_is_dropped():
     """The transport of uvloop raises, which would be a traceback in the log for each one."""
 
@@ -151,10 +180,10 @@ def test_a_response_to_who_has_gone_is_dropped():
         mine, theirs = socket.socketpair()
         with theirs:
             loop = asyncio.get_running_loop()
-            raw, _ = await loop.create_unix_connection(asyncio.Protocol, sock=mine)
+            raw, protocol = await loop.create_unix_connection(Ending, sock=mine)
             transport = _OpenTransport(raw, loop)
             transport.abort()
-            await asyncio.sleep(0.05)
+            await protocol.lost
             transport.write(b"HTTP/1.1 200 OK")
             transport.flush()
             with pytest.raises(RuntimeError, match="closed"):
@@ -173,18 +202,18 @@ def test_a_head_is_sent_with_its_body_and_nothing_is_lost():
         with theirs:
             theirs.setblocking(False)
             loop = asyncio.get_running_loop()
-            raw, _ = await loop.create_unix_connection(asyncio.Protocol, sock=mine)
+            raw, protocol = await loop.create_unix_connection(Ending, sock=mine)
             transport = _OpenTransport(raw, loop)
             transport.write(b"head, ")
             transport.write(b"body")
             with pytest.raises(BlockingIOError):
                 theirs.recv(100)
-            await asyncio.sleep(0)
+            await wait_until_async(lambda: select.select([theirs], [], [], 0)[0])
             assert theirs.recv(100) == b"head, body"
             for part in (b"head, ", large, b"end"):
                 transport.write(part)
             transport.close()
-            await asyncio.sleep(0.05)
+            await protocol.lost
             assert theirs.recv(1 << 20) == b"head, " + large + b"end"
             assert theirs.recv(1) == b""
 

@@ -8,7 +8,6 @@ import random
 import socket
 import struct
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
@@ -20,7 +19,7 @@ from mplang_http.frames import CHUNK, PREFIX, Kind, frame
 from mplang_http.opening import Opening
 from mplang_http.requests import Stored
 from mplang_http.values import Head, pack
-from mplang_testing.waiting import DEADLINE
+from mplang_testing.waiting import DEADLINE, NEVER, pause, wait_until
 
 import mplang_core as mp
 
@@ -36,7 +35,7 @@ def worker():
         1,
         imports=("mplang_testing.dialect",),
         limits={"value": 32 * MB, "waiting": 48 * MB},
-        timeouts={"connect": 2.0, "head": 2.0, "message": 4.0, "lease": 20.0},
+        timeouts={"connect": NEVER, "head": 2.0, "message": NEVER, "lease": NEVER},
     ) as cluster:
         made = RawWorker(cluster)
         made.works()
@@ -148,10 +147,11 @@ class LinkedSession:
         return opening_of(f"local:{self.name}:{run}", self.data, [Stored([])], names, **fields)
 
     def end(self, number: int = 1):
-        path = f"/v1/sessions/{self.name}/jobs/{self.name}-{number}?wait=30"
+        path = f"/v1/sessions/{self.name}/jobs/{self.name}-{number}?wait=60"
         return self.worker.ask("GET", path).json
 
-    def result(self, number: int = 1) -> bytes:
+    def moved(self, number: int = 1) -> bytes:
+        """Return the value that the worker has got, as bytes."""
         path = f"/v1/sessions/{self.name}/values/{self.name}-{number}.0"
         return self.worker.ask("GET", path).data[-8:]
 
@@ -170,12 +170,17 @@ def link(worker):
     with ThreadPoolExecutor(1) as pool:
         joining = pool.submit(worker.join, name, [{"link": "0" * 32}, mine])
         yield mine["link"]
-        assert joining.result().error == (503, "CommError")  # no peer has come
-    deadline = time.monotonic() + 10
-    while (found := worker.ask("GET", f"/v1/sessions/{name}")).status == 200:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    assert found.error == (404, "unknown-session")
+        assert worker.ask("DELETE", f"/v1/sessions/{name}").status == 200
+        assert joining.result(DEADLINE).status == 503  # no peer has come
+
+
+def test_a_peer_that_does_not_come():
+    with LocalCluster(1, timeouts={"connect": 0.5}) as cluster:
+        worker = RawWorker(cluster)
+        mine = worker.begin("alone", rank=1, parties=[HOME, worker.party()])
+        found = worker.join("alone", [{"link": "0" * 32}, mine])
+        assert found.error == (503, "CommError")
+        wait_until(lambda: worker.ask("GET", "/v1/sessions/alone").status == 404)
 
 
 @pytest.mark.parametrize(
@@ -226,7 +231,8 @@ def test_upgrades_that_come_by_drops(worker):
     def drip() -> None:
         for sock in slow:
             sock.sendall(b"GET /link ")
-        while not stop.wait(0.3):
+        while not stop.is_set():
+            pause(0.3, "the next drop")
             for sock in slow:
                 with contextlib.suppress(OSError):
                     sock.sendall(b"x")
@@ -369,7 +375,7 @@ def test_what_was_taken_makes_room_again(worker):
                 peer.send(frame(Kind.CHUNK, size=CHUNK, stream=number), body[begin : begin + CHUNK])
             found = linked.end(number)
             assert found["state"] == "done", found
-            assert linked.result(number) == struct.pack("d", number)
+            assert linked.moved(number) == struct.pack("d", number)
             peer.send(frame(Kind.CLOSE, run.encode()))
             released = json.dumps([f"{linked.name}-{number}.0"]).encode()
             worker.ask("POST", f"/v1/sessions/{linked.name}/release", released)
@@ -387,13 +393,13 @@ def test_a_message_that_is_replayed(worker):
         peer.message(f"{one}/0", np.int64(5))
         peer.message(f"{one}/0", np.int64(6))
         assert linked.end(1)["state"] == "done"
-        assert linked.result(1) == struct.pack("q", 5)
+        assert linked.moved(1) == struct.pack("q", 5)
         two = linked.start(2)
         peer.send(frame(Kind.OPEN, two.encode()))
         peer.message(f"{one}/0", np.int64(6))
         peer.message(f"{two}/0", np.int64(7))
         assert linked.end(2)["state"] == "done"
-        assert linked.result(2) == struct.pack("q", 7)
+        assert linked.moved(2) == struct.pack("q", 7)
 
 
 def test_a_message_of_one_who_is_no_party(worker):
@@ -409,7 +415,7 @@ def test_a_message_of_one_who_is_no_party(worker):
         peer.send(frame(Kind.OPEN, run.encode()))
         peer.message(f"{run}/0", np.int64(5))
         assert linked.end()["state"] == "done"
-        assert linked.result() == struct.pack("q", 5)
+        assert linked.moved() == struct.pack("q", 5)
 
 
 @pytest.mark.parametrize(
