@@ -88,7 +88,7 @@ def test_an_engine_that_ends_before_it_answers_the_submission_counts(lost, close
     async def test(engines, session, theirs, child):
         calls = JobCalls(engines._config, engines)
         submitted = asyncio.ensure_future(calls.submit("host", "s", "r", b""))
-        await wait_until_async(lambda: is_asked(theirs))
+        await wait_until_async(lambda: session.process.pending)
         closing = asyncio.ensure_future(engines.close("host", "s")) if close else None
         await asyncio.sleep(0)
         theirs.close()
