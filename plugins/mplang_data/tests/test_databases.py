@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import time
 
 import duckdb
 import numpy as np
+import psycopg
 import pyarrow as pa
 import pytest
 from mplang_data import SourceError
 from mplang_data.holding import check, read_data_sets
 from mplang_tables import arrow
+from mplang_testing.waiting import DEADLINE, NEVER, wait_until
 from people import COLUMNS, PEOPLE
 from postgres import PASSWORD, server as server
 from test_bad_data import fails
@@ -135,13 +136,20 @@ def test_what_is_wrong_is_told_to_the_owner_without_the_password(server, in_duck
         read_data_sets(bank(server.place)["bank"], "/")
 
 
-@pytest.mark.long("a database is read for 2 s, stopped and started; starts two workers")
+def sleeping(server):
+    """Tell whether a query sleeps."""
+    with psycopg.connect(server.place) as connection:
+        asleep = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
+        return connection.execute(asleep).fetchone()[0]
+
+
+@pytest.mark.long("a database is stopped and started; starts two workers")
 def test_a_database_that_goes_away_in_mid_read_harms_nobody_else(server, capfd):
     """The program fails with an error, others run meanwhile, and it works once it is back."""
     place = fill(server)
     server.execute(
         "CREATE OR REPLACE VIEW slow AS SELECT id, age, pay, sex FROM people "
-        "WHERE pg_sleep(CASE WHEN age = 89 THEN 1 ELSE 0 END) IS NOT NULL"
+        f"WHERE pg_sleep(CASE WHEN age = 89 THEN {NEVER} ELSE 0 END) IS NOT NULL"
     )
     fields = bank(place)["bank"]["people"]
     data = {"bank": {"people": fields, "slow": {**fields, "source": f"{server.place}#slow"}}}
@@ -156,12 +164,12 @@ def test_a_database_that_goes_away_in_mid_read_harms_nobody_else(server, capfd):
 
         thread = threading.Thread(target=read)
         thread.start()
-        time.sleep(2)
+        wait_until(lambda: sleeping(server), "that the database is being read")
         same(mp.fetch(other, mp.evaluate(other, summary)))
         assert not failed
         server.stop()
-        thread.join(20)
+        thread.join(DEADLINE)
         assert "the reason is in that party's log" in str(failed[0])
-        assert "data set slow cannot be read" in capfd.readouterr().err
         server.start()
         same(mp.fetch(made, mp.evaluate(made, summary)))
+    assert "data set slow cannot be read" in capfd.readouterr().err

@@ -8,6 +8,7 @@ from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 from mplang_spu.link import LinkCommunicator
+from mplang_testing.waiting import DEADLINE
 from spu_links import addresses, at_all, check, cluster, fails
 
 import mplang_core as mp
@@ -17,13 +18,13 @@ from mplang_core.errors import AdmissionError, PartyError
 def in_a_process(work, *args):
     """Call a function of this module in a new process, and return its result."""
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(work, *args).result(120)
+        return pool.submit(work, *args).result(2 * DEADLINE)
 
 
 def computes_also_after_a_failure(parties, protocol):
     config = {"protocol": protocol, "use_mplang_channel": False}
     spec = cluster(parties, brpc_addresses=addresses(parties), **config)
-    with mp.Simulator(spec, timeout=60.0) as sim:
+    with mp.Simulator(spec, timeout=DEADLINE) as sim:
         check(sim)
         with pytest.raises(PartyError):  # a failure leaves links that still listen
             mp.evaluate(sim, lambda: mp.simp.pcall_static((0,), fails, mp.constant(1)))
@@ -32,7 +33,7 @@ def computes_also_after_a_failure(parties, protocol):
 
 def needs_consent(env):
     config = {"protocol": "ABY3", "use_mplang_channel": False}
-    with mp.Simulator(cluster(3, brpc_addresses=addresses(3), **config), timeout=10.0) as sim:
+    with mp.Simulator(cluster(3, brpc_addresses=addresses(3), **config), timeout=DEADLINE) as sim:
         for worker in sim._parties.workers:
             worker.insecure = False
         with pytest.raises(PartyError, match="BRPC links are unencrypted") as error:

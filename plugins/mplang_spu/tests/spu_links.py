@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import random
 import socket
 from concurrent.futures import ThreadPoolExecutor
 
@@ -28,15 +26,21 @@ def device(members, protocol="SEMI2K"):
     return {"kind": "SPU", "members": members, "config": {"protocol": protocol}}
 
 
+_reserved = []
+
+
 def addresses(count):
-    """Return free ports outside of the ephemeral range: BRPC ends the process at a taken one."""
+    """Return ports that only this process is given: BRPC ends the process at a taken one.
+
+    They are bound until it ends, but not listened on, so that BRPC can.
+    """
     found = []
-    for port in random.sample(range(15_000, 32_000), 1000):
-        with contextlib.suppress(OSError), socket.socket() as sock:
-            sock.bind(("127.0.0.1", port))
-            found.append(f"127.0.0.1:{port}")
-            if len(found) == count:
-                break
+    for _ in range(count):
+        sock = socket.socket()
+        sock.bind(("127.0.0.1", 0))
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # only now: nobody else has it
+        _reserved.append(sock)
+        found.append(f"127.0.0.1:{sock.getsockname()[1]}")
     return found
 
 

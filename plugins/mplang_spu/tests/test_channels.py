@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -11,6 +10,7 @@ from brpc_processes import gathers, in_a_process
 from mplang_simulator import ThreadCommunicator
 from mplang_spu.channel import MPLangChannel
 from mplang_spu.link import LinkCommunicator
+from mplang_testing.waiting import DEADLINE, NEVER, wait_until
 from spu_links import at_all
 
 import mplang_core as mp
@@ -27,7 +27,7 @@ pytestmark = [
 
 @pytest.fixture
 def comms():
-    made = ThreadCommunicator.connected(3, timeout=5.0)
+    made = ThreadCommunicator.connected(3, timeout=DEADLINE)
     for comm in made:
         comm.open("run")
     return made
@@ -95,11 +95,13 @@ def test_bytes_come_in_any_form(comms, data):
 
 def test_a_wait_ends_with_the_run(comms):
     _, b = channels(comms)
-    threading.Timer(0.1, comms[1].abort, ("run", "party 1 failed")).start()
-    begin = time.monotonic()
-    with pytest.raises(AbortedError, match="party 1 failed"):
-        b.Recv("1")
-    assert time.monotonic() - begin < 1
+    comms[2].timeout = NEVER
+    with ThreadPoolExecutor(1) as pool:
+        received = pool.submit(b.Recv, "1")
+        wait_until(lambda: comms[2]._runs["run"].waiters)
+        comms[1].abort("run", "party 1 failed")
+        with pytest.raises(AbortedError, match="party 1 failed"):
+            received.result(DEADLINE)
 
 
 def test_a_wait_has_an_end():

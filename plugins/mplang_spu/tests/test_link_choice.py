@@ -12,6 +12,7 @@ from mplang_simulator import CommunicatorBase, ThreadCommunicator
 from mplang_spu import SpuConfig, engine_pool, link
 from mplang_spu.config import ENV
 from mplang_spu.link import choose
+from mplang_testing.waiting import DEADLINE
 from spu_links import check, cluster
 
 import mplang_core as mp
@@ -90,7 +91,7 @@ def test_without_channels_in_libspu_there_is_one_warning(no_channels):
 
 @pytest.mark.filterwarnings("ignore:this build of libspu")
 def test_without_channels_in_libspu_programs_run_as_ever(no_channels):
-    with mp.Simulator(cluster(2, protocol="SEMI2K"), timeout=10.0) as sim:
+    with mp.Simulator(cluster(2, protocol="SEMI2K"), timeout=DEADLINE) as sim:
         check(sim)
 
 
@@ -123,20 +124,20 @@ def test_what_is_not_configured_is_not_in_the_program():
 
 def test_a_simulator_links_its_parties_in_memory(monkeypatch):
     monkeypatch.setattr(libspu.link, "create_with_channels", None)
-    with mp.Simulator(cluster(2, protocol="SEMI2K"), timeout=10.0) as sim:
+    with mp.Simulator(cluster(2, protocol="SEMI2K"), timeout=DEADLINE) as sim:
         check(sim)
 
 
 def test_parties_that_may_be_elsewhere_have_channels(monkeypatch):
     monkeypatch.setattr(ThreadCommunicator, "links_in_memory", CommunicatorBase.links_in_memory)
     monkeypatch.setattr(libspu.link, "create_mem", None)
-    with mp.Simulator(cluster(2, protocol="SEMI2K"), timeout=10.0) as sim:
+    with mp.Simulator(cluster(2, protocol="SEMI2K"), timeout=DEADLINE) as sim:
         check(sim)
 
 
 def test_a_recording_has_the_messages_of_spu(monkeypatch):
     """Nobody counts what goes through memory: a recorded run has channels, others have not."""
-    with mp.Simulator(cluster(2, protocol="SEMI2K"), timeout=10.0) as sim:
+    with mp.Simulator(cluster(2, protocol="SEMI2K"), timeout=DEADLINE) as sim:
         check(sim)
         with monkeypatch.context() as patch, mp.record(sim) as recording:
             patch.setattr(libspu.link, "create_mem", None)
@@ -150,7 +151,7 @@ def test_a_recording_has_the_messages_of_spu(monkeypatch):
 def test_the_environment_decides_what_a_worker_does(monkeypatch):
     monkeypatch.setenv(ENV, "0")
     monkeypatch.setattr(libspu.link, "create_with_channels", None)
-    with mp.Simulator(cluster(2, protocol="SEMI2K"), timeout=10.0) as sim:
+    with mp.Simulator(cluster(2, protocol="SEMI2K"), timeout=DEADLINE) as sim:
         check(sim)
 
 
@@ -172,7 +173,7 @@ class PerParty:
 
 
 def test_members_that_take_different_ways_are_told(monkeypatch):
-    with mp.Simulator(cluster(3, protocol="ABY3"), timeout=10.0) as sim:
+    with mp.Simulator(cluster(3, protocol="ABY3"), timeout=DEADLINE) as sim:
         with monkeypatch.context() as patch:
             patch.setattr(engine_pool, "choose", PerParty("channels", "memory", "channels"))
             with pytest.raises(
@@ -190,7 +191,7 @@ def test_members_that_take_different_ways_are_told(monkeypatch):
 def test_members_that_were_sent_different_settings_are_told(monkeypatch):
     """Each member gets its own settings, which the members compare."""
     settings, bits = engine_pool._settings, PerParty("18", "18", "20")
-    with mp.Simulator(cluster(3, protocol="ABY3"), timeout=10.0) as sim:
+    with mp.Simulator(cluster(3, protocol="ABY3"), timeout=DEADLINE) as sim:
         with monkeypatch.context() as patch:
             patch.setattr(
                 engine_pool,

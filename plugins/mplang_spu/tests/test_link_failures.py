@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import time
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import jax.numpy as jnp
@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from mplang_simulator import ThreadCommunicator
 from mplang_spu.channel import MPLangChannel
+from mplang_testing.waiting import DEADLINE, NEVER, in_time, pause, wait_until
 from spu_links import X, check, cluster
 
 import mplang_core as mp
@@ -28,14 +29,13 @@ class Trouble(MPLangChannel):
 
     at: int
     after: int
-    pause: float
 
     def _count(self):
         cls = type(self)
         if self._local_rank == cls.at:
             cls.after -= 1
             if cls.after == 0:
-                time.sleep(cls.pause)
+                pause(0.3, "work of SPU, for which the others wait")
                 raise OSError("unplugged")
 
     def Send(self, tag, data):
@@ -66,21 +66,21 @@ def test_a_party_that_fails_within_spu_ends_all_at_once(
     monkeypatch, parties, protocol, after, mode
 ):
     monkeypatch.setattr("mplang_spu.channel.MPLangChannel", Trouble)
-    monkeypatch.setattr(Trouble, "pause", 0.3, raising=False)
     monkeypatch.setattr(Trouble, "at", parties - 1, raising=False)
     monkeypatch.setattr(Trouble, "after", 0, raising=False)
-    ended = []
+    running = set()
     evaluate = WorkerInterpreter.evaluate
 
-    def timed(self, *args):
+    def watched(self, *args):
+        running.add(threading.current_thread())
         try:
             return evaluate(self, *args)
         finally:
-            ended.append(time.monotonic())
+            running.remove(threading.current_thread())
 
-    monkeypatch.setattr(WorkerInterpreter, "evaluate", timed)
+    monkeypatch.setattr(WorkerInterpreter, "evaluate", watched)
     spec = cluster(parties, protocol=protocol, use_mplang_channel=True)
-    with mp.Simulator(spec, timeout=60.0) as sim:
+    with mp.Simulator(spec, timeout=NEVER) as sim:
         sealed = mp.evaluate(sim, lambda: mp.seal(X))
         compiled = mp.compile(
             lambda x: mp.reveal(mp.device("SP0")(lambda v: v > jnp.sort(v))(x)),
@@ -88,13 +88,12 @@ def test_a_party_that_fails_within_spu_ends_all_at_once(
             cluster_spec=spec,
         )
         mp.evaluate(sim, compiled, sealed, mode=mode)
-        ended.clear()
         Trouble.after = after
-        with pytest.raises(PartyError, match=f"party {parties - 1} failed in spu.run_jax"):
+        failed = pytest.raises(PartyError, match=f"party {parties - 1} failed in spu.run_jax")
+        with in_time(), failed:
             mp.evaluate(sim, compiled, sealed, mode=mode)
         assert Trouble.after <= 0
-        ended = ended[-parties:]
-        assert max(ended) - min(ended) < 0.5  # not the 60 s that a link waits
+        wait_until(lambda: not running, "that all parties have ended")
         found = mp.fetch(sim, mp.evaluate(sim, compiled, sealed, mode=mode))
         np.testing.assert_array_equal(found[0], np.sort(X) < X)
 
@@ -106,7 +105,7 @@ def test_messages_that_come_twice_and_in_another_order_do_no_harm(monkeypatch):
 
     def unruly(self, to_rank, key, data):
         def later():
-            time.sleep(hash(key) % 3 / 1000)
+            pause(hash(key) % 3 / 1000, "routes of different length")
             with contextlib.suppress(CommError):  # the run is over
                 send(self, to_rank, key, data)
 
@@ -118,7 +117,7 @@ def test_messages_that_come_twice_and_in_another_order_do_no_harm(monkeypatch):
 
     monkeypatch.setattr(ThreadCommunicator, "send", unruly)
     spec = cluster(3, protocol="ABY3", use_mplang_channel=True)
-    with mp.Simulator(spec, timeout=20.0) as sim:
+    with mp.Simulator(spec, timeout=DEADLINE) as sim:
         for _ in range(2):
             check(sim)
     threads.shutdown()
@@ -133,7 +132,7 @@ def test_a_peer_that_sends_rubbish_is_named(monkeypatch):
     monkeypatch.setattr(ThreadCommunicator, "send", rubbish)
     spec = cluster(3, protocol="ABY3", use_mplang_channel=True)
     with (
-        mp.Simulator(spec, timeout=20.0) as sim,
+        mp.Simulator(spec, timeout=DEADLINE) as sim,
         pytest.raises(PartyError, match=r"expected bytes of SPU from party 2, got int"),
     ):
         check(sim)
@@ -157,8 +156,10 @@ def test_a_peer_that_lies_about_its_link_ends_the_run_in_time(monkeypatch, rubbi
     def lies(self, to_rank, key, data):
         send(self, to_rank, key, rubbish if key.endswith("?link") and self.rank == 1 else data)
 
-    with mp.Simulator(cluster(2, protocol="SEMI2K"), timeout=2.0) as sim:
+    with mp.Simulator(cluster(2, protocol="SEMI2K"), timeout=DEADLINE) as sim:
         check(sim)
+        for comm, worker in zip(sim._parties._comms, sim._parties.workers, strict=True):
+            comm.timeout = worker.timeout = 2.0  # from here on, all fails
         monkeypatch.setattr(ThreadCommunicator, "send", lies)
         with pytest.raises(PartyError):
             check(sim)

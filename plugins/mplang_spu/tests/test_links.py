@@ -10,6 +10,7 @@ import spu.libspu as libspu
 from brpc_processes import computes_also_after_a_failure, in_a_process
 from mplang_simulator import ThreadCommunicator
 from mplang_spu.config import ENV
+from mplang_testing.waiting import DEADLINE
 from spu_links import PROTOCOLS, X, check, cluster, device, links, program
 
 import mplang_core as mp
@@ -45,7 +46,7 @@ def test_each_way_computes(monkeypatch, parties, protocol, mode, way):
     for name in unused:
         monkeypatch.setattr(libspu.link, name, None)
     config = {"protocol": protocol, "use_mplang_channel": way == "channels"}
-    with mp.Simulator(cluster(parties, **config), timeout=20.0) as sim:
+    with mp.Simulator(cluster(parties, **config), timeout=DEADLINE) as sim:
         for _ in range(2):
             check(sim, mode)
 
@@ -75,7 +76,7 @@ WAYS = pytest.mark.parametrize("way", ["channels", "memory"])
 @WAYS
 def test_a_link_serves_many_runs(monkeypatch, way):
     spec = cluster(3, protocol="ABY3", use_mplang_channel=way == "channels")
-    with mp.Simulator(spec, timeout=10.0) as sim:
+    with mp.Simulator(spec, timeout=DEADLINE) as sim:
         check(sim, "standard")
         first = links(sim)
         assert first == [first[0]] * 3
@@ -87,7 +88,7 @@ def test_a_link_serves_many_runs(monkeypatch, way):
 
 def test_no_message_is_left_behind():
     spec = cluster(2, protocol="CHEETAH", use_mplang_channel=True)
-    with mp.Simulator(spec, timeout=20.0) as sim:
+    with mp.Simulator(spec, timeout=DEADLINE) as sim:
         kept = []
         for comm in sim._parties._comms:
             original = comm.forget
@@ -106,7 +107,7 @@ def test_no_message_is_left_behind():
 @WAYS
 def test_a_member_that_lost_its_link_has_all_make_a_new_one(way):
     spec = cluster(3, protocol="ABY3", use_mplang_channel=way == "channels")
-    with mp.Simulator(spec, timeout=10.0) as sim:
+    with mp.Simulator(spec, timeout=DEADLINE) as sim:
         check(sim)
         first = links(sim)
         sim._parties.workers[1].resources.clear()
@@ -124,7 +125,7 @@ def test_devices_that_share_members_take_turns_in_two_programs(monkeypatch, way)
         "D": device([0, 1, 2], "ABY3"),
         "E": device([0, 1], "CHEETAH"),  # of the same members as A
     }
-    with mp.Simulator(cluster(3, devices), timeout=20.0) as sim:
+    with mp.Simulator(cluster(3, devices), timeout=DEADLINE) as sim:
 
         def turns(names):
             values = {name: mp.seal(X, name) for name in names}
@@ -148,8 +149,10 @@ def test_runs_at_the_same_time_have_links_of_their_own(protocol, way):
     """Each party runs four programs at once, each party starting them in another order."""
     spec = cluster(3, protocol=protocol, use_mplang_channel=way == "channels")
     traced = mp.trace(mp.TraceContext(spec), program).program
-    comms = ThreadCommunicator.connected(3, timeout=20.0)
-    workers = [WorkerInterpreter(comm, session="s", insecure=True, timeout=20.0) for comm in comms]
+    comms = ThreadCommunicator.connected(3, timeout=DEADLINE)
+    workers = [
+        WorkerInterpreter(comm, session="s", insecure=True, timeout=DEADLINE) for comm in comms
+    ]
     ran = [f"{protocol}-{way}-{i}" for i in range(4)]
     for comm in comms:
         for run in ran:
