@@ -67,7 +67,7 @@ test-core: $(CORE)/.installed ## run those of the core and its tools, without an
 	@$(CORE)/bin/python -m pytest $(TOGETHER) tests $(patsubst %,plugins/%,$(filter-out mplang_simulator,$(TOOLS))) -m "$(SHORT) and not alone" $(ARGS)
 
 test-alone: setup ## run the tests that need order or quiet, one after the other
-	@$(BIN)/python -m pytest -m "$(SHORT) and alone" $(ALONE) $(ARGS)
+	@$(if $(ALONE),$(BIN)/python -m pytest -m "$(SHORT) and alone" $(ALONE) $(ARGS),echo "==> no test needs order or quiet")
 
 test-stress: setup ## beside three busy processes: what changed SINCE=HEAD~1 five times, ARGS=FILE a hundred times, ALL=1 once
 	@$(BIN)/python tests/runner/stress.py $(if $(ALL),--all,--since $(SINCE) $(ARGS))
