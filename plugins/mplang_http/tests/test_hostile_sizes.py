@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import socket
 import threading
-import time
 
 import msgspec
 import numpy as np
@@ -15,7 +15,7 @@ from hostile_requests import CONNECTIONS, DEEP, framed, jax_program, routes, val
 from http_raw import DOUBLE, MB, changed, program, read_response, sha
 from mplang_http.values import Head
 from mplang_testing import dialect
-from mplang_testing.waiting import wait_until
+from mplang_testing.waiting import DEADLINE, in_time, pause, wait_until
 
 import mplang_core as mp
 from mplang_core.ir.compressed_text import pack as pack_code
@@ -39,10 +39,9 @@ def test_a_body_without_length(worker, session):
 @pytest.mark.parametrize("length", [str(1 << 40), str(10**19), "0" * 5000 + "1"])
 def test_a_body_that_is_too_large_is_refused_before_it_comes(worker, session, length):
     for method, path in routes(session):
-        begin = time.monotonic()
-        found = worker.ask(method, path, content_length=length)
-        assert found.error == (413, "too-large")
-        assert time.monotonic() - begin < 1  # without waiting for the body
+        with in_time():
+            found = worker.ask(method, path, content_length=length)
+        assert found.error == (413, "too-large")  # if it waited for the body, it would say "slow"
 
 
 def test_a_body_that_does_not_come(worker, session):
@@ -78,7 +77,8 @@ def test_a_body_that_nobody_wants_ends_the_connection(worker):
         assert found is not None
         assert found.status == 200
         stop = send_slowly(sock, b"x")
-        assert sock.recv(1) == b""
+        with contextlib.suppress(ConnectionError):  # a piece may have come as it was closed
+            assert sock.recv(1) == b""
         stop.set()
 
 
@@ -87,7 +87,8 @@ def send_slowly(sock: socket.socket, piece: bytes) -> threading.Event:
     stop = threading.Event()
 
     def work() -> None:
-        while not stop.wait(0.2):
+        while not stop.is_set():
+            pause(0.2, "the next piece")
             try:
                 sock.sendall(piece)
             except OSError:
@@ -109,7 +110,7 @@ def test_more_connections_than_are_allowed(worker):
     try:
         ended = 0
         for sock in kept:
-            sock.settimeout(20)
+            sock.settimeout(DEADLINE)
             ended += sock.recv(1) == b""  # at once, or at the timeout for a head
         assert ended == len(kept)
     finally:
@@ -240,13 +241,13 @@ def test_a_list_of_jobs_that_is_large(worker, session):
     outs = program(lambda x: [mp.invoke(dialect.add, x, x) for _ in range(2000)], np.int64(0))
     worker.put_program(outs, session)
     for _ in range(3):
-        found = worker.submit(session, outs, np.int64(1), wait=30)
+        found = worker.submit(session, outs, np.int64(1), wait=60)
         assert found.json["state"] == "failed"  # more values than a session holds
         assert "keeps 50 values" in found.json["error"]["text"]
     wide = program(lambda x: [x] * 20_000, np.int64(0))
     worker.put_program(wide, session)
     for _ in range(10):
-        run = worker.submit(session, wide, None, wait=30).json
+        run = worker.submit(session, wide, None, wait=60).json
         assert run["state"] == "done"
         assert len(run["held"]) == 20_000
     found = worker.ask("GET", f"/v1/sessions/{session}/jobs")

@@ -17,6 +17,7 @@ import pytest
 from http_raw import RawWorker
 from mplang_http.forks import ForkServer
 from mplang_http.logs import configure_logging, json_event
+from mplang_testing.waiting import DEADLINE, wait_until
 
 import mplang_core as mp
 from mplang_core.errors import PartyError
@@ -108,8 +109,10 @@ def test_every_line_is_an_object_and_every_event_has_one(tmp_path, monkeypatch):
             for what in ("fail", "crash"):
                 with pytest.raises(PartyError):
                     act(what)
+        # the end of an engine is logged after the coordinator is told
+        wait_until(lambda: raw.ask("GET", f"/v1/sessions/{host.session}").status == 404)
         process.send_signal(signal.SIGTERM)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=DEADLINE)
     assert process.returncode == 0
     told = [*events(out), *events(err)]
 
@@ -141,7 +144,7 @@ def test_at_a_terminal_it_is_text_for_people(tmp_path):
             lines.append(process.stdout.readline())
             assert lines[-1]
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 0
+        assert process.wait(DEADLINE) == 0
     os.close(end)
     os.close(terminal)
 
@@ -153,13 +156,16 @@ def test_uncaught_exceptions_and_what_is_told_at_any_level(capfd):
         "from mplang_http.logs import configure_logging\n"
         "configure_logging('alice', 'json', 'error')\n"
         "async def main():\n"
-        "    asyncio.get_running_loop().call_soon(lambda: 1 / 0)\n"
-        "    await asyncio.sleep(0.01)\n"
+        "    loop = asyncio.get_running_loop()\n"
+        "    loop.call_soon(lambda: 1 / 0)\n"
+        "    over = loop.create_future()\n"
+        "    loop.call_soon(over.set_result, None)\n"
+        "    await over\n"
         "asyncio.run(main())\n"
         "raise RuntimeError('two\\nlines')\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=DEADLINE
     )
     first, second = events(done.stderr)
     assert "ZeroDivisionError" in first["error"]

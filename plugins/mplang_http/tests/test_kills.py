@@ -12,6 +12,7 @@ from mplang_http import LocalCluster
 from mplang_policy import Ledger
 from mplang_policy.sums import sums_that_differ
 from mplang_policy.verification import mistakes
+from mplang_testing.waiting import DEADLINE, pause
 
 import mplang_core as mp
 from mplang_core.errors import MPLangError
@@ -54,12 +55,12 @@ def test_workers_that_are_killed_lose_nothing(tmp_path):
 
             asking = threading.Thread(target=ask)
             asking.start()
-            assert begun.wait(60)
-            threading.Event().wait(random.random() * 0.2)
+            assert begun.wait(DEADLINE)
+            pause(random.random() * 0.2, "the kill comes at a random moment")
             victim = kill % 2
             cluster.signal(victim, signal.SIGKILL)
-            cluster.workers[victim].wait(10)
-            asking.join(60)
+            cluster.workers[victim].wait(DEADLINE)
+            asking.join(DEADLINE)
             assert not asking.is_alive()
             cluster.restart(victim)
     assert len(told) >= KILLS

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import time
-
 import numpy as np
 import pytest
 from hostile_requests import value
 from http_raw import MB, RawWorker, read_response
 from mplang_http import LocalCluster
 from mplang_http.tls import client_context
-from mplang_testing.waiting import wait_until
+from mplang_testing.waiting import pause, wait_until
 
 import mplang_core as mp
 
@@ -21,9 +18,9 @@ BODY = value(DATA)
 
 @pytest.fixture(scope="module", params=["http", "https"])
 def asked(request):
-    """Return a worker that gives up on a body after 1.5 s without a byte."""
+    """Return a worker that gives up on a body after 3 s without a byte."""
     is_secure = request.param == "https"
-    with LocalCluster(1, tls=is_secure, timeouts={"body": 1.5}) as cluster:
+    with LocalCluster(1, tls=is_secure, timeouts={"body": 3.0}) as cluster:
         context = client_context(cluster.tls, "http/1.1") if cluster.tls is not None else None
         yield RawWorker(cluster, 0, context)
 
@@ -65,7 +62,7 @@ def test_a_body_in_two_parts_after_its_head(asked, open_session):
     with asked.connect() as sock:
         for part in (head(open_session, "a"), BODY[:100_000], BODY[100_000:]):
             sock.sendall(part)
-            time.sleep(0.2)
+            pause(0.2, "the parts come apart")
         assert read_response(sock).status == 200
     assert is_stored(asked, open_session, "a")
 
@@ -90,12 +87,11 @@ def test_a_body_that_stops_is_refused_and_its_rest_dropped(asked, open_session):
 
 
 def test_a_body_that_is_cut_off_leaves_nothing(asked, open_session):
-    (front,) = asked.cluster.workers
-    files = len(os.listdir(f"/proc/{front.pid}/fd"))
+    files = asked.settled_files()
     for _ in range(5):
         with asked.connect() as sock:
             sock.sendall(head(open_session, "a") + BODY[: 2 * MB])
-    wait_until(lambda: len(os.listdir(f"/proc/{front.pid}/fd")) <= files)
+    wait_until(lambda: asked.files() <= files)
     assert asked.ask("GET", f"/v1/sessions/{open_session}/values/a").status == 404
 
 

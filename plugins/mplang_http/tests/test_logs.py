@@ -7,12 +7,14 @@ import logging
 
 import numpy as np
 import pytest
+from log_reading import LogReader
 from mplang_cli.cli import app
 from mplang_http import LocalCluster
 from mplang_http.client import RefusedError, WorkerClient
 from mplang_http.config import WorkerConfig
 from mplang_http.logs import configure_logging
 from mplang_testing import dialect
+from mplang_testing.waiting import DEADLINE
 from typer.testing import CliRunner
 
 import mplang_core as mp
@@ -33,8 +35,11 @@ def session(log, parties=2, **options):
             mp.evaluate(host, lambda x: mp.pshfl_s(x, [0, 1], [1, 0]), np.int64(1))
             with pytest.raises(PartyError) as caught:
                 mp.evaluate(host, fails, np.int64(1))
+            # a job ends before its last line is logged
+            for name, last in (("node0", "is done after"), ("node1", "why it failed")):
+                LogReader(log / f"{name}.log", begin=0).wait_for(last)
         node = cluster.spec.nodes[0]
-        client = WorkerClient(node.name, node.address, None, 10.0)
+        client = WorkerClient(node.name, node.address, None, DEADLINE)
         with pytest.raises(RefusedError, match="no session"):
             client.request("GET", "v1", "sessions", "nobody", "jobs")
         client.close()

@@ -15,6 +15,7 @@ from mplang_http.engines import Engines
 from mplang_http.front_session import FrontSession
 from mplang_http.process_log import ProcessLog
 from mplang_http.requests import Party, SessionRequest
+from mplang_testing.waiting import wait_until_async
 
 from mplang_core.errors import AdmissionError
 
@@ -65,16 +66,22 @@ async def joins(trusts):
         return await engines.join(*session.key, body)
 
     async with session.linking:
-        given = asyncio.create_task(join(KNOWN, 1))
-        await asyncio.sleep(0.02)
-        refused = asyncio.create_task(join(REVOKED, 2))
-        await asyncio.sleep(0.02)
+        given = await waiting(session, join(KNOWN, 1))
+        refused = await waiting(session, join(REVOKED, 2))
     with pytest.raises(AdmissionError, match="revoked"):
         await refused
     found = await given
     engine.close()
     await session.process.end("over")
     return found, engine.met, session
+
+
+async def waiting(session, join):
+    """Begin a join, and return its task when it waits for the session."""
+    session.seen = 0.0
+    task = asyncio.create_task(join)
+    await wait_until_async(lambda: session.seen, "the join has found its session")
+    return task
 
 
 def test_a_join_that_is_refused_gives_no_ends_to_another():

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from log_reading import LogReader
 from mplang_http import LocalCluster, WorkerConfig
 from mplang_http.client import WorkerClient
 from mplang_http.compatibility import WorkerFacts, check_parties, known_data
@@ -126,7 +127,7 @@ def test_a_plugin_that_another_one_needs_is_listed_too():
         LocalCluster(1, plugins=listed)
 
 
-def test_a_plugin_has_a_section_of_its_own(capfd):
+def test_a_plugin_has_a_section_of_its_own(tmp_path):
     section = {"version": installed_plugins()["mplang-ibis"], "settings": {"seconds": 0.2}}
     plugins = installed_plugins() | {"mplang-ibis": section}
     words = table(pa.table({"word": ["x"] * 3000}))
@@ -139,12 +140,12 @@ def test_a_plugin_has_a_section_of_its_own(capfd):
         return mp.device("P0")(count)(mp.device("P0")(words)())
 
     with (
-        LocalCluster(1, plugins=plugins, log_level="debug") as workers,
+        LocalCluster(1, plugins=plugins, log=str(tmp_path), log_level="debug") as workers,
         mp.connect("http", workers.spec) as host,
-        pytest.raises(PartyError, match="failed in ibis.run"),
     ):
-        mp.evaluate(host, slow)
-    assert "took longer than 0.2 s" in capfd.readouterr().err
+        with pytest.raises(PartyError, match="failed in ibis.run"):
+            mp.evaluate(host, slow)
+        LogReader(tmp_path / "node0.log", begin=0).wait_for("took longer than 0.2 s")
 
 
 def test_versions_of_all_plugins_are_compared(spy, tmp_path, monkeypatch):
