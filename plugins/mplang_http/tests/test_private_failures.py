@@ -7,9 +7,9 @@ import json
 import os
 import signal
 import threading
-import time
 
 import failing_ops
+import gated_ops
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -21,14 +21,16 @@ from mplang_http.errors import RequestError
 from mplang_http.failure_budget import FailureBudget
 from mplang_http.status import cluster_status
 from mplang_testing import dialect
+from mplang_testing.waiting import DEADLINE, NEVER, wait_until
 from processes import engine_of
 
 import mplang_core as mp
 from mplang_core.errors import PartyError
 
-KIT = ("mplang_testing.dialect", "failing_ops")
+KIT = ("mplang_testing.dialect", "failing_ops", "gated_ops")
 SECRET = np.float32(98.6125)
 HERE = os.path.dirname(__file__)
+ENDED = ("done", "failed", "cancelled")
 
 
 @pytest.fixture(scope="module")
@@ -55,20 +57,13 @@ def workers(tmp_path, monkeypatch):
 
 def client(cluster, rank):
     node = cluster.spec.nodes[rank]
-    return contextlib.closing(WorkerClient(node.name, node.address, None, 30.0))
+    return contextlib.closing(WorkerClient(node.name, node.address, None, DEADLINE))
 
 
 def used(cluster, rank):
     """Return the failed runs that a worker has counted."""
     with client(cluster, rank) as made:
         return made.request("GET", "health")["failures"]["used"]
-
-
-def until(condition, seconds=30.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 # -- the attack of the review: a private number, a bit a run
@@ -110,7 +105,7 @@ def test_a_number_is_not_read_bit_by_bit(workers, polarity):
         assert [row["failures"] for row in cluster_status(cluster.spec)] == ["10 of 10", "0 of 10"]
         # neither another session nor another engine helps
         os.kill(engine_of(cluster.workers[0].pid), signal.SIGKILL)
-        until(lambda: cluster_status(cluster.spec)[0]["crashes"] == 1)
+        wait_until(lambda: cluster_status(cluster.spec)[0]["crashes"] == 1)
     with mp.connect("http", cluster.spec) as host, pytest.raises(PartyError, match="used up"):
         mp.evaluate(host, lambda: mp.put("P0", mp.constant(1)))
 
@@ -214,7 +209,7 @@ def test_the_reason_is_in_the_log_at_debug(workers, tmp_path, log_format, log_le
                 mp.evaluate(host, evil, x)
         last = f"{host.session}-{failing_ops.COUNT - 1}"
     log = tmp_path / "node0.log"
-    until(lambda: f"run {last} failed here" in log.read_text())
+    wait_until(lambda: f"run {last} failed here" in log.read_text())
     text = log.read_text()
     marks = set("".join(text.split("\n")))
     assert all(mark.isprintable() for mark in marks)
@@ -253,19 +248,25 @@ def test_what_is_counted(workers):
         return mp.reveal(mp.device("SP0")(lambda a, b: a + b)(z, mp.seal(failed)), to="P0")
 
     def slow(x):
-        return mp.pshfl_s(mp.invoke(dialect.late, x, party=1, seconds=3.0), [2], [1])
+        return mp.pshfl_s(mp.invoke(dialect.late, x, party=1, seconds=DEADLINE), [2], [1])
+
+    def wait_counted(host, *expected, ended=(0, 1, 2)):
+        """Wait until the jobs have ended at some parties, and the failed runs are as expected."""
+        for rank in ended:
+            wait_until(lambda rank=rank: last_job(cluster, rank, host.session)[0] in ENDED)
+        wait_until(lambda: tuple(used(cluster, rank) for rank in range(3)) == expected)
 
     with mp.connect("http", cluster.spec) as host:
         with pytest.raises(PartyError):
             mp.evaluate(host, at_1, np.int64(1))
-        assert [used(cluster, rank) for rank in range(3)] == [0, 1, 0]
+        wait_counted(host, 0, 1, 0)
         with pytest.raises(PartyError, match="party 2"):
             mp.evaluate(host, waits_in_spu, np.float32(1))
-        assert [used(cluster, rank) for rank in range(3)] == [0, 1, 1]
+        wait_counted(host, 0, 1, 1)
     with mp.connect("http", cluster.spec, timeout=1.0) as hasty:
         with pytest.raises(PartyError, match="waited 1 s"):
             mp.evaluate(hasty, slow, np.int64(1))
-        assert [used(cluster, rank) for rank in range(3)] == [0, 1, 1]
+        wait_counted(hasty, 0, 1, 1, ended=(0, 2))  # and not at the slow party
 
 
 def test_an_engine_that_ends_counts(workers):
@@ -275,8 +276,8 @@ def test_an_engine_that_ends_counts(workers):
         for number in (1, 2):
             with pytest.raises(PartyError):
                 mp.evaluate(host, lambda x: mp.invoke(failing_ops.crash, x), np.int64(1))
-            until(lambda number=number: used(cluster, 0) == number)
-            until(lambda: cluster_status(cluster.spec)[0]["state"] == "ready")
+            wait_until(lambda number=number: used(cluster, 0) == number)
+            wait_until(lambda: cluster_status(cluster.spec)[0]["state"] == "ready")
         with pytest.raises(PartyError, match="used up its 2 failed runs"):
             mp.evaluate(host, lambda x: mp.invoke(failing_ops.crash, x), np.int64(1))
 
@@ -303,24 +304,30 @@ def test_concurrent_runs_share_the_budget(workers):
     assert used(cluster, 0) == 3
 
 
-def test_a_run_that_was_cancelled_counts_if_it_fails(workers):
-    cluster = workers(1, limits={"failures": 1})
+def test_a_run_that_was_cancelled_counts_if_it_fails(workers, tmp_path):
+    cluster = workers(1, limits={"failures": 1}, timeouts={"cancel": NEVER})
+    gate = tmp_path / "gate"
+
+    def fails(x):
+        return mp.invoke(gated_ops.fail, x, gate=str(gate))
+
     with mp.connect("http", cluster.spec) as host, client(cluster, 0) as made:
 
         def cancel():
             path = ("v1", "sessions", host.session, "jobs")
-            until(lambda: made.request("GET", *path)["jobs"])
+            wait_until(lambda: made.request("GET", *path)["jobs"])
             made.request("DELETE", *path, f"{host.session}-0")
 
         thread = threading.Thread(target=cancel)
         thread.start()
         with pytest.raises(PartyError):
-            mp.evaluate(host, lambda x: mp.invoke(failing_ops.late, x), np.float64(2))
+            mp.evaluate(host, fails, np.int64(1))
         thread.join()
         assert used(cluster, 0) == 0
         with pytest.raises(PartyError, match="1 active runs"):
-            mp.evaluate(host, lambda x: mp.invoke(failing_ops.late, x), np.float64(2))
-        until(lambda: used(cluster, 0) == 1)
+            mp.evaluate(host, fails, np.int64(1))
+        gate.touch()
+        wait_until(lambda: used(cluster, 0) == 1)
 
 
 def test_each_coordinator_has_a_budget_of_its_own():
