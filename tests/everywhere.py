@@ -30,6 +30,7 @@ import pyarrow.parquet as pq
 import pytest
 from mplang_analysis import storage_of
 from mplang_tables.scan import loaded
+from mplang_testing.waiting import DEADLINE
 
 import mplang_core as mp
 from mplang_core.edsl.literals import read_args
@@ -200,9 +201,11 @@ class Hosts:
 
     def _made(self, cluster: mp.ClusterSpec, data: Any, stack: contextlib.ExitStack) -> Any:
         if self._leg == "the simulator":
-            return stack.enter_context(mp.connect("simulator", cluster, timeout=30.0, data=data))
+            return stack.enter_context(
+                mp.connect("simulator", cluster, timeout=DEADLINE, data=data)
+            )
         addresses = self._addresses(cluster, data, stack)
-        made = mp.connect("http", cluster, timeout=30.0, addresses=addresses)
+        made = mp.connect("http", cluster, timeout=DEADLINE, addresses=addresses)
         return stack.enter_context(made)
 
     def _addresses(

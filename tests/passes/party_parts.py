@@ -10,6 +10,7 @@ import numpy as np
 from mplang_cli.text import parse
 from mplang_simulator import Simulator
 from mplang_testing import programs
+from mplang_testing.waiting import DEADLINE
 
 import mplang_core as mp
 from mplang_core import TensorType
@@ -87,7 +88,7 @@ def _whole_plan(worker: Any, program: Program) -> Plan:
 @cache
 def host(parties: int, kind: type[Simulator] = Simulator, **options: Any) -> Simulator:
     """One host per kind serves all examples: nothing may stray in it."""
-    return kind(mp.ClusterSpec.simple(parties), timeout=10.0, **options)
+    return kind(mp.ClusterSpec.simple(parties), timeout=DEADLINE, **options)
 
 
 def run(on: Simulator, program: Program, mode: str = "launch") -> list[Any]:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from mplang_simulator import Simulator
 from mplang_testing import dialect
+from mplang_testing.waiting import DEADLINE
 from passes.party_parts import DiligentHost, neighbour, survives, trace
 
 import mplang_core as mp
@@ -17,7 +18,7 @@ from mplang_core.simp.passes import run_passes
 
 @pytest.fixture(params=[(), (1,)], ids=["all skip", "one runs all"])
 def parts(request):
-    with DiligentHost(mp.ClusterSpec.simple(3), diligent=request.param, timeout=5.0) as made:
+    with DiligentHost(mp.ClusterSpec.simple(3), diligent=request.param, timeout=DEADLINE) as made:
         yield made
 
 
@@ -107,7 +108,7 @@ FAILING = [
 
 @pytest.mark.parametrize("program", FAILING)
 def test_what_fails_is_told_in_the_same_words_whoever_skips(parts, program):
-    with Simulator(mp.ClusterSpec.simple(3), timeout=5.0) as whole:
+    with Simulator(mp.ClusterSpec.simple(3), timeout=DEADLINE) as whole:
         with pytest.raises(PartyError) as expected:
             results(whole, program)
         with pytest.raises(PartyError) as found:
@@ -127,7 +128,7 @@ def test_spu_computes_where_one_party_runs_all():
         return mp.reveal(secret * secret + mp.seal(x))
 
     cluster = mp.ClusterSpec.simple(2)
-    with DiligentHost(cluster, diligent=[1], timeout=30.0) as parts:
+    with DiligentHost(cluster, diligent=[1], timeout=DEADLINE) as parts:
         x = np.arange(3)
         for mode in ("launch", "standard"):
             for value in mp.fetch(parts, mp.evaluate(parts, program, x, mode=mode)):

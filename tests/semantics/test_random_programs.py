@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from mplang_cli.text import parse
 from mplang_testing.programs import Program, build, directly
 from mplang_testing.strategies import programs
+from mplang_testing.waiting import DEADLINE
 
 import mplang_core as mp
 from mplang_core.ir import from_bytes, print_program, to_bytes
@@ -20,7 +21,7 @@ EXAMPLES = 150
 @cache
 def simulator(parties: int) -> mp.simp.SimpHost:
     """One simulator per number of parties serves all examples: nothing may stray in it."""
-    return mp.Simulator(mp.ClusterSpec.simple(parties), timeout=20.0)
+    return mp.Simulator(mp.ClusterSpec.simple(parties), timeout=DEADLINE)
 
 
 def agrees(found: list, expected: list) -> None:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from mplang_tables import encode, to_padded, to_tensor
+from mplang_testing.waiting import DEADLINE
 from people import COLUMNS, PEOPLE
 
 import mplang_core as mp
@@ -54,7 +55,7 @@ CLUSTER = {
 
 @contextlib.contextmanager
 def on_simulator(data):
-    with mp.Simulator(mp.ClusterSpec.from_dict(CLUSTER), data=data, timeout=20.0) as host:
+    with mp.Simulator(mp.ClusterSpec.from_dict(CLUSTER), data=data, timeout=DEADLINE) as host:
         yield host
 
 

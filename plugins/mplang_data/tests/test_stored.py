@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from mplang_data.stored.entry import skeleton, unflatten
 from mplang_tables import to_tensor
+from mplang_testing.waiting import DEADLINE
 
 import mplang_core as mp
 from mplang_core import analysis
@@ -34,7 +35,7 @@ class Place:
             spec = mp.ClusterSpec([{"name": name} for name in NAMES])
             data = {"bank": {"people": ROWS}}
             options = {"mode": self.kind, "data": data, "sink": self.folder / "sinks"}
-            with mp.Simulator(spec, timeout=20.0, **options) as host:
+            with mp.Simulator(spec, timeout=DEADLINE, **options) as host:
                 yield host
             return
         from mplang_http import LocalCluster

@@ -6,6 +6,7 @@ import warnings
 
 import jax.numpy as jnp
 import numpy as np
+from mplang_testing.waiting import DEADLINE
 
 import mplang_core as mp
 from mplang_core.errors import PrecisionWarning
@@ -28,7 +29,7 @@ def secure(fn, *args, parties=2, config=COARSE, times=1, notes=False, **options)
 
     Warnings about constants while tracing are left out, unless ``notes`` is true.
     """
-    with mp.Simulator(cluster(parties, config), timeout=60.0, **options) as sim:
+    with mp.Simulator(cluster(parties, config), timeout=DEADLINE, **options) as sim:
 
         def program():
             values = [mp.put(f"P{i % parties}", arg) for i, arg in enumerate(args)]

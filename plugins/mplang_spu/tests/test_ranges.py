@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from functions import functions
 from hypothesis import HealthCheck, assume, given, settings
+from mplang_testing.waiting import DEADLINE
 
 import mplang_core as mp
 from mplang_core import analysis
@@ -19,7 +20,7 @@ FRACTION = 18
 
 @pytest.fixture(scope="module")
 def two():
-    with mp.Simulator(mp.ClusterSpec.simple(2), timeout=60.0) as sim:
+    with mp.Simulator(mp.ClusterSpec.simple(2), timeout=DEADLINE) as sim:
         yield sim
 
 

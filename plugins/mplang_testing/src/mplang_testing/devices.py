@@ -39,6 +39,7 @@ from mplang_core.ext import (
     transfers,
 )
 from mplang_testing.suite import Suite, complain
+from mplang_testing.waiting import DEADLINE
 
 MODES: tuple[Mode, ...] = ("standard", "launch")
 
@@ -120,7 +121,7 @@ class DeviceSuite(Suite, kit=True):
 
     def test_values_come_back(self, mode: Mode) -> None:
         """What is put there and revealed again is what it was, for each reader."""
-        with Simulator(self.cluster(), mode=mode, timeout=60) as host:
+        with Simulator(self.cluster(), mode=mode, timeout=DEADLINE) as host:
             for value in self.values:
                 for source, there, back in self._ways():
                     made = evaluate(host, lambda v=value, s=source, t=there, b=back: b(t(s(v))))
@@ -151,7 +152,7 @@ class DeviceSuite(Suite, kit=True):
         """The host gets no half of a value, and no ciphertext."""
         if self._is_plain:
             return
-        with Simulator(self.cluster(), timeout=60) as host:
+        with Simulator(self.cluster(), timeout=DEADLINE) as host:
             for device in self._mine():
                 made = evaluate(host, lambda d=device: put(d.name, self.values[0]))
                 try:

@@ -25,6 +25,7 @@ from mplang_core.ext import (
 )
 from mplang_testing.sample import Sample, codec_of, local_program
 from mplang_testing.suite import Suite, complain, numbered
+from mplang_testing.waiting import DEADLINE
 
 RANDOM_RUNS = 40  # a draw of one bit is the same in all of them once in 10**12
 
@@ -56,7 +57,7 @@ class KernelSuite(Suite, kit=True):
 
     def make(self, parties: int) -> SimpHost:
         """Return a host to run the samples on."""
-        return Simulator(ClusterSpec.simple(parties), timeout=20.0, check_numbers=False)
+        return Simulator(ClusterSpec.simple(parties), timeout=DEADLINE, check_numbers=False)
 
     def test_there_are_samples_with_data(self) -> None:
         """Something of the family runs at all, on data."""

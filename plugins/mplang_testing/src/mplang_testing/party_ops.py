@@ -24,6 +24,7 @@ from mplang_core.ext import (
 )
 from mplang_testing.sample import Sample
 from mplang_testing.suite import Suite, complain, numbered
+from mplang_testing.waiting import DEADLINE
 
 Link = tuple[int, int]  # sender and receiver
 
@@ -118,7 +119,7 @@ class PartyOpSuite(Suite, kit=True):
 
     def make(self, parties: int) -> SimpHost:
         """Return a host in this process to run the samples on."""
-        return Simulator(ClusterSpec.simple(parties), timeout=20.0, check_numbers=False)
+        return Simulator(ClusterSpec.simple(parties), timeout=DEADLINE, check_numbers=False)
 
     def test_there_is_a_sample_of_every_op_that_sends(self) -> None:
         """Each op of the family that declares messages is used, and with data."""

@@ -17,6 +17,7 @@ from mplang_core.ext import HostVar, SimpHost, VerifyError, passes, print_progra
 from mplang_testing import probe
 from mplang_testing.strategies import traced_programs
 from mplang_testing.suite import Suite, complain, for_all
+from mplang_testing.waiting import DEADLINE
 
 SEED = 1  # of the hashes of strings in the other process
 
@@ -69,7 +70,7 @@ class PassSuite(Suite, kit=True):
 
         def check(program: Program) -> None:
             made, cluster = self._made(program), ClusterSpec.simple(len(program.mask))
-            with self._left_out(), Simulator(cluster, timeout=30) as host:
+            with self._left_out(), Simulator(cluster, timeout=DEADLINE) as host:
                 one, other = _results(host, program), _results(host, made)
             if not _same(one, other):
                 self._wrong("changes the results of a program", one, other)

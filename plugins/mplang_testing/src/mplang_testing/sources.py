@@ -14,6 +14,7 @@ import pytest
 
 from mplang_core import BaseType, TableType, TensorType
 from mplang_testing.suite import Suite, complain
+from mplang_testing.waiting import wait_until
 
 
 class SourceSuite(Suite, kit=True):
@@ -188,4 +189,4 @@ class SourceSuite(Suite, kit=True):
         self._source.probe(place, self._type)
         self.damage(tmp_path)
         self._refused(place, self._type, tmp_path)
-        assert count() <= before
+        wait_until(lambda: count() <= before, "that no file stays open")
