@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import threading
-import time
+from pathlib import Path
 
+import gated_ops
 import httpx
 import msgspec
 import numpy as np
 import pytest
 from mplang_cli.cli import app
+from mplang_http import LocalCluster
 from mplang_http.client import RefusedError, WorkerClient
 from mplang_http.job_monitor import JobMonitor, clock_offset
 from mplang_http.spans import read_spans
 from mplang_testing import dialect
+from mplang_testing.waiting import DEADLINE, wait_until
 from typer.testing import CliRunner
 
 import mplang_core as mp
 from mplang_core.errors import PartyError, WireError
 
+KIT = ("mplang_testing.dialect", "gated_ops")
 X = np.arange(1000.0)
 
 
@@ -28,36 +33,49 @@ def around(x):
     return mp.pshfl_s(doubled, [0, 1, 2], [2, 0, 1])
 
 
-def slow(x):
+def gated(x, gate):
+    """Have party 1 wait for a file, and the others for party 1."""
     sent = mp.pshfl_s(x, [0, 1, 2], [2, 0, 1])
-    late = mp.invoke(dialect.late, sent, party=1, seconds=4.0)
+    late = mp.simp.pcall_static([1], gated_ops.wait, sent, gate=gate)
     return mp.pshfl_s(late, [0, 1, 2], [1, 1, 1])
 
 
+@pytest.fixture(scope="module")
+def workers():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(Path(__file__).parent))
+        with LocalCluster(3, insecure=True, imports=KIT) as cluster:
+            yield cluster
+
+
 @pytest.fixture
-def host(five_workers):
-    with mp.connect("http", mp.ClusterSpec(five_workers.spec.nodes[:3])) as made:
+def host(workers):
+    with mp.connect("http", workers.spec) as made:
         yield made
 
 
-def test_events_tell_of_a_job_until_it_has_ended(host, five_workers):
-    thread = threading.Thread(target=mp.evaluate, args=(host, slow, X))
+def test_events_tell_of_a_job_until_it_has_ended(host, workers, tmp_path):
+    gate = tmp_path / "gate"
+    program = functools.partial(gated, gate=str(gate))
+    thread = threading.Thread(target=mp.evaluate, args=(host, program, X))
     thread.start()
-    address = five_workers.spec.nodes[1].address
+    address = workers.spec.nodes[1].address
     run = f"/v1/sessions/{host.session}/jobs/{host.session}-0"
     seen = []
-    with httpx.Client(base_url=address, timeout=60) as client:
-        while client.get(run).status_code == 404:
-            time.sleep(0.05)
-        with client.stream("GET", f"{run}/events?every=0.5") as told:
+    with httpx.Client(base_url=address, timeout=DEADLINE) as client:
+        wait_until(lambda: client.get(run).status_code != 404)
+        with client.stream("GET", f"{run}/events?every=0.1") as told:
             assert told.headers["content-type"].startswith("text/event-stream")
-            seen = [json.loads(line[6:]) for line in told.iter_lines() if line]
+            for line in filter(None, told.iter_lines()):
+                seen.append(json.loads(line[6:]))
+                ops = [(status["at"] or {}).get("op") for status in seen]  # none before the first
+                if ops.count("gated.wait") == 2:
+                    gate.touch()
         assert client.get(f"{run}9/events").status_code == 404
     thread.join()
     assert [status["state"] for status in seen[:-1]] == ["running"] * (len(seen) - 1)
     assert seen[-1]["state"] == "done"
     assert len(seen) > 2
-    assert "kit.late" in {status["at"]["op"] for status in seen}
 
 
 @pytest.fixture(params=["standard", "launch"])
@@ -113,19 +131,25 @@ def test_a_failed_program_leaves_a_trace_of_all(host, mode):
     assert dialect.SECRET not in str(recording.to_json())
 
 
-def test_the_host_knows_where_workers_are(host):
-    thread = threading.Thread(target=mp.evaluate, args=(host, slow, X))
+def test_the_host_knows_where_workers_are(host, tmp_path):
+    gate = tmp_path / "gate"
+    program = functools.partial(gated, gate=str(gate))
+    thread = threading.Thread(target=mp.evaluate, args=(host, program, X))
     thread.start()
-    deadline = time.monotonic() + 60
-    waiting, late = ("running", "simp.shuffle_static"), ("running", "kit.late")
-    wanted = [waiting, late, waiting]
-    while [(state.state, state.op) for state in host.progress()] != wanted:
+    line = gated.__code__.co_firstlineno
+    waiting = [("running", "simp.shuffle_static", f"test_tracing.py:{line + 4}")] * 2
+    late = ("running", "gated.wait", f"test_tracing.py:{line + 3}")
+    wanted = [waiting[0], late, waiting[1]]
+
+    def there():
         assert thread.is_alive()
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    states = host.progress()
-    assert states[1].location == f"test_tracing.py:{slow.__code__.co_firstlineno + 2}"
+        states = host.progress()
+        found = [(state.state, state.op, state.location) for state in states]
+        return states if found == wanted else None
+
+    states = wait_until(there)
     assert [states[rank].links[(rank + 1) % 3].sent for rank in range(3)] == [X.nbytes] * 3
+    gate.touch()
     thread.join()
     states = host.progress()
     assert [state.state for state in states] == ["done"] * 3
@@ -137,7 +161,7 @@ def test_a_status_tells_of_its_own_job_only(host):
     for _ in range(2):
         mp.evaluate(host, around, X)
     node = host.cluster_spec.nodes[0]
-    client = WorkerClient(node.name, node.address, None, 10.0)
+    client = WorkerClient(node.name, node.address, None, DEADLINE)
     jobs = client.request("GET", "v1", "sessions", host.session, "jobs")["jobs"]
     assert len(jobs) == 2
     for job in jobs:
@@ -157,7 +181,7 @@ def test_spans_are_kept_for_one_job_only(host):
             mp.evaluate(host, around, X)
         runs.append(next(s.facts["run"] for s in recording.spans if s.party == 0))
     node = host.cluster_spec.nodes[0]
-    client = WorkerClient(node.name, node.address, None, 10.0)
+    client = WorkerClient(node.name, node.address, None, DEADLINE)
     path = ("v1", "sessions", host.session, "jobs")
     assert len(client.fetch(*path, runs[1], "spans"))
     with pytest.raises(RefusedError, match="or another one since"):
@@ -214,8 +238,8 @@ def around(x):
 """
 
 
-def test_the_command_writes_a_trace(five_workers, tmp_path):
-    nodes = [{"name": node.name, "address": node.address} for node in five_workers.spec.nodes[:2]]
+def test_the_command_writes_a_trace(workers, tmp_path):
+    nodes = [{"name": node.name, "address": node.address} for node in workers.spec.nodes[:2]]
     (tmp_path / "cluster.yaml").write_text(json.dumps({"nodes": nodes}))
     (tmp_path / "prog.py").write_text(SOURCE)
     path = tmp_path / "out.json"
