@@ -68,8 +68,7 @@ def test_events_tell_of_a_job_until_it_has_ended(host, workers, tmp_path):
             assert told.headers["content-type"].startswith("text/event-stream")
             for line in filter(None, told.iter_lines()):
                 seen.append(json.loads(line[6:]))
-                ops = [(status["at"] or {}).get("op") for status in seen]  # none before the first
-                if ops.count("gated.wait") == 2:
+                if [status["at"]["op"] for status in seen].count("gated.wait") == 2:
                     gate.touch()
         assert client.get(f"{run}9/events").status_code == 404
     thread.join()
