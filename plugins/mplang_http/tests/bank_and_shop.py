@@ -17,6 +17,7 @@ from mplang_policy import Ledger
 from mplang_policy.approving import made_of, review_of
 from mplang_policy.envelope import new_key, read_key, sign
 from mplang_policy.owner import Owner
+from mplang_testing.waiting import wait_until
 
 import mplang_core as mp
 from mplang_core.errors import MPLangError
@@ -151,8 +152,11 @@ def refused(bank, host, program, *args) -> str:
     before = len(bank.log())
     with pytest.raises(MPLangError) as found:
         mp.fetch(host, mp.evaluate(host, program, *args))
-    entries = [each for each in bank.log()[before:] if each.kind == "refusal"]
-    assert entries, f"not on record: {found.value}"
+
+    def refusals():  # the host is told as soon as one of the parties refuses
+        return [each for each in bank.log()[before:] if each.kind == "refusal"]
+
+    entries = wait_until(refusals, f"a record of: {found.value}")
     assert not any(each.kind == "fetch" for each in bank.log()[before:])
     return str(entries[-1].body["why"])
 

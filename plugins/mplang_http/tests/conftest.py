@@ -17,6 +17,7 @@ from mplang_http import LocalCluster
 from mplang_http.connection import Connection, TlsConnection
 from mplang_http.keygen import make_certificates
 from mplang_http.tls import client_context, server_context
+from mplang_testing.waiting import DEADLINE
 
 import mplang_core as mp
 
@@ -56,12 +57,12 @@ def joined(request, tls_files):
             far = socket.create_connection(server.getsockname())
             near, _ = server.accept()
         if request.param == "no TLS":
-            return Connection(near, 30.0), far
+            return Connection(near, DEADLINE), far
         files = tls_files[NAMES[0]]
         with ThreadPoolExecutor(1) as pool:
             wrapping = pool.submit(server_context(files).wrap_socket, near, server_side=True)
             far = client_context(files).wrap_socket(far, server_hostname=NAMES[0])
-            return TlsConnection(wrapping.result(), 30.0), far
+            return TlsConnection(wrapping.result(DEADLINE), DEADLINE), far
 
     return make
 
@@ -134,7 +135,7 @@ def worker():
         imports=("mplang_testing.dialect", "mplang_jax", "mplang_spu"),
         dialects=("kit", "jax", "spu"),
         limits=LIMITS,
-        timeouts={"head": 1.5, "body": 1.5, "lease": 20.0, "connect": 2.0},
+        timeouts={"head": 1.5, "body": 1.5, "lease": DEADLINE, "connect": 2.0},
     ) as cluster:
         made = RawWorker(cluster)
         made.works()

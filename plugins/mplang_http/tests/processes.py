@@ -8,21 +8,25 @@ from mplang_testing.waiting import wait_until
 
 
 def children(pid: int) -> list[int]:
-    """Return the process IDs of a process's children.
+    """Return the process IDs of a process's children, the oldest first.
 
     The kernel's own list of children may lack one while another ends.
     """
-    found = (int(path.name) for path in Path("/proc").glob("[0-9]*"))
-    return [each for each in found if parent(each) == pid]
+    every = (int(path.name) for path in Path("/proc").glob("[0-9]*"))
+    found = [
+        (begun, each) for each in every for parent, begun in parent_and_begin(each) if parent == pid
+    ]
+    return [each for _, each in sorted(found)]
 
 
-def parent(pid: int) -> int | None:
-    """Return the process ID of a process's parent; ``None`` if it has ended."""
+def parent_and_begin(pid: int) -> list[tuple[int, int]]:
+    """Return a process's parent and when it began; nothing if it has ended."""
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
     except (FileNotFoundError, ProcessLookupError):
-        return None
-    return int(fields.rpartition(")")[2].split()[1])  # its name may be any text
+        return []
+    fields = text.rpartition(")")[2].split()  # before it is its name, which may be any text
+    return [(int(fields[1]), int(fields[19]))]
 
 
 def descendants(pid: int) -> list[int]:

@@ -7,12 +7,11 @@ import gc
 import os
 import socket
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from mplang_testing.waiting import DEADLINE, wait_until
 
-LONG = 30.0
 SECRET = b"what a party sends " * 5
 
 
@@ -40,19 +39,19 @@ def test_a_number_is_not_used_again_while_a_thread_writes(pair):
 
     def write(parts):  # in a thread that is suspended right before it does
         begun.set()
-        assert closed.wait(LONG)
+        assert closed.wait(DEADLINE)
         os.write(number, parts[0])
 
     connection._write = write
     with ThreadPoolExecutor(1) as pool:
         writing = pool.submit(connection.write, [SECRET])
-        assert begun.wait(LONG)
+        assert begun.wait(DEADLINE)
         connection.close()
         with socket.socket() as other:
             closed.set()
             assert other.fileno() != number
         with pytest.raises(OSError, match="Broken pipe"):
-            writing.result(LONG)
+            writing.result(DEADLINE)
     assert not is_open(number)
 
 
@@ -65,7 +64,7 @@ def test_files_are_closed_at_once_if_nobody_uses_them(pair):
         assert not any(map(is_open, numbers))
     finally:
         gc.enable()
-    far.settimeout(LONG)
+    far.settimeout(DEADLINE)
     while far.recv(1000):
         pass
 
@@ -75,9 +74,9 @@ def test_files_are_closed_when_the_thread_that_reads_has_left(pair):
     numbers = [connection._sock.fileno(), connection._interrupts]
     with ThreadPoolExecutor(1) as pool:
         reading = pool.submit(connection.read_into, memoryview(bytearray(10)))
-        time.sleep(0.05)
+        wait_until(lambda: connection._files._users, "a thread that reads")
         connection.close()
-        assert not reading.result(LONG)
+        assert not reading.result(DEADLINE)
     assert not any(map(is_open, numbers))
 
 
@@ -113,7 +112,7 @@ def test_the_end_of_tls_lets_no_plain_text_out(pair, monkeypatch):
 
     monkeypatch.setattr(socket.socket, "shutdown", late, raising=False)
     connection.close()
-    far.settimeout(LONG)
+    far.settimeout(DEADLINE)
     got = b""
     while data := far.recv(1000):
         got += data

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 from mplang_http.front_gate import FrontGate
 from mplang_http.front_session import FrontSession
+from mplang_testing.waiting import DEADLINE
 
 ASKED = SimpleNamespace(reads=(), storage=(), stores={})
 
@@ -24,7 +25,7 @@ class SlowGate:
 
     def begin(self, asking, decision):
         self.writes.set()
-        assert self.goes_on.wait(10)
+        assert self.goes_on.wait(DEADLINE)
         self.log.append("run")
 
     def record(self, kind, fields):
@@ -35,7 +36,7 @@ async def run_while_the_session_ends(gate: FrontGate, slow: SlowGate) -> None:
     request = SimpleNamespace(parties=[SimpleNamespace(name="clinic")], rank=0)
     session = FrontSession(("analyst", "s"), request)
     begins = asyncio.create_task(gate.begin(session, {"run": "s-0"}))
-    await asyncio.to_thread(slow.writes.wait, 10)
+    assert await asyncio.to_thread(slow.writes.wait, DEADLINE)
     await gate.end_all(session)
     slow.goes_on.set()
     await begins
