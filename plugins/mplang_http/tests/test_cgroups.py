@@ -17,7 +17,7 @@ from mplang_cli.doctor import examine
 from mplang_http import LocalCluster, cgroups
 from mplang_http.cgroups import Cgroups, engine_cgroups, why_not
 from mplang_http.config import EngineConfig
-from mplang_testing.waiting import wait_until
+from mplang_testing.waiting import DEADLINE, wait_until
 from processes import engines_of, fork_server_of
 from test_confinement import REFUSED, act, ended, needs_landlock
 from two_coordinators import certificates, worker_of_two
@@ -80,7 +80,7 @@ def base_of(cluster) -> Path:
 
 @needs_cgroups
 def test_a_memory_file_that_is_never_mapped_counts(host, other):
-    found = ended(host, WRITE.format(mb=1500) + "time.sleep(60)")
+    found = ended(host, WRITE.format(mb=1500) + "threading.Event().wait()")
     assert "its engine was ended: it used more than 256 MB of memory (limits.memory)" in found
     assert act(host, "pass") == 0  # in a new one
 
@@ -173,7 +173,7 @@ def test_what_a_killed_worker_left_is_removed_by_the_next():
         RawWorker(made).open()
         base = base_of(made)
         made.signal(0, signal.SIGKILL)
-        made.workers[0].wait(10)
+        made.workers[0].wait(DEADLINE)
         assert base.exists()
         wait_until(lambda: not any(path.read_text() for path in base.glob("*/*/cgroup.procs")))
         with LocalCluster(["bob"]) as second:

@@ -9,12 +9,12 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from mplang_cli import cli
 from mplang_http.config import installed_plugins
+from mplang_testing.waiting import wait_until
 from processes import children, descendants
 
 PROGRAM = """
@@ -292,7 +292,4 @@ def test_workers_end_with_the_one_who_began_them(tmp_path):
     assert len(below) == 3  # of the cluster, front, of the front
     up.kill()
     up.communicate()
-    deadline = time.monotonic() + 30
-    while any(Path(f"/proc/{pid}").exists() for pid in below):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in below))

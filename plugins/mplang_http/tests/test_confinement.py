@@ -6,6 +6,7 @@ import errno
 import os
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from intruder import run
 from mplang_http import LocalCluster
 from mplang_http.confinement import has_seccomp, landlock_version
 from mplang_http.status import cluster_status
-from mplang_testing.waiting import wait_until
+from mplang_testing.waiting import DEADLINE, wait_until
 from processes import engines_of, fork_server_of
 from two_coordinators import certificates, worker_of_two
 
@@ -24,6 +25,7 @@ from mplang_core.errors import PartyError
 
 REFUSED = (errno.EPERM, errno.EACCES)
 pytestmark = pytest.mark.skipif(not has_seccomp(), reason="no system calls can be given up here")
+PR_SET_NAME = 15  # of a thread; see prctl(2)
 needs_landlock = pytest.mark.skipif(not landlock_version(), reason="the kernel has no Landlock")
 
 
@@ -225,7 +227,7 @@ def test_memory_that_no_limit_of_the_kernel_counts(host, other, cluster, files):
         "import mmap\n"
         "kept = mmap.mmap(-1, 1 << 30)\n"
         "for i in range(0, 1 << 30, 4096): kept[i] = 1\n"
-        "time.sleep(60)",
+        "threading.Event().wait()",
     )
     assert "its engine was ended: it used more than 512 MB of memory (limits.memory)" in found
     assert crashes(cluster, files) == before + 1
@@ -235,8 +237,8 @@ def test_threads_have_a_limit(host, other):
     many = """
 threading.stack_size(1 << 16)
 for _ in range(400):
-    threading.Thread(target=time.sleep, args=[60]).start()
-time.sleep(60)
+    threading.Thread(target=threading.Event().wait).start()
+threading.Event().wait()
 """
     assert "more than 300 threads (limits.threads)" in ended(host, many)
 
@@ -247,11 +249,11 @@ def test_an_engine_that_ends_itself(host, other, cluster, files):
     assert "the engine of worker alice ended by SIGSEGV; what it held is lost" in found
     assert crashes(cluster, files) == before + 1
     assert act(host, "pass") == 0  # in a new one
-    assert "ended by signal 40" in ended(host, "os.kill(os.getpid(), 40); time.sleep(60)")
+    assert "ended by signal 40" in ended(host, "os.kill(os.getpid(), 40); signal.pause()")
     assert act(host, "pass") == 0
 
 
-@pytest.mark.parametrize("code", ["while True: pass", "ctypes.PyDLL(None).sleep(600)"])
+@pytest.mark.parametrize("code", ["while True: pass", "ctypes.PyDLL(None).pause()"])
 def test_a_job_that_is_cancelled_ends(host, other, cluster, code, interruptible):
     """Asked, then, after its grace, with its engine; also if it keeps Python's lock."""
     import threading
@@ -259,10 +261,17 @@ def test_a_job_that_is_cancelled_ends(host, other, cluster, code, interruptible)
     act(host, "pass")
     (engine,) = set(engines_of(cluster.workers[0].pid)) - {other}
     main = threading.main_thread().ident
-    timer = threading.Timer(1.0, lambda: signal.pthread_kill(main, signal.SIGINT))
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        act(host, code)
+    tasks = Path(f"/proc/{engine}/task")
+
+    def interrupt():
+        wait_until(lambda: any(each.read_text() == "begun\n" for each in tasks.glob("*/comm")))
+        signal.pthread_kill(main, signal.SIGINT)
+
+    with ThreadPoolExecutor(1) as pool:
+        interrupted = pool.submit(interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            act(host, f"ctypes.CDLL(None).prctl({PR_SET_NAME}, b'begun')\n{code}")
+        interrupted.result(DEADLINE)
     wait_until(lambda: not Path(f"/proc/{engine}").exists())
     assert act(host, "pass") == 0
 
@@ -274,7 +283,7 @@ def test_a_job_has_a_longest_time(files):
             LocalCluster(1, imports=("intruder",), timeouts={"job": 1.0}) as cluster,
             mp.connect("http", cluster.spec) as host,
         ):
-            found = ended(host, "time.sleep(600)")
+            found = ended(host, "threading.Event().wait()")
     assert "took longer than a job may here, 1 s" in found
 
 
@@ -289,7 +298,7 @@ def test_a_kernel_that_keeps_the_lock_is_waited_for(cluster, files, seconds):
     """For longer than the coordinator's patience, which is about the front."""
     with mp.connect("http", cluster.spec, tls=files["host"], patience=1.0) as host:
         begin = time.monotonic()
-        assert act(host, f"ctypes.PyDLL(None).sleep({seconds})") == 0
+        assert act(host, f"ctypes.PyDLL(None).poll(None, 0, {seconds * 1000})") == 0
         assert time.monotonic() - begin > seconds
         with mp.with_ctx(host):
             x = mp.put("P0", np.ones(1 << 20))

@@ -11,12 +11,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from mplang_http import failure_report
 from mplang_http.client import WorkerClient
 from mplang_http.failure_report import party_locations
 from mplang_http.remote_worker import RemoteWorker
 from mplang_simulator import PartyState
 from mplang_testing import dialect
-from mplang_testing.waiting import DEADLINE, in_time, stays, wait_until
+from mplang_testing.waiting import DEADLINE, NEVER, in_time, stays, wait_until
 from processes import engine_of, fork_server_of
 
 import mplang_core as mp
@@ -48,14 +49,15 @@ def test_an_engine_that_is_stopped_does_not_stop_the_front(three_workers):
 
     with mp.connect("http", three_workers.spec), stopped(engine_of(three_workers.workers[0].pid)):
         with in_time():
-            (row, *_) = cluster_status(three_workers.spec)
+            (row, *_) = cluster_status(three_workers.spec, patience=NEVER)
         assert row["state"] == "ready"
     with mp.connect("http", three_workers.spec) as host:
         works(host)
 
 
-def test_an_engine_that_is_stopped_while_large_values_go_to_it(three_workers):
+def test_an_engine_that_is_stopped_while_large_values_go_to_it(three_workers, monkeypatch):
     """A worker that is blocked in a send still serves other sessions."""
+    monkeypatch.setattr(failure_report, "CAUSE_TIMEOUT", DEADLINE)  # a slow machine tells it late
 
     def again_and_again(x):
         below = lambda s: mp.invoke(dialect.less, s[0], mp.constant(np.int64(2**62)))  # noqa: E731
@@ -71,7 +73,12 @@ def test_an_engine_that_is_stopped_while_large_values_go_to_it(three_workers):
         works(host)
         engine = engine_of(three_workers.workers[1].pid)
         with contextlib.ExitStack() as stack:
-            stop = threading.Timer(1.0, lambda: stack.enter_context(stopped(engine)))
+
+            def stop_amid_values():
+                wait_until(lambda: host.progress()[1].op == "simp.shuffle_static")
+                stack.enter_context(stopped(engine))
+
+            stop = threading.Thread(target=stop_amid_values)
             stop.start()
             with pytest.raises(PartyError, match="its process was stopped by a signal") as error:
                 mp.evaluate(host, again_and_again, np.zeros(4 << 20))
@@ -107,7 +114,7 @@ def test_a_worker_outlives_the_process_that_forks_its_engine(three_workers):
 def test_values_are_freed(five_workers):
     node = five_workers.spec.nodes[1]
     with (
-        contextlib.closing(WorkerClient(node.name, node.address, None, 10.0)) as client,
+        contextlib.closing(WorkerClient(node.name, node.address, None, DEADLINE)) as client,
         mp.connect("http", mp.ClusterSpec(five_workers.spec.nodes[:3])) as host,
     ):
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 
+import gated_ops
 import numpy as np
 import pytest
 from http_raw import RawWorker
+from log_reading import LogReader
 from mplang_http import LocalCluster
 from mplang_http.client import LostWorkerError, WorkerClient
 from mplang_testing import dialect
+from mplang_testing.waiting import DEADLINE, wait_until
 from processes import engine_of
 
 import mplang_core as mp
@@ -24,10 +26,12 @@ LARGE = np.arange(8 << 20, dtype=np.float64)
 @pytest.fixture(scope="module", params=["production", "development"])
 def cluster(request, tmp_path_factory):
     logs = tmp_path_factory.mktemp("logs")
-    options = {"imports": ("mplang_testing.dialect",), "mode": request.param}
-    with LocalCluster(2, log=str(logs), **options) as made:
-        made.mode, made.logs = request.param, logs
-        yield made
+    options = {"imports": ("mplang_testing.dialect", "gated_ops"), "mode": request.param}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.path.dirname(__file__))
+        with LocalCluster(2, log=str(logs), **options) as made:
+            made.mode, made.logs = request.param, logs
+            yield made
 
 
 @pytest.fixture
@@ -80,7 +84,9 @@ def test_a_value_that_came_from_another_party_is_not_fetched_there_unless_return
     assert get(cluster, host, name_of(result, 1), rank=1).status == 200
 
 
-def test_there_is_no_result_before_the_program_ends_and_none_of_one_that_fails(cluster, host):
+def test_there_is_no_result_before_the_program_ends_and_none_of_one_that_fails(
+    cluster, host, tmp_path
+):
     x = put(host, np.int64(20))
 
     def fails(x):
@@ -93,24 +99,23 @@ def test_there_is_no_result_before_the_program_ends_and_none_of_one_that_fails(c
     (run,) = [job["run"] for job in session["jobs"] if job["state"] == "failed"]
     assert get(cluster, host, f"{run}.0").error == (404, "unknown-value")
 
-    slow = mp.CompiledFunction(
-        lambda x: (x, mp.simp.pcall_static((0,), dialect.late, x, party=0, seconds=3.0)), None
-    )
-    pool = host._lease.pool
-    waiting = pool.submit(mp.evaluate, host, slow, x)
-    job = running(cluster, host)
+    gate = tmp_path / "gate"
+
+    def waits(x):
+        return x, mp.simp.pcall_static((0,), gated_ops.wait, x, gate=str(gate))
+
+    waiting = host._lease.pool.submit(mp.evaluate, host, waits, x)
+    (job,) = wait_until(lambda: running(cluster, host))
     assert get(cluster, host, f"{job}.0").error == (404, "unknown-value")
-    waiting.result()
+    gate.touch()
+    waiting.result(DEADLINE)
     assert get(cluster, host, f"{job}.0").status == 200
 
 
 def running(cluster, host):
-    """Wait for a job that runs, and return its name."""
-    while True:
-        told = RawWorker(cluster).ask("GET", f"/v1/sessions/{host.session}/jobs")
-        for job in json.loads(told.data)["jobs"]:
-            if job["state"] == "running":
-                return job["run"]
+    """Return the names of the jobs that run."""
+    jobs = RawWorker(cluster).ask("GET", f"/v1/sessions/{host.session}/jobs").json["jobs"]
+    return [job["run"] for job in jobs if job["state"] == "running"]
 
 
 def test_values_of_another_session_are_not_there(cluster, host):
@@ -129,7 +134,7 @@ def fetch_and(action, cluster, host):
     result = mp.evaluate(host, lambda x: mp.invoke(dialect.add, x, x), x)  # there until the end
     node = cluster.spec.nodes[0]
     actions = iter([action])
-    client = WorkerClient(node.name, node.address, None, 5.0, host.session)
+    client = WorkerClient(node.name, node.address, None, DEADLINE, host.session)
     with contextlib.closing(client):
         path = ("v1", "sessions", host.session, "values", name_of(result))
         return client.fetch(*path, on_progress=lambda _: next(actions, lambda: None)())
@@ -143,9 +148,9 @@ def test_an_engine_that_ends_amid_a_value_is_an_error_and_the_front_goes_on(clus
         fetch_and(kill, cluster, host)
     with mp.connect("http", cluster.spec) as other:
         assert mp.fetch(other, mp.evaluate(other, lambda: mp.constant(7)))[0] == 7
-    log = (cluster.logs / "node0.log").read_text()
-    assert "a value does not come whole: the engine ended" in log
-    assert "Traceback" not in log
+    log = cluster.logs / "node0.log"
+    LogReader(log, begin=0).wait_for("a value does not come whole: the engine ended")
+    assert "Traceback" not in log.read_text()
 
 
 def test_whoever_leaves_amid_a_value_leaves_nothing_behind(cluster, host):
@@ -158,5 +163,13 @@ def test_whoever_leaves_amid_a_value_leaves_nothing_behind(cluster, host):
             fetch_and(leave, cluster, host)
     found = fetch_and(lambda: None, cluster, host)
     np.testing.assert_array_equal(found[-LARGE.nbytes :].view(np.float64), 2 * LARGE)
-    held = [os.readlink(f"/proc/{engine}/fd/{fd}") for fd in os.listdir(f"/proc/{engine}/fd")]
-    assert sum(each.startswith("socket:") for each in held) < 8
+    wait_until(lambda: sockets_of(engine) < 8)
+
+
+def sockets_of(pid):
+    """Return the number of sockets that a process has open."""
+    found = 0
+    for file in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):  # it was closed just now
+            found += os.readlink(f"/proc/{pid}/fd/{file}").startswith("socket:")
+    return found

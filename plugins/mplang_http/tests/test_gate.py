@@ -76,7 +76,8 @@ class Workers:
 
     def last_refusal(self, name: str) -> str:
         """Return why a party has refused something last."""
-        return [each for each in self.log(name) if each.kind == "refusal"][-1].body["why"]
+        refusals = [each for each in self.log(name) if each.kind == "refusal"]
+        return refusals[-1].body["why"] if refusals else ""
 
     def log(self, name: str):
         """Return the entries of a party's log."""
@@ -237,7 +238,7 @@ def test_a_value_whose_label_is_forgotten_is_not_told(workers, host):
     mp.evaluate(host, many)
     refused(host, tell, kept)
     for name in ("bank", "shop"):  # the host is told as soon as one of them refuses
-        wait_until(lambda: "is not known any more" in workers.last_refusal(name))  # noqa: B023
+        wait_until(lambda name=name: "is not known any more" in workers.last_refusal(name))
 
 
 def test_no_process_stays_of_sessions_that_end_while_they_start(workers, host):
@@ -246,7 +247,8 @@ def test_no_process_stays_of_sessions_that_end_while_they_start(workers, host):
     def processes():
         return len(engines_of(workers.cluster.workers[0].pid))
 
-    before, raw = processes(), RawWorker(workers.cluster, 0)
+    wait_until(lambda: processes() == 2, "an engine and a checker, those of the host's session")
+    raw = RawWorker(workers.cluster, 0)
     addresses = [each.address for each in workers.cluster.spec.nodes]
     parties = [{"name": n, "address": a} for n, a in zip(NAMES, addresses, strict=True)]
     for i in range(12):
@@ -259,7 +261,7 @@ def test_no_process_stays_of_sessions_that_end_while_they_start(workers, host):
         raw.ask("DELETE", f"/v1/sessions/early{i}")
         opening.join()
         raw.ask("DELETE", f"/v1/sessions/early{i}")
-    wait_until(lambda: processes() == before, "the end of all that was started")
+    wait_until(lambda: processes() == 2, "the end of all that was started")
 
 
 def test_the_end_of_a_run_that_was_not_is_not_on_record(workers, host):
@@ -311,10 +313,12 @@ def test_a_party_whose_log_was_set_back_is_found_by_what_a_peer_remembers(tmp_pa
             for _ in range(3):  # until the owner has looked into it
                 told = refused(host, sales)
                 assert "remembers another log of shop" in told
-        assert "which is not there: the log was set back" in made.last_refusal("shop")
+        set_back = "which is not there: the log was set back"
+        wait_until(lambda: set_back in made.last_refusal("shop"))  # others may refuse before it
         for name in ("bank", "clinic"):  # whose owners have heard why
             config = {"name": name, "gate": made.gates[name]}
             (tmp_path / f"{name}.yaml").write_text(json.dumps(config))
+            made.settled(name)
             forget(tmp_path / f"{name}.yaml", "shop")
             assert made.log(name)[-1].kind == "forgotten"
         with mp.connect("http", cluster.spec) as host:

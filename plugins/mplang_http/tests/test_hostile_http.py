@@ -27,8 +27,10 @@ pytestmark = pytest.mark.usefixtures("unharmed")
 @pytest.mark.parametrize("count", [4, pytest.param(10, marks=pytest.mark.slow("ten sessions"))])
 def test_sessions_with_workers_that_are_not_there(worker, count):
     """They fail in time, and leave nothing behind."""
-    with ThreadPoolExecutor(count) as pool:
-        for found in pool.map(lambda i: open_away(worker, i, port=1), range(count)):
+    with ThreadPoolExecutor(count) as pool, socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))  # it does not listen, and nobody else is given its port
+        port = unused.getsockname()[1]
+        for found in pool.map(lambda i: open_away(worker, i, port=port), range(count)):
             assert found.error == (503, "CommError")
     for i in range(count):
         assert worker.ask("GET", f"/v1/sessions/away{i}/jobs").error == (404, "unknown-session")

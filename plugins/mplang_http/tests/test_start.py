@@ -17,9 +17,9 @@ import mplang_core as mp
 
 HEAVY = ("/jaxlib/", "/spu/", "/duckdb/", "/pyarrow/", "/scipy/")
 SLOW = """
-import os, time
-while not os.path.exists(os.environ["GO_ON"]):
-    time.sleep(0.05)
+import os
+from mplang_testing.waiting import wait_until
+wait_until(lambda: os.path.exists(os.environ["GO_ON"]))
 """
 
 
@@ -27,12 +27,14 @@ while not os.path.exists(os.environ["GO_ON"]):
 def starting(tmp_path):
     """Return a worker that is starting, its process, and the file that lets its start go on."""
     (tmp_path / "slow_import.py").write_text(SLOW)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    kept = socket.socket()  # nobody else is given a port that is bound; the worker may listen there
+    kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    kept.bind(("127.0.0.1", 0))
+    port = kept.getsockname()[1]
     (tmp_path / "alice.yaml").write_text(f"{{name: alice, port: {port}, imports: [slow_import]}}")
     cluster = mp.ClusterSpec([{"name": "alice", "address": f"http://127.0.0.1:{port}"}])
     go_on = tmp_path / "go-on"
-    with subprocess.Popen(
+    with kept, subprocess.Popen(
         [sys.executable, "-P", "-m", "mplang_cli.cli", "worker", "-c", "alice.yaml"],
         cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path), "GO_ON": str(go_on)},
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
-import time
 
 import numpy as np
 import pytest
@@ -13,6 +13,7 @@ from mplang_http.config import WorkerConfig
 from mplang_http.engine_data import EngineStorage
 from mplang_http.front_questions import MAX_ASKED, MAX_FILES
 from mplang_http.keygen import make_certificates
+from mplang_testing.waiting import stays_async, wait_until, wait_until_async
 from test_data_sets import Engine, in_thread, served as served
 
 import mplang_core as mp
@@ -167,8 +168,7 @@ def test_hostile_questions_are_answered_and_refused(served, method, args):
             answer, files = await in_thread(lambda: engine.questions.ask(method, args))
             assert not files
             assert {"refused", "unknown"} & answer.keys()
-            await asyncio.sleep(0.02)
-            assert session.asking == 0
+            await wait_until_async(lambda: session.asking == 0)
             seen.append(open_files())
         assert seen[-1] <= seen[1]
 
@@ -184,8 +184,7 @@ def test_files_of_no_question_are_few_and_closed(served):
             ipc.send(theirs, {"event": "question_file", "number": number}, file)
             os.close(file)
             await asyncio.sleep(0)
-        await asyncio.sleep(0.3)
-        assert session.process._process.killed
+        await wait_until_async(lambda: session.process._process.killed)
         assert session.files <= MAX_FILES
         assert open_files() <= before + MAX_FILES
 
@@ -198,8 +197,7 @@ def test_a_file_that_could_change_ends_its_engine(served):
         file = os.memfd_create("x", os.MFD_ALLOW_SEALING)
         ipc.send(theirs, {"event": "question_file", "number": 0}, file)
         os.close(file)
-        await asyncio.sleep(0.2)
-        assert session.process._process.killed
+        await wait_until_async(lambda: session.process._process.killed)
 
     served(test)
 
@@ -211,9 +209,8 @@ def test_an_engine_cannot_say_that_it_has_taken_what_it_has_not(served):
             question = {"event": "question", "method": "held", "args": {"name": "x"}}
             ipc.send(theirs, {**question, "number": number})
             ipc.send(theirs, {"event": "answer_taken", "receipt": f"{number:016x}"})
-            await asyncio.sleep(0.01)
-        await asyncio.sleep(0.2)
-        assert session.asking == MAX_ASKED
+        await wait_until_async(lambda: session.asking == MAX_ASKED)
+        await stays_async(lambda: session.asking == MAX_ASKED)
 
     served(test)
 
@@ -232,8 +229,6 @@ def test_what_was_encrypted_comes_by_a_pipe(served, config):
         def store():
             storage.begin("key", (0,))
             file = values.write(kind, SymmetricKey(b"k" * 32))
-            import fcntl
-
             fcntl.fcntl(file, fcntl.F_ADD_SEALS, ipc.SEALS)
             storage.stage(run.entry("key", VERSION, mp.Mask.of(0), [kind], "0"), [file])
             os.close(file)
@@ -246,8 +241,7 @@ def test_what_was_encrypted_comes_by_a_pipe(served, config):
                 os.close(found)
             _, (unread,) = storage.open("key", VERSION)
             os.close(unread)
-            time.sleep(0.2)
-            assert open_files() <= before
+            wait_until(lambda: open_files() <= before)
 
         await in_thread(store)
 

@@ -13,6 +13,7 @@ import time
 import numpy as np
 import pytest
 from mplang_http import LocalCluster
+from mplang_testing.waiting import DEADLINE, pause
 
 import mplang_core as mp
 from mplang_core.errors import AdmissionError, MPLangError, PartyError
@@ -61,11 +62,11 @@ def killed(workers, ranks, after, number):
     begun = threading.Event()
     thread = threading.Thread(target=run)
     thread.start()
-    begun.wait(30)
-    time.sleep(after)
+    assert begun.wait(DEADLINE)
+    pause(after, "a kill at a random moment")
     for rank in ranks:
         workers.signal(rank, signal.SIGKILL)
-    thread.join(60)
+    thread.join(DEADLINE)
     assert not thread.is_alive()
     for rank in ranks:
         workers.restart(rank)
