@@ -67,4 +67,9 @@ def _passes_alone(name: str, config: pytest.Config) -> bool:
     print(f"\n==> once more, alone: {name}", flush=True)
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-n", "0"]
     command += ["-c", str(config.inipath), "--rootdir", str(config.rootpath), name]
-    return subprocess.run(command, cwd=config.rootpath, check=False).returncode == 0
+    done = subprocess.run(
+        command, cwd=config.rootpath, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    if done.returncode:
+        print(done.stdout)
+    return done.returncode == 0

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from mplang_analysis import StorageUse, storage_of
-from mplang_simulator import ObservedHost, PartyState, outcome_of
+from mplang_simulator import ObservedHost, PartyState, outcome_of, wait_for_outcome
 
 from mplang_core import ClusterSpec, Mask, MPLangError, Program, TensorType
 from mplang_core.ext import (
@@ -185,7 +185,7 @@ class SimpHttpDriver(ObservedHost):
     def _call_all(self, action: Callable[[RemoteWorker], T]) -> list[T]:
         """Call all workers in parallel; raise the first failures."""
         futures = [self._lease.pool.submit(_call, action, worker) for worker in self._workers]
-        concurrent.futures.wait(futures, return_when=concurrent.futures.FIRST_EXCEPTION)
+        wait_for_outcome(futures)
         ended = [(rank, future) for rank, future in enumerate(futures) if future.done()]
         failures = [(rank, e) for rank, future in ended if (e := future.exception()) is not None]
         if failures:
@@ -281,7 +281,7 @@ class SimpHttpDriver(ObservedHost):
         self, run: str, futures: Sequence[Future[list[Any]]]
     ) -> list[list[Any] | BaseException]:
         self._follower.begin()
-        concurrent.futures.wait(futures, return_when=concurrent.futures.FIRST_EXCEPTION)
+        wait_for_outcome(futures)
         if any(future.done() and future.exception() for future in futures):
             wait_for_cause(futures)
             assert self._active_run is not None

@@ -11,7 +11,7 @@ from mplang_simulator.mailbox import CommunicatorBase
 from mplang_simulator.observed import ObservedHost, ObservedWorker, op_of
 from mplang_simulator.progress import PartyState, Traffic
 from mplang_simulator.recorder import Recorder
-from mplang_simulator.results import outcome_of
+from mplang_simulator.results import outcome_of, wait_for_outcome
 from mplang_simulator.threads import PartyThread, ThreadCommunicator
 from mplang_simulator.waiting import Waiter
 
@@ -31,4 +31,5 @@ __all__ = [
     "Waiter",
     "op_of",
     "outcome_of",
+    "wait_for_outcome",
 ]

@@ -20,7 +20,7 @@ from mplang_simulator.checks import Meetings
 from mplang_simulator.observed import ObservedHost, ObservedWorker
 from mplang_simulator.progress import PartyState
 from mplang_simulator.recorder import Recorder
-from mplang_simulator.results import outcome_of
+from mplang_simulator.results import outcome_of, wait_for_outcome
 from mplang_simulator.threads import PartyThread, ThreadCommunicator
 
 Check: TypeAlias = Literal["warn", "raise"] | bool
@@ -167,7 +167,7 @@ class Simulator(ObservedHost):
         self, run: str, futures: Sequence[Future[list[Any]]]
     ) -> list[list[Any] | BaseException]:
         try:
-            concurrent.futures.wait(futures, return_when=concurrent.futures.FIRST_EXCEPTION)
+            wait_for_outcome(futures)
         except BaseException:
             self._abandon(run, "the host was interrupted")
             raise

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import concurrent.futures
+from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any
 
 from mplang_core.ext import AbortedError
+
+_INTERVAL = 0.5  # seconds, in which a signal is noticed
 
 
 def outcome_of(future: Future[list[Any]]) -> list[Any] | BaseException:
@@ -18,3 +22,18 @@ def outcome_of(future: Future[list[Any]]) -> list[Any] | BaseException:
     if not future.done():
         return AbortedError("it did not end in time")
     return future.exception() or future.result()
+
+
+def wait_for_outcome(futures: Sequence[Future[Any]]) -> None:
+    """Wait until all parties have ended, or one has failed.
+
+    A signal interrupts it always: one that comes just before a thread sleeps, or that another
+    thread takes, does not end Python's own waiting without a timeout.
+
+    Raises:
+        KeyboardInterrupt: the user interrupts it.
+    """
+    while True:
+        found = concurrent.futures.wait(futures, _INTERVAL, concurrent.futures.FIRST_EXCEPTION)
+        if not found.not_done or any(each.exception() for each in found.done):
+            return
