@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -48,6 +49,12 @@ SMOKE = (
 
 REASONED = ("slow", "long", "alone")
 """Markers whose argument says why the test has them."""
+
+
+def pytest_configure() -> None:
+    """Handle SIGINT, which a shell has its background processes, and their children, ignore."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -15,7 +15,6 @@ import os, signal, threading
 import jax, jax.numpy as jnp
 import mplang_core as mp
 
-signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored below a shell's background
 host = mp.Simulator(mp.ClusterSpec.simple(2), mode="launch", data={"node0": {"numbers": DATA}})
 
 def interrupt(within):

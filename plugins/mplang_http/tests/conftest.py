@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -158,14 +157,6 @@ def unharmed(worker):
     yield
     worker.works()
     assert worker.memory(peak=True) - before < GROWTH
-
-
-@pytest.fixture
-def interruptible():
-    """Handle SIGINT, which a shell has its background processes ignore."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 # -- a bank and a shop with gates, to whom an analyst sends what they would refuse

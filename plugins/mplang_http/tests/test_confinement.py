@@ -254,7 +254,7 @@ def test_an_engine_that_ends_itself(host, other, cluster, files):
 
 
 @pytest.mark.parametrize("code", ["while True: pass", "ctypes.PyDLL(None).pause()"])
-def test_a_job_that_is_cancelled_ends(host, other, cluster, code, interruptible):
+def test_a_job_that_is_cancelled_ends(host, other, cluster, code):
     """Asked, then, after its grace, with its engine; also if it keeps Python's lock."""
     import threading
 

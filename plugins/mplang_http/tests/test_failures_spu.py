@@ -191,7 +191,7 @@ def test_a_party_that_is_too_slow(testbed):
         works(testbed.host)
 
 
-def test_a_host_that_is_interrupted(testbed, interruptible):
+def test_a_host_that_is_interrupted(testbed):
     main = threading.main_thread().ident
     for _ in rounds():
         interrupt = functools.partial(signal.pthread_kill, main, signal.SIGINT)
@@ -202,7 +202,7 @@ def test_a_host_that_is_interrupted(testbed, interruptible):
 
 
 @pytest.mark.slow("CHEETAH sets up oblivious transfers, anew after each of three interrupts")
-def test_a_host_that_is_interrupted_amid_cheetah(workers, interruptible):
+def test_a_host_that_is_interrupted_amid_cheetah(workers):
     """Destructors of libspu's Cheetah objects send data, which must not end the engine."""
     main = threading.main_thread().ident
     interrupt = functools.partial(signal.pthread_kill, main, signal.SIGINT)

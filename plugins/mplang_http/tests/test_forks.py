@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import queue
 import signal
 import socket
 import subprocess
@@ -13,13 +14,17 @@ from pathlib import Path
 import pytest
 from mplang_http import forks
 from mplang_http.forks import ForkServer
-from mplang_testing.waiting import DEADLINE, wait_until
+from mplang_testing.waiting import DEADLINE, in_time, wait_until
 from processes import children, fork_server_of
 
 MODULE = """
 import json, os, random, signal, socket, sys
 import numpy as np
 from mplang_http.forks import end_with_parent
+
+def prepare(argument):
+    print("prepares", flush=True)
+    signal.pause()
 
 def run(argument, file):
     end_with_parent(signal.SIGKILL)
@@ -136,6 +141,22 @@ def test_a_server_that_does_not_answer_is_given_up(server, monkeypatch):
     server.close()
     gone(child.pid)
     assert child.poll() == -signal.SIGKILL
+
+
+def test_a_server_that_imports_still_is_closed_at_once(server):
+    made, refused = ForkServer("module_of_children", captured=True), queue.Queue()
+
+    def prepare():
+        try:
+            made.prepare({})
+        except OSError as error:
+            refused.put(str(error))
+
+    threading.Thread(target=prepare, daemon=True).start()
+    assert os.read(made.output, 100) == b"prepares\n"
+    with in_time():
+        made.close()
+    assert "has ended" in refused.get(timeout=DEADLINE)
 
 
 def test_children_are_reaped_where_sigchld_was_ignored(server):

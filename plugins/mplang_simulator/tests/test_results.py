@@ -31,11 +31,9 @@ def test_all_are_waited_for():
 @pytest.fixture
 def taken_by_others():
     """Have SIGINT taken by other threads: the main one is not woken, as if it came too early."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     yield
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
-    signal.signal(signal.SIGINT, before)
 
 
 def test_a_signal_that_does_not_wake_the_waiting_thread_interrupts_it(taken_by_others):

@@ -29,7 +29,8 @@ from mplang_http import ipc
 from mplang_http.process_end import end_process
 
 PR_SET_PDEATHSIG = 1
-FORK_TIMEOUT = 30.0  # seconds that a server has to import, and to fork
+IMPORT_TIMEOUT = 300.0  # seconds that a server has to import, which takes 2 s on an idle machine
+FORK_TIMEOUT = 30.0  # seconds that it has to fork
 SLICE = 0.05  # seconds that one thread listens to the server while others wait
 
 
@@ -104,7 +105,7 @@ class ForkServer:
         with self._lock:
             try:
                 ipc.send(self._sock, {"prepare": argument})
-                message = self._receive(FORK_TIMEOUT)
+                message = self._receive(IMPORT_TIMEOUT)
             except (EOFError, OSError) as error:
                 self.alive = False
                 raise OSError("the fork server has ended, or does not answer") from error
@@ -186,7 +187,9 @@ class ForkServer:
         return message
 
     def close(self) -> None:
-        """End the server, and so its children."""
+        """End the server, and so its children, also while it imports."""
+        with contextlib.suppress(OSError):
+            self._sock.shutdown(socket.SHUT_RDWR)  # whoever waits for an answer has the lock
         with self._lock:
             if self._sock.fileno() < 0:
                 return
