@@ -108,7 +108,7 @@ class ForkServer:
                 message = self._receive(IMPORT_TIMEOUT)
             except (EOFError, OSError) as error:
                 self.alive = False
-                raise OSError("the fork server has ended, or does not answer") from error
+                raise _lost(error, IMPORT_TIMEOUT) from error
         if "failed" in message:
             raise ConfigError(message["failed"])
         return message["prepared"]
@@ -125,14 +125,14 @@ class ForkServer:
         """
         with self._lock:
             if not self.alive:
-                raise OSError("the fork server has ended, or does not answer")
+                raise OSError("the fork server has ended")
             try:
                 ipc.send(self._sock, {"run": argument}, file)
                 while "ended" in (message := self._receive(FORK_TIMEOUT)):
                     pass
             except (EOFError, TimeoutError, BrokenPipeError, ConnectionError) as error:
                 self.alive = False
-                raise OSError("the fork server has ended, or does not answer") from error
+                raise _lost(error, FORK_TIMEOUT) from error
             if "pid" not in message:
                 raise OSError(message["refused"])
             self._codes.pop(message["pid"], None)  # of an earlier process of that number
@@ -205,6 +205,15 @@ class ForkServer:
                     self._process.wait()
                 else:
                     os.waitpid(self.pid, 0)
+
+
+def _lost(error: Exception, seconds: float) -> OSError:
+    late = isinstance(error, TimeoutError)
+    return OSError(
+        f"the fork server does not answer in {seconds:g} s; is the machine busy?"
+        if late
+        else "the fork server has ended"
+    )
 
 
 class Child:
