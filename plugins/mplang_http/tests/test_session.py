@@ -1,13 +1,16 @@
-"""Session of a worker: the outcome of a job that fails while it is cancelled."""
+"""Session of a worker: the outcome of a job that fails while it is cancelled, or closed."""
 
 from __future__ import annotations
 
 import logging
 from types import SimpleNamespace
 
+import failing_ops
+import numpy as np
 from mplang_http.config import Limits
 from mplang_http.job import Job
 from mplang_http.session import Session
+from mplang_testing.waiting import NEVER
 
 import mplang_core as mp
 from mplang_core.ext import CommError
@@ -59,3 +62,28 @@ def test_a_job_that_fails_as_it_is_cancelled_tells_where_it_was(monkeypatch):
         log.removeHandler(handler)
     assert job.state == "cancelled"
     assert (job.error.op, job.error.location) == ("simp.shuffle", "program.py:3")
+
+
+def test_a_failure_counts_if_the_session_is_closed_once_its_peers_are_told(monkeypatch):
+    """The engine may be killed before the thread that fails goes on."""
+    told, before = [], []
+
+    def abort(run, reason):
+        session.close("the coordinator knows enough")
+        before.extend((each.run, each.settled, each.op_failed) for each in told)
+
+    comm = SimpleNamespace(rank=0, world_size=1, timeout=NEVER, close=lambda *_: None, abort=abort)
+    session = Session("s", comm, owner="host", insecure=True, limits=Limits(), on_end=told.append)
+    session.start_generation(0, {})
+    monkeypatch.setattr(session, "_followed", lambda *_: [])
+    program = mp.trace(
+        mp.TraceContext(mp.ClusterSpec.simple(1)),
+        lambda x: mp.invoke(failing_ops.fail, x),
+        np.float64(1),
+    ).program
+    job = session._add_job(Job(RUN, "key", program.digest))
+    request = SimpleNamespace(inputs=[])
+    session._execute(
+        session._worker, job, None, program, [SimpleNamespace(value=np.float64(1))], request
+    )
+    assert before[-1] == (RUN, True, True)

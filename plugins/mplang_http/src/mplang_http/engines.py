@@ -414,8 +414,8 @@ class Engines:
             session.jobs.update(message["status"], settled=message["settled"])
             if message["settled"]:
                 run = (session.key[0], session.link, message["run"])
-                self.budget.end(run, failed=message["op_failed"])
-                self.begin(self.gate.end(session, message["status"]))
+                if self.budget.end(run, failed=message["op_failed"]):
+                    self.begin(self.gate.end(session, message["status"]))
 
     async def _lost(self, session: FrontSession) -> None:
         """Take notice that an engine has ended by itself."""

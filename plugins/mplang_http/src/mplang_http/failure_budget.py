@@ -34,6 +34,7 @@ class FailureBudget:
         >>> budget.begin(("host", "s", "s-0"))
         True
         >>> budget.end(("host", "s", "s-0"), failed=True)
+        True
         >>> budget.used("host")
         1
         >>> budget.begin(("host", "s", "s-1"))  # doctest: +ELLIPSIS
@@ -85,14 +86,19 @@ class FailureBudget:
         self._active.add(run)
         return True
 
-    def end(self, run: Key, *, failed: bool) -> None:
+    def end(self, run: Key, *, failed: bool) -> bool:
         """Release the reservation of a run, if it has one.
 
         Args:
             run: name of the run.
             failed: whether one of its ops failed here.
+
+        Returns:
+            Whether it had one; else its end is known already, and is not counted again.
         """
-        self._active.discard(run)
+        if run not in self._active:
+            return False
+        self._active.remove(run)
         if failed:
             coordinator = run[0]
             self._used[coordinator] += 1
@@ -100,6 +106,7 @@ class FailureBudget:
                 "run %s failed here: %s has used %d of its %d failed runs",
                 run[2], coordinator, self.used(coordinator), self.limit,
             )  # fmt: skip
+        return True
 
     def session_ended(self, coordinator: str, session: str, *, failed: bool) -> None:
         """Release the reservations of a session.

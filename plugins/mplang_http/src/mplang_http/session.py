@@ -35,6 +35,36 @@ NOT_SUBMITTED = ""
 log = logging.getLogger("mplang.http.session")
 
 
+class PartyWorker(ObservedWorker):
+    """Interpreter of a session, which records a failure before any other party is told of it.
+
+    Args:
+        comm: communicator of the session.
+        on_failure: called with the name of a run on links, and why it fails here.
+        **options: the others of :class:`ObservedWorker`.
+    """
+
+    def __init__(
+        self,
+        comm: HttpCommunicator,
+        *,
+        on_failure: Callable[[str, BaseException], None],
+        **options: Any,
+    ) -> None:
+        super().__init__(comm, **options)
+        self._on_failure = on_failure
+
+    def abort(self, run: str, error: BaseException) -> None:
+        """Abort a run at the other parties, as it failed here; they learn of the op and its line.
+
+        Args:
+            run: the run.
+            error: the failure.
+        """
+        self._on_failure(run, error)
+        super().abort(run, error)
+
+
 class Session:
     """Session of one coordinator at this worker.
 
@@ -45,7 +75,7 @@ class Session:
         insecure: whether protocols for debugging may run.
         limits: limits on jobs and values.
         on_end: called with each job that has ended, and again when a job that was cancelled
-            while it ran has settled.
+            while it ran has settled, and when the session is closed if an op of it has failed.
         data: the data sets of this party, for its coordinator.
         gated: whether the gate of this party is asked before a run begins.
     """
@@ -99,8 +129,9 @@ class Session:
             if self._thread is not None:
                 self._thread.shutdown(wait=False, cancel_futures=True)
             self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"mplang-{self.name[:8]}")
-            self._worker = ObservedWorker(
+            self._worker = PartyWorker(
                 self.comm,
+                on_failure=self._op_failed,
                 session=f"{self._prefix}.{generation}",
                 insecure=self._insecure,
                 timeout=self.comm.timeout,
@@ -334,6 +365,13 @@ class Session:
         else:
             self.end(job, "done", held=[value is not None for value in outs])
 
+    def _op_failed(self, key: str, error: BaseException) -> None:
+        """Record whether an op of a run has failed here, before anybody else can know of it."""
+        with self._lock:
+            for job in self._jobs.values():
+                if job.key == key:
+                    job.op_failed |= Failure.in_op(error)
+
     def _settle(self, job: Job, *, op_failed: bool) -> None:
         """Record that the ops of a job have ended, before its outcome is."""
         with self._lock:
@@ -479,8 +517,15 @@ class Session:
         return len(self._values)
 
     def close(self, reason: str) -> None:
-        """Cancel all jobs and release all values."""
+        """Cancel all jobs and release all values; tell of each in which an op has failed.
+
+        The process may end before their threads do so.
+        """
         self._abort(self.jobs(), reason)
+        for job in self.jobs():
+            if job.op_failed:
+                job.settled = True
+                self._on_end(job)
         with self._lock:
             self._values.clear()
             if self._thread is not None:
