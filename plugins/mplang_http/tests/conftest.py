@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 from collections.abc import Iterator
@@ -145,9 +146,8 @@ def worker():
 @pytest.fixture
 def session(worker):
     """Return the name of an open session."""
-    name = worker.open()
-    yield name
-    worker.ask("DELETE", f"/v1/sessions/{name}")
+    with worker.opened() as name:
+        yield name
 
 
 @pytest.fixture
@@ -162,17 +162,30 @@ def unharmed(worker):
 # -- a bank and a shop with gates, to whom an analyst sends what they would refuse
 
 
-@pytest.fixture(scope="module")
-def bank(tmp_path_factory):
-    """Return the bank of ``bank_and_shop``."""
+@contextlib.contextmanager
+def new_bank(folder):
     with pytest.MonkeyPatch.context() as patch:
         paths = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
         patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
         from bank_and_shop import Bank
 
-        made = Bank(tmp_path_factory.mktemp("bank"))
+        made = Bank(folder)
         with made.cluster:
             yield made
+
+
+@pytest.fixture(scope="module")
+def bank(tmp_path_factory):
+    """Return the bank of ``bank_and_shop``, for all tests of a module."""
+    with new_bank(tmp_path_factory.mktemp("bank")) as made:
+        yield made
+
+
+@pytest.fixture
+def unspent(tmp_path):
+    """Return a bank whose budgets no other test uses."""
+    with new_bank(tmp_path) as made:
+        yield made
 
 
 @pytest.fixture

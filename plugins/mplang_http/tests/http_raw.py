@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import http.client
 import itertools
@@ -9,7 +10,7 @@ import json
 import os
 import socket
 import ssl
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -130,6 +131,15 @@ class RawWorker:
         assert found.status == 200, found
         return name
 
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[str]:
+        """Open a session, as :meth:`open`, and close it at the end."""
+        name = self.open()
+        try:
+            yield name
+        finally:
+            self.ask("DELETE", f"/v1/sessions/{name}")
+
     def begin(self, name: str, **fields: Any) -> dict[str, Any]:
         """Open a session, which is not linked yet, and return this party's credential.
 
@@ -196,11 +206,9 @@ class RawWorker:
             data: bytes of the program.
             *inputs: inline inputs.
         """
-        session = self.open()
-        assert self.put_program(data, session).status == 200
-        found = self.submit(session, data, *inputs)
-        self.ask("DELETE", f"/v1/sessions/{session}")
-        return found
+        with self.opened() as session:
+            assert self.put_program(data, session).status == 200
+            return self.submit(session, data, *inputs)
 
     # -- state of the processes
 

@@ -173,11 +173,11 @@ def test_bytes_that_are_not_those_of_an_approved_digest(approvals):
     with mp.catalogue(CATALOGUE):
         data = to_bytes(mp.compile(most, cluster_spec=CLUSTER).program)
     raw, before = raw_of(bank), len(bank.log())
-    session = raw.open()
-    for at in range(20, len(data), 97):
-        changed = data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
-        path = f"/v1/sessions/{session}/programs/{found.program}"
-        assert raw.ask("PUT", path, changed).status in (400, 422)
+    with raw.opened() as session:
+        for at in range(20, len(data), 97):
+            changed = data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+            path = f"/v1/sessions/{session}/programs/{found.program}"
+            assert raw.ask("PUT", path, changed).status in (400, 422)
     kinds = [each.kind for each in bank.log()[before:] if each.kind != "end"]  # of runs before
     assert kinds == ["refusal"] * len(kinds)
     assert len(kinds) == len(range(20, len(data), 97))
@@ -231,11 +231,10 @@ def count(epsilon):
     return noisy
 
 
-def test_eight_jobs_at_once_use_up_what_they_say_and_no_more(bank):
+def test_eight_jobs_at_once_use_up_what_they_say_and_no_more(unspent):
     """A coordinator has 2 of the data set: five times 0.4 fit, and no sixth."""
-    hosts = [bank.connect() for _ in range(8)]
+    hosts = [unspent.connect() for _ in range(8)]
     told, lock = [], threading.Lock()
-    assert bank.spent().get(("people", "host"), 0) == 0
 
     def ask(host):
         try:
@@ -255,17 +254,19 @@ def test_eight_jobs_at_once_use_up_what_they_say_and_no_more(bank):
         each.close()
     assert told.count("") == 5
     assert sum("host has used up epsilon 2 of epsilon 2" in each for each in told) == 3
-    assert bank.spent()["people", "host"] == 2_000_000
+    assert unspent.spent()["people", "host"] == 2_000_000
 
 
-def test_a_repeated_query_when_epsilon_is_spent(bank, host):
-    while bank.spent().get(("people", "host"), 0) <= 1_500_000:
-        mp.fetch(host, mp.evaluate(host, count(0.5)))
-    why = refused(bank, host, count(0.5))
+def test_a_repeated_query_when_epsilon_is_spent(unspent):
+    with unspent.connect() as host:
+        for _ in range(4):
+            mp.fetch(host, mp.evaluate(host, count(0.5)))
+        why = refused(unspent, host, count(0.5))
     assert "it asks for epsilon 0.5 of data set people; host has used up epsilon 2" in why
-    with bank.connect("other") as other:
+    with unspent.connect("other") as other:
         mp.fetch(other, mp.evaluate(other, count(0.75)))
-        assert "more than all coordinators together have left" in refused(bank, other, count(1.0))
+        why = refused(unspent, other, count(1.0))
+    assert "more than all coordinators together have left" in why
 
 
 def test_the_logs_are_whole_afterwards(bank):
