@@ -10,6 +10,7 @@ package ``valgrind``; without it the rest is counted. A limit is raised with a r
 from __future__ import annotations
 
 import argparse
+import functools
 import gc
 import json
 import os
@@ -29,6 +30,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "runner"))
 LIMITS = Path(__file__).with_name("limits.json")
 MORE = 1.1  # times its limit that a cost may be
 TURNS = 5  # of each work; the least counts
+TRIES = 4  # of all turns, while something costs too much: who waits for a busy machine asks again
 SENDS = {"send_request": "requests", "write": "messages"}
 """Functions that send something, by their names: an HTTP request, or bytes on a link."""
 
@@ -70,9 +72,17 @@ def count_calls() -> Costs:
             for _ in range(TURNS):
                 with Profile() as found:
                     work()
-                turns.append({key: value for key, value in found.items() if value})
-        costs[name] = min(turns, key=lambda found: found["calls"])
+                turns.append({name: {key: value for key, value in found.items() if value}})
+        costs |= functools.reduce(least, turns)
     return costs
+
+
+def least(costs: Costs, others: Costs) -> Costs:
+    """Return the lower of each two costs of the same works."""
+    return {
+        work: {what: min(value, others[work].get(what, value)) for what, value in counted.items()}
+        for work, counted in costs.items()
+    }
 
 
 # -- instructions
@@ -159,17 +169,26 @@ def main(arguments: Sequence[str]) -> int:
     if given.within:
         run_within_callgrind()
         return 0
+    kinds = [count_calls, count_instructions]
+    if missing(["valgrind"]):
+        print("instructions are not counted: no valgrind here (make components)")
+        del kinds[1]
+    limits: Costs = {} if given.write else json.loads(LIMITS.read_text())
+    costs: Costs = {}
     with workers() as environment:
         os.environ.update(environment)
-        costs = count_calls()
-        if missing(["valgrind"]):
-            print("instructions are not counted: no valgrind here (make components)")
-        else:
-            for work, counted in count_instructions().items():
-                costs[work].update(counted)
+        for count in kinds:
+            counted = count()
+            for _ in range(TRIES - 1):
+                if given.write or not compare(counted, limits):
+                    break
+                counted = least(counted, count())
+            for work, each in counted.items():
+                costs.setdefault(work, {}).update(each)
     if given.write:
         LIMITS.write_text(json.dumps(costs, indent=2) + "\n")
-    found = compare(costs, json.loads(LIMITS.read_text()))
+        limits = costs
+    found = compare(costs, limits)
     counts: list[Any] = [f"{w} {v:,} {k}" for w, each in costs.items() for k, v in each.items()]
     print("\n".join([*found, f"costs: {', '.join(counts)}"]))
     return int(bool(found))
