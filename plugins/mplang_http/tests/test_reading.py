@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from mplang_http.comm import HttpCommunicator
 from mplang_http.frames import CHUNK, Kind, frame
+from mplang_http.link import Link
 from mplang_http.links import Links
 from mplang_http.values import ALIGN, pack
 from mplang_testing.waiting import DEADLINE, NEVER, in_time, pause, wait_until
@@ -50,6 +51,12 @@ def party(joined):
 def message(key: object, value: object) -> bytes:
     head, buffers = pack(value)
     return b"".join([frame(Kind.MESSAGE, f"{RUN}/{key}".encode(), head, len(buffers[0])), *buffers])
+
+
+def all_of(sock: socket.socket) -> bytes:
+    """Return what comes until the other end closes."""
+    sock.settimeout(DEADLINE)
+    return b"".join(iter(lambda: sock.recv(1000), b""))
 
 
 def waits(comm: HttpCommunicator, pool: ThreadPoolExecutor, rank: int, key: object):
@@ -313,6 +320,19 @@ def test_control_frames_are_answered_while_nobody_waits(party):
     while len(got) < len(expected):
         got += sock.recv(1000)
     assert got == expected
+
+
+def test_the_reason_of_an_abort_comes_before_the_end_of_the_run(joined):
+    """Also where the thread that writes what is queued has not come to it yet."""
+    connection, sock = joined()
+    with sock:
+        links = Links("node0", max_message=1)
+        link = Link(connection, "node1", links, max_message=1, max_waiting=1)
+        link.queue_control(Kind.ABORT, RUN, "it divides by zero")
+        link.send_control(Kind.CLOSE, RUN)
+        link.close("the test ends")
+        abort = frame(Kind.ABORT, RUN.encode(), b"it divides by zero")
+        assert all_of(sock) == abort + frame(Kind.CLOSE, RUN.encode())
 
 
 def test_who_has_closed_a_run_as_well_waits_for_no_answer(party, pool, monkeypatch):

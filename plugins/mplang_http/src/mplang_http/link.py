@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import itertools
 import logging
-import queue
 import threading
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Generator, Sequence
 from typing import Protocol
 
@@ -135,13 +134,14 @@ class Link:
         self._write_lock = threading.Lock()
         self._streams = itertools.count(1)
         self._incoming: dict[int, tuple[str, Packed, int]] = {}
-        self._outgoing: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._queued: deque[bytes] = deque()  # control frames that go ahead of what is sent next
+        self._to_write = threading.Semaphore(0)  # released once for each of them, and at the end
         self._close_lock = threading.Lock()
         self._closed = False
 
     def start(self) -> None:
         """Start the threads that read while nobody waits, and write queued control frames."""
-        for work in (self._reading.stand_by, self._write_outgoing):
+        for work in (self._reading.stand_by, self._write_queued):
             threading.Thread(target=work, name=f"mplang-link-{self.peer}", daemon=True).start()
 
     def wait(self, waiter: Waiter, deadline: float) -> None:
@@ -195,14 +195,14 @@ class Link:
         self._write([frame(kind, run.encode(), head)])
 
     def queue_control(self, kind: Kind, run: str, text: str = "") -> None:
-        """Queue a control frame of a run, without blocking.
+        """Queue a control frame of a run, without blocking. What is sent later comes later.
 
         Args:
             kind: kind of the frame.
             run: name of the run.
             text: reason of an abort.
         """
-        self._outgoing.put(frame(kind, run.encode(), text.encode()[:MAX_KEY]))
+        self._queue(frame(kind, run.encode(), text.encode()[:MAX_KEY]))
 
     def close(self, reason: str) -> None:
         """Close the link, and notify the listener. Idempotent."""
@@ -213,22 +213,29 @@ class Link:
         self._listener.lost(self, reason)  # before the peer could begin a run on another link
         self._reading.end()
         self._connection.close()
-        self._outgoing.put(None)
+        self._to_write.release()
 
     def _write(self, parts: list[Buffer]) -> None:
         with self._write_lock:
             try:
-                self._connection.write(parts)
+                while self._queued:
+                    self._connection.write([self._queued.popleft()])
+                if parts:
+                    self._connection.write(parts)
                 return
             except OSError as error:
                 failure = error
         self.close(_close_reason(failure))
         raise failure
 
-    def _write_outgoing(self) -> None:
-        while (data := self._outgoing.get()) is not None:
+    def _queue(self, data: bytes) -> None:
+        self._queued.append(data)
+        self._to_write.release()
+
+    def _write_queued(self) -> None:
+        while self._to_write.acquire() and not self._closed:
             try:
-                self._write([data])
+                self._write([])
             except OSError:
                 return
 
@@ -343,10 +350,10 @@ class Link:
             if run in self.runs:
                 self._end(run)
             awaits = self._listener.closed(self, run)
-            if self._outgoing.qsize() > MAX_RUNS:
+            if len(self._queued) > MAX_RUNS:
                 raise WireError("it asks, but does not read the answers")
             if awaits:
-                self._outgoing.put(frame(Kind.CLOSED, run.encode()))
+                self._queue(frame(Kind.CLOSED, run.encode()))
         elif kind is Kind.CLOSED:
             self._listener.acknowledged(self, run)
         else:
