@@ -180,6 +180,7 @@ class TcpProxy:
         self._to = address.removeprefix("http://").split(":")
         self._server = socket.create_server(("127.0.0.1", 0))
         self._links = []
+        self._unheard = set()
         self.address = f"http://127.0.0.1:{self._server.getsockname()[1]}"
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -199,9 +200,19 @@ class TcpProxy:
                 if first and data.startswith(b"GET /link"):
                     self._links.append((source, sink))
                 first = False
-                sink.sendall(data)
-        with contextlib.suppress(OSError):
-            sink.shutdown(socket.SHUT_RDWR)
+                if source not in self._unheard:
+                    sink.sendall(data)
+        if sink not in self._unheard:
+            with contextlib.suppress(OSError):
+                sink.shutdown(socket.SHUT_RDWR)
+
+    def cut_unheard(self):
+        """Close the links at the worker; who connected to it hears nothing of it, nor any more."""
+        links, self._links = self._links, []
+        self._unheard.update(near for near, _ in links)
+        for _, far in links:
+            with contextlib.suppress(OSError):
+                far.shutdown(socket.SHUT_RDWR)
 
     def cut(self):
         """Close the links through this proxy, but not the requests."""

@@ -308,3 +308,12 @@ def test_a_link_that_is_lost(proxied):
         assert_error(error, error.rank, r"the link to party \d \(node\d\)|its link to party \d")
         testbed.wait_all_ended()
         works(testbed.host)
+
+
+@pytest.mark.long("waits 5 s for an answer on a link whose other end is gone")
+def test_a_link_that_is_lost_at_one_end(proxied):
+    testbed, proxies = proxied
+    error = testbed.run_with_fault(proxies[1].cut_unheard)
+    assert_error(error, error.rank, r"the link to party 0 \(node0\)|its link to party 0")
+    testbed.wait_all_ended()
+    works(testbed.host)

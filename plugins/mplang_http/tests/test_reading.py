@@ -335,6 +335,27 @@ def test_the_reason_of_an_abort_comes_before_the_end_of_the_run(joined):
         assert all_of(sock) == abort + frame(Kind.CLOSE, RUN.encode())
 
 
+def test_a_link_whose_peer_does_not_answer_is_dropped(joined):
+    with contextlib.ExitStack() as stack:
+        links, there = (stack.enter_context(contextlib.closing(Links(name, max_message=1)))
+                        for name in ("node0", "there"))  # fmt: skip
+        end, other = joined()
+        links.add(end, "there")
+        there.add(type(end)(other, DEADLINE), "node0")
+        end, half_open = joined()
+        stack.enter_context(half_open)
+        links.add(end, "silent")
+        end, ended = joined()
+        links.add(end, "ended")
+        ended.close()
+        links.probe(["there", "ended", "unknown"], NEVER)
+        assert {link.peer for link in links.all()} == {"there", "silent"}
+        links.probe(["there", "silent"], TIMEOUT)
+        assert links.get("silent") is None
+        links.probe(["there"], NEVER)
+        assert links.get("there") is not None
+
+
 def test_who_has_closed_a_run_as_well_waits_for_no_answer(party, pool, monkeypatch):
     monkeypatch.setattr("mplang_http.links.CLOSE_TIMEOUT", NEVER)
     comm, sock = party()

@@ -119,7 +119,6 @@ class Engine:
         linking = ThreadPoolExecutor(8, thread_name_prefix="mplang-open")
         streaming = ThreadPoolExecutor(8, thread_name_prefix="mplang-stream")
         self._quick: dict[str, Callable[..., Any]] = {
-            "introduce": self.introduce,
             "submit": self.submit,
             "status": self.status,
             "jobs": self.jobs,
@@ -129,6 +128,7 @@ class Engine:
         }
         self._slow: dict[str, Callable[..., Any]] = {"program": self.program, "put": self.put}
         self._waiting: dict[str, tuple[ThreadPoolExecutor, Callable[..., Any]]] = {
+            "introduce": (linking, self.introduce),
             "dial": (linking, self.dial),
             "join": (linking, self.join),
             "get": (streaming, self.get),
@@ -181,7 +181,7 @@ class Engine:
             self._handshakes.release()
 
     def introduce(self, body: Buffer, *, ends: list[dict[str, Any]]) -> list[str]:
-        """Take the ends of all parties' links.
+        """Take the ends of all parties' links, and see which of the links are there.
 
         Args:
             body: unused.
@@ -195,8 +195,9 @@ class Engine:
             self._links.drop(name, "the peer has another key")
         comm = self._session.comm
         self._links.certificate = made[comm.rank].fingerprint
-        mine = comm.names[comm.rank]
-        return [name for name in comm.names if mine < name and self._links.get(name) is None]
+        mine = [name for name in comm.names if name > comm.names[comm.rank]]
+        self._links.probe(mine, self._config.timeouts.connect / 2)
+        return [name for name in mine if self._links.get(name) is None]
 
     def dial(self, body: socket.socket, *, peer: str) -> None:
         """Upgrade a connection to a peer to a link.

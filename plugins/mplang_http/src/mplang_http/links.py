@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import secrets
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from mplang_simulator import Waiter
@@ -147,23 +148,44 @@ class Links:
             if self._runs.pop(run, None) is None:
                 return
             self._names = {name: each for name, each in self._names.items() if each != run}
-            open_ = {peer for peer in expected if peer in self._links}
-            waiter = Waiter()
-            self._unconfirmed[run] = open_, waiter
+            unconfirmed = self._expect(run, expected)
         self.send_control(peers, Kind.CLOSE, run)
-        self._await_confirmations(open_, waiter)
-        with self._changed:
-            del self._unconfirmed[run]
+        self._await_confirmations(run, *unconfirmed, CLOSE_TIMEOUT)
 
-    def _await_confirmations(self, open_: set[str], waiter: Waiter) -> None:
-        deadline = time.monotonic() + CLOSE_TIMEOUT
+    def probe(self, peers: Collection[str], timeout: float) -> None:
+        """Drop the links to peers that do not answer: a link may have ended at the peer alone.
+
+        Args:
+            peers: names of the peers.
+            timeout: seconds that they have together.
+        """
+        run = f"probe {secrets.token_hex(16)}"  # a run that nobody has; its end is confirmed
+        with self._changed:
+            silent, waiter = self._expect(run, peers)
+        self.send_control(peers, Kind.CLOSE, run)
+        self._await_confirmations(run, silent, waiter, timeout)
+        for peer in silent:
+            self.drop(peer, "it does not answer")
+
+    def _expect(self, run: str, peers: Iterable[str]) -> tuple[set[str], Waiter]:
+        """Return those of the peers that are linked and have not confirmed, and who waits."""
+        found = {peer for peer in peers if peer in self._links}, Waiter()
+        self._unconfirmed[run] = found
+        return found
+
+    def _await_confirmations(
+        self, run: str, open_: set[str], waiter: Waiter, timeout: float
+    ) -> None:
+        deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
             waiter.woken = False
             with self._changed:
                 link = next((link for peer in open_ if (link := self._links.get(peer))), None)
             if link is None:  # those that are lost do not count
-                return
+                break
             link.wait(waiter, deadline)
+        with self._changed:
+            del self._unconfirmed[run]
 
     def send_control(self, peers: Iterable[str], kind: Kind, run: str, head: bytes = b"") -> None:
         """Send a control frame of a run to all peers that are linked.
