@@ -14,13 +14,15 @@ import tempfile
 import threading
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 from mplang_testing.waiting import DEADLINE
 from xdist.workermanage import NodeManager
 
 PATIENCE = 10.0  # seconds in which pytest-xdist has to notice itself that a process has ended
+
+EXIT_SLOW = DEADLINE - 10  # seconds after which a process that exits writes its stacks
 
 GIVEN_UP = 1
 """Exit code of a process that takes over 15 s to clean up after its tests: execnet ends it."""
@@ -46,14 +48,18 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Go on writing stacks while the process exits; pytest's own stops here."""
-    _write_stacks(config)
+    file = _write_stacks(config)
+    if file is not None:
+        faulthandler.dump_traceback_later(EXIT_SLOW, file=file)
 
 
-def _write_stacks(config: pytest.Config) -> None:
+def _write_stacks(config: pytest.Config) -> IO[str] | None:
     given = getattr(config, "workerinput", None)
-    if given is not None:
-        path = _stacks(given["testrunuid"], given["workerid"])
-        faulthandler.enable(path.open("a", encoding="utf-8"))
+    if given is None:
+        return None
+    file = _stacks(given["testrunuid"], given["workerid"]).open("a", encoding="utf-8")
+    faulthandler.enable(file)
+    return file
 
 
 @pytest.hookimpl(optionalhook=True)

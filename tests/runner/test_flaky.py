@@ -25,6 +25,10 @@ def test_fails_once(tmp_path_factory):
 ALWAYS = "def test_fails(): assert False\n"
 ABORTS = "import os\ndef test_aborts(): os.abort()\n"
 AT_EXIT = "import atexit, os\ndef test_aborts_later(): atexit.register(os.abort)\n"
+ENDLESS = """
+import atexit, threading
+def test_does_not_exit(): atexit.register(threading.Event().wait)
+"""
 SILENT = """
 import os
 def test_vanishes():
@@ -91,6 +95,13 @@ def test_an_error_in_a_module_is_no_chance(run):
         (ABORTS, "crashed, exit code -6: Not properly terminated\nFatal Python error: Aborted"),
         (AT_EXIT, "crashed, exit code -6: after its tests\nFatal Python error: Aborted"),
         pytest.param(
+            ENDLESS, "crashed, exit code -9: after its tests\nTimeout (0:00:50)!",
+            marks=[
+                pytest.mark.long("a process has a minute to exit"),
+                pytest.mark.timeout(600),
+            ],
+        ),
+        pytest.param(
             SILENT, "crashed, exit code 7: its process has ended\nIt left no stacks.",
             marks=[
                 pytest.mark.long("pytest-xdist has ten seconds to see it, and a minute to end"),
@@ -98,7 +109,7 @@ def test_an_error_in_a_module_is_no_chance(run):
             ],
         ),
     ],
-    ids=["in a test", "at exit", "without a word"],
+    ids=["in a test", "at exit", "without an end", "without a word"],
 )  # fmt: skip
 def test_a_crash_of_a_process_fails_the_run_with_its_stacks(run, module, told):
     code, text, flaky = run(PASSES, module, parallel=2)
