@@ -225,10 +225,12 @@ FULL = Label(
 
 
 GUARD = Guard("guard", ("data set people.id",), 20, ("mean", "unit"), ("lower",))
+BOUNDED = GUARD._replace(max_share=500_000)
 GUARDED = Label(
     frozenset(
         [
             Source(1, mp.Mask.of(1), "data set people.id", (GUARD,)),
+            Source(1, mp.Mask.of(1), "data set people.id", (BOUNDED,)),
             Source(1, mp.Mask.of(1), "data set people.id"),
         ]
     )
@@ -272,7 +274,10 @@ def broken():
     for i, wrong in ((0, 1), (1, "people.id"), (1, [1]), (2, -1), (2, True), (3, [["mean"]]),
                      (4, ["x" * 201]), (4, ["x"] * 257)):  # fmt: skip
         yield but(0, [[0, [0], "x", [[*whole[:i], wrong, *whole[i + 1 :]]]]])
-    for guards in ([whole[:4]], [[*whole, 1]], [whole] * 17, "guard", None):
+    assert Label.decode(but(0, [[0, [0], "x", [[*whole, 999_999]]]]))
+    for share in (1_000_000, -1, 0.5, True, None):
+        yield but(0, [[0, [0], "x", [[*whole, share]]]])
+    for guards in ([whole[:4]], [[*whole, 1, 1]], [whole] * 17, "guard", None):
         yield but(0, [[0, [0], "x", guards]])
     for piece in (["+" + "ab" * 16, 0], ["ab" * 16, -1], ["ab" * 16, 0, 0], ["ab" * 16], [0, 0]):
         yield from (but(1, [piece]), but(2, [piece]))

@@ -169,8 +169,8 @@ def at_bank(fn, *tables):
     return mp.device("P0")(fn)(*tables)
 
 
-def mean_pay(table, k=20, by=("city",)):
-    return mp.guard.aggregate(table, unit="id", k=k, by=by, pay=("pay", "mean"))
+def mean_pay(table, k=20, by=("city",), **bounds):
+    return mp.guard.aggregate(table, unit="id", k=k, by=by, pay=("pay", "mean"), **bounds)
 
 
 def most():

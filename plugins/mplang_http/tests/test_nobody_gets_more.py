@@ -44,6 +44,12 @@ def test_aggregates_are_told_and_groups_of_less_persons_are_not(bank, host):
     assert found == [{"city": "Basel", "pay": 144.5}, {"city": "Bern", "pay": 114.5}]
 
 
+def test_groups_of_which_one_person_has_too_large_a_part_are_not_told(bank, host):
+    """The best paid of Bern has 3.76 % of its pay, that of Basel 3.67 %."""
+    found = mp.fetch(host, mp.evaluate(host, lambda: mean_pay(people(), max_share=0.037)))
+    assert found.to_pylist() == [{"city": "Basel", "pay": 144.5}]
+
+
 def test_noise_is_told_within_its_budget(bank, host):
     def noisy():
         return mp.dp.count(mp.dataset("bank", "visits"), unit="id", epsilon=1.5)

@@ -142,7 +142,8 @@ def test_a_review_tells_what_guards_tell_and_noise_uses_up(made, tmp_path):
 
     def both():
         people = mp.dataset("bank", "people", ["id", "pay", "city"])
-        mean = mp.guard.aggregate(people, unit="id", k=20, by=["city"], pay=("pay", "mean"))
+        wanted = {"by": ["city"], "max_share": 0.25, "pay": ("pay", "mean")}
+        mean = mp.guard.aggregate(people, unit="id", k=20, **wanted)
         return mean, mp.dp.count(people, unit="id", epsilon=0.5, delta=1e-6)
 
     made(people={"epsilon": 1.0, "delta": 1e-5})
@@ -155,6 +156,6 @@ def test_a_review_tells_what_guards_tell_and_noise_uses_up(made, tmp_path):
     done = CliRunner().invoke(app, ["review", str(tmp_path / "both.mpl"), *config])
     told = " ".join(done.output.replace("│", " ").split())
     assert "What guards tell" in told
-    assert "analyst 20 mean(people.pay) people.city" in told
-    assert "analyst noise count(people.id)" in told
+    assert "analyst 20 0.25 mean(people.pay) people.city" in told
+    assert "analyst noise any count(people.id)" in told
     assert "people epsilon 0.5, delta 1e-06 test_budgets.py:" in told

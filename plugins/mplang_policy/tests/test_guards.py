@@ -5,8 +5,9 @@ from __future__ import annotations
 import mplang_tables
 import pytest
 from mplang_analysis import Guard, Source
+from mplang_policy.approval import rows_of, uncovered
 from mplang_policy.guarded import told_of_guards
-from policy_testbed import RUNS, decided, line_of
+from policy_testbed import RUNS, decided, line_of, program_of
 
 import mplang_core as mp
 
@@ -335,3 +336,78 @@ def test_what_the_guard_of_another_plugin_tells_is_told_as_well():
     told = told_of_guards([source], 0, ["bank"], {"people": "id"})
     assert [each.id for each in told["aggregates"]] == ["median(people.pay)"]
     assert [each.id for each in told["filtered"]] == ["people.pay"]
+
+
+BOUNDED = (
+    RUNS
+    + """
+@id("aggregates") permit (principal, action == Action::"fetch", resource)
+when { context.k >= 20 && context.max_share <= 500000 };
+"""
+)
+
+
+def total_pay(table, **bounds):
+    return mp.guard.aggregate(table, unit="id", k=20, pay=("pay", "sum"), **bounds)
+
+
+@pytest.mark.parametrize(
+    ("program", "told"),
+    [
+        (lambda: total_pay(people(), max_share=0.5), None),
+        (lambda: total_pay(people(), max_share=0.1234567), None),
+        (lambda: total_pay(people(), max_share=0.6), "max_share is 600000"),
+        (lambda: total_pay(people()), "max_share is 1000000"),
+        (lambda: (total_pay(people(), max_share=0.5), total_pay(people())), "max_share is 1000000"),
+        (lambda: mp.dp.count(people("id"), unit="id", epsilon=0.5), "max_share is 1000000"),
+    ],
+)
+def test_rules_are_told_which_part_of_a_number_one_unit_adds(program, told):
+    decision, text = decided(program, BOUNDED)
+    assert decision.allowed == (told is None), text
+    assert told is None or told in text
+
+
+def test_an_approval_covers_no_larger_part_than_was_shown():
+    decision, _ = decided(lambda: total_pay(people(), max_share=0.5), BOUNDED)
+    shown = rows_of(decision.requests)
+
+    def covered(**changes):
+        rows = [row | changes if row["action"] == "fetch" else row for row in shown]
+        return uncovered(rows, decision.requests) is None
+
+    assert covered(max_share=500_000)
+    assert covered(max_share=600_000)
+    assert not covered(max_share=499_999)
+
+
+def test_a_part_by_another_unit_than_the_owners_does_not_count():
+    decision, text = decided(
+        lambda: mp.guard.aggregate(people(), unit="pay", k=20, max_share=0.5, n="count"), BOUNDED
+    )
+    assert not decision.allowed
+    assert "max_share is 1000000" in text
+
+
+def test_the_larger_part_counts_where_data_is_on_two_paths():
+    def both(a, b):
+        return a.cross_join(b.rename(other="pay"))
+
+    def program():
+        return at_bank(
+            both, total_pay(people(), max_share=0.25), total_pay(people(), max_share=0.5)
+        )
+
+    decision, _ = decided(program, BOUNDED)
+    (found,) = (each.context for each in decision.requests if each.action == "fetch")
+    assert found["max_share"] == 500_000
+
+
+def test_the_disclosure_table_tells_what_guards_bound():
+    table = mp.analysis.disclosure(program_of(lambda: total_pay(people(), max_share=0.5)))
+    (row,) = (each for each in table.rows if each.what == "result")
+    assert row.guards == ("guard k=20 max_share=0.5",)
+    assert row.to_dict()["guards"] == ["guard k=20 max_share=0.5"]
+    assert "0/people (city, id, pay), guard k=20 max_share=0.5" in " ".join(row.texts())
+    bare = mp.analysis.disclosure(program_of(beside_it))
+    assert [each.guards for each in bare.rows if each.what == "result"] == [("guard k=20",), ()]

@@ -23,7 +23,7 @@ from mplang_analysis.disclosure_table import Disclosure, disclosure
 from mplang_analysis.follow import Followed, follow
 from mplang_analysis.graph_builder import graph
 from mplang_analysis.graph_view import Edge, GraphView, Node, Region
-from mplang_analysis.guarding import DELTA, EPSILON, Declassifies, Guarding, GuardRule, Spend
+from mplang_analysis.guarding import DELTA, EPSILON, WHOLE, Declassifies, Guarding, GuardRule, Spend
 from mplang_analysis.holdings import Holding
 from mplang_analysis.interval import UNKNOWN, Interval, hull
 from mplang_analysis.labels import (
@@ -69,6 +69,7 @@ __all__ = [
     "PUBLIC",
     "SEVERAL",
     "UNKNOWN",
+    "WHOLE",
     "AdmissionCheck",
     "Analysis",
     "Cell",

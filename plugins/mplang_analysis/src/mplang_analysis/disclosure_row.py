@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from mplang_analysis.event import Receiver, What
+from mplang_analysis.guarding import WHOLE
 from mplang_analysis.labels import Source, data_sets
+from mplang_analysis.lineage import Guard
 
 MAX_COLUMNS = 3  # that are named in a cell; a row as data has all
 
@@ -55,6 +57,13 @@ class DisclosureRow:
         """The data sets and columns that flow into it, such as ``0/patients.age``."""
         return data_sets(self.sources)
 
+    @property
+    def guards(self) -> tuple[str, ...]:
+        """The guards that all data which it discloses went through, with what they bound."""
+        told = [each for each in self.sources if each.party in self.discloses]
+        through = [{_guard(guard) for guard in each.guards} for each in told]
+        return tuple(sorted(set.intersection(*through))) if through else ()
+
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data; sender and receiver are called ``from`` and ``to``."""
         return {
@@ -71,6 +80,7 @@ class DisclosureRow:
             "when": self.when,
             "lines": list(self.lines),
             "data": list(self.data),
+            "guards": list(self.guards),
         }
 
     def texts(self) -> list[str]:
@@ -89,11 +99,24 @@ class DisclosureRow:
         ]
 
     def _sources(self) -> str:
-        """Return whose data it is, with the names of data sets."""
-        return ", ".join(filter(None, [_parties(self.inputs), *_data_sets(self.data)]))
+        """Return whose data it is, with the names of data sets, and what all of it went through."""
+        parts = [_parties(self.inputs), *_data_sets(self.data), *self.guards]
+        return ", ".join(filter(None, parts))
 
 
 COLUMNS = ("what", "from", "to", "type", "form", "bytes", "inputs", "discloses", "line", "when")
+
+
+def _guard(guard: Guard) -> str:
+    """Return a guard and what it bounds.
+
+    Example:
+        >>> _guard(Guard("guard", ("id",), 20, ("mean",), max_share=500_000))
+        'guard k=20 max_share=0.5'
+    """
+    bounds = [f" k={guard.k}"] if guard.k else []
+    bounds += [f" max_share={guard.max_share / WHOLE:g}"] if guard.max_share < WHOLE else []
+    return guard.op + "".join(bounds)
 
 
 def _data_sets(data: Sequence[str]) -> list[str]:

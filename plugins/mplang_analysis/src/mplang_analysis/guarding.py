@@ -15,6 +15,9 @@ EPSILON = Decimal("1e-6")
 DELTA = Decimal("1e-12")
 """The part in which deltas are counted."""
 
+WHOLE = 1_000_000
+"""A whole number's share of itself: shares are counted in millionths."""
+
 
 class Spend(NamedTuple):
     """What a differentially private op uses up of the budget of a data set.
@@ -43,6 +46,7 @@ class Guarding(NamedTuple):
         k: how many distinct units are at least in what it tells.
         epsilon: what it uses up, in parts of ``EPSILON``; 0 if it adds no noise.
         delta: likewise, in parts of ``DELTA``.
+        max_share: the largest part of a number that is one unit's, in millionths.
     """
 
     units: Sequence[str]
@@ -50,6 +54,7 @@ class Guarding(NamedTuple):
     k: int = 0
     epsilon: int = 0
     delta: int = 0
+    max_share: int = WHOLE
 
 
 @runtime_checkable

@@ -88,7 +88,9 @@ class Guards:
         elif given.epsilon and not _LOOPS.isdisjoint(when):
             why = "it runs in a loop, so nobody can say how much of a budget it uses up"
         else:
-            found, why = lineage.guards(op.dialect, given.units, given.uses, given.k)
+            found, why = lineage.guards(
+                op.dialect, given.units, given.uses, given.k, given.max_share
+            )
         at = f" at {line}" if line else ""
         if why:
             self.remarks[f"{op.opcode}{at} does not count: {why}"] = None

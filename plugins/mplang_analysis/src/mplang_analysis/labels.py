@@ -10,6 +10,7 @@ from hashlib import blake2b
 from operator import or_
 from typing import Any, NamedTuple, NoReturn
 
+from mplang_analysis.guarding import WHOLE
 from mplang_analysis.lineage import Guard, Lineage, Origin
 from mplang_core import Mask
 from mplang_core.ext import WireError
@@ -17,6 +18,7 @@ from mplang_core.ext import WireError
 MAX_ENTRIES = 4096  # sources, pieces or keys of one label
 MAX_PARTIES = 1024
 MAX_NAME = 200  # characters of the name of a source
+GUARD_FIELDS = 5  # and one more of those that bound the part of one unit
 MAX_GUARDS = 16  # that private data went through, one after the other
 MAX_WORDS = 256  # uses, units or functions of a guard
 
@@ -286,7 +288,8 @@ def _settled(pieces: frozenset[Piece]) -> frozenset[Piece]:
 
 
 def _listed(guard: Guard) -> list[Any]:
-    return [list(each) if isinstance(each, tuple) else each for each in guard]
+    fields = guard[: GUARD_FIELDS + (guard.max_share != WHOLE)]
+    return [list(each) if isinstance(each, tuple) else each for each in fields]
 
 
 # -- decoding
@@ -328,13 +331,15 @@ def _source(data: Any) -> Source:
 
 
 def _guard(data: Any) -> Guard:
-    op, units, k, *words = _items(data, "a guard", 5, exact=True)
+    items = _items(data, "a guard", GUARD_FIELDS + 1)
+    op, units, k, *words = _items(items[:GUARD_FIELDS], "a guard", GUARD_FIELDS, exact=True)
     uses, functions = (
         tuple(_name(each) for each in _items(each, "its words", MAX_WORDS)) for each in words
     )
     count = _number(k, "a number of units", 1 << 53)
     columns = tuple(_name(each) for each in _items(units, "its units", MAX_WORDS))
-    return Guard(_name(op), columns, count, uses, functions)
+    shares = [_number(each, "a share", WHOLE) for each in items[GUARD_FIELDS:]]
+    return Guard(_name(op), columns, count, uses, functions, *shares)
 
 
 def _name(data: Any) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
+from mplang_analysis.guarding import WHOLE
 from mplang_core.ext import Operation
 
 
@@ -40,6 +41,7 @@ class Guard(NamedTuple):
         k: how many distinct units are at least in what it tells; 0 if it counts none.
         uses: what the data was used for: ``mean``, ``by``, ``filter``, ``match``, ``unit``.
         functions: the row-wise functions before it.
+        max_share: the largest part of a number that is one unit's, in millionths.
     """
 
     op: str
@@ -47,6 +49,7 @@ class Guard(NamedTuple):
     k: int
     uses: tuple[str, ...]
     functions: tuple[str, ...] = ()
+    max_share: int = WHOLE
 
 
 Cell: TypeAlias = tuple[int, str]
@@ -112,7 +115,12 @@ class Lineage:
         return replace(self, loose=self.loose | frozenset(origins))
 
     def guards(
-        self, op: str, units: Sequence[str], uses: Mapping[str, Sequence[str]], k: int = 0
+        self,
+        op: str,
+        units: Sequence[str],
+        uses: Mapping[str, Sequence[str]],
+        k: int = 0,
+        max_share: int = WHOLE,
     ) -> tuple[Mapping[Origin, Guard], str]:
         """Return what data goes through by a guard, and why it does not count if that is nothing.
 
@@ -121,6 +129,7 @@ class Lineage:
             units: columns by whose distinct values it counts or clips.
             uses: for each column of the table what it is used for.
             k: how many distinct units are at least in what it tells.
+            max_share: the largest part of a number that is one unit's, in millionths.
 
         Example:
             >>> columns = [("id", "data set people.id"), ("pay", "data set people.pay")]
@@ -150,7 +159,7 @@ class Lineage:
             }
             mine = sorted(each.name for each in same if each.party == origin.party)
             functions = tuple(sorted(self.functions))
-            found[origin] = Guard(op, tuple(mine), k, tuple(sorted(used)), functions)
+            found[origin] = Guard(op, tuple(mine), k, tuple(sorted(used)), functions, max_share)
         return found, ""
 
     def _same(self, units: Sequence[Origin | None]) -> set[Origin]:

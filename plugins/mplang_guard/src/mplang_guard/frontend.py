@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any, TypeAlias
 
 import numpy as np
+from mplang_analysis import WHOLE
 
 import mplang_core as mp
 from mplang_core import MPObject
@@ -15,7 +17,13 @@ Wanted: TypeAlias = str | tuple[str, str]
 
 
 def aggregate(
-    table: Any, *, unit: str, k: int, by: Sequence[str] = (), **aggregates: Wanted
+    table: Any,
+    *,
+    unit: str,
+    k: int,
+    by: Sequence[str] = (),
+    max_share: float | None = None,
+    **aggregates: Wanted,
 ) -> MPObject:
     """Return aggregates of a table of one party, without groups of less than ``k`` persons.
 
@@ -28,6 +36,9 @@ def aggregate(
         unit: the column that tells whose rows these are. Rows without it are left out.
         k: how many different units each number of the result is made of, at least.
         by: columns to group by; one group of all rows if there are none.
+        max_share: the largest part of a number that one unit adds, such as 0.5, to a millionth.
+            A unit adds the absolute values of its rows to a ``sum``, ``mean`` or ``std``, to a
+            ``std`` their squared distances from the mean as well, and its rows to a ``count``.
         **aggregates: for each column of the result ``(column, function)``, where the function is
             ``count`` (rows with a value), ``sum``, ``mean`` or ``std`` (of a sample); or
             ``"count"`` for the number of rows, ``"units"`` for that of different units. Nulls, and
@@ -35,7 +46,8 @@ def aggregate(
 
     Returns:
         A table at that party: the columns of ``by``, then the aggregates, in the order of the
-        groups. A group is left out if any of its numbers is made of less than ``k`` units.
+        groups. A group is left out if any of its numbers is made of less than ``k`` units, or one
+        of them adds more than ``max_share``.
 
     Raises:
         TraceError: there is no such column or function, or a column has no numbers; shows the line.
@@ -60,10 +72,22 @@ def aggregate(
         )
     number: Any = k
     k = number.item() if isinstance(number, np.generic) else k
+    bound = {} if max_share is None else {"max_share": _millionths(max_share)}
     wanted = tuple((name, *_function(name, given)) for name, given in aggregates.items())
     run = mp.device()(guarded)
-    made: MPObject = run(table, unit=unit, k=k, by=tuple(by), aggregates=wanted)
+    made: MPObject = run(table, unit=unit, k=k, by=tuple(by), aggregates=wanted, **bound)
     return made
+
+
+def _millionths(part: Any) -> int:
+    """Return a part in millionths, rounded down."""
+    part = part.item() if isinstance(part, np.generic) else part
+    if not isinstance(part, float) or not 1 / WHOLE <= part < 1:
+        raise TraceError(
+            f"{at()}guard.aggregate: max_share is the part of a number that one unit may add, "
+            f"such as 0.5: at least 0.000001 and below 1, got {part!r}"
+        )
+    return int(Decimal(repr(part)) * WHOLE)
 
 
 def _function(name: str, given: Any) -> tuple[str, str]:

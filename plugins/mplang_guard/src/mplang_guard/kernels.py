@@ -5,15 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
+from mplang_analysis import WHOLE
 from mplang_ibis.sql import quoted
 
 from mplang_core import TableType
 from mplang_core.ext import KernelContext
+from mplang_guard.dominance import Grouping, Number, dominance
 from mplang_guard.ops import Aggregates
 
 
 def aggregate(
-    ctx: KernelContext, table: Any, *, unit: str, k: int, by: Sequence[str], aggregates: Aggregates
+    ctx: KernelContext,
+    table: Any,
+    *,
+    unit: str,
+    k: int,
+    by: Sequence[str],
+    aggregates: Aggregates,
+    max_share: int = WHOLE,
 ) -> Any:
     """Aggregate a table.
 
@@ -24,6 +33,7 @@ def aggregate(
         k: how many different units each number is made of, at least.
         by: columns to group by.
         aggregates: name, function and column of each aggregate.
+        max_share: the largest part of each number that one unit adds, in millionths.
 
     Returns:
         An Arrow table of the declared type.
@@ -36,12 +46,19 @@ def aggregate(
 
     kind = cast(TableType, ctx.op.inputs[0].type)
     arrow.check_is(kind, table, "table")
-    sql = query_of(kind, unit, k, by, aggregates)
+    sql = query_of(kind, unit, k, by, aggregates, max_share)
     gives = cast(TableType, ctx.op.outputs[0].type)
     return run(sql, {"rows": table}, gives, op="guard.aggregate")
 
 
-def query_of(kind: TableType, unit: str, k: int, by: Sequence[str], aggregates: Aggregates) -> str:
+def query_of(
+    kind: TableType,
+    unit: str,
+    k: int,
+    by: Sequence[str],
+    aggregates: Aggregates,
+    max_share: int = WHOLE,
+) -> str:
     """Return the SQL of an aggregate.
 
     Example:
@@ -61,12 +78,21 @@ def query_of(kind: TableType, unit: str, k: int, by: Sequence[str], aggregates: 
     enough = [f"{units} >= {k}"]
     for column in dict.fromkeys(column for _, _, column in aggregates if column):
         enough.append(f"{units} FILTER ({_value(column, types[column])} IS NOT NULL) >= {k}")
+    rows = f'"rows" WHERE {quoted(unit)} IS NOT NULL'
+    if max_share < WHOLE:
+        numbers = [
+            Number(function, _value(column, types[column]) if column else "")
+            for _, function, column in aggregates
+        ]
+        names = [*types, *(name for name, _, _ in aggregates)]
+        rows, more = dominance(Grouping(rows, quoted(unit), keys), numbers, max_share, names)
+        enough += more
     grouped = [f"GROUP BY {', '.join(keys)}"] if keys else []
     ordered = [f"ORDER BY {', '.join(f'{key} NULLS LAST' for key in keys)}"] if keys else []
     return "\n".join(
         [
             f"SELECT {', '.join([*keys, *found])}",
-            f'FROM "rows" WHERE {quoted(unit)} IS NOT NULL',
+            f"FROM {rows}",
             *grouped,
             f"HAVING {' AND '.join(enough)}",
             *ordered,

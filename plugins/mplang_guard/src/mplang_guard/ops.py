@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from mplang_analysis import Guarding, GuardRule
+from mplang_analysis import WHOLE, Guarding, GuardRule
 from mplang_tables import check_table, number_columns
 
 from mplang_core import TableType, simple_op
-from mplang_core.ext import Operation
+from mplang_core.ext import OPTIONAL, Operation
 
 MAX_K = 1 << 40
 OF_ROWS = ("count", "units")
@@ -25,7 +25,7 @@ def _guarding(op: Operation) -> Guarding:
         uses[column].append("by")
     for _, function, column in op.attrs["aggregates"]:
         uses[column or unit].append(function)
-    return Guarding([unit], uses, op.attrs["k"])
+    return Guarding([unit], uses, op.attrs["k"], max_share=op.attrs.get("max_share", WHOLE))
 
 
 @simple_op(
@@ -37,7 +37,13 @@ def _guarding(op: Operation) -> Guarding:
     targets=("PPU", "TEE"),
 )
 def guarded(
-    x: TableType, *, unit: str, k: int, by: tuple[str, ...], aggregates: Aggregates
+    x: TableType,
+    *,
+    unit: str,
+    k: int,
+    by: tuple[str, ...],
+    aggregates: Aggregates,
+    max_share: int = OPTIONAL,
 ) -> TableType:
     """Aggregate a table; :func:`mplang_guard.aggregate` is its frontend.
 
@@ -47,6 +53,8 @@ def guarded(
         k: how many different units each number is made of, at least.
         by: columns to group by.
         aggregates: name, function and column of each aggregate.
+        max_share: the largest part of each number that one unit adds, in millionths; absent if
+            nothing bounds it.
 
     Returns:
         A table of the columns of ``by`` and of the aggregates, one row for each group.
@@ -71,6 +79,9 @@ def guarded(
     types = dict(x.columns)
     if type(k) is not int or not 1 <= k <= MAX_K:
         raise TypeError(f"k is a number of units, at least 1, got {k!r}")
+    bounded = max_share is not OPTIONAL
+    if bounded and (type(max_share) is not int or not 0 < max_share < WHOLE):
+        raise TypeError(f"max_share is a part, in millionths from 1 to 999999, got {max_share!r}")
     if not aggregates:
         raise TypeError("it has at least one aggregate, such as mean=('pay', 'mean')")
     for column in (unit, *by):

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeAlias
 
+from mplang_analysis import WHOLE
 from pydantic import AwareDatetime, Field, ValidationError, model_validator
 
 from mplang_core.ext import ConfigError, StrictModel
@@ -17,7 +18,7 @@ SUBSETS = (
     "columns", "data_sets", "others", "aggregates", "grouped", "filtered", "matched", "functions",
     "joined_with",
 )  # fmt: skip
-MAY_BE_LESS = (*SUBSETS, "discloses", "k", "declassifiers")
+MAY_BE_LESS = (*SUBSETS, "discloses", "k", "max_share", "declassifiers")
 SENDS = ("disclose", "fetch", "forward")
 LEFT_OUT = ("line", "approved")  # lines are signed as a whole
 Number: TypeAlias = bool | int | float
@@ -187,6 +188,7 @@ def _covers(shown: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
         and row["action"] in (shown["action"], "forward")  # none of the party's own data
         and row.get("discloses", False) <= shown.get("discloses", False)
         and row.get("k", 0) >= shown.get("k", 0)
+        and row.get("max_share", WHOLE) <= shown.get("max_share", WHOLE)
         and set(row.get("declassifiers", ())) >= set(shown.get("declassifiers", ()))
     )
 

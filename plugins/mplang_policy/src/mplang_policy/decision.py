@@ -16,7 +16,7 @@ from mplang_policy.requests import Asked, column_of
 from mplang_policy.rules import Rules, Verdict
 
 MAX_TOLD = 5  # refused requests that are told
-OF_GUARDS = ("context.k", "context.declassifiers", "context.aggregates")
+OF_GUARDS = ("context.k", "context.max_share", "context.declassifiers", "context.aggregates")
 NO_GUARD = (
     "what it tells is of single rows; mp.guard.aggregate, or an op of mp.dp, aggregates a table so "
     "that rules count on it"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from mplang_analysis import DATA_SET, Guard, Source
+from mplang_analysis import DATA_SET, WHOLE, Guard, Source
 
 from mplang_policy.request import Entity
 
@@ -30,6 +30,7 @@ def told_of_guards(
     counted = [[guard for guard in each.guards if _counts(guard, each, units)] for each in mine]
     through = [{guard.op for guard in guards} for guards in counted]
     smallest = [max((guard.k for guard in guards), default=0) for guards in counted]
+    largest = [min((guard.max_share for guard in guards), default=WHOLE) for guards in counted]
     uses = [(each, use) for each in mine for guard in each.guards for use in guard.uses]
     roles = {
         field: _entities("Column", (_column(each) for each, use in uses if use == role))
@@ -47,6 +48,7 @@ def told_of_guards(
     return {
         "declassifiers": tuple(sorted(set.intersection(*through))) if through else (),
         "k": min(smallest, default=0),
+        "max_share": max(largest, default=WHOLE),
         "aggregates": _entities("Aggregate", aggregates),
         **roles,
         "functions": tuple(sorted(functions)),

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from mplang_analysis import Costs, Disclosure, Ranges, costs, ops_among, ranges
+from mplang_analysis import WHOLE, Costs, Disclosure, Ranges, costs, ops_among, ranges
 from mplang_analysis.report import Paragraphs, Part, Report, TextTable
 
 from mplang_core import MPType, Program
@@ -195,7 +195,9 @@ class Review(Report):
                 sets = ("aggregates", "grouped", "filtered", "matched")
                 names = [", ".join(each.id for each in context[field]) for field in sets]
                 k = str(context["k"]) if context["k"] else "noise"
-                yield [request.resource.id, k, *names]
+                share = context["max_share"]
+                most = f"{share / WHOLE:.6g}" if share < WHOLE else "any"
+                yield [request.resource.id, k, most, *names]
 
     def _allowed(self, position: int) -> str:
         given = self.inputs.get(position)
@@ -235,7 +237,7 @@ class Review(Report):
         }
 
 
-GUARD_COLUMNS = ("to", "at least", "tells", "by", "filtered by", "matched by")
+GUARD_COLUMNS = ("to", "at least", "share", "tells", "by", "filtered by", "matched by")
 
 
 def _tried(way: Any, program: Program) -> Any:
