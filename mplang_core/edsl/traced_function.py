@@ -100,8 +100,7 @@ class TracedFunction(ContextBound):
     @property
     def capture_map(self) -> dict[MPObject, Value]:
         """The captured values, each with its input in the graph."""
-        inputs = self.program.graph.inputs
-        return dict(zip(self.captures, inputs[len(self.in_vars) :], strict=True))
+        return dict(zip(self.captures, self.program.graph.inputs[len(self.in_vars) :], strict=True))
 
     def compiler_ir(self, *, locations: bool = True) -> str:
         """Return the program as text, which :func:`mplang_core.parse` reads.

@@ -61,8 +61,7 @@ def check_outputs(meta: FeMeta, types: Sequence[BaseType]) -> None:
 
 
 def _specs(meta: FeMeta, specs: Sequence[IOSpec], i: int, count: int) -> Sequence[IOSpec]:
-    one_by_one = len(specs) == count and meta.op_kind != "compiler"
-    return (specs[i],) if one_by_one else specs
+    return (specs[i],) if len(specs) == count and meta.op_kind != "compiler" else specs
 
 
 def _fits(

@@ -154,7 +154,7 @@ def test_it_is_plain_data_and_survives_json():
     found = analysis.costs(trace(lambda x: mp.pshfl_s(x, 1, [0]), at(SCALAR, 0)))
     assert json.loads(found.to_json()) == found.to_dict()
     assert str(found).splitlines()[:3] == [
-        "Ops of <lambda>",
+        'Ops of "<lambda>"',
         "  family  op                   once  per iteration",
         "  simp    simp.shuffle_static  1     0",
     ]

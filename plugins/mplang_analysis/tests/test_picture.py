@@ -19,7 +19,7 @@ import mplang_core as mp
 from mplang_core import analysis
 
 DEMO = pytest.param("demo", marks=pytest.mark.needs("spu", "jax"))
-TAGS = "html head meta title style body section p b ul li table caption thead tbody tr th td"
+TAGS = "bdi html head meta title style body section p b ul li table caption thead tbody tr th td"
 SHAPES = "svg rect text line circle polygon"
 SVG = "{http://www.w3.org/2000/svg}"
 

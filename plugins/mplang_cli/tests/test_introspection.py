@@ -165,7 +165,8 @@ def test_rows_look_good_in_a_terminal_and_a_notebook():
     with console.capture() as capture:
         console.print(rows)
     assert "x, y" in capture.get()
-    assert "<td>&lt;b&gt;</td><td>x, y</td><td>1</td>" in rows._repr_html_()
+    cells = ("&lt;b&gt;", "x, y", "1")
+    assert "".join(f"<td><bdi>{each}</bdi></td>" for each in cells) in rows._repr_html_()
     assert introspect.Rows()._repr_html_().startswith("<table>")
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mplang_analysis.event import Event
+from mplang_analysis.party_names import quoted
 from mplang_analysis.report import Report, TextTable
 from mplang_analysis.rounds import Rounds
 from mplang_analysis.subject import line_of, program_of
@@ -130,7 +131,9 @@ class Costs(Report):
             for row in self.loops
         ]
         return [
-            TextTable(f"Ops of {self.program}", ["family", "op", "once", "per iteration"], ops),
+            TextTable(
+                f"Ops of {quoted(self.program)}", ["family", "op", "once", "per iteration"], ops
+            ),
             TextTable("Links", ["link", "messages", "bytes", "when"], links),
             TextTable("Rounds", ["where", "rounds"], rounds),
         ]

@@ -10,6 +10,7 @@ from mplang_analysis.event import Receiver, What
 from mplang_analysis.guarding import WHOLE
 from mplang_analysis.labels import Source, data_sets
 from mplang_analysis.lineage import Guard
+from mplang_analysis.party_names import quoted, quoted_line
 
 MAX_COLUMNS = 3  # that are named in a cell; a row as data has all
 
@@ -94,7 +95,7 @@ class DisclosureRow:
             "?" if self.bytes is None else str(self.bytes),
             self._sources() or "public",
             _parties(self.discloses) or "-",
-            self.line,
+            quoted_line(self.line) if self.line else "",
             self.when,
         ]
 
@@ -129,12 +130,8 @@ def _data_sets(data: Sequence[str]) -> list[str]:
     found: dict[str, list[str]] = {}
     for name in data:
         data_set, _, column = name.partition(".")
-        found.setdefault(data_set, []).extend([_shown(column)] if column else [])
+        found.setdefault(data_set, []).extend([quoted(column)] if column else [])
     return [each + (f" ({_listed(columns)})" if columns else "") for each, columns in found.items()]
-
-
-def _shown(column: str) -> str:
-    return column if column.isidentifier() else repr(column)
 
 
 def _listed(columns: Sequence[str]) -> str:

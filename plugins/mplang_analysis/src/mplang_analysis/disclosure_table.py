@@ -91,7 +91,7 @@ class Disclosure(Report):
         """Return the one table; rows that disclose something are its alerts."""
         alerts = [i for i, row in enumerate(self.rows) if row.discloses]
         rows = [row.texts() for row in self.rows]
-        return [TextTable(f"What {self.program} discloses", COLUMNS, rows, alerts)]
+        return [TextTable(f"What {quoted(self.program)} discloses", COLUMNS, rows, alerts)]
 
     def remarks(self) -> Sequence[str]:
         """Return the notes."""

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from mplang_analysis.graph_view import Edge, GraphView, Node, Region
 from mplang_analysis.op_traits import base_of
+from mplang_analysis.party_names import quoted
 from mplang_analysis.subject import line_of, program_of
 from mplang_analysis.type_size import payload
 from mplang_core import Form, Mask, MPType, Program
@@ -100,7 +101,7 @@ class _Builder:
                 sources, self._add("output", f"output {i}", holders, [], top), value, holders
             )
         return GraphView(
-            f"{self.program.name} on {self.program.mask}",
+            f"{quoted(self.program.name)} on {self.program.mask}",
             tuple(self.program.mask),
             tuple(self.nodes),
             tuple(self.edges),

@@ -20,13 +20,15 @@ _RESERVED = re.compile(r"(party[\W_]*\d*|(the[\W_]*)?host|every(one|body)|no(bod
 def quoted(text: str) -> str:
     """Return a foreign text so that it cannot be taken for ours: a simple word, or in quotes.
 
+    Within quotes a backslash is doubled, so that none stands for an escaped character.
+
     Example:
         >>> print(quoted("bank"), quoted('x" learns nothing.'))
         bank "x' learns nothing."
     """
-    if _PLAIN.fullmatch(text):
+    if _PLAIN.fullmatch(text) and printable(text) == text:
         return text
-    shown = printable(text).replace('"', "'")
+    shown = printable(text.replace("\\", "\\\\")).replace('"', "'")
     return f'"{shown if len(shown) <= LONGEST else shown[: LONGEST - 1] + "…"}"'
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from mplang_analysis.interval import Interval
 from mplang_analysis.interval_analysis import Finding, Numbers
 from mplang_analysis.op_ranges import NumberStatus
+from mplang_analysis.party_names import quoted
 from mplang_analysis.range_inputs import Basis, Given, Key, given
 from mplang_analysis.report import Report, TextTable
 from mplang_analysis.subject import program_of
@@ -101,7 +102,7 @@ class Ranges(Report):
         """Return the one table; what the engine may not hold are its alerts."""
         alerts = [i for i, row in enumerate(self.rows) if row.status in ALERTS]
         rows = [row.texts() for row in self.rows]
-        return [TextTable(f"Numbers of {self.program}", COLUMNS, rows, alerts)]
+        return [TextTable(f"Numbers of {quoted(self.program)}", COLUMNS, rows, alerts)]
 
     def remarks(self) -> Sequence[str]:
         """Say how far it is to be trusted."""

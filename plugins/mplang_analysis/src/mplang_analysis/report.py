@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
+from mplang_analysis.html_text import isolated
 from mplang_core.ext import printable
 
 PAGE = """<!doctype html>
@@ -83,9 +84,9 @@ class Paragraphs:
     def html(self) -> str:
         """Return them as elements of HTML."""
         if not self.title:
-            return "".join(f"<p>{html.escape(text)}</p>" for text in self.texts)
-        items = "".join(f"<li>{html.escape(text)}</li>" for text in self.texts)
-        return f"<p><b>{html.escape(self.title)}</b></p><ul>{items}</ul>"
+            return "".join(f"<p>{isolated(text)}</p>" for text in self.texts)
+        items = "".join(f"<li>{isolated(text)}</li>" for text in self.texts)
+        return f"<p><b>{isolated(self.title)}</b></p><ul>{items}</ul>"
 
 
 class TextTable:
@@ -157,14 +158,14 @@ class TextTable:
 
     def html(self) -> str:
         """Return it as an element of HTML, all texts escaped."""
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in self.columns)
+        head = "".join(f"<th>{isolated(name)}</th>" for name in self.columns)
         body = "".join(
             ('<tr class="alert">' if i in self.alerts else "<tr>")
-            + "".join(f"<td>{html.escape(text)}</td>" for text in row)
+            + "".join(f"<td>{isolated(text)}</td>" for text in row)
             + "</tr>"
             for i, row in enumerate(self.rows)
         )
-        caption = f"<caption>{html.escape(self.title)}</caption>"
+        caption = f"<caption>{isolated(self.title)}</caption>"
         return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 

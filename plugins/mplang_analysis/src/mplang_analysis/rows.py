@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterator
 from typing import Any
 
+from mplang_analysis.html_text import isolated
 from mplang_core.ext import printable
 
 PROSE = 20  # characters beyond which a column is folded between words, if there is no room
@@ -20,7 +20,7 @@ class Rows(list[dict[str, Any]]):
 
     Example:
         >>> rows = Rows([{"party": "alice", "ranks": [0, 1]}])
-        >>> "<td>0, 1</td>" in rows._repr_html_()
+        >>> "<td><bdi>0, 1</bdi></td>" in rows._repr_html_()
         True
     """
 
@@ -34,9 +34,9 @@ class Rows(list[dict[str, Any]]):
             yield from (_record(columns, row) for row in texts)
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in self._columns())
+        head = "".join(f"<th>{isolated(name)}</th>" for name in self._columns())
         body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(text)}</td>" for text in row) + "</tr>"
+            "<tr>" + "".join(f"<td>{isolated(text)}</td>" for text in row) + "</tr>"
             for row in self._texts()
         )
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from mplang_analysis.party_names import quoted
 
 from mplang_core.ext import ConfigError, printable
 from mplang_policy.approvals import Approvals
@@ -145,7 +146,8 @@ def approvals(config: Config = "worker.yaml", as_json: AsJson = False) -> None:
 def _line(row: dict[str, Any]) -> str:
     who, signers = ", ".join(row["for"]), ", ".join(row["signed by"]) or "nobody that counts"
     return (
-        f"{row['approval']} {row['program']} {row['digest'][:12]} for {who}: {row['state']}; "
+        f"{row['approval']} {quoted(row['program'])} {row['digest'][:12]} for {who}: "
+        f"{row['state']}; "
         f"used {row['used']} of {row['uses']} times, until {row['expires']}, signed by {signers}"
     )
 

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 from mplang_analysis import Submission, admit
+from mplang_analysis.party_names import quoted
 
 import mplang_core as mp
 from mplang_core.ext import ConfigError, printable
@@ -55,7 +56,7 @@ def check(
         typer.echo(printable(decision.text(owner.party, paths_of(packed.program, decision))))
         raise typer.Exit(1)
     admit(owner.checks(), Submission(packed.program, who, names.index(owner.party), names))
-    typer.echo(printable(f"{owner.party} permits {packed.name} for {who}:"))
+    typer.echo(printable(f"{owner.party} permits {quoted(packed.name)} for {who}:"))
     for request in decision.requests:
         typer.echo(printable(f"  {describe(request)}"))
 

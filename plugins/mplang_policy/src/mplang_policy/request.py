@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mplang_analysis import DisclosureRow
+from mplang_analysis.party_names import quoted, quoted_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,14 +99,14 @@ def describe(request: Request) -> str:
     """
     match request.action:
         case "run":
-            return f"to run {request.context['name']}"
+            return f"to run {quoted(request.context['name'])}"
         case "read":
             return f"to have data set {request.resource.id} read"
         case "put":
             return "a value that is put"
     data, receiver = _data(request), _receiver(request.resource)
     row = request.row
-    line = f" at {row.line}" if row is not None and row.line else ""
+    line = f" at {quoted_line(row.line)}" if row is not None and row.line else ""
     if request.action == "store":
         name = request.context["stored"]
         return f"to have {data} stored as {name!r} by {request.resource.id}"

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from mplang_analysis import WHOLE, Costs, Disclosure, Ranges, costs, ops_among, ranges
+from mplang_analysis.html_text import isolated
+from mplang_analysis.party_names import quoted, quoted_line
 from mplang_analysis.report import Paragraphs, Part, Report, TextTable
 
 from mplang_core import MPType, Program
@@ -36,6 +38,11 @@ class Code(NamedTuple):
     parties: str
     text: str
 
+    @property
+    def head(self) -> str:
+        """What stands above it."""
+        return f"{quoted_line(self.line)} {self.op} at {self.parties}"
+
 
 class CodeListing:
     """Pieces of code, ready to be shown: whole on a page, their beginnings in a terminal.
@@ -52,7 +59,7 @@ class CodeListing:
         """Return it as plain text."""
         lines = [self.title]
         for each in self._pieces:
-            lines.append(printable(f"  {each.line} {each.op} at {each.parties}"))
+            lines.append(printable(f"  {each.head}"))
             code = each.text.splitlines()
             lines += [f"    {printable(line)}" for line in code[:MAX_LINES]]
             if len(code) > MAX_LINES:
@@ -67,11 +74,13 @@ class CodeListing:
 
     def html(self) -> str:
         """Return it as elements of HTML, each piece folded."""
-        parts = [f"<p><b>{html.escape(self.title)}</b></p>"]
+        parts = [f"<p><b>{isolated(self.title)}</b></p>"]
         for each in self._pieces:
-            head = html.escape(printable(f"{each.line} {each.op} at {each.parties}"))
+            head = isolated(printable(each.head))
             body = "\n".join(html.escape(printable(line)) for line in each.text.splitlines())
-            parts.append(f"<details><summary>{head}</summary><pre>{body}</pre></details>")
+            parts.append(
+                f"<details><summary>{head}</summary><pre><bdi>{body}</bdi></pre></details>"
+            )
         return "".join(parts)
 
 
@@ -158,7 +167,7 @@ class Review(Report):
             *([f"party {rank}", name] for rank, name in enumerate(asked.names)),
             *(["device", each] for each in self.devices),
         ]
-        shown = [TextTable(f"{program.name}, as {self.party} sees it", ["", ""], facts)]
+        shown = [TextTable(f"{quoted(program.name)}, as {self.party} sees it", ["", ""], facts)]
         if asked.reads:
             sets: dict[str, list[str]] = {}
             for name in asked.reads:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mplang_analysis import Disclosure, disclosure
+from mplang_analysis.party_names import quoted
 from mplang_analysis.report import Part, Report, TextTable
 
 from mplang_cli.artifact.container import ARTIFACT_VERSION, Source, read
@@ -78,7 +79,7 @@ class Inspection(Report):
         needs = [_requirement(each) for each in found.requirements]
         shown = [
             _facts(
-                found.name,
+                quoted(found.name),
                 [
                     ("digest", found.digest),
                     ("format", str(ARTIFACT_VERSION)),
