@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import re
+from base64 import b64encode
+from hashlib import sha256
 
 import pytest
 from disclosure_rows import SCALAR, at, trace
@@ -73,7 +75,7 @@ def test_it_is_shown_as_text_and_in_a_terminal():
     console = Console(width=200, record=True, file=io.StringIO())
     console.print(table)
     shown = console.export_text()
-    assert "<img>[red].py:1" in shown
+    assert '"<img>[red].py":1' in shown
     assert table.sentences()[0] in shown
     assert "DISCLOSES party 0's data" in shown
 
@@ -85,3 +87,16 @@ def test_pages_escape_what_they_show_and_load_nothing(ask):
         assert "<img" not in page
         assert not re.search(r"(src|href)\s*=|https?:|@import|url\(", page)
     assert "default-src 'none'" in ask(hostile()).to_html()
+
+
+def test_a_page_permits_its_own_style_and_nothing_else():
+    page = analysis.disclosure(hostile()).to_html()
+    (policy,) = re.findall(r'Content-Security-Policy"\s+content="([^"]*)"', page)
+    styles = re.findall(r"<style>(.*?)</style>", page, re.DOTALL)
+    hashes = [b64encode(sha256(each.encode()).digest()).decode() for each in styles]
+    directives = dict(each.split(maxsplit=1) for each in policy.split("; "))
+    assert directives["default-src"] == "'none'"
+    assert directives["style-src"].split() == [f"'sha256-{each}'" for each in hashes]
+    assert "unsafe" not in policy
+    assert not re.search(r"<[^>]*\s(style|on\w+)\s*=", page)
+    assert "<script" not in page

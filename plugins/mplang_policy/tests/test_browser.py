@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from mplang_testing.waiting import wait_until
 from policy_testbed import BANK, CATALOGUE, CLUSTER, RUNS
 
 import mplang_core as mp
@@ -132,6 +133,36 @@ def test_the_page_stands_alone(browser, asked):
     assert browser.execute_script("return document.scripts.length") == 0
     told = [each for each in browser.get_log("browser") if "favicon" not in each["message"]]
     assert told == []
+
+
+@in_browser
+def test_what_got_into_the_page_does_not_run(browser, review):
+    """A script, a handler and a style that were not escaped; the style of the page counts."""
+    pages = review[2] / "pages"
+    page = (pages / "review.html").read_text("utf-8")
+    evil = (
+        "<script>window.ran = 1</script><img src=x onerror='window.ran = 2'>"
+        "<style>table { display: none }</style><p id=it style='display: none'>it</p>"
+        "<a id=link href='javascript:void(window.ran = 3)'>link</a>"
+    )
+    (pages / "evil.html").write_text(page.replace("<section>", f"{evil}<section>", 1), "utf-8")
+    home = browser.current_url
+    try:
+        browser.get(home.replace("review.html", "evil.html"))
+        browser.execute_script("document.getElementById('link').click()")
+        refused = wait_until(
+            lambda: [e for e in browser.get_log("browser") if "Security Policy" in e["message"]],
+            "refusals of the browser",
+        )
+        shown = "return getComputedStyle(document.querySelector(arguments[0]))[arguments[1]]"
+        assert refused
+        assert browser.execute_script("return window.ran") is None
+        assert browser.execute_script(shown, "#it", "display") == "block"
+        assert browser.execute_script(shown, "table", "display") == "table"
+        assert browser.execute_script(shown, "table", "borderCollapse") == "collapse"
+    finally:
+        browser.get(home)
+        browser.get_log("browser")
 
 
 @in_browser

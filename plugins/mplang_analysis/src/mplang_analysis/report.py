@@ -5,7 +5,9 @@ from __future__ import annotations
 import html
 import json
 from abc import ABC, abstractmethod
+from base64 import b64encode
 from collections.abc import Iterator, Sequence
+from hashlib import sha256
 from typing import Any, Protocol
 
 from mplang_analysis.html_text import isolated
@@ -14,11 +16,11 @@ from mplang_core.ext import printable
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy"
- content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'">
+ content="default-src 'none'; style-src '{hash}'; base-uri 'none'; form-action 'none'">
 <title>{title}</title><style>{style}</style></head>
 <body>{body}</body></html>
 """
-"""A page that loads nothing."""
+"""A page that loads nothing, and has no script and no style but its own."""
 
 STYLE = """
 body { font: 14px system-ui, sans-serif; margin: 2em; }
@@ -202,7 +204,9 @@ class Report(ABC):
     def to_html(self) -> str:
         """Return a page of its own, which loads nothing."""
         title = html.escape(self.tables()[0].title)
-        return PAGE.format(title=title, style=STYLE, body=self._repr_html_())
+        hashed = b64encode(sha256(STYLE.encode()).digest()).decode()
+        body = self._repr_html_()
+        return PAGE.format(title=title, style=STYLE, hash=f"sha256-{hashed}", body=body)
 
     def rich(self, drawings: bool = True) -> Any:
         """Return it as a renderable of rich.
