@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
+from mplang_analysis import MAX_EFFORT
 from mplang_http import LocalCluster
 from mplang_http.config import EngineConfig
 from mplang_http.worker_info import worker_info
@@ -91,6 +92,11 @@ def test_two_plugins_with_a_setting_of_one_name(monkeypatch):
     monkeypatch.setattr(plugin_manager, "modules", lambda: found)
     with pytest.raises(PluginConflictError, match="mplang-one and mplang-two both have a setting"):
         worker_info(EngineConfig(name="alice"))
+
+
+def test_the_limit_of_an_analysis_is_compared():
+    alike = worker_info(EngineConfig(name="alice"))["alike"]
+    assert alike["analysis effort"] == str(MAX_EFFORT)
 
 
 def test_settings_that_differ(workers, monkeypatch):

@@ -20,6 +20,7 @@ from mplang_analysis.data_reads import data_reads
 from mplang_analysis.diagram import Mark
 from mplang_analysis.disclosure_row import DisclosureRow
 from mplang_analysis.disclosure_table import Disclosure, disclosure
+from mplang_analysis.effort import MAX_EFFORT
 from mplang_analysis.follow import Followed, follow
 from mplang_analysis.graph_builder import graph
 from mplang_analysis.graph_view import Edge, GraphView, Node, Region
@@ -64,6 +65,7 @@ __all__ = [
     "DATA_SET",
     "DELTA",
     "EPSILON",
+    "MAX_EFFORT",
     "MAX_NAME",
     "MAX_PARTIES",
     "PUBLIC",

@@ -33,6 +33,7 @@ tr.alert td { background: #fde8e4; }
 
 
 WORD, PART = 10, 4  # characters of a text that is whole where there is room, and of a broken one
+MAX_FOLDED = 500  # rows
 MANY = 6  # columns of a table between which there is room to spare
 
 
@@ -141,6 +142,9 @@ class TextTable:
 
     def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
         """Yield a table of rich, whose short texts are whole if there is room for them."""
+        if len(self.rows) > MAX_FOLDED:
+            yield from self._unfolded()
+            return
         from rich.box import SIMPLE_HEAD
         from rich.table import Column, Table
         from rich.text import Text
@@ -157,6 +161,16 @@ class TextTable:
         for i, row in enumerate(self.rows):
             table.add_row(*map(Text, row), style="red" if i in self.alerts else None)
         yield table
+
+    def _unfolded(self) -> Iterator[Any]:
+        """Yield its lines for rich, as long as they are: rich takes 3 ms to fold a row."""
+        from rich.segment import Segment
+        from rich.style import Style
+
+        red = Style(color="red")
+        for i, line in enumerate(self.text().splitlines(), -2):  # after title and columns
+            yield Segment(line, red if i in self.alerts else None)
+            yield Segment.line()
 
     def html(self) -> str:
         """Return it as an element of HTML, all texts escaped."""

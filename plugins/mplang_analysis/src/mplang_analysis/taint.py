@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import NamedTuple
 
 from mplang_analysis import op_traits, transfer
+from mplang_analysis.effort import MAX_EFFORT, PER_OP, effort
 from mplang_analysis.event import Event, Receiver, What
 from mplang_analysis.guards import Guards, has_guards
 from mplang_analysis.holdings import Holding, Holdings, contains
@@ -50,9 +51,6 @@ from mplang_core.ext import (
 )
 
 BOOL = TensorType(DType.BOOL)
-
-
-MAX_STEPS = 100_000  # ops that are gone through, those of a loop once per turn
 
 
 class _Scope(NamedTuple):
@@ -124,8 +122,7 @@ class Flow:
         self.held = Holdings(self.before)
         self.guards = Guards(has_guards(self.program))
         self.stores: dict[str, dict[int, Label]] = {}
-        self._steps = 0
-        self._most_steps = MAX_STEPS + 20 * sum(1 for _ in self.program.graph.walk())
+        self._effort = 0
         self._failures: dict[int, _Failure] = defaultdict(_Failure)
         scope, graph = _Scope(self.program.mask), self.program.graph
         self.outputs = self._walk(graph, list(map(self._input, range(len(graph.inputs)))), scope)
@@ -224,19 +221,27 @@ class Flow:
     # -- walking
 
     def _walk(self, graph: Graph, facts: Sequence[Fact], scope: _Scope) -> list[Fact]:
-        self._steps += len(graph.ops)
-        if self._steps > self._most_steps:
-            raise AdmissionError(
-                f"what {self.program.name} discloses is too involved to be told: loops in loops "
-                f"take more than {self._most_steps} steps at {scope.location}; use fewer"
-            )
         env: dict[Value, Fact] = dict(zip(graph.inputs, facts, strict=True))
         for index, op in enumerate(graph.ops):
-            outs = self._step(op, [env[value] for value in op.inputs], scope.at(op, index))
+            ins, here = [env[value] for value in op.inputs], scope.at(op, index)
+            self._spend((label for fact in ins for label in fact.values()), here)
+            outs = self._step(op, ins, here)
             for value, fact in zip(op.outputs, outs, strict=True):
                 env[value] = fact
                 self._hold(op_traits.base_of(value.type), fact)
         return [env[value] for value in graph.outputs]
+
+    def _spend(self, labels: Iterable[Label], scope: _Scope) -> None:
+        """Count the effort of an op, once per turn of a loop, or of an event."""
+        self._effort += effort(labels)
+        if self._effort > MAX_EFFORT:
+            raise AdmissionError(
+                f"what {self.program.name} discloses is too involved to be told: at "
+                f"{scope.location} its ops, those of loops once for each turn that is looked at, "
+                f"have taken more than {MAX_EFFORT:,} steps, {PER_OP} and one more for each source "
+                "of what flows in; use fewer ops, values that many inputs flow into, or loops in "
+                "loops"
+            )
 
     def _step(self, op: Operation, ins: Sequence[Fact], scope: _Scope) -> list[Fact]:
         control = control_of(op)
@@ -275,6 +280,7 @@ class Flow:
         sent: bool = False,
     ) -> None:
         seen, often = label | scope.control, (*scope.when, *when)
+        self._spend([seen], scope)
         self.events.append(Event(what, sender, receiver, kind, seen, scope.location, often, sent))
 
     # -- what is known at the end only

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from importlib_metadata import PackageNotFoundError, version
+from mplang_analysis import MAX_EFFORT
 
 from mplang_core.ext import CORE, WIRE_VERSION, PluginConflictError, passes, plugin_manager
 from mplang_http.config import EngineConfig
@@ -76,9 +77,9 @@ def worker_info(config: EngineConfig) -> dict[str, Any]:
 
 
 def _settings() -> dict[str, str]:
-    """Return what plugins want to be the same at all parties; loads those that can be."""
+    """Return what has to be the same at all parties, and what plugins want to be; loads those."""
     plugin_manager.load_all()
-    found: dict[str, tuple[str, str]] = {}
+    found = {"analysis effort": ("mplang-analysis", str(MAX_EFFORT))}
     for distribution, module in plugin_manager.modules():
         ask = getattr(module, "mplang_settings", None)
         for name, value in (ask() if ask is not None else {}).items():

@@ -1,0 +1,30 @@
+"""Effort of an analysis, by ops and what flows into them, with one limit for all parties."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mplang_analysis.labels import Label
+
+MAX_EFFORT = 2_500_000
+"""The effort at which a program is refused; ``mplang review`` takes some two seconds up to it.
+
+It is a setting of workers, compared before a program runs: what one refuses, no other takes."""
+
+PER_OP = 100  # as much as a hundred entries of labels
+
+
+def effort(labels: Iterable[Label]) -> int:
+    """Return the effort of an op or an event: its own, and one for each entry of its labels.
+
+    Example:
+        >>> from mplang_analysis import own
+        >>> effort([own(0, "input 0") | own(1, "input 1")])
+        102
+    """
+    return PER_OP + sum(map(_entries, labels))
+
+
+def _entries(label: Label) -> int:
+    columns = 0 if label.lineage is None else len(label.lineage.columns)
+    return len(label.sources) + len(label.pieces) + len(label.derived) + len(label.keys) + columns
