@@ -15,6 +15,7 @@ Example:
 
 from mplang_analysis.admission import AdmissionCheck, Submission, admission_checks, admit
 from mplang_analysis.analyses import Analysis, analyses, analysis_of, analyze
+from mplang_analysis.constants import Constant, ConstantsRule, HasConstants, constants
 from mplang_analysis.cost_model import Costs, LinkCost, LoopRounds, OpCount, UnknownCost, costs
 from mplang_analysis.data_reads import data_reads
 from mplang_analysis.diagram import Mark
@@ -75,6 +76,8 @@ __all__ = [
     "AdmissionCheck",
     "Analysis",
     "Cell",
+    "Constant",
+    "ConstantsRule",
     "Costs",
     "Declassifies",
     "Disclosure",
@@ -85,6 +88,7 @@ __all__ = [
     "Guard",
     "GuardRule",
     "Guarding",
+    "HasConstants",
     "HasLineage",
     "HasRanges",
     "Holding",
@@ -125,6 +129,7 @@ __all__ = [
     "analyses",
     "analysis_of",
     "analyze",
+    "constants",
     "costs",
     "data_reads",
     "differences",

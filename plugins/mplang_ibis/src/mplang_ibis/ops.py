@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mplang_analysis import Interval, Lineage, LineageRule, OpRanges, RangeRule
+from mplang_analysis import (
+    Constant,
+    ConstantsRule,
+    Interval,
+    Lineage,
+    LineageRule,
+    OpRanges,
+    RangeRule,
+)
 from mplang_tables import check_table
 
 from mplang_core import Mask, TableType
@@ -41,6 +49,12 @@ def _lineage(op: Operation, rank: int, operands: Sequence[Lineage | None]) -> Li
     return lineage_of(op, rank, operands)
 
 
+def _constants(op: Operation) -> Sequence[Constant]:
+    from mplang_ibis.sql_constants import constants_of_sql
+
+    return constants_of_sql(op.attrs["code"])
+
+
 RUN = OpDef(
     "ibis.run",
     _infer_run,
@@ -51,6 +65,6 @@ RUN = OpDef(
         "ibis": Attr(str, doc="the version of Ibis that made it"),
     },
     doc="Runs one SELECT on DuckDB: tables in, a table out. It reaches nothing but its operands.",
-    interfaces=[RangeRule(_ranges), LineageRule(_lineage)],
+    interfaces=[RangeRule(_ranges), LineageRule(_lineage), ConstantsRule(_constants)],
     reads=(),
 )

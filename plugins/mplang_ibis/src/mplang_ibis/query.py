@@ -176,15 +176,15 @@ def parse(sql: str) -> dict[str, Any]:
 
 def _admit(con: duckdb.DuckDBPyConnection, sql: str, names: Collection[str]) -> None:
     try:
-        nodes = list(_nodes(_parse(con, sql)))
+        found = list(nodes(_parse(con, sql)))
     except RecursionError as error:
         raise AdmissionError("ibis.run: the SQL is nested too deep") from error
-    ctes = {entry["key"] for node in nodes for entry in node.get("cte_map", {}).get("map", ())}
+    ctes = {entry["key"] for node in found for entry in node.get("cte_map", {}).get("map", ())}
     for name in sorted(ctes):
         if not _GENERATED.fullmatch(name) and not NAME.fullmatch(name):
             _refuse(f"the name {name!r} in WITH")
     known = {name.lower() for name in (*names, *ctes)}
-    for node in nodes:
+    for node in found:
         _check(node, known)
 
 
@@ -217,7 +217,8 @@ def _parse(con: duckdb.DuckDBPyConnection, sql: str) -> dict[str, Any]:
     return statements[0]
 
 
-def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
+def nodes(tree: Any) -> Iterator[dict[str, Any]]:
+    """Yield the nodes of a syntax tree."""
     todo = [tree]
     while todo:
         node = todo.pop()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from mplang_analysis import Interval, OpRanges, RangeRule
+from mplang_analysis import Constant, ConstantsRule, Interval, OpRanges, RangeRule
 from mplang_passes import Exact
-from mplang_stablehlo import RunsStableHlo, facts_of, signature_of
+from mplang_stablehlo import RunsStableHlo, constants_of_code, facts_of, signature_of
 
 from mplang_core import Mask
 from mplang_core.ext import AnyType, Attr, Effects, OpDef, Operation, Value
@@ -32,6 +32,10 @@ def _ranges(op: Operation, ins: Sequence[Interval]) -> OpRanges:
     from mplang_jax.ranges import ranges_of
 
     return ranges_of(op, ins)
+
+
+def _constants(op: Operation) -> Sequence[Constant]:
+    return constants_of_code(op.attrs["code"])
 
 
 class _RunsOnXla(RunsStableHlo, Exact):
@@ -70,5 +74,5 @@ RUN = OpDef(
     effects=Effects.NONE,
     reads=(),
     total=True,
-    interfaces=[RangeRule(_ranges), _RunsOnXla()],
+    interfaces=[RangeRule(_ranges), _RunsOnXla(), ConstantsRule(_constants)],
 )

@@ -7,7 +7,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from mplang_analysis import WHOLE, Costs, Disclosure, Ranges, costs, ops_among, ranges
+from mplang_analysis import (
+    WHOLE,
+    Constant,
+    Costs,
+    Disclosure,
+    Ranges,
+    constants,
+    costs,
+    ops_among,
+    ranges,
+)
 from mplang_analysis.html_text import isolated
 from mplang_analysis.party_names import quoted, quoted_line
 from mplang_analysis.report import Paragraphs, Part, Report, TextTable
@@ -175,6 +185,13 @@ class Review(Report):
                 sets.setdefault(data_set, []).append(column)
             rows = [[name, ", ".join(filter(None, each))] for name, each in sets.items()]
             shown.append(TextTable(f"What it reads at {self.party}", ["data set", "columns"], rows))
+        contained = [
+            [quoted_line(str(each.line or "")), each.op, *_cells(each.constant)]
+            for each in constants(self.program)
+        ]
+        if contained:
+            columns = ["line", "op", "name", "type", "values"]
+            shown.append(TextTable("What the program contains", columns, contained))
         guards = list(self._guards())
         if guards:
             shown.append(TextTable("What guards tell", GUARD_COLUMNS, guards))
@@ -241,6 +258,10 @@ class Review(Report):
             "reads": list(self.asked.reads),
             "disclosure": self.discloses.to_dict(),
             "code": [each._asdict() for each in self.code()],
+            "constants": [
+                {"line": str(each.line or ""), "op": each.op, **each.constant._asdict()}
+                for each in constants(self.program)
+            ],
             "costs": self.costs.to_dict() if self.costs is not None else None,
             "ranges": self.ranges.to_dict() if self.ranges is not None else None,
         }
@@ -255,6 +276,12 @@ def _tried(way: Any, program: Program) -> Any:
         return way(program)
     except MPLangError:
         return None
+
+
+def _cells(constant: Constant) -> list[str]:
+    """Return name, type and values of a constant."""
+    name = quoted(constant.name) if constant.name else ""
+    return [name, constant.type, constant.shown]
 
 
 def _texts(attrs: Any) -> Iterator[str]:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from mplang_analysis import RangeRule
+from mplang_analysis import Constant, ConstantsRule, RangeRule
 from mplang_cache import compiled_once
+from mplang_stablehlo import constants_of_code
 
 from mplang_core import (
     BaseType,
@@ -167,6 +168,10 @@ def _plain_outputs(plain: Sequence[TensorType], program: Mapping[str, Any]) -> S
     return jax_run.infer(Operation("jax.run", inputs, (), program), Mask())
 
 
+def _constants_of_run(op: Operation) -> Sequence[Constant]:
+    return constants_of_code(op.attrs["program"]["code"])
+
+
 RUN_JAX = OpDef(
     "spu.run_jax",
     _infer_run_jax,
@@ -177,7 +182,7 @@ RUN_JAX = OpDef(
     },
     doc="Runs StableHLO on shares and public tensors; all parties together, none learns more.",
     effects=Effects.FRESH,
-    interfaces=[RangeRule(ranges_of_run)],
+    interfaces=[RangeRule(ranges_of_run), ConstantsRule(_constants_of_run)],
     reads=(),
     total=True,
 )

@@ -6,7 +6,16 @@ modules of any op that implements :class:`RunsStableHlo`.
 :mod:`mplang_stablehlo.admission` do.
 """
 
+from mplang_stablehlo.constants import constants_of_code
 from mplang_stablehlo.interface import RunsStableHlo
 from mplang_stablehlo.text import Facts, Signature, facts_of, read, signature_of
 
-__all__ = ["Facts", "RunsStableHlo", "Signature", "facts_of", "read", "signature_of"]
+__all__ = [
+    "Facts",
+    "RunsStableHlo",
+    "Signature",
+    "constants_of_code",
+    "facts_of",
+    "read",
+    "signature_of",
+]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from mplang_analysis import ConstantsRule
+
 from mplang_core import TableType, TensorType, simple_op
 from mplang_tables.columns import check_table
+from mplang_tables.literal_constants import constants_of_literal
 from mplang_tables.padded import Padded
 from mplang_tables.ranges import ALIKE, ENCODED, ONE_HOT, PADDED
 
@@ -20,7 +23,14 @@ _TENSOR = {"kind": "Tensor"}
 _TARGETS = ("PPU", "TEE")
 
 
-@simple_op("table.literal", reads=(), inputs=(), outputs=(_TABLE,), targets=_TARGETS)
+@simple_op(
+    "table.literal",
+    interfaces=[ConstantsRule(constants_of_literal)],
+    reads=(),
+    inputs=(),
+    outputs=(_TABLE,),
+    targets=_TARGETS,
+)
 def literal(*, rows: int, data: tuple[bytes, ...], type: TableType) -> TableType:
     """Return a table that the program itself contains, so all who get the program can read it.
 
