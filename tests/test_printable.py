@@ -160,3 +160,13 @@ def test_on_a_page_each_text_is_isolated():
     page = mp.analysis.disclosure(hostile()).to_html()
     within = re.sub(r"<(title|style|svg)\b.*?</\1>|<bdi>.*?</bdi>", "", page, flags=re.DOTALL)
     assert re.sub(r"<[^>]*>", "", within).strip() == ""
+
+
+def test_a_notebook_and_a_drawing_show_no_more():
+    program = hostile()
+    graph = mp.analysis.graph(program)
+    for shown in (
+        str(program), repr(program), program._repr_html_(), str(graph), graph.mermaid(),
+        graph._repr_markdown_(), mp.analysis.disclosure(program).picture().svg(),
+    ):  # fmt: skip
+        assert printable(shown, keep="\n") == shown

@@ -143,7 +143,7 @@ class Program:
         return sum({id(value): size_of(value) for value in values}.values())
 
     def __repr__(self) -> str:
-        return f"<Program {self.name!r} on {self.mask}, {len(self.graph.ops)} ops>"
+        return f"<Program {self.name!a} on {self.mask}, {len(self.graph.ops)} ops>"
 
     def __str__(self) -> str:
         return text_of(self)

@@ -130,7 +130,10 @@ def _data_sets(data: Sequence[str]) -> list[str]:
     found: dict[str, list[str]] = {}
     for name in data:
         data_set, _, column = name.partition(".")
-        found.setdefault(data_set, []).extend([quoted(column)] if column else [])
+        rank, _, data_set = data_set.partition("/")
+        found.setdefault(f"{rank}/{quoted(data_set)}", []).extend(
+            [quoted(column)] if column else []
+        )
     return [each + (f" ({_listed(columns)})" if columns else "") for each, columns in found.items()]
 
 

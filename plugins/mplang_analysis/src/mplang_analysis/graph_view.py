@@ -188,12 +188,13 @@ class GraphView:
 
 
 def _escape(text: str) -> str:
-    """Escape what Mermaid would take as syntax or HTML.
+    """Escape what Mermaid would take as syntax or HTML, and what is not seen.
 
     Example:
         >>> _escape('<b>"x"</b> #1')
         '#60;b#62;#34;x#34;#60;/b#62; #35;1'
     """
     return "".join(
-        char if char.isalnum() or char in " .,:_-@/()×" else f"#{ord(char)};" for char in text
+        char if char.isalnum() or char in " .,:_-@/()×" else f"#{ord(char)};"
+        for char in printable(text)
     )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from mplang_analysis import Source
+from mplang_analysis.party_names import quoted, quoted_line
 
 from mplang_policy.approval import Approval
 from mplang_policy.explain import why
@@ -151,6 +152,6 @@ def _column(entity: Entity) -> str:
 
 def _way(refusal: Refusal, path: Sequence[str]) -> str:
     assert refusal.source is not None
-    begin, *through, end = path
+    begin, *through, end = map(quoted_line, path)
     between = f", goes through {', '.join(through)}" if through else ""
-    return f"; {column_of(refusal.source)} comes in at {begin}{between} and out at {end}"
+    return f"; {quoted(column_of(refusal.source))} comes in at {begin}{between} and out at {end}"

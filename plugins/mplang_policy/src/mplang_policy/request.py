@@ -121,7 +121,7 @@ def _receiver(resource: Entity) -> str:
 
 
 def _data(request: Request) -> str:
-    columns = [each.id for each in request.context["columns"]]
+    columns = [quoted(each.id) for each in request.context["columns"]]
     others = [f"{each.id}'s data" for each in request.context["others"]]
     more = f" and {len(columns) - 3} more columns" if len(columns) > 3 else ""
     names = [", ".join(columns[:3]) + more] if columns else []
