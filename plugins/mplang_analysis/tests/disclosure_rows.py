@@ -42,6 +42,33 @@ op_defs.add(
 )
 
 
+class _Silent:
+    """Sends the operand, and does not say so."""
+
+    def messages(self, op, world):
+        return []
+
+
+class _SilentCopy(_Silent):
+    """The same, of an output that is said to be a copy."""
+
+    def sources(self, op, output):
+        return (0,)
+
+
+for _name, _interface in {"silent": _Silent(), "silent_copy": _SilentCopy()}.items():
+    op_defs.add(
+        f"opaque.{_name}",
+        OpDef(
+            f"opaque.{_name}",
+            lambda op, world: [mp.MPType(op.inputs[0].type.base, world)],
+            Level.PARTY,
+            interfaces=(_interface,),
+        ),
+        provider="tests",
+    )
+
+
 def at(base: mp.BaseType, *ranks: int) -> mp.MPType:
     return mp.MPType(base, mp.Mask.of(ranks))
 

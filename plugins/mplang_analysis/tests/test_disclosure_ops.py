@@ -205,3 +205,20 @@ def test_messages_to_parties_beyond_those_of_a_pcall():
     """)
     told = {row[1:3] for row in rows(program) if row[0] == "move"}
     assert told >= {(0, 1), (0, 2), (1, 0), (1, 2)}
+
+
+@pytest.mark.parametrize("op", ["silent", "silent_copy"])
+def test_an_output_at_a_party_that_gets_no_message_is_taken_to_tell_all(op):
+    """The types of such an op contradict what it says of its messages."""
+    program = mp.parse(f"""
+        program "told" on {{0, 1, 2}} (%0: i64[]@{{1}}) {{
+          %1 = opaque.{op}(%0) : i64[]@{{0, 1, 2}} at "here.py:3"
+          return %1
+        }}
+    """)
+    found = rows(program, results=True)
+    assert {row[1:6] for row in found if row[0] == "reveal"} == {
+        (None, rank, "plain", (1,), (1,)) for rank in (0, 2)
+    }
+    assert ("result", 0, "host", "plain", (1,), (1,), "once") in found
+    assert "Nobody learns anything" not in str(mp.analysis.disclosure(program))

@@ -32,6 +32,7 @@ from mplang_core import BaseType, DType, Form, Mask, MPType, Program, TensorType
 from mplang_core.ext import (
     MAX_DIRECT,
     AdmissionError,
+    AnyType,
     Branch,
     Call,
     Forwards,
@@ -79,6 +80,11 @@ class _Scope(NamedTuple):
     def under(self, control: Label, when: str) -> _Scope:
         scopes = self.when if when in self.when else (*self.when, when)
         return self._replace(control=self.control | control.data(), when=scopes)
+
+
+def holds(kind: AnyType, rank: int) -> bool:
+    """Return whether a party holds a value for certain, by its type."""
+    return isinstance(kind, MPType) and kind.pmask is not None and rank in kind.pmask
 
 
 @dataclass(slots=True)
@@ -447,9 +453,10 @@ class Flow:
             who = each.what, each.sender, each.receiver
             self._record(*who, kind, content, scope, *often, sent=True)
             self.held.add(each.receiver, kind, content, received=True)
+        untold = self._untold(op, ins, arrived, scope)
         forwards = interface_of(op, Forwards)
         if forwards is None:  # each output depends on all that its party has of it
-            seen = self._had(op, ins, arrived, scope)
+            seen = {**self._had(op, ins, arrived, scope), **untold}
             self._note_failures(op, seen, scope)
             return self._outputs(op, seen, scope, together=False)
         sources = [forwards.sources(op, i) for i in range(len(op.outputs))]
@@ -462,8 +469,32 @@ class Flow:
                 for rank in holders_of(value.type, scope.parties)
                 if (label := transfer.forwarded(found, ins, arrived[rank], rank)) is not None
             }
+            | {rank: label for rank, label in untold.items() if holds(value.type, rank)}
             for value, found in zip(op.outputs, sources, strict=True)
         ]
+
+    def _untold(
+        self, op: Operation, ins: Sequence[Fact], arrived: Mapping[int, Arrived], scope: _Scope
+    ) -> Fact:
+        """Return what parties get of an op whose messages it does not tell, though its types do.
+
+        A party that holds an output, but no operand, and gets no message, has it of the others: it
+        is taken to get all that they have.
+        """
+        if not op.inputs or op_traits.makes_fresh(op):
+            return {}
+        known = {rank for fact in ins for rank in fact} | {r for r, got in arrived.items() if got}
+        get = [
+            rank
+            for rank in scope.parties
+            if rank not in known and any(holds(value.type, rank) for value in op.outputs)
+        ]
+        for value, fact in zip(op.inputs, ins, strict=True):
+            kind, label = op_traits.base_of(value.type), union(fact.values())
+            for rank in get:
+                self._record("reveal", None, rank, kind, label, scope)
+                self.held.add(rank, kind, label, received=True)
+        return dict.fromkeys(get, union(label for fact in ins for label in fact.values()))
 
     def _sent(self, op: Operation, label: Label, message: Message, scope: _Scope) -> Label:
         """Return the label of a message: of the operand itself, or of what is made of it."""
