@@ -251,7 +251,9 @@ def http() -> Iterator[tuple[str, bytes]]:
     yield "events", request("GET", f"{here}/jobs/{run}/events?every=0.1")
     yield "spans", request("GET", f"{here}/jobs/{run}/spans")
     yield "cancel", request("DELETE", f"{here}/jobs/{run}?reason=none")
-    yield "put", request("PUT", f"{here}/values/x", join_frame(*pack(np.arange(3))))
+    value = join_frame(*pack(np.arange(3)))
+    yield "put", request("PUT", f"{here}/values/x", value)
+    yield "upload", request("PUT", f"{here}/inputs/{hashlib.sha256(value).hexdigest()}", value)
     yield "get", request("GET", f"{here}/values/x")
     yield "pipelined", request("GET", "/health") * 3
     chunked = b"POST /v1/sessions/fuzz/release HTTP/1.1\r\nHost: localhost\r\n"

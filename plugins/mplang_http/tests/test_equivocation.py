@@ -121,12 +121,12 @@ def test_another_large_public_input_for_one(workers, session):
         data = join_frame(*pack(np.full(MB, n)))
         digests.append(sha(data))
         for worker in workers:
-            path = f"/v1/sessions/{session}/values/public.{sha(data)}"
+            path = f"/v1/sessions/{session}/inputs/{sha(data)}"
             assert worker.ask("PUT", path, data).status == 200
     big = program(alone, np.zeros(MB, np.int64), parties=3)
     shown = [(big, [Uploaded(digests[rank == 2])], {}) for rank in PARTIES]
     refused_by_all(run(workers, session, shown), "was shown other inputs")
-    lie = workers[0].ask("PUT", f"/v1/sessions/{session}/values/public.{sha(b'')}", data)
+    lie = workers[0].ask("PUT", f"/v1/sessions/{session}/inputs/{sha(b'')}", data)
     assert lie.error == (400, "forged")
 
 

@@ -20,6 +20,8 @@ from mplang_http.errors import RequestError
 from mplang_http.handshake import UPGRADE
 from mplang_http.job_calls import JobCalls
 from mplang_http.request_context import BINARY, EVENTS, RequestContext
+from mplang_http.stored_value import check_name
+from mplang_http.uploads import check_digest
 
 Name = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$")]
 Digest = Annotated[str, Path(pattern=r"^[0-9a-f]{64}$", description="SHA-256 of the body, in hex")]
@@ -152,6 +154,7 @@ def create_worker_app(config: WorkerConfig, engines: Engines) -> FastAPI:
     )
     async def open_session(request: Request, session: Name) -> Any:
         """Open a session: start its process, and return the credential for its links."""
+        check_name(session)  # the names of its results begin with it
         async with context.body(request, limits.request, in_memory=True) as body:
             return JSONResponse(await engines.open(context.authorize(request), session, body))
 
@@ -278,8 +281,30 @@ def create_worker_app(config: WorkerConfig, engines: Engines) -> FastAPI:
         async with context.body(request, limits.value) as body:
             coordinator = context.authorize(request)
             found = engines.find(coordinator, session)
+            try:
+                check_name(value)
+            except RequestError as error:
+                await engines.gate.refused(found, {"value": value}, error)
+                raise
             await engines.gate.put(coordinator, found, value, body)
             return await context.call(request, "put", session, body, name=value)
+
+    @app.put(
+        "/v1/sessions/{session}/inputs/{digest}",
+        openapi_extra=_request_body("the value"),
+        response_model=response_models.Put,
+        responses=_BODY_ERRORS,
+    )
+    async def upload(request: Request, session: Name, digest: Digest) -> Any:
+        """Store a public input of runs, which all parties are given, by its SHA-256."""
+        async with context.body(request, limits.value) as body:
+            found = engines.find(context.authorize(request), session)
+            try:
+                await check_digest(body, digest)
+            except RequestError as error:
+                await engines.gate.refused(found, {"input": digest}, error)
+                raise
+            return await context.call(request, "upload", session, body, digest=digest)
 
     @app.get(
         "/v1/sessions/{session}/values/{value}",
@@ -288,6 +313,7 @@ def create_worker_app(config: WorkerConfig, engines: Engines) -> FastAPI:
     )
     async def get(request: Request, session: Name, value: Name) -> Response:
         """Return the data of a plain value."""
+        check_name(value)
         return await context.stream(request, "get", session, name=value)
 
     return app

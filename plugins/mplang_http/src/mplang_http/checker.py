@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
-from mplang_analysis import SEVERAL, Followed, Label, own, path_to
+from mplang_analysis import PUBLIC, SEVERAL, Followed, Label, path_to
 
 from mplang_core import Program
 from mplang_core.ext import AdmissionError
@@ -26,10 +26,11 @@ from mplang_http.errors import RequestError
 from mplang_http.logs import configure_logging
 from mplang_http.opening import Opening, sha256, shown_program
 from mplang_http.programs import Programs
-from mplang_http.requests import JobRequest, Stored
+from mplang_http.requests import Input, JobRequest, Stored
 from mplang_http.run_facts import RunFacts
 from mplang_http.run_storage import loads_of, resolve_loads
 from mplang_http.session_labels import SessionLabels
+from mplang_http.stored_value import label_of_put
 from mplang_http.values import Buffer
 
 log = logging.getLogger("mplang.http.checker")
@@ -138,10 +139,10 @@ class Checker:
         for each, given in zip(labels, request.inputs, strict=True):
             if isinstance(given, Stored):
                 self._check_known(given)
-                own_label = self._of_own(given)
-                each.pop(self._given.rank, None)  # whatever the engine says
-                if own_label is not None:
-                    each[self._given.rank] = own_label
+            own_label = self._of_own(given)
+            each.pop(self._given.rank, None)  # whatever the engine says
+            if own_label is not None:
+                each[self._given.rank] = own_label
         loads = loads_of(program) if whole else ()
         _, stored = resolve_loads(loads, self._given.parties, found)
         followed = self._labels.follow(program, request, found, labels, stored, mine.key)
@@ -175,13 +176,15 @@ class Checker:
                     f"whose data is in {name} is not known any more; put or make it again"
                 )
 
-    def _of_own(self, given: Stored) -> Label | None:
+    def _of_own(self, given: Input) -> Label | None:
         """Return the label of this party's copy of an input: of a result that of the run."""
+        if not isinstance(given, Stored):
+            return PUBLIC
         rank = self._given.rank
         name = given.names[rank] if rank < len(given.names) else None
         if name is None:
             return None
-        return self._labels.of_result(name, rank) or own(rank, "put")
+        return self._labels.of_result(name, rank) or label_of_put(rank)
 
 
 def _check_told(followed: Followed) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import faulthandler
 import gc
-import hashlib
 import logging
 import os
 import signal
@@ -22,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import msgspec
-from mplang_analysis import PUBLIC, own
+from mplang_analysis import PUBLIC
 
 from mplang_core import Form
 from mplang_core.ext import CommError, type_of
@@ -43,7 +42,7 @@ from mplang_http.requests import JobRequest, read_names
 from mplang_http.session import Session
 from mplang_http.spans import write_spans
 from mplang_http.steps import step_refusal
-from mplang_http.stored_value import PUBLIC_NAME, StoredValue
+from mplang_http.stored_value import StoredValue, label_of_put
 from mplang_http.values import Buffer, frame_head, pack_as, read_plain
 from mplang_http.worker_info import settings
 
@@ -126,7 +125,11 @@ class Engine:
             "release": self.release,
             "close": self.close,
         }
-        self._slow: dict[str, Callable[..., Any]] = {"program": self.program, "put": self.put}
+        self._slow: dict[str, Callable[..., Any]] = {
+            "program": self.program,
+            "put": self.put,
+            "upload": self.upload,
+        }
         self._waiting: dict[str, tuple[ThreadPoolExecutor, Callable[..., Any]]] = {
             "introduce": (linking, self.introduce),
             "dial": (linking, self.dial),
@@ -290,7 +293,7 @@ class Engine:
             raise step_refusal(program, [self._config.name])
         told = NO_LOGS if logs is None else msgspec.convert(logs, Logs)
         job = session.submit(request, program, told)
-        session.release(request.release)
+        session.values.release(request.release)
         return job.status()
 
     def status(self, body: Buffer, *, run: str) -> dict[str, Any]:
@@ -312,7 +315,7 @@ class Engine:
             body: unused.
         """
         jobs = self._session.jobs()[-100:]
-        return {"jobs": [job.status() for job in jobs], "values": len(self._session)}
+        return {"jobs": [job.status() for job in jobs], "values": len(self._session.values)}
 
     def cancel(self, body: Buffer, *, run: str, reason: str) -> dict[str, Any]:
         """Cancel a job.
@@ -342,7 +345,7 @@ class Engine:
         Raises:
             RequestError: the body is malformed.
         """
-        return {"released": self._session.release(read_names(body))}
+        return {"released": self._session.values.release(read_names(body))}
 
     def put(self, body: Buffer, *, name: str) -> dict[str, Any]:
         """Store a plain value.
@@ -355,15 +358,31 @@ class Engine:
             The type of the value.
 
         Raises:
-            RequestError: the name is taken, or the session is full.
+            RequestError: the name is taken or that of a public input, or the session is full.
             WireError: the body is malformed, or the value is not plain.
         """
         value = read_plain(body)
-        kind, public = type_of(value), name.startswith(PUBLIC_NAME)
-        if public and name != PUBLIC_NAME + hashlib.sha256(body).hexdigest():
-            raise RequestError(400, "forged", "the name of a public value is its SHA-256")
-        label = PUBLIC if public else own(self._session.comm.rank, "put")
-        self._session.put(name, StoredValue(kind, value, label))
+        kind, label = type_of(value), label_of_put(self._session.comm.rank)
+        self._session.values.put(name, StoredValue(kind, value, label))
+        return {"type": str(kind)}
+
+    def upload(self, body: Buffer, *, digest: str) -> dict[str, Any]:
+        """Store a public input.
+
+        Args:
+            body: the value, framed.
+            digest: SHA-256 of the body, in hex, as the front has checked.
+
+        Returns:
+            The type of the value.
+
+        Raises:
+            RequestError: the session is full.
+            WireError: the body is malformed, or the value is not plain.
+        """
+        value = read_plain(body)
+        kind = type_of(value)
+        self._session.values.upload(digest, StoredValue(kind, value, PUBLIC))
         return {"type": str(kind)}
 
     def get(self, body: socket.socket, *, name: str) -> StreamReply:
@@ -379,7 +398,7 @@ class Engine:
         Raises:
             RequestError: there is no such value, or it is not plain.
         """
-        stored = self._session.value(name)
+        stored = self._session.values.get(name)
         was_put = not name.startswith(f"{self._session.name}-")
         if not stored.is_result and not (was_put and self._config.mode == "development"):
             raise RequestError(

@@ -30,7 +30,6 @@ from mplang_http.front_storage import FrontStorage
 from mplang_http.opening import Logs, Opening
 from mplang_http.process_log import ProcessLog
 from mplang_http.run_facts import ProgramFacts, RunFacts
-from mplang_http.stored_value import PUBLIC_NAME
 from mplang_http.threads import in_thread
 from mplang_http.warm_process import WarmProcess
 
@@ -346,12 +345,12 @@ class FrontGate:
     # -- values, and the end of runs
 
     async def put(self, coordinator: str, session: FrontSession, name: str, body: ipc.Body) -> None:
-        """Let a coordinator put a value, if the rules permit it; one of a program is public.
+        """Let a coordinator put a value, if the rules permit it.
 
         Raises:
             AdmissionError: they do not.
         """
-        if self._gate is not None and not name.startswith(PUBLIC_NAME):
+        if self._gate is not None:
             size = os.fstat(body).st_size if isinstance(body, int) else len(body or b"")
             mode = self._config.mode
             await in_thread(self._gate.put, coordinator, session.link, name, size, mode)

@@ -217,8 +217,7 @@ class RemoteWorker:
         if not isinstance(literal, Literal):
             return Stored([None if each is None else each.name for each in var.values])
         if isinstance(literal.input, Uploaded) and self.rank not in literal.refs:
-            name = PUBLIC_NAME + literal.input.digest
-            literal.refs[self.rank] = self.put(name, literal.array)
+            literal.refs[self.rank] = self._upload(literal.input.digest, literal.array)
         return literal.input
 
     def cancel(self, run: str, reason: str) -> None:
@@ -244,13 +243,19 @@ class RemoteWorker:
             name: its name at the worker.
             value: array, table, or value of a plugin's type.
         """
+        self._send(value, "values", name)
+        return Ref(name, type_of(value), self._dropped)
+
+    def _upload(self, digest: str, array: Any) -> Ref:
+        """Upload a public input."""
+        self._send(array, "inputs", digest)
+        return Ref(PUBLIC_NAME + digest, type_of(array), self._dropped)
+
+    def _send(self, value: Any, *place: str) -> None:
         head, buffers = pack(value)
         body, size = [frame_head(head), *buffers], sum(map(len, buffers))
         with self._bars.track(f"put to {self.name}", size) as on_progress:
-            self.client.request(
-                "PUT", *self._path, "values", name, body=body, on_progress=on_progress
-            )
-        return Ref(name, type_of(value), self._dropped)
+            self.client.request("PUT", *self._path, *place, body=body, on_progress=on_progress)
 
     def fetch(self, ref: Ref) -> Any:
         """Download a value."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated, TypeAlias, TypeVar
 
 import msgspec
@@ -16,13 +15,13 @@ from mplang_http.credentials import Credential
 from mplang_http.errors import RequestError
 from mplang_http.opening import Sha256
 from mplang_http.plugin_versions import Versions, misfits
-from mplang_http.stored_value import PUBLIC_NAME, StoredValue
+from mplang_http.session_values import SessionValues
+from mplang_http.stored_value import StoredValue, check_name
 from mplang_http.values import Buffer, read_plain
 from mplang_http.worker_info import own_versions
 
 # the look-ahead is needed as Python's $ also matches before a trailing newline
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$(?!\n)")]
-Lookup: TypeAlias = Callable[[str], StoredValue]
 T = TypeVar("T")
 
 
@@ -123,12 +122,12 @@ class Public(msgspec.Struct, frozen=True, array_like=True, tag="public"):
 
     value: bytes
 
-    def read(self, rank: int, stored: Lookup) -> StoredValue:
+    def read(self, rank: int, values: SessionValues) -> StoredValue:
         """Return the value.
 
         Args:
             rank: this party.
-            stored: returns a value of the session by its name.
+            values: values of the session.
 
         Raises:
             WireError: it is malformed.
@@ -138,21 +137,21 @@ class Public(msgspec.Struct, frozen=True, array_like=True, tag="public"):
 
 
 class Uploaded(msgspec.Struct, frozen=True, array_like=True, tag="uploaded"):
-    """Input that all parties are given: a value that each was put before, by its SHA-256."""
+    """Input that all parties are given: a value that was uploaded before, by its SHA-256."""
 
     digest: Sha256
 
-    def read(self, rank: int, stored: Lookup) -> StoredValue:
+    def read(self, rank: int, values: SessionValues) -> StoredValue:
         """Return the value.
 
         Args:
             rank: this party.
-            stored: returns a value of the session by its name.
+            values: values of the session.
 
         Raises:
-            RequestError: it was not put.
+            RequestError: it was not uploaded.
         """
-        return stored(PUBLIC_NAME + self.digest)
+        return values.public_input(self.digest)
 
 
 class Stored(msgspec.Struct, frozen=True, array_like=True, tag="stored"):
@@ -160,18 +159,22 @@ class Stored(msgspec.Struct, frozen=True, array_like=True, tag="stored"):
 
     names: list[str | None]
 
-    def read(self, rank: int, stored: Lookup) -> StoredValue | None:
+    def __post_init__(self) -> None:
+        for name in self.names:
+            check_name(name or "")
+
+    def read(self, rank: int, values: SessionValues) -> StoredValue | None:
         """Return this party's value.
 
         Args:
             rank: this party.
-            stored: returns a value of the session by its name.
+            values: values of the session.
 
         Raises:
             RequestError: there is no value of that name.
         """
         name = self.names[rank] if rank < len(self.names) else None
-        return None if name is None else stored(name)
+        return None if name is None else values.get(name)
 
 
 Input: TypeAlias = Public | Uploaded | Stored
@@ -206,7 +209,7 @@ class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Decode a request.
 
         Raises:
-            RequestError: the request is malformed.
+            RequestError: the request is malformed, or a value has the name of a public input.
         """
         return _decode(_job_decoder, data)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -27,7 +27,8 @@ from mplang_http.opening import NO_LOGS, Logs, Opening, sha256, shown_program
 from mplang_http.requests import JobRequest, Stored
 from mplang_http.run_storage import RunStorage
 from mplang_http.session_labels import SessionLabels
-from mplang_http.stored_value import PUBLIC_NAME, StoredValue
+from mplang_http.session_values import SessionValues
+from mplang_http.stored_value import StoredValue
 
 NOT_SUBMITTED = ""
 """The program of a job that was cancelled before it was submitted."""
@@ -78,6 +79,9 @@ class Session:
             while it ran has settled, and when the session is closed if an op of it has failed.
         data: the data sets of this party, for its coordinator.
         gated: whether the gate of this party is asked before a run begins.
+
+    Attributes:
+        values: its values.
     """
 
     def __init__(
@@ -96,6 +100,7 @@ class Session:
         self.comm = comm
         self.generation = -1
         self.last_seen = time.monotonic()
+        self.values = SessionValues(name, f"party {comm.rank}", limits)
         self._insecure = insecure
         self._data = data
         self._gated = gated
@@ -103,12 +108,9 @@ class Session:
         self._settings: dict[str, Any] = {}
         self._labels = SessionLabels()
         self._last_number = -1
-        self._puts: Counter[str] = Counter()
         self._limits = limits
-        self._held_bytes = 0
         self._on_end = on_end
         self._jobs: OrderedDict[str, Job] = OrderedDict()
-        self._values: dict[str, StoredValue] = {}
         self._lock = threading.RLock()
         self._thread: ThreadPoolExecutor | None = None
         self._worker: ObservedWorker | None = None
@@ -157,7 +159,7 @@ class Session:
         """
         run, rank = request.run, self.comm.rank
         number = self._number(run)
-        inputs = [each.read(rank, self.value) for each in request.inputs]
+        inputs = [each.read(rank, self.values) for each in request.inputs]
         self._check(request, program, inputs)
         opening = self._opening(request, program, logs)
         with self._lock:
@@ -358,7 +360,7 @@ class Session:
                 label = labels[i].get(rank) or own(rank, "unknown")
                 found[f"{job.run}.{i}"] = StoredValue(out.type.base, value, label, i not in kept)
         with self._lock:
-            full = None if job.finished else self._store(found)
+            full = None if job.finished else self.values.add(found)
         self._settle(job, op_failed=full is not None)  # sizes of results may be private
         if full is not None:
             self.end(job, "failed", error=Failure.of(RunError(full)))
@@ -456,66 +458,6 @@ class Session:
             if not job.finished:
                 self.cancel(job.run, reason)
 
-    # -- values
-
-    def _store(self, found: Mapping[str, StoredValue]) -> str | None:
-        """Store values, or return why there is no room for them."""
-        size = sum(stored.size for stored in found.values())
-        limits = self._limits
-        if len(self._values) + len(found) > limits.values or self._held_bytes + size > limits.held:
-            return (
-                f"party {self.comm.rank} keeps {limits.values} values of a session, and "
-                f"{limits.held} bytes of them, at most; let go of some first"
-            )
-        self._values |= found
-        self._held_bytes += size
-        return None
-
-    def put(self, name: str, stored: StoredValue) -> None:
-        """Store a value.
-
-        Args:
-            name: name of the value.
-            stored: the value.
-
-        Raises:
-            RequestError: the name is taken, or the session is full.
-        """
-        with self._lock:
-            if name.startswith(PUBLIC_NAME):
-                self._puts[name] += 1  # each literal of that content releases it once
-                if name in self._values:
-                    return
-            if name in self._values or name.startswith(f"{self.name}-"):  # reserved for results
-                raise RequestError(409, "taken", f"there is a value {name!r} already")
-            full = self._store({name: stored})
-        if full is not None:
-            raise RequestError(429, "full", full)
-
-    def value(self, name: str) -> StoredValue:
-        """Return a value.
-
-        Raises:
-            RequestError: there is no such value.
-        """
-        found = self._values.get(name)
-        if found is None:
-            raise RequestError(404, "unknown-value", f"no value {name[:100]!r} in this session")
-        return found
-
-    def release(self, names: Sequence[str]) -> int:
-        """Release values, and return how many there were."""
-        with self._lock:
-            self._puts.subtract(name for name in names if name in self._puts)
-            self._puts = +self._puts  # without those that nobody uses any more
-            names = [name for name in names if name not in self._puts]
-            gone = [stored for name in names if (stored := self._values.pop(name, None))]
-            self._held_bytes -= sum(stored.size for stored in gone)
-            return len(gone)
-
-    def __len__(self) -> int:
-        return len(self._values)
-
     def close(self, reason: str) -> None:
         """Cancel all jobs and release all values; tell of each in which an op has failed.
 
@@ -527,7 +469,7 @@ class Session:
                 job.settled = True
                 self._on_end(job)
         with self._lock:
-            self._values.clear()
+            self.values.clear()
             if self._thread is not None:
                 self._thread.shutdown(wait=False, cancel_futures=True)
 

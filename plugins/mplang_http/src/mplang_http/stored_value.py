@@ -6,14 +6,36 @@ import sys
 from dataclasses import dataclass, field
 from typing import Any
 
-from mplang_analysis import Label
+from mplang_analysis import Label, own
 
 from mplang_core import BaseType
 from mplang_core.ext import WireError
+from mplang_http.errors import RequestError
 from mplang_http.values import pack_as
 
 PUBLIC_NAME = "public."
-"""What the names of values that all parties are given begin with; the rest is the SHA-256."""
+"""What the names of public inputs begin with, and no others; the rest is the SHA-256."""
+
+
+def check_name(name: str) -> None:
+    """Check the name of a value that is no public input.
+
+    Raises:
+        RequestError: it looks like that of one.
+    """
+    if name.startswith(PUBLIC_NAME):
+        raise RequestError(
+            422,
+            "reserved",
+            f"the name {name[:100]!r} begins with {PUBLIC_NAME}, as those of public inputs alone "
+            "do; upload a public input to inputs/ and the SHA-256 of its bytes, or give this value "
+            "another name",
+        )
+
+
+def label_of_put(party: int) -> Label:
+    """Return the label of a value that was put at a party."""
+    return own(party, "put")
 
 
 @dataclass(frozen=True, slots=True)

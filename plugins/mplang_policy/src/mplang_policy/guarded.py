@@ -58,6 +58,8 @@ def told_of_guards(
 
 def _counts(guard: Guard, source: Source, units: Mapping[str, str]) -> bool:
     """Return whether a guard counts by the unit of the data set that a source is of."""
+    if not source.name.startswith(DATA_SET):  # what was put may be called as a data set is
+        return False
     data_set = source.name.removeprefix(DATA_SET).partition(".")[0]
     unit = units.get(data_set)
     return unit is not None and f"{DATA_SET}{data_set}.{unit}" in guard.units
