@@ -338,6 +338,16 @@ def test_what_the_guard_of_another_plugin_tells_is_told_as_well():
     assert [each.id for each in told["filtered"]] == ["people.pay"]
 
 
+def test_what_is_called_as_a_data_set_is_none():
+    """A source that no data set is has no unit, whatever its name."""
+    guard = Guard("guard", ("data set people.id",), 20, ("mean",))
+    for name, k in (("data set people.pay", 20), ("people.pay", 0), ("people", 0)):
+        source = Source(0, mp.Mask.of(0), name, (guard,))
+        told = told_of_guards([source], 0, ["bank"], {"people": "id"})
+        assert told["k"] == k
+        assert told["declassifiers"] == (("guard",) if k else ())
+
+
 BOUNDED = (
     RUNS
     + """
