@@ -14,9 +14,18 @@ from mplang_data.description import SourceError
 
 PR_SET_PDEATHSIG = 1
 
+_CLOSED = {
+    "enable_external_access": False,
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "allow_community_extensions": False,
+    "python_enable_replacements": False,
+}
+"""Settings of DuckDB with which a file reaches nothing but itself: its views may be anybody's."""
+
 
 def connect(url: str, *, read_only: bool) -> Any:
-    """Connect to a database.
+    """Connect to a database. What a DuckDB file contains reaches no other file, and no network.
 
     Args:
         url: URL of the database, as Ibis takes it.
@@ -26,7 +35,9 @@ def connect(url: str, *, read_only: bool) -> Any:
 
     backend, _, place = url.partition(":")
     if backend == "duckdb":
-        return ibis.duckdb.connect(place, read_only=read_only)
+        made = ibis.duckdb.connect(place, read_only=read_only, **_CLOSED)
+        made.con.execute("SET lock_configuration = true")  # after Ibis's own settings
+        return made
     os.environ.setdefault("PGCONNECT_TIMEOUT", "30")  # seconds
     return ibis.connect(url)
 
