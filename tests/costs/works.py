@@ -91,8 +91,7 @@ def message() -> Iterator[Work]:
 def opening() -> Iterator[Work]:
     """Open and link a session of two workers, at its coordinator; see :func:`workers`."""
     cluster = mp.ClusterSpec.model_validate_json(os.environ[WORKERS])
-    with contextlib.ExitStack() as stack:
-        yield lambda: stack.enter_context(mp.connect("http", cluster))
+    yield lambda: mp.connect("http", cluster)
 
 
 WORKERS = "MPLANG_COST_WORKERS"
