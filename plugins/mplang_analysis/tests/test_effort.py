@@ -15,7 +15,7 @@ import mplang_core as mp
 from mplang_core.errors import AdmissionError
 
 
-def moved(sources: int, times: int) -> mp.Program:
+def moved(sources: int, times: int, name: str = "program") -> mp.Program:
     """Return a program that adds many inputs up, and moves the sum to and fro."""
     kinds = [mp.MPType(mp.TensorType("f32"), mp.Mask.of(0))] * sources
 
@@ -27,6 +27,7 @@ def moved(sources: int, times: int) -> mp.Program:
             total = mp.put("P0", mp.put("P1", total))
         return total
 
+    program.__name__ = name
     return mp.compile(program, *kinds, cluster_spec=mp.ClusterSpec.simple(2))
 
 
@@ -38,6 +39,12 @@ def moved(sources: int, times: int) -> mp.Program:
 def test_what_would_take_long_is_refused_by_one_number(sources, times):
     with pytest.raises(AdmissionError, match=r"too involved to be told.*more than 2,500,000 steps"):
         mp.analysis.disclosure(moved(sources, times))
+
+
+def test_the_refusal_quotes_the_name_of_the_program():
+    program = moved(300, 1500, name="pay, approved. It")
+    with pytest.raises(AdmissionError, match=r'what "pay, approved\. It" discloses is too involv'):
+        mp.analysis.disclosure(program)
 
 
 def test_many_sources_or_many_ops_are_fine():

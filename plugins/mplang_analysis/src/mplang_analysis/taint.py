@@ -26,6 +26,7 @@ from mplang_analysis.labels import (
     own_key,
     union,
 )
+from mplang_analysis.party_names import quoted, quoted_line
 from mplang_analysis.storage import Stored, use_of
 from mplang_analysis.transfer import Arrived, Fact
 from mplang_core import BaseType, DType, Form, Mask, MPType, Program, TensorType
@@ -241,12 +242,12 @@ class Flow:
         """Count the effort of an op, once per turn of a loop, or of an event."""
         self._effort += effort(labels)
         if self._effort > MAX_EFFORT:
+            line = f" at {quoted_line(str(scope.location))}" if scope.location else ""
             raise AdmissionError(
-                f"what {self.program.name} discloses is too involved to be told: at "
-                f"{scope.location} its ops, those of loops once for each turn that is looked at, "
-                f"have taken more than {MAX_EFFORT:,} steps, {PER_OP} and one more for each source "
-                "of what flows in; use fewer ops, values that many inputs flow into, or loops in "
-                "loops"
+                f"what {quoted(self.program.name)} discloses is too involved to be told: its "
+                f"ops, those of loops once for each turn that is looked at, have taken{line} more "
+                f"than {MAX_EFFORT:,} steps, {PER_OP} and one more for each source of what flows "
+                "in; use fewer ops, values that many inputs flow into, or loops in loops"
             )
 
     def _step(self, op: Operation, ins: Sequence[Fact], scope: _Scope) -> list[Fact]:

@@ -204,12 +204,9 @@ def create_worker_app(config: WorkerConfig, engines: Engines) -> FastAPI:
         """Upload a program; it is verified and checked for admission."""
         async with context.body(request, limits.program) as body:
             found = engines.find(context.authorize(request), session)
-            try:
+            async with engines.gate.recorded(found, {"program": program}):
                 await engines.gate.program(found, body, program)
                 return await context.call(request, "program", session, body, name=program)
-            except RequestError as error:
-                await engines.gate.refused(found, {"program": program}, error)
-                raise
 
     @app.post(
         "/v1/sessions/{session}/release",
@@ -281,11 +278,8 @@ def create_worker_app(config: WorkerConfig, engines: Engines) -> FastAPI:
         async with context.body(request, limits.value) as body:
             coordinator = context.authorize(request)
             found = engines.find(coordinator, session)
-            try:
+            async with engines.gate.recorded(found, {"value": value}):
                 check_name(value)
-            except RequestError as error:
-                await engines.gate.refused(found, {"value": value}, error)
-                raise
             await engines.gate.put(coordinator, found, value, body)
             return await context.call(request, "put", session, body, name=value)
 
@@ -299,11 +293,8 @@ def create_worker_app(config: WorkerConfig, engines: Engines) -> FastAPI:
         """Store a public input of runs, which all parties are given, by its SHA-256."""
         async with context.body(request, limits.value) as body:
             found = engines.find(context.authorize(request), session)
-            try:
+            async with engines.gate.recorded(found, {"input": digest}):
                 await check_digest(body, digest)
-            except RequestError as error:
-                await engines.gate.refused(found, {"input": digest}, error)
-                raise
             return await context.call(request, "upload", session, body, digest=digest)
 
     @app.get(

@@ -12,7 +12,7 @@ import logging
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -383,6 +383,17 @@ class FrontGate:
         fields = {name: text[:MAX_TEXT] for name, text in about.items()}
         with contextlib.suppress(AdmissionError):  # which is logged, and refuses what comes
             await self._record("refusal", session.key[0], session, {**fields, "why": why})
+
+    @contextlib.asynccontextmanager
+    async def recorded(
+        self, session: FrontSession, about: Mapping[str, str]
+    ) -> AsyncGenerator[None, None]:
+        """Have on record what is refused within, as :meth:`refused` does."""
+        try:
+            yield
+        except RequestError as error:
+            await self.refused(session, about, error)
+            raise
 
     async def end(self, session: FrontSession, status: Mapping[str, Any]) -> None:
         """Have the end of a run on record, as its engine tells it."""

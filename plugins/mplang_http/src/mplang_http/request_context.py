@@ -107,11 +107,8 @@ class RequestContext:
         """
         coordinator = self.authorize(request)
         asked, gate = self._engines.find(coordinator, session), self._engines.gate
-        try:
+        async with gate.recorded(asked, {"value": str(args.get("name"))}):
             download = await self._engines.download(method, coordinator, session, **args)
-        except RequestError as error:
-            await gate.refused(asked, {"value": str(args.get("name"))}, error)
-            raise
         if method == "get":  # on record before it leaves
             try:
                 await gate.fetch(coordinator, asked, args["name"], download.size)

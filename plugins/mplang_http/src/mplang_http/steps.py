@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mplang_analysis.party_names import quoted
+
 from mplang_core import Program
 from mplang_core.ext import AdmissionError
 
@@ -17,7 +19,7 @@ def step_refusal(program: Program, names: Sequence[str]) -> AdmissionError:
     """
     line = next((f"{op.location}: " for op in program.graph.ops if op.location), "")
     return AdmissionError(
-        f"{line}{program.name} is a program of one op, of standard mode or an eager call, which no "
-        f"owner can review; in production are {', '.join(names)}. Write it inside of one function "
-        'and evaluate that (mode="launch"), or have the owner set mode: development'
+        f"{line}{quoted(program.name)} is a program of one op, of standard mode or an eager call, "
+        f"which no owner can review; in production are {', '.join(names)}. Write it inside of one "
+        'function and evaluate that (mode="launch"), or have the owner set mode: development'
     )

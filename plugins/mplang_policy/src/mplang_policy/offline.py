@@ -16,6 +16,7 @@ from mplang_analysis import (
     path_to,
     stored_forms,
 )
+from mplang_analysis.party_names import quoted
 
 from mplang_core import MPType, Program
 from mplang_core.ext import ConfigError
@@ -47,7 +48,7 @@ def asked_of(
         ConfigError: the party does not take part.
     """
     if party not in names:
-        raise ConfigError(f"{party} is no party of {program.name}: {', '.join(names)}")
+        raise ConfigError(f"{party} is no party of {quoted(program.name)}: {', '.join(names)}")
     followed, rank = followed_of(program, stored), list(names).index(party)
     stores = {
         name: {at: sorted(label.sources) for at, label in each.items()}
