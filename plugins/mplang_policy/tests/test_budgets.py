@@ -73,6 +73,14 @@ def test_a_data_set_without_a_budget_has_none(made):
     assert told == "bank does not run program: data set people has no budget of epsilon"
 
 
+def test_a_refusal_quotes_the_name_of_its_program(made, monkeypatch):
+    program = noisy()
+    program.__name__ = "pay, which is fine. So"
+    assert asks(made(), program).startswith('bank does not run "pay, which is fine. So": ')
+    monkeypatch.setattr("mplang_policy.requests.MAX_REQUESTS", 1)
+    assert asks(made(), program).startswith('"pay, which is fine. So" does too many different')
+
+
 def test_delta_is_counted_as_well(made):
     gate = made(people={"epsilon": 10.0, "delta": 1e-6})
     assert asks(gate, noisy(0.5, 6e-7)) == ""

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
+from mplang_analysis.party_names import quoted
+
 from mplang_core.ext import AdmissionError, ConfigError
 from mplang_policy.approval import Approval
 from mplang_policy.approvals import Approvals, Wanted, installed_version
@@ -199,7 +201,7 @@ class Gate:
                 heads = {peer: list(head) for peer, head in run.heads.items()}
                 writing.add("run", {**about, "rows": rows, "heads": heads})
         if refused:
-            raise AdmissionError(f"{self._party} does not run {asked.name}: {refused}")
+            raise AdmissionError(f"{self._party} does not run {quoted(asked.name)}: {refused}")
 
     def refuse(self, run: Run, decision: Decision, paths: Sequence[Sequence[str]] = ()) -> NoReturn:
         """Have on record that a run is refused.

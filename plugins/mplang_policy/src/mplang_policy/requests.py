@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from mplang_analysis import DATA_SET, DisclosureRow, Source, Spend
+from mplang_analysis.party_names import quoted
 
 from mplang_core import BaseType, TensorType
 from mplang_core.ext import AdmissionError, parse_base_type
@@ -86,7 +87,7 @@ class Asked:
                 columns += len(each.context.get("columns", ()))
             if len(found) > MAX_REQUESTS or columns > MAX_COLUMNS:
                 raise AdmissionError(
-                    f"{self.name} does too many different things with the data of "
+                    f"{quoted(self.name)} does too many different things with the data of "
                     f"{self.names[self.party]}: rules are asked about at most {MAX_REQUESTS} "
                     f"rows, of {MAX_COLUMNS} columns together"
                 )
