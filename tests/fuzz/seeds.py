@@ -39,7 +39,7 @@ from mplang_http.requests import Public, Stored
 from mplang_http.tls import LINK_PROTOCOL
 from mplang_http.trust import read_certificates
 from mplang_http.values import join_frame, pack
-from mplang_spu import ShareType, SpuConfig, engine
+from mplang_spu import ShareType, SpuConfig, conversion, engine
 from mplang_spu.shares import SpuShare
 from mplang_stablehlo.module import canonical
 from mplang_tables import table
@@ -125,7 +125,7 @@ def shares() -> Iterator[tuple[str, SpuShare]]:
                 kind = ShareType.of(mp.TensorType.of(x), config)
                 io = engine.io(parties, protocol, field, fxp)
                 made = io.make_shares(np.asarray(x), engine.visibility(x.dtype != bool))[0]
-                share = SpuShare(kind, made.meta, tuple(made.share_chunks))
+                share = conversion.from_libspu(made, kind)
                 yield f"{protocol}_{field}_{x.dtype}".lower(), share
 
 

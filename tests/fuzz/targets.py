@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import duckdb
 import msgspec
+import numpy as np
 import pyarrow as pa
 from fuzz.http_front import Front
 from mplang_cli.artifact import inspect, load
@@ -34,8 +35,9 @@ from mplang_http.values import Packed, join_frame, pack, pack_as, read_plain, sp
 from mplang_ibis import query
 from mplang_ibis.sql import read_sql
 from mplang_jax.admission import XLA
-from mplang_spu import engine
+from mplang_spu import conversion, engine
 from mplang_spu.lowering import SPU, Target, lower
+from mplang_spu.reconstruction import reconstruct
 from mplang_spu.shares import SpuShare
 from mplang_stablehlo import read, signature_of
 from mplang_stablehlo.inline import inline
@@ -134,14 +136,15 @@ def values(data: bytes) -> None:
 
 @target
 def shares(data: bytes) -> None:
-    """Decode a share; libspu reconstructs what is accepted."""
+    """Decode a share; what is accepted is reconstructed, and libspu takes it, to the same end."""
     value = _read_value(data)
     if not isinstance(value, SpuShare) or value.type.plain.size > 1 << 16:
         return
     kind = value.type
     io = engine.io(len(kind.parties), kind.protocol, kind.field, kind.fxp)
-    with contextlib.suppress(RuntimeError):
-        io.reconstruct([engine.share(value.meta, value.chunks)] * len(kind.parties))
+    found = reconstruct([value] * len(kind.parties))
+    given = io.reconstruct([conversion.to_libspu(value)] * len(kind.parties))
+    np.testing.assert_array_equal(found, np.asarray(given).astype(found.dtype))
 
 
 def _read_value(data: bytes) -> Any:

@@ -69,54 +69,31 @@ def store(share: BaseType, *, storage: str, size: int) -> BaseType:
 
 @kernel("evil.store")
 def store_kernel(ctx: KernelContext, share: Any, *, storage: str, size: int) -> Any:
-    from spu import libspu
+    from mplang_spu.shares import header
 
-    meta, chunk = libspu.ValueMeta(), libspu.ValueChunk()
-    meta.ParseFromString(share.meta)
-    meta.storage_type = storage
-    chunk.total_bytes, chunk.content = size, b"\xfe" * size
-    return replace(share, meta=meta.SerializeToString(), chunks=(chunk.SerializeToString(),))
+    return replace(share, storage=storage, chunks=(header(size, 0) + b"\xfe" * size,))
 
 
 def corrupt_share(share: Any, seed: int) -> Any:
-    """Corrupt the metadata or the data of a share."""
-    from spu import libspu
-
+    """Corrupt the storage or the data of a share."""
     dice = random.Random(seed)
-    meta = libspu.ValueMeta()
-    meta.ParseFromString(share.meta)
-    dims, chunks = list(meta.shape.dims), list(share.chunks)
-    match dice.randrange(8):
+    chunks = list(share.chunks)
+    match dice.randrange(4):
         case 0:
-            meta.shape.dims = [dice.choice([1, 10, 1000, 1 << 40]), *dims]
+            return replace(share, storage=dice.choice(_STORAGES))
         case 1:
-            meta.shape.dims = [dims[0] * dice.choice([0, 2, 1000]), *dims[1:]]
-        case 2:
-            kinds = [kind for kind in _data_types(libspu) if kind != meta.data_type]
-            meta.data_type = dice.choice(kinds)
-        case 3:
-            meta.visibility = libspu.Visibility.VIS_PUBLIC
-        case 4:
-            meta.storage_type = dice.choice(_STORAGES)
-        case 5:
             chunks[0] = chunks[0][: dice.randrange(len(chunks[0]))]
-        case 6:
+        case 2:
             chunks = dice.choice([[], chunks * 2, [chunks[0] + b"\0" * 8]])
-        case 7:
-            damaged = bytearray(share.meta)
-            damaged[dice.randrange(len(damaged))] ^= 1 << dice.randrange(8)
-            return replace(share, meta=bytes(damaged))
-    return replace(share, meta=meta.SerializeToString(), chunks=tuple(chunks))
-
-
-def _data_types(libspu: Any) -> list[Any]:
-    names = ("DT_I1", "DT_I8", "DT_U8", "DT_I16", "DT_I32", "DT_I64", "DT_F16", "DT_F32", "DT_F64")
-    return [getattr(libspu.DataType, name) for name in names]
+        case 3:
+            damaged = bytearray(share.storage, "ascii")
+            damaged[dice.randrange(len(damaged))] ^= 1 << dice.randrange(7)
+            return replace(share, storage=damaged.decode())
+    return replace(share, chunks=tuple(chunks))
 
 
 _STORAGES = (
     "",
-    "Pub2k<FM64>",
     "semi2k.AShr<FM128>",
     "aby3.AShr<FM32>",
     "aby3.BShr<PT_U128,128>",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import strategies as st
-from mplang_spu import ShareType, SpuConfig, engine
+from mplang_spu import ShareType, SpuConfig, blocks, engine
 from mplang_spu.config import ENV, resolve_config
-from mplang_spu.shares import SpuShare
+from mplang_spu.reconstruction import reconstruct
 from mplang_testing import (
     DeviceSuite,
     FeopSuite,
@@ -42,8 +42,7 @@ def share_type(array, config=SEMI2K):
 def shares(array, config=SEMI2K):
     kind = share_type(array, config)
     io = engine.io(len(config.mask), config.protocol, config.field, config.fxp_fraction_bits)
-    pieces = io.make_shares(array, engine.visibility(True))
-    return Of(kind, *[SpuShare(kind, p.meta, tuple(p.share_chunks)) for p in pieces])
+    return Of(kind, *blocks.make_shares(io, array, kind))
 
 
 @pytest.mark.usefixtures("way")
@@ -60,9 +59,7 @@ def close(expected):
     """Compare the tensors that the shares of both parties reconstruct to."""
 
     def check(made):
-        io = engine.io(2, "SEMI2K", SEMI2K.field, SEMI2K.fxp_fraction_bits)
-        pieces = [engine.share(share.meta, share.chunks) for share in made]
-        return np.allclose(io.reconstruct(pieces), expected, atol=1e-3)
+        return np.allclose(reconstruct(made), expected, atol=1e-3)
 
     return check
 
@@ -137,9 +134,7 @@ class TestShare(TypeSuite):
         """Return shares made by libspu: others are refused on decoding."""
         io = engine.io(len(kind.parties), kind.protocol, kind.field, kind.fxp)
         zeros = np.zeros(kind.plain.shape, kind.plain.dtype.numpy)
-        pieces = io.make_shares(zeros, engine.visibility(True))
-        made = [SpuShare(kind, piece.meta, tuple(piece.share_chunks)) for piece in pieces]
-        return st.sampled_from(made)
+        return st.sampled_from(blocks.make_shares(io, zeros, kind))
 
 
 class TestPlugin(PluginSuite):

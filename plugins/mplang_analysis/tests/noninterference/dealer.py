@@ -156,10 +156,10 @@ class Dealer:
         return self._token(share, Piece(name, index, fresh_forms(share, name, index), value))
 
     def _token(self, share: ShareType, piece: Piece) -> SpuShare:
-        meta, head, size = _layout(share)
+        storage, head, size = _layout(share)
         content = digest("piece", piece.sharing, piece.index, size=size)
         self.pieces[content] = piece
-        return SpuShare(share, meta, (head + content,))
+        return SpuShare(share, storage, (head + content,))
 
     def piece(self, token: SpuShare) -> Piece:
         """Return what a share is."""
@@ -245,16 +245,16 @@ def affine(
 
 
 @functools.cache
-def _layout(share: ShareType) -> tuple[bytes, bytes, int]:
-    """Return libspu's description of a share, the head of its one chunk, and the size of the rest.
+def _layout(share: ShareType) -> tuple[str, bytes, int]:
+    """Return the storage of a share, the head of its one chunk, and the size of the rest.
 
     So tokens pass the check of a share that came over a network.
     """
-    from mplang_spu import engine
+    from mplang_spu import blocks, engine
 
     io = engine.io(len(share.parties), share.protocol, share.field, share.fxp)
     zero = np.zeros(share.plain.shape, share.plain.dtype.numpy)
-    made = io.make_shares(zero, engine.visibility(True))[0]
-    (chunk,) = made.share_chunks
+    made = blocks.make_shares(io, zero, share)[0]
+    (chunk,) = made.chunks
     size = share.nbytes
-    return made.meta, chunk[:-size], size
+    return made.storage, chunk[:-size], size

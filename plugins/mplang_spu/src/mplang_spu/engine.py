@@ -297,22 +297,6 @@ class Engine:
         self._runtime = self._link = None
 
 
-def share(meta: bytes, chunks: Sequence[bytes]) -> Any:
-    """Return libspu's form of a share.
-
-    Args:
-        meta: a serialized ``ValueMetaProto``.
-        chunks: its data, each a serialized ``ValueChunkProto``.
-
-    Returns:
-        A ``libspu.Share``.
-    """
-    made = libspu.Share()
-    made.meta = meta
-    made.share_chunks = list(chunks)
-    return made
-
-
 def visibility(secret: bool) -> Any:
     """Return libspu's visibility, secret or public."""
     return libspu.Visibility.VIS_SECRET if secret else libspu.Visibility.VIS_PUBLIC

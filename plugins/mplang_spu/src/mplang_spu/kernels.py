@@ -11,6 +11,7 @@ from mplang_simulator import Finding
 
 from mplang_core import Mask
 from mplang_core.ext import AdmissionError, KernelContext, RunError
+from mplang_spu import reconstruction
 from mplang_spu.share_type import ShareType
 from mplang_spu.shares import SpuShare
 from mplang_spu.target import Target
@@ -91,12 +92,11 @@ def reconstruct(ctx: KernelContext, *shares: SpuShare) -> Array:
 
     Returns:
         The tensor, with the shape and element type of the plain type.
-    """
-    from mplang_spu import blocks, engine
 
-    kind = shares[0].type
-    io = engine.io(len(kind.parties), kind.protocol, kind.field, kind.fxp)
-    return blocks.reconstruct(io, shares)
+    Raises:
+        RunError: the shares do not belong together.
+    """
+    return reconstruction.reconstruct(shares)
 
 
 def run_jax(
@@ -119,10 +119,11 @@ def run_jax(
         This member's share of each result; a tuple unless there is exactly one.
 
     Raises:
-        RunError: other parties run it than the members, or the members' settings differ.
+        RunError: other parties run it than the members, the members' settings differ, or a result
+            is of another type than is declared.
         AdmissionError: the code, the protocol or the link is not allowed.
     """
-    from mplang_spu import engine
+    from mplang_spu import conversion, engine
     from mplang_spu.engine_pool import acquire_engine
 
     if ctx.parties != parties:
@@ -135,7 +136,7 @@ def run_jax(
         raise AdmissionError(f"spu.run_jax: {error}") from error
     storages = hashlib.sha256()
     for arg in args:
-        storages.update(repr(arg.meta if isinstance(arg, SpuShare) else None).encode())
+        storages.update(repr(arg.storage if isinstance(arg, SpuShare) else None).encode())
     job = {"program": hashlib.sha256(program["code"]).hexdigest(), "storages": storages.hexdigest()}
     with acquire_engine(ctx, parties, config, job) as runtime:
         operands = (_load(ctx, arg, parties, config) for arg in (*args, *compiled.operands))
@@ -144,7 +145,7 @@ def run_jax(
         given = [_load(ctx, arg, parties, config) for arg in args]
         _check(ctx, args, given, pieces, program["code"], config)
     results = tuple(
-        SpuShare(cast(ShareType, kind), piece.meta, tuple(piece.share_chunks))
+        conversion.from_libspu(piece, cast(ShareType, kind))
         for kind, piece in zip(ctx.step.checks, pieces, strict=True)
     )
     return results[0] if len(results) == 1 else results
@@ -196,10 +197,10 @@ def _admit(ctx: KernelContext, protocol: str) -> None:
 
 
 def _load(ctx: KernelContext, arg: Any, parties: Mask, config: Mapping[str, Any]) -> Any:
-    from mplang_spu import engine
+    from mplang_spu import conversion, engine
 
     if isinstance(arg, SpuShare):
-        return engine.share(arg.meta, arg.chunks)
+        return conversion.to_libspu(arg)
     setting = len(parties), config["protocol"], config["field"], config["fxp_fraction_bits"]
     mine, array = parties.global_to_relative_rank(ctx.interpreter.rank), np.asarray(arg, order="C")
     if array.nbytes <= SMALL:

@@ -1,4 +1,4 @@
-"""Share values: libspu's metadata and data chunks, and their codec."""
+"""Share values, and their codec. Imports neither libspu nor JAX."""
 
 from __future__ import annotations
 
@@ -8,103 +8,68 @@ from typing import Any, cast
 
 from mplang_core import BaseType
 from mplang_core.ext import Codec, Encoded
-from mplang_spu.config import BITS
 from mplang_spu.share_type import ShareType
+from mplang_spu.storage import Storage, storages
 
 CHUNK = 128 << 20  # bytes of data per chunk, as libspu splits it
-_DATA_TYPES = {"bool": "DT_I1", "f16": "DT_F16", "f32": "DT_F32", "f64": "DT_F64"}
-_DATA_TYPES |= {f"{sign}{n}": f"DT_{sign.upper()}{n}" for sign in "iu" for n in (8, 16, 32, 64)}
+BLOCK = 1 << 16  # elements; a power of two as their sizes are, so that no block is in two chunks
 
 
 @dataclass(frozen=True, slots=True)
 class SpuShare:
-    """One party's share of a tensor, in libspu's serialized form.
+    """One party's share of a tensor.
 
     Attributes:
         type: the share type.
-        meta: libspu's description of it, a ``ValueMetaProto``.
-        chunks: its data, each a ``ValueChunkProto``.
+        storage: the name of its storage, one of those of the type.
+        chunks: its data, each a ``ValueChunkProto`` of libspu.
     """
 
     type: ShareType
-    meta: bytes
+    storage: str
     chunks: tuple[bytes, ...]
 
     def __repr__(self) -> str:
         return f"SpuShare({self.type})"  # never the data
 
+    @property
+    def layout(self) -> Storage:
+        """Its storage.
+
+        Raises:
+            ValueError: the protocol and the field have no such storage.
+        """
+        kind = self.type
+        found = storages(kind.protocol, kind.field).get(self.storage)
+        if found is None:
+            raise ValueError(
+                f"its storage is {str(self.storage)[:100]!r}, which {kind.protocol} in "
+                f"{kind.field} has not"
+            )
+        return found
+
+    def block(self, at: int, size: int) -> memoryview:
+        """Return the data of some elements, which are in one chunk.
+
+        Args:
+            at: the first element.
+            size: the number of elements.
+        """
+        width = self.layout.nbytes
+        number, start = divmod(at * width, CHUNK)
+        start += len(header(self.type.plain.size * width, number * CHUNK))
+        return memoryview(self.chunks[number])[start : start + size * width]
+
 
 def check_share(share: SpuShare) -> None:
-    """Validate a share from another party against its type, before libspu reads it.
+    """Validate a share from another party against its type, before its data is read.
 
-    libspu trusts a share's metadata, and reads past the end of its data if they are inconsistent.
-    So shape, element type, visibility, storage and size in bytes must be those of the type.
-
-    Raises:
-        ValueError: one differs; names it.
-    """
-    from mplang_spu.libspu import libspu
-
-    plain, meta = share.type.plain, libspu.ValueMeta()
-    if not meta.ParseFromString(share.meta) or meta.SerializeToString() != share.meta:
-        raise ValueError("its description is damaged")
-    wanted = getattr(libspu.DataType, _DATA_TYPES[plain.dtype.value])
-    if meta.data_type != wanted or meta.is_complex:
-        raise ValueError(f"its elements are {meta.data_type}, expected {wanted}")
-    if tuple(meta.shape.dims) != plain.shape:
-        raise ValueError(f"its shape is {list(meta.shape.dims)}, expected {list(plain.shape)}")
-    public, size = _storage(meta.storage_type, share.type)
-    visibility = libspu.Visibility.VIS_PUBLIC if public else libspu.Visibility.VIS_SECRET
-    if meta.visibility != visibility:
-        raise ValueError(f"it is {meta.visibility} in the storage {meta.storage_type!r}")
-    _check_chunks(share.chunks, plain.size * size)
-
-
-def storage_of(meta: bytes, kind: ShareType) -> tuple[bool, int]:
-    """Return how a share is stored.
-
-    Args:
-        meta: libspu's description of it.
-        kind: its type.
-
-    Returns:
-        Whether it is public, and its bytes per element.
+    libspu reads past the end of data that is too short, so its size must be that of the type.
 
     Raises:
-        ValueError: the protocol and the field have no such storage.
+        ValueError: storage or data are not those of the type; names what differs.
     """
-    from mplang_spu.libspu import libspu
-
-    made = libspu.ValueMeta()
-    made.ParseFromString(meta)
-    return _storage(made.storage_type, kind)
-
-
-def _storage(text: str, kind: ShareType) -> tuple[bool, int]:
-    """Parse a storage name; return whether it is public, and its bytes per element.
-
-    A share is arithmetic, ``aby3.AShr<FM64>``, boolean with a number of bits,
-    ``aby3.BShr<PT_U8,3>``, or public, ``Pub2k<FM64>``, if a result does not depend on a secret. In
-    ABY3 each party has two of three pieces.
-
-    Raises:
-        ValueError: the protocol and the field have no such storage.
-    """
-    ring, name = BITS[kind.field], kind.protocol.lower()
-    pieces = 2 if kind.protocol == "ABY3" else 1
-    if text == f"Pub2k<{kind.field}>":
-        return True, ring // 8
-    if text == f"{name}.AShr<{kind.field}>":
-        return False, pieces * ring // 8
-    backed, _, bits = text.partition("<")[2].removesuffix(">").partition(",")
-    widths = {f"PT_U{n}": n for n in (8, 16, 32, 64, 128) if n <= ring}
-    widths = widths if pieces == 2 else {kind.field: ring}
-    width = widths.get(backed, 0)
-    if text == f"{name}.BShr<{backed},{bits}>" and bits in map(str, range(1, width + 1)):
-        return False, pieces * width // 8
-    raise ValueError(
-        f"its storage is {text[:100]!r}, which {kind.protocol} in {kind.field} has not"
-    )
+    _check_chunks(share.chunks, share.type.plain.size * share.layout.nbytes)
 
 
 def _check_chunks(chunks: Sequence[bytes], total: int) -> None:
@@ -133,12 +98,9 @@ def header(total: int, at: int) -> bytes:
     Returns:
         What stands before the data in a ``ValueChunkProto``.
     """
-    from mplang_spu.libspu import libspu
-
-    chunk = libspu.ValueChunk()
-    chunk.total_bytes, chunk.chunk_offset = total, at
-    head: bytes = chunk.SerializeToString()
-    return head + b"\x1a" + _varint(min(CHUNK, total - at))
+    fields = [b"\x08" + _varint(total)] if total else []
+    fields += [b"\x10" + _varint(at)] if at else []
+    return b"".join([*fields, b"\x1a", _varint(min(CHUNK, total - at))])
 
 
 def _varint(number: int) -> bytes:
@@ -150,16 +112,16 @@ def _varint(number: int) -> bytes:
 
 
 def _encode(value: SpuShare) -> Encoded:
-    return {"chunks": len(value.chunks)}, [value.meta, *value.chunks]
+    return {"storage": value.storage}, list(value.chunks)
 
 
 def _decode(
     kind: BaseType, header: Mapping[str, Any], buffers: Sequence[bytes | memoryview]
 ) -> SpuShare:
-    if header != {"chunks": len(buffers) - 1}:
-        raise ValueError(f"it says {str(header)[:100]}, but has {len(buffers)} buffers")
-    meta, *chunks = map(bytes, buffers)
-    share = SpuShare(cast(ShareType, kind), meta, tuple(chunks))
+    storage = header.get("storage")
+    if header.keys() != {"storage"} or not isinstance(storage, str):
+        raise ValueError(f"it says {str(header)[:100]}, expected its storage alone")
+    share = SpuShare(cast(ShareType, kind), storage, tuple(map(bytes, buffers)))
     check_share(share)
     return share
 

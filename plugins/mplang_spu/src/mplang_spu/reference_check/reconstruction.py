@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mplang_core import TensorType
-from mplang_spu import engine
+from mplang_spu import conversion, engine
 from mplang_spu.libspu import libspu
 from mplang_spu.reference_check.reference import Array
 
@@ -31,7 +31,9 @@ def reconstruct_tensor(
     io = engine.io(len(pieces), config["protocol"], config["field"], config["fxp_fraction_bits"])
     is_float = kind.dtype.numpy.kind == "f"
     read_as = libspu.DataType.DT_F64 if is_float else libspu.DataType.DT_I64 if wide else None
-    given = [engine.share(_retyped(piece.meta, read_as), piece.share_chunks) for piece in pieces]
+    given = [
+        conversion.raw_share(_retyped(piece.meta, read_as), piece.share_chunks) for piece in pieces
+    ]
     found = np.asarray(io.reconstruct(given)).reshape(kind.shape)
     return found if read_as is not None else found.astype(kind.dtype.numpy, copy=False)
 
