@@ -10,6 +10,7 @@ import numpy as np
 from mplang_core import BaseType, TensorType
 from mplang_core.ext import KernelContext, KernelError, WireError, decode, encode
 from mplang_crypto import primitives
+from mplang_crypto.padding import read_content, write_content
 from mplang_crypto.types import (
     KEY_BYTES,
     NONCE_BYTES,
@@ -63,6 +64,8 @@ def agree(ctx: KernelContext, private: PrivateKey, public: PublicKey, *, info: s
 def encrypt(ctx: KernelContext, x: Any, key: SymmetricKey) -> Ciphertext:
     """Encrypt a value's header and buffers, authenticating its type as well.
 
+    A table is padded before, so that the size of the ciphertext tells little of its rows.
+
     Args:
         ctx: of the op.
         x: the value.
@@ -79,7 +82,7 @@ def encrypt(ctx: KernelContext, x: Any, key: SymmetricKey) -> Ciphertext:
     header, buffers = encode(kind.inner, x)
     nonce = primitives.random_bytes(NONCE_BYTES)
     try:
-        plain = msgspec.msgpack.encode((header, buffers), order="deterministic")
+        plain = write_content(kind.inner, header, buffers)
         data = primitives.seal(key.secret, nonce, plain, _associated(kind))
     except (OverflowError, msgspec.EncodeError) as error:
         raise KernelError("one value of 2 GiB or more cannot be encrypted; split it") from error
@@ -108,7 +111,7 @@ def decrypt(ctx: KernelContext, ct: Ciphertext, key: SymmetricKey) -> Any:
             "the ciphertext is not authentic: it was encrypted with another key, or changed since"
         ) from error
     try:
-        header, buffers = msgspec.msgpack.decode(plain, type=tuple[dict[str, Any], list[bytes]])
+        header, buffers = read_content(plain)
         return decode(kind.inner, header, buffers)
     except (msgspec.MsgspecError, WireError) as error:
         raise KernelError(f"what was encrypted is no {kind.inner}") from error
