@@ -19,6 +19,7 @@ from mplang_http.engines import Engines
 from mplang_http.errors import RequestError
 from mplang_http.handshake import UPGRADE
 from mplang_http.job_calls import JobCalls
+from mplang_http.observability import not_observable
 from mplang_http.request_context import BINARY, EVENTS, RequestContext
 from mplang_http.stored_value import check_name
 from mplang_http.uploads import check_digest
@@ -222,7 +223,8 @@ def create_worker_app(config: WorkerConfig, engines: Engines) -> FastAPI:
     @app.get("/v1/sessions/{session}/jobs", response_model=response_models.Jobs)
     async def jobs(request: Request, session: Name) -> Any:
         """List the jobs of a session."""
-        return await context.call(request, "jobs", session)
+        found = await engines.call("jobs", context.authorize(request), session)
+        return JSONResponse({**found, "jobs": [context.told(each) for each in found["jobs"]]})
 
     @app.get(
         "/v1/sessions/{session}/jobs/{run}",
@@ -250,6 +252,9 @@ def create_worker_app(config: WorkerConfig, engines: Engines) -> FastAPI:
     )
     async def spans(request: Request, session: Name, run: Name) -> Response:
         """Return the spans of a recorded job, in MessagePack."""
+        if not config.is_observable:
+            text = not_observable([config.name])
+            raise RequestError(403, "not-observable", f"{text} (observable, in its configuration)")
         return await context.stream(request, "spans", session, run=run)
 
     @app.delete(
@@ -265,7 +270,7 @@ def create_worker_app(config: WorkerConfig, engines: Engines) -> FastAPI:
     ) -> Any:
         """Cancel a job at all parties."""
         coordinator = context.authorize(request)
-        return JSONResponse(await calls.cancel(coordinator, session, run, reason))
+        return JSONResponse(context.told(await calls.cancel(coordinator, session, run, reason)))
 
     @app.put(
         "/v1/sessions/{session}/values/{value}",

@@ -187,6 +187,8 @@ class EngineConfig(StrictModel):
             encrypted; for these, engines may use the network.
         mode: ``production``: whole programs only, which the owner can review. ``development``:
             also programs of one op, which are those of standard mode and of eager calls.
+        observable: whether coordinators are told the ops under way, times and bytes of their runs,
+            which may depend on private data; by default in development only.
         imports: modules to import first, such as those with custom ops.
         readable: files and folders that ops may read, beside those of Python and its packages.
         limits: resource limits.
@@ -203,6 +205,7 @@ class EngineConfig(StrictModel):
     admission: dict[str, dict[str, Any]] = Field(default_factory=dict)
     insecure: bool = False
     mode: WorkerMode = "production"
+    observable: bool | None = None
     imports: tuple[str, ...] = ()
     readable: tuple[str, ...] = ()
     limits: Limits = Field(default_factory=Limits)
@@ -210,6 +213,11 @@ class EngineConfig(StrictModel):
     timeouts: Timeouts = Field(default_factory=Timeouts)
     log_format: Literal["text", "json"] = "text"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+    @property
+    def is_observable(self) -> bool:
+        """Whether coordinators may watch their runs."""
+        return self.mode == "development" if self.observable is None else self.observable
 
     @field_validator("plugins", mode="before")
     @classmethod

@@ -288,6 +288,8 @@ class Engine:
             raise RequestError(
                 409, "generation", f"the session is in generation {session.generation} here"
             )
+        if not self._config.is_observable:
+            request = msgspec.structs.replace(request, record=False)
         program = self._programs.get(request.program)
         if request.step and self._config.mode == "production":
             raise step_refusal(program, [self._config.name])

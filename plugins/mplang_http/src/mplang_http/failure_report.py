@@ -63,6 +63,15 @@ def party_locations(
             ranks_by_location.setdefault(
                 f"in {op}" + (f" at {source_line}" if source_line else ""), []
             ).append(rank)
+    silent = [
+        rank
+        for rank, error in failures
+        if not states[rank].observable and rank != excluded and getattr(error, "op", None) is None
+    ]
+    if silent:
+        verb = "party {} is" if len(silent) == 1 else "parties {} are"
+        listed = ", ".join(map(str, silent))
+        yield f"{verb.format(listed)} not observable, so no op of theirs is told"
     for location, ranks in ranks_by_location.items():
         verb = "party {} was" if len(ranks) == 1 else "parties {} were"
         yield f"{verb.format(', '.join(map(str, ranks)))} {location} then"

@@ -40,7 +40,8 @@ class JobMonitor:
             used = Traffic(*(int(response_sent[name]) for name in names))
             links[int(peer)] = links.get(int(peer), Traffic()) + used
         at = status.get("at") or {}
-        state = PartyState(status["state"], at.get("op"), at.get("location"), links)
+        watched = status.get("observable") is not False
+        state = PartyState(status["state"], at.get("op"), at.get("location"), links, watched)
         self.states[rank] = state
         if status.get("ended") is not None:
             self._ended_traffic[rank] = links

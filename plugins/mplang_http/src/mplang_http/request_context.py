@@ -9,7 +9,7 @@ import json
 import logging
 import os
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any
 
 from fastapi import Request
@@ -23,6 +23,7 @@ from mplang_http.engines import Engines
 from mplang_http.errors import RequestError
 from mplang_http.front_jobs import KnownJob
 from mplang_http.job_calls import JobCalls
+from mplang_http.observability import told_status
 
 MIN_RATE = 64 << 10  # minimum bytes per second of a request's body
 BINARY = "application/octet-stream"
@@ -215,7 +216,11 @@ class RequestContext:
                 done = job.status
             else:  # so that the response has the current op
                 done, _ = await self._jobs.status(coordinator, session, run)
-        return JSONResponse(done, 202 if done["state"] in ACTIVE_STATES else 200)
+        return JSONResponse(self.told(done), 202 if done["state"] in ACTIVE_STATES else 200)
+
+    def told(self, status: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the status of a job as coordinators get it."""
+        return told_status(status, observable=self._config.is_observable)
 
     async def events(self, request: Request, session: str, run: str, every: float) -> Response:
         """Stream the status of a job until it has ended.
@@ -235,7 +240,7 @@ class RequestContext:
         async def tell() -> AsyncIterator[str]:
             done = first
             while True:
-                yield f"data: {json.dumps(done)}\n\n"
+                yield f"data: {json.dumps(self.told(done))}\n\n"
                 if done["state"] not in ACTIVE_STATES or job is None:
                     return
                 with contextlib.suppress(TimeoutError):

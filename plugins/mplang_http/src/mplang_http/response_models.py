@@ -152,8 +152,9 @@ class Traffic(BaseModel):
 class JobStatus(BaseModel):
     """Status of a job.
 
-    ``held`` says per result whether this party has it, ``links`` has the traffic by the peer's
-    rank, ``begun``, ``ended`` and ``now`` are seconds of the worker's clock.
+    ``held`` says per result whether this party has it. Only a worker that is ``observable`` tells
+    the rest: ``at``, the op under way, ``links``, the traffic by the peer's rank, and ``begun``,
+    ``ended`` and ``now``, seconds of its clock.
     """
 
     run: str
@@ -161,6 +162,7 @@ class JobStatus(BaseModel):
     held: list[bool]
     error: Failure | None
     program: str | None = None
+    observable: bool
     at: Place | None = None
     begun: float | None = None
     ended: float | None = None

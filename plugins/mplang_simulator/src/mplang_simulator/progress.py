@@ -39,9 +39,11 @@ class PartyState:
         op: the current innermost op; ``None`` for none.
         location: its source line, ``"file:line"``.
         links: the traffic with each other party by rank since the host started.
+        observable: whether the party tells of its run; else there is no op, and no traffic.
     """
 
     state: str = "idle"
     op: str | None = None
     location: str | None = None
     links: dict[int, Traffic] = field(default_factory=dict)
+    observable: bool = True

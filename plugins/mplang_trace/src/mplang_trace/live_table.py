@@ -82,6 +82,9 @@ def _table(host: ObservedHost, took: float) -> Table:
     if at is not None and at.location:
         table.add_row("host", "", at.opcode, str(at.location), "", "")
     for name, state in zip(host.names, host.progress(), strict=True):
+        if not state.observable:
+            table.add_row(name, state.state, "not observable", "", "", "")
+            continue
         sent = sum(link.sent for link in state.links.values())
         received = sum(link.received for link in state.links.values())
         where = state.op or "", state.location or ""
