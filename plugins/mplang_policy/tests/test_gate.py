@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 from mplang_policy import Gate, GateConfig, Head, Ledger, Run
+from mplang_policy.approval import rows_of, uncovered
+from mplang_policy.ledger import canonical
 from mplang_policy.offline import asked_of
 from policy_testbed import NAMES, PERMIT_ALL, names_of_bank, program_of
 
@@ -153,3 +157,50 @@ def test_nobody_fills_the_disk_of_an_owner_with_entries(made, tmp_path):
     gate.put("other", "s", "x", 1, "production")
     kinds = [kind for kind, _ in entries(tmp_path)]
     assert kinds == ["put", "run", "end", "refusal", "end", "put"]
+
+
+WIDE = "\U00010000" * 5000
+
+
+def table_of(column):
+    return str(mp.TableType([(column, "int64")]))
+
+
+def test_a_refusal_takes_some_kilobytes_whatever_its_program_says(made, tmp_path):
+    gate, run = made('permit (principal, action == Action::"run", resource);'), run_of()
+    rows = [
+        replace(each, payload=table_of(WIDE + str(i))) for i, each in enumerate(run.asked.rows * 5)
+    ]
+    run = replace(run, asked=replace(run.asked, name=WIDE, rows=rows))
+    with pytest.raises(AdmissionError) as told:
+        gate.refuse(run, gate.decide(run))
+    assert len(str(told.value)) < 5000
+    gate.record("refusal", {"coordinator": "analyst", "why": WIDE, "value": WIDE})
+    for _, body in entries(tmp_path):
+        assert len(canonical(body)) < 8000
+        assert "5000 characters, SHA-256" in json.dumps(body)
+    (_, body), _ = entries(tmp_path)
+    assert len(body["refused"]) + body["more"] == 11
+    assert len(body["sha256"]) == 64
+
+
+def test_columns_of_a_refused_row_are_counted(made, tmp_path):
+    gate, run = made('permit (principal, action == Action::"run", resource);'), run_of()
+    reads = [f"people.{i}" for i in range(50)]
+    run = replace(run, asked=replace(run.asked, reads=reads))
+    with pytest.raises(AdmissionError):
+        gate.refuse(run, gate.decide(run))
+    ((_, body),) = entries(tmp_path)
+    assert body["refused"][0]["columns"] == [*reads[:8], "and 42 more"]
+
+
+def test_an_approval_tells_long_names_apart():
+    asked = run_of().asked
+    one, other = (
+        replace(
+            asked, rows=[replace(row, payload=table_of(WIDE + end)) for row in asked.rows]
+        ).requests({})
+        for end in "ab"
+    )
+    assert uncovered(rows_of(one), one) is None
+    assert uncovered(rows_of(one), other) is not None

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 MAX_FACTS = 16 << 20  # bytes of what a checker tells of a program
 MAX_KNOWN = 32  # programs of all coordinators whose facts are kept
-MAX_TEXT = 200  # characters of what an engine tells, in the log
 MAX_LONG = (1 << 63) - 1
 MAX_APPROVALS = 64  # that a coordinator passes on in a session
 MAX_REFUSALS = 100  # of a session that are on record, beside those of runs
@@ -232,9 +231,7 @@ class FrontGate:
     async def _unclear(self, session: FrontSession, run: str, why: str) -> str:
         """Have on record that a run is refused that rules cannot be asked about."""
         try:
-            await self._record(
-                "refusal", session.key[0], session, {"run": run[:MAX_TEXT], "why": why}
-            )
+            await self._record("refusal", session.key[0], session, {"run": run, "why": why})
         except AdmissionError as error:
             return str(error)
         return why
@@ -378,11 +375,10 @@ class FrontGate:
         session.refusals += 1
         if session.refusals > MAX_REFUSALS:
             return
-        last = " (more of this session are not on record)"
-        why = error.text + (last if session.refusals == MAX_REFUSALS else "")
-        fields = {name: text[:MAX_TEXT] for name, text in about.items()}
+        last = "(more of this session are not on record) "
+        why = (last if session.refusals == MAX_REFUSALS else "") + error.text
         with contextlib.suppress(AdmissionError):  # which is logged, and refuses what comes
-            await self._record("refusal", session.key[0], session, {**fields, "why": why})
+            await self._record("refusal", session.key[0], session, {**about, "why": why})
 
     @contextlib.asynccontextmanager
     async def recorded(
@@ -406,7 +402,7 @@ class FrontGate:
             link = links.get(str(rank)) if isinstance(links, dict) else None
             if isinstance(link, dict) and type(link.get("sent")) is int:
                 sent[name] = min(link["sent"], MAX_LONG)
-        about = {"run": run, "state": str(status.get("state"))[:MAX_TEXT], "sent": sent}
+        about = {"run": run, "state": str(status.get("state")), "sent": sent}
         with contextlib.suppress(AdmissionError):  # which is logged, and refuses what comes
             await self._record("end", session.key[0], session, about)
 

@@ -13,10 +13,12 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any
 
+from mplang_analysis.shortening import shortened
+
 from mplang_core.ext import printable
 from mplang_http.job import Job
 
-MAX_MESSAGE = 4000  # characters
+MAX_MESSAGE = 1000  # bytes
 MAX_DETAIL = 64_000  # characters of a traceback
 FIELDS = ("party", "session", "run", "op")
 _context: ContextVar[tuple[str | None, Job | None]] = ContextVar("mplang_log", default=(None, None))
@@ -116,7 +118,7 @@ class _JsonFormatter(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             **{name: _printable(getattr(record, name, None)) for name in FIELDS},
-            "message": printable(record.getMessage()[:MAX_MESSAGE]),
+            "message": printable(shortened(record.getMessage(), MAX_MESSAGE)),
         }
         if record.exc_info:
             detail = self.formatException(record.exc_info)
@@ -142,7 +144,7 @@ class _TextFormatter(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
         """Escape control characters: parts of a message may come from other parties."""
-        return printable(super().formatMessage(record)[:MAX_MESSAGE])
+        return printable(shortened(super().formatMessage(record), MAX_MESSAGE))
 
     def formatException(self, ei: Any) -> str:  # noqa: N802
         """Quote a traceback, so that no line of it can be taken for a record."""

@@ -13,6 +13,8 @@ from typing import Any
 from urllib.parse import quote
 
 from mplang_analysis import Followed, Label, own
+from mplang_analysis.party_names import quoted
+from mplang_analysis.shortening import shortened
 from mplang_simulator import Failure, ObservedWorker
 from mplang_trace import SpanRecorder, now
 
@@ -262,7 +264,7 @@ class Session:
                 return
             job.start(worker)
         with log_context(self.name, job):
-            log.info("%s begins, program %s", program.name, program.digest)
+            log.info("%s begins, program %s", quoted(program.name), program.digest)
             storage = RunStorage(program, self.comm, self._data)
             try:
                 labels = self._followed(job, opening, program, inputs, request, storage)
@@ -275,9 +277,12 @@ class Session:
                 failure = job.failure = Failure.public(error)
                 if not Failure.in_op(error):
                     self.comm.abort(job.key, failure.text)
-                at = f" in {failure.op} at {failure.location}" if failure.op else ""
+                at = (
+                    f" in {failure.op} at {shortened(failure.location or '')}" if failure.op else ""
+                )
                 ran = now() - job.begun
-                log.warning("failed%s: %s; %s ran for %.3f s", at, failure.text, program.name, ran)
+                name = quoted(program.name)
+                log.warning("failed%s: %s; %s ran for %.3f s", at, failure.text, name, ran)
                 log.debug("why it failed", exc_info=error)
                 self._settle(job, op_failed=Failure.in_op(error))
                 self.end(job, "failed", error=failure)
@@ -287,7 +292,9 @@ class Session:
                 storage.end()
                 self.comm.close(job.key)
             if job.state != "failed":  # that has been logged
-                log.info("%s is %s after %.3f s", program.name, job.state, now() - job.begun)
+                log.info(
+                    "%s is %s after %.3f s", quoted(program.name), job.state, now() - job.begun
+                )
 
     def _start_recording(self, job: Job) -> None:
         if self._recorded is not None:
@@ -345,7 +352,7 @@ class Session:
         """Log which rows disclose this party's data, and return what the run does with labels."""
         followed = self._labels.follow(program, request, openings, labels, storage.labels, job.key)
         rows = followed.disclosure.of(self.comm.rank)
-        log.info("%s discloses data of this party in %d rows", program.name, len(rows))
+        log.info("%s discloses data of this party in %d rows", quoted(program.name), len(rows))
         for row in rows:
             log.debug("%s", row)
         return followed

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from mplang_analysis import Source
 from mplang_analysis.party_names import quoted, quoted_line
+from mplang_analysis.shortening import shortened
 
 from mplang_policy.approval import Approval
 from mplang_policy.explain import why
@@ -17,6 +18,8 @@ from mplang_policy.requests import Asked, column_of
 from mplang_policy.rules import Rules, Verdict
 
 MAX_TOLD = 5  # refused requests that are told
+MAX_LINES = 8  # of a path that are told, beside its ends
+MAX_TEXT = 4000  # bytes of what is told, and of one reason a fourth
 OF_GUARDS = ("context.k", "context.max_share", "context.declassifiers", "context.aggregates")
 NO_GUARD = (
     "what it tells is of single rows; mp.guard.aggregate, or an op of mp.dp, aggregates a table so "
@@ -77,14 +80,15 @@ class Decision(NamedTuple):
         for each, path in itertools.zip_longest(self.refused, paths, fillvalue=()):
             assert isinstance(each, Refusal)
             way = _way(each, path) if len(path) > 1 else ""
-            told.append(f"{party} refuses {describe(each.request)}: {each.reason}{way}")
+            reason = shortened(each.reason, MAX_TEXT // 4)
+            told.append(f"{party} refuses {describe(each.request)}: {reason}{way}")
         if self.more:
             told.append(f"and {self.more} more")
         told += self.notes
         if self.needs_approval:
             told.append(f"once {party} has approved this program, its rules permit it")
             told += self.remarks
-        return "\n".join(told)
+        return shortened("\n".join(told), MAX_TEXT)
 
 
 def decide(rules: Rules, requests: Sequence[Request], *, approved: bool = False) -> Decision:
@@ -153,5 +157,7 @@ def _column(entity: Entity) -> str:
 def _way(refusal: Refusal, path: Sequence[str]) -> str:
     assert refusal.source is not None
     begin, *through, end = map(quoted_line, path)
+    if len(through) > MAX_LINES:
+        through[MAX_LINES:] = [f"{len(through) - MAX_LINES} more lines"]
     between = f", goes through {', '.join(through)}" if through else ""
     return f"; {quoted(column_of(refusal.source))} comes in at {begin}{between} and out at {end}"

@@ -24,6 +24,7 @@ from mplang_policy.ledger import Head, Ledger, LedgerError, Writing
 from mplang_policy.live_rules import LiveRules
 from mplang_policy.names import Names
 from mplang_policy.quota import Quota
+from mplang_policy.record import refusal_of, shortened_fields
 from mplang_policy.request import Entity, Request, told
 from mplang_policy.requests import Asked, PublicInput
 from mplang_policy.rules import Rules
@@ -190,7 +191,7 @@ class Gate:
                 about["approval"] = approval.id
                 refused = writing.use(approval)
             if refused:
-                writing.add("refusal", {**about, "why": refused})
+                writing.add("refusal", shortened_fields({**about, "why": refused}))
             else:
                 writing.note_heads(run.heads)
                 for data_set, amount in wanted.items():
@@ -199,7 +200,7 @@ class Gate:
                     about["spends"] = {name: list(amount) for name, amount in wanted.items()}
                 rows = writing.add_detail([told(each) for each in decision.requests])
                 heads = {peer: list(head) for peer, head in run.heads.items()}
-                writing.add("run", {**about, "rows": rows, "heads": heads})
+                writing.add("run", shortened_fields({**about, "rows": rows, "heads": heads}))
         if refused:
             raise AdmissionError(f"{self._party} does not run {quoted(asked.name)}: {refused}")
 
@@ -236,8 +237,7 @@ class Gate:
         decision = decide(self._current(about), [request])
         if not decision.allowed:
             self._refuse(about, decision)
-        with self._recording() as writing:
-            writing.add("put", about)
+        self._record("put", about)
 
     def record(self, kind: str, about: Mapping[str, Any]) -> None:
         """Have something on record that was decided before, such as a fetch or a run's end.
@@ -255,7 +255,7 @@ class Gate:
 
     def _record(self, kind: str, about: Mapping[str, Any]) -> None:
         with self._recording() as writing:
-            writing.add(kind, about)
+            writing.add(kind, shortened_fields(about))
 
     # -- deciding
 
@@ -316,9 +316,8 @@ class Gate:
     def _refuse(
         self, about: Mapping[str, Any], decision: Decision, paths: Sequence[Sequence[str]] = ()
     ) -> NoReturn:
-        refused = [told(each.request) for each in decision.refused]
         text = decision.text(self._party, paths)
-        self._record("refusal", {**about, "refused": refused, "more": decision.more, "why": text})
+        self._record("refusal", {**about, **refusal_of(decision), "why": text})
         raise AdmissionError(text)
 
     @contextlib.contextmanager

@@ -8,6 +8,7 @@ from typing import Any
 
 from mplang_analysis import DisclosureRow
 from mplang_analysis.party_names import quoted, quoted_line
+from mplang_analysis.shortening import shortened
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +70,19 @@ LEFT = ("program", "parties", "mode")  # of a request, which stand beside its ro
 
 
 def told(request: Request) -> dict[str, Any]:
-    """Return a request as plain data, as log and approvals have it."""
+    """Return a request as plain data, as log and approvals have it: no text of it is long."""
     context = {name: _told(value) for name, value in request.context.items() if name not in LEFT}
-    line = {} if request.row is None else {"line": request.row.line}
-    return {"action": request.action, "resource": str(request.resource), **context, **line}
+    line = {} if request.row is None else {"line": shortened(request.row.line)}
+    resource = shortened(str(request.resource))
+    return {"action": request.action, "resource": resource, **context, **line}
 
 
 def _told(value: Any) -> Any:
     if isinstance(value, Entity):
-        return value.id
-    return [_told(each) for each in value] if isinstance(value, tuple) else value
+        return shortened(value.id)
+    if isinstance(value, tuple):
+        return [_told(each) for each in value]
+    return shortened(value) if isinstance(value, str) else value
 
 
 def _plain(value: Any) -> Any:
@@ -109,8 +113,9 @@ def describe(request: Request) -> str:
     line = f" at {quoted_line(row.line)}" if row is not None and row.line else ""
     if request.action == "store":
         name = request.context["stored"]
-        return f"to have {data} stored as {name!r} by {request.resource.id}"
-    how = f"{request.context['form']} {request.context['type']} ({request.context['what']})"
+        return f"to have {data} stored as {shortened(name)!r} by {request.resource.id}"
+    kind = shortened(request.context["type"])
+    how = f"{request.context['form']} {kind} ({request.context['what']})"
     return f"that {receiver} gets {how}{line} made of {data}"
 
 
