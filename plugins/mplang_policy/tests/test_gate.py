@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+import time
 from contextlib import closing
 from dataclasses import replace
 
@@ -26,10 +28,10 @@ def made(tmp_path):
     """Return a function that makes the gate of the bank, with rules."""
     gates = []
 
-    def make(rules=PERMIT_ALL, **more):
+    def make(rules=PERMIT_ALL, clock=time.time, **more):
         (tmp_path / "bank.cedar").write_text(rules)
         config = GateConfig(policy="bank.cedar", log="gate.db", **more).at(str(tmp_path))
-        gates.append(Gate(config, "bank", names_of_bank()))
+        gates.append(Gate(config, "bank", names_of_bank(), clock=clock))
         return gates[-1]
 
     yield make
@@ -114,8 +116,6 @@ def test_a_peer_that_remembers_another_log_is_told_so(made, tmp_path):
 
 
 def test_nothing_begins_that_cannot_be_recorded(made, tmp_path):
-    import sqlite3
-
     gate, run = made(), run_of()
     decision = gate.decide(run)
     with closing(sqlite3.connect(tmp_path / "gate.db")) as other:
@@ -142,21 +142,94 @@ def test_a_log_that_cannot_be_read_refuses_a_run(made):
 
 
 def test_nobody_fills_the_disk_of_an_owner_with_entries(made, tmp_path):
-    """The others go on; the log has no more of whoever does."""
+    """The others go on; the log has no more of whoever does, and says so once."""
     gate, run = made(entries=3), run_of()
     gate.put("analyst", "s", "x", 1, "production")
     gate.begin(run, gate.decide(run))
-    gate.record("end", {"coordinator": "analyst"})
     gate.record("refusal", {"coordinator": "analyst"})
-    with pytest.raises(AdmissionError, match="bank has 3 entries of analyst on record today"):
-        gate.decide(run)
     for _ in range(5):
-        with pytest.raises(AdmissionError, match="3 entries"):
+        with pytest.raises(
+            AdmissionError, match="bank does nothing more for analyst today"
+        ) as told:
+            gate.decide(run)
+        with pytest.raises(AdmissionError, match="its log has . entries of it since"):
             gate.record("fetch", {"coordinator": "analyst"})
-    gate.record("end", {"coordinator": "analyst"})
+        with pytest.raises(AdmissionError):
+            gate.put("analyst", "s", "x", 1, "production")
+    assert "that its owner allows in a day (gate.entries); wait for the next day" in str(told.value)
+    gate.record("end", {"coordinator": "analyst"})  # of what has begun
     gate.put("other", "s", "x", 1, "production")
     kinds = [kind for kind, _ in entries(tmp_path)]
-    assert kinds == ["put", "run", "end", "refusal", "end", "put"]
+    assert kinds == ["put", "run", "refusal", "refusal", "end", "put"]
+    assert "more of today are not on record" in entries(tmp_path)[3][1]["why"]
+
+
+def caused(tmp_path):
+    with closing(Ledger(tmp_path / "gate.db", read_only=True)) as ledger:
+        return ledger.written(0)
+
+
+def test_nobody_fills_the_disk_of_an_owner_with_long_entries(made, tmp_path):
+    gate = made(bytes=20_000)
+
+    def fill():
+        for _ in range(1000):
+            gate.record("refusal", {"coordinator": "analyst", "why": "x" * 1000})
+
+    for _ in range(2):
+        with pytest.raises(AdmissionError, match=r"bytes of it since .* \(gate.bytes\)"):
+            fill()
+    assert 18_000 < caused(tmp_path)["analyst"].bytes < 22_000
+    gate.record("refusal", {"coordinator": "other", "why": "x" * 1000})
+
+
+def test_what_a_run_may_do_counts_as_often_as_it_is_written(made, tmp_path):
+    gate, run = made(bytes=8000), run_of()
+    gate.begin(run, gate.decide(run))
+    first = caused(tmp_path)["analyst"].bytes
+    gate.begin(run, gate.decide(run))
+    assert caused(tmp_path)["analyst"].bytes - first < first - 1000
+    rows = [replace(each, line=f"{'x' * 190}.py:{i}") for i in range(20) for each in run.asked.rows]
+    rows = [replace(each, payload=table_of(str(i))) for i, each in enumerate(rows)]
+    large = replace(run, asked=replace(run.asked, rows=rows))
+    with pytest.raises(AdmissionError, match="gate.bytes"):
+        gate.begin(large, gate.decide(large))
+    assert caused(tmp_path)["analyst"].bytes < 8000
+    gate.begin(run, gate.decide(run))  # which is not
+    assert [kind for kind, _ in entries(tmp_path)] == ["run", "run", "refusal", "run"]
+
+
+def test_a_worker_that_is_started_again_has_not_forgotten(made, tmp_path):
+    gate, run = made(), run_of()
+    gate.begin(run, gate.decide(run))
+    gate.record("fetch", {"coordinator": "analyst"})
+    gate.record("end", {"coordinator": "analyst"})
+    gate.record("end", {"value": "of nobody"})
+    with closing(sqlite3.connect(tmp_path / "gate.db")) as file, file:
+        file.execute("UPDATE log SET body = 'changed' WHERE number = 3")
+    gate.close()
+    again = made(entries=2)
+    with pytest.raises(AdmissionError, match="its log has 2 entries of it"):
+        again.decide(run)
+    again.put("other", "s", "x", 1, "production")
+
+
+def test_a_quota_is_of_a_day(made, tmp_path):
+    now = [1_700_000_000.0]
+    gate = made(entries=1, clock=lambda: now[0])
+    gate.record("fetch", {"coordinator": "analyst"})
+    for _ in range(2):
+        with pytest.raises(AdmissionError, match="since 2023-11-14 00:00 UTC"):
+            gate.record("fetch", {"coordinator": "analyst"})
+    now[0] += 86_400
+    gate.record("fetch", {"coordinator": "analyst"})
+    gate.close()
+    now[0] += 3600
+    with pytest.raises(AdmissionError, match="since 2023-11-15 00:00 UTC"):
+        made(entries=1, clock=lambda: now[0]).record("fetch", {"coordinator": "analyst"})
+    now[0] += 86_400
+    made(entries=1, clock=lambda: now[0]).record("fetch", {"coordinator": "analyst"})
+    assert [kind for kind, _ in entries(tmp_path)].count("fetch") == 3
 
 
 WIDE = "\U00010000" * 5000

@@ -23,15 +23,19 @@ from mplang_policy.gate_config import GateConfig
 from mplang_policy.ledger import Head, Ledger, LedgerError, Writing
 from mplang_policy.live_rules import LiveRules
 from mplang_policy.names import Names
-from mplang_policy.quota import Quota
+from mplang_policy.quota import Quota, Used
 from mplang_policy.record import refusal_of, shortened_fields
 from mplang_policy.request import Entity, Request, told
 from mplang_policy.requests import Asked, PublicInput
 from mplang_policy.rules import Rules
 
 MAX_DECISIONS = 64  # that are kept
-CAUSED = ("fetch", "refusal")  # entries of which a coordinator can cause as many as it likes
+ALWAYS = ("end",)  # entries of what has begun, which are counted and not refused
 log = logging.getLogger("mplang.policy")
+
+
+class _FullError(Exception):
+    """What is to be recorded is more than a quota allows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +109,11 @@ class Gate:
         self._rules = LiveRules(config.policy, names)
         self._rules.current()
         self._decided = functools.lru_cache(MAX_DECISIONS)(_decided)
-        self._quota = Quota(party, config.entries, clock)
         self._failure = ""  # why the log could not be written when that was last tried
         try:
             self._ledger = Ledger(config.log, clock)
+            most = Used(config.entries, config.bytes)
+            self._quota = Quota(party, most, clock, self._ledger.written)
         except LedgerError as error:
             raise ConfigError(f"field 'gate.log': {error}") from None
 
@@ -158,9 +163,9 @@ class Gate:
 
         Raises:
             AdmissionError: there are no valid rules, the log was set back, or the coordinator has
-                caused too many entries.
+                caused too much of it.
         """
-        self._quota.take(run.asked.coordinator)
+        self._check_quota(run.asked.coordinator)
         rules = self._current(run.about())
         self._check_seen(run)
         decision = self._decided(rules, run.asked, False)
@@ -185,7 +190,7 @@ class Gate:
             raise ValueError("a run that is refused does not begin")
         about, approval, asked = run.about(), decision.approval, run.asked
         wanted = charges(asked.spends, asked.party)
-        with self._recording() as writing:
+        with self._recording(asked.coordinator) as writing:
             refused = over_budget(wanted, writing.spent(), asked.coordinator, self._budgets)
             if approval is not None and not refused:
                 about["approval"] = approval.id
@@ -230,7 +235,7 @@ class Gate:
         Raises:
             AdmissionError: they do not.
         """
-        self._quota.take(coordinator)
+        self._check_quota(coordinator)
         about = {"coordinator": coordinator, "session": session, "value": name, "bytes": size}
         resource = Entity("Party", self._party)
         request = Request(coordinator, "put", resource, {"mode": mode})
@@ -249,12 +254,10 @@ class Gate:
         Raises:
             AdmissionError: it cannot be recorded, so it may not happen.
         """
-        if kind in CAUSED:
-            self._quota.take(str(about.get("coordinator")))
         self._record(kind, about)
 
     def _record(self, kind: str, about: Mapping[str, Any]) -> None:
-        with self._recording() as writing:
+        with self._recording(str(about.get("coordinator")), always=kind in ALWAYS) as writing:
             writing.add(kind, shortened_fields(about))
 
     # -- deciding
@@ -321,13 +324,33 @@ class Gate:
         raise AdmissionError(text)
 
     @contextlib.contextmanager
-    def _recording(self) -> Iterator[Writing]:
+    def _recording(self, coordinator: str, *, always: bool = False) -> Iterator[Writing]:
+        """Write into the log inside of ``with``, if it is within a coordinator's quota."""
         try:
             with self._ledger.writing() as writing:
                 yield writing
+                full = "" if always else self._quota.refusal(coordinator, writing.used)
+                if full:
+                    raise _FullError(full)  # so that nothing of it is written
+                self._quota.count(coordinator, writing.used)
         except LedgerError as error:
             raise self._failed(error) from error
+        except _FullError as error:
+            raise self._full(coordinator, str(error)) from None
         self._failure = ""
+
+    def _check_quota(self, coordinator: str) -> None:
+        full = self._quota.refusal(coordinator)
+        if full:
+            raise self._full(coordinator, full)
+
+    def _full(self, coordinator: str, full: str) -> AdmissionError:
+        """Have on record that a quota is used up, once a day, and nothing that it refuses."""
+        if self._quota.is_first(coordinator):
+            why = f"(more of today are not on record) {full}"
+            with self._recording(coordinator, always=True) as writing:
+                writing.add("refusal", shortened_fields({"coordinator": coordinator, "why": why}))
+        return AdmissionError(full)
 
     def _failed(self, error: LedgerError) -> AdmissionError:
         self._failure = str(error)

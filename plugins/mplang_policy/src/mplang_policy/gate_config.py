@@ -21,6 +21,7 @@ class GateConfig(StrictModel):
         threshold: how many of them have to sign an approval.
         budgets: by data set what differentially private ops may use up of it.
         entries: how many entries of the log each coordinator may cause in a day.
+        bytes: how many bytes of the log each coordinator may cause in a day.
 
     Example:
         >>> GateConfig(policy="policy", log="gate.db").at("/etc/mplang").log
@@ -34,6 +35,7 @@ class GateConfig(StrictModel):
     threshold: int = Field(default=1, gt=0)
     budgets: dict[str, Budget] = Field(default_factory=dict)
     entries: int = Field(default=100_000, gt=0)
+    bytes: int = Field(default=64 << 20, gt=0)
 
     @model_validator(mode="after")
     def _check(self) -> GateConfig:

@@ -21,12 +21,14 @@ from typing import Any, NamedTuple
 from mplang_core import MPLangError
 from mplang_policy.approval import Approval
 from mplang_policy.budgets import Amount
+from mplang_policy.quota import Used
 
 VERSION = 1
 BEGINNING = "0" * 64
 """What the first entry has for the hash of the one before."""
 
 BATCH = 1000  # entries that are read at a time
+BESIDE = 200  # bytes of an entry beside its body
 PATIENCE = 1.0  # seconds that the file may be locked
 MAX_BACK = 60.0  # seconds that the clock may go back, as time servers correct it
 
@@ -45,6 +47,20 @@ CREATE TABLE IF NOT EXISTS spent (
 CREATE TABLE IF NOT EXISTS heads (
   peer TEXT PRIMARY KEY, number INTEGER NOT NULL, hash TEXT NOT NULL, time REAL NOT NULL
 ) STRICT;
+"""
+
+_WRITTEN = f"""
+WITH today AS (
+  SELECT json_extract(body, '$.coordinator') AS coordinator,
+    json_extract(body, '$.rows') AS rows, length(body) + {BESIDE} AS bytes
+  FROM log WHERE json_valid(body) AND number > coalesce(
+    (SELECT number FROM log WHERE time < ? ORDER BY number DESC LIMIT 1), 0)
+)
+SELECT coordinator, sum(entries), sum(bytes) FROM (
+  SELECT coordinator, 1 AS entries, bytes FROM today UNION ALL
+  SELECT coordinator, 0, length(body) + {BESIDE}
+  FROM (SELECT DISTINCT coordinator, rows FROM today) JOIN details ON hash = rows
+) WHERE typeof(coordinator) = 'text' GROUP BY coordinator
 """
 
 
@@ -158,7 +174,8 @@ class Ledger:
             LedgerError: the clock was set back.
         """
         now = float(self._clock())
-        (last,) = self._file.execute("SELECT coalesce(max(time), 0) FROM log").fetchone()
+        query = "SELECT time FROM log ORDER BY number DESC LIMIT 1"  # the latest, without a scan
+        (last,) = self._file.execute(query).fetchone() or (0.0,)
         if now < last - MAX_BACK:
             raise LedgerError(
                 f"the clock is {last - now:.0f} s before the last entry; set it right"
@@ -232,6 +249,15 @@ class Ledger:
         with self._lock, _told(self._path):
             return _spent(self._file)
 
+    def written(self, since: float) -> dict[str, Used]:
+        """Return what each coordinator has caused since a time; what many entries speak of once.
+
+        Args:
+            since: seconds since 1970.
+        """
+        with self._lock, _told(self._path):
+            return {who: Used(*used) for who, *used in self._file.execute(_WRITTEN, (since,))}
+
     def revoked(self) -> set[str]:
         """Return the names of the approvals that were revoked."""
         with self._lock, _told(self._path):
@@ -266,11 +292,13 @@ class Writing:
 
     Attributes:
         now: the time, in seconds since 1970.
+        used: what it adds.
     """
 
     def __init__(self, file: sqlite3.Connection, now: float, head: Head) -> None:
         self._file = file
         self.now = now
+        self.used = Used()
         self._last = head
 
     def add(self, kind: str, body: Mapping[str, Any]) -> Head:
@@ -283,6 +311,7 @@ class Writing:
             (number, self.now, kind, text, previous, digest),
         )
         self._last = Head(number, digest)
+        self.used = self.used.plus(Used(1, len(text) + BESIDE))
         return self._last
 
     def add_detail(self, body: Any) -> str:
@@ -292,7 +321,9 @@ class Writing:
             body: plain data.
         """
         text, digest = canonical(body), digest_of(body)
-        self._file.execute("INSERT OR IGNORE INTO details VALUES (?, ?)", (digest, text))
+        query = "INSERT OR IGNORE INTO details VALUES (?, ?)"
+        if self._file.execute(query, (digest, text)).rowcount:
+            self.used = self.used.plus(Used(0, len(text) + BESIDE))
         return digest
 
     def use(self, approval: Approval) -> str:

@@ -3,47 +3,94 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter
-from collections.abc import Callable
-
-from mplang_core.ext import AdmissionError
+import time
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 DAY = 86_400.0  # seconds
 
 
-class Quota:
-    """Entries that each coordinator has caused today. Safe for threads.
+class Used(NamedTuple):
+    """What a coordinator has caused, or may cause, in a log.
 
-    A log that cannot be written stops everybody, so nobody may fill the disk with refusals.
+    Attributes:
+        entries: number of entries.
+        bytes: bytes of these and of what they speak of.
+    """
+
+    entries: int = 0
+    bytes: int = 0
+
+    def plus(self, other: Used) -> Used:
+        """Return both together."""
+        return Used(self.entries + other.entries, self.bytes + other.bytes)
+
+
+ENTRY = Used(entries=1)
+
+
+class Quota:
+    """What each coordinator has caused in a log since midnight, UTC. Safe for threads.
+
+    A log that cannot be written stops everybody, so nobody may fill the disk, with refusals or
+    with runs.
 
     Args:
         party: name of the party.
-        most: how many there may be in a day.
+        most: what a coordinator may cause in a day.
         clock: returns the time, in seconds since 1970.
+        written: returns what each coordinator has caused since a time, by the log itself.
     """
 
-    def __init__(self, party: str, most: int, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        party: str,
+        most: Used,
+        clock: Callable[[], float],
+        written: Callable[[float], Mapping[str, Used]],
+    ) -> None:
         self._party, self._most, self._clock = party, most, clock
-        self._day = 0
-        self._counts = Counter[str]()
+        self._day = int(clock() // DAY)
+        self._used = dict(written(self._day * DAY))
+        self._refused: set[str] = set()  # coordinators that have been refused today
         self._lock = threading.Lock()
 
-    def take(self, coordinator: str) -> None:
-        """Count an entry.
+    def refusal(self, coordinator: str, more: Used = ENTRY) -> str:
+        """Return why a coordinator may cause no more today; empty if it may.
 
         Args:
             coordinator: who causes it.
-
-        Raises:
-            AdmissionError: the coordinator has caused as many as there may be in a day.
+            more: what it would cause now.
         """
-        day = int(self._clock() // DAY)
         with self._lock:
-            if day != self._day:
-                self._day, self._counts = day, Counter()
-            if self._counts[coordinator] >= self._most:
-                raise AdmissionError(
-                    f"{self._party} has {self._most} entries of {coordinator} on record today, "
-                    "which is all that its owner allows"
+            used = self._today(coordinator)
+        together = used.plus(more)
+        for name, was, would, most in zip(Used._fields, used, together, self._most, strict=True):
+            if would > most:
+                since = time.strftime("%Y-%m-%d", time.gmtime(self._day * DAY))
+                return (
+                    f"{self._party} does nothing more for {coordinator} today: its log has {was} "
+                    f"{name} of it since {since} 00:00 UTC, and {would - was} more pass the "
+                    f"{most} that its owner allows in a day (gate.{name}); wait for the next day, "
+                    f"or ask the owner of {self._party} to raise gate.{name}"
                 )
-            self._counts[coordinator] += 1
+        return ""
+
+    def count(self, coordinator: str, more: Used) -> None:
+        """Count what a coordinator has caused."""
+        with self._lock:
+            self._used[coordinator] = self._today(coordinator).plus(more)
+
+    def is_first(self, coordinator: str) -> bool:
+        """Return whether a coordinator is refused for the first time today, and remember it."""
+        with self._lock:
+            self._today(coordinator)
+            first = coordinator not in self._refused
+            self._refused.add(coordinator)
+            return first
+
+    def _today(self, coordinator: str) -> Used:
+        day = int(self._clock() // DAY)
+        if day != self._day:
+            self._day, self._used, self._refused = day, {}, set()
+        return self._used.get(coordinator, Used())
