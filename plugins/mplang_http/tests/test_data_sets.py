@@ -20,6 +20,7 @@ from mplang_http.front_gate import FrontGate
 from mplang_http.front_questions import MAX_ASKED, FrontQuestions
 from mplang_http.front_session import FrontSession
 from mplang_http.front_storage import FrontStorage
+from mplang_http.log_quota import LogQuota
 from mplang_http.process_log import ProcessLog
 from mplang_http.requests import Party, SessionRequest
 from mplang_testing.waiting import pause_async, stays_async, wait_until_async
@@ -73,7 +74,7 @@ def served(config):
     def run(test):
         async def main():
             storage = FrontStorage(config)
-            gate = FrontGate(config, storage)
+            gate = FrontGate(config, storage, LogQuota(1 << 20))
             front = FrontQuestions(FrontDataSets(config), storage, gate, 1 << 20)
             party = Party(name="alice", address="127.0.0.1:1")
             session = FrontSession(("host", "s"), SessionRequest(rank=0, parties=[party]))

@@ -9,8 +9,10 @@ import contextlib
 import functools
 import hashlib
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -20,12 +22,13 @@ from mplang_http.keygen import make_certificates
 from mplang_http.tls import client_context
 from mplang_policy import Ledger
 from mplang_policy.ledger import Entry
-from mplang_testing.waiting import wait_until
+from mplang_testing.waiting import DEADLINE, wait_until
 
 import mplang_core as mp
 from mplang_core.errors import MPLangError
 
 NAMES = ["bank", "shop"]
+WHO = ["host", "other"]
 MANY = [f"column_of_a_wide_table_{i}" for i in range(400)]
 RULES = 'permit (principal, action in [Action::"run", Action::"read"], resource);\n'
 A_FEW = 10  # refusals of a test; a thousand take minutes
@@ -36,7 +39,7 @@ WIDE = chr(0x10000)  # 12 bytes in JSON
 class Owner:
     """A bank whose rules permit no result to leave it, and all that it keeps on disk."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **gate: Any) -> None:
         self.folder = folder / "owner"
         (self.folder / "logs").mkdir(parents=True)
         pd.DataFrame({"a": [1, 2]}).to_csv(folder / "t.csv", index=False)
@@ -44,16 +47,19 @@ class Owner:
         (folder / "bank.cedar").write_text(RULES)
         columns = {"t": {"a": "int64"}, "wide": dict.fromkeys(MANY, "int64")}
         data = {
-            name: {"source": f"csv:{folder}/{name}.csv", "columns": each}
+            name: {"source": f"csv:{folder}/{name}.csv", "columns": each, "readers": WHO}
             for name, each in columns.items()
         }
-        self.files = make_certificates(folder / "keys", [*NAMES, "host"])
-        gate = {"policy": str(folder / "bank.cedar"), "log": str(self.folder / "gate.db")}
+        self.files = make_certificates(folder / "keys", [*NAMES, *WHO])
+        gate |= {"policy": str(folder / "bank.cedar"), "log": str(self.folder / "gate.db")}
         self.cluster = LocalCluster(
             NAMES, tls=self.files, data={"bank": data}, gates={"bank": gate}, mode="production",
-            sink=self.folder, log=str(self.folder / "logs"), log_level="info",
+            coordinators=WHO, sink=self.folder, log=str(self.folder / "logs"), log_level="info",
             log_format="json",
         )  # fmt: skip
+
+    def connect(self, who: str = "host"):
+        return mp.connect("http", self.cluster.spec, tls=self.files[who])
 
     def size(self) -> int:
         """Return the bytes of the bank's files, without SQLite's journal."""
@@ -111,7 +117,7 @@ def owner(tmp_path_factory):
 
 @pytest.fixture
 def host(owner):
-    with mp.connect("http", owner.cluster.spec, tls=owner.files["host"]) as made:
+    with owner.connect() as made:
         yield made
 
 
@@ -202,6 +208,33 @@ def test_what_is_cut_is_on_record_by_its_hash(owner, host):
     last = wait_until(lambda: [each for each in owner.log() if each.body.get("refused")])[-1]
     digest = hashlib.sha256(name.encode()).hexdigest()
     assert f"… (30000 characters, SHA-256 {digest})" in last.body["name"]
+
+
+@pytest.mark.long("starts workers of its own, and one of them again")
+def test_a_coordinator_that_uses_up_its_quota_stops_itself_alone(tmp_path):
+    owner = Owner(tmp_path, bytes=20_000)
+
+    def refused_by(host):
+        with pytest.raises(MPLangError) as told:
+            mp.evaluate(host, PROGRAMS["columns"])
+        return str(told.value)
+
+    with owner.cluster, owner.connect() as host:
+        full = "does nothing more for host today"
+        wait_until(lambda: full in refused_by(host), "its quota is used up")
+        entries = len(owner.log())
+        assert "(gate.bytes); wait for the next day" in refused_by(host)
+        assert "does nothing more for host" in owner.log()[-1].body["why"]
+        refused_by(host)
+        assert len(owner.log()) == entries
+        with owner.connect("other") as other:
+            assert "no rule permits" in refused_by(other)
+        assert len(owner.log()) == entries + 1
+        owner.cluster.signal(0, signal.SIGKILL)
+        owner.cluster.workers[0].wait(DEADLINE)
+        owner.cluster.restart(0)
+        with owner.connect() as again:
+            assert full in refused_by(again)
 
 
 @pytest.mark.timeout(1200)

@@ -15,6 +15,8 @@ from mplang_http.config import WorkerConfig
 from mplang_http.engines import Engines
 from mplang_http.handshake import link_in_head
 from mplang_http.http_protocol import KEEP_ALIVE, Connections, LimitedHttpProtocol
+from mplang_http.log_quota import STRANGERS
+from mplang_http.logs import log_cause
 from mplang_http.tls import link_in_hello
 from mplang_http.unknown_clients import UnknownClients
 
@@ -72,7 +74,9 @@ class Acceptor:
         try:
             await asyncio.wait_for(self._find_route(sock), self._config.timeouts.head)
         except (OSError, ssl.SSLError, TimeoutError) as error:
-            log.info("a connection ended before a request: %s", str(error) or "it took too long")
+            reason = str(error) or "it took too long"
+            with log_cause(STRANGERS):
+                log.info("a connection ended before a request: %s", reason)
             sock.close()
         except asyncio.CancelledError:
             sock.close()

@@ -19,6 +19,8 @@ from mplang_http.engines import Engines
 from mplang_http.errors import RequestError
 from mplang_http.handshake import UPGRADE
 from mplang_http.job_calls import JobCalls
+from mplang_http.log_quota import STRANGERS
+from mplang_http.logs import log_cause
 from mplang_http.observability import not_observable
 from mplang_http.request_context import BINARY, EVENTS, RequestContext
 from mplang_http.stored_value import check_name
@@ -338,9 +340,11 @@ def _error_response(error: RequestError) -> JSONResponse:
 def _add_handlers(app: FastAPI) -> None:
     @app.exception_handler(RequestError)
     async def request_error(request: Request, error: RequestError) -> Response:
-        asked = request.method, request.url.path, getattr(request.state, "caller", None)
+        caller = getattr(request.state, "caller", None)
+        asked = request.method, request.url.path, caller
         level = logging.DEBUG if error.code in ROUTINE_CODES else logging.INFO
-        log.log(level, "%s %r of %s is refused: %s, %r", *asked, error.code, error.text)
+        with log_cause(caller or STRANGERS):
+            log.log(level, "%s %r of %s is refused: %s, %r", *asked, error.code, error.text)
         return _error_response(error)
 
     @app.exception_handler(MPLangError)

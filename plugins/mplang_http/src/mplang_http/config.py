@@ -115,7 +115,7 @@ class Limits(StrictModel):
 
 
 class Quotas(StrictModel):
-    """What one coordinator may use of a worker at a time, so that others can, too.
+    """What one coordinator may use of a worker, so that others can, too.
 
     Attributes:
         sessions: open sessions.
@@ -126,6 +126,7 @@ class Quotas(StrictModel):
         memory: bytes of private memory of the engines of its sessions; half of the machine's by
             default.
         cores: cores that the engines of its sessions share; all by default.
+        log: bytes of the worker's own log that it causes in a day, UTC; the rest is left out.
     """
 
     sessions: int = Field(default=32, gt=0)
@@ -135,6 +136,7 @@ class Quotas(StrictModel):
     connections: int = Field(default=128, gt=0)
     memory: int = Field(default=MEMORY // 2, gt=0)
     cores: int | None = Field(default=None, gt=0)
+    log: int = Field(default=64 << 20, gt=0)
 
 
 class Timeouts(StrictModel):

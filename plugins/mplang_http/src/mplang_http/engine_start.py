@@ -20,6 +20,7 @@ from mplang_http.engine import EngineArgument
 from mplang_http.engine_process import EngineProcess, usage
 from mplang_http.forks import Child
 from mplang_http.front_session import FrontSession
+from mplang_http.log_quota import LogQuota
 from mplang_http.process_log import ProcessLog
 from mplang_http.values import MAX_HEAD
 from mplang_http.warm_process import WarmProcess
@@ -32,13 +33,21 @@ class EngineStarter:
         config: configuration of the worker.
         warm: the process that forks them.
         cgroups: cgroups of the engines; ``None`` where none can be made.
+        quota: quota of the worker's own log.
         gated: whether a gate decides what they run.
     """
 
     def __init__(
-        self, config: WorkerConfig, warm: WarmProcess, cgroups: Cgroups | None, *, gated: bool
+        self,
+        config: WorkerConfig,
+        warm: WarmProcess,
+        cgroups: Cgroups | None,
+        quota: LogQuota,
+        *,
+        gated: bool,
     ) -> None:
         self._config, self._warm, self._cgroups, self._gated = config, warm, cgroups, gated
+        self._quota = quota
         self._backoff = Backoff()
         self._paused = 0.0  # time until which no engine is started
 
@@ -110,7 +119,7 @@ class EngineStarter:
             child,
             mine,
             f"the engine of worker {config.name}",
-            ProcessLog(config.name, session.key[1], as_json=config.log_format == "json"),
+            ProcessLog.of(session.key, config, self._quota),
             config.limits.value + MAX_HEAD,
             on_event,
             on_end,

@@ -35,7 +35,8 @@ from mplang_http.front_gate import FrontGate
 from mplang_http.front_questions import FrontQuestions
 from mplang_http.front_session import FrontSession, Key
 from mplang_http.front_storage import FrontStorage
-from mplang_http.logs import log_context
+from mplang_http.log_quota import LogQuota
+from mplang_http.logs import log_cause, log_context
 from mplang_http.requests import LinkRequest, SessionRequest
 from mplang_http.session_credentials import SessionCredentials
 from mplang_http.values import MAX_HEAD
@@ -63,6 +64,7 @@ class Engines:
         warm: the process that forks them.
         crashes: number of engines that ended unexpectedly.
         budget: failed runs of each coordinator.
+        log_quota: bytes of the worker's own log of each coordinator.
         credentials: credentials of the sessions.
         data: the data sets of the worker.
         storage: its storage.
@@ -87,9 +89,12 @@ class Engines:
         self.credentials = SessionCredentials(certificates)
         self.data = FrontDataSets(config)
         self.storage = FrontStorage(config)
-        self.gate = FrontGate(config, self.storage)
+        self.log_quota = LogQuota(config.quotas.log)
+        self.gate = FrontGate(config, self.storage, self.log_quota)
         max_file = config.limits.value + MAX_HEAD
-        self._starter = EngineStarter(config, self.warm, cgroups, gated=self.gate.is_there)
+        self._starter = EngineStarter(
+            config, self.warm, cgroups, self.log_quota, gated=self.gate.is_there
+        )
         self._questions = FrontQuestions(self.data, self.storage, self.gate, max_file)
         self._sessions: dict[Key, FrontSession] = {}
         self._links: dict[str, FrontSession] = {}
@@ -239,7 +244,7 @@ class Engines:
         session.baseline = session.process.usage().memory
         if session.checker is not None:
             session.baseline += session.checker.usage().memory
-        with log_context(session.key[1]):
+        with log_cause(session.key[0]), log_context(session.key[1]):
             log.info(
                 "a session of %s is open, as party %d of %d",
                 session.key[0], session.request.rank, len(session.parties),
@@ -488,7 +493,7 @@ class Engines:
             return  # it has been told already
         del self._sessions[session.key]
         level = logging.ERROR if failed else logging.INFO
-        with log_context(session.key[1]):
+        with log_cause(session.key[0]), log_context(session.key[1]):
             log.log(level, "the session of %s is closed: %s", session.key[0], why)
         session.jobs.fail(why)
         self._questions.forget(session)

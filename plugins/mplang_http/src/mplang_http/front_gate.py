@@ -27,6 +27,7 @@ from mplang_http.engine_process import EngineProcess
 from mplang_http.errors import RequestError
 from mplang_http.front_session import NOTHING, FrontSession, Permitted
 from mplang_http.front_storage import FrontStorage
+from mplang_http.log_quota import LogQuota
 from mplang_http.opening import Logs, Opening
 from mplang_http.process_log import ProcessLog
 from mplang_http.run_facts import ProgramFacts, RunFacts
@@ -52,13 +53,14 @@ class FrontGate:
     Args:
         config: configuration of the worker.
         storage: its storage.
+        quota: quota of the worker's own log.
 
     Raises:
         ConfigError: the owner's rules are wrong, or the log cannot be used.
     """
 
-    def __init__(self, config: WorkerConfig, storage: FrontStorage) -> None:
-        self._config = config
+    def __init__(self, config: WorkerConfig, storage: FrontStorage, quota: LogQuota) -> None:
+        self._config, self._quota = config, quota
         self._storage = storage
         self._gate: Gate | None = None
         self._known: OrderedDict[tuple[Any, ...], Asked] = OrderedDict()
@@ -131,7 +133,7 @@ class FrontGate:
             child,
             mine,
             f"the checker of worker {config.name}",
-            ProcessLog(config.name, session.key[1], as_json=config.log_format == "json"),
+            ProcessLog.of(session.key, config, self._quota),
             MAX_FACTS,
             _ignore,
             on_end,

@@ -16,7 +16,7 @@ from mplang_http.data_sets import FrontDataSets, columns_of
 from mplang_http.front_gate import FrontGate
 from mplang_http.front_session import FrontSession
 from mplang_http.front_storage import Answer, FrontStorage
-from mplang_http.logs import log_context
+from mplang_http.logs import log_cause, log_context
 from mplang_http.threads import in_thread
 
 AT_ONCE = 4  # questions of one coordinator that are being answered: a database may take long
@@ -79,7 +79,7 @@ class FrontQuestions:
                 return  # no engine of ours asks so often
             turns = self._turns.setdefault(session.key[0], asyncio.Semaphore(AT_ONCE))
             session.asking += 1  # until it has taken the answer: open files do not pile up here
-            with log_context(session.key[1]):
+            with log_cause(session.key[0]), log_context(session.key[1]):
                 async with turns:
                     answer = await self._answer(session, method, args, given)
                     self._tell(session, number, answer)

@@ -24,6 +24,8 @@ from mplang_core.ext import AdmissionError
 from mplang_http.body_receiver import BodyReceiver
 from mplang_http.certificates import Certificates, peer_certificates
 from mplang_http.config import WorkerConfig, is_loopback
+from mplang_http.log_quota import STRANGERS
+from mplang_http.logs import log_cause
 from mplang_http.session_credentials import SessionCredentials
 
 READ_AHEAD = 1 << 20  # bytes of a body to buffer before the application reads them
@@ -132,7 +134,8 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         try:
             self.caller = self._identify(transport)
         except AdmissionError as error:
-            log.info("a certificate is refused: %s", error)
+            with log_cause(STRANGERS):
+                log.info("a certificate is refused: %s", error)
             self._make_room()
             self._send_error(403, "certificate", f"this certificate is refused: {error}")
             return

@@ -7,7 +7,7 @@ import json
 import logging
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from types import TracebackType
@@ -22,6 +22,7 @@ MAX_MESSAGE = 1000  # bytes
 MAX_DETAIL = 64_000  # characters of a traceback
 FIELDS = ("party", "session", "run", "op")
 _context: ContextVar[tuple[str | None, Job | None]] = ContextVar("mplang_log", default=(None, None))
+_cause: ContextVar[str | None] = ContextVar("mplang_log_cause", default=None)
 
 
 @contextlib.contextmanager
@@ -43,6 +44,36 @@ def log_context(session: str, job: Job | None = None) -> Iterator[None]:
         _context.reset(token)
 
 
+@contextlib.contextmanager
+def log_cause(cause: str | None) -> Iterator[None]:
+    """Count what is logged inside of ``with`` in the quota of a coordinator.
+
+    Args:
+        cause: the coordinator; ``None`` for the worker itself, which has no quota.
+    """
+    token = _cause.set(cause)
+    try:
+        yield
+    finally:
+        _cause.reset(token)
+
+
+def charge_log(cause: str) -> None:
+    """Count what the rest of this task logs in the quota of a coordinator."""
+    _cause.set(cause)
+
+
+def limit_log(may_write: Callable[[str, int], bool]) -> None:
+    """Have this process's log obey quotas.
+
+    Args:
+        may_write: returns whether a line may be written, by who causes it and its bytes.
+    """
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler, _LimitedHandler):
+            handler.may_write = may_write
+
+
 def configure_logging(name: str | None, log_format: str, log_level: str) -> None:
     """Configure the root logger of this process to write to stderr.
 
@@ -53,7 +84,7 @@ def configure_logging(name: str | None, log_format: str, log_level: str) -> None
         log_format: ``text`` or ``json``.
         log_level: minimum level.
     """
-    handler = logging.StreamHandler()
+    handler = _LimitedHandler()
     handler.addFilter(_ContextFilter(name))
     handler.setFormatter(_JsonFormatter() if log_format == "json" else _TextFormatter())
     root = logging.getLogger()
@@ -92,6 +123,20 @@ def _log_uncaught(
 def _log_uncaught_by(told: Any) -> None:
     """Log what a thread or a finalizer has raised."""
     _log_uncaught(told.exc_type, told.exc_value, told.exc_traceback)
+
+
+class _LimitedHandler(logging.StreamHandler[Any]):
+    """Handler that leaves out the lines of whoever has used up its quota."""
+
+    may_write: Callable[[str, int], bool] | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        cause = _cause.get()
+        if cause is None or self.may_write is None or self.may_write(cause, self._size(record)):
+            super().emit(record)
+
+    def _size(self, record: logging.LogRecord) -> int:
+        return len(self.format(record).encode(errors="replace")) + 1
 
 
 class _ContextFilter(logging.Filter):

@@ -16,9 +16,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from mplang_core.ext import printable
+from mplang_http.config import WorkerConfig
+from mplang_http.log_quota import LogQuota
+from mplang_http.logs import log_cause
 
 MAX_LINE = 64 << 10  # bytes
 RATE = 1 << 20  # bytes per second, and at once; more is left out
+READS = 16  # of the pipe in a turn of the event loop: all that it holds, and more
 TOGETHER = 0.05  # seconds in which plain lines are of one event, such as the stack of a crash
 log = logging.getLogger("mplang.http.front")
 
@@ -30,6 +34,8 @@ class ProcessLog:
         party: name of this worker.
         session: name of the engine's session; ``None`` for the warm process.
         as_json: whether lines are JSON objects, one for each event.
+        coordinator: whose session it is; ``None`` for the warm process.
+        quota: how many bytes its coordinator may have written.
         reader: descriptor to read from; by default of a new pipe.
 
     Attributes:
@@ -37,9 +43,17 @@ class ProcessLog:
     """
 
     def __init__(
-        self, party: str, session: str | None, *, as_json: bool, reader: int | None = None
+        self,
+        party: str,
+        session: str | None,
+        *,
+        as_json: bool,
+        coordinator: str | None = None,
+        quota: LogQuota | None = None,
+        reader: int | None = None,
     ) -> None:
         self._names = {"party": party, "session": session}
+        self._coordinator, self._quota = coordinator, quota
         self._logger = "mplang.http.warm" if session is None else "mplang.http.engine"
         self._as_json = as_json
         self.writer = -1
@@ -54,11 +68,26 @@ class ProcessLog:
         self._left_out = 0
         asyncio.get_running_loop().add_reader(self._reader, self.drain)
 
+    @classmethod
+    def of(cls, session: tuple[str, str], config: WorkerConfig, quota: LogQuota) -> ProcessLog:
+        """Return the reader of a process of a session.
+
+        Args:
+            session: coordinator and name of the session.
+            config: configuration of the worker.
+            quota: how many bytes its coordinator may have written.
+        """
+        coordinator, name = session
+        as_json = config.log_format == "json"
+        return cls(config.name, name, as_json=as_json, coordinator=coordinator, quota=quota)
+
     def drain(self) -> None:
-        """Pass on what is there."""
+        """Pass on what is there; what comes meanwhile has its turn."""
         data = b"."
         with contextlib.suppress(BlockingIOError):
-            while self._reader >= 0 and (data := os.read(self._reader, MAX_LINE)):
+            for _ in range(READS):
+                if self._reader < 0 or not (data := os.read(self._reader, MAX_LINE)):
+                    break
                 *lines, self._rest = (self._rest + data).split(b"\n")
                 if len(self._rest) > MAX_LINE:
                     lines, self._rest = [*lines, self._rest], b""
@@ -87,13 +116,14 @@ class ProcessLog:
             else:
                 found.append(line.decode(errors="replace"))
         if self._left_out and self._budget > 0:
-            log.warning("%d lines of an engine's log are left out", self._left_out)
+            with log_cause(self._coordinator):
+                log.warning("%d lines of an engine's log are left out", self._left_out)
             self._left_out = 0
         if self._as_json:
             self._write_events(found)
         else:
             session = (self._names["session"] or "")[:8]
-            _write([f"{session}: {printable(text)}" for text in found])
+            self._write([f"{session}: {printable(text)}" for text in found])
 
     def _write_events(self, lines: list[str]) -> None:
         """Write lines that are records as they are, and plain ones that follow another as one."""
@@ -101,7 +131,7 @@ class ProcessLog:
             fields = _record(line)
             if fields is not None:
                 self._end_event()
-                _write([self._event(fields)])
+                self._write([self._event(fields)])
             elif line.strip():
                 self._plain.append(line)
                 if sum(map(len, self._plain)) > MAX_LINE:
@@ -116,7 +146,15 @@ class ProcessLog:
         if self._plain:
             text = "\n".join(self._plain)
             self._plain.clear()
-            _write([self._event({"message": printable(text, keep="\n")})])
+            self._write([self._event({"message": printable(text, keep="\n")})])
+
+    def _write(self, lines: list[str]) -> None:
+        data = [f"{line}\n".encode() for line in lines]
+        if self._quota is not None and self._coordinator is not None:
+            data = [line for line in data if self._quota.take(self._coordinator, len(line))]
+        if data:
+            with contextlib.suppress(OSError):
+                os.write(2, b"".join(data))
 
     def _event(self, fields: dict[str, Any]) -> str:
         now = datetime.now(UTC).isoformat()
@@ -131,9 +169,3 @@ def _record(line: str) -> dict[str, Any] | None:
         json.dumps(found, allow_nan=False)  # what Python writes of infinity is no JSON
         return found if isinstance(found, dict) else None
     return None
-
-
-def _write(lines: list[str]) -> None:
-    if lines:
-        with contextlib.suppress(OSError):
-            os.write(2, "".join(f"{line}\n" for line in lines).encode())

@@ -23,6 +23,7 @@ from mplang_http.engines import Engines
 from mplang_http.errors import RequestError
 from mplang_http.front_jobs import KnownJob
 from mplang_http.job_calls import JobCalls
+from mplang_http.logs import charge_log
 from mplang_http.observability import told_status
 
 MIN_RATE = 64 << 10  # minimum bytes per second of a request's body
@@ -54,6 +55,7 @@ class RequestContext:
             RequestError: the client is no coordinator of this worker.
         """
         if self._config.tls is None:
+            charge_log(LOCAL)
             return LOCAL
         coordinator: str | None = getattr(request.state, "caller", None)
         if coordinator is None or coordinator not in self._config.coordinators:
@@ -62,6 +64,7 @@ class RequestContext:
                 "no-coordinator",
                 f"{coordinator} is not among the coordinators of {self._config.name}",
             )
+        charge_log(coordinator)
         return coordinator
 
     def failures(self, request: Request) -> dict[str, int] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import threading
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
@@ -12,7 +13,7 @@ T = TypeVar("T")
 
 
 async def in_thread(fn: Callable[..., T], *args: Any) -> T:
-    """Call a function in a daemon thread, and wait for its result.
+    """Call a function in a daemon thread, in the context of this task; wait for its result.
 
     Args:
         fn: the function.
@@ -38,5 +39,6 @@ async def in_thread(fn: Callable[..., T], *args: Any) -> T:
         with contextlib.suppress(RuntimeError):  # the loop has ended
             loop.call_soon_threadsafe(settle, result, failure)
 
-    threading.Thread(target=run, name="mplang-data", daemon=True).start()
+    context = contextvars.copy_context()
+    threading.Thread(target=context.run, args=(run,), name="mplang-data", daemon=True).start()
     return await done

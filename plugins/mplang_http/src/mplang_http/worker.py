@@ -25,7 +25,7 @@ from mplang_http.draining import drain
 from mplang_http.engines import Engines
 from mplang_http.forks import ForkServer, end_with_parent
 from mplang_http.local import MAX_ERROR, READY
-from mplang_http.logs import configure_logging
+from mplang_http.logs import configure_logging, limit_log
 from mplang_http.service_manager import notify
 from mplang_http.warm import check_installed, preload, restrict
 from mplang_http.warm_process import WARM
@@ -103,6 +103,7 @@ async def _serve(
         acceptor.check_connections(again=changed)
         engines.check_credentials(again=changed)
 
+    limit_log(engines.log_quota.take)
     engines.start()
     serving = loop.create_task(acceptor.serve(listening))
     warming = loop.create_task(engines.warm.ready(START_TIMEOUT))
