@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -23,8 +24,10 @@ from mplang_data.stored import (
     agree,
     values,
 )
+from mplang_data.stored.disk import size_of
 from mplang_data.stored.sink import MAX_VERSIONS
 from mplang_data.stored.sink_config import read_sink
+from mplang_testing.waiting import DEADLINE
 
 import mplang_core as mp
 from mplang_core.errors import ConfigError
@@ -317,6 +320,41 @@ def test_a_coordinator_stores_as_much_as_it_may(tmp_path):
         write(sink, entry(2), 2)
         with pytest.raises(StoreError, match="stores 20000 bytes at this party at most"):
             write(sink, entry(3), 3)
+
+
+def test_sessions_that_store_at_once_together_store_no_more(tmp_path):
+    start, refused = threading.Barrier(8), []
+
+    def store(sink, number):
+        name, by = f"model{number}", f"session{number}"
+        sink.begin("host", by, name, PARTIES[:2])
+        file = values.write(VECTOR, np.full(1000, 5.0))
+        start.wait(DEADLINE)
+        try:
+            sink.stage("host", by, entry(1).model_copy(update={"name": name}), [file])
+        except StoreError as error:
+            refused.append(str(error))
+        os.close(file)
+
+    with contextlib.closing(new_sink(tmp_path / "sink", size=20_000)) as sink:
+        threads = [threading.Thread(target=store, args=(sink, i)) for i in range(8)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join(DEADLINE)
+        assert size_of(tmp_path / "sink" / "host") <= 20_000
+    assert len(refused) >= 6
+    assert all("stores 20000 bytes at this party at most" in each for each in refused)
+
+
+def test_what_is_kept_beside_a_value_counts(tmp_path):
+    long = entry(1, kind=mp.TableType([("x" * 20_000, "int64")]))
+    with contextlib.closing(new_sink(tmp_path / "sink", size=20_000)) as sink:
+        sink.begin("host", "session", "model", PARTIES[:2])
+        file = values.write(VECTOR, np.full(1, 5.0))
+        with pytest.raises(StoreError, match="stores 20000 bytes at this party at most"):
+            sink.stage("host", "session", long, [file])
+        os.close(file)
 
 
 def test_a_full_disk_is_told_and_leaves_what_was(sink, tmp_path, monkeypatch):

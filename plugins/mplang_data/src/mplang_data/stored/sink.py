@@ -18,7 +18,7 @@ import secrets
 import shutil
 import threading
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -77,6 +77,7 @@ class Sink:
         self._storing: dict[tuple[str, str], str] = {}  # which session stores it now
         self._used: dict[str, set[Path]] = {}  # versions that a session may still load
         self._ended: OrderedDict[str, None] = OrderedDict()  # sessions
+        self._coming = Counter[str]()  # bytes that are being written, by owner
         self._lock = threading.Lock()  # over these; never held while files are read or written
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -174,8 +175,8 @@ class Sink:
                 "shares and keys are stored encrypted, and this party's sink has no key; its owner "
                 "gives it one, as key_file or key_command"
             )
-        with telling("written"):
-            self._check_room(owner, entry.name, sum(os.fstat(file).st_size for file in files))
+        size = sum(os.fstat(file).st_size for file in files) + len(entry.model_dump_json())
+        with telling("written"), self._room(owner, entry.name, size):
             for leftover in (*folder.glob(".new-*"), *folder.glob(".gone-*")):
                 discard(leftover)
             here = current_of(folder)
@@ -387,6 +388,19 @@ class Sink:
 
     def _of(self, owner: str, name: str) -> Path:
         return self._owned(owner) / check_name(name)
+
+    @contextlib.contextmanager
+    def _room(self, owner: str, name: str, size: int) -> Iterator[None]:
+        """Check that there is room for a version, and keep it for this one inside of ``with``."""
+        with self._lock:
+            self._coming[owner] += size
+            coming = self._coming[owner]
+        try:
+            self._check_room(owner, name, coming)
+            yield
+        finally:
+            with self._lock:
+                self._coming[owner] -= size
 
     def _check_room(self, owner: str, name: str, size: int) -> None:
         owned, folder = self._owned(owner), self._of(owner, name)
