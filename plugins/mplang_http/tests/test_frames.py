@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 
+import msgspec
 import numpy as np
 import pytest
 from mplang_http.connection import Connection
 from mplang_http.frames import CHUNK, Kind, frame
 from mplang_http.link import Link
-from mplang_http.values import pack
+from mplang_http.values import Head, pack
 
 VALUES = [
     np.arange(5),
@@ -62,6 +63,18 @@ class Listener:
         self.reason = reason
 
 
+class Keeper(Listener):
+    """Listener that keeps messages, as runs do that have not come to them, or drops them."""
+
+    def __init__(self, keep):
+        super().__init__()
+        self._keep = keep
+
+    def message(self, link, key, packed):
+        if self._keep:
+            self.got.append(packed)
+
+
 def message(key: str, value: object, stream: int) -> bytes:
     head, buffers = pack(value)
     body = b"".join(buffers)
@@ -71,6 +84,26 @@ def message(key: str, value: object, stream: int) -> bytes:
     return frame(Kind.MESSAGE, key.encode(), head, len(body), stream) + b"".join(
         frame(Kind.CHUNK, size=len(piece), stream=stream) + piece for piece in pieces
     )
+
+
+def test_heads_of_messages_count_as_what_they_take():
+    """A head is decoded, so each of its bytes may take many of memory."""
+    head = msgspec.msgpack.encode(Head("!bytes", {}, [0] * 100_000))
+    data = [frame(Kind.MESSAGE, f"run/{i}".encode(), head) for i in range(20)]
+
+    def reason_of(count, keep):
+        listener = Keeper(keep)
+        cut = Cut(b"".join([frame(Kind.OPEN, b"run"), *data[:count]]), 0)
+        link = Link(cut, "peer", listener, max_message=1, max_waiting=16 << 20)
+        while listener.reason is None:
+            link._read()
+        return listener.reason
+
+    assert reason_of(2, keep=True) == "the connection ended"
+    assert reason_of(20, keep=True) == "it sent what is not taken"
+    assert (
+        reason_of(20, keep=False) == "the connection ended"
+    )  # what is dropped gives its room back
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -6,7 +6,7 @@ import itertools
 import logging
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -24,7 +24,9 @@ MAX_RUNS = 10_000  # open runs of a peer
 MAX_RUN_NAME = 1024  # characters of a run's name
 MAX_ENDED = 256  # runs of a peer that ended last, for workers that are late
 MAX_STREAMS = 256  # large messages that are being received
-MESSAGE_OVERHEAD = 1024  # bytes of memory beside the message's own
+MESSAGE_OVERHEAD = 1024  # bytes of memory beside the message's own, with a small head
+SMALL_HEAD = 256  # bytes
+HEAD_WEIGHT = 64  # bytes of memory that a byte of a larger head may take: an empty map has one
 COPY_LIMIT = 64 << 10  # bytes up to which a body is copied from the read buffer
 log = logging.getLogger("mplang.http.link")
 
@@ -274,34 +276,35 @@ class Link:
             data = take(both + small) or (yield from exactly(both + small))
             key, head = data[:key_size].decode(), data[key_size:both]
             if code == Kind.MESSAGE:
-                admitted = self._admit(key, head, size)
+                admitted, release = self._admit(key, head, size)
                 if size <= COPY_LIMIT:
-                    packed = Packed(admitted, data[both:], self._release)
+                    packed = Packed(admitted, data[both:], release)
                     self._listener.message(self, key, packed)
                 else:
-                    yield from self._read_body(key, admitted, size, stream)
+                    packed = Packed(admitted, aligned_bytes(size), release)
+                    yield from self._read_body(key, packed, size, stream)
             elif code == Kind.CHUNK:
                 yield from self._read_chunk(stream, size)
             else:
                 self._read_control(Kind(code), key, head)
 
-    def _admit(self, key: str, data: bytes, size: int) -> Head:
-        """Return the head of a message for which there is room."""
+    def _admit(self, key: str, data: bytes, size: int) -> tuple[Head, Callable[[int], None]]:
+        """Return the head of a message for which there is room, and what gives that back."""
+        weight = 0 if len(data) <= SMALL_HEAD else HEAD_WEIGHT * len(data)
+        self._reserve(size + weight)
         head = read_head(data)
         if sum(head.sizes) != size:
             raise WireError("a message whose head names another size")
         if key.partition("/")[0] not in self.runs:
             raise WireError("a message for a run that the peer is not in")
-        self._reserve(size)
-        return head
+        return head, (lambda n: self._release(n + weight)) if weight else self._release
 
     def _read_body(
-        self, key: str, head: Head, size: int, stream: int
+        self, key: str, packed: Packed, size: int, stream: int
     ) -> Generator[None, None, None]:
-        body = aligned_bytes(size)
-        packed = Packed(head, body, self._release)
         if size <= CHUNK:
-            yield from self._input.fill(body.data)
+            assert isinstance(packed.body, np.ndarray)
+            yield from self._input.fill(packed.body.data)
             self._deliver(key, packed)
             return
         if len(self._incoming) >= MAX_STREAMS or stream in self._incoming:
