@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import sqlite3
 import time
+import weakref
 from contextlib import closing
 from dataclasses import replace
 
@@ -100,6 +102,15 @@ def test_a_decision_is_made_anew_when_the_rules_change(made, tmp_path):
     assert gate.decide(run) is gate.decide(run)
     (tmp_path / "bank.cedar").write_text("forbid (principal, action, resource);")
     assert not gate.decide(run).allowed
+
+
+def test_a_decision_is_kept_as_long_as_what_was_asked(made):
+    gate, run = made(), run_of()
+    asked = weakref.ref(run.asked)
+    assert gate.decide(run).allowed
+    del run
+    gc.collect()
+    assert asked() is None
 
 
 def test_rules_that_are_wrong_at_the_start_are_told(made):

@@ -10,8 +10,6 @@ import contextlib
 import hashlib
 import logging
 import os
-import threading
-from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +25,7 @@ from mplang_http.engine_process import EngineProcess
 from mplang_http.errors import RequestError
 from mplang_http.front_session import NOTHING, FrontSession, Permitted
 from mplang_http.front_storage import FrontStorage
+from mplang_http.known_programs import KnownPrograms
 from mplang_http.log_quota import LogQuota
 from mplang_http.opening import Logs, Opening
 from mplang_http.process_log import ProcessLog
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
     from mplang_policy import Asked, Decision, Gate, Head, Run
 
 MAX_FACTS = 16 << 20  # bytes of what a checker tells of a program
-MAX_KNOWN = 32  # programs of all coordinators whose facts are kept
 MAX_LONG = (1 << 63) - 1
 MAX_APPROVALS = 64  # that a coordinator passes on in a session
 MAX_REFUSALS = 100  # of a session that are on record, beside those of runs
@@ -63,8 +61,7 @@ class FrontGate:
         self._config, self._quota = config, quota
         self._storage = storage
         self._gate: Gate | None = None
-        self._known: OrderedDict[tuple[Any, ...], Asked] = OrderedDict()
-        self._lock = threading.Lock()
+        self._known = KnownPrograms()
         if config.gate is not None:
             from mplang_policy import Gate, GateConfig, Names
 
@@ -279,11 +276,9 @@ class FrontGate:
         from mplang_policy import Asked
 
         key = (session.key[0], *session.parties, hashlib.sha256(told).digest())
-        with self._lock:
-            found = self._known.get(key)
-            if found is not None:
-                self._known.move_to_end(key)
-                return found
+        known = self._known.get(key)
+        if known is not None:
+            return known
         facts, rank = ProgramFacts.read(told), session.request.rank
         found = Asked(
             coordinator=session.key[0],
@@ -301,11 +296,7 @@ class FrontGate:
             spends=facts.spends,
             remarks=facts.remarks,
         )
-        with self._lock:
-            self._known[key] = found
-            while len(self._known) > MAX_KNOWN:
-                self._known.popitem(last=False)
-        return found
+        return self._known.add(key, found, len(told))
 
     def may_read(self, session: FrontSession, names: frozenset[str]) -> bool:
         """Return whether the run that has begun may read columns of data sets."""

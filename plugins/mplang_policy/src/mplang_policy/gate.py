@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import functools
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
+from weakref import WeakKeyDictionary
 
 from mplang_analysis.party_names import quoted
 
@@ -29,7 +29,6 @@ from mplang_policy.request import Entity, Request, told
 from mplang_policy.requests import Asked, PublicInput
 from mplang_policy.rules import Rules
 
-MAX_DECISIONS = 64  # that are kept
 ALWAYS = ("end",)  # entries of what has begun, which are counted and not refused
 log = logging.getLogger("mplang.policy")
 
@@ -108,7 +107,8 @@ class Gate:
             raise ConfigError(f"field 'gate.budgets': there is no data set {strange[0]!r} here")
         self._rules = LiveRules(config.policy, names)
         self._rules.current()
-        self._decided = functools.lru_cache(MAX_DECISIONS)(_decided)
+        # as long as whoever asks keeps what is asked, which may be large
+        self._decisions = WeakKeyDictionary[Asked, dict[bool, tuple[Rules, Decision]]]()
         self._failure = ""  # why the log could not be written when that was last tried
         try:
             self._ledger = Ledger(config.log, clock)
@@ -168,13 +168,13 @@ class Gate:
         self._check_quota(run.asked.coordinator)
         rules = self._current(run.about())
         self._check_seen(run)
-        decision = self._decided(rules, run.asked, False)
+        decision = self._decided(rules, run.asked, approved=False)
         if not decision.needs_approval:
             return decision
         approval, remarks = self._find_approval(run, decision)
         if approval is None:
             return decision._replace(remarks=remarks)
-        return self._decided(rules, run.asked, True)._replace(approval=approval)
+        return self._decided(rules, run.asked, approved=True)._replace(approval=approval)
 
     def begin(self, run: Run, decision: Decision) -> None:
         """Have a run on record before it begins.
@@ -271,6 +271,14 @@ class Gate:
                 f"{self._party} runs nothing until its owner has mended its rules"
             ) from error
 
+    def _decided(self, rules: Rules, asked: Asked, *, approved: bool) -> Decision:
+        """Return :func:`decide_program`; neither rules nor programs change, so it is kept."""
+        kept = self._decisions.setdefault(asked, {})
+        found = kept.get(approved)
+        if found is None or found[0] is not rules:
+            found = kept[approved] = rules, decide_program(rules, asked, approved=approved)
+        return found[1]
+
     def _check_seen(self, run: Run) -> None:
         """Refuse to run if a peer remembers an entry of the log that is not there any more."""
         try:
@@ -356,8 +364,3 @@ class Gate:
         self._failure = str(error)
         log.error("nothing runs: %s", error)
         return AdmissionError(f"{self._party} runs nothing until its owner has mended its log")
-
-
-def _decided(rules: Rules, asked: Asked, approved: bool) -> Decision:
-    """Return :func:`decide_program`; neither rules nor programs change, so it can be kept."""
-    return decide_program(rules, asked, approved=approved)
