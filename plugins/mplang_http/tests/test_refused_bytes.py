@@ -8,8 +8,10 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import itertools
 import os
 import signal
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -39,12 +41,12 @@ WIDE = chr(0x10000)  # 12 bytes in JSON
 class Owner:
     """A bank whose rules permit no result to leave it, and all that it keeps on disk."""
 
-    def __init__(self, folder: Path, **gate: Any) -> None:
+    def __init__(self, folder: Path, rules: str = RULES, **gate: Any) -> None:
         self.folder = folder / "owner"
         (self.folder / "logs").mkdir(parents=True)
         pd.DataFrame({"a": [1, 2]}).to_csv(folder / "t.csv", index=False)
         pd.DataFrame({name: [1, 2] for name in MANY}).to_csv(folder / "wide.csv", index=False)
-        (folder / "bank.cedar").write_text(RULES)
+        (folder / "bank.cedar").write_text(rules)
         columns = {"t": {"a": "int64"}, "wide": dict.fromkeys(MANY, "int64")}
         data = {
             name: {"source": f"csv:{folder}/{name}.csv", "columns": each, "readers": WHO}
@@ -77,6 +79,12 @@ class Owner:
         """Return the log of the gate."""
         with contextlib.closing(Ledger(self.folder / "gate.db", read_only=True)) as ledger:
             return list(ledger.entries())
+
+    def recorded(self) -> list[str]:
+        """Return all texts of the log, and what they speak of."""
+        with contextlib.closing(sqlite3.connect(self.folder / "gate.db")) as file:
+            query = "SELECT body FROM log UNION ALL SELECT body FROM details"
+            return [text for (text,) in file.execute(query)]
 
     def refusals(self) -> int:
         """Return how many refusals it has."""
@@ -235,6 +243,27 @@ def test_a_coordinator_that_uses_up_its_quota_stops_itself_alone(tmp_path):
         owner.cluster.restart(0)
         with owner.connect() as again:
             assert full in refused_by(again)
+
+
+@pytest.mark.long("starts workers of its own")
+def test_permitted_runs_that_differ_have_the_quota_too(tmp_path):
+    """What a run may do is on record once, so each writes another one."""
+    most = 20_000
+    owner = Owner(tmp_path, "permit (principal, action, resource);\n", bytes=most)
+    numbers = itertools.count()
+
+    def refused(host) -> str:
+        try:
+            mp.evaluate(host, renamed(*(f"{next(numbers)}{'n' * 60}" for _ in range(5))))
+        except MPLangError as error:
+            return str(error)
+        return ""
+
+    with owner.cluster, owner.connect() as host:
+        wait_until(lambda: "(gate.bytes)" in refused(host), "its quota is used up")
+        assert "(gate.bytes)" in refused(host)
+        assert [each.kind for each in owner.log()].count("run") > 1
+        assert sum(map(len, owner.recorded())) < most
 
 
 @pytest.mark.timeout(1200)
