@@ -87,38 +87,15 @@ def test_a_program_is_the_same_on_a_duckdb_file(in_duckdb, host):
         same(mp.fetch(made, mp.evaluate(made, summary)))
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        "SELECT content AS id FROM read_text('{place}/secret.csv')",
-        "SELECT file AS id FROM glob('{place}/*')",
-        "SELECT id FROM read_csv('{place}/secret.csv')",
-        "SELECT id FROM '{place}/secret.csv'",
-        "SELECT id FROM read_csv('{place}/' || 'secret.csv')",
-        "SELECT (SELECT max(content) FROM read_blob('{place}/secret.csv'))::text AS id",
-        "SELECT content AS id FROM hidden('{place}/secret.csv')",
-        "SELECT id FROM (SELECT name AS id FROM duckdb_secrets())",
-    ],
-)
-def test_a_view_of_a_duckdb_file_reaches_no_other_file(tmp_path, query):
+def test_a_view_of_a_duckdb_file_is_refused_by_the_name_of_its_table(tmp_path):
     """Whoever supplies the file would read what the account of the worker can."""
     (tmp_path / "secret.csv").write_text("id\nPRIVATE-KEY\n")
     with duckdb.connect(str(tmp_path / "vendor.duckdb")) as connection:
-        connection.execute(
-            "CREATE MACRO hidden(place) AS TABLE SELECT content FROM read_text(place)"
-        )
-        connection.execute(f"CREATE VIEW prices AS {query.format(place=tmp_path)}")
+        connection.execute(f"CREATE VIEW prices AS SELECT id FROM '{tmp_path}/secret.csv'")
     place = f"duckdb:{tmp_path}/vendor.duckdb#prices"
-    with pytest.raises(SourceError, match="does not give it") as caught:
+    with pytest.raises(SourceError, match="'prices' reads .* make a table of it") as caught:
         check(read_data_sets(bank(place, columns={"id": "str"}, match=[])["bank"], "/")["people"])
     assert "disabled by configuration" in str(caught.value.__cause__)
-
-
-def test_a_view_over_tables_of_its_duckdb_file_is_a_source(in_duckdb, tmp_path):
-    with duckdb.connect(str(tmp_path / "bank.duckdb")) as connection:
-        connection.execute("CREATE VIEW adults AS SELECT * FROM s.people WHERE age >= 18")
-    place = in_duckdb.replace("s.people", "adults")
-    check(read_data_sets(bank(place)["bank"], "/")["people"])
 
 
 def test_types_of_postgresql_are_those_of_the_catalogue(server):

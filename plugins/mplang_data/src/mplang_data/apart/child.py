@@ -10,34 +10,24 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from mplang_data.apart import duckdb_file
 from mplang_data.description import SourceError
 
 PR_SET_PDEATHSIG = 1
 
-_CLOSED = {
-    "enable_external_access": False,
-    "autoinstall_known_extensions": False,
-    "autoload_known_extensions": False,
-    "allow_community_extensions": False,
-    "python_enable_replacements": False,
-}
-"""Settings of DuckDB with which a file reaches nothing but itself: its views may be anybody's."""
-
 
 def connect(url: str, *, read_only: bool) -> Any:
-    """Connect to a database. What a DuckDB file contains reaches no other file, and no network.
+    """Connect to a database.
 
     Args:
         url: URL of the database, as Ibis takes it.
         read_only: whether a DuckDB file that is not there is an error, and is not made.
     """
-    import ibis  # type: ignore[import-untyped]
-
     backend, _, place = url.partition(":")
     if backend == "duckdb":
-        made = ibis.duckdb.connect(place, read_only=read_only, **_CLOSED)
-        made.con.execute("SET lock_configuration = true")  # after Ibis's own settings
-        return made
+        return duckdb_file.connect(place, read_only=read_only)
+    import ibis  # type: ignore[import-untyped]
+
     os.environ.setdefault("PGCONNECT_TIMEOUT", "30")  # seconds
     return ibis.connect(url)
 
@@ -58,8 +48,11 @@ def serve(work: Callable[[dict[str, Any], int], None], failure: str) -> None:
     try:
         work(asked, int(sys.argv[1]))
     except SourceError as error:
-        told = {"error": str(error), "detail": ""}
+        told = {"error": str(error), "detail": error.__cause__ and _detail(error.__cause__)}
     except Exception as error:  # of whatever asks it
-        detail = f"{type(error).__name__}: {' '.join(str(error).split())[:500]}"
-        told = {"error": failure, "detail": detail}
+        told = {"error": failure, "detail": _detail(error)}
     json.dump(told, sys.stdout)
+
+
+def _detail(error: BaseException) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:500]}"

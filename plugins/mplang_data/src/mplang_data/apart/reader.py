@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from mplang_data.apart import duckdb_file
 from mplang_data.apart.child import connect, serve
 
 CHUNK = 100_000  # rows that are read at a time
@@ -33,7 +34,9 @@ def read(asked: dict[str, Any], file: int) -> None:
 
     kind = TableType(tuple((name, type) for name, type in asked["columns"]))
     schema, _, name = asked["table"].rpartition(".")
-    found = connect(asked["url"], read_only=True).table(name, database=schema or None)
+    database = connect(asked["url"], read_only=True)
+    table = duckdb_file.table if database.name == "duckdb" else type(database).table
+    found = table(database, name, database=schema or None)
     check_there(asked["match"], found.columns)
     check_schema(found.schema().to_pyarrow(), kind)
     wanted = found.select([column for column, _ in kind.columns])

@@ -1,0 +1,92 @@
+"""DuckDB files, which anybody may have made: what they contain reaches nothing but themselves."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from mplang_data.description import SourceError
+
+_CLOSED = {
+    "enable_external_access": False,
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "allow_community_extensions": False,
+    "python_enable_replacements": False,
+}
+"""Settings of DuckDB with which a file reaches no other file, and no network."""
+
+_OF_TABLES = {
+    "AGGREGATE", "ANY_JOIN", "ASOF_JOIN", "COMPARISON_JOIN", "CROSS_PRODUCT", "CTE", "CTE_SCAN",
+    "DELIM_GET", "DELIM_JOIN", "DEPENDENT_JOIN", "DISTINCT", "DUMMY_SCAN", "EMPTY_RESULT", "EXCEPT",
+    "EXPRESSION_GET", "FILTER", "INTERSECT", "JOIN", "LIMIT", "MATERIALIZED_CTE", "ORDER_BY",
+    "PIVOT", "POSITIONAL_JOIN", "PROJECTION", "RECURSIVE_CTE", "REC_CTE", "SAMPLE", "SEQ_SCAN",
+    "TOP_N", "UNION", "UNNEST", "WINDOW",
+}  # fmt: skip
+"""Operators of DuckDB's plans that read tables of the file, or the rows of other operators."""
+
+_TELLS = re.compile(r'\b(current_setting|getenv)"?\s*\(', re.IGNORECASE)
+_DEFINITIONS = (
+    "SELECT sql FROM duckdb_views() WHERE NOT internal UNION ALL SELECT sql FROM duckdb_tables() "
+    "UNION ALL SELECT macro_definition FROM duckdb_functions() WHERE NOT internal"
+)
+_WHAT_TO_DO = (
+    "and a source is a table, or a view over tables of the same file; make a table of it: CREATE "
+    "TABLE ... AS FROM ..."
+)
+
+
+def connect(path: str, *, read_only: bool) -> Any:
+    """Connect Ibis to a DuckDB file.
+
+    Args:
+        path: where it is.
+        read_only: whether one that is not there is an error, and is not made.
+    """
+    import ibis  # type: ignore[import-untyped]
+
+    made = ibis.duckdb.connect(path, read_only=read_only, **_CLOSED)
+    made.con.execute("SET explain_output = 'all'")  # what a view is, not what is left of it
+    made.con.execute("SET lock_configuration = true")  # after Ibis's own settings
+    return made
+
+
+def table(connection: Any, name: str, *, database: str | None) -> Any:
+    """Return a table of a DuckDB file, or a view over its tables.
+
+    Args:
+        connection: Ibis's, to the file.
+        name: the name of the table.
+        database: its schema, as Ibis calls it.
+
+    Raises:
+        SourceError: it is a view that reads anything else.
+    """
+    from duckdb import PermissionException
+
+    try:
+        found = connection.table(name, database=database)
+        sql = f"EXPLAIN (FORMAT json) {connection.compile(found)}"
+        plans = connection.con.execute(sql).fetchall()
+    except PermissionException as error:
+        raise SourceError(f"{name!r} reads what is not in its file, {_WHAT_TO_DO}") from error
+    plan = json.loads(dict(plans)["logical_plan"])
+    for operator in _operators(plan):
+        if operator not in _OF_TABLES:
+            raise SourceError(f"{name!r} is a view that reads {operator.lower()}, {_WHAT_TO_DO}")
+    for (definition,) in connection.con.execute(_DEFINITIONS).fetchall():
+        # the plan has their values
+        if told := _TELLS.search(definition or ""):
+            raise SourceError(
+                f"its file calls {told[1].lower()}, which tells of the process that reads it; "
+                "drop the view, macro or column that does"
+            )
+    return found
+
+
+def _operators(plan: Any) -> Iterator[str]:
+    for each in plan:
+        yield each["name"]
+        yield from _operators(each["children"])

@@ -1,0 +1,109 @@
+"""DuckDB files of strangers: only a table, or a view over tables of the same file, is a source."""
+
+from __future__ import annotations
+
+import contextlib
+
+import duckdb
+import pytest
+from mplang_data import SourceError
+from mplang_data.apart.duckdb_file import connect, table
+
+SETUP = """
+CREATE SCHEMA s;
+CREATE TABLE s.people AS SELECT 'a' AS id, 20 AS age, 1.5 AS pay, 'f' AS sex;
+CREATE TABLE ids AS SELECT 'a' AS id;
+CREATE MACRO hidden() AS (SELECT max(name) FROM duckdb_settings());
+CREATE MACRO text(place) AS TABLE SELECT content FROM read_text(place);
+CREATE VIEW within AS SELECT name AS id FROM duckdb_settings();
+"""
+
+
+@contextlib.contextmanager
+def view(folder, query):
+    """Return a connection to a file with a view, as a reader has it."""
+    with duckdb.connect(str(folder / "vendor.duckdb")) as made:
+        made.execute(SETUP)
+        made.execute(f"CREATE VIEW prices AS {query.format(place=folder)}")
+    connection = connect(str(folder / "vendor.duckdb"), read_only=True)
+    try:
+        yield connection
+    finally:
+        connection.disconnect()
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT content AS id FROM read_text('{place}/secret.csv')",
+        "SELECT file AS id FROM glob('{place}/*')",
+        "SELECT id FROM read_csv('{place}/secret.csv')",
+        "SELECT id FROM '{place}/secret.csv'",
+        "SELECT id FROM read_csv('{place}/' || 'secret.csv')",
+        "SELECT (SELECT max(content) FROM read_blob('{place}/secret.csv'))::text AS id",
+        "SELECT content AS id FROM text('{place}/secret.csv')",
+        "SELECT name AS id FROM duckdb_settings()",
+        "SELECT id FROM (SELECT name AS id FROM duckdb_secrets())",
+        "SELECT table_name AS id FROM information_schema.tables",
+        "SELECT name AS id FROM pragma_database_list",
+        "SELECT name AS id FROM pragma_table_info('ids')",
+        "SELECT g::text AS id FROM generate_series(1, 1000000000000) AS made(g)",
+        "SELECT id FROM ids, LATERAL (SELECT * FROM range(length(id)))",
+        "SELECT id FROM ids WHERE EXISTS (SELECT 1 FROM duckdb_secrets() WHERE name = id)",
+        "SELECT (SELECT max(name) FROM duckdb_settings()) AS id FROM ids",
+        "SELECT hidden() AS id FROM ids",
+        "SELECT id FROM within",
+        "SELECT column_name AS id FROM (DESCRIBE ids)",
+        "SELECT * FROM json_execute_serialized_sql(json_serialize_sql('SELECT id FROM ids'))",
+    ],
+    ids=lambda query: query[7:60],
+)
+def test_a_view_that_reads_anything_else_is_refused(tmp_path, query):
+    """Files, what DuckDB tells of the process, rows without end; also within macros and views."""
+    (tmp_path / "secret.csv").write_text("id\nPRIVATE-KEY\n")
+    with (
+        view(tmp_path, query) as connection,
+        pytest.raises(SourceError, match="'prices' .* make a table of it"),
+    ):
+        table(connection, "prices", database=None)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "CREATE VIEW told AS SELECT current_setting('home_directory') AS id FROM ids",
+        """CREATE MACRO told(name) AS "CURRENT_SETTING"(name)""",
+        "CREATE TABLE told (n int, id text AS (current_setting('threads')::text))",
+    ],
+    ids=["view", "macro", "column"],
+)
+def test_a_file_that_asks_for_settings_is_refused(tmp_path, made):
+    with duckdb.connect(str(tmp_path / "vendor.duckdb")) as connection:
+        connection.execute(SETUP + made)
+    connection = connect(str(tmp_path / "vendor.duckdb"), read_only=True)
+    with pytest.raises(SourceError, match="its file calls current_setting"):
+        table(connection, "ids", database=None)
+    connection.disconnect()
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * FROM s.people WHERE age >= 18",
+        "SELECT a.* FROM s.people a JOIN (SELECT id, max(pay) AS most FROM s.people GROUP BY id) b "
+        "ON a.id = b.id AND a.pay = b.most",
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3) "
+        "SELECT p.* FROM s.people p, n WHERE i = 1 AND age IN (SELECT max(age) FROM s.people)",
+        "SELECT * EXCLUDE place FROM (SELECT *, row_number() OVER (ORDER BY id) AS place "
+        "FROM s.people) ORDER BY place LIMIT 10",
+        "SELECT DISTINCT p.* FROM (VALUES ('f'), ('m')) v(sex) JOIN s.people p USING (sex) "
+        "UNION ALL (SELECT * FROM s.people EXCEPT SELECT * FROM s.people WHERE age = 20)",
+        "SELECT id, age, pay, sex FROM s.people, unnest([1, 2]) AS u(x) WHERE x = 1",
+        "SELECT p.* FROM s.people p WHERE NOT EXISTS (FROM s.people q WHERE q.age > p.age)",
+    ],
+    ids=lambda query: query[:40],
+)
+def test_a_view_over_tables_of_its_file_is_a_source(tmp_path, query):
+    with view(tmp_path, query) as connection:
+        found = table(connection, "prices", database=None).to_pyarrow().to_pylist()
+    assert [(each["id"], each["age"], each["sex"]) for each in found] == [("a", 20, "f")]
