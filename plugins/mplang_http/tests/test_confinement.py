@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from http_raw import MB
 from intruder import run
+from mplang_confinement import has_seccomp, landlock_version
 from mplang_http import LocalCluster
-from mplang_http.confinement import has_seccomp, landlock_version
 from mplang_http.status import cluster_status
 from mplang_testing.waiting import DEADLINE, wait_until
 from processes import engines_of, fork_server_of

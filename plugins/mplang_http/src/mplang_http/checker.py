@@ -16,10 +16,11 @@ from typing import Any
 
 import msgspec
 from mplang_analysis import PUBLIC, SEVERAL, Followed, Label, path_to
+from mplang_confinement import give_up_calls
 
 from mplang_core import Program
 from mplang_core.ext import AdmissionError
-from mplang_http import confinement, ipc
+from mplang_http import ipc
 from mplang_http.call_server import CallServer, FileReply, log_to
 from mplang_http.config import EngineConfig
 from mplang_http.errors import RequestError
@@ -210,8 +211,8 @@ def run(argument: dict[str, Any], file: int) -> None:
     config = EngineConfig(**given.config)
     configure_logging(config.name, config.log_format, config.log_level)
     try:
-        confinement.set_limits(config.limits, given.cores)
-        confinement.give_up_calls(network=False)
+        config.limits.apply(given.cores)
+        give_up_calls()
         _serve(Checker(given), sock)
     except (EOFError, ConnectionResetError):
         os._exit(0)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ipaddress
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import yaml
+from mplang_confinement import set_limits
 from packaging.utils import canonicalize_name
 from pydantic import Field, field_validator, model_validator
 
@@ -112,6 +113,14 @@ class Limits(StrictModel):
     cpu: int | None = Field(default=None, gt=0)
     threads: int = Field(default=1000, gt=0)
     files: int = Field(default=500, gt=0)
+
+    def apply(self, cores: Sequence[int]) -> None:
+        """Limit this process, which is an engine.
+
+        Args:
+            cores: the cores that it may use; all if there are none.
+        """
+        set_limits(memory=self.memory, files=self.files, cpu=self.cpu, cores=cores)
 
 
 class Quotas(StrictModel):

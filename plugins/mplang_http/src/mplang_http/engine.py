@@ -22,10 +22,11 @@ from typing import Any
 
 import msgspec
 from mplang_analysis import PUBLIC
+from mplang_confinement import NETWORK, give_up_calls
 
 from mplang_core import Form
 from mplang_core.ext import CommError, type_of
-from mplang_http import confinement, ipc
+from mplang_http import ipc
 from mplang_http.call_server import CallServer, StreamReply, log_to
 from mplang_http.comm import HttpCommunicator
 from mplang_http.config import EngineConfig
@@ -450,8 +451,8 @@ def run(argument: dict[str, Any], file: int) -> None:
     gc.set_threshold(GC_THRESHOLD)  # programs are large, and have no cycles
     try:
         config = EngineConfig(**given.config)
-        confinement.set_limits(config.limits, given.cores)
-        confinement.give_up_calls(network=config.insecure)
+        config.limits.apply(given.cores)
+        give_up_calls(NETWORK if config.insecure else ())  # links of libspu have ports
         with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
             Engine(given, sock).serve()
     except BaseException:

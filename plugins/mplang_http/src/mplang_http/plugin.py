@@ -24,15 +24,17 @@ def mplang_backends() -> Sequence[BackendSpec]:
 @hookimpl
 def mplang_doctor(config: str | None) -> Sequence[Check]:
     """Return whether engines are confined and limited here, and checks of a configuration."""
+    from mplang_confinement import has_seccomp, landlock_version
+
     from mplang_http.cgroups import why_not
-    from mplang_http.confinement import has_seccomp, landlock_version
 
     version = landlock_version()
     files = (
         f"Landlock {version}"
         if version
-        else "no Landlock here, so code in an engine could read what the worker's user can, "
-        "the key included; Linux 5.13 or later has it, unless lsm= leaves it out"
+        else "no Landlock here, so code in an engine, and what a source of data contains, could "
+        "read what the worker's user can, the key included; Linux 5.13 or later has it, unless "
+        "lsm= leaves it out"
     )
     calls = (
         "seccomp"

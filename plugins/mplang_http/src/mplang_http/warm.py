@@ -13,9 +13,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from mplang_analysis import admission_checks
+from mplang_confinement import give_up_files, give_up_privileges
 
 from mplang_core.ext import ConfigError, PluginError, plugin_manager
-from mplang_http import checker, confinement, engine, plugin_versions
+from mplang_http import checker, engine, plugin_versions
 from mplang_http.config import EngineConfig, PluginConfig
 from mplang_http.engine import EngineArgument
 from mplang_http.logs import configure_logging
@@ -136,6 +137,6 @@ def prepare(argument: dict[str, Any]) -> dict[str, Any]:
     _configure(config.plugins)
     admission_checks(config.admission)  # so that a wrong section keeps the worker from starting
     info = worker_info(config)
-    confinement.give_up_privileges()
-    confinement.give_up_files(config.readable)
+    give_up_privileges()
+    give_up_files(config.readable)
     return info

@@ -13,13 +13,14 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from mplang_confinement import hide_memory
+
 from mplang_core.ext import ConfigError
 from mplang_http.acceptor import Acceptor
 from mplang_http.app import create_worker_app
 from mplang_http.certificates import Certificates
 from mplang_http.cgroups import engine_cgroups
 from mplang_http.config import EngineConfig, WorkerConfig
-from mplang_http.confinement import hide_memory
 from mplang_http.data_sets import check_data
 from mplang_http.draining import drain
 from mplang_http.engines import Engines

@@ -1,117 +1,18 @@
-"""Confinement of engines: what a coordinator's code cannot do, whatever it is.
-
-Twice: the process that forks engines gives up capabilities, new privileges, core dumps and all
-files but those that Python and its packages consist of (Landlock). Each engine then gives up the
-system calls that reach other processes or the network (seccomp), and gets its limits. Threads that
-a library starts at the fork inherit the former, and are subject to the latter, too.
+"""System calls that a process gives up: seccomp.
 
 References:
-    Linux: landlock(7), seccomp(2), capabilities(7), PR_SET_DUMPABLE in prctl(2).
+    Linux: seccomp(2).
 """
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import os
 import platform
-import resource
 import struct
-import sys
-import sysconfig
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Collection, Sequence
 
-from mplang_http.config import Limits
-
-_libc = ctypes.CDLL(None, use_errno=True)
-PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS = 4, 38
-
-# -- files: Landlock
-
-_CREATE, _ADD, _RESTRICT = 444, 445, 446  # landlock_create_ruleset and so on, on all machines
-_READ_FILE, _READ_DIR, _WRITE_FILE = 1 << 2, 1 << 3, 1 << 1
-_FILE_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}  # number of rights by version
-_SCOPES = 3  # abstract Unix sockets, and signals
-_SYSTEM = (
-    "/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/localtime", "/etc/timezone",
-    "/etc/nsswitch.conf", "/etc/passwd", "/proc", "/sys/fs/cgroup", "/sys/devices/system",
-    "/dev/urandom", "/dev/random", "/dev/zero",
-)  # fmt: skip
-_OUTPUT = ("/dev/null",)
-
-
-def landlock_version() -> int:
-    """Return the version of Landlock in this kernel; 0 for none."""
-    return max(0, int(_libc.syscall(_CREATE, None, 0, 1)))
-
-
-def give_up_files(readable: Iterable[str] = ()) -> None:
-    """Give up all files but those of Python and its packages, for this thread and what it forks.
-
-    Does nothing where the kernel has no Landlock; ``mplang doctor`` tells.
-
-    Args:
-        readable: further files and folders that may be read.
-
-    Raises:
-        OSError: the kernel refuses.
-    """
-    version = landlock_version()
-    if not version:
-        return
-    rights = (1 << _FILE_RIGHTS.get(version, 16)) - 1
-    fields = [rights, 0, _SCOPES if version >= 6 else 0]
-    attributes = struct.pack("=3Q", *fields)[: 8 if version < 4 else 16 if version < 6 else 24]
-    ruleset = _checked(_libc.syscall(_CREATE, attributes, len(attributes), 0))
-    try:
-        python = {sys.prefix, sys.base_prefix, *sys.path, *sysconfig.get_paths().values()}
-        for path in {*_SYSTEM, *filter(os.path.isabs, python), *readable}:
-            _allow(ruleset, path, _READ_FILE | _READ_DIR)
-        for path in _OUTPUT:
-            _allow(ruleset, path, _READ_FILE | _WRITE_FILE)
-        _checked(_libc.syscall(_RESTRICT, ruleset, 0))
-    finally:
-        os.close(ruleset)
-
-
-def _allow(ruleset: int, path: str, rights: int) -> None:
-    try:
-        file = os.open(path, os.O_PATH | os.O_CLOEXEC)
-    except OSError:
-        return  # it is not there
-    try:
-        if not Path(path).is_dir():
-            rights &= ~_READ_DIR
-        _checked(_libc.syscall(_ADD, ruleset, 1, struct.pack("=Qi", rights, file), 0))
-    finally:
-        os.close(file)
-
-
-# -- privileges
-
-
-def give_up_privileges() -> None:
-    """Give up capabilities, new privileges, and being read by other processes of the user.
-
-    Raises:
-        OSError: the kernel refuses.
-    """
-    hide_memory()
-    with contextlib.suppress(OSError):  # the kernel ends engines first when memory is short
-        Path("/proc/self/oom_score_adj").write_text("1000")
-    _checked(_libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
-    header = struct.pack("=Ii", 0x20080522, 0)  # _LINUX_CAPABILITY_VERSION_3, this thread
-    _checked(_libc.capset(header, bytes(24)))
-
-
-def hide_memory() -> None:
-    """Have the memory of this process not read by others of the user, nor dumped."""
-    _checked(_libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-
-# -- system calls: seccomp
+from mplang_confinement.system import checked, libc
 
 # x86_64 and aarch64
 _CALLS = {
@@ -140,7 +41,10 @@ _CALLS = {
     "removexattrat": (466, 466), "utime": (132, None), "utimes": (235, None),
     "utimensat": (280, 88), "futimesat": (261, None),
 }  # fmt: skip
-_NETWORK = ("socket", "connect", "accept", "accept4", "bind", "listen")
+CONNECT = ("socket", "connect")
+"""Calls by which a process reaches others over the network."""
+NETWORK = (*CONNECT, "accept", "accept4", "bind", "listen")
+"""Those, and calls by which it is reached."""
 # refused with these values of an argument: a descriptor's owner is sent signals, also of others
 _WITH = {
     "fcntl": ((72, 25), 1, (8, 10, 15)),  # F_SETOWN, F_SETSIG, F_SETOWN_EX
@@ -164,13 +68,13 @@ def has_seccomp() -> bool:
     return platform.machine() in _MACHINES
 
 
-def give_up_calls(*, network: bool = False) -> None:
+def give_up_calls(keep: Collection[str] = ()) -> None:
     """Give up what reaches the network or other processes, in all threads of this process.
 
     The calls fail with EPERM; ``clone3`` with ENOSYS, so that libc takes ``clone``.
 
     Args:
-        network: whether to keep the network, for links of libspu that have ports of their own.
+        keep: calls that are kept, of :data:`NETWORK`, until they are given up, too.
 
     Raises:
         OSError: the kernel refuses.
@@ -184,8 +88,7 @@ def give_up_calls(*, network: bool = False) -> None:
         _instruction(_RETURN, _KILL),
     ]
     code.append(_instruction(_LOAD, _NUMBER))
-    kept = _NETWORK if network else ()
-    for number in (each[column] for name, each in _CALLS.items() if name not in kept):
+    for number in (each[column] for name, each in _CALLS.items() if name not in keep):
         if number is not None:
             code += [_instruction(_EQUAL, number, 0, 1), _instruction(_RETURN, _REFUSE)]
     code += [_instruction(_EQUAL, _CLONE3[column], 0, 1), _instruction(_RETURN, _UNKNOWN)]
@@ -199,7 +102,7 @@ def give_up_calls(*, network: bool = False) -> None:
     code.append(_instruction(_RETURN, _PERMIT))
     program = ctypes.create_string_buffer(b"".join(code))
     given = struct.pack("=HxxxxxxQ", len(code), ctypes.addressof(program))
-    _checked(_libc.syscall(_SECCOMP[column], _SET_FILTER, _ALL_THREADS, given))
+    checked(libc.syscall(_SECCOMP[column], _SET_FILTER, _ALL_THREADS, given))
 
 
 def _without(number: int, argument: int, values: Sequence[int]) -> list[bytes]:
@@ -229,37 +132,3 @@ def _instruction(code: int, value: int, if_true: int = 0, if_false: int = 0) -> 
 
 
 _REFUSAL = _instruction(_RETURN, _REFUSE)
-
-
-# -- limits
-
-
-def set_limits(limits: Limits, cores: Sequence[int]) -> None:
-    """Limit memory, CPU time, files and cores of this process.
-
-    Args:
-        limits: the limits; memory is in addition to what the process has already.
-        cores: the cores; all if there are none.
-    """
-    pages = int(Path("/proc/self/statm").read_text().split()[5])  # data and stacks
-    size = pages * resource.getpagesize() + limits.memory
-    _lower(resource.RLIMIT_DATA, size)
-    _lower(resource.RLIMIT_NOFILE, limits.files)
-    if limits.cpu is not None:
-        used = resource.getrusage(resource.RUSAGE_SELF)
-        _lower(resource.RLIMIT_CPU, limits.cpu + int(used.ru_utime + used.ru_stime))
-    if cores:
-        os.sched_setaffinity(0, cores)
-
-
-def _lower(what: int, limit: int) -> None:
-    _, hard = resource.getrlimit(what)
-    limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
-    resource.setrlimit(what, (limit, limit))
-
-
-def _checked(result: int) -> int:
-    if result < 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))
-    return result

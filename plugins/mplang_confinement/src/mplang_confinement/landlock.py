@@ -1,0 +1,89 @@
+"""Files and ports that a process gives up: Landlock.
+
+References:
+    Linux: landlock(7).
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import sys
+import sysconfig
+from collections.abc import Iterable
+from pathlib import Path
+
+from mplang_confinement.system import checked, libc
+
+_CREATE, _ADD, _RESTRICT = 444, 445, 446  # landlock_create_ruleset and so on, on all machines
+_READ_FILE, _READ_DIR, _WRITE_FILE = 1 << 2, 1 << 3, 1 << 1
+_OF_FOLDERS = _READ_DIR | 1 << 5 | 1 << 8  # and to remove and to make a file
+_WRITE = _READ_FILE | _WRITE_FILE | _OF_FOLDERS | 1 << 14  # and to truncate
+_PATH_BENEATH, _NET_PORT = 1, 2
+_BIND_TCP, _CONNECT_TCP = 1, 2
+_FILE_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}  # number of rights by version
+_SCOPES = 3  # abstract Unix sockets, and signals
+_SYSTEM = (
+    "/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/localtime", "/etc/timezone",
+    "/etc/nsswitch.conf", "/etc/passwd", "/proc", "/sys/fs/cgroup", "/sys/devices/system",
+    "/dev/urandom", "/dev/random", "/dev/zero",
+)  # fmt: skip
+_OUTPUT = ("/dev/null",)
+
+
+def landlock_version() -> int:
+    """Return the version of Landlock in this kernel; 0 for none."""
+    return max(0, int(libc.syscall(_CREATE, None, 0, 1)))
+
+
+def give_up_files(
+    readable: Iterable[str] = (), writable: Iterable[str] = (), ports: Iterable[int] | None = None
+) -> None:
+    """Give up all files but those of Python and its packages, for this thread and what it forks.
+
+    Does nothing where the kernel has no Landlock; ``mplang doctor`` tells.
+
+    Args:
+        readable: further files and folders that may be read.
+        writable: files, and folders in which files may be made and removed, that may be read, too.
+        ports: of TCP, to which alone it may connect, on whatever host; any if ``None``. Needs Linux
+            6.7.
+
+    Raises:
+        OSError: the kernel refuses.
+    """
+    version = landlock_version()
+    if not version:
+        return
+    rights = (1 << _FILE_RIGHTS.get(version, 16)) - 1
+    network = _BIND_TCP | _CONNECT_TCP if ports is not None and version >= 4 else 0
+    fields = [rights, network, _SCOPES if version >= 6 else 0]
+    attributes = struct.pack("=3Q", *fields)[: 8 if version < 4 else 16 if version < 6 else 24]
+    ruleset = checked(libc.syscall(_CREATE, attributes, len(attributes), 0))
+    try:
+        python = {sys.prefix, sys.base_prefix, *sys.path, *sysconfig.get_paths().values()}
+        for path in {*_SYSTEM, *filter(os.path.isabs, python), *readable}:
+            _allow(ruleset, path, _READ_FILE | _READ_DIR)
+        for path in _OUTPUT:
+            _allow(ruleset, path, _READ_FILE | _WRITE_FILE)
+        for path in writable:
+            _allow(ruleset, path, _WRITE & rights)
+        for port in ports or () if network else ():
+            rule = struct.pack("=QQ", _CONNECT_TCP, port)
+            checked(libc.syscall(_ADD, ruleset, _NET_PORT, rule, 0))
+        checked(libc.syscall(_RESTRICT, ruleset, 0))
+    finally:
+        os.close(ruleset)
+
+
+def _allow(ruleset: int, path: str, rights: int) -> None:
+    try:
+        file = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError:
+        return  # it is not there
+    try:
+        if not Path(path).is_dir():
+            rights &= ~_OF_FOLDERS
+        checked(libc.syscall(_ADD, ruleset, _PATH_BENEATH, struct.pack("=Qi", rights, file), 0))
+    finally:
+        os.close(file)
