@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from mplang_data import DataSet, Description, SourceError
-from mplang_data.holding import check, read_data_sets
+from mplang_data.check import check
+from mplang_data.holding import read_data_sets
 from mplang_http.config import WorkerConfig
 from mplang_http.data_sets import check_data
 from mplang_tables import to_padded, to_tensor

@@ -11,7 +11,8 @@ import psycopg
 import pyarrow as pa
 import pytest
 from mplang_data import SourceError
-from mplang_data.holding import check, read_data_sets
+from mplang_data.check import check
+from mplang_data.holding import read_data_sets
 from mplang_tables import arrow
 from mplang_testing.waiting import DEADLINE, NEVER, wait_until
 from people import COLUMNS, PEOPLE

@@ -8,7 +8,8 @@ import pyarrow.csv as csv
 import pyarrow.parquet as pq
 import pytest
 from mplang_data import DataSet, Description, SourceError
-from mplang_data.holding import check, read_data_sets
+from mplang_data.check import check
+from mplang_data.holding import read_data_sets
 from mplang_data.ops import read
 from mplang_tables import encode, one_hot, to_padded, to_tensor
 

@@ -1,18 +1,25 @@
-"""Check of data sets in a process of its own: ``python -m mplang_data.check``.
+"""Check of data sets, each by a confined process: ``python -m mplang_data.check FILE...``.
 
-It reads data sets by name in JSON, and prints for each its number of rows, or what is wrong.
-A worker runs it before it starts, since a damaged source may end the process that reads it.
+A worker has them checked before it starts; a damaged source may end the process that reads it.
 """
 
 from __future__ import annotations
 
-import json
-import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from mplang_data.description import SourceError
-from mplang_data.holding import DataSet, check, read_data_sets
+from mplang_tables.scan import Scan
+
+from mplang_core.ext import KernelError
+from mplang_data.apart import run_apart
+from mplang_data.apart.child import Reach, serve
+from mplang_data.description import Description, SourceError
+from mplang_data.holding import DataSet, Opened
+from mplang_data.sources import source_of
+from mplang_data.sources.files import close_all
+
+TOGETHER = 4  # processes
 
 
 def checked(data_sets: Mapping[str, DataSet], *, whole: bool) -> dict[str, dict[str, Any]]:
@@ -22,18 +29,74 @@ def checked(data_sets: Mapping[str, DataSet], *, whole: bool) -> dict[str, dict[
         data_sets: the data sets, by name.
         whole: whether to read all rows, also of a source that tells its type without.
     """
-    found = {}
-    for name, each in data_sets.items():
-        rows, wrong = None, None
+
+    def one(data_set: DataSet) -> dict[str, Any]:
         try:
-            rows = check(each, whole=whole)
+            return {"rows": check(data_set, whole=whole), "error": None}
         except Exception as error:  # one that is wrong hides no other
             wrong = str(error) if isinstance(error, SourceError) else type(error).__name__
             if error.__cause__ is not None:
                 wrong += f": {' '.join(str(error.__cause__).split())[:500]}"
-        found[name] = {"rows": rows, "error": wrong}
-    return found
+            return {"rows": None, "error": wrong}
+
+    with ThreadPoolExecutor(TOGETHER) as pool:
+        return dict(zip(data_sets, pool.map(one, data_sets.values()), strict=True))
+
+
+def check(data_set: DataSet, *, whole: bool = True) -> int | None:
+    """Have a confined process read a data set, and compare it with what its owner says.
+
+    Args:
+        data_set: the data set.
+        whole: whether to read all rows, also of a source that tells its type without.
+
+    Returns:
+        Its number of rows; ``None`` for an array, and if it is not known.
+
+    Raises:
+        SourceError: it does not hold that.
+    """
+    source, size = source_of(data_set.kind), data_set.size
+    files = source.open(data_set.where, data_set.type, data_set.match, rows=whole, size=size)
+    try:
+        asked = {"kind": data_set.kind, "description": data_set.public(), "whole": whole}
+        rows = run_apart("mplang_data.check", asked, files, size=size)
+    finally:
+        close_all(files)
+    if rows is not None and type(rows) is not int:  # its source may have taken it over
+        raise SourceError("it cannot be read: its process told no number of rows")
+    return rows
+
+
+def _reach(asked: dict[str, Any]) -> Reach:
+    source_of(asked["kind"])  # imports it
+    return Reach(imports=["mplang_data.columns", "pyarrow.csv", "pyarrow.dataset"])
+
+
+def _compare(asked: dict[str, Any], files: Sequence[int]) -> int | None:
+    """Compare open files with a description; return the number of rows, if it is known."""
+    source, description = source_of(asked["kind"]), Description(**asked["description"])
+    rows = source.probe(files, description.type, description.match)
+    if rows is not None:
+        description.check_rows(rows)
+    if not asked["whole"]:
+        return rows
+    found = Opened(source, description, files).read(description.type)
+    if isinstance(found, Scan):
+        _read_all(found)
+    return getattr(found, "num_rows", None)
+
+
+def _read_all(scan: Scan) -> None:
+    try:
+        count = sum(part.num_rows for part in scan.tables())
+    except KernelError as error:
+        if isinstance(error.__cause__, SourceError):
+            raise error.__cause__ from None
+        raise SourceError("it is damaged") from error.__cause__
+    if count != scan.num_rows:
+        raise SourceError("it does not have the rows that its head says")
 
 
 if __name__ == "__main__":
-    json.dump(checked(read_data_sets(json.load(sys.stdin), "/"), whole=False), sys.stdout)
+    serve(_compare, "it cannot be read", _reach)

@@ -68,7 +68,7 @@ def data(
     elif action is Action.SCHEMA and source is not None:
         from mplang_data.schema import schema_of
 
-        offered = schema_of(source, ".").model_dump(mode="json", exclude_defaults=True)
+        offered = schema_of(source, ".", apart=True).model_dump(mode="json", exclude_defaults=True)
         print(_yaml({"name-it": offered | {"readers": []}}), end="")
     elif action is Action.SCHEMA:
         print(_yaml(_plain(_readable(cluster, tls))), end="")

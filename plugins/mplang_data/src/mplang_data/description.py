@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, TypeAlias
@@ -26,6 +27,9 @@ _ALIASES = {
     "timestamp": "timestamp[us]",
 }
 _DECIMAL = re.compile(r"decimal(?:128)?\((\d+), ?(\d+)\)")
+
+SIZE = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
+"""Bytes that a source may have in memory, by default: a quarter of the machine's."""
 
 MAX_ROWS = 1 << 53
 Rows: TypeAlias = Annotated[int, Field(ge=0, le=MAX_ROWS, strict=True)]

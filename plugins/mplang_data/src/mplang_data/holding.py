@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol
 
-from mplang_tables.scan import Scan
-from pydantic import ValidationError, field_validator
+from pydantic import Field, ValidationError, field_validator
 
 from mplang_core import BaseType, TableType
-from mplang_core.ext import ConfigError, KernelError
+from mplang_core.ext import ConfigError
 from mplang_data.description import (
+    SIZE,
     Description,
     NoDataSetError,
     NotOfferedError,
@@ -29,6 +29,8 @@ class DataSet(Description):
     Attributes:
         source: the kind and the place of it, such as ``parquet:/srv/patients/*.parquet``.
         readers: the coordinators that may name it; nobody by default.
+        size: bytes that it may have in memory where it is read: rows of a database, and what a
+            process takes that reads or checks it.
 
     See :class:`Description` for the other fields.
 
@@ -44,6 +46,7 @@ class DataSet(Description):
 
     source: str
     readers: tuple[str, ...] = ()
+    size: int = Field(default=SIZE, gt=0, strict=True)
 
     @field_validator("source")
     @classmethod
@@ -97,7 +100,8 @@ class DataSet(Description):
         if refused:
             raise NotOfferedError(refused)
         source = source_of(self.kind)
-        return Opened(source, self.description, source.open(self.where, wanted))
+        files = source.open(self.where, wanted, size=self.size)
+        return Opened(source, self.description, files)
 
     @property
     def description(self) -> Description:
@@ -201,43 +205,3 @@ def open_for(data_sets: Mapping[str, DataSet], name: str, kind: BaseType, reader
     if found is None or reader not in found.readers:
         raise NoDataSetError(name)
     return found.open(kind)
-
-
-def check(data_set: DataSet, *, whole: bool = True) -> int | None:
-    """Read a data set, and compare it with what its owner says.
-
-    Args:
-        data_set: the data set.
-        whole: whether to read all rows, also of a source that tells its type without.
-
-    Returns:
-        Its number of rows; ``None`` for an array, and if it is not known.
-
-    Raises:
-        SourceError: it does not hold that.
-    """
-    if not whole or data_set.match:
-        rows = source_of(data_set.kind).probe(data_set.where, data_set.type, data_set.match)
-        if rows is not None:
-            data_set.check_rows(rows)
-        if not whole:
-            return rows
-    opened = data_set.open()
-    try:
-        found = opened.read(data_set.type)
-        if isinstance(found, Scan):
-            _read_all(found)
-    finally:
-        opened.close()
-    return getattr(found, "num_rows", None)
-
-
-def _read_all(scan: Scan) -> None:
-    try:
-        count = sum(part.num_rows for part in scan.tables())
-    except KernelError as error:
-        if isinstance(error.__cause__, SourceError):
-            raise error.__cause__ from None
-        raise SourceError("it is damaged") from error.__cause__
-    if count != scan.num_rows:
-        raise SourceError("it does not have the rows that its head says")

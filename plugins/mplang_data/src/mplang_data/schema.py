@@ -1,8 +1,13 @@
-"""Schemas of files, from which a catalogue is begun. Imports Arrow."""
+"""Schemas of files, from which a catalogue is begun: ``python -m mplang_data.schema FILE``.
+
+Imports Arrow.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
 from mplang_tables import arrow
@@ -10,6 +15,8 @@ from pyarrow import csv, parquet
 
 from mplang_core import TensorType
 from mplang_core.ext import ConfigError
+from mplang_data.apart import run_apart
+from mplang_data.apart.child import serve
 from mplang_data.holding import DataSet
 from mplang_data.sources import source_of
 from mplang_data.sources.files import Files, close_all, mapped, open_files
@@ -18,12 +25,13 @@ from mplang_data.sources.npy_file import read_head
 KINDS = ("parquet", "csv", "arrow", "npy")  # that tell their types
 
 
-def schema_of(source: str, folder: str) -> DataSet:
+def schema_of(source: str, folder: str, *, apart: bool = False) -> DataSet:
     """Return a data set that offers all columns of a source of files.
 
     Args:
         source: its kind and its place, such as ``parquet:people.parquet``.
         folder: the folder that its place is relative to.
+        apart: whether a confined process reads it.
 
     Raises:
         ConfigError: there is no such source, or it tells no schema.
@@ -36,19 +44,27 @@ def schema_of(source: str, folder: str) -> DataSet:
     try:
         files = open_files(place)
         try:
-            if kind == "npy":
-                with os.fdopen(os.dup(files[0]), "rb") as file:
-                    shape, dtype = read_head(file)
-                    array = str(TensorType(dtype.newbyteorder("="), shape))
-                return DataSet(source=f"{kind}:{place}", array=array)
-            columns = _columns(kind, files[0])
+            asked = {"kind": kind}
+            fields = (
+                run_apart("mplang_data.schema", asked, files[:1]) if apart else _read(asked, files)
+            )
         finally:
             close_all(files)
+        return DataSet(source=f"{kind}:{place}", **fields)
     except ConfigError:
         raise
     except Exception as error:  # of whatever reads it
         raise ConfigError(f"{source}: {error}") from error
-    return DataSet(source=f"{kind}:{place}", columns=columns)
+
+
+def _read(asked: dict[str, Any], files: Sequence[int]) -> dict[str, Any]:
+    """Return the fields of a data set that tell the type of an open file."""
+    kind = asked["kind"]
+    if kind == "npy":
+        with os.fdopen(os.dup(files[0]), "rb") as file:
+            shape, dtype = read_head(file)
+            return {"array": str(TensorType(dtype.newbyteorder("="), shape))}
+    return {"columns": _columns(kind, files[0])}
 
 
 def _columns(kind: str, file: int) -> dict[str, str]:
@@ -62,3 +78,7 @@ def _columns(kind: str, file: int) -> dict[str, str]:
     # a column of nulls has no type; its owner knows it
     there = [field for field in found if field.type != pa.null()]
     return {field.name: str(arrow.plain_type(field.type)) for field in there}
+
+
+if __name__ == "__main__":
+    serve(_read, "its schema cannot be read")

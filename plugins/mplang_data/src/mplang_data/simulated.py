@@ -11,7 +11,7 @@ import numpy as np
 
 from mplang_core import BaseType, TableType, TensorType
 from mplang_core.ext import ConfigError, plugin_manager, type_of
-from mplang_data.description import Description, NoDataSetError, NotOfferedError, check_name
+from mplang_data.description import SIZE, Description, NoDataSetError, NotOfferedError, check_name
 from mplang_data.holding import DataSet, Opened
 from mplang_data.known import Catalogue
 from mplang_data.sources import GROUP
@@ -42,11 +42,19 @@ class Held:
         """Return it as it is: there is none."""
         return where
 
-    def probe(self, where: str, kind: BaseType, match: Sequence[str] = ()) -> int | None:
+    def probe(self, files: Sequence[int], kind: BaseType, match: Sequence[str] = ()) -> int | None:
         """Return nothing: it is what it is."""
         return None
 
-    def open(self, where: str, kind: BaseType) -> list[int]:
+    def open(
+        self,
+        where: str,
+        kind: BaseType,
+        match: Sequence[str] = (),
+        *,
+        rows: bool = True,
+        size: int = SIZE,
+    ) -> list[int]:
         """Return no files."""
         return []
 

@@ -6,10 +6,7 @@ if its coordinator is among the readers.
 
 from __future__ import annotations
 
-import json
 import logging
-import subprocess
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,7 +15,6 @@ from mplang_core.ext import ConfigError
 from mplang_http.config import WorkerConfig
 from mplang_http.threads import in_thread
 
-CHECK_TIMEOUT = 600.0  # seconds
 log = logging.getLogger("mplang.http.front")
 
 
@@ -79,26 +75,16 @@ def columns_of(name: str, kind: BaseType) -> frozenset[str]:
 
 
 def check_data(config: WorkerConfig) -> None:
-    """Compare the data sets of a worker with their sources, in a process of its own.
+    """Compare the data sets of a worker with their sources, in confined processes.
 
     Raises:
         ConfigError: a source is not there, or does not hold what the configuration says.
     """
     if not config.data:
         return
-    command = [sys.executable, "-P", "-m", "mplang_data.check"]
-    try:
-        done = subprocess.run(
-            command, input=json.dumps(config.data).encode(), capture_output=True,
-            timeout=CHECK_TIMEOUT, check=False,
-        )  # fmt: skip
-        found = json.loads(done.stdout)
-    except subprocess.TimeoutExpired:
-        raise ConfigError(f"field 'data': it takes longer than {CHECK_TIMEOUT:g} s") from None
-    except ValueError:
-        raise ConfigError(
-            f"field 'data': a source ends the process that checks it, with {done.returncode}"
-        ) from None
+    from mplang_data.check import checked
+
+    found = checked(config.data_sets(), whole=False)
     wrong = [
         f"field 'data.{name}': {told['error']}" for name, told in found.items() if told["error"]
     ]

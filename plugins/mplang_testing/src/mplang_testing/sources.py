@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -99,11 +99,21 @@ class SourceSuite(Suite, kit=True):
                 os.close(file)
         return found.to_table() if hasattr(found, "to_table") else found
 
+    def _probe(self, place: str, kind: BaseType, match: Sequence[str] = ()) -> int | None:
+        """Open and probe a source; close its files."""
+        files = self._source.open(place, kind, match, rows=False)
+        try:
+            found: int | None = self._source.probe(files, kind, match)
+        finally:
+            for file in files:
+                os.close(file)
+        return found
+
     def _refused(self, place: str, kind: BaseType, folder: Path) -> None:
         """Check that reading is refused, by an error that does not tell the place."""
         from mplang_data import SourceError
 
-        for read in (self._read, self._source.probe):
+        for read in (self._read, self._probe):
             with pytest.raises(SourceError) as caught:
                 read(place, kind)
             if str(folder) in str(caught.value):
@@ -130,6 +140,29 @@ class SourceSuite(Suite, kit=True):
                 fix="give the type that is asked for, and refuse what is stored as another one",
             )
 
+    def test_a_confined_process_reads_what_is_stored(self, place: str) -> None:
+        """It has the open files, and reaches no path, no network and no other process."""
+        from mplang_data import DataSet, SourceError
+        from mplang_data.check import check
+
+        if isinstance(self.data, np.ndarray):
+            data_set, rows = DataSet(source=f"{self.kind}:{place}", array=str(self._type)), None
+        else:
+            columns = dict(self._type.columns)
+            data_set = DataSet(source=f"{self.kind}:{place}", columns=columns)
+            rows = self._value.num_rows
+        try:
+            found = check(data_set)
+        except SourceError as error:
+            complain(
+                f"{self.kind} is not read by a process that has its open files alone",
+                expected="the rows that are stored",
+                got=f"{error} ({error.__cause__})",
+                fix="open all that is read in open(), and read nothing but these files in probe() "
+                "and read(): a hostile source must reach no others",
+            )
+        assert found == rows
+
     def test_columns_are_those_that_are_asked_for(self, place: str) -> None:
         """In that order, and no others."""
         if isinstance(self.data, np.ndarray):
@@ -141,7 +174,7 @@ class SourceSuite(Suite, kit=True):
     def test_a_probe_tells_the_number_of_rows_or_nothing(self, place: str) -> None:
         """Without rows that are not there."""
         rows = None if isinstance(self.data, np.ndarray) else self._value.num_rows
-        assert self._source.probe(place, self._type) in (None, rows)
+        assert self._probe(place, self._type) in (None, rows)
 
     def test_a_probe_looks_for_columns_that_are_matched_on(self, place: str) -> None:
         """Which have no type there, and are not read."""
@@ -149,9 +182,9 @@ class SourceSuite(Suite, kit=True):
 
         if not isinstance(self.data, np.ndarray):
             (first, kind), (second, _), *_ = self._type.columns
-            self._source.probe(place, TableType(((first, kind),)), (second,))
+            self._probe(place, TableType(((first, kind),)), (second,))
         with pytest.raises(SourceError, match="no column 'not_there', which may be matched on"):
-            self._source.probe(place, self._type, ("not_there",))
+            self._probe(place, self._type, ("not_there",))
 
     def test_another_type_is_refused(self, place: str, tmp_path: Path) -> None:
         """A number is not read as another one, silently."""
@@ -186,7 +219,7 @@ class SourceSuite(Suite, kit=True):
         self._read(place, self._type)
         before = count()
         self._read(place, self._type)
-        self._source.probe(place, self._type)
+        self._probe(place, self._type)
         self.damage(tmp_path)
         self._refused(place, self._type, tmp_path)
         wait_until(lambda: count() <= before, "that no file stays open")

@@ -1,44 +1,92 @@
-"""Databases, which processes of their own ask: only these have the password."""
+"""Processes that read what strangers made: confined, each for one source or sink."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from mplang_data.description import SourceError
+from mplang_data.description import SIZE, SourceError
 
-TIMEOUT = 600.0  # seconds in which a database answers
+TIMEOUT = 600.0  # seconds in which a process has done it
+MAX_TOLD = 1 << 20  # bytes of what it tells
+MAX_DETAIL = 500  # characters
+LAST = 4 << 10  # bytes of what it writes to stderr
 
 __all__ = ["run_apart"]
 
+_PASSED = ("PATH", "HOME", "LANG", "TZ", "LD_LIBRARY_PATH")
+_PASSED_BEGINNINGS = ("PYTHON", "LC_", "PG")  # PG: where a database is, as libpq takes it
 
-def run_apart(module: str, asked: dict[str, Any], file: int) -> None:
-    """Have a process of its own read or write a table, and wait for it.
+
+def run_apart(module: str, asked: dict[str, Any], files: Sequence[int], *, size: int = SIZE) -> Any:
+    """Have a confined process do something with open files, and wait for it.
 
     Args:
-        module: what it runs, of this package.
+        module: what it runs, which calls :func:`mplang_data.apart.child.serve`.
         asked: what it is told, as plain data.
-        file: descriptor of a file that it has open, too.
+        files: descriptors of files that it has open, too.
+        size: bytes that what it works on may have in memory.
+
+    Returns:
+        What it tells, as plain data.
 
     Raises:
-        SourceError: it does not, with what the database says as its cause.
+        SourceError: it fails, with what is for the owner only as its cause.
     """
-    command = [sys.executable, "-P", "-m", f"{__name__}.{module}", str(file)]
-    try:
-        done = subprocess.run(
-            command, input=json.dumps(asked | {"parent": os.getpid()}).encode(),
-            capture_output=True, pass_fds=[file],
-            timeout=TIMEOUT, check=False, start_new_session=True,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        raise SourceError(f"the database does not answer within {TIMEOUT:g} s") from None
-    try:
-        told = json.loads(done.stdout)
-        public, detail = told["error"], told["detail"]
-    except (ValueError, LookupError, TypeError):
-        public, detail = "the process that asks it has ended", f"exit code {done.returncode}"
+    command = [sys.executable, "-P", "-m", module, *map(str, files)]
+    given = json.dumps(asked | {"parent": os.getpid(), "size": size}).encode()
+    with _memory_file() as told, _memory_file() as errors:
+        try:
+            done = subprocess.run(
+                command, input=given, stdout=told, stderr=errors, pass_fds=files,
+                env=_environment(), timeout=TIMEOUT, check=False, start_new_session=True,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            raise SourceError(f"it is not read within {TIMEOUT:g} s") from None
+        try:
+            found = json.loads(os.pread(told, MAX_TOLD, 0))
+            public, detail, value = found["error"], found["detail"], found["value"]
+        except (ValueError, LookupError, TypeError, RecursionError):
+            public = (
+                f"the process that reads it has ended; it may take {size} bytes of memory (size, "
+                "in the catalogue)"
+            )
+            detail, value = f"exit code {done.returncode} {_last_line(errors)}", None
     if public is not None:
-        raise SourceError(public) from (RuntimeError(detail) if detail else None)
+        cause = RuntimeError(_cut(detail)) if detail else None
+        raise SourceError(_cut(public)) from cause
+    return value
+
+
+@contextlib.contextmanager
+def _memory_file() -> Iterator[int]:
+    """A file and no pipe, so that whoever writes without end meets its limit."""
+    file = os.memfd_create("mplang-told", os.MFD_CLOEXEC)
+    try:
+        yield file
+    finally:
+        os.close(file)
+
+
+def _environment() -> dict[str, str]:
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name in _PASSED or name.startswith(_PASSED_BEGINNINGS)
+    }
+    return kept | {"ARROW_DEFAULT_MEMORY_POOL": "system"}  # which takes what it needs only
+
+
+def _last_line(file: int) -> str:
+    end = os.fstat(file).st_size
+    lines = os.pread(file, LAST, max(0, end - LAST)).decode(errors="replace").split("\n")
+    return next((line for line in reversed(lines) if line.strip()), "")
+
+
+def _cut(text: Any) -> str:
+    return " ".join(str(text).split())[:MAX_DETAIL]

@@ -1,57 +1,103 @@
-"""Processes that ask a database: stdin says what for, and they print what failed."""
+"""Processes that read what strangers made: stdin says what for, and they print what they found."""
 
 from __future__ import annotations
 
 import ctypes
+import importlib
 import json
 import os
 import signal
 import sys
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
-from mplang_data.apart import duckdb_file
+from mplang_confinement import give_up_calls, give_up_files, give_up_privileges, set_limits
+
+from mplang_data.apart import MAX_TOLD
 from mplang_data.description import SourceError
 
 PR_SET_PDEATHSIG = 1
+OWN = 1 << 30  # bytes of memory that such a process takes for itself, and for rows on their way
+FILES = 1000  # open at a time
 
 
-def connect(url: str, *, read_only: bool) -> Any:
-    """Connect to a database.
+class Reach(NamedTuple):
+    """What a process reaches beside the files that it has open, by default nothing.
 
-    Args:
-        url: URL of the database, as Ibis takes it.
-        read_only: whether a DuckDB file that is not there is an error, and is not made.
+    Attributes:
+        readable: files that it reads.
+        writable: folders in which it makes and changes files.
+        ports: of TCP, to which it connects.
+        calls: of the network, which it keeps until it has connected.
+        written: bytes of a file that it writes; any if ``None``.
+        imports: modules that it imports before it is confined, since it cannot keep their bytecode
+            afterwards.
     """
-    backend, _, place = url.partition(":")
-    if backend == "duckdb":
-        return duckdb_file.connect(place, read_only=read_only)
-    import ibis  # type: ignore[import-untyped]
 
-    os.environ.setdefault("PGCONNECT_TIMEOUT", "30")  # seconds
-    return ibis.connect(url)
+    readable: Sequence[str] = ()
+    writable: Sequence[str] = ()
+    ports: Sequence[int] = ()
+    calls: Sequence[str] = ()
+    written: int | None = MAX_TOLD
+    imports: Sequence[str] = ()
 
 
-def serve(work: Callable[[dict[str, Any], int], None], failure: str) -> None:
-    """Do what stdin says, and print ``error``, which tells no data, and ``detail``, for the owner.
+Work = Callable[[dict[str, Any], Sequence[int]], Any]
+
+
+def serve(
+    work: Work, failure: str, reach: Callable[[dict[str, Any]], Reach] = lambda asked: Reach()
+) -> None:
+    """Confine this process, do what stdin says, and print what it found.
+
+    It prints ``value``, or ``error``, which tells no data, and ``detail``, for the owner.
 
     Args:
-        work: takes what is asked, and the descriptor of a file that this process has open.
+        work: takes what is asked, and descriptors of files that this process has open.
         failure: the error, where it is not one of ours.
+        reach: tells by what is asked what this process reaches.
     """
+    asked = json.load(sys.stdin)
+    _end_with(asked["parent"])
+    told: dict[str, Any] = {"error": None, "detail": None, "value": None}
+    try:
+        reached = reach(asked)
+        for module in reached.imports:
+            importlib.import_module(module)
+        _go_on_as_one_thread()
+        _confine(reached, asked["size"])
+        told["value"] = work(asked, [int(each) for each in sys.argv[1:]])
+    except SourceError as error:
+        told |= {"error": str(error), "detail": error.__cause__ and _detail(error.__cause__)}
+    except MemoryError as error:
+        public = f"it takes more than {asked['size']} bytes of memory (size, in the catalogue)"
+        told |= {"error": public, "detail": _detail(error)}
+    except Exception as error:  # of whatever reads it
+        told |= {"error": failure, "detail": _detail(error)}
+    json.dump(told, sys.stdout)
+
+
+def _end_with(parent: int) -> None:
     # a later one of the same parent, or of the next, must not meet this one
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    asked = json.load(sys.stdin)
-    if os.getppid() != asked["parent"]:
-        return
-    told: dict[str, Any] = {"error": None, "detail": None}
-    try:
-        work(asked, int(sys.argv[1]))
-    except SourceError as error:
-        told = {"error": str(error), "detail": error.__cause__ and _detail(error.__cause__)}
-    except Exception as error:  # of whatever asks it
-        told = {"error": failure, "detail": _detail(error)}
-    json.dump(told, sys.stdout)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def _go_on_as_one_thread() -> None:
+    """Go on in a fork, since Landlock leaves out the threads that libraries have started."""
+    parent, child = os.getpid(), os.fork()
+    if child:
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        os._exit(code if code >= 0 else 128 - code)  # as shells tell signals
+    _end_with(parent)
+
+
+def _confine(reach: Reach, size: int) -> None:
+    give_up_privileges()
+    give_up_files(reach.readable, reach.writable, reach.ports)
+    set_limits(memory=size + OWN, files=FILES, written=reach.written)
+    give_up_calls(reach.calls)
 
 
 def _detail(error: BaseException) -> str:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from mplang_data.description import SourceError
+from mplang_data.description import SIZE, SourceError
 
 _CLOSED = {
     "enable_external_access": False,
@@ -15,8 +15,9 @@ _CLOSED = {
     "autoload_known_extensions": False,
     "allow_community_extensions": False,
     "python_enable_replacements": False,
+    "temp_directory": "",
 }
-"""Settings of DuckDB with which a file reaches no other file, and no network."""
+"""Settings of DuckDB with which a file reaches no other file, and no network. None is written."""
 
 _OF_TABLES = {
     "AGGREGATE", "ANY_JOIN", "ASOF_JOIN", "COMPARISON_JOIN", "CROSS_PRODUCT", "CTE", "CTE_SCAN",
@@ -38,16 +39,17 @@ _WHAT_TO_DO = (
 )
 
 
-def connect(path: str, *, read_only: bool) -> Any:
+def connect(path: str, *, read_only: bool, memory: int = SIZE) -> Any:
     """Connect Ibis to a DuckDB file.
 
     Args:
         path: where it is.
         read_only: whether one that is not there is an error, and is not made.
+        memory: bytes that DuckDB takes.
     """
     import ibis  # type: ignore[import-untyped]
 
-    made = ibis.duckdb.connect(path, read_only=read_only, **_CLOSED)
+    made = ibis.duckdb.connect(path, read_only=read_only, memory_limit=f"{memory}B", **_CLOSED)
     made.con.execute("SET explain_output = 'all'")  # what a view is, not what is left of it
     made.con.execute("SET lock_configuration = true")  # after Ibis's own settings
     return made

@@ -10,7 +10,8 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from mplang_data.apart.child import connect, serve
+from mplang_data.apart.child import serve
+from mplang_data.apart.database import connect, reach
 from mplang_data.description import SourceError
 
 LOCK_TIMEOUT = 60  # seconds that others may use the table
@@ -23,13 +24,13 @@ _IN_POSTGRESQL = {
 """What PostgreSQL has in place of types that it has not."""
 
 
-def write(asked: dict[str, Any], file: int) -> None:
+def write(asked: dict[str, Any], files: Sequence[int]) -> None:
     """Replace the rows of a table; make the table if it is not there.
 
     Args:
         asked: ``url`` of the database, as Ibis takes it; ``table``, perhaps with its schema, such
             as ``public.scores``.
-        file: descriptor of the Parquet file.
+        files: descriptor of the Parquet file.
 
     Raises:
         SourceError: the table has other columns, or cannot keep these.
@@ -37,11 +38,11 @@ def write(asked: dict[str, Any], file: int) -> None:
     import pyarrow.parquet as pq  # type: ignore[import-untyped]
     from ibis.common.exceptions import TableNotFound  # type: ignore[import-untyped]
 
-    database = connect(asked["url"], read_only=False)
+    database = connect(asked)
     fill = _fill_duckdb if database.name == "duckdb" else _fill_postgresql
     schema, _, name = asked["table"].rpartition(".")
     where = {"database": schema or None}
-    with os.fdopen(os.dup(file), "rb") as opened, pq.ParquetFile(opened) as rows:
+    with os.fdopen(os.dup(files[0]), "rb") as opened, pq.ParquetFile(opened) as rows:
         wanted = _columns(database.name, rows.schema_arrow)
         try:
             there = dict(database.table(name, **where).schema())
@@ -115,4 +116,4 @@ def _quoted(names: Sequence[str], between: str) -> str:
 
 
 if __name__ == "__main__":
-    serve(write, "the database does not take it")
+    serve(write, "the database does not take it", reach)

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from mplang_core import BaseType
 from mplang_core.ext import ConfigError, plugin_manager
+from mplang_data.description import SIZE
 
 GROUP = "mplang.sources"
 
@@ -17,8 +18,9 @@ GROUP = "mplang.sources"
 class Source(Protocol):
     """Kind of source, such as Parquet files.
 
-    It is opened by the owner's process, which decides who reads what, and read by one that runs
-    programs, and has the open files only: no path, no password.
+    It is opened by the owner's process, which decides who reads what, and has all that the owner
+    has: so opening looks at nothing that is in the source. It is probed and read by confined
+    processes, as those are that run programs: they have the open files only, no path, no password.
     """
 
     def place(self, where: str, folder: str) -> str:
@@ -32,33 +34,44 @@ class Source(Protocol):
             SourceError: it is no such place.
         """
 
-    def probe(self, where: str, kind: BaseType, match: Sequence[str] = ()) -> int | None:
-        """Compare a source with a type, without its rows if it can.
-
-        Args:
-            where: the place, as :meth:`place` returns it.
-            kind: the type.
-            match: columns that are there, too, of whatever type.
-
-        Returns:
-            The number of rows; ``None`` if it is not known without reading them.
-
-        Raises:
-            SourceError: the source is not there, of another type, or is damaged.
-        """
-
-    def open(self, where: str, kind: BaseType) -> list[int]:
+    def open(
+        self,
+        where: str,
+        kind: BaseType,
+        match: Sequence[str] = (),
+        *,
+        rows: bool = True,
+        size: int = SIZE,
+    ) -> list[int]:
         """Open a source.
 
         Args:
             where: the place, as :meth:`place` returns it.
             kind: the type that is read: a source may open that part only.
+            match: columns that are looked for, too, of whatever type, and not read.
+            rows: whether rows are read; else it is opened to be probed.
+            size: bytes that it may have in memory.
 
         Returns:
             Descriptors of open files; the caller closes them.
 
         Raises:
             SourceError: there is none.
+        """
+
+    def probe(self, files: Sequence[int], kind: BaseType, match: Sequence[str] = ()) -> int | None:
+        """Compare an open source with a type, without its rows if it can.
+
+        Args:
+            files: descriptors of open files; the caller closes them.
+            kind: the type.
+            match: columns that are there, too, of whatever type, unless :meth:`open` has looked.
+
+        Returns:
+            The number of rows; ``None`` if it is not known without reading them.
+
+        Raises:
+            SourceError: the source is of another type, or is damaged.
         """
 
     def read(self, files: Sequence[int], kind: BaseType) -> Any:

@@ -1,4 +1,4 @@
-"""Tables of databases, read by a process of their own, which alone has the password."""
+"""Tables of databases, read by a confined process, which alone has the password."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 from mplang_core import BaseType, TableType
 from mplang_data.apart import run_apart
-from mplang_data.description import SourceError
+from mplang_data.description import SIZE, SourceError
 from mplang_data.sources.arrow_file import ArrowFiles
-from mplang_data.sources.files import close_all
 
 
 class Database(ArrowFiles):
@@ -27,28 +26,31 @@ class Database(ArrowFiles):
             raise SourceError("its place ends with the table: #patients, or #schema.patients")
         return where
 
-    def probe(self, where: str, kind: BaseType, match: Sequence[str] = ()) -> int | None:
-        """Read no rows; see :class:`mplang_data.Source`."""
-        close_all(self._read(where, kind, 0, match))
+    def probe(self, files: Sequence[int], kind: BaseType, match: Sequence[str] = ()) -> int | None:
+        """Compare what was read, perhaps no row; see :class:`mplang_data.Source`."""
+        self.read(files, kind)
         return None
 
-    def open(self, where: str, kind: BaseType) -> list[int]:
-        """Read the columns of a table; see :class:`mplang_data.Source`."""
-        return self._read(where, kind, None)
-
-    def _read(
-        self, where: str, kind: BaseType, limit: int | None, match: Sequence[str] = ()
+    def open(
+        self,
+        where: str,
+        kind: BaseType,
+        match: Sequence[str] = (),
+        *,
+        rows: bool = True,
+        size: int = SIZE,
     ) -> list[int]:
+        """Read the columns of a table; see :class:`mplang_data.Source`."""
         if not isinstance(kind, TableType):
             raise SourceError(f"it is a table, and not {kind}")
         url, _, table = where.rpartition("#")
         asked = {
-            "url": f"{self.kind}:{url}", "table": table, "columns": kind.columns, "limit": limit,
-            "match": list(match),
+            "url": f"{self.kind}:{url}", "table": table, "columns": kind.columns,
+            "match": list(match), "limit": None if rows else 0, "writes": False,
         }  # fmt: skip
         file = os.memfd_create("mplang-data", os.MFD_CLOEXEC)
         try:
-            run_apart("reader", asked, file)
+            run_apart("mplang_data.apart.reader", asked, [file], size=size)
         except BaseException:
             os.close(file)
             raise

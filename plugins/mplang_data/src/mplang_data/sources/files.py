@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mplang_core import BaseType
-from mplang_data.description import SourceError
+from mplang_data.description import SIZE, SourceError
 
 MAX_FILES = 128  # of one data set, which an engine has open while it reads
 _libc = ctypes.CDLL(None)
@@ -40,23 +40,27 @@ class Files(ABC):
             SourceError: it is damaged.
         """
 
-    def probe(self, where: str, kind: BaseType, match: Sequence[str] = ()) -> int | None:
+    def probe(self, files: Sequence[int], kind: BaseType, match: Sequence[str] = ()) -> int | None:
         """Read the files; see :class:`mplang_data.Source`."""
         from mplang_data.columns import check_there
 
-        files = self.open(where, kind)
-        try:
-            for file in files if match else ():
-                check_there(match, self.names(file))
-            return getattr(self.read(files, kind), "num_rows", None)
-        finally:
-            close_all(files)
+        for file in files if match else ():
+            check_there(match, self.names(file))
+        return getattr(self.read(files, kind), "num_rows", None)
 
     def place(self, where: str, folder: str) -> str:
         """Return the absolute path; wildcards of the folder are none."""
         return os.path.join(glob.escape(os.path.abspath(folder)), where)
 
-    def open(self, where: str, kind: BaseType) -> list[int]:
+    def open(
+        self,
+        where: str,
+        kind: BaseType,
+        match: Sequence[str] = (),
+        *,
+        rows: bool = True,
+        size: int = SIZE,
+    ) -> list[int]:
         """Open the files, whatever is read of them."""
         return open_files(where)
 

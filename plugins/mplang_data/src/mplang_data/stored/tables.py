@@ -81,7 +81,7 @@ def _write(url: str, table: str, folder: Path) -> None:
         )
     file = os.open(folder / entry.files()[0], os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
-        run_apart("writer", {"url": url, "table": table}, file)
+        run_apart("mplang_data.apart.writer", {"url": url, "table": table, "writes": True}, [file])
     except SourceError as error:
         raise StoreError(
             f"it is stored; its table in the owner's database is not written: {error}"
