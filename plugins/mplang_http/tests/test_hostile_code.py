@@ -11,10 +11,12 @@ import jax
 import numpy as np
 import pytest
 from http_raw import changed, program
+from mplang_http import LocalCluster
 from mplang_spu import ShareType, SpuConfig
 
 import mplang_core as mp
 from mplang_core.errors import MPLangError, PartyError
+from mplang_core.ext import run_program
 from mplang_core.ir.compressed_text import pack
 
 pytestmark = pytest.mark.usefixtures("unharmed_engines")
@@ -362,6 +364,98 @@ def run_on_spu(text: str, protocol: str = "ABY3", parties: int = 3):
         return mp.peval(mp.PFunction("spu.run_jax", takes, outs, attrs), values, rmask=mask)[0]
 
     return program
+
+
+# -- what libspu's compiler fails at: it undoes its work, and frees what secrets still use
+
+
+def run_on_shares(text: str):
+    """Return a program that runs StableHLO text on secret zeros, sent as a hostile coordinator."""
+    from mplang_spu.ops import make_shares
+    from mplang_stablehlo import signature_of
+
+    code, mask = pack(text), mp.Mask.all(3)
+    takes, gives = signature_of(code)
+    config = SpuConfig(protocol="ABY3", parties=tuple(mask))
+    inner = {"code": code, "x64": False, "jax": "0.8.0", "stablehlo": "1.9.0"}
+    attrs = {"program": inner, "parties": mask, "config": config.attrs()}
+    ins, outs = (tuple(ShareType.of(kind, config) for kind in kinds) for kinds in (takes, gives))
+
+    def shared(kind: ShareType):
+        x = mp.constant(np.zeros(kind.plain.shape, kind.plain.dtype.numpy), parties=0)
+        mine, *others = run_program(make_shares(x, share=kind), mp.Mask.of(0))
+        return mp.pconv([mine, *(mp.pshfl_s(each, i + 1, [0]) for i, each in enumerate(others))])
+
+    def program():
+        values = [shared(kind) for kind in ins]
+        return mp.peval(mp.PFunction("spu.run_jax", ins, outs, attrs), values, rmask=mask)[0]
+
+    return program
+
+
+I32, S32 = "tensor<1000xi32>", "tensor<f32>"
+TO_INTEGERS = f"%i = stablehlo.convert %arg0 : ({F32}) -> {I32}\n    "
+SUM = (
+    "%z = stablehlo.constant dense<0.0> : tensor<f32>\n    "
+    '%0 = "stablehlo.reduce"(%arg0, %z) <{dimensions = array<i64: 0>}> ({\n'
+    "    ^bb0(%x: tensor<f32>, %y: tensor<f32>):\n      %s = stablehlo.OP : tensor<f32>\n"
+    f"      stablehlo.return %s : {S32}\n    }}) : ({F32}, {S32}) -> {S32}\n    return %0 : {S32}"
+)
+COMBINER = """%i = stablehlo.iota dim = 0 : tensor<1000x1xi32>
+    %0 = "stablehlo.scatter"(%arg0, %i, %arg0) <{scatter_dimension_numbers = #stablehlo.scatter<
+      inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({
+    ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+      %a = stablehlo.add %x, %y : tensor<f32>
+      %s = stablehlo.sine %a : tensor<f32>
+      stablehlo.return %s : tensor<f32>
+    }) : (tensor<1000xf32>, tensor<1000x1xi32>, tensor<1000xf32>) -> tensor<1000xf32>
+    return %0 : tensor<1000xf32>"""
+
+HEAP = {
+    "leading zeros": (
+        module(
+            [F32], [I32],
+            f"{TO_INTEGERS}%0 = stablehlo.count_leading_zeros %i : {I32}\n    return %0 : {I32}",
+        ),
+        "count_leading_zeros",
+    ),
+    "precision": (
+        module(
+            [F32], [F32],
+            f"%c = stablehlo.sine %arg0 : {F32}\n    %0 = stablehlo.reduce_precision %c, "
+            f"format = e5m10 : {F32}\n    return %0 : {F32}",
+        ),
+        "reduce_precision",
+    ),
+    "a tangent in a reducer": (module([F32], [S32], SUM.replace("OP", "tan %x")), "tan"),
+    "leading zeros in a function": (
+        module([F32], [I32], f"%0 = call @f(%arg0) : ({F32}) -> {I32}\n    return %0 : {I32}")
+        .replace(
+            "\n}\n",
+            f"\n  func.func private @f(%arg0: {F32}) -> {I32} {{\n    {TO_INTEGERS}"
+            f"%0 = stablehlo.count_leading_zeros %i : {I32}\n    return %0 : {I32}\n  }}\n}}\n",
+        ),
+        "count_leading_zeros",
+    ),
+    "two ops to combine": (module([F32], [F32], COMBINER), "scatter"),
+}  # fmt: skip
+"""Valid code on which libspu's compiler broke the heap of its process; the op that it lacks."""
+
+
+@pytest.fixture(scope="module")
+def production():
+    """Return the host of three workers as an owner runs them."""
+    with LocalCluster(3, mode="production") as cluster, mp.connect("http", cluster.spec) as made:
+        yield made
+
+
+@pytest.mark.parametrize(("text", "op"), HEAP.values(), ids=list(HEAP))
+@pytest.mark.parametrize("mode", ["development", "production"])
+def test_libspu_does_not_see_what_would_break_its_heap(request, mode, text, op):
+    """Several times: the first failure leaves the heap broken, a later one ends the engine."""
+    host = request.getfixturevalue("tls_host" if mode == "development" else "production")
+    for _ in range(3):
+        refused(host, run_on_shares(text), match=f"SPU cannot run (stablehlo.)?{op}")
 
 
 # -- text

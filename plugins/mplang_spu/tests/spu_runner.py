@@ -57,6 +57,16 @@ def prepare(fn, *args, protocol="ABY3", field="FM128", fxp=None, passes=PASSES):
     return job
 
 
+def run_text(text, args, gives, protocol="SEMI2K", field="FM128"):
+    """Run StableHLO text on secret arguments; return its results, of the types that it gives."""
+    fxp = FRACTION_BITS[field]
+    code = engine.build(lower(text, Target(protocol, field, fxp)), [True] * len(args))
+    made = _shared(code, args, protocol, field, fxp)(len(gives))
+    return [
+        x.astype(kind.dtype.numpy).reshape(kind.shape) for x, kind in zip(made, gives, strict=True)
+    ]
+
+
 def _shared(code, args, protocol, field, fxp):
     members = MEMBERS[protocol]
     config = {"protocol": protocol, "field": field, "fxp_fraction_bits": fxp, "exp_mode": "pade"}

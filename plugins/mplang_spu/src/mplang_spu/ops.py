@@ -304,14 +304,25 @@ def _lower(
 
 
 def _compile(made: FeProgram, secret: tuple[bool, ...], config: SpuConfig) -> Compiled:
+    from mplang_stablehlo.admission import OpRefusedError
+
     from mplang_spu import engine
 
+    code = made.pfunc.attrs["code"]
     try:
-        return engine.compile_code(made.pfunc.attrs["code"], secret, Target.of(config.attrs()))
+        return engine.compile_code(code, secret, Target.of(config.attrs()))
+    except OpRefusedError as error:
+        raise TraceError(f"{_line_of(code, error.index)}SPU cannot compile this: {error}") from None
     except (ValueError, RuntimeError) as error:
-        reason = str(error).strip().split("\n", 1)[0].removesuffix("what:").strip()
-        reason = reason or "it has an op that SPU lacks; its compiler does not say which"
-        raise TraceError(f"{at()}SPU cannot compile this: {reason}") from error
+        raise TraceError(f"{at()}SPU cannot compile this: {error}") from error
+
+
+def _line_of(code: bytes, index: int) -> str:
+    """Return the line of an op as the prefix of a message; that of the call if it is unknown."""
+    from mplang_stablehlo.source_lines import lines_of
+
+    lines = lines_of(code, caller())
+    return f"{lines[index]}: " if lines and lines[index] else at()
 
 
 def _told(program: FeProgram) -> FeProgram:

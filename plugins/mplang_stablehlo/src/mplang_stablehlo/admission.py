@@ -62,6 +62,25 @@ _ATTRIBUTES: Mapping[str, frozenset[str]] = {
 }
 
 
+class OpRefusedError(ValueError):
+    """Raised if an engine refuses an op.
+
+    Args:
+        text: names the engine, the op and the reason.
+        index: of the op, in the order of :func:`mplang_stablehlo.module.walk`.
+    """
+
+    def __init__(self, text: str, index: int) -> None:
+        super().__init__(text)
+        self.index = index
+
+
+def refusal(engine: str, module: ir.Module, op: ir.Operation, reason: str) -> OpRefusedError:
+    """Return the error of an engine that does not run an op of a module."""
+    index = next((i for i, each in enumerate(walk(module.operation)) if each == op), -1)
+    return OpRefusedError(f"{engine} cannot run {_name(op)}: {reason[:MAX_REASON]}", index)
+
+
 @dataclass(frozen=True, slots=True)
 class Admission:
     """Admission list of an engine.
@@ -97,8 +116,8 @@ class Admission:
             The module.
 
         Raises:
-            ValueError: it is not valid StableHLO, or has an op, type or attribute that is not
-                listed; names op and reason.
+            OpRefusedError: it has an op, type or attribute that is not listed; names op and reason.
+            ValueError: it is not valid StableHLO.
         """
         try:
             module = parse(text)
@@ -119,8 +138,7 @@ class Admission:
                 try:
                     check(op)
                 except ValueError as error:
-                    reason = str(error)[:MAX_REASON]
-                    raise ValueError(f"{self.engine} cannot run {_name(op)}: {reason}") from None
+                    raise refusal(self.engine, module, op, str(error)) from None
         check_call_graph(module)
 
     def _check_name(self, op: ir.Operation) -> None:

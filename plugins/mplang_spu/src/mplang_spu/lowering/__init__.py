@@ -19,6 +19,7 @@ from mplang_spu.lowering import (
     arithmetic,
     constants,
     functions,
+    libspu_ops,
     lookups,
     rounding,
     sorts,
@@ -29,7 +30,14 @@ from mplang_spu.lowering.admission import SPU
 from mplang_spu.lowering.constants import Diagnostic
 from mplang_spu.lowering.rewriter import Rewriter
 from mplang_spu.lowering.splats import drop_unused, fold_splats
-from mplang_spu.lowering.structure import check_depth, check_field, erase_barriers, nest_cases
+from mplang_spu.lowering.structure import (
+    check_depth,
+    check_field,
+    erase_barriers,
+    nest_cases,
+    pad_operands,
+    write_cases,
+)
 from mplang_spu.lowering.tables import erase_exact_values, fold_tables
 from mplang_spu.target import Target
 
@@ -124,12 +132,15 @@ def lower(text: str, target: Target, passes: Sequence[Pass] | None = None) -> Lo
     drop_unused(rewriter)
     diagnostics = constants.unrepresentable_constants(rewriter)
     constants.erase_op_indices(rewriter)
+    write_cases(module)
     nest_cases(module)
+    pad_operands(module)
     check_depth(module)
     for rewrite in PASSES if passes is None else passes:
         rewrite(rewriter)
     erase_exact_values(rewriter)
     drop_unused(rewriter)
     check_field(module, target.field)
+    libspu_ops.check(module)
     rewriter.update_signature()
     return Lowered(text_of(module), tuple(rewriter.operands), tuple(diagnostics))

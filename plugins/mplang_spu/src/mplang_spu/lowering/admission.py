@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from jaxlib.mlir import ir
-from mplang_stablehlo.admission import ARITHMETIC, STRUCTURE, Admission
+from mplang_stablehlo.admission import Admission
 from mplang_stablehlo.custom_calls import CALLS
+
+from mplang_spu.lowering import libspu_ops
 
 _ELSEWHERE = "do that part in plain at one party"
 _ELEMENTS = "i1 i8 i16 i32 i64 ui8 ui16 ui32 ui64 f16 f32 f64"
@@ -32,10 +34,10 @@ def _convert(op: ir.Operation) -> None:
 
 SPU = Admission(
     "SPU",
-    (STRUCTURE | ARITHMETIC) - {"cbrt"},
+    libspu_ops.OPS | libspu_ops.REWRITTEN,
     frozenset(_ELEMENTS.split()),
     CALLS,
-    rules={"bitcast_convert": _bitcast, "convert": _convert},
+    rules={**libspu_ops.FORMS, "bitcast_convert": _bitcast, "convert": _convert},
     advice={
         "rng_bit_generator": f"it has no random bits (of a JAX key of kind 'rbg'); {_ELSEWHERE}",
         "fft": f"it has no Fourier transforms; {_ELSEWHERE}",
@@ -44,9 +46,16 @@ SPU = Admission(
         "real": f"it has no complex numbers; {_ELSEWHERE}",
         "cholesky": f"it has no Cholesky decompositions; {_ELSEWHERE}",
         "triangular_solve": f"it has no solver of triangular systems; {_ELSEWHERE}",
+        "count_leading_zeros": "it has no count of leading zeros; compare with powers of two, as "
+        "in (x[..., None] < 2 ** jnp.arange(31)).sum(-1) + 1 for an int32 that is not negative",
+        "reduce_precision": "its floats are fixed point, whose precision is that of the device; "
+        "leave it out",
         "cbrt": f"it has no cube roots; {_ELSEWHERE}",
         "lapack_": f"it has no linear algebra of LAPACK (decompositions, solve); {_ELSEWHERE}",
     },
     largest=4 << 30,
 )
-"""Ops that libspu compiles and runs. Its other custom calls are refused: one prints secrets."""
+"""What libspu compiles, and what the lowering makes such of.
+
+Other custom calls of libspu are refused: one prints secrets.
+"""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
-from mplang_stablehlo.module import walk
+from mplang_stablehlo.module import attribute_names, number_columns, walk
 
 MAX_DEPTH = 100
 
@@ -21,6 +21,43 @@ def erase_barriers(module: ir.Module) -> None:
         for result, operand in zip(op.results, op.operands, strict=True):
             result.replace_all_uses_with(operand)
         op.erase()
+
+
+def write_cases(module: ir.Module) -> None:
+    """Replace each ``if`` by a case: libspu fails at one with a secret predicate when it runs."""
+    for op in _ops(module, "stablehlo.if"):
+        then, otherwise = (region.blocks[0] for region in op.regions)
+        with op.location, ir.InsertionPoint(op):
+            kind = ir.RankedTensorType.get([], ir.IntegerType.get_signless(32))
+            index = stablehlo.convert(kind, op.operands[0])
+            made = stablehlo.CaseOp([result.type for result in op.results], index, 2)
+        otherwise.append_to(made.branches[0])
+        then.append_to(made.branches[1])
+        _replace(op, made.results)
+
+
+def pad_operands(module: ir.Module) -> None:
+    """Pad what is selected from before it is, and slice the result.
+
+    libspu's compiler does that itself, but fails if the operand is public and the source secret.
+    """
+    for op in _ops(module, "stablehlo.select_and_scatter"):
+        padding = number_columns(op, "padding")
+        if not any(padding):
+            continue
+        x, source, start = op.operands
+        low, high, shape = padding[::2], padding[1::2], ir.RankedTensorType(x.type).shape
+        names = {"window_dimensions", "window_strides"} & attribute_names(op)
+        with op.location, ir.InsertionPoint(op):
+            wide = stablehlo.pad(x, start, low, high, [0] * len(shape))
+            made = stablehlo.SelectAndScatterOp(
+                wide.type, wide, source, start, **{name: op.attributes[name] for name in names}
+            )
+            ends = [first + size for first, size in zip(low, shape, strict=True)]
+            found = stablehlo.slice(made.result, low, ends, [1] * len(shape))
+        for region, other in zip(op.regions, made.regions, strict=True):
+            region.blocks[0].append_to(other)
+        _replace(op, [found])
 
 
 def nest_cases(module: ir.Module) -> None:
@@ -48,9 +85,7 @@ def _nest(case: ir.Operation) -> None:
         branch.append_to(inner.branches[0])
         made = inner
     rest[-1].append_to(made.branches[1])
-    for result, other in zip(case.results, outer.results, strict=True):
-        result.replace_all_uses_with(other)
-    case.erase()
+    _replace(case, outer.results)
 
 
 def _choice(index: ir.Value, number: int, kinds: Sequence[ir.Type]) -> stablehlo.CaseOp:
@@ -59,6 +94,12 @@ def _choice(index: ir.Value, number: int, kinds: Sequence[ir.Type]) -> stablehlo
     wanted = stablehlo.constant(ir.DenseElementsAttr.get_splat(index.type, number))
     other = stablehlo.compare(index, wanted, stablehlo.ComparisonDirectionAttr.get("NE"))
     return stablehlo.CaseOp(kinds, stablehlo.convert(index.type, other), 2)
+
+
+def _replace(op: ir.Operation, results: Iterable[ir.Value]) -> None:
+    for result, other in zip(op.results, results, strict=True):
+        result.replace_all_uses_with(other)
+    op.erase()
 
 
 def check_depth(module: ir.Module) -> None:
