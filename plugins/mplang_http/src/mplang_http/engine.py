@@ -110,6 +110,7 @@ class Engine:
             insecure=config.insecure,
             limits=config.limits,
             on_end=self._report_end,
+            on_damage=_end_damaged,
             data=EngineData(self._questions),
             gated=given.gated,
         )
@@ -433,6 +434,11 @@ class Engine:
                 404, "not-recorded", "this job was not recorded, or another one since"
             )
         return StreamReply(body, [write_spans(recorder)])
+
+
+def _end_damaged() -> None:
+    log.error("the engine ends: native code failed in it, and may have harmed its memory")
+    os._exit(1)
 
 
 def run(argument: dict[str, Any], file: int) -> None:

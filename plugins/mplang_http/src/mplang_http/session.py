@@ -15,7 +15,7 @@ from urllib.parse import quote
 from mplang_analysis import Followed, Label, own
 from mplang_analysis.party_names import quoted
 from mplang_analysis.shortening import shortened
-from mplang_simulator import Failure, ObservedWorker
+from mplang_simulator import DamagedProcessError, Failure, ObservedWorker
 from mplang_trace import SpanRecorder, now
 
 from mplang_core import Mask, MPLangError, MPType, Program
@@ -79,6 +79,7 @@ class Session:
         limits: limits on jobs and values.
         on_end: called with each job that has ended, and again when a job that was cancelled
             while it ran has settled, and when the session is closed if an op of it has failed.
+        on_damage: called once it was told that a job has harmed the memory of this process.
         data: the data sets of this party, for its coordinator.
         gated: whether the gate of this party is asked before a run begins.
 
@@ -95,6 +96,7 @@ class Session:
         insecure: bool,
         limits: Limits,
         on_end: Callable[[Job], None],
+        on_damage: Callable[[], None] = lambda: None,
         data: Any = None,
         gated: bool = False,
     ) -> None:
@@ -111,7 +113,7 @@ class Session:
         self._labels = SessionLabels()
         self._last_number = -1
         self._limits = limits
-        self._on_end = on_end
+        self._on_end, self._on_damage = on_end, on_damage
         self._jobs: OrderedDict[str, Job] = OrderedDict()
         self._lock = threading.RLock()
         self._thread: ThreadPoolExecutor | None = None
@@ -286,6 +288,8 @@ class Session:
                 log.debug("why it failed", exc_info=error)
                 self._settle(job, op_failed=Failure.in_op(error))
                 self.end(job, "failed", error=failure)
+                if isinstance(error, DamagedProcessError):
+                    self._on_damage()
             else:
                 self._store_results(job, program, outs, labels)
             finally:

@@ -5,7 +5,7 @@ communicator, the outcome of a run, what others may know of a failure, and numbe
 """
 
 from mplang_simulator.checks import Finding, Meetings
-from mplang_simulator.failure import Failure
+from mplang_simulator.failure import DamagedProcessError, Failure
 from mplang_simulator.host import Simulator
 from mplang_simulator.mailbox import CommunicatorBase
 from mplang_simulator.observed import ObservedHost, ObservedWorker, op_of
@@ -17,6 +17,7 @@ from mplang_simulator.waiting import Waiter
 
 __all__ = [
     "CommunicatorBase",
+    "DamagedProcessError",
     "Failure",
     "Finding",
     "Meetings",

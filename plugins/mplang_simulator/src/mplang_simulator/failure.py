@@ -10,6 +10,7 @@ from mplang_core.ext import (
     AdmissionError,
     CommError,
     IRError,
+    KernelError,
     PartyError,
     RunError,
     printable,
@@ -17,6 +18,14 @@ from mplang_core.ext import (
 )
 
 WITHHELD = "the reason is in that party's log, at log_level: debug"
+
+
+class DamagedProcessError(KernelError):
+    """Native code that failed in a way that may have harmed the memory of its process.
+
+    The engine of a worker ends once it has told that the run has failed; what it held is lost.
+    Other processes go on, as what a user has there cannot be saved otherwise, but should end soon.
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ import jax
 import numpy as np
 from mplang_stablehlo import read
 
+from mplang_spu.compiler import compile_text
 from mplang_spu.libspu import Io, libspu
 from mplang_spu.link import LinkCommunicator
 from mplang_spu.lowering import Diagnostic, Lowered, Target, lower
@@ -104,7 +105,7 @@ def compile(text: str, secret: tuple[bool, ...], target: Target) -> Compiled:
 
     Raises:
         ValueError: admission or lowering refuses it, or the condition of a loop is secret.
-        RuntimeError: libspu cannot compile it.
+        DamagedProcessError: libspu fails to compile it.
     """
     return build(lower(text, target), secret)
 
@@ -123,7 +124,7 @@ def compile_code(code: bytes, secret: tuple[bool, ...], target: Target) -> Compi
 
     Raises:
         ValueError: admission or lowering refuses it, or the condition of a loop is secret.
-        RuntimeError: libspu cannot compile it.
+        DamagedProcessError: libspu fails to compile it.
     """
     return compile(read(code, MAX_CODE), secret, target)
 
@@ -140,12 +141,11 @@ def build(lowered: Lowered, secret: Sequence[bool]) -> Compiled:
 
     Raises:
         ValueError: the condition of a loop is secret.
-        RuntimeError: libspu cannot compile it.
+        DamagedProcessError: libspu fails to compile it.
     """
     visible = [visibility(is_secret) for is_secret in secret]
     visible += [visibility(False)] * len(lowered.operands)
-    source = libspu.CompilationSource(libspu.SourceIRType.STABLEHLO, lowered.text, visible)
-    code: bytes = libspu.compile(source, libspu.CompilerOptions())
+    code = compile_text(lowered.text, visible)
     _check_conditions(code)
     return Compiled(code, lowered.operands, lowered.diagnostics)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mplang_analysis import Constant, ConstantsRule, RangeRule
 from mplang_cache import compiled_once
+from mplang_simulator import DamagedProcessError
 from mplang_stablehlo import constants_of_code
 
 from mplang_core import (
@@ -307,13 +308,15 @@ def _compile(made: FeProgram, secret: tuple[bool, ...], config: SpuConfig) -> Co
     from mplang_stablehlo.admission import OpRefusedError
 
     from mplang_spu import engine
+    from mplang_spu.compiler import stderr_in_errors
 
     code = made.pfunc.attrs["code"]
     try:
-        return engine.compile_code(code, secret, Target.of(config.attrs()))
+        with stderr_in_errors():
+            return engine.compile_code(code, secret, Target.of(config.attrs()))
     except OpRefusedError as error:
         raise TraceError(f"{_line_of(code, error.index)}SPU cannot compile this: {error}") from None
-    except (ValueError, RuntimeError) as error:
+    except (ValueError, DamagedProcessError) as error:
         raise TraceError(f"{at()}SPU cannot compile this: {error}") from error
 
 
