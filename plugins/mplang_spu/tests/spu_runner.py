@@ -57,21 +57,24 @@ def prepare(fn, *args, protocol="ABY3", field="FM128", fxp=None, passes=PASSES):
     return job
 
 
-def run_text(text, args, gives, protocol="SEMI2K", field="FM128"):
-    """Run StableHLO text on secret arguments; return its results, of the types that it gives."""
-    fxp = FRACTION_BITS[field]
-    code = engine.build(lower(text, Target(protocol, field, fxp)), [True] * len(args))
-    made = _shared(code, args, protocol, field, fxp)(len(gives))
+def run_text(text, args, gives, secret=None, protocol="SEMI2K", field="FM128"):
+    """Run StableHLO text, on secret arguments by default; return results of the given types."""
+    fxp, secret = FRACTION_BITS[field], secret or [True] * len(args)
+    code = engine.build(lower(text, Target(protocol, field, fxp)), secret)
+    made = _shared(code, args, protocol, field, fxp, secret)(len(gives))
     return [
         x.astype(kind.dtype.numpy).reshape(kind.shape) for x, kind in zip(made, gives, strict=True)
     ]
 
 
-def _shared(code, args, protocol, field, fxp):
+def _shared(code, args, protocol, field, fxp, secret=None):
     members = MEMBERS[protocol]
     config = {"protocol": protocol, "field": field, "fxp_fraction_bits": fxp, "exp_mode": "pade"}
     io, name = engine.io(members, protocol, field, fxp), uuid.uuid4().hex
-    shares = [io.make_shares(np.asarray(arg, order="C"), engine.visibility(True)) for arg in args]
+    shares = [
+        io.make_shares(np.asarray(arg, order="C"), engine.visibility(is_secret))
+        for arg, is_secret in zip(args, secret or [True] * len(args), strict=True)
+    ]
     shares += [io.make_shares(arg, engine.visibility(False)) for arg in code.operands]
 
     def member(rank, results):

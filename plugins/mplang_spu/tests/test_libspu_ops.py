@@ -39,6 +39,10 @@ def test_each_op_of_the_shared_list_is_decided():
     assert OPS | REWRITTEN <= STRUCTURE | ARITHMETIC
 
 
+def f32(*numbers):
+    return np.array(numbers, np.float32)
+
+
 def is_valid(text: str) -> bool:
     try:
         parse(text)
@@ -215,3 +219,28 @@ def test_what_is_advised_for_leading_zeros_counts_them():
     assert advised in SPU.advice["count_leading_zeros"]
     found = evaluate(lambda x: eval(advised, {"x": x, "jnp": jnp}), x)
     np.testing.assert_array_equal(found, jax.lax.clz(x))
+
+
+@pytest.mark.parametrize("secret", [(False, True), (True, True)])
+def test_a_padded_selection_takes_public_numbers_and_a_secret_source(secret):
+    """As a gradient of a maximum over windows does, at which libspu's compiler failed."""
+    text = sample("select_and_scatter", "f32").replace("tensor<2xf32>", "tensor<3xf32>")
+    text = text.replace("<{window_d", "<{padding = dense<1> : tensor<1x2xi64>, window_d")
+    operands, (takes, gives) = (f32(4, 3, 1, 2), f32(1, 2, 3)), signature_of(pack(text))
+    found = spu_runner.run_text(text, operands, gives, secret=secret)
+    exact = compile_for_xla(text, takes, gives)(*operands)
+    assert spu_runner.off(found, [np.asarray(each) for each in exact]) < ERROR
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("secret", [(True, False), (False, True)])
+def test_a_loop_that_swaps_a_secret_and_a_public_value_compiles(secret):
+    """libspu's compiler looked forever for what is secret, and held Python's lock."""
+
+    def fn(x, y):
+        return jax.lax.fori_loop(0, 3, lambda i, s: (s[1] * 2, s[0] + 1, s[3], s[2]), (x, y, x, y))
+
+    x, y = f32(1, 2), f32(5, 7)
+    text = spu_runner.stablehlo(fn, x, y)
+    found = spu_runner.run_text(text, [x, y], signature_of(pack(text))[1], secret=secret)
+    assert spu_runner.off(found, [np.asarray(each) for each in fn(x, y)]) < ERROR

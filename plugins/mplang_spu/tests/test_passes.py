@@ -44,6 +44,11 @@ CASES = {
     "write_functions": (FM128, jnp.tanh, f32(-3, 0.5)),
     "write_roots": (FM64, jnp.sqrt, f32(1e6)),
     "multiply_by_small": (FM64, lambda x: x * 1.67e-5, f32(1e7)),
+    "settle_states": (
+        FM128,
+        lambda x, y: jax.lax.fori_loop(0, 3, lambda i, s: (s[1], s[0]), (x, y)),
+        *f32(1, 2),
+    ),
 }
 
 
@@ -69,6 +74,7 @@ ORACLES = {
     "sum_by_products": None,  # for speed: the sum is right without it
     "add_by_comparison": None,  # likewise
     "take_by_comparison": None,  # likewise
+    "settle_states": None,  # libspu's compiler would not end, see test_libspu_ops.py
     "sort_largest": None,  # libspu sorts small ones by chance
     "sort_bools": (FM128, jnp.sort, bools(1, 0, 1, 1, 0)),
     "round_floats": (FM128, lambda x: x.astype(jnp.int32), f32(-0.003, -3)),

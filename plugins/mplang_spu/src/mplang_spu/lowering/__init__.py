@@ -21,6 +21,7 @@ from mplang_spu.lowering import (
     functions,
     libspu_ops,
     lookups,
+    loops,
     rounding,
     sorts,
     sums,
@@ -64,6 +65,7 @@ PASSES: Sequence[Pass] = (
     functions.write_functions,
     functions.write_roots,
     arithmetic.multiply_by_small,
+    loops.settle_states,
 )
 """Passes in order: a later one may rewrite what an earlier one wrote."""
 
