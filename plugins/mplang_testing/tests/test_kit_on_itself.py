@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import numpy as np
 from mplang_testing import (
     DeviceSuite,
@@ -10,13 +13,18 @@ from mplang_testing import (
     Of,
     PartyOpSuite,
     PartySample,
+    PluginSuite,
     Sample,
     TypeSuite,
     dialect,
     strategies,
 )
+from mplang_testing.party_ops import ops_among_parties
+from mplang_testing.plugins import suites_of
 
 import mplang_core as mp
+from mplang_core import introspect, registry
+from mplang_core.ext import op_defs
 
 assert dialect.add
 
@@ -61,6 +69,18 @@ def ask_two_of_three(x):
     return mp.pshfl(x, mp.simp.pcall_static([0, 2], dialect.rank))
 
 
+def one_of_each(x):
+    return mp.pconv([mp.pshfl_s(x, [0], [1]), mp.pshfl_s(x, [1, 2], [2, 0])])
+
+
+def less_of_two(x, which):
+    return mp.uniform_cond(which, lambda x: x, lambda x: mp.invoke(dialect.add, x, x), x)
+
+
+def twice(n):
+    return mp.while_loop(lambda i: i < n, lambda i: i + 1, mp.constant(1))
+
+
 class TestOpsAmongParties(PartyOpSuite):
     family = "simp"
     samples = (
@@ -69,4 +89,43 @@ class TestOpsAmongParties(PartyOpSuite):
         PartySample("simp.shuffle_dynamic", ask_two_of_three, X),
         PartySample("simp.keep", mp.keep, X),
         PartySample("simp.converge", lambda: mp.pconv([mp.constant(1, parties=[1])])),
+        PartySample("simp.converge", one_of_each, X),
+        PartySample("simp.constant", lambda: mp.constant(np.float64([-0.0, np.nan]), parties=[1])),
+        PartySample("simp.pcall_static", lambda: mp.simp.pcall_static([0, 2], dialect.rank)),
+        PartySample("simp.pcall_dynamic", lambda x: mp.simp.pcall_dynamic(dialect.add, x, x), X),
+        PartySample("simp.uniform_cond", less_of_two, X, np.array(True)),
+        PartySample("simp.while_loop", twice, np.int64(3)),
     )
+
+
+class TestCalls(PartyOpSuite):
+    family = "func"
+    samples = (
+        PartySample("func.call", mp.builtin_function(lambda x: mp.invoke(dialect.add, x, x)), X),
+        PartySample("func.launch", mp.launch(lambda x: mp.invoke(dialect.add, x, x)), X),
+    )
+
+
+class TestPlugin(PluginSuite):
+    distribution = "mplang-testing"
+    heavy = ("pytest", "hypothesis")
+
+
+def test_each_op_among_parties_of_the_core_is_tried():
+    """Those of plugins are: their PluginSuites ask for it."""
+    core = [name for name, _ in op_defs if op_defs.provider(name) == "mplang-core"]
+    families = {name.partition(".")[0] for name in core}
+    tried = suites_of(sys.modules[__name__])
+    assert {("PartyOpSuite", f) for f in families if ops_among_parties(f)} <= tried
+
+
+def test_each_distribution_with_ops_has_a_plugin_suite():
+    """Which asks for the suites that try what its ops declare."""
+    registry.list_ops()
+    listed = {entry["distribution"] for entry in introspect.list_plugins()}
+    bring = {(op_defs.provider(name) or "").replace("_", "-") for name, _ in op_defs} & listed
+    root = Path(__file__).parents[3]
+    files = [*root.glob("*/*/tests/test_conformance.py")]
+    texts = [file.read_text(encoding="utf-8") for file in [*files, Path(__file__)]]
+    named = {each for each in bring if any(f'distribution = "{each}"' in text for text in texts)}
+    assert named == bring

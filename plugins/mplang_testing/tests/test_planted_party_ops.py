@@ -11,7 +11,9 @@ OP = """
 import numpy as np
 
 import mplang_core as mp
-from mplang_core.ext import Communicates, Level, Message, OpDef, context_of, op_defs
+from mplang_core.ext import (
+    Communicates, Effects, Forwards, Level, Message, OpDef, PublicLiteral, context_of, op_defs,
+)
 from mplang_testing import PartyOpSuite, PartySample
 
 
@@ -21,10 +23,20 @@ class Ring(Communicates):
         return {messages}
 
 
+class Copy(Ring, Forwards):
+    def sources(self, op, output):
+        return {sources}
+
+
+class Literal(PublicLiteral):
+    def literal(self, op):
+        return np.arange(3)
+
+
 op_defs.add(
     "fault.pass_on",
     OpDef("fault.pass_on", lambda op, world: [op.inputs[0].type], Level.PARTY,
-          interfaces={interfaces}),
+          interfaces={interfaces}, effects=Effects.{effects}, total={total}),
     provider="faults",
 )
 
@@ -35,7 +47,8 @@ def pass_on(ctx, x):
     me, n = comm.rank, comm.world_size
     comm.send((me + 1) % n, key, x)
     {kernel}
-    return comm.recv((me - 1) % n, key)
+    got = comm.recv((me - 1) % n, key)
+    return {result}
 
 
 def use(x):
@@ -49,10 +62,16 @@ class TestFaulty(PartyOpSuite):
 RIGHT = {
     "messages": "[Message(a, b, 0) for a, b in links]",
     "interfaces": "[Ring()]",
+    "sources": "(0,)",
+    "effects": "ANY",
+    "total": "False",
     "kernel": "pass",
+    "result": "got",
     "samples": '(PartySample("fault.pass_on", use, np.arange(3)),)',
 }
 DOES_IT = "sends_the_messages"
+COPY = "forwards_is_a_copy"
+DEPENDS = "results_depend"
 
 
 def op(**changes):
@@ -65,11 +84,13 @@ def op(**changes):
         {},
         {"messages": "[*(Message(a, b, 0) for a, b in links), Message(0, 2, 0, when='if odd')]"},
         {"samples": '(PartySample("fault.pass_on", lambda x: use(use(x)), np.arange(3)),)'},
+        {"interfaces": "[Copy()]", "effects": "NONE", "total": "True"},
+        {"effects": "FRESH", "result": "got + np.random.default_rng().integers(9, size=3)"},
     ],
-    ids=["right", "on a condition", "twice"],
+    ids=["right", "on a condition", "twice", "all declared", "fresh"],
 )
 def test_without_a_fault_all_pass(run, changes):
-    assert run(op(**changes)).parseoutcomes() == {"passed": 4}
+    assert run(op(**changes)).parseoutcomes() == {"passed": 9}
 
 
 @pytest.mark.parametrize(
@@ -144,4 +165,76 @@ def test_without_a_fault_all_pass(run, changes):
     ],
 )
 def test_an_op_among_parties_that_sends_other_messages(caught, changes, test, lines):
+    caught(op(**changes), test, *lines)
+
+
+@pytest.mark.parametrize(
+    ("changes", "test", "lines"),
+    [
+        (
+            {"result": "x", "interfaces": "[Copy()]"},
+            COPY,
+            [
+                "fault.pass_on gives party 0 something else than it forwards",
+                "expected: output 0 is a copy of operand 0 of party 2, as its interface Forwards "
+                "says by sources() = (0,) and its messages",
+                "got: *",
+                "to do: *correct sources() of fault.pass_on, or messages()",
+            ],
+        ),
+        (
+            {"result": "np.where(got == 0, 1, got)", "interfaces": "[Copy()]", "sources": "()"},
+            COPY,
+            ["output 0 is a copy of nothing that reaches it"],
+        ),
+        (
+            {"result": "got if abs(got).max() < 9 else 1 / 0", "interfaces": "[Copy()]"},
+            COPY,
+            ["fault.pass_on* does not run with other values to forward"],
+        ),
+        (
+            {"messages": "[Message(a, b, None, mp.TensorType('i64', (3,))) for a, b in links[:0]]"},
+            DEPENDS,
+            [
+                "fault.pass_on makes output 0 at party 1 of operand 0 of party 0, and does not",
+                "expected: what depends on operand 0 of party 1 alone, as its messages, interf",
+                "got: *another value when operand 0 of party 0 changes",
+            ],
+        ),
+        (
+            {"messages": "[Message(a, b, 7) for a, b in links]"},
+            DOES_IT,
+            ["messages() of fault.pass_on names operand 7", "expected: one of 1 operands"],
+        ),
+        (
+            {"messages": "[Message(a, b + 1, 0) for a, b in links]"},
+            DOES_IT,
+            ["messages() of fault.pass_on names a message from party 1 to party 3"],
+        ),
+        (
+            {"effects": "NONE", "result": "got + np.random.default_rng().integers(1 << 60)"},
+            "effects_are_those",
+            ["fault.pass_on gives other results each time", "expected: *Effects.NONE says"],
+        ),
+        (
+            {"effects": "FRESH"},
+            "effects_are_those",
+            ["fault.pass_on gives the same in 41 runs", "expected: *Effects.FRESH says"],
+        ),
+        (
+            {"total": "True", "result": "got if abs(got).max() < 1 << 60 else 1 / 0"},
+            "total_never_fails",
+            [
+                "PartySample('fault.pass_on') fails, and fault.pass_on declares total=True",
+                "expected: a result for operand 0 of 9223372036854775807",
+            ],
+        ),
+        (
+            {"interfaces": "[Literal()]", "result": "got * 0"},
+            "a_literal_is_the_one",
+            ["fault.pass_on gives another value than its interface PublicLiteral"],
+        ),
+    ],
+)
+def test_an_op_among_parties_that_does_something_else(caught, changes, test, lines):
     caught(op(**changes), test, *lines)

@@ -91,6 +91,26 @@ op_defs.add("{name}", OpDef("{name}", lambda op, world: [], doc="An op."), provi
 """
 
 
+SENDS = """
+from mplang_core.ext import Level
+
+op_defs.add(
+    "outside.send", OpDef("outside.send", lambda op, world: [], Level.PARTY, doc="An op."),
+    provider="acme-outside",
+)
+"""
+TRIES = """
+from mplang_testing import PartyOpSuite
+
+class TestOps(PartyOpSuite):
+    family = "outside"
+"""
+
+
+def test_ops_whose_declarations_are_tried_pass(plugin, run):
+    assert run(plugin(more=SENDS) + TRIES, "-k", "is_tried").ret == 0
+
+
 @pytest.mark.parametrize(
     ("fields", "test", "lines"),
     [
@@ -134,6 +154,11 @@ op_defs.add("{name}", OpDef("{name}", lambda op, world: [], doc="An op."), provi
             {"more": "@hookimpl\ndef mplang_settings():\n    return {'outsider': '1'}"},
             "own_names",
             ["registers what is not its own", "got: *the setting outsider"],
+        ),
+        (
+            {"more": SENDS},
+            "is_tried",
+            ["has ops whose declarations nothing tries", "the op outside.send: no PartyOpSuite"],
         ),
         ({"more": "1 / 0"}, "entry_points_load", ["ZeroDivisionError"]),
         ({"points": {}}, "entry_points_load", ["acme-outside brings no plugin"]),

@@ -14,7 +14,7 @@ Write one class per suite in a test file of your plugin, and run pytest::
 =====================  ===============================================================
 :class:`FeopSuite`     feops: metadata, documents, the same bytes always, state, refusals
 :class:`KernelSuite`   kernels: what ops promise is what they do
-:class:`PartyOpSuite`  ops among parties: they send the messages that they declare
+:class:`PartyOpSuite`  ops among parties: they send and forward what they declare
 :class:`TypeSuite`     types and codecs: nothing is lost, nothing damaged gets in
 :class:`BackendSuite`  backends: a program means the same as everywhere
 :class:`CommunicatorSuite`  communicators: messages arrive once, under their key, or in an error
@@ -48,7 +48,8 @@ if TYPE_CHECKING:
     from mplang_testing.devices import DeviceSuite
     from mplang_testing.feops import FeopSuite
     from mplang_testing.kernels import KernelSuite
-    from mplang_testing.party_ops import PartyOpSuite, PartySample
+    from mplang_testing.party_ops import PartyOpSuite
+    from mplang_testing.party_sample import PartySample
     from mplang_testing.passes import PassSuite
     from mplang_testing.plugins import PluginSuite
     from mplang_testing.sample import Of, Sample
@@ -88,7 +89,7 @@ _HOMES = {
     "KernelSuite": "kernels",
     "Of": "sample",
     "PartyOpSuite": "party_ops",
-    "PartySample": "party_ops",
+    "PartySample": "party_sample",
     "PluginSuite": "plugins",
     "Sample": "sample",
     "SourceSuite": "sources",

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from mplang_simulator import Simulator
 
-from mplang_core import BaseType, ClusterSpec, DType, MPLangError, Program, TensorType, parse
+from mplang_core import BaseType, ClusterSpec, MPLangError, Program, parse
 from mplang_core.ext import (
     HostVar,
     Mode,
@@ -23,8 +23,9 @@ from mplang_core.ext import (
     print_program,
     to_bytes,
 )
-from mplang_testing.sample import Sample, codec_of, local_program
+from mplang_testing.sample import Sample, local_program
 from mplang_testing.suite import Suite, complain, numbered
+from mplang_testing.values import extremes, same
 from mplang_testing.waiting import DEADLINE
 
 RANDOM_RUNS = 40  # a draw of one bit is the same in all of them once in 10**12
@@ -98,7 +99,7 @@ class KernelSuite(Suite, kit=True):
         results = self._run(sample, program)
         for result, kind in zip(results, _kinds(program), strict=True):
             for value in result:
-                if kind.name in codecs and not _same(
+                if kind.name in codecs and not same(
                     kind, decode(kind, *encode(kind, value)), value
                 ):
                     complain(
@@ -283,10 +284,10 @@ def _extreme_operands(sample: Sample) -> Iterator[tuple[str, list[list[Any]]]]:
     """Yield what is special of each value, and operands whose tensors consist of it."""
     given = [sample.data(rank) for rank in range(sample.parties)]
     tensors = [i for i, value in enumerate(given[0]) if isinstance(value, np.ndarray)]
-    for turn in range(max((len(_extremes(given[0][i].dtype)) for i in tensors), default=0)):
+    for turn in range(max((len(extremes(given[0][i].dtype)) for i in tensors), default=0)):
         filled, told = [list(data) for data in given], set()
         for i in tensors:
-            found = _extremes(given[0][i].dtype)
+            found = extremes(given[0][i].dtype)
             value = found[turn % len(found)]
             told.add(str(value))
             for data in filled:
@@ -294,41 +295,13 @@ def _extreme_operands(sample: Sample) -> Iterator[tuple[str, list[list[Any]]]]:
         yield " and ".join(sorted(told)), filled
 
 
-def _extremes(dtype: np.dtype[Any]) -> list[Any]:
-    """Return values at which functions of numbers fail."""
-    if dtype.kind == "b":
-        return [False, True]
-    if dtype.kind in "iu":
-        limits = np.iinfo(dtype)
-        return [limits.min, limits.max, 0]
-    limit = DType.of(dtype).numpy.type
-    return [*map(limit, (np.nan, np.inf, -np.inf, 0.0)), *_finite_extremes(dtype)]
-
-
-def _finite_extremes(dtype: np.dtype[Any]) -> list[Any]:
-    if dtype.kind not in "fc":  # bfloat16, of which NumPy knows no limits
-        return []
-    limits = np.finfo(dtype)
-    return [limits.max, limits.min, limits.smallest_subnormal]
-
-
 def _all_same(program: Program, one: list[list[Any]], other: list[list[Any]]) -> bool:
     """Return whether two runs gave the same results."""
     return all(
-        _same(kind, a, b)
+        same(kind, a, b)
         for kind, mine, theirs in zip(_kinds(program), one, other, strict=True)
         for a, b in zip(mine, theirs, strict=True)
     )
-
-
-def _same(kind: BaseType, a: Any, b: Any) -> bool:
-    if isinstance(kind, TensorType):
-        return bool(a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes())
-    codec = codec_of(kind)
-    if codec is not None:
-        (head_a, data_a), (head_b, data_b) = codec.encode(a), codec.encode(b)
-        return dict(head_a) == dict(head_b) and [*map(bytes, data_a)] == [*map(bytes, data_b)]
-    return bool(a == b)
 
 
 def _wrong_operands(sample: Sample) -> Iterator[tuple[int, Any]]:

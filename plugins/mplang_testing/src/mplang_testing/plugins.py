@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Any, ClassVar
 
 from importlib_metadata import version
@@ -125,6 +127,21 @@ class PluginSuite(Suite, kit=True):
             "complete mplang_kernels or mplang_dialects",
         )
 
+    def test_what_its_ops_declare_is_tried(self) -> None:
+        """The suites that try what is believed of its ops stand in the file of this one."""
+        tried = suites_of(sys.modules[type(self).__module__])
+        self._nothing(
+            [
+                f"the op {op}: no {suite}"
+                for suite, ops in self._facts["believed"].items()
+                for op in ops
+                if (suite, op.partition(".")[0]) not in tried
+            ],
+            "has ops whose declarations nothing tries",
+            "a subclass of each of these suites, for the family, beside this PluginSuite",
+            "write it, with samples; owners and analyses go by what an op declares of itself",
+        )
+
     def test_everything_is_described(self) -> None:
         """``mplang describe`` knows what each feop is, and where it comes from."""
         facts = self._facts
@@ -162,6 +179,16 @@ class PluginSuite(Suite, kit=True):
             lines = [f"{k}: {v}" for k, v in found.items()] if isinstance(found, dict) else found
             got = "\n            ".join(lines)
             complain(f"{self.distribution} {what}", expected=expected, got=got, fix=fix)
+
+
+def suites_of(module: ModuleType) -> set[tuple[str, str]]:
+    """Return the suites of the kit that a test file has, each with its family."""
+    return {
+        (base.__name__, getattr(item, "family", ""))
+        for item in vars(module).values()
+        if isinstance(item, type) and issubclass(item, Suite)
+        for base in item.__mro__[1:]
+    }
 
 
 def _is_of(setting: str, families: set[str]) -> bool:

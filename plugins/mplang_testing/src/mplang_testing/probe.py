@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import types
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from mplang_cli import introspect
@@ -16,6 +17,8 @@ from mplang_core import registry
 from mplang_core.ext import (
     NAMESPACES,
     PLAIN,
+    Level,
+    OpDef,
     PluginError,
     PluginRecord,
     host_kernels,
@@ -104,6 +107,7 @@ def plugin(distribution: str, heavy: list[str]) -> dict[str, Any]:
         "described": {name: introspect.describe(name) for name in brought["feop"]},
         "docs": _docs(brought),
         "settings": _settings({r.module.partition(":")[0] for r in records}),
+        "believed": believed(brought["op"]),
         "no kernel": [op for op in brought["op"] if not _has_kernel(op)],
         "no op": [
             op
@@ -112,6 +116,19 @@ def plugin(distribution: str, heavy: list[str]) -> dict[str, Any]:
             if op not in op_defs
         ],
     }
+
+
+def believed(ops: Iterable[str]) -> dict[str, list[str]]:
+    """Return by suite of the kit the ops that declare what this suite tries."""
+    defined = {name: op_def for name in ops if (op_def := op_defs.get(name)) is not None}
+    declares: dict[str, Callable[[OpDef], bool]] = {
+        "PartyOpSuite": lambda op_def: op_def.level is Level.PARTY
+    }
+    found = {
+        suite: sorted(name for name, op_def in defined.items() if asks(op_def))
+        for suite, asks in declares.items()
+    }
+    return {suite: names for suite, names in found.items() if names}
 
 
 def rolled_back(distribution: str) -> dict[str, list[str]]:
