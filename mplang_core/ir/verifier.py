@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from mplang_core.errors import VerifyError
 from mplang_core.ir.graph import AnyType, Graph, Operation, Program, Value
 from mplang_core.ir.opdef import Level, op_defs
@@ -52,6 +54,9 @@ def infer_outputs(op: Operation, world: Mask) -> list[AnyType]:
 
 
 MAX_GRAPH = 4000  # characters of a graph in an error
+
+interface_checks: list[Callable[[Operation], None]] = []
+"""Checks of what interfaces say of an op against its types; each raises TypeError."""
 
 
 def _verify_graph(graph: Graph, world: Mask, level: Level) -> None:
@@ -107,6 +112,8 @@ def _verify_op(op: Operation, defined: set[Value], world: Mask, level: Level) ->
         raise TypeError(
             f"its outputs are {_types(inferred)}, but it is written with {_types(declared)}"
         )
+    for check in interface_checks:
+        check(op)
     for value in op.outputs:
         _define(value, defined, world, level)
 

@@ -14,9 +14,10 @@ from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from mplang_core.ir import Effects, Operation, interface_of, op_defs
+from mplang_core.ir import AnyType, Effects, Operation, interface_of, op_defs
+from mplang_core.ir.verifier import interface_checks
 from mplang_core.mask import Mask
-from mplang_core.types import BaseType, MPType
+from mplang_core.types import BaseType, MPType, TensorType
 
 # -- regions
 
@@ -248,3 +249,29 @@ def holders_of(kind: object, world: Mask) -> Mask:
     """
     pmask = kind.pmask if isinstance(kind, MPType) else None
     return world if pmask is None else pmask
+
+
+# -- what interfaces say of an op, against its types; the verifier asks
+
+
+def _check_types(op: Operation) -> None:
+    """Refuse an op of which an output is said to be a copy, or a literal, of another type."""
+    forwards, public = interface_of(op, Forwards), interface_of(op, PublicLiteral)
+    for i, value in enumerate(op.outputs if forwards or public else ()):
+        for source in () if forwards is None else forwards.sources(op, i):
+            here = 0 <= source < len(op.inputs)
+            kind = _base_of(op.inputs[source].type) if here else "which is not there"
+            if kind != _base_of(value.type):
+                raise TypeError(
+                    f"its interface Forwards says that output {i}, {value.type}, is a copy of "
+                    f"operand {source}, {kind}; sources() names operands of the output's type"
+                )
+        if public is not None and TensorType.of(public.literal(op)) != _base_of(value.type):
+            raise TypeError(f"its interface PublicLiteral has a literal that is no {value.type}")
+
+
+def _base_of(kind: AnyType) -> BaseType:
+    return kind.base if isinstance(kind, MPType) else kind
+
+
+interface_checks.append(_check_types)

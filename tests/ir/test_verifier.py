@@ -7,6 +7,7 @@ import pytest
 
 from mplang_core import Mask, MPType, TensorType, parse, verify
 from mplang_core.errors import IRError, VerifyError
+from mplang_core.ext import Forwards, PublicLiteral
 from mplang_core.ir import Attr, Graph, Level, Location, OpDef, Operation, Program, Value, op_defs
 
 I64 = TensorType("i64")
@@ -256,3 +257,44 @@ def test_attributes_are_completed_with_their_defaults_and_their_kind(picky):
 )
 def test_attributes_are_held_against_their_declaration(picky, attrs, reason):
     assert reason in refusal(Graph([], [Operation("irtest.picky", (), (), attrs)]))
+
+
+# -- what interfaces say, against types
+
+
+class Copies(Forwards):
+    def __init__(self, *sources):
+        self.found = sources
+
+    def sources(self, op, output):
+        return self.found
+
+
+class Seven(PublicLiteral):
+    def literal(self, op):
+        return np.float32(7)
+
+
+@pytest.mark.parametrize(
+    ("interface", "reason"),
+    [
+        (Copies(0, 2), "output 0, i64[]@{0, 1}, is a copy of operand 2, which is not there"),
+        (Copies(-1), "output 0, i64[]@{0, 1}, is a copy of operand -1, which is not there"),
+        (Copies(1), "output 0, i64[]@{0, 1}, is a copy of operand 1, f32[2]; sources() names"),
+        (Seven(), "its interface PublicLiteral has a literal that is no i64[]@{0, 1}"),
+    ],
+)
+def test_an_interface_that_the_types_contradict_is_named(interface, reason):
+    def infer(op, world):
+        return [MPType(I64, BOTH)]
+
+    told = OpDef("irtest.told", infer, Level.PARTY, interfaces=[interface])
+    op_defs.add("irtest.told", told, provider="tests")
+    try:
+        inputs = [held(), Value(MPType(TensorType("f32", (2,)), BOTH))]
+        op = Operation("irtest.told", tuple(inputs), (held(),))
+        found = refusal(Graph(inputs, [op]))
+    finally:
+        op_defs.remove("irtest.told")
+    assert found.startswith("irtest.told: its interface")
+    assert reason in found

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from mplang_analysis import Lineage, Origin, Selection, selected
+from mplang_analysis import Guarding, GuardRule, Lineage, LineageRule, Origin, Selection, selected
+
+import mplang_core as mp
+from mplang_core.ext import OpDef, VerifyError, op_defs
 
 PEOPLE = Lineage.of(0, [("id", "data set people.id"), ("pay", "data set people.pay")])
 SALES = Lineage.of(1, [("person", "data set sales.person"), ("sum", "data set sales.sum")])
@@ -72,3 +75,90 @@ def test_rows_of_no_data_set_have_no_lineage():
     assert with_a_list is not None
     assert with_a_list.matched == {ID}
     assert with_a_list.same == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        (SAME._replace(table=2), "a Selection names operand 2 of 2"),
+        (SAME._replace(columns=(("id", "age"),)), "names 'age' of operand 0, which has id, pay"),
+        (SAME._replace(filtered=frozenset([(1, "pay")])), "names 'pay' of operand 1, which has pe"),
+        (SAME._replace(matched=frozenset([(3, "pay")])), "a Selection names operand 3 of 2"),
+    ],
+)
+def test_a_selection_of_what_is_not_there_is_refused(wrong, reason):
+    with pytest.raises(ValueError, match=reason):
+        selected(wrong, [PEOPLE, SALES])
+
+
+KIND = mp.TableType((("id", "int64"), ("pay", "int64")))
+READS = ("data set people.id", "data set people.pay")
+
+
+def read(op, rank, operands):
+    return Lineage.of(rank, zip(("id", "pay"), READS, strict=True))
+
+
+@pytest.fixture(autouse=True)
+def _forget():
+    yield
+    for name in ("read", "op", "guard"):
+        op_defs.remove(f"vouched.{name}")
+
+
+def define(name, interfaces, reads=()):
+    made = OpDef(name, lambda op, world: [KIND], interfaces=interfaces, reads=reads)
+    op_defs.add(name, made, provider="tests")
+
+
+def other_columns(op, rank, operands):
+    return Lineage.of(rank, [("id", "data set people.id")])
+
+
+def other_data(op, rank, operands):
+    columns = op.inputs[0].type.columns
+    return Lineage.of(rank, [(name, f"data set sales.{name}") for name, _ in columns])
+
+
+def other_operand(op, rank, operands):
+    return selected(Selection(0, (("id", "name"),)), operands)
+
+
+GUARDS = {
+    "another unit": (Guarding(["name"], {}, 20), "the column 'name' of operand 0, which has"),
+    "another use": (Guarding(["id"], {"age": ["sum"]}, 20), "the column 'age' of operand 0"),
+    "no unit": (Guarding([], {"pay": ["sum"]}, 20), "no unit, so it counts nobody"),
+    "a share": (Guarding(["id"], {}, 20, max_share=0), "numbers out of their range"),
+}
+RULES = {
+    "other columns": (other_columns, "lineage of the columns ['id'], not ['id', 'pay']"),
+    "other data": (other_data, "'data set sales.id' of party 0, which no operand has"),
+    "another column": (other_operand, "a Selection names 'name' of operand 0, which has id, pay"),
+}
+
+
+@pytest.mark.parametrize("case", [*RULES, *GUARDS])
+def test_what_an_op_vouches_for_is_held_against_its_types(case):
+    """The disclosure table names the op and its line, and does not go by what it says."""
+    rule, reason = RULES.get(case) or GUARDS[case]
+    given = LineageRule(rule) if case in RULES else GuardRule(lambda op: rule)
+    define("vouched.read", [LineageRule(read)], READS)
+    define("vouched.op", [given])
+    define("vouched.guard", [GuardRule(lambda op: Guarding(["id"], {}, 20))])
+    program = mp.parse(
+        """
+        program "vouched" on {0} () {
+          %0 = simp.pcall_static() {parties = {0}} do () {
+            %1 = vouched.read() : KIND
+            %2 = vouched.op(%1) : KIND at "here.py:3"
+            %3 = vouched.guard(%2) : KIND
+            return %3
+          } : KIND@{0}
+          return %0
+        }
+    """.replace("KIND", str(KIND))
+    )
+    with pytest.raises(VerifyError) as caught:
+        mp.analysis.disclosure(program)
+    assert "vouched.op at here.py:3: its interface " in str(caught.value)
+    assert reason in str(caught.value)

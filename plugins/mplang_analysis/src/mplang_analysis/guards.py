@@ -9,6 +9,7 @@ from mplang_analysis.guarding import Declassifies, Spend
 from mplang_analysis.labels import DATA_SET, PUBLIC, Label
 from mplang_analysis.lineage import Guard, HasLineage, Lineage, Origin
 from mplang_analysis.transfer import Fact
+from mplang_analysis.vouched import guarding_of, lineage_of
 from mplang_core import Mask, Program
 from mplang_core.ext import Location, Operation, interface_of
 
@@ -54,7 +55,7 @@ class Guards:
         for rank in parties:
             given = [fact.get(rank, PUBLIC) for fact in ins]
             if rule is not None:
-                lineage = rule.lineage(op, rank, [label.lineage for label in given])
+                lineage = lineage_of(op, rule, rank, [label.lineage for label in given])
                 if lineage is not None:
                     kept = lineage.with_loose(_loose(given))
                     outs = [
@@ -78,7 +79,7 @@ class Guards:
         when: Sequence[str],
     ) -> Mapping[Origin, Guard]:
         """Return what goes through a guard, and note what that uses up."""
-        given = guard.guarding(op)
+        given = guarding_of(op, guard)
         found: Mapping[Origin, Guard] = {}
         if lineage is None:
             why = (

@@ -181,7 +181,11 @@ def selected(selection: Selection, operands: Sequence[Lineage | None]) -> Lineag
 
     Returns:
         ``None`` if its rows have none, or something that is computed decides which they are.
+
+    Raises:
+        ValueError: it names an operand, or a column of one, that is not there.
     """
+    _check_cells(selection, operands)
     rows = operands[selection.table]
     if rows is None:
         return None
@@ -214,6 +218,21 @@ def selected(selection: Selection, operands: Sequence[Lineage | None]) -> Lineag
             *(each.loose for each in there)
         ),
     )
+
+
+def _check_cells(selection: Selection, operands: Sequence[Lineage | None]) -> None:
+    """Refuse a selection of what the operands do not have."""
+    cells: set[Cell] = {*selection.filtered, *selection.matched}
+    cells |= {cell for pair in selection.same for cell in pair}
+    cells |= {(selection.table, column) for _, column in selection.columns if column is not None}
+    for table in {selection.table, *(table for table, _ in cells)}:
+        if not 0 <= table < len(operands):
+            raise ValueError(f"a Selection names operand {table} of {len(operands)}")
+    for table, name in sorted(cells):
+        operand = operands[table]
+        if operand is not None and name not in dict(operand.columns):
+            there = ", ".join(column for column, _ in operand.columns)
+            raise ValueError(f"a Selection names {name!r} of operand {table}, which has {there}")
 
 
 def _twice(operands: Sequence[Lineage]) -> set[tuple[int, str]]:
