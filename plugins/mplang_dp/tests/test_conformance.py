@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pytest
 from mplang_tables import arrow
-from mplang_testing import FeopSuite, KernelSuite, Of, PluginSuite, Sample
+from mplang_testing import FeopSuite, GuardSuite, KernelSuite, Of, PluginSuite, Sample
 
 PEOPLE = pa.table({"id": [1, 2, 2, 3], "city": ["a", "a", "b", "b"], "pay": [1.0, 2.0, None, 5.0]})
 X = Of(arrow.type_of(PEOPLE), PEOPLE)
@@ -25,6 +26,12 @@ class TestFeops(FeopSuite):
 
 
 class TestKernels(KernelSuite):
+    family = "dp"
+    samples = SAMPLES
+
+
+@pytest.mark.long("runs each op hundreds of times, to compare distributions of results")
+class TestGuards(GuardSuite):
     family = "dp"
     samples = SAMPLES
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 from mplang_tables import arrow
-from mplang_testing import FeopSuite, KernelSuite, Of, PluginSuite, Sample
+from mplang_testing import FeopSuite, GuardSuite, KernelSuite, Of, PluginSuite, Sample
 
 PEOPLE = pa.table({"id": [1, 2, 2, 3], "city": ["a", "a", "b", "b"], "pay": [1.0, 2.0, None, 5.0]})
 X = Of(arrow.type_of(PEOPLE), PEOPLE)
@@ -26,6 +26,23 @@ class TestFeops(FeopSuite):
 class TestKernels(KernelSuite):
     family = "guard"
     samples = SAMPLES
+
+
+WANTED = (
+    *(("n", "count", ""), ("units", "units", ""), ("known", "count", "pay")),
+    *(("total", "sum", "pay"), ("mean", "mean", "pay"), ("std", "std", "pay")),
+)
+ATTRS = {"unit": "id", "k": 3, "by": ("city",), "aggregates": WANTED}
+
+
+class TestGuards(GuardSuite):
+    family = "guard"
+    samples = (
+        Sample("guard.aggregate", X, attrs=ATTRS),
+        Sample("guard.aggregate", X, attrs={**ATTRS, "by": (), "aggregates": WANTED[3:5]}),
+        Sample("guard.aggregate", X, attrs={**ATTRS, "k": 1, "aggregates": WANTED[2:3]}),
+        Sample("guard.aggregate", X, attrs={**ATTRS, "max_share": 500_000}),
+    )
 
 
 class TestPlugin(PluginSuite):

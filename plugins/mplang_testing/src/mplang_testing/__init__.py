@@ -21,6 +21,7 @@ Write one class per suite in a test file of your plugin, and run pytest::
 :class:`AttributeSuite`  attributes of ops: nothing is lost, nothing damaged gets in
 :class:`DeviceSuite`   device kinds: values come back, and no way out is automatic
 :class:`PassSuite`     passes: the same results, and nothing more disclosed
+:class:`GuardSuite`    guards: numbers of enough units, of the columns that they name
 :class:`AnalysisSuite`  analyses: a report of every program, the same each time
 :class:`AdmissionSuite`  admission checks: an answer for every program
 :class:`SourceSuite`   kinds of sources: what is stored is read, or an error says why not
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from mplang_testing.communicators import CommunicatorSuite
     from mplang_testing.devices import DeviceSuite
     from mplang_testing.feops import FeopSuite
+    from mplang_testing.guards import GuardSuite
     from mplang_testing.kernels import KernelSuite
     from mplang_testing.party_ops import PartyOpSuite
     from mplang_testing.party_sample import PartySample
@@ -65,6 +67,7 @@ __all__ = [
     "CommunicatorSuite",
     "DeviceSuite",
     "FeopSuite",
+    "GuardSuite",
     "KernelSuite",
     "Of",
     "PartyOpSuite",
@@ -86,6 +89,7 @@ _HOMES = {
     "BackendSuite": "backends",
     "CommunicatorSuite": "communicators",
     "FeopSuite": "feops",
+    "GuardSuite": "guards",
     "KernelSuite": "kernels",
     "Of": "sample",
     "PartyOpSuite": "party_ops",

@@ -11,6 +11,7 @@ import types
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from mplang_analysis import Declassifies
 from mplang_cli import introspect
 
 from mplang_core import registry
@@ -122,7 +123,8 @@ def believed(ops: Iterable[str]) -> dict[str, list[str]]:
     """Return by suite of the kit the ops that declare what this suite tries."""
     defined = {name: op_def for name in ops if (op_def := op_defs.get(name)) is not None}
     declares: dict[str, Callable[[OpDef], bool]] = {
-        "PartyOpSuite": lambda op_def: op_def.level is Level.PARTY
+        "GuardSuite": lambda op_def: op_def.interface(Declassifies) is not None,
+        "PartyOpSuite": lambda op_def: op_def.level is Level.PARTY,
     }
     found = {
         suite: sorted(name for name, op_def in defined.items() if asks(op_def))

@@ -54,7 +54,7 @@ def value_of(type: str, i: int) -> Any:
     if base.startswith("decimal128"):
         scale = int(type.rstrip(")").rpartition(",")[2])
         return Decimal(i % 10).scaleb(-scale)
-    return _VALUES[base](i, rest) if base in _VALUES else i % 100
+    return _VALUES[base](i, rest) if base in _VALUES else i % (100 if "int8" in type else 10_000)
 
 
 def _timestamp(i: int, rest: str) -> datetime:

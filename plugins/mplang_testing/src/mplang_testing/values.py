@@ -79,3 +79,19 @@ def hard_values(
         from mplang_testing.tables import hard_tables
 
         yield from hard_tables(kind, len(value), random)
+
+
+def close(one: Any, other: Any) -> bool:
+    """Return whether results are the same, apart from how floats are rounded."""
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(map(close, one, other))
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(close(one[key], other[key]) for key in one)
+    if hasattr(one, "to_pylist"):
+        return close(one.to_pylist(), other.to_pylist())
+    if isinstance(one, np.ndarray | np.generic | float):
+        a, b = np.asarray(one), np.asarray(other)
+        if a.dtype.kind not in "fc":
+            return bool(np.array_equal(a, b))
+        return a.shape == b.shape and bool(np.allclose(a, b, rtol=1e-9, equal_nan=True))
+    return bool(one == other)

@@ -1,0 +1,351 @@
+"""What guards promise: to tell numbers of enough units, and of the columns that they name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, NoReturn
+
+import numpy as np
+from mplang_analysis import DELTA, EPSILON, WHOLE, Declassifies, Guarding
+from mplang_analysis.vouched import guarding_of
+from mplang_simulator import Simulator
+
+from mplang_core import ClusterSpec, MPLangError, Program, TableType, registry
+from mplang_core.ext import HostVar, OpDef, Operation, SimpHost, VerifyError, interface_of, op_defs
+from mplang_testing.guard_tables import People, noise_differs, noise_tells, numbers_of
+from mplang_testing.sample import Of, Sample, local_program
+from mplang_testing.suite import Suite, complain, numbered
+from mplang_testing.values import close
+from mplang_testing.waiting import DEADLINE
+
+NOISY_RUNS = 100  # of each table whose results are compared as distributions
+ADDITIVE = {"count", "sum", "mean"}
+RESERVED = {"filter", "match", "unit"}
+"""Roles that columns have by the lineage of a table, and that no guard gives them."""
+
+
+class GuardSuite(Suite, kit=True):
+    """The guards of a family do what their interface ``Declassifies`` says.
+
+    Rules of owners go by what a guard says of itself: the units that it counts, ``k``,
+    ``max_share``, and what each column is used for. The guard is run on tables that are made for
+    it. Of two tables that differ only in what it must not tell, the results are the same; with
+    noise, they are held against ``epsilon`` and ``delta`` as far as some hundred runs can tell.
+
+    Attributes:
+        family: the family of ops.
+        samples: uses of each of its guards, each with one table as first operand. A small ``k``
+            is quick, and one above 1 is needed.
+
+    Example::
+
+        class TestGuards(GuardSuite):
+            family = "till"
+            samples = (Sample("till.total", Of(KIND, TABLE), attrs={"unit": "id", "k": 3}),)
+    """
+
+    family: ClassVar[str]
+    samples: ClassVar[Sequence[Sample]] = ()
+
+    def cases(self) -> Mapping[str, Mapping[str, Any]]:
+        """Return the samples."""
+        names = numbered([sample.name or sample.op for sample in self.samples])
+        return {"sample": dict(zip(names, self.samples, strict=True))}
+
+    def make(self) -> SimpHost:
+        """Return a host of one party to run the samples on."""
+        return Simulator(ClusterSpec.simple(1), timeout=DEADLINE, check_numbers=False)
+
+    def test_there_is_a_sample_of_every_guard(self) -> None:
+        """Each op of the family with the interface is used."""
+        registry.list_ops(self.family)  # loads the plugins
+        used = {local_program(sample.build())[0].opcode for sample in self.samples}
+        there = {
+            name
+            for name, op_def in op_defs
+            if name.partition(".")[0] == self.family and _is_guard(op_def)
+        }
+        if not used or used != there:
+            complain(
+                f"the samples do not fit the guards of the family {self.family!r}",
+                expected=f"a sample of each of {sorted(there) or '(no guard is registered)'}",
+                got=f"{sorted(used)}",
+                fix=f"add {sorted(there - used)}, remove {sorted(used - there)}; an op is a guard "
+                "if its OpDef has the interface GuardRule(…)",
+            )
+
+    def test_it_names_columns_that_are_there(self, sample: Sample) -> None:
+        """Units and uses are of its first operand, and it counts units, or adds noise."""
+        guard = _Guard.of(sample)
+        found = guard.says
+        roles = {use for of in found.uses.values() for use in of} & RESERVED
+        if roles:
+            complain(
+                f"{guard.name} uses columns for {', '.join(sorted(roles))}",
+                expected="functions, and 'by' for what it groups by",
+                got=dict(found.uses),
+                fix="rename it: filters, matches and units are told of lineage",
+            )
+        if not found.k and not found.epsilon:
+            complain(
+                f"{guard.name} counts no units, and adds no noise",
+                expected="k of at least 1, or an epsilon above 0",
+                got=found,
+                fix="declare what it does, or leave GuardRule out: owners would permit its results",
+            )
+
+    def test_columns_that_it_does_not_name_do_not_matter(self, sample: Sample) -> None:
+        """Results are made of its units and of the columns in ``uses``, and of no others."""
+        guard = _Guard.of(sample)
+        people = guard.people().rows(guard.enough, group=0).rows(guard.enough, group=1)
+        names = ", ".join(map(repr, guard.unnamed))
+        changed = people
+        for column in guard.unnamed:
+            changed = changed.with_numbers(column, [3, 2, 1], 8)
+        self._check_same(
+            guard,
+            people,
+            changed,
+            f"uses columns beside {', '.join(map(repr, guard.named))}, and does not say so",
+            f"the same whatever is in {names}",
+            "name in Guarding(units, uses) each column that it reads",
+        )
+
+    def test_fewer_units_than_k_tell_nothing(self, sample: Sample) -> None:
+        """A table, a group or a column of fewer than ``k`` units is as if it were not there."""
+        guard = _Guard.of(sample)
+        if not guard.says.k:
+            return
+        few = guard.people().rows(guard.says.k - 1, per_unit=4).without_unit(guard.says.k + 3)
+        what = f"tells something of fewer than k = {guard.says.k} units"
+        fix = "count the distinct values of the unit, without nulls, for each number of each group"
+        wanted = f"what it gives of no rows, for rows of {guard.says.k - 1} units and of none"
+        self._check_same(guard, guard.people(), few, what, wanted, fix)
+        if guard.by:
+            many = guard.people().rows(guard.enough, group=0)
+            more = many.rows(guard.says.k - 1, per_unit=4, group=1)
+            self._check_same(guard, many, more, what, f"no group of {guard.says.k - 1} units", fix)
+        for column in guard.values:
+            for missing in guard.missing(column):
+                known = guard.says.k - 1
+                rows = guard.people().rows(guard.enough)
+                one, other = (
+                    rows.with_numbers(column, [*range(first, first + known)], missing)
+                    for first in (1, 5)
+                )
+                wanted = f"nothing of {column!r}, of which {guard.says.k - 1} units have a value"
+                self._check_same(guard, one, other, what, f"{wanted} ({missing} elsewhere)", fix)
+
+    def test_no_unit_adds_more_than_max_share(self, sample: Sample) -> None:
+        """A number of which one unit adds a larger part is not told."""
+        guard = _Guard.of(sample)
+        share = guard.says.max_share / WHOLE
+        if share >= 1:
+            return
+        largest = math.ceil(2 * share / (1 - share) * guard.enough) + 2
+        what = f"tells a number of which one unit adds more than max_share = {share:g}"
+        fix = "leave such a group out, or declare no max_share"
+        for column in guard.numbers:
+            rows = guard.people().rows(guard.enough)
+            one, other = (rows.with_numbers(column, [largest + more], 1) for more in (0, 3))
+            wanted = f"the same for {column!r} of 1, and of {largest} or more at one unit"
+            self._check_same(guard, one, other, what, wanted, fix)
+        base = guard.people().rows(guard.enough)
+        one, other = (base.rows(1, per_unit=largest + more) for more in (0, 3))
+        wanted = f"the same for one row of each unit, and {largest} or more of one"
+        self._check_same(guard, one, other, what, wanted, fix)
+
+    def test_it_tells_of_columns_what_it_uses_them_for(self, sample: Sample) -> None:
+        """What leaves the functions of a column as they are changes no result."""
+        guard = _Guard.of(sample)
+        if guard.says.epsilon:
+            return  # noise is over it; what it hides is tried as such
+        people = guard.people().rows(guard.enough, per_unit=2, group=0)
+        people = people.rows(guard.enough, per_unit=2, group=1)
+        for unit in guard.says.units:
+            self._check_same(
+                guard, people, people.relabelled(unit), f"tells of single units, by {unit!r}",
+                f"the same where units of a group change places in {unit!r}",
+                f"use {unit!r} to count units alone, or name it in uses",
+            )  # fmt: skip
+        for column in guard.values:
+            uses = set(guard.says.uses[column])
+            changes: list[tuple[str, People]] = [
+                ("rows of a group change places", people.exchanged(column))
+            ]
+            if uses <= {"count"}:
+                changes.append(("values are other ones", people.with_numbers(column, [], 9)))
+            elif uses <= ADDITIVE and column in guard.numbers:
+                changes.append(("one row adds what another one loses", people.moved(column)))
+            for how, changed in changes:
+                self._check_same(
+                    guard, people, changed, f"tells more of {column!r} than {sorted(uses)}",
+                    f"the same where {how} in {column!r}",
+                    f"name all that {column!r} is used for in Guarding(uses=…)",
+                )  # fmt: skip
+
+    def test_noise_hides_a_unit(self, sample: Sample) -> None:
+        """With and without one unit, results are about as likely as ``epsilon`` says."""
+        guard = _Guard.of(sample)
+        if not guard.says.epsilon:
+            return
+        epsilon = guard.says.epsilon * float(EPSILON)
+        delta = guard.says.delta * float(DELTA)
+        without = guard.people().rows(30, start=1)
+        before = self._noisy(guard, without)
+        extreme = without.rows(1, per_unit=1000, like=10**6)
+        event = noise_tells(self._noisy(guard, extreme), before, epsilon, delta)
+        if event:
+            complain(
+                f"{guard.name} tells of one unit more than it declares",
+                expected=f"results about as likely with it as without, as epsilon = {epsilon:g} "
+                f"and delta = {delta:g} say, whatever its rows are",
+                got=event,
+                fix="clip what a unit contributes, and add noise to its size; or declare what it "
+                "uses up: budgets of owners count it",
+            )
+
+    # --
+
+    def _check_same(
+        self, guard: _Guard, one: People, other: People, what: str, expected: str, fix: str
+    ) -> None:
+        if guard.says.epsilon:
+            differs = noise_differs(self._noisy(guard, one), self._noisy(guard, other))
+            if differs:
+                _differs(guard, what, f"{expected}, apart from noise", differs, fix)
+            return
+        with self.make() as host:
+            first, second = guard.run(host, one), guard.run(host, other)
+        if not close(first, second):
+            _differs(guard, what, expected, f"{_shown(first)}, and {_shown(second)}", fix)
+
+    def _noisy(self, guard: _Guard, people: People) -> Any:
+        with self.make() as host:
+            return np.array([numbers_of(guard.run(host, people)) for _ in range(NOISY_RUNS)])
+
+
+def _is_guard(op_def: OpDef) -> bool:
+    return op_def.interface(Declassifies) is not None
+
+
+class _Guard:
+    """A guard of a sample, over its table with two columns more that it does not name.
+
+    Attributes:
+        name: its op.
+        says: what it says of itself.
+        kind: the type of the table.
+        enough: a number of units of which it tells something.
+    """
+
+    def __init__(self, op: Operation, says: Guarding, program: Program, sample: Sample) -> None:
+        kind = op.inputs[0].type
+        assert isinstance(kind, TableType)
+        self.name = op.opcode
+        self.says = says
+        self.kind = kind
+        self.enough = says.k + 4
+        self._program = program
+        self._rest = sample.data(0)[1:]
+
+    @classmethod
+    def of(cls, sample: Sample) -> _Guard:
+        wider = _widened(sample)
+        op, _ = local_program(wider.build())
+        guard = interface_of(op, Declassifies)
+        if guard is None:
+            complain(
+                f"{op.opcode} is no guard",
+                expected="an op with the interface GuardRule(…)",
+                got="none",
+                fix="correct the samples",
+            )
+        try:
+            says = guarding_of(op, guard)
+        except VerifyError as error:
+            complain(
+                f"{op.opcode} says what its table contradicts",
+                expected="columns of its first operand, and numbers in their range",
+                got=error,
+                fix="correct the function of GuardRule(…)",
+            )
+        return cls(op, says, wider.trace(), sample)
+
+    @property
+    def by(self) -> list[str]:
+        """The columns that it groups by."""
+        return [name for name, uses in self.says.uses.items() if "by" in uses]
+
+    @property
+    def values(self) -> list[str]:
+        """The columns that it aggregates, without units."""
+        named = {*self.by, *self.says.units}
+        return [name for name in self.says.uses if name not in named]
+
+    @property
+    def numbers(self) -> list[str]:
+        """Those of them that hold any small number."""
+        wide = ("int16", "int32", "int64", "float", "double")
+        types = dict(self.kind.columns)
+        return [name for name in self.values if types[name].removeprefix("u") in wide]
+
+    @property
+    def unnamed(self) -> list[str]:
+        """The columns that it does not name."""
+        return [name for name, _ in self.kind.columns if name not in self.named]
+
+    @property
+    def named(self) -> list[str]:
+        """The columns that it names."""
+        return list(dict.fromkeys([*self.says.units, *self.says.uses]))
+
+    def missing(self, column: str) -> list[Any]:
+        """Return what counts as no value in a column."""
+        is_float = dict(self.kind.columns)[column] in ("float", "double")
+        return [None, math.nan] if is_float else [None]
+
+    def people(self) -> People:
+        """Return a table without rows."""
+        return People(self.kind, self.says.units, self.by)
+
+    def run(self, host: SimpHost, people: People) -> Any:
+        """Return what it tells of a table."""
+        try:
+            outs = host.evaluate(
+                self._program, [HostVar([each]) for each in (people.table(), *self._rest)]
+            )
+        except MPLangError as error:
+            complain(
+                f"{self.name} fails",
+                expected=f"a result for {people}",
+                got=f"{error} ({error.__cause__!r})",
+                fix="whether it fails tells of the table: give a result without that group",
+            )
+        return [out.values[0] for out in outs]
+
+
+def _widened(sample: Sample) -> Sample:
+    table, *rest = sample.args
+    if not isinstance(table, Of) or not isinstance(table.kind, TableType):
+        complain(
+            f"the first operand of {sample} is no table",
+            expected="Of(TableType(…), table)",
+            got=table,
+            fix="a guard takes a table as its first operand",
+        )
+    there = {name.lower() for name, _ in table.kind.columns}
+    more = [(n, t) for n, t in (("kit_n", "int64"), ("kit_s", "string")) if n not in there]
+    kind = TableType((*table.kind.columns, *more))
+    operand = Of(kind, People(kind, [], []).table())
+    return Sample(sample.op, operand, *rest, attrs=sample.attrs, config=sample.config)
+
+
+def _differs(guard: _Guard, what: str, expected: str, got: str, fix: str) -> NoReturn:
+    complain(f"{guard.name} {what}", expected=expected, got=got, fix=fix)
+
+
+def _shown(results: Sequence[Any]) -> str:
+    lists = [each.to_pylist() if hasattr(each, "to_pylist") else each for each in results]
+    return "; ".join(str(each)[:300] for each in lists)
