@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from mplang_testing import FeopSuite, PluginSuite, Sample, SourceSuite
+from mplang_testing import FeopSuite, LineageSuite, PluginSuite, Sample, SourceSuite
 from postgres import server as server
 from pyarrow import csv
 
@@ -37,6 +37,11 @@ class TestFeops(FeopSuite):
         Sample("data.load", attrs={"name": "model", "types": (mp.TensorType("f64", (3,)),)}),
         Sample("data.remove", attrs={"name": "model"}),
     )
+
+
+class TestLineage(LineageSuite):
+    family = "data"
+    samples = TestFeops.samples[:1]
 
 
 class TestParquet(SourceSuite):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 from mplang_tables import arrow
-from mplang_testing import FeopSuite, KernelSuite, Of, PluginSuite, Sample
+from mplang_testing import FeopSuite, KernelSuite, LineageSuite, Of, PluginSuite, Sample
 
 import mplang_core as mp
 
@@ -31,6 +31,21 @@ class TestFeops(FeopSuite):
 class TestKernels(KernelSuite):
     family = "ibis"
     samples = SAMPLES
+
+
+LIST = mp.TableType((("who", "int64"), ("since", "int64")))
+LISTED = Of(LIST, pa.table({"who": [1, 3], "since": [7, 8]}, schema=arrow.schema(LIST)))
+
+
+class TestLineage(LineageSuite):
+    family = "ibis"
+    samples = (
+        *SAMPLES,
+        Sample("ibis.compile", lambda t: t.mutate(c=t.a + t.b).filter(t.b < 6), TABLE),
+        Sample("ibis.compile", lambda t, u: t.semi_join(u, t.a == u.who), TABLE, LISTED),
+        Sample("ibis.compile", lambda t, u: t.anti_join(u, t.a == u.who), TABLE, LISTED),
+        Sample("ibis.compile", lambda t: t.group_by("a").agg(b=t.b.sum()), TABLE),
+    )
 
 
 class TestPlugin(PluginSuite):

@@ -22,6 +22,7 @@ Write one class per suite in a test file of your plugin, and run pytest::
 :class:`DeviceSuite`   device kinds: values come back, and no way out is automatic
 :class:`PassSuite`     passes: the same results, and nothing more disclosed
 :class:`GuardSuite`    guards: numbers of enough units, of the columns that they name
+:class:`LineageSuite`  ops with a lineage: rows as they are, chosen by what they name
 :class:`AnalysisSuite`  analyses: a report of every program, the same each time
 :class:`AdmissionSuite`  admission checks: an answer for every program
 :class:`SourceSuite`   kinds of sources: what is stored is read, or an error says why not
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from mplang_testing.feops import FeopSuite
     from mplang_testing.guards import GuardSuite
     from mplang_testing.kernels import KernelSuite
+    from mplang_testing.lineages import LineageSuite
     from mplang_testing.party_ops import PartyOpSuite
     from mplang_testing.party_sample import PartySample
     from mplang_testing.passes import PassSuite
@@ -69,6 +71,7 @@ __all__ = [
     "FeopSuite",
     "GuardSuite",
     "KernelSuite",
+    "LineageSuite",
     "Of",
     "PartyOpSuite",
     "PartySample",
@@ -91,6 +94,7 @@ _HOMES = {
     "FeopSuite": "feops",
     "GuardSuite": "guards",
     "KernelSuite": "kernels",
+    "LineageSuite": "lineages",
     "Of": "sample",
     "PartyOpSuite": "party_ops",
     "PartySample": "party_sample",

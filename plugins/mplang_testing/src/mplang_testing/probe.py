@@ -11,7 +11,7 @@ import types
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from mplang_analysis import Declassifies
+from mplang_analysis import Declassifies, HasLineage
 from mplang_cli import introspect
 
 from mplang_core import registry
@@ -124,6 +124,7 @@ def believed(ops: Iterable[str]) -> dict[str, list[str]]:
     defined = {name: op_def for name in ops if (op_def := op_defs.get(name)) is not None}
     declares: dict[str, Callable[[OpDef], bool]] = {
         "GuardSuite": lambda op_def: op_def.interface(Declassifies) is not None,
+        "LineageSuite": lambda op_def: op_def.interface(HasLineage) is not None,
         "PartyOpSuite": lambda op_def: op_def.level is Level.PARTY,
     }
     found = {

@@ -100,3 +100,12 @@ def _extreme_cells(type: str) -> list[Any]:
     if type == "string":
         return ["", "\0", "é€😀", "'\"\\", "x" * 1000]
     return [None, value_of(type, 0)]
+
+
+def mixed_table(kind: TableType, given: Any, rows: int, random: np.random.Generator) -> Any:
+    """Return a table of a type whose cells are those of a given one, in other rows, and others."""
+    cells = {}
+    for name, type in kind.columns:
+        there = [*given[name].to_pylist(), *random_cells(type, DISTINCT, random)]
+        cells[name] = [there[random.integers(len(there))] for _ in range(rows)]
+    return table_of(kind, cells)
