@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from mplang_testing import FeopSuite, LineageSuite, PluginSuite, Sample, SourceSuite
+from mplang_testing import FeopSuite, KernelSuite, LineageSuite, PluginSuite, Sample, SourceSuite
 from postgres import server as server
 from pyarrow import csv
 
@@ -37,6 +37,17 @@ class TestFeops(FeopSuite):
         Sample("data.load", attrs={"name": "model", "types": (mp.TensorType("f64", (3,)),)}),
         Sample("data.remove", attrs={"name": "model"}),
     )
+
+
+class TestReads(KernelSuite):
+    family = "data"
+    samples = TestFeops.samples[:2]
+
+    def make(self, parties):
+        people = {"age": [3, None], "name": ["Ann", "ü"], "pay": [1.5, 2.5]}
+        data = {"people": people, "scan": np.ones((2, 3))}
+        spec = mp.ClusterSpec.simple(parties)
+        return mp.Simulator(spec, data={node.name: data for node in spec.nodes})
 
 
 class TestLineage(LineageSuite):

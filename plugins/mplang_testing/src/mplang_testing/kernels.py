@@ -7,14 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from mplang_simulator import Simulator
 
-from mplang_core import BaseType, ClusterSpec, MPLangError, Program, parse
+from mplang_core import BaseType, MPLangError, Program, parse
 from mplang_core.ext import (
-    HostVar,
     Mode,
     PartyError,
-    SimpHost,
     codecs,
     decode,
     encode,
@@ -23,15 +20,16 @@ from mplang_core.ext import (
     print_program,
     to_bytes,
 )
+from mplang_testing.declarations import DeclarationSuite, execute
 from mplang_testing.sample import Sample, local_program
-from mplang_testing.suite import Suite, complain, numbered
-from mplang_testing.values import extremes, same
-from mplang_testing.waiting import DEADLINE
+from mplang_testing.suite import complain, numbered
+from mplang_testing.values import extremes, hard_values, same
 
+SEED = 20  # of random operands
 RANDOM_RUNS = 40  # a draw of one bit is the same in all of them once in 10**12
 
 
-class KernelSuite(Suite, kit=True):
+class KernelSuite(DeclarationSuite, kit=True):
     """The kernels of a family give what its ops promise, however the program came to them.
 
     The samples run on the simulator.
@@ -55,10 +53,6 @@ class KernelSuite(Suite, kit=True):
         """Return the samples."""
         names = numbered([sample.name or sample.op for sample in self.samples])
         return {"sample": dict(zip(names, self.samples, strict=True))}
-
-    def make(self, parties: int) -> SimpHost:
-        """Return a host to run the samples on."""
-        return Simulator(ClusterSpec.simple(parties), timeout=DEADLINE, check_numbers=False)
 
     def test_there_are_samples_with_data(self) -> None:
         """Something of the family runs at all, on data."""
@@ -166,7 +160,7 @@ class KernelSuite(Suite, kit=True):
         )
 
     def test_what_is_total_never_fails(self, sample: Sample) -> None:
-        """An op with ``total=True`` takes NaN, infinities and the least and greatest integers."""
+        """An op with ``total=True`` takes extreme and random numbers, and tables of any rows."""
         op, _ = local_program(sample.build())
         op_def = op_defs.get(op.opcode)
         if op_def is None or op_def.may_fail(op):
@@ -176,11 +170,11 @@ class KernelSuite(Suite, kit=True):
             try:
                 with self.make(sample.parties) as host, warnings.catch_warnings():
                     warnings.simplefilter("ignore")  # of NumPy, of an overflow
-                    _execute(host, program, given)
+                    execute(host, program, given)
             except MPLangError as error:
                 complain(
                     f"{sample} fails, and {op.opcode} declares total=True",
-                    expected=f"a result for tensors of {what}",
+                    expected=f"a result for {what}",
                     got=f"{error} ({error.__cause__!r})",
                     fix="give a result for all values, or leave total=True out: whether it fails "
                     "tells everyone of its operands",
@@ -195,7 +189,7 @@ class KernelSuite(Suite, kit=True):
                 for data in given:
                     data[i] = wrong
                 try:
-                    _execute(host, program, given)
+                    execute(host, program, given)
                 except PartyError as error:
                     if error.op:
                         continue
@@ -212,7 +206,7 @@ class KernelSuite(Suite, kit=True):
                     got=got,
                     fix="raise KernelError or RunError, with a text for the log of the party",
                 )
-            _execute(host, program, [sample.data(rank) for rank in range(sample.parties)])
+            execute(host, program, [sample.data(rank) for rank in range(sample.parties)])
 
     # --
 
@@ -227,7 +221,7 @@ class KernelSuite(Suite, kit=True):
         given = given or [sample.data(rank) for rank in range(sample.parties)]
         try:
             with self.make(sample.parties) as host:
-                return _execute(host, program, given, mode)
+                return execute(host, program, given, mode)
         except PartyError as error:
             if "broke its promise" in str(error):
                 _broken_promise(sample, "a result", str(error))
@@ -259,15 +253,6 @@ class KernelSuite(Suite, kit=True):
             )
 
 
-def _execute(
-    host: SimpHost, program: Program, given: Sequence[Sequence[Any]], mode: Mode = "standard"
-) -> list[list[Any]]:
-    operands = [HostVar(values) for values in zip(*given, strict=True)]
-    with host.options(mode=mode):
-        outs = host.evaluate(program, operands)
-    return [list(out.values) for out in outs]
-
-
 def _kinds(program: Program) -> list[BaseType]:
     return [value.type.base for value in program.graph.outputs]  # type: ignore[union-attr]
 
@@ -292,7 +277,14 @@ def _extreme_operands(sample: Sample) -> Iterator[tuple[str, list[list[Any]]]]:
             told.add(str(value))
             for data in filled:
                 data[i] = np.full_like(data[i], value)
-        yield " and ".join(sorted(told)), filled
+        yield f"tensors of {' and '.join(sorted(told))}", filled
+    random = np.random.default_rng(SEED)
+    for i, kind in enumerate(sample.operands):
+        for what, value in hard_values(kind, given[0][i], random):
+            changed = [list(data) for data in given]
+            for data in changed:
+                data[i] = value
+            yield f"operand {i} of {what}", changed
 
 
 def _all_same(program: Program, one: list[list[Any]], other: list[list[Any]]) -> bool:
