@@ -77,8 +77,8 @@ def less_of_two(x, which):
     return mp.uniform_cond(which, lambda x: x, lambda x: mp.invoke(dialect.add, x, x), x)
 
 
-def twice(n):
-    return mp.while_loop(lambda i: i < n, lambda i: i + 1, mp.constant(1))
+def once(again):
+    return mp.while_loop(lambda again: again, lambda _: mp.constant(np.array(False)), again)
 
 
 class TestOpsAmongParties(PartyOpSuite):
@@ -94,7 +94,7 @@ class TestOpsAmongParties(PartyOpSuite):
         PartySample("simp.pcall_static", lambda: mp.simp.pcall_static([0, 2], dialect.rank)),
         PartySample("simp.pcall_dynamic", lambda x: mp.simp.pcall_dynamic(dialect.add, x, x), X),
         PartySample("simp.uniform_cond", less_of_two, X, np.array(True)),
-        PartySample("simp.while_loop", twice, np.int64(3)),
+        PartySample("simp.while_loop", once, np.array(True)),
     )
 
 
