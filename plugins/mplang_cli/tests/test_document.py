@@ -25,6 +25,7 @@ def test_quotes_are_of_the_example(file, quote):
     package = package if package.startswith("mplang_") else "mplang_hello"
     path = EXAMPLE.parent / package / "src" / package / name
     path = EXAMPLE / file if file.startswith("tests/") else path
+    path = ROOT / file if file.startswith("plugins/") else path
     source = path.read_text(encoding="utf-8")
     for part in quote.split("# …\n"):
         assert part in source
