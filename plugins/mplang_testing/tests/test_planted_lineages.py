@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 pytest_plugins = ["pytester"]
-pytestmark = [pytest.mark.once, pytest.mark.needs("tables")]  # what is faulty gives other results elsewhere
+pytestmark = [
+    pytest.mark.once,
+    pytest.mark.needs("tables"),
+]  # what is faulty gives other results elsewhere
 
 PICK = '''
 import pyarrow as pa
