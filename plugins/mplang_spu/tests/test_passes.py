@@ -36,6 +36,7 @@ CASES = {
     "take_by_comparison": (FM128, lambda x, i: x[i], f32(1, 2), np.int32([1, 0, 1])),
     "sort_largest": (FM128, lambda x: jax.lax.top_k(x, 2), f32(1, 3, 2)),
     "sort_bools": (FM128, jnp.sort, bools(1, 0)),
+    "multiply_bools": (FM128, jnp.dot, bools(1, 1), bools(1, 1)),
     "round_floats": (FM128, lambda x: jnp.floor(x / 7), f32(924, 3)),
     "interpolate": (FM128, lambda a, b: jnp.linspace(a, b, 4), *np.float32([0, 300])),
     "divide_integers": (FM64, jax.lax.div, np.int32([10**9]), np.int32([10])),

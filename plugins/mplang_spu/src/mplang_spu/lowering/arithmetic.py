@@ -1,4 +1,4 @@
-"""Passes over products and quotients of floats. Imports JAX."""
+"""Passes over products and quotients. Imports JAX."""
 
 from __future__ import annotations
 
@@ -15,6 +15,20 @@ from mplang_spu.lowering.term import Term, constant, is_float, numpy_type, repla
 
 PRECISE = 2.0**-24
 """Maximum relative error of a factor that is used as written: that of float32."""
+
+
+def multiply_bools(rewriter: Rewriter) -> None:
+    """Count what products of bools add up to, and compare with zero: libspu adds modulo 2."""
+    for op in rewriter.ops("convolution", "dot_general"):
+        kind = ir.RankedTensorType(op.results[0].type)
+        if kind.element_type.width > 1:
+            continue
+        with rewriter.before(op):
+            wide = ir.RankedTensorType.get(kind.shape, rewriter.integer)
+            given = [Term(value).to(rewriter.integer).value for value in op.operands]
+            named = {each.name: each.attr for each in op.attributes}
+            counts = ir.Operation.create(op.name, [wide], given, named)
+            replace(op, Term(counts.results[0]) > 0)
 
 
 def interpolate(rewriter: Rewriter) -> None:
