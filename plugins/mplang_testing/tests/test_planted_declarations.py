@@ -109,9 +109,9 @@ def test_without_a_fault_all_pass(run, changes):
             ["fault.add reads data set people.pay, and does not say so"],
         ),
         (
-            {"kernel": "open('/root/no_such_file.csv') if ctx else 0", "total": "False"},
+            {"kernel": "open('/no_such_folder/file.csv') if ctx else 0", "total": "False"},
             "reads_what",
-            ["fault.add reads the file /root/no_such_file.csv, and does not say so"],
+            ["fault.add reads the file /no_such_folder/file.csv, and does not say so"],
         ),
         (
             {"kernel": SEND},

@@ -255,7 +255,7 @@ def create_worker_app(config: WorkerConfig, engines: Engines) -> FastAPI:
     async def spans(request: Request, session: Name, run: Name) -> Response:
         """Return the spans of a recorded job, in MessagePack."""
         if not config.is_observable:
-            text = not_observable([config.name])
+            text = not_observable(config.name)
             raise RequestError(403, "not-observable", f"{text} (observable, in its configuration)")
         return await context.stream(request, "spans", session, run=run)
 

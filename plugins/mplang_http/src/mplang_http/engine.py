@@ -38,6 +38,7 @@ from mplang_http.job import Job
 from mplang_http.links import Links
 from mplang_http.logs import configure_logging
 from mplang_http.opening import NO_LOGS, Logs
+from mplang_http.process_end import end_process
 from mplang_http.programs import Programs
 from mplang_http.requests import JobRequest, read_names
 from mplang_http.session import Session
@@ -438,7 +439,7 @@ class Engine:
 
 def _end_damaged() -> None:
     log.error("the engine ends: native code failed in it, and may have harmed its memory")
-    os._exit(1)
+    end_process(1)
 
 
 def run(argument: dict[str, Any], file: int) -> None:

@@ -6,7 +6,7 @@ in production tells results and failures, and nothing that a coordinator could m
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from mplang_core.ext import AbortedError
@@ -36,14 +36,11 @@ def told_status(status: Mapping[str, Any], *, observable: bool) -> dict[str, Any
     return {**told, "observable": False}
 
 
-def not_observable(names: Sequence[str]) -> str:
-    """Return in words that workers cannot be watched.
+def not_observable(name: str) -> str:
+    """Return in words that a worker cannot be watched.
 
     Example:
-        >>> not_observable(["bank"])
+        >>> not_observable("bank")
         'worker bank is not observable: its owner tells no ops, times and bytes of runs'
     """
-    what = "no ops, times and bytes of runs"
-    if len(names) == 1:
-        return f"worker {names[0]} is not observable: its owner tells {what}"
-    return f"workers {', '.join(names)} are not observable: their owners tell {what}"
+    return f"worker {name} is not observable: its owner tells no ops, times and bytes of runs"

@@ -185,7 +185,7 @@ class RemoteWorker:
             status = self.client.request("GET", *self._path, "jobs", job.run, wait=POLL_INTERVAL)
             self._monitor.update(self.rank, status)
         if recorder is not None and status.get("observable") is False:
-            text = f"{not_observable([self.name])}, so the recording has none"
+            text = f"{not_observable(self.name)}, so the recording has none"
             warnings.warn(text, RuntimeWarning, stacklevel=2)
         elif recorder is not None:
             self._fetch_spans(recorder, status, sent)

@@ -27,7 +27,7 @@ def to_libspu(share: SpuShare) -> Any:
     Returns:
         A ``libspu.Share``, whose description is made from the type and the storage.
     """
-    return raw_share(describe(share.type, share.storage), share.chunks)
+    return raw_share(_description(share.type, share.storage), share.chunks)
 
 
 def raw_share(description: bytes, chunks: Sequence[bytes]) -> Any:
@@ -44,13 +44,8 @@ def raw_share(description: bytes, chunks: Sequence[bytes]) -> Any:
 
 
 @functools.lru_cache(maxsize=1024)
-def describe(kind: ShareType, storage: str) -> bytes:
-    """Return libspu's description of a share, a serialized ``ValueMetaProto``.
-
-    Args:
-        kind: the type of the share.
-        storage: the name of its storage.
-    """
+def _description(kind: ShareType, storage: str) -> bytes:
+    """Return libspu's description of a share, a serialized ``ValueMetaProto``."""
     made = libspu.ValueMeta()
     made.data_type = getattr(libspu.DataType, _DATA_TYPES[kind.plain.dtype.value])
     public = storages(kind.protocol, kind.field)[storage].form == "public"
