@@ -29,9 +29,9 @@ from mplang_core.types import type_classes
 DISABLE, STRICT = "MPLANG_DISABLE_PLUGINS", "MPLANG_STRICT_PLUGINS"
 FRONTENDS, KERNELS, BACKENDS = "mplang.frontends", "mplang.kernels", "mplang.backends"
 COMMANDS, API, PASSES, SOURCES = "mplang.commands", "mplang.api", "mplang.passes", "mplang.sources"
-ANALYSES, ADMISSION = "mplang.analyses", "mplang.admission"
+ANALYSES, ADMISSION, NATIVE = "mplang.analyses", "mplang.admission", "mplang.native"
 COMPATIBLE = "mplang.compatible"  # its names are versions: nothing is loaded
-PLAIN = (API, COMMANDS, SOURCES, ANALYSES, ADMISSION)
+PLAIN = (API, COMMANDS, SOURCES, ANALYSES, ADMISSION, NATIVE)
 """Groups whose entry points name an object, not a module with hooks."""
 GROUPS = (*PLAIN, BACKENDS, FRONTENDS, KERNELS, PASSES)
 """All groups of entry points that mplang looks for."""
@@ -155,8 +155,8 @@ class PluginManager:
 
         Args:
             group: ``mplang.commands`` (functions with parameters for typer), ``mplang.api``,
-                ``mplang.sources`` (kinds of sources of data sets), ``mplang.analyses`` or
-                ``mplang.admission`` (checks of programs at a worker).
+                ``mplang.sources`` (kinds of sources of data sets), ``mplang.analyses``,
+                ``mplang.admission`` (checks of programs at a worker), or ``mplang.native``.
             name: the name of the entry point.
 
         Returns:

@@ -8,6 +8,7 @@ from mplang_simulator.checks import Finding, Meetings
 from mplang_simulator.failure import DamagedProcessError, Failure
 from mplang_simulator.host import Simulator
 from mplang_simulator.mailbox import CommunicatorBase
+from mplang_simulator.native import NativeCalls, NativeParty, NativeService
 from mplang_simulator.observed import ObservedHost, ObservedWorker, op_of
 from mplang_simulator.progress import PartyState, Traffic
 from mplang_simulator.recorder import Recorder
@@ -21,6 +22,9 @@ __all__ = [
     "Failure",
     "Finding",
     "Meetings",
+    "NativeCalls",
+    "NativeParty",
+    "NativeService",
     "ObservedHost",
     "ObservedWorker",
     "PartyState",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -19,6 +19,7 @@ from mplang_core.ext import (
     size_of,
 )
 from mplang_simulator.mailbox import CommunicatorBase
+from mplang_simulator.native import NativeCalls
 from mplang_simulator.progress import PartyState, Traffic
 from mplang_simulator.recorder import Observe, Recorder, joined
 
@@ -77,7 +78,14 @@ class ObservedHost(SimpHost):
 
 
 class ObservedWorker(WorkerInterpreter):
-    """Interpreter of a worker that tells what it does, and records it."""
+    """Interpreter of a worker that tells what it does, and records it.
+
+    Attributes:
+        natives: the native services of its session, by name; ``None`` where kernels call their
+            libraries in this process.
+    """
+
+    natives: Mapping[str, NativeCalls] | None = None
 
     def evaluate(
         self,
