@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import Field
 
 from mplang_core import Mask
-from mplang_core.ext import ConfigError, StrictModel
+from mplang_core.ext import AdmissionError, ConfigError, StrictModel
 
 Protocol: TypeAlias = Literal["SEMI2K", "ABY3", "CHEETAH"]
 
@@ -83,6 +83,22 @@ def from_env() -> bool | None:
     if value in ("0", "false", "no", "off"):
         return False
     raise ConfigError(f"{ENV} is 1 or 0, got {value!r}")
+
+
+def admit_protocol(protocol: str, insecure: bool) -> None:
+    """Refuse a protocol for debugging at a worker that is not insecure.
+
+    Raises:
+        AdmissionError: the protocol is SEMI2K, and the worker does not allow it.
+    """
+    if protocol == "SEMI2K" and not insecure:
+        raise AdmissionError(
+            "SEMI2K trusts its first party with the randomness, so it is for debugging only; "
+            "use CHEETAH (2 parties) or ABY3 (3). Of more parties, make the SPU of three: the "
+            "others hand their shares to them, and learn results all the same, as in "
+            "examples/auction.py. "
+            "To debug, set insecure: true at every worker"
+        )
 
 
 def resolve_config(config: SpuConfig, members: Mask) -> SpuConfig:

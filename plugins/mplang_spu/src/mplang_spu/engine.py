@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import hashlib
 import itertools
 import os
 import threading
@@ -82,11 +83,13 @@ class Compiled:
 
     Attributes:
         code: in libspu's own language, PPHLO.
+        digest: the SHA-256 of the code, in hexadecimal.
         operands: public scalars that it takes after its own operands.
         diagnostics: constants that the fixed point cannot represent.
     """
 
     code: bytes
+    digest: str
     operands: tuple[np.ndarray[Any, Any], ...]
     diagnostics: tuple[Diagnostic, ...]
 
@@ -147,7 +150,8 @@ def build(lowered: Lowered, secret: Sequence[bool]) -> Compiled:
     visible += [visibility(False)] * len(lowered.operands)
     code = compile_text(lowered.text, visible)
     _check_conditions(code)
-    return Compiled(code, lowered.operands, lowered.diagnostics)
+    digest = hashlib.sha256(code).hexdigest()
+    return Compiled(code, digest, lowered.operands, lowered.diagnostics)
 
 
 def _check_conditions(code: bytes) -> None:
@@ -268,12 +272,31 @@ class Engine:
             RuntimeError: libspu fails.
             CommError: a message was not sent, or did not arrive in time.
         """
-        ins = [self._set(f"in{i}", value) for i, value in enumerate(inputs)]
+        ins = [self.set(f"in{i}", value) for i, value in enumerate(inputs)]
         outs = [f"out{i}" for i in range(outputs)]
+        self.run_on_variables(code, ins, outs)
+        made = [self.get(name) for name in outs]
+        self.drop([*ins, *outs])
+        return made
+
+    def run_on_variables(self, code: bytes, ins: Sequence[str], outs: Sequence[str]) -> None:
+        """Run a compiled program on variables of the runtime.
+
+        Args:
+            code: as :func:`compile` gives it.
+            ins: the variable of each operand.
+            outs: the variable of each result.
+
+        Raises:
+            RuntimeError: libspu fails.
+            CommError: a message was not sent, or did not arrive in time.
+        """
         assert self._link is not None
         try:
             self._runtime.Run(
-                libspu.Executable(name="mplang", input_names=ins, output_names=outs, code=code)
+                libspu.Executable(
+                    name="mplang", input_names=list(ins), output_names=list(outs), code=code
+                )
             )
         except RuntimeError as error:
             late = self._link.timeout_of(error)
@@ -281,14 +304,29 @@ class Engine:
                 raise
             raise late from error
         self._link.check()
-        made = [self._runtime.GetVar(name) for name in outs]
-        for name in (*ins, *outs):
-            self._runtime.DelVar(name)
-        return made
 
-    def _set(self, name: str, value: Any) -> str:
-        self._runtime.SetVar(name, value)
+    def set(self, name: str, share: Any) -> str:
+        """Set a variable of the runtime to a copy of a share, and return its name."""
+        self._runtime.SetVar(name, share)
         return name
+
+    def get(self, name: str) -> Any:
+        """Return a copy of a variable, as libspu's share."""
+        return self._runtime.GetVar(name)
+
+    def describe(self, name: str) -> Any:
+        """Return libspu's description of a variable, without its data."""
+        return self._runtime.GetVarMeta(name)
+
+    def drop(self, names: Iterable[str]) -> None:
+        """Delete variables of the runtime."""
+        for name in names:
+            self._runtime.DelVar(name)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the link was closed, and all variables are gone."""
+        return self._link is None
 
     def close(self) -> None:
         """Close the link and drop the runtime, even if a traceback still holds this object."""

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import uuid
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 from mplang_analysis import differences
 
 from mplang_core import Mask
-from mplang_core.ext import AdmissionError, KernelContext, RunError
-from mplang_spu.config import ENV, from_env
+from mplang_core.ext import AdmissionError, Communicator, RunError
+from mplang_spu.config import ENV, admit_protocol, from_env
 from mplang_spu.engine import Engine
 from mplang_spu.link import LinkCommunicator, Mode, choose
 from mplang_spu.process_exit import awaited_at_exit
@@ -23,11 +25,64 @@ PROCESS = uuid.uuid4().hex  # memory links connect threads of one process only
 _listening: weakref.WeakValueDictionary[str, Engine] = weakref.WeakValueDictionary()
 
 
+class Party(Protocol):
+    """Party that runs jobs: a worker's interpreter, or the party of a native service."""
+
+    @property
+    def rank(self) -> int:
+        """This party's rank."""
+
+    @property
+    def communicator(self) -> Communicator:
+        """The transport to the other members."""
+
+    @property
+    def insecure(self) -> bool:
+        """Whether protocols and links for debugging are allowed."""
+
+    @property
+    def timeout(self) -> float:
+        """Seconds that links in memory, and of BRPC, wait."""
+
+    @property
+    def resources(self) -> dict[Any, Any]:
+        """Where engines are kept between jobs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One op that the members of an SPU run jointly.
+
+    Attributes:
+        key: the op's message key, ``run/position``.
+        parties: the members.
+        config: of the device.
+        program: the digest of the code. Like the storages it must be equal at all members: libspu
+            ends the process if they run different programs, or shares in different storages.
+        storages: the storage of each operand, ``None`` for a public one.
+    """
+
+    key: str
+    parties: Mask
+    config: Mapping[str, Any]
+    program: str
+    storages: Sequence[str | None]
+
+    @property
+    def run(self) -> str:
+        """The run that the op belongs to."""
+        return self.key.partition("/")[0]
+
+    @property
+    def content(self) -> dict[str, str]:
+        """What must be equal at all members beside the settings, by name."""
+        storages = hashlib.sha256(json.dumps(list(self.storages)).encode()).hexdigest()
+        return {"program": self.program, "storages": storages}
+
+
 @contextmanager
-def acquire_engine(
-    ctx: KernelContext, parties: Mask, config: Mapping[str, Any], job: Mapping[str, str]
-) -> Iterator[Engine]:
-    """Acquire this party's engine for one job.
+def acquire_engine(party: Party, job: Job) -> Iterator[Engine]:
+    """Acquire a party's engine for one job.
 
     A link is cheap, but protocols set up state on it (CHEETAH: about a second), so engines are
     reused. After a failed job an engine is discarded, maybe at some members only. So before each
@@ -35,35 +90,31 @@ def acquire_engine(
     equal. Concurrent jobs use separate engines.
 
     Args:
-        ctx: of the op.
-        parties: the members.
-        config: of the device.
-        job: further settings that must be equal at all members, by name: libspu ends the process
-            if members run different programs, or shares in different storages.
+        party: this party.
+        job: the job.
 
     Yields:
         The engine. It returns to the pool if the job succeeds.
 
     Raises:
         RunError: the members' settings or jobs differ.
-        AdmissionError: this worker does not allow such links.
+        AdmissionError: this worker does not allow such links, or the protocol.
     """
-    worker = ctx.interpreter
-    mode = choose(config, _in_memory(ctx))
-    _admit(mode, worker.insecure)
-    key = "spu", parties, mode, json.dumps(dict(config), sort_keys=True)
-    engine: Engine | None = worker.resources.pop(key, None)
-    if engine is not None and not engine.acquire(ctx.key):
+    admit_protocol(job.config["protocol"], party.insecure)
+    mode = choose(job.config, _in_memory(party, job.run))
+    _admit(mode, party.insecure)
+    key = "spu", job.parties, mode, json.dumps(dict(job.config), sort_keys=True)
+    engine: Engine | None = party.resources.pop(key, None)
+    if engine is not None and not engine.acquire(job.key):
         engine = None
     try:
-        if not _holds_same_link(
-            ctx, parties, {**_settings(mode, config), **job}, engine.name if engine else ""
-        ):
+        settings = {**_settings(mode, job.config), **job.content}
+        if not _holds_same_link(party, job, settings, engine.name if engine else ""):
             if engine is not None:
                 engine.close()
-            engine = _create_engine(ctx, parties, mode, config)
+            engine = _create_engine(party, job, mode)
         assert engine is not None
-        with awaited_at_exit(ctx.key, len(parties) if mode == "memory" else None):
+        with awaited_at_exit(job.key, len(job.parties) if mode == "memory" else None):
             yield engine
     except BaseException:
         if engine is not None:
@@ -72,14 +123,14 @@ def acquire_engine(
     finally:
         if engine is not None:
             engine.release()
-    worker.communicator.forget(ctx.key)
-    worker.resources[key] = engine
+    party.communicator.forget(job.key)
+    party.resources[key] = engine
 
 
-def _in_memory(ctx: KernelContext) -> bool:
-    """Return whether this worker's communicator lets SPU link the members in memory."""
-    lets = getattr(ctx.interpreter.communicator, "links_in_memory", None)
-    return lets is not None and bool(lets(ctx.run))
+def _in_memory(party: Party, run: str) -> bool:
+    """Return whether a party's communicator lets SPU link the members in memory."""
+    lets = getattr(party.communicator, "links_in_memory", None)
+    return lets is not None and bool(lets(run))
 
 
 def _admit(mode: Mode, insecure: bool) -> None:
@@ -96,9 +147,7 @@ def _settings(mode: Mode, config: Mapping[str, Any]) -> dict[str, str]:
     return {"link": way, **{key: str(value) for key, value in sorted(config.items())}}
 
 
-def _holds_same_link(
-    ctx: KernelContext, parties: Mask, settings: Mapping[str, str], name: str
-) -> bool:
+def _holds_same_link(party: Party, job: Job, settings: Mapping[str, str], name: str) -> bool:
     """Return whether all members hold the link of this name.
 
     Raises:
@@ -106,11 +155,11 @@ def _holds_same_link(
     """
     mine = json.dumps([name, settings]).encode()
     # receive from all before raising, so that all members fail for the same reason
-    replies = _exchange(ctx, parties, "link", mine)
+    replies = _exchange(party, job, "link", mine)
     if all(isinstance(other, bytes) and other == mine for other in replies.values()):
         return name != ""
     by_rank = {rank: _parse_settings(other) for rank, other in replies.items()} | {
-        ctx.interpreter.rank: settings
+        party.rank: settings
     }
     table = differences({f"party {rank}": by_rank[rank] for rank in sorted(by_rank)})
     if table:
@@ -122,10 +171,10 @@ def _holds_same_link(
     return False
 
 
-def _exchange(ctx: KernelContext, parties: Mask, topic: str, mine: bytes) -> dict[int, Any]:
+def _exchange(party: Party, job: Job, topic: str, mine: bytes) -> dict[int, Any]:
     """Send a message to the other members, and return theirs by rank."""
-    comm, key = ctx.interpreter.communicator, f"{ctx.key}?{topic}"
-    others = [rank for rank in parties if rank != comm.rank]
+    comm, key = party.communicator, f"{job.key}?{topic}"
+    others = [rank for rank in job.parties if rank != comm.rank]
     for rank in others:
         comm.send(rank, key, mine)
     return {rank: comm.recv(rank, key) for rank in others}
@@ -139,26 +188,24 @@ def _parse_settings(message: Any) -> dict[str, str]:
         return {"link": "nothing of use"}
 
 
-def _create_engine(
-    ctx: KernelContext, parties: Mask, mode: Mode, config: Mapping[str, Any]
-) -> Engine:
+def _create_engine(party: Party, job: Job, mode: Mode) -> Engine:
     """Create an engine for this job, on a new link named by the job's key."""
-    worker = ctx.interpreter
-    options: dict[str, Any] = {"name": ctx.key, "timeout": worker.timeout}
+    parties, config = job.parties, job.config
+    options: dict[str, Any] = {"name": job.key, "timeout": party.timeout}
     if mode == "channels":
-        link = LinkCommunicator(worker.rank, comm=worker.communicator, spu_mask=parties, **options)
+        link = LinkCommunicator(party.rank, comm=party.communicator, spu_mask=parties, **options)
         engine = Engine(link, config)
     else:
         addresses = config.get("brpc_addresses") or [f"P{rank}" for rank in parties]
-        mine = parties.global_to_relative_rank(worker.rank)
+        mine = parties.global_to_relative_rank(party.rank)
         if mode == "brpc":
-            _release_address(addresses[mine], worker.timeout)
-            _exchange(ctx, parties, "free", b"!")  # connecting earlier would reach the old link
+            _release_address(addresses[mine], party.timeout)
+            _exchange(party, job, "free", b"!")  # connecting earlier would reach the old link
         link = LinkCommunicator(mine, addresses, mem_link=mode == "memory", **options)
         engine = Engine(link, config)
         if mode == "brpc":
             _listening[addresses[mine]] = engine
-    engine.acquire(ctx.key)
+    engine.acquire(job.key)
     return engine
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from mplang_simulator import Finding
@@ -12,12 +11,16 @@ from mplang_simulator import Finding
 from mplang_core import Mask
 from mplang_core.ext import AdmissionError, KernelContext, RunError
 from mplang_spu import reconstruction
+from mplang_spu.config import admit_protocol
+from mplang_spu.held_shares import native_spu
 from mplang_spu.share_type import ShareType
 from mplang_spu.shares import SpuShare
 from mplang_spu.target import Target
 
+if TYPE_CHECKING:
+    from mplang_spu.engine import Compiled
+
 Array = np.ndarray[Any, Any]
-SMALL = 1 << 10  # bytes of a public array whose shares are kept for the next run
 
 
 def make_shares(ctx: KernelContext, x: Array, *, share: ShareType) -> tuple[SpuShare, ...]:
@@ -37,7 +40,7 @@ def make_shares(ctx: KernelContext, x: Array, *, share: ShareType) -> tuple[SpuS
     """
     from mplang_spu import blocks, engine
 
-    _admit(ctx, share.protocol)
+    admit_protocol(share.protocol, ctx.interpreter.insecure)
     _check_range(x, share)
     if ctx.interpreter.checks is not None:
         _check_size(ctx, x, share)
@@ -123,32 +126,48 @@ def run_jax(
             is of another type than is declared.
         AdmissionError: the code, the protocol or the link is not allowed.
     """
-    from mplang_spu import conversion, engine
-    from mplang_spu.engine_pool import acquire_engine
+    from mplang_spu import engine
 
     if ctx.parties != parties:
         raise RunError(f"the program is for the parties {parties}, but {ctx.parties} run it")
-    _admit(ctx, config["protocol"])
+    admit_protocol(config["protocol"], ctx.interpreter.insecure)
     secret = tuple(isinstance(arg, SpuShare) for arg in args)
     try:
         compiled = engine.compile_code(program["code"], secret, Target.of(config))
     except ValueError as error:
         raise AdmissionError(f"spu.run_jax: {error}") from error
-    storages = hashlib.sha256()
-    for arg in args:
-        storages.update(repr(arg.storage if isinstance(arg, SpuShare) else None).encode())
-    job = {"program": hashlib.sha256(program["code"]).hexdigest(), "storages": storages.hexdigest()}
-    with acquire_engine(ctx, parties, config, job) as runtime:
+    apart = native_spu(ctx)
+    if apart is None:
+        results = _run_here(ctx, args, compiled, parties, config, program["code"])
+    else:
+        results = apart.run(ctx, parties, config, compiled, args)
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def _run_here(
+    ctx: KernelContext,
+    args: Sequence[SpuShare | Array],
+    compiled: Compiled,
+    parties: Mask,
+    config: Mapping[str, Any],
+    code: bytes,
+) -> list[SpuShare]:
+    """Run a compiled program in this process, which is that of all parties."""
+    from mplang_spu import conversion
+    from mplang_spu.engine_pool import Job, acquire_engine
+
+    storages = [arg.storage if isinstance(arg, SpuShare) else None for arg in args]
+    job = Job(ctx.key, parties, config, compiled.digest, storages)
+    with acquire_engine(ctx.interpreter, job) as runtime:
         operands = (_load(ctx, arg, parties, config) for arg in (*args, *compiled.operands))
         pieces = runtime.run(compiled.code, operands, len(ctx.step.outs))
     if ctx.interpreter.checks is not None:
         given = [_load(ctx, arg, parties, config) for arg in args]
-        _check(ctx, args, given, pieces, program["code"], config)
-    results = tuple(
+        _check(ctx, args, given, pieces, code, config)
+    return [
         conversion.from_libspu(piece, cast(ShareType, kind))
         for kind, piece in zip(ctx.step.checks, pieces, strict=True)
-    )
-    return results[0] if len(results) == 1 else results
+    ]
 
 
 def _check(
@@ -185,26 +204,12 @@ def _check(
     checks.meet(ctx.key, ctx.interpreter.rank, len(members), (given, made), compare)
 
 
-def _admit(ctx: KernelContext, protocol: str) -> None:
-    if protocol == "SEMI2K" and not ctx.interpreter.insecure:
-        raise AdmissionError(
-            "SEMI2K trusts its first party with the randomness, so it is for debugging only; "
-            "use CHEETAH (2 parties) or ABY3 (3). Of more parties, make the SPU of three: the "
-            "others hand their shares to them, and learn results all the same, as in "
-            "examples/auction.py. "
-            "To debug, set insecure: true at every worker"
-        )
-
-
-def _load(ctx: KernelContext, arg: Any, parties: Mask, config: Mapping[str, Any]) -> Any:
-    from mplang_spu import conversion, engine
+def _load(
+    ctx: KernelContext, arg: SpuShare | Array, parties: Mask, config: Mapping[str, Any]
+) -> Any:
+    from mplang_spu import conversion
+    from mplang_spu.public import public_share
 
     if isinstance(arg, SpuShare):
         return conversion.to_libspu(arg)
-    setting = len(parties), config["protocol"], config["field"], config["fxp_fraction_bits"]
-    mine, array = parties.global_to_relative_rank(ctx.interpreter.rank), np.asarray(arg, order="C")
-    if array.nbytes <= SMALL:
-        shares = engine.public_shares(setting, array.dtype.str, array.shape, array.tobytes())
-    else:
-        shares = engine.io(*setting).make_shares(array, engine.visibility(False))
-    return shares[mine]
+    return public_share(arg, parties, config, ctx.interpreter.rank)

@@ -64,4 +64,4 @@ def mplang_doctor() -> Sequence[Check]:
 @hookimpl
 def mplang_preload() -> Sequence[str]:
     """Return what the kernels import when they first run."""
-    return ["mplang_spu.engine", "mplang_spu.engine_pool", "mplang_spu.reference_check.check"]
+    return ["mplang_spu.engine", "mplang_spu.native", "mplang_spu.reference_check.check"]

@@ -22,12 +22,13 @@ class SpuShare:
     Attributes:
         type: the share type.
         storage: the name of its storage, one of those of the type.
-        chunks: its data, each a ``ValueChunkProto`` of libspu.
+        chunks: its data, each a ``ValueChunkProto`` of libspu; a native service may hold it, and
+            then it is fetched when it is first read.
     """
 
     type: ShareType
     storage: str
-    chunks: tuple[bytes, ...]
+    chunks: Sequence[bytes]
 
     def __repr__(self) -> str:
         return f"SpuShare({self.type})"  # never the data
