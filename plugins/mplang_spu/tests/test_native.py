@@ -91,6 +91,27 @@ def test_a_chain_of_ops_sends_no_share(natives):
             assert sum(len(args["drop"]) for args, _ in runs) == 8
 
 
+def test_a_share_of_an_earlier_run_is_sent_once(natives):
+    with simulator(cluster(3, protocol="ABY3"), timeout=DEADLINE) as sim:
+        kept = mp.evaluate(sim, lambda: mp.seal(mp.put("P0", X)), mode="launch")
+        calls = calls_of(sim)[1]
+        calls.said.clear()
+
+        def program(kept):
+            x = mp.device("SP0")(lambda x, y: x + y)(kept, kept)
+            for _ in range(3):
+                x = mp.device("SP0")(lambda x, y: x + y)(x, kept)
+            return mp.reveal(x, to="P1")
+
+        for _ in range(2):
+            found = mp.evaluate(sim, program, kept, mode="launch")
+            np.testing.assert_allclose(mp.fetch(sim, found), X * 5, atol=1e-3)
+        runs = [args for method, args, _ in calls.said if method == "run"]
+        forms = [[operand["form"] for operand in args["operands"]] for args in runs]
+        first, other = ["data", "reference"], ["reference", "reference"]
+        assert forms == [first, other, other, other] * 2
+
+
 def test_shares_are_dropped_in_the_run_once_nothing_needs_them(natives, monkeypatch):
     most = []
     original = engine.Engine.run_on_variables

@@ -76,7 +76,7 @@ class HeldChunks(Sequence[bytes]):
         self._shares.dropped.append(self._number)
 
     def number_in(self, shares: _RunShares) -> int | None:
-        """Return the number of the share, ``None`` if it is not one of a run."""
+        """Return the number of the share, ``None`` if it is not of that run."""
         return self._number if self._shares is shares else None
 
     def fetch(self) -> tuple[bytes, ...]:
@@ -108,6 +108,7 @@ class _RunShares:
         self.run = run
         self.dropped: list[int] = []
         self._calls = calls
+        self._given: dict[int, int] = {}  # numbers of shares that came from elsewhere, by identity
         self._alive: weakref.WeakSet[HeldChunks] = weakref.WeakSet()
         self._is_over = False
         calls.before_end(run, self._end)
@@ -126,6 +127,21 @@ class _RunShares:
             raise RunError(f"SPU made no share of {kind.plain}: {error}") from error
         self._alive.add(chunks)
         return share
+
+    def number_of(self, share: SpuShare) -> int | None:
+        """Return the number of a share that the service has, ``None`` if it has not."""
+        chunks = share.chunks
+        number = chunks.number_in(self) if isinstance(chunks, HeldChunks) else None
+        return self._given.get(id(share)) if number is None else number
+
+    def give(self, share: SpuShare, number: int) -> None:
+        """Note that the service gets a share, which it holds as long as this process does."""
+        self._given[id(share)] = number
+        weakref.finalize(share, self._release, id(share), number).atexit = False
+
+    def _release(self, identity: int, number: int) -> None:
+        del self._given[identity]
+        self.dropped.append(number)
 
     def fetch(self, number: int, kind: ShareType) -> tuple[bytes, ...]:
         """Return the chunks of a share."""
@@ -196,7 +212,7 @@ class NativeSpu:
         operands: list[dict[str, Any]] = []
         buffers: list[bytes | memoryview] = []
         for arg in (*args, *compiled.operands):
-            operand, data = _operand(arg, shares)
+            operand, data = self._operand(arg, shares)
             operands.append(operand)
             buffers.extend(data)
         kinds = cast(Sequence[ShareType], ctx.step.checks)
@@ -220,6 +236,22 @@ class NativeSpu:
                 kinds, _storages(answer, len(kinds)), numbers, strict=True
             )
         ]
+
+    def _operand(
+        self, arg: SpuShare | np.ndarray[Any, Any], shares: _RunShares
+    ) -> tuple[dict[str, Any], Sequence[bytes | memoryview]]:
+        """Return an operand as the service gets it: a reference, or its data at the first use."""
+        if not isinstance(arg, SpuShare):
+            array = np.asarray(arg, order="C")
+            plain = _plain(TensorType.of(array))
+            return {"form": "public", **plain}, [array.reshape(-1).view(np.uint8).data]
+        number = shares.number_of(arg)
+        if number is not None:
+            return {"form": "reference", "share": number}, ()
+        number = next(self._numbers)
+        shares.give(arg, number)
+        described = {"share": number, "storage": arg.storage, "chunks": len(arg.chunks)}
+        return {"form": "data", **_plain(arg.type.plain), **described}, list(arg.chunks)
 
     def _shares_of(self, run: str) -> _RunShares:
         if self._shares is None or self._shares.run != run:
@@ -253,22 +285,6 @@ class NativeSpu:
 
 def _plain(kind: TensorType) -> dict[str, Any]:
     return {"dtype": kind.dtype.value, "shape": list(kind.shape)}
-
-
-def _operand(
-    arg: SpuShare | np.ndarray[Any, Any], shares: _RunShares
-) -> tuple[dict[str, Any], Sequence[bytes | memoryview]]:
-    """Return an operand as the service gets it: a reference, or its data."""
-    if not isinstance(arg, SpuShare):
-        array = np.asarray(arg, order="C")
-        plain = _plain(TensorType.of(array))
-        return {"form": "public", **plain}, [array.reshape(-1).view(np.uint8).data]
-    chunks = arg.chunks
-    number = chunks.number_in(shares) if isinstance(chunks, HeldChunks) else None
-    if number is not None:
-        return {"form": "reference", "share": number}, ()
-    plain = _plain(arg.type.plain)
-    return {"form": "data", **plain, "storage": arg.storage, "chunks": len(chunks)}, list(chunks)
 
 
 def _storages(answer: Mapping[str, Any], count: int) -> Iterator[str]:

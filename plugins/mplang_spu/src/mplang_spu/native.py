@@ -19,7 +19,7 @@ from mplang_core.ext import MPLangError, RunError
 from mplang_spu import conversion, engine
 from mplang_spu.engine_pool import Job, acquire_engine
 from mplang_spu.public import public_share
-from mplang_spu.requests import Data, Fetch, Operand, Public, Reference, Result, Run
+from mplang_spu.requests import Data, Fetch, Operand, Public, Result, Run
 from mplang_spu.share_type import ShareType
 from mplang_spu.shares import SpuShare, check_share
 
@@ -131,20 +131,21 @@ class SpuService:
         for number in request.drop:
             self._get(number).drop()
             del self._held[number]
-        self._check_numbers(request.results)
+        self._check_numbers(request)
         operands = list(self._operands(request.operands, buffers, like))
         if buffers:
             raise RunError(f"SPU's service got {len(buffers)} buffers too many")
         storages = [None if isinstance(x, np.ndarray) else x.storage for x in operands]
         job = Job(request.key, request.members, request.config, request.code, storages)
         with acquire_engine(self._party, job) as runtime:
-            ins = [self._place(runtime, request, x, f"in{i}") for i, x in enumerate(operands)]
+            pairs = zip(request.operands, operands, strict=True)
+            ins = [self._place(runtime, request, *pair, f"in{i}") for i, pair in enumerate(pairs)]
+            del operands
             outs = [f"share{result.share}" for result in request.results]
             runtime.run_on_variables(code, ins, outs)
-            runtime.drop(set(ins) - {x.name for x in operands if isinstance(x, _Held)})
+            runtime.drop(name for name in ins if name.startswith("in"))
             for result, name in zip(request.results, outs, strict=True):
-                kind = _share_type(result, like)
-                storage = conversion.settle_variable(runtime, name, kind)
+                storage = conversion.settle_variable(runtime, name, _share_type(result, like))
                 self._held[result.share] = _Held(runtime, name, storage)
         return {"storages": [self._held[each.share].storage for each in request.results]}, ()
 
@@ -162,33 +163,37 @@ class SpuService:
             self._codes.popitem(last=False)
         return self._codes[request.code]
 
-    def _check_numbers(self, results: Sequence[Result]) -> None:
-        numbers = [result.share for result in results]
+    def _check_numbers(self, request: Run) -> None:
+        given = [each.share for each in request.operands if isinstance(each, Data)]
+        numbers = [*given, *(result.share for result in request.results)]
         if len(set(numbers)) < len(numbers) or not self._held.keys().isdisjoint(numbers):
-            raise RunError(f"SPU's service got numbers of results that are used: {numbers}")
+            raise RunError(f"SPU's service got numbers of shares that are used: {numbers}")
 
     def _operands(
         self, operands: Sequence[Operand], buffers: list[memoryview], like: ShareType
     ) -> Iterator[_Held | SpuShare | np.ndarray[Any, Any]]:
+        given: dict[int, SpuShare] = {}
         for operand in operands:
-            if isinstance(operand, Reference):
-                yield self._get(operand.share)
-            elif isinstance(operand, Data):
-                yield _inline(operand, buffers, like)
-            else:
+            if isinstance(operand, Public):
                 yield _array(operand, _next(buffers))
+            elif isinstance(operand, Data):
+                given[operand.share] = _share(operand, buffers, like)
+                yield given[operand.share]
+            else:
+                yield given.get(operand.share) or self._get(operand.share)
 
-    def _place(self, runtime: engine.Engine, request: Run, operand: Any, name: str) -> str:
-        """Return the variable of an operand; set the given one, if there is none yet."""
-        if isinstance(operand, _Held):
-            if operand.engine is runtime:
-                return operand.name
-            return runtime.set(name, operand.share())
-        if isinstance(operand, SpuShare):
-            return runtime.set(name, conversion.to_libspu(operand))
-        return runtime.set(
-            name, public_share(operand, request.members, request.config, self._party.rank)
-        )
+    def _place(
+        self, runtime: engine.Engine, request: Run, operand: Operand, value: Any, name: str
+    ) -> str:
+        """Return the variable of an operand; set the named one where nothing holds it."""
+        if isinstance(operand, Public):
+            rank = self._party.rank
+            return runtime.set(name, public_share(value, request.members, request.config, rank))
+        if isinstance(operand, Data):
+            runtime.set(f"share{operand.share}", conversion.to_libspu(value))
+            self._held[operand.share] = _Held(runtime, f"share{operand.share}", value.storage)
+        held = self._held[operand.share]
+        return held.name if held.engine is runtime else runtime.set(name, held.share())
 
 
 def _next(buffers: list[memoryview]) -> memoryview:
@@ -204,7 +209,7 @@ def _share_type(plain: Result | Data, like: ShareType) -> ShareType:
         raise RunError(f"SPU's service got a value of no type: {error}") from error
 
 
-def _inline(operand: Data, buffers: list[memoryview], like: ShareType) -> SpuShare:
+def _share(operand: Data, buffers: list[memoryview], like: ShareType) -> SpuShare:
     chunks = tuple(bytes(_next(buffers)) for _ in range(operand.chunks))
     share = SpuShare(_share_type(operand, like), operand.storage, chunks)
     try:

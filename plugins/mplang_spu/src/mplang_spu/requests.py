@@ -46,7 +46,7 @@ class Plain(Request):
 
 
 class Reference(Request):
-    """Operand that the service holds: a result of an earlier request of the run.
+    """Operand that the service holds: a result or an operand of an earlier request of the run.
 
     Attributes:
         share: its number.
@@ -57,14 +57,16 @@ class Reference(Request):
 
 
 class Data(Plain):
-    """Operand whose chunks are the next buffers.
+    """Operand whose chunks are the next buffers, and which the service is to hold.
 
     Attributes:
+        share: the number that it gets, which is used once in a run.
         storage: the name of its storage.
         chunks: the number of its chunks.
     """
 
     form: Literal["data"] = "data"
+    share: NonNegativeInt
     storage: str
     chunks: NonNegativeInt
 
@@ -99,7 +101,7 @@ class Run(Request):
         has_code: whether the code is the first buffer; else the service has it from before.
         operands: the operands.
         results: the results.
-        drop: numbers of results that nobody needs any more.
+        drop: numbers of shares that nobody needs any more.
     """
 
     key: str
@@ -130,7 +132,7 @@ class Run(Request):
 
 
 class Fetch(Request):
-    """Request for the data of a result.
+    """Request for the data of a share.
 
     Attributes:
         share: its number.

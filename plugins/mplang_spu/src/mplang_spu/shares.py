@@ -15,7 +15,7 @@ CHUNK = 128 << 20  # bytes of data per chunk, as libspu splits it
 BLOCK = 1 << 16  # elements; a power of two as their sizes are, so that no block is in two chunks
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class SpuShare:
     """One party's share of a tensor.
 
