@@ -49,7 +49,7 @@ class DirectCalls:
             self.service.end_run()
 
 
-def _with_end(evaluate, calls):
+def with_end(evaluate, calls):
     @functools.wraps(evaluate)
     def evaluate_and_end(program, inputs, run, *args, **kwargs):
         failed = True
@@ -75,7 +75,7 @@ def native_services(monkeypatch, insecure=True):
             made = NativeParty(comm, insecure, options["timeout"])
             calls = DirectCalls(serve(made))
             self.natives = {"spu": calls}
-            self.evaluate = _with_end(self.evaluate, calls)
+            self.evaluate = with_end(self.evaluate, calls)
 
     with monkeypatch.context() as patch:
         patch.setattr(simulator_host, "ObservedWorker", Worker)
