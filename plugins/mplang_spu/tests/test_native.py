@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import gc
 import threading
+from hashlib import sha256
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from mplang_spu import channel, conversion, engine
+from mplang_simulator import NativeParty, ThreadCommunicator
+from mplang_spu import ShareType, channel, conversion, engine
+from mplang_spu.held_shares import NativeSpu
 from mplang_spu.libspu import Io, libspu
 from mplang_spu.native import SpuService
+from mplang_spu.shares import header
 from mplang_testing.waiting import DEADLINE
 from native_adapter import calls_of, held_by, native_services, simulator
 from spu_links import PROTOCOLS, check, cluster, device
 
 import mplang_core as mp
-from mplang_core.errors import PartyError
+from mplang_core.errors import AdmissionError, PartyError, RunError
 
 X, Y = np.float32([3, -1, 4, 1]), np.float32([2, 7, -1, 8])
 
@@ -248,3 +253,141 @@ def test_libspu_of_the_engine_gets_plain_data_alone(natives, monkeypatch):
         np.testing.assert_allclose(mp.fetch(sim, found), np.sort(X * Y), atol=1e-3)
     expected = {"create_with_channels", "RuntimeWrapper", "raw_share", "Recv"}
     assert called == expected | {"set", "get", "describe", "run_on_variables", "drop"}
+
+
+# -- the service alone
+
+
+@pytest.fixture
+def service():
+    (comm,) = ThreadCommunicator.connected(1, timeout=DEADLINE)
+    comm.open("run")
+    return SpuService(NativeParty(comm, False, DEADLINE))
+
+
+def request(**changed):
+    config = {"protocol": "ABY3", "field": "FM64", "fxp_fraction_bits": 18}
+    whole = {"key": "run/1", "parties": 7, "config": config, "code": sha256(CODE).hexdigest()}
+    whole |= {"has_code": True, "operands": [], "results": [], "drop": []}
+    return whole | changed
+
+
+CODE = b"module {}"
+SHARE = {"form": "data", "share": 0, "dtype": "f32", "shape": [4], "chunks": 1}
+ARRAY = {"form": "public", "dtype": "f32", "shape": [4]}
+A = "aby3.AShr<FM64>"
+
+
+@pytest.mark.parametrize(
+    ("changed", "buffers", "message"),
+    [
+        ({"key": "other/1"}, [CODE], "the op other/1 of another run"),
+        ({"parties": 3}, [CODE], "no such SPU.*ABY3 takes 3 members, got 2"),
+        ({"config": {"protocol": "XYZ"}}, [CODE], "no such SPU.*'XYZ'"),
+        ({"code": "0" * 64}, [CODE], "another digest"),
+        ({"code": "no"}, [CODE], "'code'"),
+        ({"more": 1}, [CODE], "'more'"),
+        ({}, [], "fewer buffers"),
+        ({}, [CODE, b"1"], "1 buffers too many"),
+        ({"drop": [3]}, [CODE], "no share 3 of this run"),
+        ({"operands": [{"form": "reference", "share": 3}]}, [CODE], "no share 3 of this run"),
+        ({"operands": [{"form": "pickle"}]}, [CODE], "'pickle'"),
+        ({"operands": [ARRAY]}, [CODE, bytes(15)], "15 bytes for f32"),
+        ({"operands": [{**ARRAY, "dtype": "object"}]}, [CODE, bytes(16)], "of no type"),
+        ({"operands": [{**ARRAY, "shape": [-4]}]}, [CODE, bytes(16)], "shape"),
+        ({"operands": [{**SHARE, "storage": A}]}, [CODE, bytes(64)], "is not of 64 bytes"),
+        ({"operands": [{**SHARE, "storage": "x"}]}, [CODE, bytes(64)], "'x', which ABY3 in FM64"),
+        ({"operands": [{**SHARE, "storage": A, "chunks": 2}]}, [CODE, b""], "fewer buffers"),
+        ({"results": [{"share": 1, "dtype": "f32", "shape": []}] * 2}, [CODE], "that are used"),
+    ],
+)
+def test_a_wrong_request_is_refused(service, changed, buffers, message):
+    with pytest.raises(RunError, match=message):
+        service.call("run", "run", request(**changed), list(map(memoryview, buffers)))
+
+
+def test_other_calls_are_refused(service):
+    with pytest.raises(RunError, match="has the methods run and fetch, got 'read'"):
+        service.call("run", "read", {}, ())
+    with pytest.raises(RunError, match="no share 1 of this run"):
+        service.call("run", "fetch", {"share": 1}, ())
+    with pytest.raises(RunError, match="a call of the run other amid the run run"):
+        service.call("other", "fetch", {"share": 1}, ())
+    service.end_run()
+    with pytest.raises(RunError, match="no share 1"):
+        service.call("other", "fetch", {"share": 1}, ())
+
+
+def test_a_party_that_is_not_insecure_runs_no_protocol_for_debugging(service):
+    config = {"protocol": "SEMI2K", "field": "FM64", "fxp_fraction_bits": 18}
+    with pytest.raises(AdmissionError, match="for debugging only"):
+        service.call("run", "run", request(config=config), [memoryview(CODE)])
+
+
+# -- what the service answers
+
+
+KIND = ShareType(mp.TensorType("f32", (4,)), mp.Mask(7), "ABY3", "FM64", 18)
+
+
+class Answering:
+    """Calls that get a given answer."""
+
+    def __init__(self, answer, buffers=()):
+        self.answer, self.buffers = answer, buffers
+
+    def call(self, run, method, args, buffers=()):
+        return self.answer, self.buffers
+
+    def before_end(self, run, fetch):
+        self.fetch = fetch
+
+
+def ran(calls):
+    """Return what an op has for results whose service gives an answer."""
+    spu = NativeSpu(calls)
+    ctx = SimpleNamespace(run="run", key="run/1", step=SimpleNamespace(checks=[KIND]))
+    return spu, spu.run(ctx, mp.Mask(7), {}, engine.Compiled(CODE, "0" * 64, (), ()), [])
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {},
+        {"storages": []},
+        {"storages": [A, A]},
+        {"storages": [1]},
+        {"storages": A},
+        {"storages": [A], "more": 1},
+        {"storages": ["semi2k.AShr<FM64>"]},
+        {"unknown_code": True},
+    ],
+)
+def test_a_wrong_answer_is_refused(answer):
+    with pytest.raises(RunError, match=r"expected the storages of 1 results|has not"):
+        ran(Answering(answer))
+
+
+@pytest.mark.parametrize("chunks", [[], [bytes(64)], [header(64, 0) + bytes(63)]])
+def test_a_wrong_share_is_refused(chunks):
+    _, (share,) = ran(Answering({"storages": [A]}, chunks))
+    with pytest.raises(RunError, match=r"SPU made no share of f32\[4\].*not of 64 bytes"):
+        list(share.chunks)
+
+
+def test_a_share_of_a_run_that_failed_is_gone():
+    calls = Answering({"storages": [A]}, [header(64, 0) + bytes(64)])
+    spu, (share,) = ran(calls)
+    ctx = SimpleNamespace(run="next", key="next/1", step=SimpleNamespace(checks=[]))
+    calls.answer = {"storages": []}
+    spu.run(ctx, mp.Mask(7), {}, engine.Compiled(CODE, "0" * 64, (), ()), [])
+    with pytest.raises(RunError, match="the run run failed, and its share of f32.* is gone"):
+        list(share.chunks)
+
+
+def test_a_share_that_lives_at_the_end_of_a_run_is_fetched():
+    calls = Answering({"storages": [A]}, [header(64, 0) + bytes(64)])
+    _, (share,) = ran(calls)
+    calls.fetch()
+    calls.buffers = ()
+    assert list(share.chunks) == [header(64, 0) + bytes(64)]
