@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 import multiprocessing
+import os
 import queue
 import random
 import resource
 import signal
+import sys
 import threading
 from contextlib import contextmanager, suppress
 
@@ -22,7 +24,7 @@ from mplang_core.errors import CommError, MPLangError, RunError
 
 WAIT = 2.0  # seconds that a member waits for a message, as some are dropped
 _PROCESSES = multiprocessing.get_context("forkserver")
-_PROCESSES.set_forkserver_preload(["mplang_spu.native"])
+_PROCESSES.set_forkserver_preload(["hostile_members"])
 
 
 # -- in a process of a member
@@ -264,6 +266,7 @@ def hostile_simulator(monkeypatch, spec, evil):
             current[0].open(run, self.seed)
 
     monkeypatch.setattr(simulator_host, "ObservedWorker", Worker)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))  # the first time, of the forkserver
     with HostileSimulator(spec, check_numbers=False, timeout=DEADLINE) as sim:
         yield sim, ended
     ended.append(current.pop().close())
