@@ -31,16 +31,17 @@ def computes_also_after_a_failure(parties, protocol):
         check(sim)
 
 
-def needs_consent(env):
+def needs_an_insecure_worker(env):
     config = {"protocol": "ABY3", "use_mplang_channel": False}
     with mp.Simulator(cluster(3, brpc_addresses=addresses(3), **config), timeout=DEADLINE) as sim:
-        for worker in sim._parties.workers:
-            worker.insecure = False
-        with pytest.raises(PartyError, match="BRPC links are unencrypted") as error:
-            check(sim)
-        assert isinstance(error.value.__cause__, AdmissionError)
-        os.environ[env] = "0"
         check(sim)
+        for chosen in ("", "0"):
+            os.environ[env] = chosen
+            for worker in sim._parties.workers:
+                worker.insecure = False
+            with pytest.raises(PartyError, match="BRPC links are unencrypted") as error:
+                check(sim)
+            assert isinstance(error.value.__cause__, AdmissionError)
 
 
 def gathers():

@@ -7,7 +7,7 @@ import warnings
 
 import pytest
 import spu.libspu as libspu
-from brpc_processes import in_a_process, needs_consent
+from brpc_processes import in_a_process, needs_an_insecure_worker
 from mplang_simulator import CommunicatorBase, ThreadCommunicator
 from mplang_spu import SpuConfig, engine_pool, link
 from mplang_spu.config import ENV
@@ -155,8 +155,8 @@ def test_the_environment_decides_what_a_worker_does(monkeypatch):
         check(sim)
 
 
-def test_a_worker_makes_brpc_links_only_with_its_operators_consent():
-    in_a_process(needs_consent, ENV)
+def test_a_worker_makes_brpc_links_only_if_it_is_insecure():
+    in_a_process(needs_an_insecure_worker, ENV)
 
 
 class PerParty:

@@ -311,11 +311,18 @@ def test_other_calls_are_refused(service):
         service.call("run", "read", {}, ())
     with pytest.raises(RunError, match="no share 1 of this run"):
         service.call("run", "fetch", {"share": 1}, ())
+    assert service.call("run", "run", request(has_code=False), ())[0] == {"unknown_code": True}
     with pytest.raises(RunError, match="a call of the run other amid the run run"):
         service.call("other", "fetch", {"share": 1}, ())
+
+
+def test_a_late_fetch_does_not_hinder_the_next_run(service):
+    service.call("run", "run", request(has_code=False), ())
     service.end_run()
-    with pytest.raises(RunError, match="no share 1"):
-        service.call("other", "fetch", {"share": 1}, ())
+    with pytest.raises(RunError, match="no share 1 of this run: it was dropped"):
+        service.call("run", "fetch", {"share": 1}, ())
+    again = request(has_code=False, key="next/1")
+    assert service.call("next", "run", again, ())[0] == {"unknown_code": True}
 
 
 def test_a_party_that_is_not_insecure_runs_no_protocol_for_debugging(service):

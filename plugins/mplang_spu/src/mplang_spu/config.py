@@ -43,8 +43,7 @@ class SpuConfig(StrictModel):
             ``MPLANG_SPU_USE_CHANNELS`` in a worker's environment takes precedence.
         brpc_addresses: ``host:port`` of each member in the order of ranks, for SPU's own BRPC
             links. These are unencrypted and unauthenticated, so a worker makes them only if it is
-            ``insecure``, or its environment turns channels off. Without addresses the links are in
-            memory, which works within one process.
+            ``insecure``. Without addresses the links are in memory, which works within one process.
         parties: the members' ranks; set by the device.
         protocol_is_default: whether nobody asked for the protocol; set by the device.
     """

@@ -15,7 +15,7 @@ from mplang_analysis import differences
 
 from mplang_core import Mask
 from mplang_core.ext import AdmissionError, Communicator, RunError
-from mplang_spu.config import ENV, admit_protocol, from_env
+from mplang_spu.config import ENV, admit_protocol
 from mplang_spu.engine import Engine
 from mplang_spu.link import LinkCommunicator, Mode, choose
 from mplang_spu.process_exit import awaited_at_exit
@@ -134,10 +134,10 @@ def _in_memory(party: Party, run: str) -> bool:
 
 
 def _admit(mode: Mode, insecure: bool) -> None:
-    if mode == "brpc" and not insecure and from_env() is not False:
+    if mode == "brpc" and not insecure:
         raise AdmissionError(
-            "BRPC links are unencrypted and ask nobody's name; leave use_mplang_channel as it "
-            f"is, or set {ENV}=0, or insecure: true, at every worker"
+            "BRPC links are unencrypted and ask nobody's name; leave use_mplang_channel and "
+            f"{ENV} as they are, or to debug, set insecure: true at every worker"
         )
 
 

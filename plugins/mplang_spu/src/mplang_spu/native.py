@@ -91,9 +91,9 @@ class SpuService:
         """
         if self._run not in (None, run):
             raise RunError(f"SPU's service got a call of the run {run} amid the run {self._run}")
-        self._run = run
         try:
             if method == "run":
+                self._run = run  # not by a late fetch: the next run would be refused
                 return self._compute(Run(**args), list(buffers))
             if method == "fetch":
                 return self._fetch(Fetch(**args))
