@@ -93,7 +93,7 @@ class Bank:
         self.cluster = LocalCluster(
             NAMES, tls=self.files, coordinators=("host", "other"), data=self.data,
             gates=self.gates, mode="production", imports=("mplang_testing.dialect",),
-            quotas={"jobs": 16},
+            quotas={"jobs": 16}, log=str(folder), log_level="debug", log_format="text",
         )  # fmt: skip
         for name in NAMES:
             fields = {

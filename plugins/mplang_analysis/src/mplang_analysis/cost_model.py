@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mplang_analysis.event import Event
-from mplang_analysis.party_names import quoted
+from mplang_analysis.party_names import quoted, quoted_line
 from mplang_analysis.report import Report, TextTable
 from mplang_analysis.rounds import Rounds
 from mplang_analysis.subject import line_of, program_of
@@ -122,12 +122,13 @@ class Costs(Report):
             for row in self.links
         ]
         links += [
-            ["any", "unknown", "unknown", f"{row.op} at {row.line or '?'}"] for row in self.unknown
+            ["any", "unknown", "unknown", f"{row.op} at {_shown(row.line, '?')}"]
+            for row in self.unknown
         ]
         least = "at least " if self.unknown else ""
         rounds = [["outside of loops", f"{least}{self.rounds}"]]
         rounds += [
-            [f"per iteration of {row.line or 'a loop'}", f"{least}{row.rounds}"]
+            [f"per iteration of {_shown(row.line, 'a loop')}", f"{least}{row.rounds}"]
             for row in self.loops
         ]
         return [
@@ -218,6 +219,10 @@ def _texts(row: OpCount) -> list[str]:
 
 def _size(row: LinkCost) -> str:
     return f"{row.bytes}" + (f" + {row.unknown} of unknown size" if row.unknown else "")
+
+
+def _shown(line: str, unknown: str) -> str:
+    return quoted_line(line) if line else unknown
 
 
 def _when(row: LinkCost) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from mplang_analysis.party_names import quoted_line
 from mplang_core.ext import ConfigError, printable
 
 COLORS = ("#cfe2ff", "#ffe5b4", "#d1f0d1", "#f5d0e6", "#e2d9f3", "#fff3b0", "#c8f1f1", "#f6d5c5")
@@ -146,7 +147,7 @@ class GraphView:
                 f"{node.who():<10}",
                 "  " * node.depth + node.label + (f"({taken})" if taken else ""),
                 f": {node.gives}" if node.gives else "",
-                f"at {node.line}" if node.line else "",
+                f"at {quoted_line(node.line)}" if node.line else "",
             ]
             lines.append(" ".join(part for part in parts if part))
         return "\n".join(map(printable, lines))
@@ -170,7 +171,10 @@ class GraphView:
     def _members(self, region: int | None, indent: str) -> Iterator[str]:
         for node in self.nodes:
             if node.region == region:
-                what = [f"{node.label}  {node.who()}", *([node.line] if node.line else [])]
+                what = [
+                    f"{node.label}  {node.who()}",
+                    *([quoted_line(node.line)] if node.line else []),
+                ]
                 left, right = SHAPES.get(node.kind, ("[", "]"))
                 yield f'{indent}n{node.id}{left}"{"<br>".join(map(_escape, what))}"{right}'
         for each in self.regions:

@@ -10,7 +10,7 @@ from typing import Any
 from mplang_analysis.interval import Interval
 from mplang_analysis.interval_analysis import Finding, Numbers
 from mplang_analysis.op_ranges import NumberStatus
-from mplang_analysis.party_names import quoted
+from mplang_analysis.party_names import quoted, quoted_line
 from mplang_analysis.range_inputs import Basis, Given, Key, given
 from mplang_analysis.report import Report, TextTable
 from mplang_analysis.subject import program_of
@@ -74,7 +74,7 @@ class RangeRow:
         ends = (self.interval.low, self.interval.high, self.largest, self.smallest)
         shown = [_short(end) for end in ends] if self.interval.known else [NOT_KNOWN, "", "", ""]
         basis = self.basis if self.interval.known else ""
-        return [self.line, self.what, *shown, basis, self.status]
+        return [quoted_line(self.line) if self.line else "", self.what, *shown, basis, self.status]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from mplang_analysis.party_names import quoted
 
 from mplang_core.ext import ConfigError, printable
 from mplang_policy.budgets import Amount
@@ -54,10 +55,11 @@ def _line(entry: Entry, body: dict[str, Any]) -> str:
 
     match entry.kind:
         case "run":
-            return f"{who} runs {told('name')}, {str(told('program'))[:12]}, as {told('run')}"
+            name = quoted(str(told("name")))
+            return f"{who} runs {name}, {str(told('program'))[:12]}, as {told('run')}"
         case "refusal":
-            what = body.get("name") or body.get("value") or "what it asks for"
-            return f"{who} is refused {what}: {told('why')}"
+            what = body.get("name") or body.get("value")
+            return f"{who} is refused {quoted(what) if what else 'what it asks for'}: {told('why')}"
         case "fetch":
             return f"{who} fetches {told('value')}, {told('bytes')} bytes"
         case "put":

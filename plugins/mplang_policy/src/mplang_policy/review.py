@@ -196,7 +196,7 @@ class Review(Report):
         if guards:
             shown.append(TextTable("What guards tell", GUARD_COLUMNS, guards))
         spends = [
-            [each.data_set, str(Amount(each.epsilon, each.delta)), each.line]
+            [each.data_set, str(Amount(each.epsilon, each.delta)), quoted_line(each.line)]
             for each in asked.spends
             if each.party == asked.party
         ]

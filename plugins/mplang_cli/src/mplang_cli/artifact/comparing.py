@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable, Iterator
 
 from mplang_cli.artifact.core import Artifact
-from mplang_core.ext import print_program, unpack
+from mplang_core.ext import print_program, printable, unpack
 
 
 def diff(
@@ -21,7 +21,7 @@ def diff(
         locations: whether source lines count.
 
     Returns:
-        The lines of a unified diff; none where they are the same.
+        The lines of a unified diff, as they may be printed; none where they are the same.
 
     Example:
         >>> import mplang_core as mp
@@ -34,7 +34,7 @@ def diff(
         '+  x: f64[]@{0}'
     """
     one, other = (list(_text(each, locations)) for each in (a, b))
-    return list(difflib.unified_diff(one, other, *names, lineterm=""))
+    return [printable(line) for line in difflib.unified_diff(one, other, *names, lineterm="")]
 
 
 def _text(artifact: Artifact, locations: bool) -> Iterator[str]:
