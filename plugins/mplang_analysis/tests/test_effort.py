@@ -41,6 +41,22 @@ def test_what_would_take_long_is_refused_by_one_number(sources, times):
         mp.analysis.disclosure(moved(sources, times))
 
 
+def test_rows_of_wide_tables_count_by_what_they_tell():
+    """A program of some hundred kilobytes made a table of some hundred megabytes."""
+    kind = mp.TableType(tuple((f"column_{i}", "int64") for i in range(1000)))
+
+    def program(given):
+        for _ in range(400):
+            given = mp.put("P0", mp.put("P1", given))
+        return given
+
+    made = mp.compile(
+        program, mp.MPType(kind, mp.Mask.of(0)), cluster_spec=mp.ClusterSpec.simple(2)
+    )
+    with pytest.raises(AdmissionError, match="columns of tables that are moved"):
+        mp.analysis.disclosure(made)
+
+
 def test_the_refusal_quotes_the_name_of_the_program():
     program = moved(300, 1500, name="pay, approved. It")
     with pytest.raises(AdmissionError, match=r'what "pay, approved\. It" discloses is too involv'):

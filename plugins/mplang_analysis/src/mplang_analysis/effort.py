@@ -12,17 +12,22 @@ MAX_EFFORT = 2_500_000
 It is a setting of workers, compared before a program runs: what one refuses, no other takes."""
 
 PER_OP = 100  # as much as a hundred entries of labels
+PER_STEP = 4  # characters of a type that a row tells
 
 
-def effort(labels: Iterable[Label]) -> int:
+def effort(labels: Iterable[Label], kind: str = "") -> int:
     """Return the effort of an op or an event: its own, and one for each entry of its labels.
+
+    Args:
+        labels: labels of what flows in.
+        kind: type that the row of an event tells, as of a table with many columns.
 
     Example:
         >>> from mplang_analysis import own
         >>> effort([own(0, "input 0") | own(1, "input 1")])
         102
     """
-    return PER_OP + sum(map(_entries, labels))
+    return PER_OP + sum(map(_entries, labels)) + len(kind) // PER_STEP
 
 
 def _entries(label: Label) -> int:

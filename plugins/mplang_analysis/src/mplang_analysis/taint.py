@@ -238,16 +238,17 @@ class Flow:
                 self._hold(op_traits.base_of(value.type), fact)
         return [env[value] for value in graph.outputs]
 
-    def _spend(self, labels: Iterable[Label], scope: _Scope) -> None:
-        """Count the effort of an op, once per turn of a loop, or of an event."""
-        self._effort += effort(labels)
+    def _spend(self, labels: Iterable[Label], scope: _Scope, kind: str = "") -> None:
+        """Count the effort of an op, once per turn of a loop, or of an event that tells a type."""
+        self._effort += effort(labels, kind)
         if self._effort > MAX_EFFORT:
             line = f" at {quoted_line(str(scope.location))}" if scope.location else ""
             raise AdmissionError(
                 f"what {quoted(self.program.name)} discloses is too involved to be told: its "
                 f"ops, those of loops once for each turn that is looked at, have taken{line} more "
                 f"than {MAX_EFFORT:,} steps, {PER_OP} and one more for each source of what flows "
-                "in; use fewer ops, values that many inputs flow into, or loops in loops"
+                "in; use fewer ops, values that many inputs flow into, columns of tables that are "
+                "moved, or loops in loops"
             )
 
     def _step(self, op: Operation, ins: Sequence[Fact], scope: _Scope) -> list[Fact]:
@@ -287,7 +288,7 @@ class Flow:
         sent: bool = False,
     ) -> None:
         seen, often = label | scope.control, (*scope.when, *when)
-        self._spend([seen], scope)
+        self._spend([seen], scope, str(kind))
         self.events.append(Event(what, sender, receiver, kind, seen, scope.location, often, sent))
 
     # -- what is known at the end only
