@@ -109,7 +109,7 @@ test-everywhere: setup ## run each program of the tests in both modes, from its 
 	@$(BIN)/python -m pytest -p everywhere $(TOGETHER) tests/semantics tests/language \
 		tests/integration plugins --ignore plugins/mplang_http -m "not slow and not once and not fuzz and not wheels" $(ARGS)
 
-fuzz: $(VENV)/.fuzz ## feed ten decoders and gates new inputs, two ways, 10 minutes each, and sources, a minute each (75 minutes)
+fuzz: $(VENV)/.fuzz ## feed twelve decoders and gates new inputs, two ways, 10 minutes each, and sources, a minute each (90 minutes)
 	@$(BIN)/python -m pytest -v -rP -n $(JOBS) --maxschedchunk 1 -m fuzz tests/fuzz $(ARGS)
 
 $(VENV)/.fuzz: $(STAMP)

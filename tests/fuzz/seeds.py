@@ -112,6 +112,13 @@ def tensors() -> Iterator[tuple[str, Any]]:
     yield "empty_table", pa.table({"a": pa.array([], pa.int64())})
 
 
+def several_tables() -> Iterator[tuple[str, Any]]:
+    numbers = [pa.array([1, None, 3], kind) for kind in (pa.int8(), pa.uint64(), pa.float32())]
+    yield "numbers", pa.table(numbers, ["a", "b", "c"])
+    many = pa.array([f"{'long ' * (i % 7)}{i % 50}" for i in range(900)])
+    yield "many", pa.table({"s": many, "i": pa.array(range(900))})
+
+
 def shares() -> Iterator[tuple[str, SpuShare]]:
     for protocol, parties in (("ABY3", 3), ("SEMI2K", 2), ("CHEETAH", 2)):
         for field, fxp in (("FM32", 8), ("FM64", 18), ("FM128", 40)):
@@ -301,6 +308,7 @@ def seeds() -> Mapping[str, Mapping[str, bytes]]:
     """Return the seeds of each target by their names."""
     traced = dict(programs())
     framed = {name: join_frame(*pack(value)) for name, value in tensors()}
+    tables = {name: join_frame(*pack(value)) for name, value in several_tables()}
     shared = {name: join_frame(*pack(value)) for name, value in shares()}
     invalid = sorted((ROOT / "tests/ir/golden/invalid").glob("*.mpl"))[::9]
     return {
@@ -315,6 +323,8 @@ def seeds() -> Mapping[str, Mapping[str, bytes]]:
         "sql": dict(sql()),
         "shares": shared,
         "stablehlo": dict(stablehlo()),
+        "compiled": dict(stablehlo()),
+        "tables": tables | {"table": framed["table"]},
         "http": dict(http()),
         "certificates": dict(certificates()) if not CA.exists() else {},
     }

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import duckdb
+import jax
 import msgspec
 import numpy as np
 import pyarrow as pa
@@ -34,6 +35,7 @@ from mplang_http.trust import Trust, parse_chain, read_certificates
 from mplang_http.values import Packed, join_frame, pack, pack_as, read_plain, split_frame
 from mplang_ibis import query
 from mplang_ibis.sql import read_sql
+from mplang_jax import kernel
 from mplang_jax.admission import XLA
 from mplang_spu import conversion, engine
 from mplang_spu.lowering import SPU, Target, lower
@@ -43,7 +45,7 @@ from mplang_stablehlo import read, signature_of
 from mplang_stablehlo.inline import inline
 from mplang_stablehlo.module import parse as parse_stablehlo, text_of
 
-from mplang_core import Program, parse, verify
+from mplang_core import Program, TableType, parse, verify
 from mplang_core.errors import (
     AdmissionError,
     ConfigError,
@@ -256,6 +258,23 @@ def _database() -> duckdb.DuckDBPyConnection:
     return con
 
 
+@target
+def tables(data: bytes) -> None:
+    """Decode a table as an engine does that got it from a peer, and ask for it in SQL."""
+    value = _read_value(data)
+    if not isinstance(value, pa.Table) or not value.num_rows:
+        return
+    kind, number = type_of(value), TableType((("n", "int64"),))
+    for code, gives in (
+        ('SELECT * FROM "x" ORDER BY ALL', kind),
+        ('SELECT count(*) AS "n" FROM (SELECT DISTINCT * FROM "x")', number),
+        ('SELECT count(*) AS "n" FROM (FROM "x" INTERSECT FROM "x")', number),
+    ):
+        found = query.run(code, {"x": value}, gives)
+        assert gives is number or found.num_rows == value.num_rows
+        assert gives is kind or 0 < found["n"][0].as_py() <= value.num_rows
+
+
 TARGET = Target("ABY3", "FM64", 18)
 
 
@@ -284,6 +303,19 @@ def stablehlo(data: bytes) -> None:
     except ValueError:
         return
     parse_stablehlo(lowered.text)  # as libspu does
+
+
+@target
+def compiled(data: bytes) -> None:
+    """Compile StableHLO that is admitted, as engines do: by XLA, and by libspu."""
+    code = pack_code(data.decode(errors="replace"))
+    with contextlib.suppress(ValueError, AdmissionError, jax.errors.JaxRuntimeError):
+        kernel._compile(code, True)
+    try:
+        takes, _ = signature_of(code)
+        engine.build(lower(read(code), TARGET), [True] * len(takes))
+    except ValueError:
+        return
 
 
 # -- HTTP and TLS
