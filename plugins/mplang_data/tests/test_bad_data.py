@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 from mplang_data import DataSet, Description, SourceError
 from mplang_data.check import check
 from mplang_data.holding import read_data_sets
@@ -17,12 +18,14 @@ from mplang_http.config import WorkerConfig
 from mplang_http.data_sets import check_data
 from mplang_tables import to_padded, to_tensor
 from people import COLUMNS, PEOPLE
+from pyarrow import csv
 from test_datasets import on_simulator, on_workers
 from typer.testing import CliRunner
 
 import mplang_core as mp
 from mplang_core.errors import AdmissionError, ConfigError, PartyError, TraceError
 from mplang_core.ir.compressed_text import pack
+from mplang_core.printable import printable
 
 HOSTS = pytest.mark.parametrize("host", [on_simulator, on_workers])
 
@@ -378,6 +381,32 @@ def test_the_command_checks_each_row(folder, monkeypatch):
     assert "Expected 4 columns, got 5" in done.stdout  # its owner sees more than a coordinator
     done = run("schema", "--source", f"parquet:{folder}/people.parquet")
     assert "pay: double" in done.stdout
+
+
+HIDDEN = "pay\u05d0\u202e\u3164\x1b[2J"
+"""What a vendor may write that reorders, hides or clears what its reader sees."""
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_what_a_vendor_wrote_is_escaped_for_who_looks_at_it(tmp_path, kind):
+    from mplang_cli.cli import app
+
+    def shown(*args):
+        text = CliRunner().invoke(app, ["data", *args]).stdout
+        assert printable(text, keep="\n") == text
+        return text
+
+    table, place = pa.table({HIDDEN: [1, 2]}), tmp_path / f"a.{kind}"
+    (csv.write_csv if kind == "csv" else pq.write_table)(table, place)
+    fields = yaml.safe_load(shown("schema", "--source", f"{kind}:{place}"))
+    assert list(fields["name-it"]["columns"]) == [HIDDEN]
+    if kind == "csv":
+        with open(place, "a") as file:
+            file.write(f"3,{HIDDEN}\n")
+    columns = {HIDDEN: "int64"} if kind == "csv" else {"id": "int64"}
+    data = {"a": {"source": f"{kind}:{place}", "columns": columns}}
+    (tmp_path / "worker.yaml").write_text(json.dumps({"name": "bank", "data": data}))
+    assert "a: it " in shown("check", "-c", str(tmp_path / "worker.yaml"))
 
 
 def test_arrays_of_objects_are_never_unpickled(tmp_path):

@@ -106,8 +106,12 @@ def _plain(found: Mapping[str, Mapping[str, Description]]) -> dict[str, dict[str
 
 
 def _yaml(found: Any) -> str:
+    """Return YAML; what is not seen in it, or changes what is seen, is escaped."""
     text: str = yaml.safe_dump(found, sort_keys=False, allow_unicode=True)
-    return text
+    if printable(text, keep="\n") == text:
+        return text
+    escaped: str = yaml.safe_dump(found, sort_keys=False)
+    return escaped
 
 
 def _list(found: Any, as_json: bool) -> None:

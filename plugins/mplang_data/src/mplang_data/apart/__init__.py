@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from mplang_core.ext import printable
 from mplang_data.description import SIZE, SourceError
 
 TIMEOUT = 600.0  # seconds in which a process has done it
@@ -89,4 +90,4 @@ def _last_line(file: int) -> str:
 
 
 def _cut(text: Any) -> str:
-    return " ".join(str(text).split())[:MAX_DETAIL]
+    return printable(" ".join(str(text).split()))[:MAX_DETAIL]
