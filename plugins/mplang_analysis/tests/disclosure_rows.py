@@ -77,9 +77,16 @@ def trace(fn, *types, parties: int = 2):
     return mp.trace(mp.TraceContext(mp.ClusterSpec.simple(parties)), fn, *types)
 
 
-def rows(subject, *, results: bool = False, failures: bool = False, **options):
-    """Return the rows without bytes and types, and without lines."""
+def rows(
+    subject, *, results: bool = False, failures: bool = False, beside: bool = False, **options
+):
+    """Return the rows without bytes and types, and without lines.
+
+    Args:
+        beside: whether sizes and durations are among them.
+    """
     left_out = {"result": not results, "failure": not failures}
+    left_out |= dict.fromkeys(["size", "duration"], not beside)
     return [
         (row.what, row.sender, row.receiver, row.form, row.inputs, row.discloses, row.when)
         for row in analysis.disclosure(subject, **options).rows

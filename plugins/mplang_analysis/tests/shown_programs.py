@@ -82,10 +82,15 @@ def random_table(seed: int) -> Disclosure:
     pick = random.Random(seed)
     found = []
     for _ in range(pick.randint(0, 8)):
-        what = pick.choice(["move", "reveal", "predicate", "index", "result", "failure", "novel"])
+        what = pick.choice(
+            ["move", "reveal", "predicate", "index", "result", "size", "duration", "failure",
+             "novel"]
+        )  # fmt: skip
         sender = None if what == "reveal" else pick.randrange(3)
         others = [rank for rank in range(3) if rank != sender]
-        receiver = {"result": "host", "failure": "everyone"}.get(what, pick.choice(others))
+        receiver = {"result": "host", "failure": "everyone", "duration": "everyone"}.get(
+            what, pick.choice(others)
+        )
         inputs = tuple(sorted(pick.sample(range(3), pick.randint(0, 3))))
         known = pick.choice([receiver, pick.randrange(3)])
         discloses = tuple(rank for rank in inputs if rank not in (known, receiver))
@@ -114,6 +119,8 @@ def shown() -> dict[str, Disclosure]:
         "kinds": table(
             row(form="share", payload="f32[3]"),
             row("failure", 0, "everyone", when="if an op fails"),
+            row("size", 0, 1, payload="table<>"),
+            row("duration", 0, "everyone"),
             row("reveal", None, "everyone"),
             row("novel", 2, "host", form="veiled", payload="odd<3>"),
             row("move", 1, 0, form="ciphertext", inputs=(2,)),

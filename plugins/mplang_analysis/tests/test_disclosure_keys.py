@@ -133,7 +133,7 @@ def sends_one_of_its_own(carried, own, carrier=2):
 def told_to(rank, program, *types):
     """Return whose data parties tell a party in plain."""
     table = analysis.disclosure(trace(program, *types, parties=3))
-    rows = [row for row in table.rows if row.receiver == rank and row.form == "plain"]
+    rows = [r for r in table.rows if r.receiver == rank and r.form == "plain" and r.what != "size"]
     return {each for row in rows for each in row.discloses}
 
 

@@ -8,6 +8,7 @@ import pytest
 from mplang_analysis import Disclosure
 from mplang_analysis.party_names import read_names
 from mplang_analysis.phrases import MOST_COLUMNS, amount, amounts
+from mplang_analysis.sentences import EXCEPTIONS
 from shown_programs import HOSTILE, exchange, hostile, random_table, row, shown, table
 from test_disclosure_ops import ROOT, demo
 
@@ -197,6 +198,30 @@ def test_failures_are_told_last_and_are_an_exception_to_what_nobody_learns():
     ]
 
 
+def test_sizes_and_durations_are_exceptions_and_nobody_learns_nothing_by_them():
+    size = row("size", payload="table<>", line="p.py:3")
+    assert said(size) == [
+        "Nobody else learns anything of bank's data, except by its size.",
+        "bank, shop and clinic learn nothing of anyone else's data, except by its size.",
+        "shop learns: the size of what bank sends it, which depends on bank's data (p.py:3).",
+    ]
+    long = row("duration", 0, "everyone", payload="f64[]", line="p.py:5")
+    assert said(long, row())[1:] == [
+        "Only shop learns anything of bank's data, except by its duration.",
+        "bank and clinic learn nothing of anyone else's data, except by its duration.",
+        "Everyone learns: how long ops of bank take, which depends on bank's data (p.py:5).",
+    ]
+    together = (
+        row("duration", None, "everyone", payload="f64[]"),
+        row("size", None, payload="i8[9]"),
+    )
+    assert said(*together)[-2:] == [
+        "Everyone learns: how often a loop turns, or which branch is taken, by the time, which "
+        "depends on bank's data (p.py:1).",
+        "shop learns: the number and sizes of messages, which depends on bank's data (p.py:1).",
+    ]
+
+
 @pytest.mark.parametrize("name", shown())
 def test_they_claim_no_more_safety_than_the_rows(name):
     check_safe(shown()[name])
@@ -222,8 +247,10 @@ def check_safe(found):
             about = [s for s in text if re.match("Nobody|Only", s) and re.search(told_of(data), s)]
             idle = [s for s in text if "nothing of anyone" in s and receiver in s]
             nobody = [s for s in text if s.startswith("Nobody learns")]
-            if each.what == "failure":
-                assert all("except whether an op fails" in s for s in about + idle + nobody)
+            if each.what in EXCEPTIONS:
+                told = f"except .*{EXCEPTIONS[each.what]}"
+                assert all(re.search(told, s) for s in about + idle + nobody)
+                assert each.what == "failure" or not nobody
             else:
                 assert all(s.startswith("Only") and receiver in s for s in about)
                 assert not idle + nobody

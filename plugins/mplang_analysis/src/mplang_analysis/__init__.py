@@ -60,6 +60,12 @@ from mplang_analysis.picture import Picture
 from mplang_analysis.range_table import RangeRow, Ranges, ranges
 from mplang_analysis.report import Paragraphs, Report, TextTable
 from mplang_analysis.rows import Rows
+from mplang_analysis.side_channels import (
+    HasSideChannels,
+    SideChannelRule,
+    SideChannels,
+    side_channels_of,
+)
 from mplang_analysis.storage import StorageUse, Stored, UsesStorage, storage_of, stored_forms
 
 __all__ = [
@@ -91,6 +97,7 @@ __all__ = [
     "HasConstants",
     "HasLineage",
     "HasRanges",
+    "HasSideChannels",
     "Holding",
     "Interval",
     "Label",
@@ -115,6 +122,8 @@ __all__ = [
     "Report",
     "Rows",
     "Selection",
+    "SideChannelRule",
+    "SideChannels",
     "Source",
     "Spend",
     "StepRange",
@@ -146,6 +155,7 @@ __all__ = [
     "ranges",
     "remember",
     "selected",
+    "side_channels_of",
     "storage_of",
     "stored_forms",
 ]

@@ -20,11 +20,12 @@ class DisclosureRow:
     """One thing that another party, or the host, gets to know of.
 
     Attributes:
-        what: ``move``, ``reveal``, ``predicate``, ``index``, ``result`` or ``failure``; see
-            ``docs/disclosure.md``.
-        sender: the party that it comes from, or that may fail; ``None`` in a reveal.
-        receiver: the party that gets it, or ``"host"``; ``"everyone"`` of a failure.
-        type: the type of what crosses.
+        what: ``move``, ``reveal``, ``predicate``, ``index``, ``result``, ``size``, ``duration`` or
+            ``failure``; see ``docs/disclosure.md``.
+        sender: the party that it comes from, that takes long, or that may fail; ``None`` in a
+            reveal, and where all parties do it together.
+        receiver: the party that gets it, or ``"host"``; ``"everyone"`` of a duration or failure.
+        type: the type of what crosses; of a ``size``, of what has it.
         payload: what that stands for: the tensor that is shared or encrypted.
         form: how the receiver can read it: ``plain``, ``share``, ``ciphertext``, …
         bytes: an estimate; ``None`` where the type does not tell.

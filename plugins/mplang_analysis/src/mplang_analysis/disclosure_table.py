@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from mplang_analysis.disclosure_row import COLUMNS, DisclosureRow
-from mplang_analysis.event import Event
+from mplang_analysis.event import SIDE_CHANNELS, Event
 from mplang_analysis.holdings import Holding, is_protected, unknown_history
 from mplang_analysis.labels import Label, Source
 from mplang_analysis.party_names import PartyNames, names_of, quoted, read_names
@@ -202,14 +202,15 @@ def _row(flow: Flow, event: Event) -> DisclosureRow:
     rank = event.receiver if isinstance(event.receiver, int) else None
     news = Mask() if read is None else read.news_to(rank)
     kind, carried = _texts(event.type)
+    plain = event.what in SIDE_CHANNELS
     return DisclosureRow(
         what=event.what,
         sender=event.sender,
         receiver=event.receiver,
         type=kind,
         payload=carried,
-        form=event.type.form.value,
-        bytes=bytes_of(event.type),
+        form=(Form.PLAIN if plain else event.type.form).value,
+        bytes=None if event.what == "size" else bytes_of(event.type),
         inputs=tuple(event.label.parties | news),
         discloses=tuple(news),
         line=str(event.location or ""),

@@ -8,7 +8,12 @@ from mplang_analysis.labels import Label
 from mplang_core import BaseType
 from mplang_core.ext import Location
 
-What: TypeAlias = Literal["move", "reveal", "predicate", "index", "result", "failure"]
+What: TypeAlias = Literal[
+    "move", "reveal", "predicate", "index", "result", "size", "duration", "failure"
+]
+SIDE_CHANNELS = ("size", "duration", "failure")
+"""What is told beside values: the receiver has it in plain, whatever the type of the event."""
+
 Receiver: TypeAlias = int | Literal["host", "everyone"]
 
 
@@ -18,11 +23,13 @@ class Event(NamedTuple):
     Attributes:
         what: a ``move`` of a value; a ``reveal``, by which something protected becomes plain
             at a party; a ``predicate`` that parties compare; the ``index`` by which a party
-            asks for a value; a ``result`` that the host may fetch; a ``failure``, of which
+            asks for a value; a ``result`` that the host may fetch; the ``size`` of what a party
+            gets and cannot read; the ``duration`` of a run, and a ``failure``, of which
             everyone is told.
-        sender: the party that sends, or fails; nobody in a reveal.
+        sender: the party that sends, takes long, or fails; nobody in a reveal, nor where all
+            parties do it together.
         receiver: who learns of it.
-        type: the type of what crosses.
+        type: the type of what crosses; of a size, of what has it.
         label: what flowed into it.
         location: the user's line, the first one of several.
         when: how often, unless it is once.

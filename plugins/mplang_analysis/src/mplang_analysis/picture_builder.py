@@ -15,12 +15,14 @@ from mplang_analysis.picture import Picture
 from mplang_core import Program
 from mplang_core.ext import printable
 
-LAST = ("result", "failure")
+LAST = ("result", "duration", "failure")
 """The rows that are drawn at the end, where a run ends."""
 
 TEXTS = {
     "predicate": "which way a condition or a loop goes",
     "index": "which party is asked for a value",
+    "size": "the size of what it cannot read",
+    "duration": "how long ops take",
     "failure": "whether an op fails",
 }
 """What is told by a row whose type does not say it."""

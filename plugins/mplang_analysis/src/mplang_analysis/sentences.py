@@ -13,9 +13,24 @@ from mplang_analysis.phrases import amounts, frequency, listed, protected
 KINDS = {
     "predicate": "which way a condition or a loop goes",
     "index": "which party is asked for a value",
+    "size": "the size of what {} sends it",
+    "duration": "how long ops of {} take",
     "failure": "whether an op of {} fails",
 }
 """What is learned where it is not the value itself; of a failure, by whom."""
+
+TOGETHER = {
+    "size": "the number and sizes of messages",
+    "duration": "how often a loop turns, or which branch is taken, by the time",
+}
+"""What is learned by what all parties do together."""
+
+EXCEPTIONS = {
+    "size": "by its size",
+    "duration": "by its duration",
+    "failure": "whether an op fails",
+}
+"""What is told beside values, and how it is an exception to what nobody learns."""
 
 PROTECTED = {"share": "put together", "ciphertext": "decrypt"}
 """What a receiver can do with a protected value that discloses something; else open it."""
@@ -60,20 +75,17 @@ class _Writer:
         self.names = names
         self.sources = {rank for row in rows for rank in (*row.inputs, *row.discloses)}
         disclosing = [row for row in rows if row.discloses]
-        self.failures = [row for row in disclosing if _is_failure(row)]
-        self.rows = [row for row in disclosing if not _is_failure(row)]
+        self.beside = [row for row in disclosing if row.what in EXCEPTIONS]
+        self.rows = [row for row in disclosing if row.what not in EXCEPTIONS]
 
     def all(self) -> list[str]:
-        if self.rows:
+        failures = [row for row in self.beside if row.what == "failure"]
+        channels = [row for row in self.beside if row.what != "failure"]
+        if self.rows or channels:
             told = [*self.learns(self.rows), *self.learners(), *self.unaware()]
         else:
-            told = [f"Nobody learns anything of anyone else's data{self.but(self.names.parties)}."]
-        return [*told, *self.learns(self.failures)]
-
-    def but(self, owners: Iterable[int]) -> str:
-        """Return the exception to make where failures tell of some parties' data."""
-        told = {rank for row in self.failures for rank in row.discloses}
-        return "" if told.isdisjoint(owners) else ", except whether an op fails"
+            told = [f"Nobody learns anything of anyone else's data{_except(failures)}."]
+        return [*told, *self.learns(channels), *self.learns(failures)]
 
     # -- who learns what
 
@@ -82,8 +94,8 @@ class _Writer:
         alike: dict[tuple[str, str, bool], list[str]] = {}
         groups: dict[tuple[object, ...], Group] = {}
         for row in rows:
-            who_fails = row.sender if _is_failure(row) else None
-            groups.setdefault((row.receiver, row.line, who_fails), []).append(row)
+            who = (row.what, row.sender) if row.what in EXCEPTIONS else None
+            groups.setdefault((row.receiver, row.line, who), []).append(row)
         for group in groups.values():
             fetches = all(row.what == "result" for row in group)
             key = "; ".join(self.items(group)), _place(group), fetches
@@ -101,13 +113,15 @@ class _Writer:
             groups.setdefault(key, []).append(row)
         for group in groups.values():
             row = group[0]
-            often = "" if _is_failure(row) else frequency(row.when)
+            often = "" if row.what == "failure" else frequency(row.when)
             yield f"{self.what(group)} {self.data(row)}" + (f", {often}" if often else "")
 
     def what(self, rows: Group) -> str:
         """Return what is learned by rows of one kind."""
         row, kinds = rows[0], [row.payload for row in rows]
         kind: str = row.what
+        if row.sender is None and kind in TOGETHER:
+            return TOGETHER[kind] + ", which depends on"
         if kind in KINDS:
             return KINDS[kind].format(self.names.of(row.sender)) + ", which depends on"
         if row.form != "plain":
@@ -139,7 +153,8 @@ class _Writer:
                 rows = [row for row in self.rows if rank in row.discloses]
                 receivers = {row.receiver for row in rows}
                 order = sorted(receivers, key=lambda who: (isinstance(who, str), who))
-                owners.setdefault((tuple(order), self.but([rank])), []).append(rank)
+                beside = _except(row for row in self.beside if rank in row.discloses)
+                owners.setdefault((tuple(order), beside), []).append(rank)
         for (who, exception), ranks in owners.items():
             data = self.owned(ranks) + exception
             if not who:
@@ -155,11 +170,15 @@ class _Writer:
         if idle and "everyone" not in receivers:
             verb = "learns" if len(idle) == 1 else "learn"
             names = listed(map(self.names.of, idle))
-            yield f"{names} {verb} nothing of anyone else's data{self.but(self.names.parties)}."
+            told = _except(row for row in self.beside if row.receiver in ("everyone", *idle))
+            yield f"{names} {verb} nothing of anyone else's data{told}."
 
 
-def _is_failure(row: DisclosureRow) -> bool:
-    return row.what == "failure"
+def _except(rows: Iterable[DisclosureRow]) -> str:
+    """Return the exception to make where rows tell something beside values."""
+    kinds = {row.what for row in rows}
+    found = [text for what, text in EXCEPTIONS.items() if what in kinds]
+    return f", except {listed(found)}" if found else ""
 
 
 def _place(rows: Group) -> str:

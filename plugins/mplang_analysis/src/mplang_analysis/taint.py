@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from mplang_analysis import op_traits, transfer
 from mplang_analysis.effort import MAX_EFFORT, PER_OP, effort
-from mplang_analysis.event import Event, Receiver, What
+from mplang_analysis.event import SIDE_CHANNELS, Event, Receiver, What
 from mplang_analysis.guards import Guards, has_guards
 from mplang_analysis.holdings import Holding, Holdings, contains
 from mplang_analysis.labels import (
@@ -27,7 +27,10 @@ from mplang_analysis.labels import (
     union,
 )
 from mplang_analysis.party_names import quoted, quoted_line
+from mplang_analysis.side_channels import side_channels_of
+from mplang_analysis.sizes import with_sizes
 from mplang_analysis.storage import Stored, use_of
+from mplang_analysis.tally import Tally
 from mplang_analysis.transfer import Arrived, Fact
 from mplang_core import BaseType, DType, Form, Mask, MPType, Program, TensorType
 from mplang_core.ext import (
@@ -52,7 +55,7 @@ from mplang_core.ext import (
     messages_of,
 )
 
-BOOL = TensorType(DType.BOOL)
+BOOL, SECONDS = TensorType(DType.BOOL), TensorType(DType.F64)
 
 
 class _Scope(NamedTuple):
@@ -86,14 +89,6 @@ class _Scope(NamedTuple):
 def holds(kind: AnyType, rank: int) -> bool:
     """Return whether a party holds a value for certain, by its type."""
     return isinstance(kind, MPType) and kind.pmask is not None and rank in kind.pmask
-
-
-@dataclass(slots=True)
-class _Failure:
-    """What flows into the operands of a party's ops that may fail, and their lines."""
-
-    label: Label = PUBLIC
-    lines: dict[Location, None] = field(default_factory=dict)
 
 
 @dataclass
@@ -130,7 +125,8 @@ class Flow:
         self.guards = Guards(has_guards(self.program))
         self.stores: dict[str, dict[int, Label]] = {}
         self._effort = 0
-        self._failures: dict[int, _Failure] = defaultdict(_Failure)
+        self._durations = Tally("duration", SECONDS)
+        self._failures = Tally("failure", BOOL, ("if an op fails",))
         scope, graph = _Scope(self.program.mask), self.program.graph
         self.outputs = self._walk(graph, list(map(self._input, range(len(graph.inputs)))), scope)
         self.held.settle()
@@ -143,10 +139,13 @@ class Flow:
             here = scope._replace(location=lines.get(value))
             for rank, label in sorted(fact.items()):
                 self._record("result", rank, "host", op_traits.base_of(value.type), label, here)
-        self._tell_failures()
+        self.events = list(with_sizes(self.events, self.read))
+        self.events += (*self._durations.events(), *self._failures.events())
 
     def read(self, event: Event) -> Label | None:
         """Return the label of what the receiver of an event reads; ``None`` if it cannot."""
+        if event.what in SIDE_CHANNELS:
+            return event.label
         if isinstance(event.receiver, int):
             return self.held.read(event.receiver, event.type, event.label)
         return event.label if event.type.form is Form.PLAIN else None
@@ -262,6 +261,7 @@ class Flow:
                 return self._branch(op, control, ins, scope)
             case Loop():
                 return self._loop(op, control, ins, scope)
+        self._note_side_channels(op, ins, scope)
         messages = messages_of(op, self.program.mask)
         if messages is None:
             return self._apply(op, ins, scope)
@@ -304,20 +304,26 @@ class Flow:
         if not op_traits.may_fail(op):
             return
         for rank, label in seen.items():
-            found = label.data() | scope.control
-            if found.sources:
-                failure = self._failures[rank]
-                failure.label |= found
-                if scope.location is not None:
-                    failure.lines[scope.location] = None
+            self._failures.add(rank, label.data() | scope.control, scope.location)
 
-    def _tell_failures(self) -> None:
-        for rank, failure in sorted(self._failures.items()):
-            lines = tuple(failure.lines)
-            first, when = lines[0] if lines else None, ("if an op fails",)
-            self.events.append(
-                Event("failure", rank, "everyone", BOOL, failure.label, first, when, lines=lines)
-            )
+    def _note_side_channels(self, op: Operation, ins: Sequence[Fact], scope: _Scope) -> None:
+        """Note by the values of which operands an op takes long, or sends more."""
+        found = side_channels_of(op)
+        for rank in scope.parties if found.duration else ():
+            label = union(ins[i].get(rank, PUBLIC).data() for i in found.duration)
+            if label.sources:
+                self._durations.add(rank, label | scope.control, scope.location)
+        if found.sizes:
+            kind = op_traits.base_of(op.inputs[found.sizes[0]].type)
+            label = union(each.data() for i in found.sizes for each in ins[i].values())
+            for rank in scope.parties:
+                if label.news_to(rank):
+                    self._record("size", None, rank, kind, label, scope)
+
+    def _note_duration(self, label: Label, scope: _Scope) -> None:
+        """Note that a private predicate decides what parties run, or how often."""
+        one = next(iter(scope.parties)) if len(scope.parties) == 1 else None
+        self._durations.add(one, label.data() | scope.control, scope.location)
 
     # -- ops that stay at a party, or that plugins bring
 
@@ -382,6 +388,8 @@ class Flow:
     def _regions(self, op: Operation, label: Label, scope: _Scope) -> Label:
         """Run the regions of an op of which nothing is known: anything may go anywhere."""
         inner, mark = scope.under(label, "any number of times"), len(self.events)
+        if op.regions:
+            self._note_duration(label, scope)
         found = [label]
         for name, region in op.regions.items():
             fact = dict.fromkeys(scope.parties, label)
@@ -556,7 +564,11 @@ class Flow:
             state, inner = merged, wider
 
     def _agree(self, op: Operation, compared: bool, pred: Fact, scope: _Scope) -> None:
-        """Everyone acts on the predicate, so everyone learns it, compared or not."""
+        """Everyone acts on the predicate, so everyone learns it, compared or not.
+
+        The host, which is told of no predicate, learns by the duration.
+        """
+        self._note_duration(union(pred.values()), scope)
         direct = len(scope.parties) <= MAX_DIRECT  # else by way of party 0
         for rank, label in pred.items():
             for other in scope.parties:

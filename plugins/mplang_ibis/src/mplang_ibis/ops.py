@@ -12,6 +12,8 @@ from mplang_analysis import (
     LineageRule,
     OpRanges,
     RangeRule,
+    SideChannelRule,
+    SideChannels,
 )
 from mplang_tables import check_table
 
@@ -55,6 +57,13 @@ def _constants(op: Operation) -> Sequence[Constant]:
     return constants_of_sql(op.attrs["code"])
 
 
+def _side_channels(op: Operation) -> SideChannels:
+    from mplang_ibis.unbounded import is_unbounded
+
+    unbounded = is_unbounded(read_sql(op.attrs["code"]))
+    return SideChannels(duration=range(len(op.inputs)) if unbounded else ())
+
+
 RUN = OpDef(
     "ibis.run",
     _infer_run,
@@ -65,6 +74,11 @@ RUN = OpDef(
         "ibis": Attr(str, doc="the version of Ibis that made it"),
     },
     doc="Runs one SELECT on DuckDB: tables in, a table out. It reaches nothing but its operands.",
-    interfaces=[RangeRule(_ranges), LineageRule(_lineage), ConstantsRule(_constants)],
+    interfaces=[
+        RangeRule(_ranges),
+        LineageRule(_lineage),
+        ConstantsRule(_constants),
+        SideChannelRule(_side_channels),
+    ],
     reads=(),
 )

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from mplang_analysis import Constant, ConstantsRule, Interval, OpRanges, RangeRule
+from mplang_analysis import (
+    Constant,
+    ConstantsRule,
+    Interval,
+    OpRanges,
+    RangeRule,
+    SideChannelRule,
+    SideChannels,
+)
 from mplang_passes import Exact
 from mplang_stablehlo import RunsStableHlo, constants_of_code, facts_of, signature_of
 
@@ -36,6 +44,15 @@ def _ranges(op: Operation, ins: Sequence[Interval]) -> OpRanges:
 
 def _constants(op: Operation) -> Sequence[Constant]:
     return constants_of_code(op.attrs["code"])
+
+
+def _side_channels(op: Operation) -> SideChannels:
+    from mplang_stablehlo.deciding import deciding_operands
+
+    try:
+        return SideChannels(duration=deciding_operands(op.attrs["code"]))
+    except ValueError:  # nobody runs it
+        return SideChannels(duration=range(len(op.inputs)))
 
 
 class _RunsOnXla(RunsStableHlo, Exact):
@@ -74,5 +91,10 @@ RUN = OpDef(
     effects=Effects.NONE,
     reads=(),
     total=True,
-    interfaces=[RangeRule(_ranges), _RunsOnXla(), ConstantsRule(_constants)],
+    interfaces=[
+        RangeRule(_ranges),
+        _RunsOnXla(),
+        ConstantsRule(_constants),
+        SideChannelRule(_side_channels),
+    ],
 )

@@ -35,10 +35,12 @@ permit (
   action in [Action::"disclose", Action::"fetch"],
   resource
 ) when {{
-  context.k >= 20 && context.matched.isEmpty()
+  context.k >= 20 && context.matched.isEmpty() &&
+  !["size", "duration"].contains(context.what)
 }};
 
 // Everyone learns whether an op fails, which may depend on data; limits.failures bounds how often.
+// Nothing permits a "size" or a "duration" that depends on data, by which others could learn it.
 @id("failures for {name}")
 permit (
   principal == Coordinator::"{name}",

@@ -18,8 +18,8 @@ TIMES = {
 }  # fmt: skip
 MODES = {"production", "development"}
 WHAT = {
-    "disclose": {"move", "reveal", "predicate", "index", "failure"},
-    "forward": {"move", "reveal", "predicate", "index", "result"},
+    "disclose": {"move", "reveal", "predicate", "index", "size", "duration", "failure"},
+    "forward": {"move", "reveal", "predicate", "index", "result", "size", "duration", "failure"},
     "fetch": {"result"},
     "store": {"store"},
 }

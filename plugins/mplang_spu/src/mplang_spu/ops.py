@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from mplang_analysis import Constant, ConstantsRule, RangeRule
+from mplang_analysis import Constant, ConstantsRule, RangeRule, SideChannelRule, SideChannels
 from mplang_cache import compiled_once
 from mplang_simulator import DamagedProcessError
-from mplang_stablehlo import constants_of_code
+from mplang_stablehlo import constants_of_code, read
 
 from mplang_core import (
     BaseType,
@@ -173,6 +173,23 @@ def _constants_of_run(op: Operation) -> Sequence[Constant]:
     return constants_of_code(op.attrs["program"]["code"])
 
 
+_SORTS = ("stablehlo.sort", "mhlo.topk")
+
+
+def _side_channels_of_run(op: Operation) -> SideChannels:
+    """Return that a sort on CHEETAH tells by the number of its messages how many keys are equal.
+
+    It is libspu's quick sort there; on the other protocols its messages are always the same.
+    """
+    if op.attrs["config"].get("protocol") != "CHEETAH":
+        return SideChannels()
+    text = read(op.attrs["program"]["code"])
+    if not any(name in text for name in _SORTS):
+        return SideChannels()
+    shares = [i for i, value in enumerate(op.inputs) if isinstance(value.type, ShareType)]
+    return SideChannels(sizes=shares)
+
+
 RUN_JAX = OpDef(
     "spu.run_jax",
     _infer_run_jax,
@@ -183,7 +200,11 @@ RUN_JAX = OpDef(
     },
     doc="Runs StableHLO on shares and public tensors; all parties together, none learns more.",
     effects=Effects.FRESH,
-    interfaces=[RangeRule(ranges_of_run), ConstantsRule(_constants_of_run)],
+    interfaces=[
+        RangeRule(ranges_of_run),
+        ConstantsRule(_constants_of_run),
+        SideChannelRule(_side_channels_of_run),
+    ],
     reads=(),
     total=True,
 )

@@ -1,0 +1,213 @@
+"""Work of SQL that the rows of its tables do not bound: products of rows, generators. Uses DuckDB.
+
+What is not known to be bounded counts as unbounded. Columns are told apart by the table before the
+dot, so a condition without it counts as one on any table.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from mplang_core import MPLangError
+from mplang_ibis.allowlist import FUNCTIONS, ROW_WISE
+from mplang_ibis.query import nodes, parse
+from mplang_ibis.syntax import fold
+
+MAX_READS = 100  # of tables, each WITH written out: thirty that double each other read 2**30
+MAX_GROUPINGS = 16  # of GROUPING SETS, CUBE and ROLLUP
+
+GENERATORS: Mapping[str, Sequence[int]] = {
+    "repeat": (1,), "lpad": (1, 2), "rpad": (1, 2), "replace": (2,), "regexp_replace": (2,),
+    "array_to_string": (1,), "unnest": (0,), "levenshtein": (0, 1), "jaro_similarity": (0, 1),
+    "jaro_winkler_similarity": (0, 1),
+}  # fmt: skip
+"""Functions that take or give a product of their operands, and those that must be constant."""
+
+COLLECTS = {"array_agg", "group_concat", "list", "listagg", "string_agg"}
+"""Aggregates as large as the rows that they are made of: over a window, of each row all before."""
+
+Node: TypeAlias = Mapping[str, Any]
+
+_AGGREGATES = FUNCTIONS - ROW_WISE - {"unnest"}
+_EQUAL = ("COMPARE_EQUAL", "COMPARE_NOT_DISTINCT_FROM")
+_JOINS = {"INNER", "LEFT", "RIGHT", "OUTER", "FULL", "SEMI", "ANTI"}
+_ONE_EACH = ("ASOF", "POSITIONAL")  # at most one row for each row of the other
+
+
+@functools.lru_cache(maxsize=256)  # loops repeat the same code
+def is_unbounded(sql: str) -> bool:
+    """Return whether the work of a query may pass any multiple of the rows that it reads.
+
+    Args:
+        sql: one SELECT.
+
+    Example:
+        >>> is_unbounded("SELECT a.x FROM a JOIN b ON a.k = b.k")
+        False
+        >>> is_unbounded("SELECT a.x FROM a JOIN b ON a.k < b.k")
+        True
+    """
+    try:
+        query = parse(sql)["node"]
+        found = list(nodes(query))
+        joins = any(node.get("type") == "JOIN" for node in found)
+        return any(_multiplies(node, joins) for node in found) or _reads(query, {}) > MAX_READS
+    except (MPLangError, LookupError, TypeError, RecursionError):
+        return True  # nobody runs it, or it is nothing that is known
+
+
+def _multiplies(node: Node, joins: bool) -> bool:
+    """Return whether a node may make more of rows than there are."""
+    match node.get("type"), node.get("class"):
+        case "RECURSIVE_CTE_NODE", _:
+            return True
+        case "JOIN", _:
+            return not _is_bounded(node)
+        case "SELECT_NODE", _:
+            filters = [node[name] for name in ("where_clause", "having", "qualify") if name in node]
+            across = joins and any(map(_is_across, filters))
+            return across or len(node.get("group_sets", ())) > MAX_GROUPINGS
+        case _, "SUBQUERY":
+            compared = node.get("comparison_type") in (None, "INVALID", *_EQUAL)
+            return not compared or not _stands_alone(node["subquery"]["node"])
+        case _, "WINDOW":
+            return fold(node["function_name"]) in COLLECTS
+        case _, "FUNCTION":
+            given = node.get("children", ())
+            factors = GENERATORS.get(fold(node["function_name"]), ())
+            return any(i < len(given) and given[i]["class"] != "CONSTANT" for i in factors)
+    return False
+
+
+def _is_bounded(join: Node) -> bool:
+    """Return whether a join is by equal columns, or with a single row."""
+    kind = join.get("ref_type")
+    if kind in _ONE_EACH or any(_is_one_row(join[side]) for side in ("left", "right")):
+        return True
+    if kind not in ("REGULAR", "NATURAL") or join.get("join_type") not in _JOINS:
+        return False
+    if not all(_is_alone(join[side]) for side in ("left", "right")):
+        return False
+    if kind == "NATURAL" or join.get("using_columns"):
+        return True
+    sides = [set(_names(join[side])) for side in ("left", "right")]
+    equal = False
+    for part in _parts(join["condition"]):
+        if part["type"] in _EQUAL:
+            found = [_tables(part[side]) for side in ("left", "right")]
+            equal |= found[0] != found[1] and (
+                all(a and a <= b for a, b in zip(found, sides, strict=True))
+                or all(a and a <= b for a, b in zip(found, sides[::-1], strict=True))
+            )
+        elif not any(_tables(part) <= side for side in sides):
+            return False
+    return equal
+
+
+def _is_across(condition: Node) -> bool:
+    """Return whether a filter compares several columns, but by equality: DuckDB joins by it."""
+    for part in _parts(condition):
+        sides = [part[side] for side in ("left", "right")] if part["type"] in _EQUAL else [part]
+        if any(len(_columns(each)) > 1 for each in sides):
+            return True
+    return False
+
+
+def _is_one_row(table: Node) -> bool:
+    """Return whether a table has one row at most: nothing but an aggregate of all rows."""
+    if table["type"] == "EMPTY":
+        return True
+    if table["type"] != "SUBQUERY":
+        return False
+    query = table["subquery"]["node"]
+    grouped = query.get("group_expressions") or query.get("group_sets")
+    if query["type"] != "SELECT_NODE" or grouped or not _stands_alone(query):
+        return False
+    return any(
+        node.get("class") == "FUNCTION" and fold(node["function_name"]) in _AGGREGATES
+        for node in _nodes_of_row(query["select_list"])
+    )
+
+
+def _is_alone(table: Node) -> bool:
+    """Return whether a table is no subquery that depends on the rows beside it."""
+    if table["type"] == "JOIN":
+        return all(_is_alone(table[side]) for side in ("left", "right"))
+    return table["type"] != "SUBQUERY" or _stands_alone(table["subquery"]["node"])
+
+
+def _stands_alone(query: Node) -> bool:
+    """Return whether a query surely names no column of a query around it."""
+    mine = {name for node in nodes(query) for name in _name(node)}
+    return all(each <= mine for each in map(_tables, _references(query)))
+
+
+# -- names
+
+
+def _name(node: Node) -> Iterator[str]:
+    if node.get("type") in ("BASE_TABLE", "SUBQUERY") and "class" not in node:
+        yield fold(node.get("alias") or node.get("table_name") or "")
+
+
+def _names(table: Node) -> Iterator[str]:
+    """Yield what the tables of a FROM are called, without those within subqueries."""
+    if table["type"] == "JOIN":
+        for side in ("left", "right"):
+            yield from _names(table[side])
+    yield from _name(table)
+
+
+def _parts(condition: Node) -> Iterator[Node]:
+    if condition["type"] == "CONJUNCTION_AND":
+        for each in condition["children"]:
+            yield from _parts(each)
+    else:
+        yield condition
+
+
+def _references(tree: Any) -> Iterator[Node]:
+    return (node for node in nodes(tree) if node.get("class") == "COLUMN_REF")
+
+
+def _columns(tree: Any) -> set[tuple[str, ...]]:
+    return {tuple(map(fold, node["column_names"])) for node in _references(tree)}
+
+
+def _tables(tree: Any) -> set[str]:
+    """Return by what names of tables an expression reads columns; one without has no name."""
+    return {".".join(column[:-1]) or "?" for column in _columns(tree)}
+
+
+def _nodes_of_row(tree: Any) -> Iterator[Node]:
+    """Yield the nodes of an expression, without those of subqueries and windows within."""
+    todo = [tree]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, list):
+            todo += node
+        elif isinstance(node, dict) and node.get("class") not in ("SUBQUERY", "WINDOW"):
+            yield node
+            todo += node.values()
+
+
+def _reads(query: Node, known: Mapping[str, int]) -> int:
+    """Return how many tables a query reads, each WITH written out where it is read."""
+    known, count = dict(known), 0
+    for entry in query.get("cte_map", {}).get("map", ()):
+        known[fold(entry["key"])] = _reads(entry["value"]["query"]["node"], known)
+    todo: list[Any] = [value for name, value in query.items() if name != "cte_map"]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, list):
+            todo += node
+        elif isinstance(node, dict):
+            if node.get("type") == "BASE_TABLE":
+                count += known.get(fold(node["table_name"]), 1)
+            elif node.get("cte_map", {}).get("map"):
+                count += _reads(node, known)
+                continue
+            todo += node.values()
+    return count

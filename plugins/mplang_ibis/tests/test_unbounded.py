@@ -1,0 +1,82 @@
+"""SQL whose work has no bound by the rows of its tables."""
+
+from __future__ import annotations
+
+import ibis
+import pytest
+from mplang_ibis.unbounded import is_unbounded
+
+X = ibis.table({"id": "int64", "pay": "float64", "city": "string"}, name="x")
+Y = ibis.table({"id": "int64", "amount": "float64", "city": "string"}, name="y")
+
+BOUNDED = {
+    "filter": X.filter(X.pay > X.id),
+    "join": X.join(Y, "id"),
+    "join, filter, group": X.join(Y, X.id == Y.id)
+    .filter(lambda r: r.amount > 3)
+    .group_by("city")
+    .agg(m=lambda r: r.pay.mean()),
+    "join by two": X.join(Y, [X.id == Y.id, X.city == Y.city.lower(), X.pay > 3]),
+    "semi": X.semi_join(Y, "id"),
+    "anti": X.anti_join(Y, X.id == Y.id),
+    "left": X.left_join(Y, "id"),
+    "outer": X.outer_join(Y, "id"),
+    "in": X.filter(X.id.isin(Y.id)),
+    "mean": X.filter(X.pay > X.pay.mean()),
+    "mean of another": X.filter(X.pay > Y.amount.mean().as_scalar()),
+    "one row": X.cross_join(Y.agg(a=Y.amount.mean())),
+    "nearest": X.asof_join(Y, X.pay >= Y.amount),
+    "window": X.mutate(r=ibis.row_number().over(group_by="city", order_by="pay")),
+    "union": X[["id"]].union(Y[["id"]]).distinct(),
+    "top": X.order_by(X.pay.desc()).limit(3),
+}
+UNBOUNDED = {
+    "cross join": X.cross_join(Y),
+    "inequality": X.join(Y, X.pay < Y.amount),
+    "equality and inequality": X.join(Y, [X.id == Y.id, X.pay < Y.amount]),
+    "filter above": X.join(Y, X.id == Y.id).filter(lambda r: r.pay < r.amount),
+    "semi": X.semi_join(Y, X.pay < Y.amount),
+    "repeat": X.mutate(s=X.city.repeat(X.id)),
+    "pad": X.mutate(s=X.city.lpad(X.id, "x")),
+    "unnest": X.select(z=X.city.split(",").unnest()),
+}
+SQL = [
+    "SELECT * FROM x, y WHERE x.id = y.id AND x.pay < y.amount",
+    "SELECT * FROM x JOIN y ON true",
+    "SELECT * FROM x JOIN y ON x.id = x.id",
+    "SELECT * FROM x JOIN y ON id = amount",  # perhaps both of one of them
+    "SELECT * FROM x JOIN y ON x.id = y.id JOIN x z ON x.id = y.id",
+    "SELECT * FROM x JOIN y ON x.id = y.id OR x.pay < y.amount",
+    "SELECT * FROM x JOIN y ON x.id + y.id = 3",
+    "SELECT x.id FROM x LEFT JOIN y ON x.id = y.id WHERE x.pay < y.amount",
+    "WITH j AS (SELECT x.pay p, y.amount q FROM x JOIN y ON x.id = y.id) "
+    "SELECT * FROM j WHERE p < q",
+    "SELECT (SELECT count(*) FROM y WHERE y.amount < x.pay) FROM x",
+    "SELECT * FROM x WHERE EXISTS (SELECT 1 FROM y WHERE y.amount < x.pay)",
+    "SELECT * FROM x, LATERAL (SELECT count(*) c FROM y WHERE y.amount < x.pay) z",
+    "SELECT id FROM x WHERE pay < ANY (SELECT y.amount FROM y)",
+    "SELECT unnest(generate_series(1, id)) FROM x",
+    "SELECT string_agg(city, ',') OVER (ORDER BY id) FROM x",
+    "SELECT count(*) FROM x GROUP BY CUBE (id, pay, city, id + 1, pay + 1)",
+    "WITH RECURSIVE r AS (SELECT 1 n UNION ALL SELECT n + 1 FROM r, x WHERE n < pay) "
+    "SELECT * FROM r",
+    "WITH a0 AS (SELECT * FROM x), "
+    + ", ".join(f"a{i + 1} AS (SELECT * FROM a{i} UNION ALL SELECT * FROM a{i})" for i in range(9))
+    + " SELECT * FROM a9",
+    "no SQL",
+]
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+def test_what_analysts_write_is_bounded(name):
+    assert not is_unbounded(ibis.to_sql(BOUNDED[name], dialect="duckdb"))
+
+
+@pytest.mark.parametrize("name", UNBOUNDED)
+def test_products_of_rows_and_generators_are_not(name):
+    assert is_unbounded(ibis.to_sql(UNBOUNDED[name], dialect="duckdb"))
+
+
+@pytest.mark.parametrize("sql", SQL)
+def test_nor_are_they_by_another_way_to_write_them(sql):
+    assert is_unbounded(sql)

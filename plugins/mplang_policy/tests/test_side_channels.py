@@ -1,0 +1,138 @@
+"""Rules and what others learn by sizes and durations: the rules to begin with permit neither."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import pandas as pd
+import pytest
+from mplang_crypto import encrypt, keygen
+from mplang_policy import Rules
+from mplang_policy.decision import decide_program
+from mplang_policy.gate_config import GateConfig
+from mplang_policy.offline import asked_of
+from mplang_policy.owner import Owner
+from mplang_policy.starter import starter
+from mplang_tables import table as literal, to_tensor
+from policy_testbed import BANK, NAMES, decided, names_of_bank, program_of
+
+import mplang_core as mp
+
+NUMBERS = pd.DataFrame({"n": range(100)})
+ENCRYPTED = """
+permit (principal, action in [Action::"run", Action::"read"], resource);
+permit (principal, action in [Action::"disclose", Action::"store", Action::"forward"], resource)
+when { !context.discloses };
+permit (principal, action == Action::"disclose", resource is Everyone)
+when { context.what == "failure" };
+"""
+CHANNELS = """
+permit (principal, action == Action::"disclose", resource)
+when { ["size", "duration"].contains(context.what) };
+"""
+
+
+def at_bank(fn, *args, **attrs):
+    return mp.device("P0")(fn)(*args, **attrs)
+
+
+def people():
+    return mp.dataset("bank", "people")
+
+
+def sealed(t):
+    """The shop gets rows that it cannot read."""
+    return mp.keep(mp.put("P1", at_bank(encrypt, t, at_bank(keygen))))
+
+
+def numbers():
+    return at_bank(literal(NUMBERS))
+
+
+def on_pay(fn):
+    """Compiled code on the pay of the bank's people, whose result stays there."""
+    return lambda: mp.keep(at_bank(fn, at_bank(to_tensor, at_bank(lambda t: t[["pay"]], people()),
+                                               rows=3)))  # fmt: skip
+
+
+def turns(x):
+    return jax.lax.fori_loop(0, x[0, 0].astype(int), lambda i, a: a * 1.1, 0.0)
+
+
+def branch(x):
+    busy = lambda: jax.lax.fori_loop(0, 10**9, lambda i, a: a * 1.1, 0.0)  # noqa: E731
+    return jax.lax.cond(x[0, 0] > 3000, busy, lambda: 0.0)
+
+
+def until(x):
+    return jax.lax.while_loop(lambda v: v < x[0, 0], lambda v: v + 1, 0.0)
+
+
+def kept(fn):
+    return lambda: mp.keep(at_bank(fn, people(), numbers()))
+
+
+DURATIONS = {
+    "turns of a loop": on_pay(turns),
+    "while": on_pay(until),
+    "branch": on_pay(branch),
+    "loop in a batch": on_pay(lambda x: jax.vmap(until)(x[:, None, :])),
+    "cross join": kept(lambda t, n: t.filter(t.pay > 3000).cross_join(n)),
+    "inequality join": kept(lambda t, n: n.join(t, n.n < t.pay)[["n"]]),
+    "equal and not": kept(lambda t, n: n.join(t, [n.n == t.id, n.n < t.pay])[["n"]]),
+    "filter above": kept(lambda t, n: n.join(t, n.n == t.id).filter(lambda r: r.n < r.pay)),
+    "repeat": kept(lambda t, n: t.mutate(s=t.city.repeat(t.id))),
+    "unnest": kept(lambda t, n: t.select(s=t.city.split(",").unnest())),
+}
+SIZES = {
+    "encrypted table": lambda: sealed(people()),
+    "encrypted filter": lambda: sealed(at_bank(lambda t: t.filter(t.pay > 3000), people())),
+    "encrypted groups": lambda: sealed(
+        at_bank(lambda t: t.group_by("city").agg(n=t.count()), people())
+    ),
+    "relayed": lambda: mp.keep(
+        mp.put("P2", mp.put("P1", at_bank(encrypt, people(), at_bank(keygen))))
+    ),
+}
+NEITHER = {
+    "fixed turns": on_pay(lambda x: jax.lax.fori_loop(0, 9, lambda i, a: a * 1.1, x)),
+    "where": on_pay(lambda x: jnp.where(x > 3, x, 0)),
+    "equal columns": kept(lambda t, n: n.join(t, n.n == t.id)[["n"]]),
+    "encrypted tensor": lambda: sealed(
+        at_bank(to_tensor, at_bank(lambda t: t[["pay"]], people()), rows=3)
+    ),
+}
+
+
+def by_starter(fn):
+    """Return what the rules that `mplang policy init` writes refuse, first."""
+    gate = GateConfig(policy="bank.cedar", log="bank.db")
+    owner = Owner("bank", ("analyst",), gate, names_of_bank(), BANK, "")
+    rules = Rules.of({"bank.cedar": starter(owner)}, names_of_bank())
+    asked = asked_of(program_of(fn), NAMES, "bank", "analyst", "production")
+    return decide_program(rules, asked)
+
+
+@pytest.mark.parametrize("name", DURATIONS)
+def test_a_duration_that_depends_on_data_is_refused(name):
+    for rules in (None, ENCRYPTED):
+        decision = (
+            by_starter(DURATIONS[name]) if rules is None else decided(DURATIONS[name], rules)[0]
+        )
+        assert [each.request.context["what"] for each in decision.refused] == ["duration"]
+    assert decided(DURATIONS[name], ENCRYPTED + CHANNELS)[0].allowed
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_a_size_that_depends_on_data_is_refused(name):
+    decision, text = decided(SIZES[name], ENCRYPTED)
+    assert {each.request.context["what"] for each in decision.refused} == {"size"}
+    assert "that shop gets plain table<" in text
+    assert "(size) at " in text
+    assert decided(SIZES[name], ENCRYPTED + CHANNELS)[0].allowed
+    assert "size" in {each.request.context["what"] for each in by_starter(SIZES[name]).refused}
+
+
+@pytest.mark.parametrize("name", NEITHER)
+def test_what_types_bound_is_permitted(name):
+    assert decided(NEITHER[name], ENCRYPTED)[0].allowed
