@@ -17,6 +17,7 @@ from mplang_core import TableType
 from mplang_core.ext import AdmissionError, KernelError
 from mplang_ibis import settings
 from mplang_ibis.allowlist import FUNCTIONS, KINDS, PROCESS
+from mplang_ibis.joins import check_joins
 from mplang_ibis.sql import NAME, quoted
 
 MAX_SIGNS = 64  # of which one operator is: DuckDB takes cubic time to split more, holding the GIL
@@ -49,7 +50,8 @@ def run(sql: str, tables: Mapping[str, Any], gives: TableType, *, op: str = "ibi
 
     Raises:
         AdmissionError: the SQL is not allowed; names what is refused.
-        KernelError: it took too long, or the result does not fit in the type.
+        KernelError: it took too long, a join gave too many rows, or the result does not fit in
+            the type.
 
     Example:
         >>> import pyarrow as pa
@@ -71,6 +73,7 @@ def run(sql: str, tables: Mapping[str, Any], gives: TableType, *, op: str = "ibi
             except duckdb.InvalidInputException as error:
                 _tell_damage(error, tables)
                 raise
+            check_joins(json.loads(con.get_profiling_information("json")), op)
     try:
         return arrow.cast(found, gives)
     except ValueError as error:
@@ -110,6 +113,7 @@ def _connect() -> Iterator[duckdb.DuckDBPyConnection]:
     config = {**_LOCKED, "memory_limit": f"{settings.current.memory}B"}
     with contextlib.closing(duckdb.connect(":memory:", config=config)) as con:
         con.execute("SET TimeZone = 'UTC'")
+        con.execute("SET enable_profiling = 'no_output'")
         con.execute("SET lock_configuration = true")
         yield con
 

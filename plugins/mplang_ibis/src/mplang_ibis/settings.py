@@ -16,6 +16,8 @@ class QuerySettings(StrictModel):
     Attributes:
         memory: bytes of memory; the engine of a session has a limit, too.
         seconds: time after which it is interrupted; a week at most.
+        join: how many times the rows of the largest table under it a join by equal columns may
+            have, before its query fails.
 
     Example:
         >>> QuerySettings(seconds=60).seconds
@@ -23,6 +25,7 @@ class QuerySettings(StrictModel):
     """
 
     memory: int = Field(default=4_000_000_000, gt=0, le=1 << 50, strict=True)
+    join: int = Field(default=16, gt=0, le=1 << 50, strict=True)
     seconds: float = Field(default=600.0, gt=0, le=604_800)
 
 

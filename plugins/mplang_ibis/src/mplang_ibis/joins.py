@@ -1,0 +1,48 @@
+"""Limit of the rows of a join by equal columns, held against what DuckDB tells of its operators.
+
+Keys that repeat in both tables multiply, as in a cross join, which has a row of its own in the
+disclosure table. So joins that pass the limit fail, and those within it have no row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from mplang_core.ext import KernelError
+from mplang_ibis import settings
+
+
+def check_joins(profile: Mapping[str, Any], op: str) -> None:
+    """Refuse the result of a query one of whose joins gave too many rows.
+
+    Args:
+        profile: what DuckDB tells of the query, once it has run.
+        op: the op that asks, for messages.
+
+    Raises:
+        KernelError: one did.
+    """
+    limit = settings.current.join
+    for node in _operators(profile):
+        rows = node.get("operator_cardinality", 0)
+        largest = max((each["operator_cardinality"] for each in _scans(node)), default=0)
+        if node.get("operator_type") == "HASH_JOIN" and rows > limit * largest:
+            raise KernelError(
+                f"{op}: a join by equal columns gives over {limit} times the rows of the largest "
+                "table that it is made of; aggregate one side to a row for each key, or have the "
+                "owner set `join` of the worker's section `ibis` higher"
+            )
+
+
+def _operators(node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    todo = [node]
+    while todo:
+        node = todo.pop()
+        yield node
+        todo += node.get("children", ())
+
+
+def _scans(node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the operators beneath which there are no others."""
+    return (each for each in _operators(node) if not each.get("children") and each is not node)
