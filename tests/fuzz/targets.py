@@ -337,7 +337,7 @@ def _front() -> Front:
 CA = HERE / "authority.pem"
 """Certificate of the authority of the corpus; its key is not kept."""
 
-STATEMENT = session_statement("host", "fuzz", ["alice", "bob"])
+STATEMENT = session_statement("host", "fuzz", ["alice", "bob"], "engine")
 
 
 @target

@@ -1,7 +1,8 @@
-"""Processes of a worker: the front, the warm process that it keeps, and an engine per session."""
+"""Processes of a worker: the front, the warm process that it keeps, and those of each session."""
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 from mplang_testing.waiting import wait_until
@@ -42,7 +43,28 @@ def fork_server_of(front: int) -> int:
 
 def engines_of(front: int) -> list[int]:
     """Return the process IDs of the engines of a front, one per session."""
-    return children(fork_server_of(front))
+    return _named(front, "mplang-engine")
+
+
+def mpc_processes_of(front: int) -> list[int]:
+    """Return the process IDs of the MPC processes of a front, at most one per session."""
+    return _named(front, "mplang-mpc")
+
+
+def mpc_process_of(front: int) -> int:
+    """Return the process ID of the only MPC process of a front; others may be ending."""
+    (pid,) = wait_until(lambda: _only(mpc_processes_of(front)), "a front has one MPC process")
+    return pid
+
+
+def _named(front: int, name: str) -> list[int]:
+    """Return those of the processes of a front's sessions that have a name."""
+    found = []
+    for pid in children(fork_server_of(front)):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            if Path(f"/proc/{pid}/comm").read_text().strip() == name:
+                found.append(pid)
+    return found
 
 
 def engine_of(front: int) -> int:

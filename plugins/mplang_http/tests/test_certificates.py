@@ -319,7 +319,7 @@ def test_an_authority_names_whom_it_is_given(authority, tmp_path):
 
 def test_credentials_of_the_wrong_authority(authority, tmp_path):
     banks = TestAuthority(tmp_path / "bank", "the bank's authority")
-    statement = session_statement("host", "s", list(NAMES))
+    statement = session_statement("host", "s", list(NAMES), "engine")
     end = Handshake("bob", "0" * 32, Timeouts(), tls=True)
 
     def credential(files: TlsFiles):

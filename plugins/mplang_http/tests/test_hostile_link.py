@@ -55,7 +55,7 @@ def hello(link: str, **fields: str) -> bytes:
     fields = {
         "Host": "127.0.0.1",
         "Connection": "Upgrade",
-        "Upgrade": "mplang-link/3",
+        "Upgrade": "mplang-link/4",
         "X-Mplang-From": PEER,
         "X-Mplang-From-Link": "0" * 32,
         "X-Mplang-Link": link,

@@ -58,7 +58,9 @@ async def joins(trusts):
         child, engine.front, "the engine of worker alice", ProcessLog("alice", "s", as_json=False),
         1000, lambda event, file: None, lambda: None,
     )  # fmt: skip
-    engines.credentials.verify = lambda session, given: trusts(given) or verify(session, given)
+    engines.credentials.verify = lambda session, role, link, given: (
+        trusts(given) or verify(session, role, link, given)
+    )
 
     async def join(bob, generation):
         credentials = [{"link": session.link}, {"link": bob}]

@@ -9,12 +9,14 @@ import failing_ops
 import numpy as np
 from mplang_http.config import Limits
 from mplang_http.job import Job
+from mplang_http.mpc_calls import MpcCalls
 from mplang_http.session import Session
 from mplang_testing.waiting import NEVER
 
 import mplang_core as mp
 from mplang_core.ext import CommError
 
+NO_MPC = MpcCalls("alice", 0, 0.0, lambda: None)
 RUN = "s-0"
 
 
@@ -48,7 +50,7 @@ class CancelsMeanwhile(logging.Handler):
 def test_a_job_that_fails_as_it_is_cancelled_tells_where_it_was(monkeypatch):
     comm = SimpleNamespace(rank=0, abort=lambda *_: None, close=lambda *_: None)
     session = Session(
-        "s", comm, owner="host", insecure=True, limits=Limits(), on_end=lambda _: None
+        "s", comm, owner="host", insecure=True, limits=Limits(), on_end=lambda _: None, mpc=NO_MPC
     )
     monkeypatch.setattr(session, "_followed", lambda *_: [])
     program = mp.trace(mp.TraceContext(mp.ClusterSpec.simple(1)), lambda: mp.constant(1)).program
@@ -73,7 +75,9 @@ def test_a_failure_counts_if_the_session_is_closed_once_its_peers_are_told(monke
         before.extend((each.run, each.settled, each.op_failed) for each in told)
 
     comm = SimpleNamespace(rank=0, world_size=1, timeout=NEVER, close=lambda *_: None, abort=abort)
-    session = Session("s", comm, owner="host", insecure=True, limits=Limits(), on_end=told.append)
+    session = Session(
+        "s", comm, owner="host", insecure=True, limits=Limits(), on_end=told.append, mpc=NO_MPC
+    )
     session.start_generation(0, {})
     monkeypatch.setattr(session, "_followed", lambda *_: [])
     program = mp.trace(

@@ -178,10 +178,15 @@ PARTIES = ["Mallory", "alice"]
 
 def offered(files: TlsFiles, session: str, **fields) -> tuple[Handshake, Credential]:
     """Return Mallory's end of the links of a session, and its credential; both may be forged."""
-    given = {"coordinator": "host", "session": session, "parties": PARTIES} | fields
+    given = {
+        "coordinator": "host",
+        "session": session,
+        "parties": PARTIES,
+        "role": "engine",
+    } | fields
     end = Handshake("Mallory", "0" * 32, Timeouts(connect=5.0), tls=True)
     party = Authority(files, read_certificates(files.cert))
-    made = party.issue("0" * 32, end.public_key, session_statement(**given))
+    made = party.issue("0" * 32, end.public_key, session_statement(**given | fields))
     return end, made
 
 

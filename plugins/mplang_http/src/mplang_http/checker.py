@@ -26,6 +26,7 @@ from mplang_http.config import EngineConfig
 from mplang_http.errors import RequestError
 from mplang_http.logs import configure_logging
 from mplang_http.opening import Opening, sha256, shown_program
+from mplang_http.process_name import name_process
 from mplang_http.programs import Programs
 from mplang_http.requests import Input, JobRequest, Stored
 from mplang_http.run_facts import RunFacts
@@ -205,6 +206,7 @@ def run(argument: dict[str, Any], file: int) -> None:
         argument: a :class:`CheckerArgument`, as plain data.
         file: descriptor of the socket to the front.
     """
+    name_process("mplang-checker")
     sock = socket.socket(fileno=file)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # of a whole group; the front decides
     given = msgspec.convert(argument, CheckerArgument)

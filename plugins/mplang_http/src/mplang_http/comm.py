@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import itertools
-import socket
 import time
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
 
-from mplang_simulator import CommunicatorBase, Waiter
+from mplang_simulator import CommunicatorBase, Failure
 
 from mplang_core import MPLangError
-from mplang_core.ext import AdmissionError, CommError, RunError, WireError
-from mplang_http.connection import Connection
+from mplang_core.ext import AdmissionError, CommError, RunError
+from mplang_http.linked_communicator import LinkedCommunicator
 from mplang_http.links import Links
 from mplang_http.opening import Opening
-from mplang_http.values import Packed, pack
 
 
-class HttpCommunicator(CommunicatorBase):
-    """Communicator that sends on links in the calling thread, once the peer has opened the run.
+class HttpCommunicator(LinkedCommunicator):
+    """Communicator of a session, whose parties agree on each run before they send.
 
     Args:
         rank: rank of this party.
@@ -28,36 +24,15 @@ class HttpCommunicator(CommunicatorBase):
         timeout: timeout of one ``recv``, in seconds.
 
     Attributes:
-        peers: ranks of the other parties, by the names of their workers.
+        on_failure: called with the key of a run that fails here, and why.
     """
 
     def __init__(self, rank: int, names: Sequence[str], links: Links, timeout: float) -> None:
-        super().__init__(rank, len(names), timeout)
-        self.names = tuple(names)
-        self.peers = {name: i for i, name in enumerate(names) if i != rank}
-        self._others = {rank: name for name, rank in self.peers.items()}
-        self._links = links
+        super().__init__(rank, names, links, timeout)
+        self.on_failure: Callable[[str, Failure], None] = _ignore
         # per run, the parties that have opened it, with what they were shown
         self._joined: dict[str, dict[int, Opening | None]] = {}
         self._left: dict[str, set[int]] = {}  # per run, the parties that have closed it
-
-    @classmethod
-    def connected(cls, world_size: int, timeout: float) -> list[HttpCommunicator]:
-        """Return one communicator per party, linked by TCP connections within this process.
-
-        Args:
-            world_size: the number of parties.
-            timeout: seconds that a receiver waits.
-        """
-        names = [f"node{i}" for i in range(world_size)]
-        tables = [Links(name, max_message=1 << 30) for name in names]
-        with socket.create_server(("127.0.0.1", 0)) as server:
-            for a, b in itertools.combinations(range(world_size), 2):
-                near = socket.create_connection(server.getsockname())
-                far, _ = server.accept()
-                tables[a].add(Connection(near, timeout), names[b])
-                tables[b].add(Connection(far, timeout), names[a])
-        return [cls(rank, names, links, timeout) for rank, links in enumerate(tables)]
 
     def open(self, run: str, opening: Opening | None = None) -> None:
         """Open a run: accept its messages, and notify the peers.
@@ -70,12 +45,12 @@ class HttpCommunicator(CommunicatorBase):
         with self._lock:
             if run in self._runs:
                 return
-            super().open(run)
+            CommunicatorBase.open(self, run)
             self._joined[run], self._left[run] = {self.rank: opening}, set()
         try:
             self._links.open_run(run, self, opening)
         except MPLangError:
-            super().close(run)
+            CommunicatorBase.close(self, run)
             del self._joined[run], self._left[run]
             raise
         gone = []
@@ -136,78 +111,12 @@ class HttpCommunicator(CommunicatorBase):
         """Close a run, and wait until the peers know."""
         with self._lock:
             known = run in self._runs
-            super().close(run)
+            CommunicatorBase.close(self, run)
             self._joined.pop(run, None)
             left = self._left.pop(run, set())
         if known:
             waiting = [name for name, rank in self.peers.items() if rank not in left]
             self._links.close_run(run, self.peers, waiting)
-
-    def _send(self, to_rank: int, key: str, data: Any) -> int:
-        """Send a value, after the peer has opened the run.
-
-        What depends on the value is a RunError: the failure of an op, not of the transport.
-        """
-        try:
-            head, buffers = pack(data)
-        except WireError as error:
-            raise RunError(f"party {self.rank} cannot send it: {error}") from error
-        self._await_peer(to_rank, key)
-        link = self._links.get(self.names[to_rank])
-        if link is None:
-            raise CommError(f"party {self.rank} has lost its link to party {to_rank}")
-        try:
-            return link.send(key, head, buffers)
-        except WireError as error:
-            raise RunError(f"party {self.rank} cannot send it: {error}") from error
-        except OSError as error:
-            raise CommError(f"party {self.rank} has lost its link to party {to_rank}") from error
-
-    def _pause(self, waiter: Waiter, from_rank: int, deadline: float) -> None:
-        """Read what the peer sends, or wait while another thread does."""
-        link = self._links.get(self._others.get(from_rank, ""))
-        if link is None:
-            waiter.sleep(deadline)
-        else:
-            link.wait(waiter, deadline)
-
-    def recv(self, from_rank: int, key: str) -> Any:
-        """Wait for a value, and decode it.
-
-        Args:
-            from_rank: rank of the sender.
-            key: key of the message.
-
-        Returns:
-            The value.
-
-        Raises:
-            CommError: the message does not arrive, or cannot be decoded.
-        """
-        return self._decode(super().recv(from_rank, key), from_rank)
-
-    def peek_message(self, from_rank: int, key: str) -> Any | None:
-        """Return a message without removing it; ``None`` if it has not arrived.
-
-        Args:
-            from_rank: rank of the sender.
-            key: key of the message.
-
-        Raises:
-            CommError: the message cannot be decoded.
-        """
-        return self._decode(super().peek_message(from_rank, key), from_rank)
-
-    def _decode(self, found: Any, from_rank: int) -> Any:
-        if not isinstance(found, Packed):
-            return found
-        try:
-            return found.value()
-        except WireError as error:
-            raise CommError(
-                f"party {self.rank} cannot read what party {from_rank} sent; the reason is in the "
-                f"log of party {self.rank}, at log_level: debug"
-            ) from error
 
     def abort(self, run: str, reason: str) -> None:
         """Abort a run at all parties.
@@ -218,6 +127,10 @@ class HttpCommunicator(CommunicatorBase):
         """
         self.stop(run, reason)
         self._links.abort(self.peers, run, reason)
+
+    def _end(self, run: str, kind: type[RunError], text: str) -> None:
+        super()._end(run, kind, text)
+        self.on_failure(run, Failure(kind.__name__, text))
 
     def _await_peer(self, rank: int, key: str, *, even_after: bool = False) -> None:
         """Wait until a party has opened a run; ``even_after`` it has closed it again."""
@@ -259,22 +172,6 @@ class HttpCommunicator(CommunicatorBase):
             waiter.wake()
 
     # -- events of links
-
-    def receive_value(self, peer: str, key: str, packed: Packed) -> None:
-        """Deliver a value; drop it if it is late or from no peer.
-
-        Args:
-            peer: name of the sender's worker.
-            key: key of the message.
-            packed: the encoded value.
-        """
-        rank = self.peers.get(peer)
-        if rank is None:
-            return
-        try:  # noqa: SIM105 (half the time of a context manager)
-            self.deliver(rank, key, packed)
-        except CommError:
-            pass
 
     def peer_opened(self, peer: str, run: str, opening: Opening | None) -> None:
         """Record that a peer has opened a run, or fail the run if the peer was shown another one.
@@ -321,8 +218,11 @@ class HttpCommunicator(CommunicatorBase):
             run: name of the run.
             reason: why the link is lost.
         """
-        rank = self.peers[peer]
         with self._lock:
-            done = rank in self._left.get(run, ())
+            done = self.peers[peer] in self._left.get(run, ())
         if not done:
-            self.lose(run, f"has lost its link to party {rank} ({peer}): {reason}")
+            super().peer_lost(peer, run, reason)
+
+
+def _ignore(run: str, failure: Failure) -> None:
+    """Take no notice of a run's failure."""

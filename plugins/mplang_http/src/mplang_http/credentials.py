@@ -1,9 +1,10 @@
 """Credentials of a session: a key for its links, which a party's certificate vouches for.
 
-An engine runs a coordinator's programs, so it does not get the key of its party. It makes a key of
-its own, and the front issues a certificate for it with the party's key: for this session and these
-parties in this order, for a week at most. The coordinator passes the certificates on; each front
-verifies those of the peers, and each engine links to whoever has their keys, and nobody else.
+An engine runs a coordinator's programs, and an MPC process reads what peers send, so they do not
+get the key of their party. Each makes a key of its own, and the front issues a certificate for it
+with the party's key: for this session, these parties in this order and this role, for a week at
+most. The coordinator passes the certificates on; each front verifies those of the peers, and each
+process links to whoever has their keys, and nobody else.
 
 Without TLS there are no certificates, and a link is told by its name, which is secret.
 """
@@ -13,7 +14,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from cryptography import x509
@@ -31,6 +32,9 @@ LIFETIME = datetime.timedelta(days=7)
 SKEW = datetime.timedelta(hours=1)  # by which clocks of parties may differ
 MAX_CERTIFICATES = 5
 PEM = Annotated[str, Meta(max_length=16 << 10)]
+
+Role = Literal["engine", "mpc"]
+"""Process of a session that has links: its engine, or its MPC process."""
 
 PublicKey = ec.EllipticCurvePublicKey
 _SIGNING = (rsa.RSAPrivateKey, ec.EllipticCurvePrivateKey)
@@ -67,15 +71,16 @@ class LinkEnd(msgspec.Struct, frozen=True):
     expires: float = 0.0
 
 
-def session_statement(coordinator: str, session: str, parties: Sequence[str]) -> str:
+def session_statement(coordinator: str, session: str, parties: Sequence[str], role: Role) -> str:
     """Return what the certificate of a session's key states, as a URI.
 
     Args:
         coordinator: name of the coordinator.
         session: name of the session.
         parties: names of the parties, in order.
+        role: which process has the key, so that none can stand in for one of the other role.
     """
-    return f"urn:mplang:session:{sha256([coordinator, session, list(parties)])}"
+    return f"urn:mplang:{role}:{sha256([coordinator, session, list(parties)])}"
 
 
 class Authority:

@@ -1,10 +1,11 @@
-"""Connections of a front to the fronts of peers, for the links of its engines."""
+"""Connections of a front to the fronts of peers, for the links of its processes."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import socket
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -12,6 +13,7 @@ import msgspec
 from mplang_core.ext import CommError
 from mplang_http.address import split_address
 from mplang_http.config import WorkerConfig
+from mplang_http.credentials import LinkEnd
 from mplang_http.engine_process import EngineProcess
 from mplang_http.errors import RequestError
 from mplang_http.front_session import FrontSession
@@ -23,7 +25,7 @@ log = logging.getLogger("mplang.http.front")
 async def link(
     session: FrontSession, engine: EngineProcess, config: WorkerConfig, generation: int
 ) -> dict[str, Any]:
-    """Link an engine to those of all parties, and start a generation of its session.
+    """Link an engine and an MPC process to those of all parties, and start a generation.
 
     Args:
         session: the session, whose lock the caller has; the ends of its parties' links are known.
@@ -36,23 +38,48 @@ async def link(
 
     Raises:
         CommError: a link cannot be established.
-        RequestError: the engine has ended.
+        RequestError: a process has ended.
     """
-    told = await engine.call("introduce", ends=msgspec.to_builtins(session.ends))
-    addresses = {party.name: party.address for party in session.request.parties}
-    # of two peers the one connects whose name sorts before the other's
-    mine = {name for name in session.parties if name > config.name}
     try:
         async with asyncio.TaskGroup() as group:
-            # the engine tells which links it lacks, and not whom to connect to
-            for peer in mine & set(told):
-                dialing = dial(engine, config.name, peer, addresses[peer], config.timeouts.connect)
-                group.create_task(dialing)
+            group.create_task(_link_process(session, engine, session.ends, config))
+            mpc = session.mpc
+            if mpc.process is not None and mpc.ends:
+                group.create_task(_link_process(session, mpc.process, mpc.ends, config, wait=True))
     except BaseExceptionGroup as errors:
-        raise errors.exceptions[0] from None
+        raise _first(errors) from None
     versions = session.request.versions
     done: dict[str, Any] = await engine.call("join", generation=generation, versions=versions)
     return done
+
+
+async def _link_process(
+    session: FrontSession,
+    process: EngineProcess,
+    ends: Sequence[LinkEnd],
+    config: WorkerConfig,
+    *,
+    wait: bool = False,
+) -> None:
+    """Link a process to those of its role of all parties; perhaps wait for all links."""
+    told = await process.call("introduce", ends=msgspec.to_builtins(ends))
+    addresses = {party.name: party.address for party in session.request.parties}
+    # of two peers the one connects whose name sorts before the other's
+    mine = {name for name in session.parties if name > config.name}
+    async with asyncio.TaskGroup() as group:
+        # the process tells which links it lacks, and not whom to connect to
+        for peer in mine & set(told):
+            dialing = dial(process, config.name, peer, addresses[peer], config.timeouts.connect)
+            group.create_task(dialing)
+    if wait:
+        await process.call("wait")
+
+
+def _first(error: BaseException) -> BaseException:
+    """Return the first of a group of errors."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 async def dial(engine: EngineProcess, name: str, peer: str, address: str, timeout: float) -> None:

@@ -43,6 +43,7 @@ from mplang_http.failure_report import abort_reason, party_locations, wait_for_c
 from mplang_http.job_monitor import JobMonitor
 from mplang_http.label_follower import LabelFollower
 from mplang_http.lease import LeaseRenewer
+from mplang_http.natives import native_names, needed_natives
 from mplang_http.plugin_versions import compatible
 from mplang_http.progress_bars import ProgressBars
 from mplang_http.references import Literal, Ref
@@ -106,6 +107,8 @@ class SimpHttpDriver(ObservedHost):
             for rank, (name, address) in enumerate(_worker_addresses(cluster_spec, addresses))
         ]  # fmt: skip
         self._timeout = timeout
+        kinds = {device.kind.lower() for device in cluster_spec.devices.values()}
+        self._natives = kinds.intersection(native_names())
         self._generation = 0
         self._opened = False
         self._closed = False
@@ -144,9 +147,14 @@ class SimpHttpDriver(ObservedHost):
             "versions": versions(),
             "compatible": compatible(),
             "timeout": self._timeout,
+            "native": sorted(self._natives),
         }
-        credentials = self._call_all(lambda worker: worker.open(request))
-        linked = {"credentials": credentials, "generation": self._generation}
+        opened = self._call_all(lambda worker: worker.open(request))
+        linked = {
+            "credentials": [engine for engine, _ in opened],
+            "native": [mpc for _, mpc in opened if mpc is not None],
+            "generation": self._generation,
+        }
         self._call_all(lambda worker: worker.link(linked))
         for name, data in self._approvals:
             self._pass_on(name, data)
@@ -219,6 +227,7 @@ class SimpHttpDriver(ObservedHost):
             if program not in self._checked:
                 check_plugins(program, self._facts)
                 self._checked.add(program)
+            self._need(needed_natives(program))
             self._is_step = step is not None
             uses = storage_of(program)
             try:
@@ -235,6 +244,13 @@ class SimpHttpDriver(ObservedHost):
                 raise
             self._know_stored(uses)
             return results
+
+    def _need(self, natives: frozenset[str]) -> None:
+        """Open the session for native services that it was not opened for."""
+        if not natives <= self._natives:
+            self._natives |= natives
+            self._generation += 1
+            self._open()
 
     @contextlib.contextmanager
     def _exclusive(self) -> Iterator[None]:

@@ -15,7 +15,6 @@ import os
 import signal
 import socket
 import sys
-import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -25,60 +24,34 @@ from mplang_analysis import PUBLIC
 from mplang_confinement import NETWORK, give_up_calls
 
 from mplang_core import Form
-from mplang_core.ext import CommError, type_of
+from mplang_core.ext import type_of
 from mplang_http import ipc
 from mplang_http.call_server import CallServer, StreamReply, log_to
 from mplang_http.comm import HttpCommunicator
 from mplang_http.config import EngineConfig
-from mplang_http.credentials import LinkEnd
+from mplang_http.engine_argument import SWITCH_INTERVAL, EngineArgument
 from mplang_http.engine_data import EngineData, Questions
 from mplang_http.errors import RequestError
 from mplang_http.handshake import Handshake
 from mplang_http.job import Job
+from mplang_http.link_end_server import LinkEndServer
 from mplang_http.links import Links
 from mplang_http.logs import configure_logging
+from mplang_http.mpc_calls import MpcCalls
 from mplang_http.opening import NO_LOGS, Logs
 from mplang_http.process_end import end_process
+from mplang_http.process_name import name_process
 from mplang_http.programs import Programs
 from mplang_http.requests import JobRequest, read_names
 from mplang_http.session import Session
 from mplang_http.spans import write_spans
 from mplang_http.steps import step_refusal
 from mplang_http.stored_value import StoredValue, label_of_put
-from mplang_http.values import Buffer, frame_head, pack_as, read_plain
+from mplang_http.values import MAX_HEAD, Buffer, frame_head, pack_as, read_plain
 from mplang_http.worker_info import settings
 
-SWITCH_INTERVAL = 0.0005  # seconds that a thread holds the GIL while others wait for it
 GC_THRESHOLD = 20_000  # new objects before the garbage collector looks for cycles
 log = logging.getLogger("mplang.http.engine")
-
-
-class EngineArgument(msgspec.Struct, frozen=True):
-    """What an engine is started with.
-
-    Attributes:
-        config: the part of the worker's configuration that engines know.
-        coordinator: name of the coordinator.
-        session: name of the session.
-        rank: rank of this party.
-        parties: names of the parties, by rank.
-        timeout: seconds that a party waits for a message.
-        link: name of its end of the links.
-        tls: whether links are encrypted.
-        cores: the cores that it may use; all if there are none.
-        gated: whether the front is asked before a run begins.
-    """
-
-    config: dict[str, Any]
-    coordinator: str
-    session: str
-    rank: int
-    parties: list[str]
-    timeout: float
-    link: str
-    tls: bool
-    cores: list[int] = []
-    gated: bool = False
 
 
 class Engine:
@@ -98,12 +71,19 @@ class Engine:
         self._config = config
         self._sock = sock
         self._calls = CallServer(sock)
-        self._handshake = Handshake(name, given.link, config.timeouts, tls=given.tls)
         self._links = Links(
             name, max_message=config.limits.value, max_waiting=config.limits.waiting
         )
+        self._link_end = LinkEndServer(
+            Handshake(name, given.link, config.timeouts, tls=given.tls),
+            self._links, given.parties, config.timeouts,
+        )  # fmt: skip
         self._programs = Programs(config, given.coordinator, given.rank, given.parties)
         self._questions = Questions(self._calls.send)
+        limit = config.limits.value + MAX_HEAD
+        self._mpc = MpcCalls(
+            name, limit, config.timeouts.job, lambda: self._calls.send({"event": "mpc_busy"})
+        )
         self._session = Session(
             given.session,
             HttpCommunicator(given.rank, given.parties, self._links, given.timeout),
@@ -114,8 +94,8 @@ class Engine:
             on_damage=_end_damaged,
             data=EngineData(self._questions),
             gated=given.gated,
+            mpc=self._mpc,
         )
-        self._handshakes = threading.BoundedSemaphore(2 * len(given.parties))
         self._pool = ThreadPoolExecutor(8, thread_name_prefix="mplang-request")
         # pools of their own, as these wait for the peers, and for whoever reads
         linking = ThreadPoolExecutor(8, thread_name_prefix="mplang-open")
@@ -134,8 +114,8 @@ class Engine:
             "upload": self.upload,
         }
         self._waiting: dict[str, tuple[ThreadPoolExecutor, Callable[..., Any]]] = {
-            "introduce": (linking, self.introduce),
-            "dial": (linking, self.dial),
+            "introduce": (linking, self._link_end.introduce),
+            "dial": (linking, self._link_end.dial),
             "join": (linking, self.join),
             "get": (streaming, self.get),
             "spans": (streaming, self.spans),
@@ -143,7 +123,7 @@ class Engine:
 
     def serve(self) -> None:
         """Serve requests until the front ends the session."""
-        self._calls.send({"event": "ready", "key": self._handshake.public_key})
+        self._calls.send({"event": "ready", "key": self._link_end.public_key})
         while True:
             message, file = ipc.receive(self._sock)
             method = message["call"]
@@ -154,7 +134,9 @@ class Engine:
             elif method == "answer":
                 self._questions.take(message["number"], message["answer"])
             elif method == "link":
-                self._accept_link(file)
+                self._link_end.accept(file)
+            elif method == "mpc" and file is not None:
+                self._mpc.attach(socket.socket(fileno=file), message["args"]["services"])
             elif method in self._quick:
                 self._calls.answer(self._quick[method], message, file)
             elif method in self._waiting:
@@ -166,60 +148,6 @@ class Engine:
     def _report_end(self, job: Job) -> None:
         settled = {"settled": job.settled, "op_failed": job.op_failed}
         self._calls.send({"event": "ended", "run": job.run, "status": job.status(), **settled})
-
-    # -- links
-
-    def _accept_link(self, file: int | None) -> None:
-        if file is None:
-            return
-        sock = socket.socket(fileno=file)
-        if not self._handshakes.acquire(blocking=False):
-            sock.close()
-            return
-        threading.Thread(target=self._run_handshake, args=(sock,), daemon=True).start()
-
-    def _run_handshake(self, sock: socket.socket) -> None:
-        try:
-            self._links.add(*self._handshake.accept(sock))
-        except (OSError, CommError) as error:
-            log.warning("a connection did not become a link: %s", error)
-        finally:
-            self._handshakes.release()
-
-    def introduce(self, body: Buffer, *, ends: list[dict[str, Any]]) -> list[str]:
-        """Take the ends of all parties' links, and see which of the links are there.
-
-        Args:
-            body: unused.
-            ends: the ends, with the certificates that the front has verified.
-
-        Returns:
-            The names of the peers that this party connects to, and has no link to.
-        """
-        made = [LinkEnd(**each) for each in ends]
-        for name in self._handshake.introduce(made):
-            self._links.drop(name, "the peer has another key")
-        comm = self._session.comm
-        self._links.certificate = made[comm.rank].fingerprint
-        mine = [name for name in comm.names if name > comm.names[comm.rank]]
-        self._links.probe(mine, self._config.timeouts.connect / 2)
-        return [name for name in mine if self._links.get(name) is None]
-
-    def dial(self, body: socket.socket, *, peer: str) -> None:
-        """Upgrade a connection to a peer to a link.
-
-        Args:
-            body: socket of the connection.
-            peer: name of the peer.
-
-        Raises:
-            CommError: it does not become a link; the reason is in the log.
-        """
-        try:
-            self._links.add(self._handshake.dial(body, peer), peer)
-        except (OSError, CommError) as error:
-            log.info("no link to %s yet: %s", peer, error)
-            raise CommError(f"no link to {peer}") from None
 
     def join(self, body: Buffer, *, generation: int, versions: Mapping[str, str]) -> dict[str, Any]:
         """Wait for the links to all peers, and start a generation of the session.
@@ -236,7 +164,7 @@ class Engine:
             CommError: a link does not come in time.
         """
         session = self._session
-        self._links.wait(session.comm.peers, self._config.timeouts.connect)
+        self._link_end.wait(body)
         session.start_generation(generation, settings(versions))
         return {"generation": session.generation, "lease": self._config.timeouts.lease}
 
@@ -449,6 +377,7 @@ def run(argument: dict[str, Any], file: int) -> None:
         argument: an :class:`EngineArgument`, as plain data.
         file: descriptor of the socket to the front.
     """
+    name_process("mplang-engine")
     sock = socket.socket(fileno=file)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # of a whole group; the front decides
     sys.setswitchinterval(SWITCH_INTERVAL)

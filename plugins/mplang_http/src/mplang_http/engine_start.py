@@ -16,7 +16,8 @@ from mplang_http import ipc
 from mplang_http.backoff import Backoff
 from mplang_http.cgroups import Cgroups, EngineCgroup
 from mplang_http.config import WorkerConfig
-from mplang_http.engine import EngineArgument
+from mplang_http.credentials import Role
+from mplang_http.engine_argument import EngineArgument
 from mplang_http.engine_process import EngineProcess, usage
 from mplang_http.forks import Child
 from mplang_http.front_session import FrontSession
@@ -93,6 +94,39 @@ class EngineStarter:
         Raises:
             OSError: it cannot be forked.
         """
+        session.process = await self._fork(session, "engine", session.link, on_event, on_end)
+
+    async def start_mpc(
+        self,
+        session: FrontSession,
+        link: str,
+        on_event: Callable[[dict[str, Any], int | None], None],
+        on_end: Callable[[], object],
+    ) -> EngineProcess:
+        """Fork an MPC process of a session.
+
+        Args:
+            session: the session.
+            link: name of its end of the links.
+            on_event: called with each event of the process.
+            on_end: called when it has closed its socket.
+
+        Returns:
+            The process.
+
+        Raises:
+            OSError: it cannot be forked.
+        """
+        return await self._fork(session, "mpc", link, on_event, on_end)
+
+    async def _fork(
+        self,
+        session: FrontSession,
+        role: Role,
+        link: str,
+        on_event: Callable[[dict[str, Any], int | None], None],
+        on_end: Callable[[], object],
+    ) -> EngineProcess:
         config, request = self._config, session.request
         argument = EngineArgument(
             config=config.engine.model_dump(mode="json"),
@@ -101,24 +135,28 @@ class EngineStarter:
             rank=request.rank,
             parties=session.parties,
             timeout=min(config.timeouts.message, request.timeout or float("inf")),
-            link=session.link,
+            link=link,
             tls=config.tls is not None,
             cores=session.cores,
             gated=self._gated,
         )
+        told = msgspec.to_builtins(argument)
         mine, theirs = ipc.channel()
         with theirs:
             try:
-                child = await self._warm.fork(msgspec.to_builtins(argument), theirs.fileno())
+                child = await self._warm.fork(
+                    told if role == "engine" else {role: told}, theirs.fileno()
+                )
                 # before there is a process that a request or a link could be passed to
-                cgroup = await self._limit_memory(session, child)
+                cgroup = await self._limit_memory(session.key[0], link, child)
             except BaseException:
                 mine.close()
                 raise
-        session.process = EngineProcess(
+        name = "the engine" if role == "engine" else "the MPC process"
+        return EngineProcess(
             child,
             mine,
-            f"the engine of worker {config.name}",
+            f"{name} of worker {config.name}",
             ProcessLog.of(session.key, config, self._quota),
             config.limits.value + MAX_HEAD,
             on_event,
@@ -126,12 +164,12 @@ class EngineStarter:
             cgroup,
         )
 
-    async def _limit_memory(self, session: FrontSession, child: Child) -> EngineCgroup | None:
-        """Put an engine into a cgroup, where one can be made."""
+    async def _limit_memory(self, coordinator: str, link: str, child: Child) -> EngineCgroup | None:
+        """Put a process into a cgroup, where one can be made."""
         if self._cgroups is None:
             return None
         place = functools.partial(
-            self._cgroups.place, session.key[0], session.link, child.pid, usage(child.pid).memory
+            self._cgroups.place, coordinator, link, child.pid, usage(child.pid).memory
         )
         # not in the event loop, as the kernel may wait for a grace period
         return await asyncio.get_running_loop().run_in_executor(None, place)

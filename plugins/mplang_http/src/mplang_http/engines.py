@@ -32,6 +32,7 @@ from mplang_http.errors import RequestError
 from mplang_http.failure_budget import FailureBudget
 from mplang_http.forks import ForkServer
 from mplang_http.front_gate import FrontGate
+from mplang_http.front_mpc import FrontMpc
 from mplang_http.front_questions import FrontQuestions
 from mplang_http.front_session import FrontSession, Key
 from mplang_http.front_storage import FrontStorage
@@ -65,6 +66,7 @@ class Engines:
         crashes: number of engines that ended unexpectedly.
         budget: failed runs of each coordinator.
         log_quota: bytes of the worker's own log of each coordinator.
+        mpc: what starts their MPC processes.
         credentials: credentials of the sessions.
         data: the data sets of the worker.
         storage: its storage.
@@ -95,9 +97,12 @@ class Engines:
         self._starter = EngineStarter(
             config, self.warm, cgroups, self.log_quota, gated=self.gate.is_there
         )
+        self._links: dict[str, FrontSession] = {}
+        self.mpc = FrontMpc(
+            config.name, self.warm, self._starter, self.credentials, self._links, self.begin
+        )
         self._questions = FrontQuestions(self.data, self.storage, self.gate, max_file)
         self._sessions: dict[Key, FrontSession] = {}
-        self._links: dict[str, FrontSession] = {}
         self._told: OrderedDict[Key, str] = OrderedDict()
         self._shut_down: dict[Key, asyncio.Event] = {}  # set once the coordinator has been told
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -145,8 +150,9 @@ class Engines:
             session.ending = True  # so that its engine is not taken for lost
             session.jobs.fail("the worker ends")
             self.gate.forget(session)
-            if session.process is not None:
-                session.process.kill()
+            for process in (session.process, session.mpc.process):
+                if process is not None:
+                    process.kill()
         self.warm.close()
         self.gate.close()
 
@@ -161,7 +167,8 @@ class Engines:
             body: a SessionRequest in JSON.
 
         Returns:
-            The credential of this party, for :meth:`join` at all parties.
+            The credentials of this party, for :meth:`join` at all parties: of its engine, and, as
+            ``native``, of its MPC process, if there is one.
 
         Raises:
             RequestError: the request is invalid, there are too many sessions, or an engine does
@@ -170,14 +177,21 @@ class Engines:
         request = SessionRequest.read(body, self._config)
         key = (coordinator, name)
         session = self._sessions.get(key)
+        if self.state == "ready":
+            self.mpc.check(request.native)
         if session is None:
             session = self._new_session(key, request)
         elif session.request.parties != request.parties or session.request.rank != request.rank:
             raise RequestError(409, "taken", "this session has other parties")
         session.seen = time.monotonic()
         assert session.started is not None
-        credential = await asyncio.shield(session.started)
-        return {"credential": msgspec.to_builtins(credential)}
+        credential, native = await asyncio.gather(
+            asyncio.shield(session.started), self.mpc.open(session, request.native)
+        )
+        return {
+            "credential": msgspec.to_builtins(credential),
+            "native": None if native is None else msgspec.to_builtins(native),
+        }
 
     def _new_session(self, key: Key, request: SessionRequest) -> FrontSession:
         limits = self._config.limits
@@ -250,7 +264,7 @@ class Engines:
                 session.key[0], session.request.rank, len(session.parties),
             )  # fmt: skip
         try:
-            return self.credentials.issue(session, key)
+            return self.credentials.issue(session, "engine", session.link, key)
         except MPLangError as error:
             await self._abandon(session, str(error))
             raise
@@ -287,10 +301,15 @@ class Engines:
         """
         session, request = self.find(coordinator, name), LinkRequest.read(body)
         process = session.process
-        if process is None or len(request.credentials) != len(session.parties):
-            raise RequestError(422, "parties", "each party of the session has a credential")
+        natives = len(session.parties) if session.mpc.services else 0
+        given = len(request.credentials), len(request.native)
+        if process is None or given != (len(session.parties), natives):
+            raise RequestError(
+                422, "parties", "each party of the session has a credential, and so has its MPC "
+                "process, if there is one",
+            )  # fmt: skip
         async with session.linking:  # so that its credentials are those of its links
-            await self.credentials.take(session, request.credentials)
+            await self.credentials.take(session, request.credentials, request.native)
             try:
                 done = await link(session, process, self._config, request.generation)
             except BaseException:
@@ -327,15 +346,16 @@ class Engines:
             await self._end(session, "the coordinator ended the session")
 
     def hand_over_link(self, sock: socket.socket, link: str) -> bool:
-        """Pass the socket of a link to the engine that has its end.
+        """Pass the socket of a link to the process that has its end.
 
         Returns:
             Whether there is one.
         """
         session = self._links.get(link)
-        if session is None or session.process is None:
+        process = None if session is None else session.process_of(link)
+        if process is None:
             return False
-        session.process.hand_over_link(sock)
+        process.hand_over_link(sock)
         return True
 
     # -- calls
@@ -415,6 +435,8 @@ class Engines:
         elif message["event"] == "question":
             number, method, args = int(message["number"]), message["method"], message["args"]
             self.begin(self._questions.serve(session, number, str(method), dict(args)))
+        elif message["event"] == "mpc_busy":
+            self.mpc.replace(session)
         elif message["event"] == "ended":
             session.jobs.update(message["status"], settled=message["settled"])
             if message["settled"]:
@@ -501,6 +523,7 @@ class Engines:
         self.begin(self.gate.end_all(session))
         self.budget.session_ended(session.key[0], session.link, failed=failed)
         self._links.pop(session.link, None)
+        self.begin(self.mpc.end(session, why))
         self._told[session.key] = why
         if len(self._told) > MAX_TOLD:
             self._told.popitem(last=False)

@@ -12,7 +12,7 @@ from mplang_analysis import Source
 
 from mplang_http.cgroups import memory_excess
 from mplang_http.config import Limits, Timeouts
-from mplang_http.credentials import Credential, LinkEnd, session_statement
+from mplang_http.credentials import Credential, LinkEnd, Role, session_statement
 from mplang_http.engine_process import EngineProcess
 from mplang_http.front_jobs import FrontJobs
 from mplang_http.requests import SessionRequest
@@ -43,6 +43,29 @@ class Permitted(NamedTuple):
 NOTHING = Permitted()
 
 
+class SessionMpc:
+    """MPC process of a session, which another one replaces once it has ended.
+
+    Attributes:
+        services: names of its native services; none before a coordinator has asked for one.
+        process: the process; ``None`` if there is none, or it has ended.
+        link: name of its end of the links.
+        credential: for its key.
+        credentials: those of the MPC processes of all parties, by rank, once it is linked.
+        ends: the ends of their links, by rank, once it is linked.
+        starting: held by who starts it.
+    """
+
+    def __init__(self) -> None:
+        self.services: frozenset[str] = frozenset()
+        self.process: EngineProcess | None = None
+        self.link = ""
+        self.credential: Credential | None = None
+        self.credentials: Sequence[Credential] = ()
+        self.ends: Sequence[LinkEnd] = ()
+        self.starting = asyncio.Lock()
+
+
 class FrontSession:
     """Session of a coordinator, as the front sees it.
 
@@ -53,6 +76,7 @@ class FrontSession:
     Attributes:
         link: name of its end of the links; whoever knows it reaches the engine's handshake.
         process: its engine, once that has started.
+        mpc: its MPC process.
         checker: what analyses its programs for the gate, if there is one.
         permitted: what its engine may ask for since the last run began, if there is a gate.
         begun: the runs that have begun and not ended, if there is a gate.
@@ -69,10 +93,10 @@ class FrontSession:
         self.key = key
         self.request = request
         self.parties = [party.name for party in request.parties]
-        self.statement = session_statement(*key, self.parties)
         self.link = secrets.token_hex(16)
         self.process: EngineProcess | None = None
         self.checker: EngineProcess | None = None
+        self.mpc = SessionMpc()
         self.permitted = NOTHING
         self.begun: set[str] = set()
         self.over = False  # whether the ends of its runs were put on record, as it has ended
@@ -97,13 +121,21 @@ class FrontSession:
         self.started: asyncio.Task[Credential] | None = None
         self.linking = asyncio.Lock()
 
+    def statement(self, role: Role) -> str:
+        """Return what the certificates of the keys of its processes of a role state."""
+        return session_statement(*self.key, self.parties, role)
+
+    def process_of(self, link: str) -> EngineProcess | None:
+        """Return the process that has an end of the links; ``None`` if it has ended."""
+        return self.process if link == self.link else self.mpc.process
+
     def expired(self, now: float) -> str:
         """Return whose certificate has expired; empty if none.
 
         Args:
             now: seconds since 1970.
         """
-        for end in self.ends:
+        for end in (*self.ends, *self.mpc.ends):
             if 0 < end.expires < now:
                 return f"the certificate of {end.name} has expired"
         return ""
@@ -118,6 +150,10 @@ class FrontSession:
         if self.process is None:
             return ""
         memory, threads, state = self.process.usage()
+        if self.mpc.process is not None:
+            apart = self.mpc.process.usage()
+            memory, threads = memory + apart.memory, threads + apart.threads
+            state = apart.state if apart.state == "T" else state
         self.stopped = self.stopped + 1 if state == "T" else 0
         if self.stopped > MAX_STOPPED:
             return "its process was stopped by a signal"

@@ -21,7 +21,7 @@ from mplang_http.credentials import LinkEnd
 from mplang_http.tls import LINK_PROTOCOL
 
 MAX_HEAD = 4096  # bytes
-UPGRADE = "mplang-link/3"
+UPGRADE = "mplang-link/4"
 _GET_LINK = b"GET /link "
 
 
@@ -121,7 +121,7 @@ class Handshake:
             )  # fmt: skip
             status, _ = _read_head(sock, self._timeouts.connect)
             if " 101 " not in f"{status} ":
-                raise CommError(f"worker {peer} refuses a link: {status[9:80]}")
+                raise CommError(f"worker {peer} refuses a link of {UPGRADE}: {status[9:80]}")
             return self._wrap(sock, end)
         except BaseException:
             sock.close()

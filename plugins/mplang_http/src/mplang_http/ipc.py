@@ -103,7 +103,7 @@ def _read_spilled(file: int) -> bytes:
     return data
 
 
-def write_file(parts: Sequence[Buffer]) -> int:
+def write_file(parts: Sequence[Buffer | bytearray]) -> int:
     """Return the descriptor of a new memory file with the concatenated parts.
 
     It is sealed, unless there are no parts, and it is to be written to.

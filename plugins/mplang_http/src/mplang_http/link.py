@@ -35,7 +35,12 @@ class LinkListener(Protocol):
     """Receiver of a link's events. Its methods run in threads that read, so they must not block.
 
     ``run`` is the name of a run on links, ``key`` begins with it.
+
+    Attributes:
+        agreed: whether the peer opens runs before it sends.
     """
+
+    agreed: bool
 
     def message(self, link: Link, key: str, packed: Packed) -> None:
         """Handle a value.
@@ -295,7 +300,7 @@ class Link:
         head = read_head(data)
         if sum(head.sizes) != size:
             raise WireError("a message whose head names another size")
-        if key.partition("/")[0] not in self.runs:
+        if self._listener.agreed and key.partition("/")[0] not in self.runs:
             raise WireError("a message for a run that the peer is not in")
         return head, (lambda n: self._release(n + weight)) if weight else self._release
 
@@ -340,6 +345,8 @@ class Link:
         self._listener.message(self, key, packed)
 
     def _read_control(self, kind: Kind, run: str, head: bytes) -> None:
+        if not self._listener.agreed and kind in (Kind.OPEN, Kind.ABORT):
+            raise WireError("runs are opened and aborted on the links of engines")
         if kind is Kind.OPEN:
             if len(self.runs) >= MAX_RUNS or len(run) > MAX_RUN_NAME:
                 raise WireError("too many runs at once, or one with too long a name")

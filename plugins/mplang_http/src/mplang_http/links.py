@@ -32,13 +32,18 @@ class Links:
         name: name of this party.
         max_message: maximum size of a message in bytes.
         max_waiting: maximum size in bytes of a peer's messages that no program has received yet.
+        agreed: see below.
 
     Attributes:
         certificate: SHA-256 of this party's certificate, in hex; empty without TLS.
+        agreed: whether peers open runs on these links before they send, as engines do.
     """
 
-    def __init__(self, name: str, *, max_message: int, max_waiting: int = 1 << 40) -> None:
+    def __init__(
+        self, name: str, *, max_message: int, max_waiting: int = 1 << 40, agreed: bool = True
+    ) -> None:
         self.name = name
+        self.agreed = agreed
         self.certificate = ""
         self._max_message = max_message
         self._max_waiting = max_waiting
@@ -136,7 +141,7 @@ class Links:
         """
         self.send_control(peers, Kind.OPEN, run, opening)
 
-    def close_run(self, run: str, peers: Iterable[str], expected: Iterable[str]) -> None:
+    def close_run(self, run: str, peers: Iterable[str] = (), expected: Iterable[str] = ()) -> None:
         """Stop dispatching messages of a run; wait up to ``CLOSE_TIMEOUT`` until the peers know.
 
         Args:

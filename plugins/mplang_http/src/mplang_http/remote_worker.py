@@ -94,14 +94,17 @@ class RemoteWorker:
         return WorkerFacts.read(self.name, found)
 
     def open(self, request: Mapping[str, Any]) -> Any:
-        """Open the session, or start its next generation; return this party's credential.
+        """Open the session, or start its next generation.
 
         Args:
             request: the SessionRequest, without the rank.
+
+        Returns:
+            The credentials of this party's engine, and of its MPC process; ``None`` for none.
         """
         body = json.dumps({**request, "rank": self.rank}).encode()
         found = self.client.request("PUT", *self._path, body=[body], patience=START_TIMEOUT)
-        return found["credential"]
+        return found["credential"], found["native"]
 
     def link(self, request: Mapping[str, Any]) -> None:
         """Link it to its peers.

@@ -76,6 +76,15 @@ class RequestContext:
         budget = self._engines.budget
         return {"used": budget.used(coordinator), "limit": budget.limit}
 
+    def native(self, request: Request) -> list[str]:
+        """Return the names of the native services of the client's sessions."""
+        try:
+            coordinator = self.authorize(request)
+        except RequestError:
+            return []
+        mine = (each for each in self._engines.sessions if each.key[0] == coordinator)
+        return sorted({name for session in mine for name in session.mpc.services})
+
     async def call(
         self, request: Request, method: str, session: str, body: ipc.Body = None, /, **args: Any
     ) -> Any:

@@ -41,6 +41,7 @@ class SessionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         versions: versions at the coordinator, which have to fit those of this worker.
         compatible: the oldest versions that the coordinator's packages declare to fit.
         timeout: seconds that a party waits for a message, up to the worker's limit.
+        native: names of the native services that its programs need, of the MPC process.
     """
 
     rank: Annotated[int, Meta(ge=0)]
@@ -48,6 +49,7 @@ class SessionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     versions: dict[str, str] = {}
     compatible: dict[str, str] = {}
     timeout: Annotated[float, Meta(gt=0)] | None = None
+    native: Annotated[list[Annotated[str, Meta(max_length=64)]], Meta(max_length=16)] = []
 
     @classmethod
     def read(cls, data: Buffer, config: WorkerConfig) -> SessionRequest:
@@ -101,10 +103,12 @@ class LinkRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes:
         credentials: credentials of all parties, by rank, as they gave them when it was opened.
+        native: those of their MPC processes, likewise; none if there are none.
         generation: number that grows after each failure.
     """
 
     credentials: Annotated[list[Credential], Meta(min_length=1, max_length=1024)]
+    native: Annotated[list[Credential], Meta(max_length=1024)] = []
     generation: Annotated[int, Meta(ge=0, le=2**53)] = 0
 
     @classmethod

@@ -26,9 +26,10 @@ class FailedRuns(BaseModel):
 class Health(BaseModel):
     """State of a worker: ``ready`` if sessions can be opened, ``draining`` after SIGTERM.
 
-    ``sessions`` are open, ``crashes`` ended unexpectedly or passed a limit. ``failures`` is
-    ``null`` if the client is no coordinator. ``expires`` is when the worker's certificate does;
-    ``null`` without TLS. ``gate`` is ``shut`` while the owner has to mend rules or log.
+    ``sessions`` are open, ``crashes`` ended unexpectedly or passed a limit. ``native`` are the
+    native services of the client's sessions. ``failures`` is ``null`` if the client is no
+    coordinator. ``expires`` is when the worker's certificate does; ``null`` without TLS. ``gate``
+    is ``shut`` while the owner has to mend rules or log.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Health(BaseModel):
     state: WorkerState
     sessions: int
     crashes: int
+    native: list[str]
     failures: FailedRuns | None
     expires: str | None
     gate: Literal["none", "open", "shut"]

@@ -15,7 +15,7 @@ from urllib.parse import quote
 from mplang_analysis import Followed, Label, own
 from mplang_analysis.party_names import quoted
 from mplang_analysis.shortening import shortened
-from mplang_simulator import DamagedProcessError, Failure, ObservedWorker
+from mplang_simulator import DamagedProcessError, Failure, ObservedWorker, Traffic
 from mplang_trace import SpanRecorder, now
 
 from mplang_core import Mask, MPLangError, MPType, Program
@@ -25,6 +25,8 @@ from mplang_http.config import Limits
 from mplang_http.errors import RequestError
 from mplang_http.job import Job
 from mplang_http.logs import log_context
+from mplang_http.mpc_calls import MpcCalls
+from mplang_http.natives import needed_natives
 from mplang_http.opening import NO_LOGS, Logs, Opening, sha256, shown_program
 from mplang_http.requests import JobRequest, Stored
 from mplang_http.run_storage import RunStorage
@@ -44,6 +46,7 @@ class PartyWorker(ObservedWorker):
     Args:
         comm: communicator of the session.
         on_failure: called with the name of a run on links, and why it fails here.
+        mpc: the MPC process of the session.
         **options: the others of :class:`ObservedWorker`.
     """
 
@@ -52,10 +55,17 @@ class PartyWorker(ObservedWorker):
         comm: HttpCommunicator,
         *,
         on_failure: Callable[[str, BaseException], None],
+        mpc: MpcCalls,
         **options: Any,
     ) -> None:
         super().__init__(comm, **options)
-        self._on_failure = on_failure
+        self.natives = mpc.services
+        self._on_failure, self._mpc = on_failure, mpc
+
+    def traffic(self) -> dict[int, Traffic]:
+        """Return the traffic with each other party by rank, that of the MPC processes included."""
+        apart = self._mpc.traffic()
+        return {rank: link + apart.get(rank, Traffic()) for rank, link in super().traffic().items()}
 
     def abort(self, run: str, error: BaseException) -> None:
         """Abort a run at the other parties, as it failed here; they learn of the op and its line.
@@ -82,6 +92,7 @@ class Session:
         on_damage: called once it was told that a job has harmed the memory of this process.
         data: the data sets of this party, for its coordinator.
         gated: whether the gate of this party is asked before a run begins.
+        mpc: the MPC process of the session.
 
     Attributes:
         values: its values.
@@ -99,6 +110,7 @@ class Session:
         on_damage: Callable[[], None] = lambda: None,
         data: Any = None,
         gated: bool = False,
+        mpc: MpcCalls,
     ) -> None:
         self.name = name
         self.comm = comm
@@ -108,6 +120,8 @@ class Session:
         self._insecure = insecure
         self._data = data
         self._gated = gated
+        self._mpc = mpc
+        comm.on_failure = mpc.abort
         self._prefix = f"{quote(owner, safe='')}:{name}"
         self._settings: dict[str, Any] = {}
         self._labels = SessionLabels()
@@ -138,6 +152,7 @@ class Session:
             self._worker = PartyWorker(
                 self.comm,
                 on_failure=self._op_failed,
+                mpc=self._mpc,
                 session=f"{self._prefix}.{generation}",
                 insecure=self._insecure,
                 timeout=self.comm.timeout,
@@ -275,6 +290,7 @@ class Session:
                 outs = worker.evaluate(
                     program, values, job.key, recorder=job.recorder, public=public
                 )
+                self._mpc.settle(job.key)
             except BaseException as error:
                 failure = job.failure = Failure.public(error)
                 if not Failure.in_op(error):
@@ -294,6 +310,7 @@ class Session:
                 self._store_results(job, program, outs, labels)
             finally:
                 storage.end()
+                self._mpc.end(job.key, failed=job.state != "done")
                 self.comm.close(job.key)
             if job.state != "failed":  # that has been logged
                 log.info(
@@ -328,7 +345,7 @@ class Session:
         opening = opening.told(self._labels.history, labels, storage.told())
         openings = {self.comm.rank: opening}
         try:
-            self.comm.announce(job.key, opening)
+            self._open(job, opening, program, request)
             found = openings | self.comm.openings(job.key, request.parties)
             labels_of_inputs = self._labels.of_inputs(found, request)
             storage.resolve(found)
@@ -343,6 +360,18 @@ class Session:
             self._data.gate.begin(job.run, found)
         storage.begin(job.run, followed)
         return followed.outputs
+
+    def _open(self, job: Job, opening: Opening, program: Program, request: JobRequest) -> None:
+        """Tell the peers that this party is in the run, once its MPC process is, if it needs that.
+
+        Raises:
+            CommError: the MPC process has ended; the peers are told of the run all the same.
+        """
+        try:
+            if needed_natives(program) & self._mpc.services.keys():
+                self._mpc.begin(job.key, request.parties, job.recorder)
+        finally:
+            self.comm.announce(job.key, opening)
 
     def _follow(
         self,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import math
 import time
 from collections.abc import Sequence
@@ -12,7 +11,7 @@ from cryptography.x509 import Certificate
 
 from mplang_core import MPLangError
 from mplang_http.certificates import Certificates
-from mplang_http.credentials import Credential, LinkEnd, verify_credential
+from mplang_http.credentials import Credential, LinkEnd, Role, verify_credential
 from mplang_http.errors import RequestError
 from mplang_http.front_session import FrontSession
 
@@ -33,11 +32,13 @@ class SessionCredentials:
         """When the certificate of the worker expires, as ISO 8601; ``None`` without TLS."""
         return None if self._certificates is None else self._certificates.expires.isoformat()
 
-    def issue(self, session: FrontSession, key: str | None) -> Credential:
-        """Return the credential of a session's key.
+    def issue(self, session: FrontSession, role: Role, link: str, key: str | None) -> Credential:
+        """Return the credential of the key of a session's process.
 
         Args:
             session: the session.
+            role: which process has it.
+            link: name of its end of the links.
             key: its public key in PEM; ``None`` without TLS.
 
         Raises:
@@ -45,52 +46,68 @@ class SessionCredentials:
             AdmissionError: it is no such key.
         """
         if self._certificates is None or key is None:
-            return Credential(session.link)
-        return self._certificates.authority.issue(session.link, key, session.statement)
+            return Credential(link)
+        return self._certificates.authority.issue(link, key, session.statement(role))
 
-    def verify(self, session: FrontSession, credentials: Sequence[Credential]) -> list[LinkEnd]:
-        """Return the ends of all parties' links.
+    def verify(
+        self, session: FrontSession, role: Role, link: str, credentials: Sequence[Credential]
+    ) -> list[LinkEnd]:
+        """Return the ends of the links of all parties' processes of one role.
 
         Args:
             session: the session.
+            role: the role.
+            link: name of this party's end.
             credentials: the parties' credentials, by rank.
 
         Raises:
             AdmissionError: one is refused.
             RequestError: that of this party is another one.
         """
-        ends = []
+        ends, statement = [], session.statement(role)
         for name, credential in zip(session.parties, credentials, strict=True):
             if self._certificates is None:
                 ends.append(LinkEnd(name, credential.link))
             else:
                 trust = self._certificates.trust
-                ends.append(verify_credential(trust, name, credential, session.statement))
-        if ends[session.request.rank].link != session.link:
+                ends.append(verify_credential(trust, name, credential, statement))
+        if ends[session.request.rank].link != link:
             raise RequestError(422, "parties", "the credential of this party is another one")
         return ends
 
-    async def take(self, session: FrontSession, credentials: Sequence[Credential]) -> None:
+    async def take(
+        self,
+        session: FrontSession,
+        credentials: Sequence[Credential],
+        native: Sequence[Credential] = (),
+    ) -> None:
         """Verify the credentials of all parties, and keep them with their session.
 
         Where one is refused, the session keeps those that it has.
 
         Args:
             session: the session.
-            credentials: see :meth:`verify`.
+            credentials: of the engines; see :meth:`verify`.
+            native: of the MPC processes, if the session has any.
 
         Raises:
             AdmissionError: one is refused.
             RequestError: that of this party is another one.
         """
-        verify = functools.partial(self.verify, session, credentials)
-        ends = await asyncio.get_running_loop().run_in_executor(None, verify)
-        before = session.credentials, session.ends
+        mpc = session.mpc
+
+        def verify() -> tuple[list[LinkEnd], list[LinkEnd]]:
+            engines = self.verify(session, "engine", session.link, credentials)
+            return engines, self.verify(session, "mpc", mpc.link, native) if native else []
+
+        ends, mpc_ends = await asyncio.get_running_loop().run_in_executor(None, verify)
+        before = session.credentials, session.ends, mpc.credentials, mpc.ends
         session.credentials, session.ends = credentials, ends
+        mpc.credentials, mpc.ends = native, mpc_ends
         try:
             verify()  # again, as others may be believed by now
         except BaseException:
-            session.credentials, session.ends = before
+            session.credentials, session.ends, mpc.credentials, mpc.ends = before
             raise
 
     def met(self, coordinator: str, chain: Sequence[Certificate], expires: float) -> None:
@@ -117,7 +134,9 @@ class SessionCredentials:
         if again and self._certificates is not None:
             try:
                 if session.credentials:
-                    self.verify(session, session.credentials)
+                    self.verify(session, "engine", session.link, session.credentials)
+                if session.mpc.credentials:
+                    self.verify(session, "mpc", session.mpc.link, session.mpc.credentials)
                 if chain:
                     self._certificates.trust.verify(chain)
             except MPLangError as error:

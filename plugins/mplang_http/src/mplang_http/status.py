@@ -28,6 +28,7 @@ class _Health(msgspec.Struct):
     mode: Literal["production", "development"]
     state: Literal["starting", "ready", "draining", "ended"]
     crashes: int
+    native: list[str] = []
     failures: _Failures | None = None
     gate: Literal["none", "open", "shut"] = "none"
     expires: Annotated[datetime.datetime, msgspec.Meta(tz=True)] | None = None
@@ -46,9 +47,11 @@ def cluster_status(
     Returns:
         A row per worker: ``name``, ``address``, ``mode`` (``production`` or ``development``),
         ``state`` (``starting``, ``ready``, ``lost``, or ``another worker``), ``crashes`` of its
-        engines, ``failures``: the coordinator's failed runs there and their limit, as ``3 of 10``,
-        ``gate``: ``open``, ``shut`` while its owner has to mend rules or log, ``none`` without
-        rules, ``certificate``: when it expires, as ``in 29 days``, and ``why`` it is lost.
+        engines and MPC processes, ``native``: the native services of the coordinator's sessions,
+        such as ``spu``, which run in MPC processes, ``failures``: the coordinator's failed runs
+        there and their limit, as ``3 of 10``, ``gate``: ``open``, ``shut`` while its owner has to
+        mend rules or log, ``none`` without rules, ``certificate``: when it expires, as ``in 29
+        days``, and ``why`` it is lost.
     """
     files = TlsFiles.of(tls)
     context = client_context(files, "http/1.1") if files is not None else None
@@ -61,6 +64,7 @@ def cluster_status(
             "mode": "",
             "state": "lost",
             "crashes": 0,
+            "native": "",
             "failures": "",
             "gate": "",
             "certificate": "",
@@ -72,6 +76,7 @@ def cluster_status(
             row["state"] = health.state if mine else "another worker"
             row["mode"] = health.mode
             row["crashes"] = health.crashes
+            row["native"] = ", ".join(health.native)
             row["gate"] = health.gate
             if health.failures is not None:
                 row["failures"] = f"{health.failures.used} of {health.failures.limit}"

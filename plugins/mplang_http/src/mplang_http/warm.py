@@ -16,9 +16,9 @@ from mplang_analysis import admission_checks
 from mplang_confinement import give_up_files, give_up_privileges
 
 from mplang_core.ext import ConfigError, PluginError, plugin_manager
-from mplang_http import checker, engine, plugin_versions
+from mplang_http import checker, engine, mpc_process, plugin_versions
 from mplang_http.config import EngineConfig, PluginConfig
-from mplang_http.engine import EngineArgument
+from mplang_http.engine_argument import EngineArgument
 from mplang_http.logs import configure_logging
 from mplang_http.worker_info import worker_info
 
@@ -26,15 +26,18 @@ __all__ = ["EngineArgument", "preload", "prepare", "restrict", "run"]
 
 
 def run(argument: dict[str, Any], file: int) -> None:
-    """Run an engine, or a checker.
+    """Run an engine, a checker, or an MPC process.
 
     Args:
-        argument: an :class:`EngineArgument`, or as ``checker`` a
-            :class:`mplang_http.checker.CheckerArgument`, as plain data.
+        argument: an :class:`EngineArgument`, as ``checker`` a
+            :class:`mplang_http.checker.CheckerArgument`, or as ``mpc`` an
+            :class:`EngineArgument`, as plain data.
         file: descriptor of the socket to the front.
     """
     if "checker" in argument:
         checker.run(argument["checker"], file)
+    elif "mpc" in argument:
+        mpc_process.run(argument["mpc"], file)
     else:
         engine.run(argument, file)
 

@@ -13,6 +13,7 @@ from mplang_analysis import MAX_EFFORT
 from mplang_core.ext import CORE, WIRE_VERSION, PluginConflictError, passes, plugin_manager
 from mplang_http.config import EngineConfig
 from mplang_http.handshake import UPGRADE
+from mplang_http.natives import native_names
 from mplang_http.plugin_versions import Versions, compatible, installed, may_differ_here
 
 PROTOCOLS = {"wire": str(WIRE_VERSION), "link": UPGRADE}
@@ -68,6 +69,7 @@ def worker_info(config: EngineConfig) -> dict[str, Any]:
             for record in plugin_manager.records()
             if record.status != "disabled"
         ],
+        "native": native_names(),
         "dialects": None if config.dialects is None else list(config.dialects),
         "insecure": config.insecure,
         "mode": config.mode,

@@ -1,0 +1,227 @@
+"""Calls of an engine to the MPC process of its session."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import socket
+import threading
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from mplang_simulator import Failure, NativeCalls, Traffic
+from mplang_simulator.native import Answer, Buffer
+from mplang_trace import SpanRecorder
+
+from mplang_core.ext import CommError
+from mplang_http import mpc_channel
+from mplang_http.spans import read_spans
+
+PATIENCE = 5.0  # seconds that a run waits for the end of a call of one that was aborted
+MAX_TRAFFIC = 1 << 62
+log = logging.getLogger("mplang.http.engine")
+
+
+class _Reply(msgspec.Struct):
+    """What the MPC process answers: it is checked like what a peer sends."""
+
+    traffic: dict[str, tuple[int, int, int, int]]
+    ok: Any = None
+    error: tuple[str, str] | None = None
+
+
+class MpcCalls:
+    """The MPC process of a session, as its engine calls it; there is a new one after it has ended.
+
+    Args:
+        worker: name of the worker.
+        limit: bytes that an answer may have.
+        seconds: that a run may take.
+        give_up: called when a run cannot begin, as a call of one that was aborted does not end.
+
+    Attributes:
+        services: the native services of the session, by name; none if it has no MPC process.
+    """
+
+    def __init__(
+        self, worker: str, limit: int, seconds: float, give_up: Callable[[], None]
+    ) -> None:
+        self._worker, self._limit, self._give_up = worker, limit, give_up
+        self._seconds = seconds
+        self.services: dict[str, NativeCalls] = {}
+        self._sock: socket.socket | None = None
+        self._calling = threading.Lock()
+        self._sending = threading.Lock()
+        self._run = ""
+        self._fetches: list[Callable[[], None]] = []
+        self._recorder: SpanRecorder | None = None
+        self._traffic: dict[int, Traffic] = {}
+        self._before: dict[int, Traffic] = {}  # of those that have ended
+
+    def attach(self, sock: socket.socket, services: Collection[str]) -> None:
+        """Call another MPC process from now on.
+
+        Args:
+            sock: socket to it.
+            services: names of the native services that it has.
+        """
+        self.services.clear()
+        self.services.update({name: MpcService(self, name) for name in services})
+        with self._sending:
+            before, self._sock = self._sock, sock
+            self._before, self._traffic = self.traffic(), {}
+        _end(before)  # who waits for its answer learns that it has ended
+
+    def traffic(self) -> dict[int, Traffic]:
+        """Return what went between the MPC processes of this party and of each other one so far."""
+        both = (self._before, self._traffic)
+        ranks = {rank for each in both for rank in each}
+        return {
+            rank: sum((each.get(rank, Traffic()) for each in both), Traffic()) for rank in ranks
+        }
+
+    # -- runs
+
+    def begin(self, run: str, parties: Collection[int], recorder: SpanRecorder | None) -> None:
+        """Open a run, before the peers are told that this party has opened it.
+
+        Args:
+            run: key of the run.
+            parties: the ranks of those that are in it.
+            recorder: takes the spans of its messages; ``None`` if they are not recorded.
+
+        Raises:
+            CommError: the MPC process has ended, or is busy.
+        """
+        if not self._calling.acquire(timeout=PATIENCE):
+            self._give_up()
+            raise CommError(
+                f"the MPC process of worker {self._worker} is busy with a run that was aborted; "
+                "another one takes its place, so run it again"
+            )
+        self._calling.release()
+        self._fetches.clear()
+        self._run, self._recorder = run, recorder
+        told = {"run": run, "parties": list(parties), "seconds": self._seconds}
+        try:
+            self._ask({"call": "begin", "record": recorder is not None, **told})
+        except BaseException:
+            self._run = ""
+            raise
+
+    def settle(self, run: str) -> None:
+        """Take from the MPC process what is needed after a run, once its last op is done.
+
+        Raises:
+            CommError: the MPC process has ended.
+        """
+        if run == self._run:
+            for fetch in self._fetches:
+                fetch()
+
+    def end(self, run: str, *, failed: bool) -> None:
+        """End a run: the MPC process drops what it holds.
+
+        Args:
+            run: key of the run.
+            failed: whether it failed, so that the links of its services may be out of sync.
+        """
+        if run != self._run:
+            return
+        self._run = ""
+        self._fetches.clear()
+        if self._sock is None:  # it has ended, so there is nothing to drop
+            return
+        try:
+            _, spans = self._ask({"call": "end", "failed": failed})
+            if self._recorder is not None and spans:
+                found = read_spans(bytes(spans[0]))
+                self._recorder.take(found.spans, found.dropped, 0.0)
+        except Exception as error:  # the next run tells
+            log.warning("a run has not ended well in the MPC process: %s", error)
+
+    def abort(self, run: str, failure: Failure) -> None:
+        """End all waiting in a run there, as it has failed here; from any thread."""
+        if run == self._run:
+            message = {"call": "abort", "run": run, "failure": [failure.kind, failure.text]}
+            with contextlib.suppress(OSError), self._sending:  # it has ended, and so has the call
+                if self._sock is not None:
+                    mpc_channel.send(self._sock, message)
+
+    # -- calls
+
+    def call(
+        self,
+        service: str,
+        run: str,
+        method: str,
+        args: Mapping[str, Any],
+        buffers: Sequence[Buffer],
+    ) -> Answer:
+        """Call a native service, and wait; see :class:`mplang_simulator.NativeCalls`."""
+        if run != self._run:
+            raise CommError(f"the run {run!r} is not open in the MPC process")
+        message = {"call": "call", "service": service, "method": method, "args": args}
+        return self._ask(message, buffers)
+
+    def before_end(self, run: str, fetch: Callable[[], None]) -> None:
+        """Have a function called by :meth:`settle`."""
+        self._fetches.append(fetch)
+
+    def _ask(self, message: dict[str, Any], buffers: Sequence[Buffer] = ()) -> Answer:
+        with self._calling:
+            sock = self._sock
+            try:
+                if sock is None:
+                    raise EOFError
+                with self._sending:
+                    mpc_channel.send(sock, message, buffers)
+                found, parts = mpc_channel.receive(sock, self._limit)
+                reply = msgspec.convert(found, _Reply)
+                traffic = {
+                    int(rank): Traffic(*each)
+                    for rank, each in reply.traffic.items()
+                    if all(0 <= number < MAX_TRAFFIC for number in each)
+                }
+            except (EOFError, OSError, ValueError) as error:
+                log.debug("why the MPC process is not heard", exc_info=error)
+                _end(sock)  # so that it ends, if it has not, as it is of no use any more
+                if sock is self._sock:
+                    self._sock = None
+                raise CommError(f"the MPC process of worker {self._worker} ended") from None
+            if sock is self._sock:
+                self._traffic = traffic
+        if reply.error is not None:
+            raise Failure(*reply.error).error()
+        return reply.ok, parts
+
+
+@dataclass(frozen=True, slots=True)
+class MpcService:
+    """Native service of a session; see :class:`mplang_simulator.NativeCalls`.
+
+    Attributes:
+        calls: calls to the MPC process.
+        name: name of the service.
+    """
+
+    calls: MpcCalls
+    name: str
+
+    def call(
+        self, run: str, method: str, args: Mapping[str, Any], buffers: Sequence[Buffer] = ()
+    ) -> Answer:
+        """Call it, and wait."""
+        return self.calls.call(self.name, run, method, args, buffers)
+
+    def before_end(self, run: str, fetch: Callable[[], None]) -> None:
+        """Have a function called before the service drops what it holds."""
+        self.calls.before_end(run, fetch)
+
+
+def _end(sock: socket.socket | None) -> None:
+    if sock is not None:
+        with contextlib.suppress(OSError):
+            sock.shutdown(socket.SHUT_RDWR)

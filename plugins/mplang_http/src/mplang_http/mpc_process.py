@@ -1,0 +1,228 @@
+"""MPC process: runs the native services of one session, which read what peers send.
+
+It has links of its own to the MPC processes of the other parties, and a key of its own for them. It
+has no plain data, no file of the owner and no key of the party: whoever takes it over has the
+shares of the run that goes on, and no more. The engine opens, ends and aborts its runs, one at a
+time; it is forked like an engine, and confined like one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import logging
+import os
+import queue
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import astuple
+from typing import Any, TypeAlias
+
+import msgspec
+from mplang_confinement import NETWORK, give_up_calls
+from mplang_simulator import Failure, NativeParty, NativeService
+from mplang_simulator.native import Answer
+from mplang_trace import SpanRecorder
+
+from mplang_core import MPLangError
+from mplang_core.ext import RunError, plugin_manager
+from mplang_http import ipc, mpc_channel
+from mplang_http.call_server import CallServer, log_to
+from mplang_http.config import EngineConfig
+from mplang_http.engine_argument import SWITCH_INTERVAL, EngineArgument
+from mplang_http.handshake import Handshake
+from mplang_http.link_end_server import LinkEndServer
+from mplang_http.links import Links
+from mplang_http.logs import configure_logging
+from mplang_http.mpc_channel import Message
+from mplang_http.mpc_communicator import MpcCommunicator
+from mplang_http.natives import GROUP
+from mplang_http.process_name import name_process
+from mplang_http.spans import write_spans
+from mplang_http.values import MAX_HEAD
+
+Parts: TypeAlias = list[memoryview]
+log = logging.getLogger("mplang.http.mpc")
+
+
+class MpcProcess:
+    """Server for the front, which hands it its links, and for the engine, which calls it.
+
+    Args:
+        given: what it is started with.
+        sock: socket to the front.
+    """
+
+    def __init__(self, given: EngineArgument, sock: socket.socket) -> None:
+        config, name = EngineConfig(**given.config), given.parties[given.rank]
+        self._given, self._config, self._sock = given, config, sock
+        self._calls = CallServer(sock)
+        links = Links(
+            name, max_message=config.limits.value, max_waiting=config.limits.waiting, agreed=False
+        )
+        handshake = Handshake(name, given.link, config.timeouts, tls=given.tls)
+        self._link_end = LinkEndServer(handshake, links, given.parties, config.timeouts)
+        comm = MpcCommunicator(given.rank, given.parties, links, given.timeout)
+        self._calls_of_engine = EngineCalls(config, comm)
+        self._pool = ThreadPoolExecutor(8, thread_name_prefix="mplang-open")
+
+    def serve(self) -> None:
+        """Serve the front until it ends the session."""
+        self._calls.send({"event": "ready", "key": self._link_end.public_key})
+        waiting: dict[str, Callable[..., Any]] = {
+            "introduce": self._link_end.introduce,
+            "dial": self._link_end.dial,
+            "wait": self._link_end.wait,
+        }
+        while True:
+            message, file = ipc.receive(self._sock)
+            method = message["call"]
+            if method == "log" and file is not None:
+                log_to(file)
+            elif method == "link":
+                self._link_end.accept(file)
+            elif method == "engine" and file is not None:
+                self._calls_of_engine.begin(socket.socket(fileno=file))
+            else:
+                self._pool.submit(
+                    self._calls.answer, waiting[method], message, file, is_socket=True
+                )
+
+
+class EngineCalls:
+    """Answers what the engine of the session calls.
+
+    Args:
+        config: the part of the worker's configuration that engines know.
+        comm: communicator to the MPC processes of the other parties.
+    """
+
+    def __init__(self, config: EngineConfig, comm: MpcCommunicator) -> None:
+        self._limit = config.limits.value + MAX_HEAD
+        self._comm = comm
+        self._party = NativeParty(comm, config.insecure, comm.timeout)
+        self._services: dict[str, NativeService] = {}
+        self._recorder: SpanRecorder | None = None
+        self._run = ""
+        self._tasks: queue.SimpleQueue[tuple[Message, Parts]]
+        self._tasks = queue.SimpleQueue()
+
+    def begin(self, sock: socket.socket) -> None:
+        """Begin to serve the engine.
+
+        Args:
+            sock: socket to it.
+        """
+        for work in (self._receive, self._work):
+            threading.Thread(target=work, args=(sock,), daemon=True).start()
+
+    def _receive(self, sock: socket.socket) -> None:
+        """Take calls in; what aborts a run does not wait for the call that is under way."""
+        try:
+            while True:
+                message, buffers = mpc_channel.receive(sock, self._limit)
+                if message["call"] == "abort":
+                    self._comm.fail(str(message["run"]), Failure(*message["failure"]))
+                elif message["call"] == "begin":  # nothing else is under way, and an abort may come
+                    self._answer(sock, self._begin, message, buffers)
+                else:
+                    self._tasks.put((message, buffers))
+        except (EOFError, OSError):
+            os._exit(0)  # the engine has ended, or wants another process
+        except BaseException:
+            log.exception("the MPC process ends")
+            os._exit(1)
+
+    def _work(self, sock: socket.socket) -> None:
+        methods = {"call": self._call, "end": self._end}
+        while True:
+            message, buffers = self._tasks.get()
+            self._answer(sock, methods[message["call"]], message, buffers)
+            del message, buffers  # what a call was given is free before the next one
+
+    def _answer(
+        self,
+        sock: socket.socket,
+        method: Callable[[Message, Parts], Answer],
+        message: Message,
+        buffers: Parts,
+    ) -> None:
+        answer: Message
+        parts: Sequence[Any] = ()
+        try:
+            found, parts = method(message, buffers)
+            answer = {"ok": found}
+        except BaseException as error:
+            self._party.resources = {}
+            known = isinstance(error, MPLangError)
+            kind = type(error).__name__ if known else RunError.__name__
+            text = str(error) if known else f"{type(error).__name__}: {error}"
+            answer = {"error": [kind, text[: ipc.INLINE]]}
+        traffic = {str(rank): astuple(link) for rank, link in self._comm.traffic().items()}
+        mpc_channel.send(sock, {**answer, "traffic": traffic}, parts)
+
+    def _begin(self, message: Message, buffers: Parts) -> Answer:
+        if self._run:  # it was aborted, and the engine does not wait for its end
+            self._end_run(failed=True)
+        self._run = str(message["run"])
+        self._comm.begin(self._run, set(message["parties"]), float(message["seconds"]))
+        self._recorder = None
+        if message["record"]:
+            self._recorder = SpanRecorder(self._comm.rank, self._run)
+            self._comm.record(self._run, self._recorder)
+        return {}, ()
+
+    def _call(self, message: Message, buffers: Parts) -> Answer:
+        service = self._service(str(message["service"]))
+        return service.call(self._run, str(message["method"]), message["args"], buffers)
+
+    def _service(self, name: str) -> NativeService:
+        if name not in self._services:
+            serve = plugin_manager.entry(GROUP, name)
+            if serve is None:
+                raise RunError(f"there is no native service {name!r} here")
+            self._services[name] = serve(self._party)
+        return self._services[name]
+
+    def _end(self, message: Message, buffers: Parts) -> Answer:
+        spans = [] if self._recorder is None else [write_spans(self._recorder)]
+        self._end_run(failed=bool(message["failed"]))
+        return {}, spans
+
+    def _end_run(self, *, failed: bool) -> None:
+        for service in self._services.values():
+            service.end_run()
+        self._comm.close(self._run)
+        self._recorder, self._run = None, ""
+        if failed:
+            self._party.resources = {}
+
+
+def run(argument: dict[str, Any], file: int) -> None:
+    """Run an MPC process.
+
+    Args:
+        argument: an :class:`EngineArgument`, as plain data.
+        file: descriptor of the socket to the front.
+    """
+    name_process("mplang-mpc")
+    sock = socket.socket(fileno=file)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # of a whole group; the front decides
+    sys.setswitchinterval(SWITCH_INTERVAL)
+    faulthandler.enable()  # so that the log has the stack of a library that crashed
+    given = msgspec.convert(argument, EngineArgument)
+    config = EngineConfig(**given.config)
+    configure_logging(config.name, config.log_format, config.log_level)
+    try:
+        config.limits.apply(given.cores)
+        give_up_calls(NETWORK if config.insecure else ())  # links of libspu's own have ports
+        with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
+            MpcProcess(given, sock).serve()
+    except BaseException:
+        log.exception("the MPC process ends")
+        os._exit(1)
+    os._exit(0)

@@ -1,0 +1,106 @@
+"""MPC processes on live workers: apart from plain data, replaced when they end, told by name."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+
+import numpy as np
+import pytest
+from fault_testbed import KIT, FaultTestbed, X, assert_error, endless, works
+from mplang_http import LocalCluster
+from mplang_http.status import cluster_status
+from mplang_testing.waiting import NEVER
+from processes import engine_of, mpc_process_of
+
+import mplang_core as mp
+
+ROW = b"a row that is marked, of sixty-four bytes, and offered to nobody"
+MARKED = np.frombuffer(ROW, "<i8")
+
+
+@pytest.fixture(scope="module")
+def workers():
+    with LocalCluster(3, imports=KIT) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def host(workers):
+    with mp.connect("http", workers.spec, patience=NEVER) as host:
+        works(host)
+        yield host
+
+
+def test_an_mpc_process_that_is_killed_fails_the_run_and_is_replaced(workers, host):
+    """Values that were kept are there afterwards, in the engine that goes on."""
+    sealed = mp.evaluate(host, lambda: mp.seal(mp.put("P0", X)))
+    testbed = FaultTestbed(workers, host, random.Random(0))
+    for rank in range(3):
+        engine, killed = testbed.engine(rank), mpc_process_of(workers.workers[rank].pid)
+        error = testbed.run_with_fault(lambda pid=killed: os.kill(pid, signal.SIGKILL))
+        told = rf"the MPC process of (?:worker node{rank} ended|party {rank} \(node{rank}\))"
+        assert_error(error, error.rank, told)
+        testbed.wait_all_ended()
+        works(host)
+        assert mpc_process_of(workers.workers[rank].pid) != killed
+        assert engine_of(workers.workers[rank].pid) == engine
+    found = mp.evaluate(host, lambda x: mp.reveal(x, to="P2"), sealed)
+    np.testing.assert_allclose(mp.fetch(host, found), X, atol=1e-4)
+
+
+def memory(pid):
+    """Return what a process has written in its memory, that which it shares included."""
+    found = []
+    with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb") as mem:
+        for line in maps:
+            span, rights = line.split()[:2]
+            begin, end = (int(each, 16) for each in span.split("-"))
+            if rights.startswith("rw"):
+                try:
+                    mem.seek(begin)
+                    found.append(mem.read(end - begin))
+                except OSError:
+                    continue
+    return b"".join(found)
+
+
+def files_of(pid):
+    """Return what the file descriptors of a process are."""
+    folder = f"/proc/{pid}/fd"
+    return [os.readlink(f"{folder}/{each}") for each in os.listdir(folder)]
+
+
+def test_an_mpc_process_has_no_plain_data_amid_a_run(workers, host):
+    """It has shares only; its files are sockets, memory files, and the pipe to the log."""
+    kept = mp.evaluate(host, lambda: mp.put("P0", MARKED))
+    shared = mp.evaluate(host, lambda: mp.seal(mp.put("P0", MARKED >> 40)))
+    seen = {}
+
+    def look():
+        ends = mpc_process_of(workers.workers[0].pid)
+        try:
+            look_at_all()
+        finally:
+            os.kill(ends, signal.SIGKILL)
+
+    def look_at_all():
+        for number, worker in enumerate(workers.workers):
+            pid = mpc_process_of(worker.pid)
+            found, plain = memory(pid), (MARKED >> 40).tobytes()
+            seen[number] = ROW in found, plain in found, files_of(pid)
+        seen["engine"] = ROW in memory(engine_of(workers.workers[0].pid))
+
+    FaultTestbed(workers, host, random.Random(0)).run_with_fault(look, endless)
+    assert seen.pop("engine"), "what is looked for can be found"
+    for in_memory, of_shared, files in seen.values():
+        assert not in_memory
+        assert not of_shared
+        kinds = {each.partition(":")[0] for each in files}
+        assert kinds <= {"socket", "/memfd", "pipe", "/dev/null", "anon_inode"}, files
+    del kept, shared
+
+
+def test_the_status_tells_which_native_services_a_session_has(workers, host):
+    assert [row["native"] for row in cluster_status(workers.spec)] == ["spu"] * 3
