@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
+from mplang_analysis import side_channels_of
+from mplang_trace import record
 
 from mplang_core import BaseType, MPLangError, Program, parse
 from mplang_core.ext import (
@@ -26,6 +30,8 @@ from mplang_testing.suite import complain, numbered
 from mplang_testing.values import extremes, hard_values, same
 
 SEED = 20  # of random operands
+MAX_EXTREMES = 4
+LONG, MANY_TIMES = 1.0, 20.0  # seconds of the processor, and how many times those of usual data
 RANDOM_RUNS = 40  # a draw of one bit is the same in all of them once in 10**12
 
 
@@ -180,6 +186,39 @@ class KernelSuite(DeclarationSuite, kit=True):
                     "tells everyone of its operands",
                 )
 
+    def test_messages_and_work_depend_on_values_only_if_it_says_so(self, sample: Sample) -> None:
+        """An op that sends more, or takes far longer, for other numbers has a ``SideChannelRule``.
+
+        Time is that of the processor. What it takes by tables of many rows is no such thing.
+        """
+        program = sample.trace()
+        op, _ = local_program(sample.build())
+        declared = side_channels_of(op)
+        given = [sample.data(rank) for rank in range(sample.parties)]
+        self._observe(sample, program, given)  # compiles, and imports what it needs
+        usual, seconds = self._observe(sample, program, given)
+        for what, changed in itertools.islice(_extreme_operands(sample), MAX_EXTREMES):
+            links, longer = self._observe(sample, program, changed)
+            if links is not None and links != usual and not declared.sizes:
+                _tells(sample, "sends other messages", "sizes", what, usual, links)
+            if longer > LONG and longer > MANY_TIMES * seconds and not declared.duration:
+                _tells(sample, "takes far longer", "duration", what, f"{seconds} s", f"{longer} s")
+
+    def _observe(
+        self, sample: Sample, program: Program, given: Sequence[Sequence[Any]]
+    ) -> tuple[Mapping[Any, int] | None, float]:
+        """Run a program; return messages by link, none if it fails, and the processor's time."""
+        with self.make(sample.parties) as host, record(host) as recording:
+            begin = time.process_time()
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    execute(host, program, given)
+            except MPLangError:  # another row tells that
+                return None, 0.0
+            seconds = time.process_time() - begin
+        return {link: use.messages for link, use in recording.links().items()}, seconds
+
     def test_what_is_no_operand_ends_in_an_error_of_mplang(self, sample: Sample) -> None:
         """A wrong operand is a PartyError that names the op, and the next run works."""
         program = sample.trace()
@@ -285,6 +324,16 @@ def _extreme_operands(sample: Sample) -> Iterator[tuple[str, list[list[Any]]]]:
             for data in changed:
                 data[i] = value
             yield f"operand {i} of {what}", changed
+
+
+def _tells(sample: Sample, does: str, field: str, what: str, usual: Any, got: Any) -> NoReturn:
+    complain(
+        f"{sample} {does} for {what}, and does not say so",
+        expected=f"{usual}, as for its own data",
+        got=got,
+        fix=f"declare SideChannelRule(lambda op: SideChannels({field}=…)) with the operands upon "
+        "which it depends: rules are asked about it",
+    )
 
 
 def _all_same(program: Program, one: list[list[Any]], other: list[list[Any]]) -> bool:
