@@ -21,11 +21,14 @@ from spu_links import cluster
 import mplang_core as mp
 from mplang_core.errors import PartyError
 
-pytestmark = pytest.mark.once  # it has processes of its own
-
 RUNS = int(os.environ.get("MPLANG_HOSTILE_RUNS", "1"))  # of each op
 SECONDS = 1600 if RUNS > 1 else 60  # of each protocol
 EVIL = 1
+
+pytestmark = [
+    pytest.mark.once,  # it has processes of its own
+    pytest.mark.timeout(SECONDS + 180),
+]
 
 OPS = {
     "compare": lambda x, y: x > y,
