@@ -141,7 +141,16 @@ class RawWorker:
             self.ask("DELETE", f"/v1/sessions/{name}")
 
     def begin(self, name: str, **fields: Any) -> dict[str, Any]:
-        """Open a session, which is not linked yet, and return this party's credential.
+        """Open a session, which is not linked yet, and return the credential of its engine.
+
+        Args:
+            name: name of the session.
+            **fields: further fields of the request; by default this worker is the only party.
+        """
+        return self.begin_with(name, **fields)["credential"]
+
+    def begin_with(self, name: str, **fields: Any) -> dict[str, Any]:
+        """Open a session, which is not linked yet, and return the credentials of its processes.
 
         Args:
             name: name of the session.
@@ -150,17 +159,21 @@ class RawWorker:
         body = {"rank": 0, "parties": [self.party()], **fields}
         found = self.ask("PUT", f"/v1/sessions/{name}", json.dumps(body).encode())
         assert found.status == 200, found
-        return found.json["credential"]
+        return found.json
 
-    def join(self, name: str, credentials: Sequence[Any], generation: int = 0) -> Response:
+    def join(
+        self, name: str, credentials: Sequence[Any], generation: int = 0, native: Sequence[Any] = ()
+    ) -> Response:
         """Link a session to those of all parties.
 
         Args:
             name: name of the session.
             credentials: credentials of all parties.
             generation: number of the generation.
+            native: credentials of the MPC processes of all parties, if they have any.
         """
-        body = json.dumps({"credentials": list(credentials), "generation": generation}).encode()
+        given = {"credentials": list(credentials), "native": list(native)}
+        body = json.dumps({**given, "generation": generation}).encode()
         return self.ask("POST", f"/v1/sessions/{name}/links", body)
 
     def party(self, rank: int | None = None) -> dict[str, str]:
@@ -271,13 +284,18 @@ def open_at_all(workers: Sequence[RawWorker], name: str, **fields: Any) -> list[
     """
     each = [{key: values[rank] for key, values in fields.items()} for rank in range(len(workers))]
     parties = [worker.party() for worker in workers]
-    credentials = [
-        worker.begin(name, **{"rank": rank, "parties": parties, **given})
+    begun = [
+        worker.begin_with(name, **{"rank": rank, "parties": parties, **given})
         for rank, (worker, given) in enumerate(zip(workers, each, strict=True))
     ]
+    native = [each["native"] for each in begun if each["native"] is not None]
+
+    def join(worker: RawWorker, given: dict[str, Any]) -> Response:
+        known = begun[: len(given.get("parties", parties))]
+        return worker.join(name, [each["credential"] for each in known], native=native)
+
     with ThreadPoolExecutor(len(workers)) as pool:
-        known = [credentials[: len(given.get("parties", parties))] for given in each]
-        return list(pool.map(RawWorker.join, workers, [name] * len(workers), known))
+        return list(pool.map(join, workers, each))
 
 
 def opening_of(

@@ -43,6 +43,8 @@ class Cut(Connection):
 
 
 class Listener:
+    agreed = True
+
     def __init__(self):
         self.got, self.reason = [], None
 

@@ -23,7 +23,7 @@ from mplang_policy import Ledger
 from mplang_policy.verification import mistakes
 from mplang_testing import dialect
 from mplang_testing.waiting import DEADLINE, pause, wait_until
-from processes import engines_of
+from processes import children, fork_server_of
 from typer.testing import CliRunner
 
 import mplang_core as mp
@@ -242,17 +242,17 @@ def test_a_value_whose_label_is_forgotten_is_not_told(workers, host):
 
 
 def test_no_process_stays_of_sessions_that_end_while_they_start(workers, host):
-    """Their checkers end, whenever the session does."""
+    """Their checkers and MPC processes end, whenever the session does."""
 
     def processes():
-        return len(engines_of(workers.cluster.workers[0].pid))
+        return len(children(fork_server_of(workers.cluster.workers[0].pid)))
 
-    wait_until(lambda: processes() == 2, "an engine and a checker, those of the host's session")
+    wait_until(lambda: processes() == 3, "engine, MPC process and checker of the host's session")
     raw = RawWorker(workers.cluster, 0)
     addresses = [each.address for each in workers.cluster.spec.nodes]
     parties = [{"name": n, "address": a} for n, a in zip(NAMES, addresses, strict=True)]
     for i in range(12):
-        body = {"rank": 0, "parties": parties, "versions": versions()}
+        body = {"rank": 0, "parties": parties, "versions": versions(), "native": ["spu"]}
         opening = threading.Thread(
             target=raw.ask, args=("PUT", f"/v1/sessions/early{i}", json.dumps(body).encode())
         )
@@ -261,7 +261,7 @@ def test_no_process_stays_of_sessions_that_end_while_they_start(workers, host):
         raw.ask("DELETE", f"/v1/sessions/early{i}")
         opening.join()
         raw.ask("DELETE", f"/v1/sessions/early{i}")
-    wait_until(lambda: processes() == 2, "the end of all that was started")
+    wait_until(lambda: processes() == 3, "the end of all that was started")
 
 
 def test_the_end_of_a_run_that_was_not_is_not_on_record(workers, host):

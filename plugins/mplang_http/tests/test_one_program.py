@@ -192,7 +192,8 @@ def test_a_party_that_missed_runs_takes_others_to_have_had_anything(cluster, log
     def reopen(host):
         workers = [RawWorker(cluster, rank) for rank in range(3)]
         workers[1].ask("DELETE", f"/v1/sessions/{host.session}")
-        found = open_at_all(workers, host.session, versions=[versions()] * 3)
+        asked = {"versions": [versions()] * 3, "native": [["spu"]] * 3}  # as the host has
+        found = open_at_all(workers, host.session, **asked)
         assert [each.status for each in found] == [200] * 3
 
     with mp.connect("http", cluster.spec) as host:

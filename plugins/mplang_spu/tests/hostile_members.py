@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 import numpy as np
 from mplang_simulator import NativeParty, host as simulator_host
 from mplang_simulator.mailbox import CommunicatorBase
-from mplang_spu.native import serve
+from mplang_spu.plugin import serve
 from mplang_testing.waiting import DEADLINE
 from native_adapter import DirectCalls, with_end
 

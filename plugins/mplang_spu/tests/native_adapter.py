@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import msgspec.msgpack
 from mplang_simulator import NativeParty, ThreadCommunicator, host as simulator_host
-from mplang_spu.native import serve
+from mplang_spu.plugin import serve
 
 import mplang_core as mp
 

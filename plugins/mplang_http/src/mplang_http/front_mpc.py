@@ -46,7 +46,7 @@ class FrontMpc:
         starter: EngineStarter,
         credentials: SessionCredentials,
         links: dict[str, FrontSession],
-        begin: Callable[[Coroutine[Any, Any, None]], object],
+        begin: Callable[[Coroutine[Any, Any, Any]], asyncio.Task[Any]],
     ) -> None:
         self.crashes = 0
         self._name, self._warm, self._starter = name, warm, starter
@@ -84,6 +84,13 @@ class FrontMpc:
         Raises:
             RequestError: it does not start.
         """
+        opening = self._begin(self._open(session, services))
+        opening.add_done_callback(lambda task: task.cancelled() or task.exception())
+        # whoever asks may go; the process is not left alone
+        credential: Credential | None = await asyncio.shield(opening)
+        return credential
+
+    async def _open(self, session: FrontSession, services: Collection[str]) -> Credential | None:
         mpc = session.mpc
         async with mpc.starting:
             wanted = mpc.services.union(services)
@@ -99,6 +106,9 @@ class FrontMpc:
                     raise RequestError(
                         503, "starting", "an MPC process does not start; try again"
                     ) from None
+                except BaseException:  # its engine does not start
+                    await self.end(session, "it is not needed")
+                    raise
         return mpc.credential
 
     async def _start(self, session: FrontSession) -> None:
@@ -119,9 +129,9 @@ class FrontMpc:
         process = await self._starter.start_mpc(session, link, on_event, on_end)
         mpc.process, mpc.link, mpc.credentials, mpc.ends = process, link, (), ()
         self._links[link] = session
-        key = await asyncio.wait_for(ready, START_TIMEOUT)
         assert session.started is not None
         await asyncio.shield(session.started)  # its engine is there
+        key = await asyncio.wait_for(ready, START_TIMEOUT)
         if session.ending or session.process is None:
             raise ConnectionError("the session has ended")
         mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

@@ -69,6 +69,7 @@ class Facts(BaseModel):
     alike: dict[str, Any]
     compatible: dict[str, str]
     plugins: list[Plugin]
+    native: list[str]
     dialects: list[str] | None
     insecure: bool
     mode: WorkerMode
@@ -98,9 +99,13 @@ class OpenedCredential(BaseModel):
 
 
 class Opened(BaseModel):
-    """An open session, which is to be linked to those of all parties."""
+    """An open session, which is to be linked to those of all parties.
+
+    ``credential`` is that of its engine, ``native`` of its MPC process, if it has one.
+    """
 
     credential: OpenedCredential
+    native: OpenedCredential | None
 
 
 class Alive(BaseModel):

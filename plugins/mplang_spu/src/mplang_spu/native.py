@@ -26,15 +26,6 @@ from mplang_spu.shares import SpuShare, check_share
 UNKNOWN_CODE: Answer = ({"unknown_code": True}, ())
 
 
-def serve(party: NativeParty) -> SpuService:
-    """Return the service of a session at one party.
-
-    Args:
-        party: this party.
-    """
-    return SpuService(party)
-
-
 @dataclass(frozen=True, slots=True)
 class _Held:
     """Share in a variable of a runtime."""

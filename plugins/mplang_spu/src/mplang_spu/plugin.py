@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from mplang_simulator import NativeParty, NativeService
+
 from mplang_core.ext import Check, DeviceKind, Dialect, Feop, KernelSpec, hookimpl
 from mplang_spu import config, device, kernels, ops, shares
 from mplang_spu.share_type import ShareType
@@ -65,3 +67,14 @@ def mplang_doctor() -> Sequence[Check]:
 def mplang_preload() -> Sequence[str]:
     """Return what the kernels import when they first run."""
     return ["mplang_spu.engine", "mplang_spu.native", "mplang_spu.reference_check.check"]
+
+
+def serve(party: NativeParty) -> NativeService:
+    """Return the native service of SPU for one party of a session.
+
+    Args:
+        party: the party.
+    """
+    from mplang_spu.native import SpuService
+
+    return SpuService(party)

@@ -29,6 +29,7 @@ from mplang_testing.sample import codec_of
 from mplang_testing.suite import complain, for_all
 
 HEADER = 256  # bytes that a codec may write besides
+MAX_NUMBER = 1024  # bytes of a number whose decimal digits Python writes without being asked to
 SECRET = 8  # characters of what does not stand in a text by chance
 
 _Buffers = Sequence[bytes | memoryview]
@@ -297,7 +298,9 @@ def _written(part: Any) -> list[str]:
     """Return how a part may stand in a text, in forms that do not stand there by chance."""
     if isinstance(part, bytes):
         data = bytes(part)  # a subclass may write itself in another way
-        forms = [data.hex(), repr(data)[2:-1], str(list(data))[1:-1], str(int.from_bytes(data))]
+        forms = [data.hex(), repr(data)[2:-1], str(list(data))[1:-1]]
+        if len(data) <= MAX_NUMBER:
+            forms.append(str(int.from_bytes(data)))
     else:
         forms = [str(part), hex(part)] if isinstance(part, int) else [part, repr(part)[1:-1]]
     return [form for form in forms if len(form) >= SECRET]
