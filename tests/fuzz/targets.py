@@ -200,6 +200,7 @@ class _Listener:
     """Decodes what a worker's engine would."""
 
     ended: str | None = None
+    agreed = True
 
     def message(self, link: Link, key: str, packed: Packed) -> None:
         with contextlib.suppress(WireError):

@@ -51,18 +51,17 @@ def test_an_mpc_process_that_is_killed_fails_the_run_and_is_replaced(workers, ho
 
 
 def memory(pid):
-    """Return what a process has written in its memory, that which it shares included."""
-    found = []
-    with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb") as mem:
+    """Return what a process has in its memory that it may write, that which it shares included."""
+    found, span = [], None
+    with open(f"/proc/{pid}/smaps") as maps, open(f"/proc/{pid}/mem", "rb") as mem:
         for line in maps:
-            span, rights = line.split()[:2]
-            begin, end = (int(each, 16) for each in span.split("-"))
-            if rights.startswith("rw"):
-                try:
-                    mem.seek(begin)
-                    found.append(mem.read(end - begin))
-                except OSError:
-                    continue
+            first, second, *_ = line.split()
+            if "-" in first and not first.endswith(":"):
+                span = first if second.startswith("rw") else None
+            elif first == "Rss:" and span is not None and int(second):  # others are reserved only
+                begin, end = (int(each, 16) for each in span.split("-"))
+                mem.seek(begin)
+                found.append(mem.read(end - begin))
     return b"".join(found)
 
 
