@@ -98,9 +98,7 @@ class FaultTestbed:
         begin = []
 
         def later():
-            for client in self.clients()[:parties]:
-                with contextlib.closing(client):
-                    wait_until(functools.partial(self._has_begun, client), client.name)
+            self.wait_begun(parties)
             pause(self.rng.uniform(0, 0.5), "the fault comes at a random moment")
             begin.append(time.monotonic())
             fault()
@@ -111,6 +109,12 @@ class FaultTestbed:
             yield
         self.delays.append(time.monotonic() - begin[0])
         thread.join()
+
+    def wait_begun(self, parties=3):
+        """Wait until each of the first parties is in an op of the session."""
+        for client in self.clients()[:parties]:
+            with contextlib.closing(client):
+                wait_until(functools.partial(self._has_begun, client), client.name)
 
     def _has_begun(self, client):
         return any(job["at"]["op"] for job in running(client, self.host.session))

@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import random
 import signal
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from fault_testbed import KIT, FaultTestbed, X, assert_error, endless, works
+from fault_testbed import KIT, FaultTestbed, X, Y, assert_error, endless, works
 from mplang_http import LocalCluster
 from mplang_http.status import cluster_status
-from mplang_testing.waiting import NEVER
+from mplang_testing.waiting import DEADLINE, NEVER
 from processes import engine_of, mpc_process_of
 
 import mplang_core as mp
+from mplang_core.errors import PartyError
 
 ROW = b"a row that is marked, of sixty-four bytes, and offered to nobody"
 MARKED = np.frombuffer(ROW, "<i8")
@@ -75,23 +77,20 @@ def test_an_mpc_process_has_no_plain_data_amid_a_run(workers, host):
     """It has shares only; its files are sockets, memory files, and the pipe to the log."""
     kept = mp.evaluate(host, lambda: mp.put("P0", MARKED))
     shared = mp.evaluate(host, lambda: mp.seal(mp.put("P0", MARKED >> 40)))
-    seen = {}
-
-    def look():
-        ends = mpc_process_of(workers.workers[0].pid)
+    seen, testbed = {}, FaultTestbed(workers, host, random.Random(0))
+    pids = [mpc_process_of(worker.pid) for worker in workers.workers]
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(mp.evaluate, host, endless, X, Y)
         try:
-            look_at_all()
+            testbed.wait_begun()
+            for pid in pids:
+                found, plain = memory(pid), (MARKED >> 40).tobytes()
+                seen[pid] = ROW in found, plain in found, files_of(pid)
+            seen["engine"] = ROW in memory(testbed.engine(0))
         finally:
-            os.kill(ends, signal.SIGKILL)
-
-    def look_at_all():
-        for number, worker in enumerate(workers.workers):
-            pid = mpc_process_of(worker.pid)
-            found, plain = memory(pid), (MARKED >> 40).tobytes()
-            seen[number] = ROW in found, plain in found, files_of(pid)
-        seen["engine"] = ROW in memory(engine_of(workers.workers[0].pid))
-
-    FaultTestbed(workers, host, random.Random(0)).run_with_fault(look, endless)
+            os.kill(pids[0], signal.SIGKILL)
+        with pytest.raises(PartyError, match="MPC process"):
+            running.result(DEADLINE)
     assert seen.pop("engine"), "what is looked for can be found"
     for in_memory, of_shared, files in seen.values():
         assert not in_memory
