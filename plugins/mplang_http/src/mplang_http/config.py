@@ -63,6 +63,9 @@ class TlsFiles(StrictModel):
         return cls(**given)
 
 
+STACKS = 64 << 20  # bytes reserved for stacks of threads that serve requests, and hardly used
+
+
 class Limits(StrictModel):
     """Resource limits of a worker. Each is checked before anything is read or parsed.
 
@@ -120,7 +123,8 @@ class Limits(StrictModel):
         Args:
             cores: the cores that it may use; all if there are none.
         """
-        set_limits(memory=self.memory, files=self.files, cpu=self.cpu, cores=cores)
+        # what is used of it is held to the limit by the front, and the kernel's cgroup
+        set_limits(memory=self.memory + STACKS, files=self.files, cpu=self.cpu, cores=cores)
 
 
 class Quotas(StrictModel):
