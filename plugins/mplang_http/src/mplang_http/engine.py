@@ -7,21 +7,15 @@ and the sockets of links. It is forked from a process that has imported what eng
 
 from __future__ import annotations
 
-import contextlib
-import faulthandler
 import gc
 import logging
-import os
-import signal
 import socket
-import sys
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import msgspec
 from mplang_analysis import PUBLIC
-from mplang_confinement import NETWORK, give_up_calls
 
 from mplang_core import Form
 from mplang_core.ext import type_of
@@ -29,21 +23,20 @@ from mplang_http import ipc
 from mplang_http.call_server import CallServer, StreamReply, log_to
 from mplang_http.comm import HttpCommunicator
 from mplang_http.config import EngineConfig
-from mplang_http.engine_argument import SWITCH_INTERVAL, EngineArgument
+from mplang_http.engine_argument import EngineArgument
 from mplang_http.engine_data import EngineData, Questions
 from mplang_http.errors import RequestError
 from mplang_http.handshake import Handshake
 from mplang_http.job import Job
 from mplang_http.link_end_server import LinkEndServer
 from mplang_http.links import Links
-from mplang_http.logs import configure_logging
 from mplang_http.mpc_calls import MpcCalls
 from mplang_http.opening import NO_LOGS, Logs
 from mplang_http.process_end import end_process
-from mplang_http.process_name import name_process
 from mplang_http.programs import Programs
 from mplang_http.requests import JobRequest, read_names
 from mplang_http.session import Session
+from mplang_http.session_process import run_process
 from mplang_http.spans import write_spans
 from mplang_http.steps import step_refusal
 from mplang_http.stored_value import StoredValue, label_of_put
@@ -377,21 +370,5 @@ def run(argument: dict[str, Any], file: int) -> None:
         argument: an :class:`EngineArgument`, as plain data.
         file: descriptor of the socket to the front.
     """
-    name_process("mplang-engine")
-    sock = socket.socket(fileno=file)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # of a whole group; the front decides
-    sys.setswitchinterval(SWITCH_INTERVAL)
-    faulthandler.enable()  # so that the log has the stack of a kernel that crashed
-    given = msgspec.convert(argument, EngineArgument)
-    configure_logging(given.config["name"], given.config["log_format"], given.config["log_level"])
     gc.set_threshold(GC_THRESHOLD)  # programs are large, and have no cycles
-    try:
-        config = EngineConfig(**given.config)
-        config.limits.apply(given.cores)
-        give_up_calls(NETWORK if config.insecure else ())  # links of libspu have ports
-        with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
-            Engine(given, sock).serve()
-    except BaseException:
-        log.exception("the engine ends")
-        os._exit(1)
-    os._exit(0)  # without waiting for kernels that still run
+    run_process("mplang-engine", argument, file, lambda given, sock: Engine(given, sock).serve())

@@ -6,8 +6,6 @@ from typing import Any
 
 import msgspec
 
-SWITCH_INTERVAL = 0.0005  # seconds that a thread holds the GIL while others wait for it
-
 
 class EngineArgument(msgspec.Struct, frozen=True):
     """What a process of a session is started with.

@@ -8,22 +8,16 @@ time; it is forked like an engine, and confined like one.
 
 from __future__ import annotations
 
-import contextlib
-import faulthandler
 import logging
 import os
 import queue
-import signal
 import socket
-import sys
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import astuple
 from typing import Any, TypeAlias
 
-import msgspec
-from mplang_confinement import NETWORK, give_up_calls
 from mplang_simulator import Failure, NativeParty, NativeService
 from mplang_simulator.native import Answer
 from mplang_trace import SpanRecorder
@@ -33,15 +27,14 @@ from mplang_core.ext import RunError, plugin_manager
 from mplang_http import ipc, mpc_channel
 from mplang_http.call_server import CallServer, log_to
 from mplang_http.config import EngineConfig
-from mplang_http.engine_argument import SWITCH_INTERVAL, EngineArgument
+from mplang_http.engine_argument import EngineArgument
 from mplang_http.handshake import Handshake
 from mplang_http.link_end_server import LinkEndServer
 from mplang_http.links import Links
-from mplang_http.logs import configure_logging
 from mplang_http.mpc_channel import Message
 from mplang_http.mpc_communicator import MpcCommunicator
 from mplang_http.natives import GROUP
-from mplang_http.process_name import name_process
+from mplang_http.session_process import run_process
 from mplang_http.spans import write_spans
 from mplang_http.values import MAX_HEAD
 
@@ -209,20 +202,4 @@ def run(argument: dict[str, Any], file: int) -> None:
         argument: an :class:`EngineArgument`, as plain data.
         file: descriptor of the socket to the front.
     """
-    name_process("mplang-mpc")
-    sock = socket.socket(fileno=file)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # of a whole group; the front decides
-    sys.setswitchinterval(SWITCH_INTERVAL)
-    faulthandler.enable()  # so that the log has the stack of a library that crashed
-    given = msgspec.convert(argument, EngineArgument)
-    config = EngineConfig(**given.config)
-    configure_logging(config.name, config.log_format, config.log_level)
-    try:
-        config.limits.apply(given.cores)
-        give_up_calls(NETWORK if config.insecure else ())  # links of libspu's own have ports
-        with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
-            MpcProcess(given, sock).serve()
-    except BaseException:
-        log.exception("the MPC process ends")
-        os._exit(1)
-    os._exit(0)
+    run_process("mplang-mpc", argument, file, lambda given, sock: MpcProcess(given, sock).serve())
