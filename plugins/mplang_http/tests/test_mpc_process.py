@@ -6,6 +6,7 @@ import os
 import random
 import signal
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -102,3 +103,17 @@ def test_an_mpc_process_has_no_plain_data_amid_a_run(workers, host):
 
 def test_the_status_tells_which_native_services_a_session_has(workers, host):
     assert [row["native"] for row in cluster_status(workers.spec)] == ["spu"] * 3
+
+
+def private_memory(pid):
+    """Return the bytes that a process shares with no other."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return sum(int(line.split()[1]) << 10 for line in lines if line.startswith("Private_"))
+
+
+def test_a_session_takes_little_memory_before_its_first_program():
+    """Both processes share what the warm process has loaded, OpenSSL's tables included."""
+    with LocalCluster(2, tls=True) as pair, mp.connect("http", pair.spec, tls=pair.tls):
+        for worker in pair.workers:
+            both = engine_of(worker.pid), mpc_process_of(worker.pid)
+            assert sum(map(private_memory, both)) < 20 << 20

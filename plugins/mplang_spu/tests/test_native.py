@@ -74,16 +74,19 @@ def test_results_are_those_of_a_simulator(monkeypatch, parties, protocol):
 
 
 def test_a_chain_of_ops_sends_no_share(natives):
+    many = np.tile(X, 1000)  # small results are sent at once
     with simulator(cluster(3, protocol="ABY3"), timeout=DEADLINE) as sim:
+        with mp.with_ctx(sim):
+            x = mp.put("P0", many)
 
-        def program(turns=10):
-            x = mp.seal(mp.put("P0", X))
+        def program(x, turns=10):
+            x = mp.seal(x)
             for _ in range(turns):
                 x = mp.device("SP0")(lambda x: x + 1)(x)
             return mp.reveal(x, to="P1")
 
         np.testing.assert_allclose(
-            mp.fetch(sim, mp.evaluate(sim, program, mode="launch")), X + 10, atol=1e-3
+            mp.fetch(sim, mp.evaluate(sim, program, x, mode="launch")), many + 10, atol=1e-3
         )
         for calls in calls_of(sim):
             runs = [(args, sizes) for method, args, sizes in calls.said if method == "run"]
@@ -298,7 +301,11 @@ A = "aby3.AShr<FM64>"
         ({"operands": [{**SHARE, "storage": A}]}, [CODE, bytes(64)], "is not of 64 bytes"),
         ({"operands": [{**SHARE, "storage": "x"}]}, [CODE, bytes(64)], "'x', which ABY3 in FM64"),
         ({"operands": [{**SHARE, "storage": A, "chunks": 2}]}, [CODE, b""], "fewer buffers"),
-        ({"results": [{"share": 1, "dtype": "f32", "shape": []}] * 2}, [CODE], "that are used"),
+        (
+            {"results": [{"share": 1, "sent": False, "dtype": "f32", "shape": []}] * 2},
+            [CODE],
+            "that are used",
+        ),
     ],
 )
 def test_a_wrong_request_is_refused(service, changed, buffers, message):
@@ -337,14 +344,17 @@ def test_a_party_that_is_not_insecure_runs_no_protocol_for_debugging(service):
 KIND = ShareType(mp.TensorType("f32", (4,)), mp.Mask(7), "ABY3", "FM64", 18)
 
 
-class Answering:
-    """Calls that get a given answer."""
+SHARE_OF_FOUR = header(64, 0) + bytes(64)
 
-    def __init__(self, answer, buffers=()):
-        self.answer, self.buffers = answer, buffers
+
+class Answering:
+    """Calls that get given answers."""
+
+    def __init__(self, answer, sent=(), fetched=()):
+        self.answer, self.sent, self.fetched = answer, sent, fetched
 
     def call(self, run, method, args, buffers=()):
-        return self.answer, self.buffers
+        return (self.answer, self.sent) if method == "run" else ({}, self.fetched)
 
     def before_end(self, run, fetch):
         self.fetch = fetch
@@ -358,43 +368,58 @@ def ran(calls):
 
 
 @pytest.mark.parametrize(
-    "answer",
+    ("answer", "sent", "message"),
     [
-        {},
-        {"storages": []},
-        {"storages": [A, A]},
-        {"storages": [1]},
-        {"storages": A},
-        {"storages": [A], "more": 1},
-        {"storages": ["semi2k.AShr<FM64>"]},
-        {"unknown_code": True},
+        ({}, [], "field 'storages'"),
+        ({"storages": [], "chunks": []}, [], "expected the storages of 1 results"),
+        ({"storages": [A, A], "chunks": [0]}, [], "expected the storages of 1 results"),
+        ({"storages": [A], "chunks": []}, [], "expected the storages of 1 results"),
+        ({"storages": [A], "chunks": [1]}, [], "and 0 buffers, expected"),
+        ({"storages": [A], "chunks": [0]}, [b""], "and 1 buffers, expected"),
+        ({"storages": [A], "chunks": [-1]}, [], "chunks"),
+        ({"storages": [A], "chunks": [True]}, [], "chunks"),
+        ({"storages": [1], "chunks": [0]}, [], "storages"),
+        ({"storages": A, "chunks": [0]}, [], "storages"),
+        ({"storages": [A], "chunks": [0], "more": 1}, [], "more"),
+        ({"storages": ["semi2k.AShr<FM64>"], "chunks": [0]}, [], "has not"),
+        ({"unknown_code": True}, [], "unknown_code"),
     ],
 )
-def test_a_wrong_answer_is_refused(answer):
-    with pytest.raises(RunError, match=r"expected the storages of 1 results|has not"):
-        ran(Answering(answer))
+def test_a_wrong_answer_is_refused(answer, sent, message):
+    with pytest.raises(RunError, match=message):
+        ran(Answering(answer, sent))
 
 
 @pytest.mark.parametrize("chunks", [[], [bytes(64)], [header(64, 0) + bytes(63)]])
 def test_a_wrong_share_is_refused(chunks):
-    _, (share,) = ran(Answering({"storages": [A]}, chunks))
+    _, (share,) = ran(Answering({"storages": [A], "chunks": [0]}, (), chunks))
     with pytest.raises(RunError, match=r"SPU made no share of f32\[4\].*not of 64 bytes"):
         list(share.chunks)
 
 
+def test_a_wrong_share_that_is_sent_at_once_is_refused():
+    with pytest.raises(RunError, match=r"SPU made no share of f32\[4\].*not of 64 bytes"):
+        ran(Answering({"storages": [A], "chunks": [1]}, [bytes(64)]))
+
+
+def test_a_share_that_was_sent_is_there_after_its_run():
+    _, (share,) = ran(Answering({"storages": [A], "chunks": [1]}, [memoryview(SHARE_OF_FOUR)]))
+    assert list(share.chunks) == [SHARE_OF_FOUR]
+
+
 def test_a_share_of_a_run_that_failed_is_gone():
-    calls = Answering({"storages": [A]}, [header(64, 0) + bytes(64)])
+    calls = Answering({"storages": [A], "chunks": [0]}, (), [SHARE_OF_FOUR])
     spu, (share,) = ran(calls)
     ctx = SimpleNamespace(run="next", key="next/1", step=SimpleNamespace(checks=[]))
-    calls.answer = {"storages": []}
+    calls.answer = {"storages": [], "chunks": []}
     spu.run(ctx, mp.Mask(7), {}, engine.Compiled(CODE, "0" * 64, (), ()), [])
     with pytest.raises(RunError, match="the run run failed, and its share of f32.* is gone"):
         list(share.chunks)
 
 
 def test_a_share_that_lives_at_the_end_of_a_run_is_fetched():
-    calls = Answering({"storages": [A]}, [header(64, 0) + bytes(64)])
+    calls = Answering({"storages": [A], "chunks": [0]}, (), [SHARE_OF_FOUR])
     _, (share,) = ran(calls)
     calls.fetch()
-    calls.buffers = ()
-    assert list(share.chunks) == [header(64, 0) + bytes(64)]
+    calls.fetched = ()
+    assert list(share.chunks) == [SHARE_OF_FOUR]

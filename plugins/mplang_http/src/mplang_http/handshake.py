@@ -40,8 +40,8 @@ class Handshake:
         self._link = link
         self._timeouts = timeouts
         self._key = ec.generate_private_key(ec.SECP256R1()) if tls else None
-        self._server: ssl.SSLContext | None = None
-        self._client: ssl.SSLContext | None = None
+        self._certificate = ""
+        self._contexts: dict[int, ssl.SSLContext] = {}
         self._peers: dict[str, LinkEnd] = {}
         self._introduced = threading.Event()
 
@@ -65,30 +65,41 @@ class Handshake:
         peers = {end.name: end for end in ends if end.name != self._name}
         changed = [name for name, end in peers.items() if self._peers.get(name) != end]
         if self._key is not None:
-            (mine,) = (end.certificate for end in ends if end.name == self._name)
-            trusted = "".join(end.certificate for end in peers.values())
-            self._server = self._context(ssl.PROTOCOL_TLS_SERVER, mine, trusted)
-            self._client = self._context(ssl.PROTOCOL_TLS_CLIENT, mine, trusted)
-        self._peers = peers
+            (self._certificate,) = (end.certificate for end in ends if end.name == self._name)
+        self._peers, self._contexts = peers, {}
         self._introduced.set()
         return changed
 
-    def _context(self, role: int, certificate: str, trusted: str) -> ssl.SSLContext:
-        assert self._key is not None
+    def context(self, role: int) -> ssl.SSLContext | None:
+        """Return what TLS needs on a side; it takes a millisecond to make, so it is made once.
+
+        Args:
+            role: ``ssl.PROTOCOL_TLS_CLIENT`` or ``ssl.PROTOCOL_TLS_SERVER``.
+
+        Returns:
+            It, for the ends that were introduced last; ``None`` without TLS.
+        """
+        contexts = self._contexts
+        if self._key is not None and role not in contexts:
+            contexts[role] = self._new_context(role, self._key)
+        return contexts.get(role)
+
+    def _new_context(self, role: int, own_key: ec.EllipticCurvePrivateKey) -> ssl.SSLContext:
         context = ssl.SSLContext(role)
         context.minimum_version = ssl.TLSVersion.TLSv1_3
         context.verify_mode = ssl.CERT_REQUIRED
         context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # these are trusted, and no others
         context.set_alpn_protocols([LINK_PROTOCOL])
-        key = self._key.private_bytes(
+        key = own_key.private_bytes(
             serialization.Encoding.PEM,
             serialization.PrivateFormat.PKCS8,
             serialization.NoEncryption(),
         )
         with open(os.memfd_create("key"), "wb") as file:  # ssl takes files only
-            file.write(certificate.encode() + key)
+            file.write(self._certificate.encode() + key)
             file.flush()
             context.load_cert_chain(f"/proc/self/fd/{file.fileno()}")
+        trusted = "".join(end.certificate for end in self._peers.values())
         if trusted:
             context.load_verify_locations(cadata=trusted)
         return context
@@ -107,8 +118,9 @@ class Handshake:
         end = self._peers[peer]
         try:
             sock.settimeout(self._timeouts.connect)
-            if self._client is not None:
-                sock = self._client.wrap_socket(sock, server_hostname=end.link)
+            client = self.context(ssl.PROTOCOL_TLS_CLIENT)
+            if client is not None:
+                sock = client.wrap_socket(sock, server_hostname=end.link)
                 self._check(sock, end)
             fields = {
                 "X_Mplang_Link": end.link,
@@ -144,8 +156,9 @@ class Handshake:
             if not self._introduced.wait(self._timeouts.connect):
                 raise CommError("a link came, but this party was not told of its peers")
             sock.settimeout(self._timeouts.connect)
-            if self._server is not None:
-                sock = self._server.wrap_socket(sock, server_side=True)
+            server = self.context(ssl.PROTOCOL_TLS_SERVER)
+            if server is not None:
+                sock = server.wrap_socket(sock, server_side=True)
             status, fields = _read_head(sock, self._timeouts.connect)
             end = self._peers.get(fields.get("x-mplang-from", ""))
             rejection = self._rejection(status, fields, end)

@@ -134,9 +134,13 @@ class MpcCalls:
         self._fetches.clear()
         if self._sock is None:  # it has ended, so there is nothing to drop
             return
+        message = {"call": "end", "failed": failed}
         try:
-            _, spans = self._ask({"call": "end", "failed": failed})
-            if self._recorder is not None and spans:
+            if self._recorder is None:
+                self._tell(message)
+                return
+            _, spans = self._ask(message)
+            if spans:
                 found = read_spans(bytes(spans[0]))
                 self._recorder.take(found.spans, found.dropped, 0.0)
         except Exception as error:  # the next run tells
@@ -169,6 +173,11 @@ class MpcCalls:
     def before_end(self, run: str, fetch: Callable[[], None]) -> None:
         """Have a function called by :meth:`settle`."""
         self._fetches.append(fetch)
+
+    def _tell(self, message: dict[str, Any]) -> None:
+        with self._calling, self._sending:
+            if self._sock is not None:
+                mpc_channel.send(self._sock, message)
 
     def _ask(self, message: dict[str, Any], buffers: Sequence[Buffer] = ()) -> Answer:
         with self._calling:

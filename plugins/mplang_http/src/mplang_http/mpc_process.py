@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 import os
-import queue
 import socket
 import threading
 from collections.abc import Callable, Sequence
@@ -101,8 +100,7 @@ class EngineCalls:
         self._services: dict[str, NativeService] = {}
         self._recorder: SpanRecorder | None = None
         self._run = ""
-        self._tasks: queue.SimpleQueue[tuple[Message, Parts]]
-        self._tasks = queue.SimpleQueue()
+        self._receiving = threading.Lock()
 
     def begin(self, sock: socket.socket) -> None:
         """Begin to serve the engine.
@@ -110,32 +108,36 @@ class EngineCalls:
         Args:
             sock: socket to it.
         """
-        for work in (self._receive, self._work):
-            threading.Thread(target=work, args=(sock,), daemon=True).start()
+        for _ in range(2):  # while one computes, the other takes in what aborts that
+            threading.Thread(target=self._serve, args=(sock,), daemon=True).start()
 
-    def _receive(self, sock: socket.socket) -> None:
-        """Take calls in; what aborts a run does not wait for the call that is under way."""
+    def _serve(self, sock: socket.socket) -> None:
+        """Take calls in, and answer them, in turns with the other thread."""
         try:
             while True:
-                message, buffers = mpc_channel.receive(sock, self._limit)
-                if message["call"] == "abort":
-                    self._comm.fail(str(message["run"]), Failure(*message["failure"]))
-                elif message["call"] == "begin":  # nothing else is under way, and an abort may come
-                    self._answer(sock, self._begin, message, buffers)
-                else:
-                    self._tasks.put((message, buffers))
+                with self._receiving:
+                    message, buffers = mpc_channel.receive(sock, self._limit)
+                    if message["call"] != "call":  # what takes no time, in order
+                        self._take(sock, message)
+                        continue
+                self._answer(sock, self._call, message, buffers)
+                del message, buffers  # what a call was given is free before the next one
         except (EOFError, OSError):
             os._exit(0)  # the engine has ended, or wants another process
         except BaseException:
             log.exception("the MPC process ends")
             os._exit(1)
 
-    def _work(self, sock: socket.socket) -> None:
-        methods = {"call": self._call, "end": self._end}
-        while True:
-            message, buffers = self._tasks.get()
-            self._answer(sock, methods[message["call"]], message, buffers)
-            del message, buffers  # what a call was given is free before the next one
+    def _take(self, sock: socket.socket, message: Message) -> None:
+        method, records = message["call"], self._recorder is not None
+        if method == "begin":
+            self._answer(sock, self._begin, message, [])
+        elif method == "abort":
+            self._comm.fail(str(message["run"]), Failure(*message["failure"]))
+        elif records:
+            self._answer(sock, self._end, message, [])
+        else:
+            self._end_run(failed=bool(message["failed"]))
 
     def _answer(
         self,
@@ -195,6 +197,14 @@ class EngineCalls:
             self._party.resources = {}
 
 
+def _keep_freed_memory() -> None:
+    """Have libc keep up to 32 MiB that an op frees for the next one, instead of fresh pages.
+
+    Its thresholds follow the largest block that was freed: see M_MMAP_THRESHOLD in mallopt(3).
+    """
+    bytearray(16 << 20)
+
+
 def run(argument: dict[str, Any], file: int) -> None:
     """Run an MPC process.
 
@@ -202,4 +212,5 @@ def run(argument: dict[str, Any], file: int) -> None:
         argument: an :class:`EngineArgument`, as plain data.
         file: descriptor of the socket to the front.
     """
+    _keep_freed_memory()
     run_process("mplang-mpc", argument, file, lambda given, sock: MpcProcess(given, sock).serve())

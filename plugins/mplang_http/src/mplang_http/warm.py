@@ -20,6 +20,7 @@ from mplang_http import checker, engine, mpc_process, plugin_versions
 from mplang_http.config import EngineConfig, PluginConfig
 from mplang_http.engine_argument import EngineArgument
 from mplang_http.logs import configure_logging
+from mplang_http.tls_preload import preload_tls
 from mplang_http.worker_info import worker_info
 
 __all__ = ["EngineArgument", "preload", "prepare", "restrict", "run"]
@@ -140,6 +141,7 @@ def prepare(argument: dict[str, Any]) -> dict[str, Any]:
     _configure(config.plugins)
     admission_checks(config.admission)  # so that a wrong section keeps the worker from starting
     info = worker_info(config)
+    preload_tls()
     give_up_privileges()
     give_up_files(config.readable)
     return info

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from mplang_simulator import NativeCalls
+from mplang_simulator.native import Answer, Buffer
 
 from mplang_core import Mask, TensorType
 from mplang_core.ext import AdmissionError, KernelContext, RunError
+from mplang_spu.requests import Made
 from mplang_spu.share_type import ShareType
 from mplang_spu.shares import SpuShare, check_share
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from mplang_spu.engine import Compiled
 
 KNOWN = 256  # codes that the service is taken to have
+SMALL = 4096  # bytes of a result up to which the service sends it at once
 
 
 def native_spu(ctx: KernelContext) -> NativeSpu | None:
@@ -87,13 +90,21 @@ class HeldChunks(Sequence[bytes]):
             MPLangError: the service fails.
         """
         if self._chunks is None:
-            chunks = self._shares.fetch(self._number, self._kind)
-            try:
-                check_share(SpuShare(self._kind, self._storage, chunks))
-            except ValueError as error:
-                raise RunError(f"SPU made no share of {self._kind.plain}: {error}") from error
-            self._chunks = chunks
+            self.take(self._shares.fetch(self._number, self._kind))
+            assert self._chunks is not None
         return self._chunks
+
+    def take(self, chunks: tuple[bytes, ...]) -> None:
+        """Take the chunks that the service has sent.
+
+        Raises:
+            RunError: they are not of the type.
+        """
+        try:
+            check_share(SpuShare(self._kind, self._storage, chunks))
+        except ValueError as error:
+            raise RunError(f"SPU made no share of {self._kind.plain}: {error}") from error
+        self._chunks = chunks
 
 
 class _RunShares:
@@ -113,11 +124,17 @@ class _RunShares:
         self._is_over = False
         calls.before_end(run, self._end)
 
-    def add(self, kind: ShareType, storage: str, number: int) -> SpuShare:
+    def add(self, kind: ShareType, number: int, storage: str, sent: tuple[bytes, ...]) -> SpuShare:
         """Return a share that the service made.
 
+        Args:
+            kind: its type.
+            number: its number.
+            storage: its storage, as the service says.
+            sent: its chunks, if they were sent.
+
         Raises:
-            RunError: the type has no such storage.
+            RunError: the type has no such storage, or the chunks are not of the type.
         """
         chunks = HeldChunks(kind, storage, self, number)
         share = SpuShare(kind, storage, chunks)
@@ -125,7 +142,10 @@ class _RunShares:
             _ = share.layout
         except ValueError as error:
             raise RunError(f"SPU made no share of {kind.plain}: {error}") from error
-        self._alive.add(chunks)
+        if sent:
+            chunks.take(sent)
+        else:
+            self._alive.add(chunks)
         return share
 
     def number_of(self, share: SpuShare) -> int | None:
@@ -224,17 +244,15 @@ class NativeSpu:
             "code": compiled.digest,
             "operands": operands,
             "results": [
-                {"share": number, **_plain(kind.plain)}
+                {"share": number, "sent": kind.nbytes <= SMALL, **_plain(kind.plain)}
                 for number, kind in zip(numbers, kinds, strict=True)
             ],
             "drop": shares.take_dropped(),
         }
-        answer = self._call(ctx.run, request, compiled, buffers)
+        made = _results(*self._call(ctx.run, request, compiled, buffers), len(kinds))
         return [
-            shares.add(kind, storage, number)
-            for kind, storage, number in zip(
-                kinds, _storages(answer, len(kinds)), numbers, strict=True
-            )
+            shares.add(kind, number, *found)
+            for kind, number, found in zip(kinds, numbers, made, strict=True)
         ]
 
     def _operand(
@@ -262,11 +280,11 @@ class NativeSpu:
 
     def _call(
         self, run: str, request: dict[str, Any], compiled: Compiled, buffers: Sequence[Any]
-    ) -> Mapping[str, Any]:
+    ) -> Answer:
         """Call the service; send the code only if it does not have it."""
         sends = compiled.digest not in self._known
         answer = self._send(run, request, compiled.code if sends else None, buffers)
-        if not sends and answer == {"unknown_code": True}:  # another process serves now
+        if not sends and answer[0] == {"unknown_code": True}:  # another process serves now
             answer = self._send(run, request, compiled.code, buffers)
         self._known[compiled.digest] = None
         self._known.move_to_end(compiled.digest)
@@ -276,27 +294,30 @@ class NativeSpu:
 
     def _send(
         self, run: str, request: dict[str, Any], code: bytes | None, buffers: Sequence[Any]
-    ) -> Mapping[str, Any]:
+    ) -> Answer:
         first = [] if code is None else [code]
         args = {**request, "has_code": code is not None}
-        answer, _ = self.calls.call(run, "run", args, [*first, *buffers])
-        return answer
+        return self.calls.call(run, "run", args, [*first, *buffers])
 
 
 def _plain(kind: TensorType) -> dict[str, Any]:
     return {"dtype": kind.dtype.value, "shape": list(kind.shape)}
 
 
-def _storages(answer: Mapping[str, Any], count: int) -> Iterator[str]:
-    """Return the storages of an answer, of which nothing is known before."""
-    found = answer.get("storages")
-    if (
-        answer.keys() != {"storages"}
-        or not isinstance(found, list | tuple)
-        or len(found) != count
-        or not all(isinstance(each, str) for each in found)
-    ):
+def _results(
+    answer: Mapping[str, Any], buffers: Sequence[Buffer], count: int
+) -> Iterator[tuple[str, tuple[bytes, ...]]]:
+    """Return the storage of each result and the chunks that were sent, of an answer that may lie.
+
+    Raises:
+        RunError: it tells something else.
+    """
+    made = Made(**answer)
+    if {len(made.storages), len(made.chunks)} != {count} or sum(made.chunks) != len(buffers):
         raise RunError(
-            f"SPU's process answered {str(answer)[:100]}, expected the storages of {count} results"
+            f"SPU's process answered {made} and {len(buffers)} buffers, expected the storages of "
+            f"{count} results, and what it sends of each"
         )
-    return iter(found)
+    rest = iter(buffers)
+    sent = [tuple(map(bytes, itertools.islice(rest, number))) for number in made.chunks]
+    return zip(made.storages, sent, strict=True)

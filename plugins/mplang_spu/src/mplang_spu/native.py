@@ -5,7 +5,9 @@ Results stay in libspu's runtime, where the next op of the run uses them by name
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import itertools
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,11 +17,12 @@ import numpy as np
 from mplang_simulator import NativeParty
 from mplang_simulator.native import Answer
 
+from mplang_core import TensorType
 from mplang_core.ext import MPLangError, RunError
 from mplang_spu import conversion, engine
 from mplang_spu.engine_pool import Job, acquire_engine
 from mplang_spu.public import public_share
-from mplang_spu.requests import Data, Fetch, Operand, Public, Result, Run
+from mplang_spu.requests import Data, Fetch, Made, Operand, Public, Result, Run
 from mplang_spu.share_type import ShareType
 from mplang_spu.shares import SpuShare, check_share
 
@@ -74,8 +77,8 @@ class SpuService:
             buffers: the code, if it is sent, and the data of the operands.
 
         Returns:
-            For ``run`` the storage of each result, or that the code is unknown; for ``fetch`` the
-            chunks of the share.
+            For ``run`` the storage of each result, how many chunks of it are sent, and these; or
+            that the code is unknown. For ``fetch`` the chunks of the share.
 
         Raises:
             MPLangError: the request is wrong, or libspu fails.
@@ -138,7 +141,17 @@ class SpuService:
             for result, name in zip(request.results, outs, strict=True):
                 storage = conversion.settle_variable(runtime, name, _share_type(result, like))
                 self._held[result.share] = _Held(runtime, name, storage)
-        return {"storages": [self._held[each.share].storage for each in request.results]}, ()
+        return self._made(request)
+
+    def _made(self, request: Run) -> Answer:
+        """Return what the service tells of results: their storages, and the data of small ones."""
+        made = [self._held[result.share] for result in request.results]
+        sent = [
+            held.share().share_chunks if result.sent else []
+            for result, held in zip(request.results, made, strict=True)
+        ]
+        told = Made(storages=tuple(held.storage for held in made), chunks=tuple(map(len, sent)))
+        return told.model_dump(), list(itertools.chain.from_iterable(sent))
 
     def _code(self, request: Run, buffers: list[memoryview]) -> bytes | None:
         """Return the code of a request, ``None`` if it is unknown; keep those last used."""
@@ -195,9 +208,14 @@ def _next(buffers: list[memoryview]) -> memoryview:
 
 def _share_type(plain: Result | Data, like: ShareType) -> ShareType:
     try:
-        return ShareType(plain.tensor(), *like.params()[1:])
+        return _type_like(plain.dtype, plain.shape, like)
     except ValueError as error:
         raise RunError(f"SPU's service got a value of no type: {error}") from error
+
+
+@functools.lru_cache(maxsize=1024)
+def _type_like(dtype: str, shape: tuple[int, ...], like: ShareType) -> ShareType:
+    return ShareType(TensorType(dtype, shape), *like.params()[1:])
 
 
 def _share(operand: Data, buffers: list[memoryview], like: ShareType) -> SpuShare:

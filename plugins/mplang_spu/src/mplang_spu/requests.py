@@ -1,4 +1,4 @@
-"""Requests of kernels to the native service of SPU, as its own process gets them."""
+"""Requests of kernels to the native service of SPU, and answers, as the other side gets them."""
 
 from __future__ import annotations
 
@@ -85,9 +85,11 @@ class Result(Plain):
 
     Attributes:
         share: the number that it gets, which is used once in a run.
+        sent: whether its data is part of the answer.
     """
 
     share: NonNegativeInt
+    sent: bool
 
 
 class Run(Request):
@@ -129,6 +131,18 @@ class Run(Request):
             return _like(settings, self.members)
         except (TypeError, ValueError) as error:
             raise RunError(f"there is no such SPU: {error}") from error
+
+
+class Made(Request):
+    """Answer to :class:`Run`.
+
+    Attributes:
+        storages: the storage of each result.
+        chunks: how many of the buffers are chunks of it; none if it is not sent.
+    """
+
+    storages: tuple[str, ...]
+    chunks: tuple[NonNegativeInt, ...]
 
 
 class Fetch(Request):
