@@ -87,6 +87,7 @@ class Engine:
             on_damage=_end_damaged,
             data=EngineData(self._questions),
             gated=given.gated,
+            observable=config.is_observable,
             mpc=self._mpc,
         )
         self._pool = ThreadPoolExecutor(8, thread_name_prefix="mplang-request")

@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 from mplang_core import BaseType
-from mplang_core.ext import AdmissionError
+from mplang_core.ext import AdmissionError, RunError
 from mplang_http.opening import Opening
 
 if TYPE_CHECKING:
@@ -94,6 +94,20 @@ class EngineData:
         self._questions = questions
         self.gate = EngineGate(questions)
         self.stored = EngineStorage(questions)
+
+    def start_clock(self, run: str, changes: Sequence[str]) -> None:
+        """Have the front tell of the end of a run at the steps of a clock, whatever happens.
+
+        Args:
+            run: its name.
+            changes: names of what it stores or removes, which nobody sees before.
+
+        Raises:
+            RunError: what is stored cannot be read.
+        """
+        found, _ = self._questions.ask("start_clock", {"run": run, "changes": list(changes)})
+        if "refused" in found:
+            raise RunError(found["refused"])
 
     @contextlib.contextmanager
     def open(self, name: str, kind: BaseType) -> Iterator[Opened]:

@@ -449,6 +449,7 @@ class Engines:
         if session.ending or session.process is None:
             return
         session.ending = True
+        await session.jobs.wait_for_step()
         self.crashes += 1  # before the coordinator is told
         try:
             why = await session.process.end("")
@@ -471,9 +472,15 @@ class Engines:
         """End a session and its engine; at once if it is to be killed."""
         if session.ending:
             return
-        session.ending = session.closed = True
-        self._told[session.key] = why  # whoever asks from now on comes after its end
+        session.ending = True
         process, failed = session.process, kill
+        if kill:
+            if process is not None:
+                process.kill()
+            await session.jobs.wait_for_step()
+            self.crashes += 1  # before the coordinator is told
+        session.closed = True
+        self._told[session.key] = why  # whoever asks from now on comes after its end
         try:
             if process is not None and not kill:
                 with contextlib.suppress(TimeoutError):
@@ -490,7 +497,6 @@ class Engines:
 
     def end_soon(self, session: FrontSession, why: str, *, kill: bool = False) -> None:
         """End a session without waiting; at once, and as a crash, if it is to be killed."""
-        self.crashes += kill
         self.begin(self._end(session, why, kill=kill))
 
     async def shut_down(self, why: str, late: str, patience: float) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from mplang_simulator import Failure
 
 from mplang_http.errors import RequestError
+from mplang_http.step_clock import StepClock
 
 MAX_KNOWN = 2000  # jobs that have ended
 
@@ -25,6 +26,7 @@ class KnownJob:
         settled: whether none of its ops runs any more.
         refused: why the engine did not take it.
         accepted: set once the engine has taken or refused it.
+        clock: has the steps at which its end is told; ``None`` if it is told at once.
         ended: set once its status is final.
     """
 
@@ -34,6 +36,7 @@ class KnownJob:
     settled: bool = False
     refused: RequestError | None = None
     accepted: asyncio.Event = field(default_factory=asyncio.Event)
+    clock: StepClock | None = None
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -94,6 +97,26 @@ class FrontJobs:
             job.settled |= settled
             if job.status["ended"] is not None:
                 self._end(status["run"], job)
+
+    def start_clock(self, run: str) -> KnownJob:
+        """Have the end of a job told at the steps of a clock, which begins now; return the job.
+
+        Its engine waits for them; the front does if the engine ends.
+
+        Raises:
+            LookupError: there is no such job.
+        """
+        job = self._known[run]
+        if not job.ended.is_set():
+            job.clock, job.status = StepClock(), {**job.status, "state": "running"}
+        return job
+
+    async def wait_for_step(self) -> None:
+        """Wait until the end of all jobs may be told: at once, unless one has a clock."""
+        active = (self._known.get(run) for run in self._active)
+        clocks = [job.clock for job in active if job is not None and job.clock is not None]
+        if clocks:
+            await asyncio.sleep(max(clock.left() for clock in clocks))
 
     def _end(self, run: str, job: KnownJob) -> None:
         self._active.discard(run)

@@ -1,4 +1,4 @@
-"""Questions of engines to the front: about data sets, and about storage."""
+"""Questions of engines to the front: about runs, data sets, and storage."""
 
 from __future__ import annotations
 
@@ -105,6 +105,10 @@ class FrontQuestions:
         try:
             if method == "begin_run":
                 return Answer({"refused": await self._gate.begin(session, args)})
+            if method == "start_clock":
+                job = session.jobs.start_clock(str(args["run"]))
+                await self._storage.hide(session, job, list(map(str, args["changes"])))
+                return Answer({})
             if method != "read" and not self._gate.may_store(session, method, args):
                 return Answer({"refused": "the run that was permitted does not say so"})
             if method != "read":

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mplang_core import MPLangError
 from mplang_core.ext import AdmissionError
 from mplang_http.config import WorkerConfig
+from mplang_http.front_jobs import KnownJob
 from mplang_http.front_session import FrontSession
 from mplang_http.opening import Opening, sha256
 from mplang_http.threads import in_thread
@@ -38,6 +39,22 @@ class Answer(NamedTuple):
     afterwards: Callable[[], None] | None = None
 
 
+class Hidden(NamedTuple):
+    """What a session changes in storage, and nobody sees before the end of its run is told.
+
+    Attributes:
+        job: the run.
+        coordinator: its coordinator.
+        link: name of the session's end of the links.
+        before: what was told of each name before.
+    """
+
+    job: KnownJob
+    coordinator: str
+    link: str
+    before: Mapping[str, Any]
+
+
 class FrontStorage:
     """The sink of a worker, for the engines of coordinators: each has its own values.
 
@@ -50,6 +67,7 @@ class FrontStorage:
 
     def __init__(self, config: WorkerConfig) -> None:
         self._sink: Sink | None = None
+        self._hidden: list[Hidden] = []
         if config.sink is not None:
             from mplang_data.stored import Sink, read_sink
 
@@ -64,8 +82,33 @@ class FrontStorage:
         """Return the entries of what a coordinator has stored, by name."""
         if self._sink is None:
             return {}
-        found = await in_thread(self._sink.entries, coordinator)
-        return {name: each.model_dump(mode="json") for name, each in found.items()}
+        entries = await in_thread(self._sink.entries, coordinator)
+        found = {name: each.model_dump(mode="json") for name, each in entries.items()}
+        for each in self._hidden_of(coordinator):
+            found |= each.before
+        return {name: entry for name, entry in found.items() if entry is not None}
+
+    async def hide(self, session: FrontSession, job: KnownJob, names: Sequence[str]) -> None:
+        """Hide what a run stores and removes until its end is told, as that may be later.
+
+        Args:
+            session: its session.
+            job: the run.
+            names: the names of what it stores and removes; nobody else uses them meanwhile.
+        """
+        if names:
+            told = await self.told(session.key[0])
+            before = {name: told.get(name) for name in names}
+            self._hidden.append(Hidden(job, session.key[0], session.link, before))
+
+    def _hidden_of(self, coordinator: str) -> list[Hidden]:
+        self._hidden = [each for each in self._hidden if not each.job.settled]
+        return [each for each in self._hidden if each.coordinator == coordinator]
+
+    def _is_hidden(self, session: FrontSession, name: str) -> bool:
+        """Return whether another session changes what is stored under a name, and hides it."""
+        others = (e for e in self._hidden_of(session.key[0]) if e.link != session.link)
+        return any(name in each.before for each in others)
 
     async def check_told(self, session: FrontSession, opening: Opening) -> None:
         """Check what an engine tells its peers of what is stored here.
@@ -116,6 +159,8 @@ class FrontStorage:
         if method == "done":
             self._sink.done(session.link)
             return Answer({})
+        if "name" in args and self._is_hidden(session, str(args["name"])):
+            return Answer({"refused": "a run of another session is about to change it"})
         ways: dict[str, Callable[..., Answer]] = {
             "held": self._held,
             "begin": self._begin,

@@ -10,6 +10,7 @@ from mplang_simulator import Failure, ObservedWorker, Traffic
 from mplang_trace import SpanRecorder, now
 
 from mplang_core.ext import MAX_PLACE
+from mplang_http.step_clock import StepClock
 
 
 @dataclass(slots=True)
@@ -29,6 +30,7 @@ class Job:
         ended: time when it ended, in seconds.
         settled: whether no op of it runs here any more, nor ever will; a cancelled job may run on.
         op_failed: whether one of its ops failed here.
+        clock: has the steps at which its end is told; ``None`` if it is told at once.
     """
 
     run: str
@@ -43,6 +45,7 @@ class Job:
     ended: float | None = None
     settled: bool = False
     op_failed: bool = False
+    clock: StepClock | None = None
     _worker: ObservedWorker | None = None
     _traffic_at_start: dict[int, Traffic] = field(default_factory=dict)
     _final_traffic: dict[int, Traffic] = field(default_factory=dict)

@@ -108,7 +108,7 @@ class JobCalls:
                 return job.status, job
         process = session.process
         busy = process is not None and process.pending >= MANY
-        if job is not None and (job.ended.is_set() or busy):
+        if job is not None and (job.ended.is_set() or job.clock is not None or busy):
             return job.status, job
         asking = self._engines.call("status", coordinator, name, run=run)
         if job is None:

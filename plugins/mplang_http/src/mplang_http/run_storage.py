@@ -72,6 +72,12 @@ class RunStorage:
         self._versions: Mapping[StorageUse, str] = {}
         self.labels: Stored = {}
 
+    @property
+    def changes(self) -> Sequence[str]:
+        """Names of what the run stores or removes."""
+        uses = storage_of(self._program)
+        return sorted({use.name for use in uses if use.action != "load"})
+
     def told(self) -> dict[str, Any]:
         """Return by name the versions that this party holds of what the run loads.
 

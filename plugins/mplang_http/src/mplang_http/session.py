@@ -32,6 +32,7 @@ from mplang_http.requests import JobRequest, Stored
 from mplang_http.run_storage import RunStorage
 from mplang_http.session_labels import SessionLabels
 from mplang_http.session_values import SessionValues
+from mplang_http.step_clock import StepClock
 from mplang_http.stored_value import StoredValue
 
 NOT_SUBMITTED = ""
@@ -92,6 +93,8 @@ class Session:
         on_damage: called once it was told that a job has harmed the memory of this process.
         data: the data sets of this party, for its coordinator.
         gated: whether the gate of this party is asked before a run begins.
+        observable: whether its coordinator is told how long runs take; else those whose duration
+            depends on private data without a bound are told of at the steps of a clock.
         mpc: the MPC process of the session.
 
     Attributes:
@@ -110,6 +113,7 @@ class Session:
         on_damage: Callable[[], None] = lambda: None,
         data: Any = None,
         gated: bool = False,
+        observable: bool = True,
         mpc: MpcCalls,
     ) -> None:
         self.name = name
@@ -119,7 +123,7 @@ class Session:
         self.values = SessionValues(name, f"party {comm.rank}", limits)
         self._insecure = insecure
         self._data = data
-        self._gated = gated
+        self._gated, self._observable = gated, observable
         self._mpc = mpc
         comm.on_failure = mpc.abort
         self._prefix = f"{quote(owner, safe='')}:{name}"
@@ -281,8 +285,15 @@ class Session:
                 return
             job.start(worker)
         with log_context(self.name, job):
-            log.info("%s begins, program %s", quoted(program.name), program.digest)
+            name = quoted(program.name)
+            log.info("%s begins, program %s", name, program.digest)
             storage = RunStorage(program, self.comm, self._data)
+
+            def leave(*, failed: bool) -> None:
+                storage.end()
+                self._mpc.end(job.key, failed=failed)
+                self.comm.close(job.key)
+
             try:
                 labels = self._followed(job, opening, program, inputs, request, storage)
                 values = [None if each is None else each.value for each in inputs]
@@ -299,23 +310,21 @@ class Session:
                     f" in {failure.op} at {shortened(failure.location or '')}" if failure.op else ""
                 )
                 ran = now() - job.begun
-                name = quoted(program.name)
                 log.warning("failed%s: %s; %s ran for %.3f s", at, failure.text, name, ran)
                 log.debug("why it failed", exc_info=error)
+                _wait_for_step(job, leave, failed=True)
                 self._settle(job, op_failed=Failure.in_op(error))
                 self.end(job, "failed", error=failure)
                 if isinstance(error, DamagedProcessError):
                     self._on_damage()
             else:
+                ran = now() - job.begun
+                _wait_for_step(job, leave, failed=job.finished)
                 self._store_results(job, program, outs, labels)
             finally:
-                storage.end()
-                self._mpc.end(job.key, failed=job.state != "done")
-                self.comm.close(job.key)
+                leave(failed=job.state != "done")
             if job.state != "failed":  # that has been logged
-                log.info(
-                    "%s is %s after %.3f s", quoted(program.name), job.state, now() - job.begun
-                )
+                log.info("%s is %s after %.3f s", name, job.state, ran)
 
     def _start_recording(self, job: Job) -> None:
         if self._recorded is not None:
@@ -358,8 +367,16 @@ class Session:
         followed = self._follow(job, found, labels_of_inputs, program, request, storage)
         if self._gated:
             self._data.gate.begin(job.run, found)
+        self._start_clock(job, followed, storage)
         storage.begin(job.run, followed)
         return followed.outputs
+
+    def _start_clock(self, job: Job, followed: Followed, storage: RunStorage) -> None:
+        """Have the end of a run told at steps if how long it takes tells of private data."""
+        timed = any(row.what == "duration" for row in followed.disclosure.rows)
+        if timed and not self._observable:
+            self._data.start_clock(job.run, storage.changes)
+            job.clock = StepClock()
 
     def _open(self, job: Job, opening: Opening, program: Program, request: JobRequest) -> None:
         """Tell the peers that this party is in the run, once its MPC process is, if it needs that.
@@ -512,6 +529,22 @@ class Session:
             self.values.clear()
             if self._thread is not None:
                 self._thread.shutdown(wait=False, cancel_futures=True)
+
+
+def _wait_for_step(job: Job, leave: Callable[..., None], *, failed: bool) -> None:
+    """Let go of a run that has ended, and wait until its end may be told, if it has a clock.
+
+    Until then nothing of the session tells it: the run has no results, and the next one waits.
+
+    Args:
+        job: the run.
+        leave: lets go of it, at the peers as well.
+        failed: whether it failed here.
+    """
+    if job.clock is not None:
+        log.info("its end is told at the next step of its clock")
+        leave(failed=failed)
+        job.clock.wait()
 
 
 def _parties_of(program: Program, step: bool) -> Mask:
