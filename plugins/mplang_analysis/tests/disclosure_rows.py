@@ -83,10 +83,10 @@ def rows(
     """Return the rows without bytes and types, and without lines.
 
     Args:
-        beside: whether sizes and durations are among them.
+        beside: whether sizes, durations and changes are among them.
     """
     left_out = {"result": not results, "failure": not failures}
-    left_out |= dict.fromkeys(["size", "duration"], not beside)
+    left_out |= dict.fromkeys(["size", "duration", "change"], not beside)
     return [
         (row.what, row.sender, row.receiver, row.form, row.inputs, row.discloses, row.when)
         for row in analysis.disclosure(subject, **options).rows

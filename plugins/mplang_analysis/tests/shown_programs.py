@@ -84,7 +84,7 @@ def random_table(seed: int) -> Disclosure:
     for _ in range(pick.randint(0, 8)):
         what = pick.choice(
             ["move", "reveal", "predicate", "index", "result", "size", "duration", "failure",
-             "novel"]
+             "change", "novel"]
         )  # fmt: skip
         sender = None if what == "reveal" else pick.randrange(3)
         others = [rank for rank in range(3) if rank != sender]
@@ -121,6 +121,8 @@ def shown() -> dict[str, Disclosure]:
             row("failure", 0, "everyone", when="if an op fails"),
             row("size", 0, 1, payload="table<>"),
             row("duration", 0, "everyone"),
+            row("change", 1, 0, inputs=(0, 1), discloses=(), protocol="ABY3"),
+            row("change", None, 2, discloses=()),
             row("reveal", None, "everyone"),
             row("novel", 2, "host", form="veiled", payload="odd<3>"),
             row("move", 1, 0, form="ciphertext", inputs=(2,)),

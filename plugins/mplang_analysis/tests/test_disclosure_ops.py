@@ -174,7 +174,7 @@ def demo(change=lambda text: text):
 def test_the_demo_discloses_what_the_document_explains():
     pytest.importorskip("sklearn")
     text = (ROOT / "docs/disclosure.md").read_text(encoding="utf-8")
-    written = re.findall(r"^\| (?:move|reveal|result|failure) \|.*$", text, re.MULTILINE)
+    written = re.findall(r"^\| (?:move|reveal|result|failure|change) \|.*$", text, re.MULTILINE)
     found = ["| " + " | ".join(row.texts()) + " |" for row in analysis.disclosure(demo()).rows]
     assert written == found
     explained = re.findall(r"^(\d+)\. ", text, re.MULTILINE)

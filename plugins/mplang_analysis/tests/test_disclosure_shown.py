@@ -52,7 +52,7 @@ def test_it_is_plain_data_and_survives_json():
     assert json.loads(table.to_json()) == table.to_dict()
     assert list(table.rows[0].to_dict()) == [
         "what", "from", "to", "type", "payload", "form", "bytes",
-        "inputs", "discloses", "line", "when", "lines", "data", "guards",
+        "inputs", "discloses", "line", "when", "lines", "data", "guards", "protocol",
     ]  # fmt: skip
     assert table.of(0) == table.rows
     assert table.of(1) == ()

@@ -32,6 +32,8 @@ DEMO = [
     "(vertical_lr.py:85 and 1 other line).",
     "Everyone learns: whether an op of hospital_b fails, which depends on hospital_b's data "
     "(vertical_lr.py:85 and 2 other lines).",
+    "hospital_a can change what hospital_b gets, unnoticed: CHEETAH is semi-honest "
+    "(vertical_lr.py:92).",
 ]
 
 
@@ -220,6 +222,57 @@ def test_sizes_and_durations_are_exceptions_and_nobody_learns_nothing_by_them():
         "depends on bank's data (p.py:1).",
         "shop learns: the number and sizes of messages, which depends on bank's data (p.py:1).",
     ]
+
+
+def change(sender, receiver, line="p.py:1", protocol="ABY3", **more):
+    fields = {"inputs": (0,), "discloses": (), "when": "if it deviates", "protocol": protocol}
+    return row("change", sender, receiver, line=line, **{**fields, **more})
+
+
+@pytest.mark.parametrize(
+    ("rows", "sentences"),
+    [
+        (
+            [change(1, 0), change(2, 0)],
+            ["shop and clinic can each change what bank gets, unnoticed: ABY3 is semi-honest "
+             "(p.py:1)."],
+        ),
+        (
+            [change(1, 0), change(1, 2)],
+            ["shop can change what bank and clinic get, unnoticed: ABY3 is semi-honest (p.py:1)."],
+        ),
+        (
+            [change(1, 0), change(0, 1)],
+            ["Each of bank and shop can change what the other one gets, unnoticed: ABY3 is "
+             "semi-honest (p.py:1)."],
+        ),
+        (
+            [change(b, a) for a in range(3) for b in range(3) if a != b],
+            ["Each of bank, shop and clinic can change what the others get, unnoticed: ABY3 is "
+             "semi-honest (p.py:1)."],
+        ),
+        (
+            [change(1, 0), change(1, 0, payload="i8[3]", lines=("p.py:4", "p.py:5"))],
+            ["shop can change what bank gets, unnoticed: ABY3 is semi-honest (p.py:1 and 2 other "
+             "lines)."],
+        ),
+        (
+            [change(1, 0), change(1, 2, line="p.py:3"), change(2, 0, protocol="x! y")],
+            ["shop can change what bank gets, unnoticed: ABY3 is semi-honest (p.py:1).",
+             "shop can change what clinic gets, unnoticed: ABY3 is semi-honest (p.py:3).",
+             'clinic can change what bank gets, unnoticed: "x! y" is semi-honest (p.py:1).'],
+        ),
+        (
+            [change(None, 0, protocol=""), change(None, 1, protocol="", line="")],
+            ["Every other party can change what bank gets, unnoticed (p.py:1).",
+             "Every other party can change what shop gets, unnoticed."],
+        ),
+    ],
+)  # fmt: skip
+def test_who_can_change_what_whom_gets_is_told_last(rows, sentences):
+    nothing = "Nobody learns anything of anyone else's data."
+    assert said(*rows) == [nothing, *sentences]  # nobody learns by it
+    assert said(*rows, row())[-len(sentences) :] == sentences
 
 
 @pytest.mark.parametrize("name", shown())

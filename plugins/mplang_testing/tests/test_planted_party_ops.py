@@ -90,7 +90,7 @@ def op(**changes):
     ids=["right", "on a condition", "twice", "all declared", "fresh"],
 )
 def test_without_a_fault_all_pass(run, changes):
-    assert run(op(**changes)).parseoutcomes() == {"passed": 9}
+    assert run(op(**changes)).parseoutcomes() == {"passed": 10}
 
 
 @pytest.mark.parametrize(

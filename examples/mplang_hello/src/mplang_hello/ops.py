@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mplang_analysis import ChangeRule, Changes
 from mplang_core import FeProgram, TensorType, feop, simple_op
 from mplang_core.ext import Effects
 
@@ -130,6 +131,7 @@ def split(x: TensorType) -> tuple[HalfType, HalfType]:
 @simple_op(
     "hello.join",
     version="1",
+    interfaces=[ChangeRule(lambda op: Changes(protocol="VAULT"))],  # by a wrong half
     reads=(),
     total=True,
     inputs=(_HALF, _HALF),

@@ -15,6 +15,7 @@ Example:
 
 from mplang_analysis.admission import AdmissionCheck, Submission, admission_checks, admit
 from mplang_analysis.analyses import Analysis, analyses, analysis_of, analyze
+from mplang_analysis.changes import ChangeRule, Changes, HasChanges, changes_of
 from mplang_analysis.constants import Constant, ConstantsRule, HasConstants, constants
 from mplang_analysis.cost_model import Costs, LinkCost, LoopRounds, OpCount, UnknownCost, costs
 from mplang_analysis.data_reads import data_reads
@@ -82,6 +83,8 @@ __all__ = [
     "AdmissionCheck",
     "Analysis",
     "Cell",
+    "ChangeRule",
+    "Changes",
     "Constant",
     "ConstantsRule",
     "Costs",
@@ -94,6 +97,7 @@ __all__ = [
     "Guard",
     "GuardRule",
     "Guarding",
+    "HasChanges",
     "HasConstants",
     "HasLineage",
     "HasRanges",
@@ -138,6 +142,7 @@ __all__ = [
     "analyses",
     "analysis_of",
     "analyze",
+    "changes_of",
     "constants",
     "costs",
     "data_reads",

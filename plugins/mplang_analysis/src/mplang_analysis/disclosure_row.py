@@ -20,12 +20,13 @@ class DisclosureRow:
     """One thing that another party, or the host, gets to know of.
 
     Attributes:
-        what: ``move``, ``reveal``, ``predicate``, ``index``, ``result``, ``size``, ``duration`` or
-            ``failure``; see ``docs/disclosure.md``.
-        sender: the party that it comes from, that takes long, or that may fail; ``None`` in a
-            reveal, and where all parties do it together.
+        what: ``move``, ``reveal``, ``predicate``, ``index``, ``result``, ``size``, ``duration``,
+            ``failure`` or ``change``; see ``docs/disclosure.md``.
+        sender: the party that it comes from, that takes long, may fail, or can change it; ``None``
+            in a reveal, and where all parties do it together, or every party can change it.
         receiver: the party that gets it, or ``"host"``; ``"everyone"`` of a duration or failure.
-        type: the type of what crosses; of a ``size``, of what has it.
+        type: the type of what crosses; of a ``size``, of what has it; of a ``change``, of what can
+            be changed.
         payload: what that stands for: the tensor that is shared or encrypted.
         form: how the receiver can read it: ``plain``, ``share``, ``ciphertext``, …
         bytes: an estimate; ``None`` where the type does not tell.
@@ -34,9 +35,9 @@ class DisclosureRow:
             did not know from the beginning.
         line: the user's line, ``demo.py:12``; empty if unknown.
         when: ``once``, ``per iteration``, ``in a branch``, …
-        lines: the lines of all ops that it stands for; those of a failure may be several.
+        lines: the lines of all ops that it stands for; those of a failure or change may be several.
         sources: the private data that flows into it.
-        protocol: the protocol of a share; empty of anything else.
+        protocol: the protocol of a share, or the one that does not notice a change; else empty.
     """
 
     what: What
@@ -83,6 +84,7 @@ class DisclosureRow:
             "lines": list(self.lines),
             "data": list(self.data),
             "guards": list(self.guards),
+            "protocol": self.protocol,
         }
 
     def texts(self) -> list[str]:

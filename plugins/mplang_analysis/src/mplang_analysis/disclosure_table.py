@@ -217,7 +217,7 @@ def _row(flow: Flow, event: Event) -> DisclosureRow:
         when=", ".join(event.when) or "once",
         lines=tuple(dict.fromkeys(map(str, event.lines))),
         sources=_sorted((event.label if read is None else event.label | read).sources),
-        protocol=str(getattr(event.type, "protocol", "")),
+        protocol=event.protocol or str(getattr(event.type, "protocol", "")),
     )
 
 

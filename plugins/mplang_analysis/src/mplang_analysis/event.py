@@ -9,7 +9,7 @@ from mplang_core import BaseType
 from mplang_core.ext import Location
 
 What: TypeAlias = Literal[
-    "move", "reveal", "predicate", "index", "result", "size", "duration", "failure"
+    "move", "reveal", "predicate", "index", "result", "size", "duration", "failure", "change"
 ]
 SIDE_CHANNELS = ("size", "duration", "failure")
 """What is told beside values: the receiver has it in plain, whatever the type of the event."""
@@ -25,16 +25,17 @@ class Event(NamedTuple):
             at a party; a ``predicate`` that parties compare; the ``index`` by which a party
             asks for a value; a ``result`` that the host may fetch; the ``size`` of what a party
             gets and cannot read; the ``duration`` of a run, and a ``failure``, of which
-            everyone is told.
-        sender: the party that sends, takes long, or fails; nobody in a reveal, nor where all
-            parties do it together.
-        receiver: who learns of it.
+            everyone is told; a ``change`` of a result, which its receiver does not notice.
+        sender: the party that sends, takes long, fails, or can change it; nobody in a reveal, nor
+            where all parties do it together, or everyone can.
+        receiver: who learns of it, or gets what can be changed.
         type: the type of what crosses; of a size, of what has it.
         label: what flowed into it.
         location: the user's line, the first one of several.
         when: how often, unless it is once.
         sent: whether a message carries it.
-        lines: the lines of all ops that may fail.
+        lines: the lines of all ops that it stands for.
+        protocol: the protocol that does not notice a change.
     """
 
     what: What
@@ -46,3 +47,4 @@ class Event(NamedTuple):
     when: tuple[str, ...] = ()
     sent: bool = False
     lines: tuple[Location, ...] = ()
+    protocol: str = ""

@@ -6,7 +6,8 @@ import functools
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from mplang_analysis.party_names import quoted
+from mplang_analysis.disclosure_row import DisclosureRow
+from mplang_analysis.party_names import quoted, quoted_line
 from mplang_core import TableType, TensorType
 from mplang_core.ext import MPLangError, parse_base_type
 
@@ -90,3 +91,11 @@ def frequency(when: str) -> str:
         ('in a branch, each time around a loop, however often', '')
     """
     return ", ".join(filter(None, (WHEN.get(each, each) for each in when.split(", "))))
+
+
+def place(rows: Sequence[DisclosureRow]) -> str:
+    """Return the line of some rows, and the number of other lines that they stand for."""
+    first = rows[0].line
+    more = len({line for row in rows for line in row.lines} - {first})
+    others = f" and {more} other line{'s' * (more > 1)}" if more else ""
+    return f" ({quoted_line(first)}{others})" if first else ""

@@ -15,7 +15,7 @@ from mplang_analysis.picture import Picture
 from mplang_core import Program
 from mplang_core.ext import printable
 
-LAST = ("result", "duration", "failure")
+LAST = ("result", "duration", "failure", "change")
 """The rows that are drawn at the end, where a run ends."""
 
 TEXTS = {
@@ -24,6 +24,7 @@ TEXTS = {
     "size": "the size of what it cannot read",
     "duration": "how long ops take",
     "failure": "whether an op fails",
+    "change": "can change what is revealed, unnoticed",
 }
 """What is told by a row whose type does not say it."""
 
@@ -188,6 +189,8 @@ class _Marks:
         what: str = row.what
         if what in TEXTS:
             text = TEXTS[what]
+            if what == "change" and row.sender is None:
+                text = f"every other party {text}"
             others = len(set(row.lines) - {row.line})
             text += f", at this or {others} other line{'s' * (others > 1)}" if others else ""
         else:
@@ -198,5 +201,5 @@ class _Marks:
         if row.discloses:
             owners = listed(f"{self.names.of(rank)}'s" for rank in row.discloses)
             text = f"DISCLOSES {owners} data: {text}"
-        often = "" if row.when == "once" or what == "failure" else f", {row.when}"
+        often = "" if row.when == "once" or what in ("failure", "change") else f", {row.when}"
         return printable(text + often)

@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
+from mplang_analysis.change_sentences import change_sentences
 from mplang_analysis.disclosure_row import DisclosureRow
-from mplang_analysis.party_names import PartyNames, quoted, quoted_line
-from mplang_analysis.phrases import amounts, frequency, listed, protected
+from mplang_analysis.party_names import PartyNames, quoted
+from mplang_analysis.phrases import amounts, frequency, listed, place, protected
 
 KINDS = {
     "predicate": "which way a condition or a loop goes",
@@ -44,8 +45,9 @@ Group: TypeAlias = list[DisclosureRow]
 def sentences(rows: Sequence[DisclosureRow], names: PartyNames) -> list[str]:
     """Return what a table of disclosures says, in sentences.
 
-    One sentence per receiver and line, then who learns nothing. What failures tell comes last. A
-    share of a value that the same line reveals has no words of its own; the table has its row.
+    One sentence per receiver and line, then who learns nothing. What failures tell, and who can
+    change what, comes last. A share of a value that the same line reveals has no words of its own;
+    the table has its row.
 
     Args:
         rows: the rows of the table.
@@ -74,6 +76,7 @@ class _Writer:
     def __init__(self, rows: Sequence[DisclosureRow], names: PartyNames) -> None:
         self.names = names
         self.sources = {rank for row in rows for rank in (*row.inputs, *row.discloses)}
+        self.changes = [row for row in rows if row.what == "change"]
         disclosing = [row for row in rows if row.discloses]
         self.beside = [row for row in disclosing if row.what in EXCEPTIONS]
         self.rows = [row for row in disclosing if row.what not in EXCEPTIONS]
@@ -85,7 +88,8 @@ class _Writer:
             told = [*self.learns(self.rows), *self.learners(), *self.unaware()]
         else:
             told = [f"Nobody learns anything of anyone else's data{_except(failures)}."]
-        return [*told, *self.learns(channels), *self.learns(failures)]
+        beside = [*self.learns(channels), *self.learns(failures)]
+        return [*told, *beside, *change_sentences(self.changes, self.names)]
 
     # -- who learns what
 
@@ -98,11 +102,11 @@ class _Writer:
             groups.setdefault((row.receiver, row.line, who), []).append(row)
         for group in groups.values():
             fetches = all(row.what == "result" for row in group)
-            key = "; ".join(self.items(group)), _place(group), fetches
+            key = "; ".join(self.items(group)), place(group), fetches
             alike.setdefault(key, []).append(self.names.of(group[0].receiver))
-        for (items, place, fetches), names in alike.items():
+        for (items, where, fetches), names in alike.items():
             verb = "may fetch" if fetches else "learns" if len(names) == 1 else "each learn"
-            yield f"{_capital(listed(names))} {verb}: {items}{place}."
+            yield f"{_capital(listed(names))} {verb}: {items}{where}."
 
     def items(self, rows: Group) -> Iterator[str]:
         """Yield what is learned, by what it is made of and how often."""
@@ -179,14 +183,6 @@ def _except(rows: Iterable[DisclosureRow]) -> str:
     kinds = {row.what for row in rows}
     found = [text for what, text in EXCEPTIONS.items() if what in kinds]
     return f", except {listed(found)}" if found else ""
-
-
-def _place(rows: Group) -> str:
-    """Return the line of some rows, and the number of other lines that they stand for."""
-    first = rows[0].line
-    more = len({line for row in rows for line in row.lines} - {first})
-    others = f" and {more} other line{'s' * (more > 1)}" if more else ""
-    return f" ({quoted_line(first)}{others})" if first else ""
 
 
 def _without_parts(rows: Group) -> Group:

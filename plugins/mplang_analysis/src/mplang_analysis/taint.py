@@ -10,6 +10,7 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from mplang_analysis import op_traits, transfer
+from mplang_analysis.changes import NOBODY, Changes, ChangeTally, changes_of
 from mplang_analysis.effort import MAX_EFFORT, PER_OP, effort
 from mplang_analysis.event import SIDE_CHANNELS, Event, Receiver, What
 from mplang_analysis.guards import Guards, has_guards
@@ -127,6 +128,7 @@ class Flow:
         self._effort = 0
         self._durations = Tally("duration", SECONDS)
         self._failures = Tally("failure", BOOL, ("if an op fails",))
+        self._changes = ChangeTally()
         scope, graph = _Scope(self.program.mask), self.program.graph
         self.outputs = self._walk(graph, list(map(self._input, range(len(graph.inputs)))), scope)
         self.held.settle()
@@ -140,12 +142,15 @@ class Flow:
             for rank, label in sorted(fact.items()):
                 self._record("result", rank, "host", op_traits.base_of(value.type), label, here)
         self.events = list(with_sizes(self.events, self.read))
-        self.events += (*self._durations.events(), *self._failures.events())
+        for tally in (self._durations, self._failures, self._changes):
+            self.events += tally.events()
 
     def read(self, event: Event) -> Label | None:
         """Return the label of what the receiver of an event reads; ``None`` if it cannot."""
         if event.what in SIDE_CHANNELS:
             return event.label
+        if event.what == "change":
+            return None  # that is another row's
         if isinstance(event.receiver, int):
             return self.held.read(event.receiver, event.type, event.label)
         return event.label if event.type.form is Form.PLAIN else None
@@ -320,6 +325,15 @@ class Flow:
                 if label.news_to(rank):
                     self._record("size", None, rank, kind, label, scope)
 
+    def _note_changes(self, found: Changes, kind: BaseType, out: Fact, scope: _Scope) -> None:
+        """Note who can change unnoticed what parties get in plain."""
+        for rank, label in out.items():
+            seen = label.data() | scope.control
+            for party in found.of(rank, self.program.mask):
+                self._spend([seen], scope, str(kind))
+                told = Event("change", party, rank, kind, seen, scope.location)
+                self._changes.add(told._replace(protocol=found.protocol))
+
     def _note_duration(self, label: Label, scope: _Scope) -> None:
         """Note that a private predicate decides what parties run, or how often."""
         one = next(iter(scope.parties)) if len(scope.parties) == 1 else None
@@ -368,12 +382,15 @@ class Flow:
 
     def _outputs(self, op: Operation, seen: Fact, scope: _Scope, together: bool) -> list[Fact]:
         outs = [self._output(op, i, seen, scope, together) for i in range(len(op.outputs))]
+        changes = changes_of(op, together=together)
         for value, out in zip(op.outputs, outs, strict=True):
             kind = op_traits.base_of(value.type)
             kept = kind.form in (Form.SHARE, Form.HANDLE) and op_traits.is_declared(op)
             if (together and not kept) or op_traits.opens(op, kind):
                 for rank, label in out.items():
                     self._record("reveal", None, rank, kind, label, scope)
+            if changes is not NOBODY and kind.form is Form.PLAIN:
+                self._note_changes(changes, kind, out, scope)
         return outs
 
     def _inform_all(self, op: Operation, scope: _Scope, seen: Fact) -> None:

@@ -1,11 +1,11 @@
-"""Tally of what everyone learns of a party by a side channel of its ops, all ops in one row."""
+"""Tally of what parties tell, or can change, by several ops: all of them in one row."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from mplang_analysis.event import Event, What
+from mplang_analysis.event import SIDE_CHANNELS, Event, Receiver, What
 from mplang_analysis.labels import PUBLIC, Label
 from mplang_core import BaseType
 from mplang_core.ext import Location
@@ -21,17 +21,21 @@ class _Entry:
 
 @dataclass(slots=True)
 class Tally:
-    """One event per party that everyone learns of, made of all ops that tell it.
+    """One event per party, made of all ops that tell it.
 
     Attributes:
         what: the kind of the events.
-        type: the type of what is learned.
+        type: the type of what is learned, or can be changed.
         when: how often, unless it is once.
+        receiver: who learns it, or gets what can be changed.
+        protocol: the protocol that does not notice a change.
     """
 
     what: What
     type: BaseType
     when: tuple[str, ...] = ()
+    receiver: Receiver = "everyone"
+    protocol: str = ""
     _entries: dict[int | None, _Entry] = field(default_factory=dict)
 
     def add(self, rank: int | None, label: Label, line: Location | None) -> None:
@@ -39,10 +43,10 @@ class Tally:
 
         Args:
             rank: the party that runs it; ``None`` if all do, in step.
-            label: what decides on it; nothing is added if that is public.
+            label: what decides on it; what is public tells nothing by a side channel.
             line: the user's line.
         """
-        if not label.sources:
+        if not label.sources and self.what in SIDE_CHANNELS:
             return
         entry = self._entries.setdefault(rank, _Entry())
         entry.label |= label
@@ -54,9 +58,8 @@ class Tally:
         for rank, entry in sorted(self._entries.items(), key=_in_order):
             lines = tuple(entry.lines)
             first = lines[0] if lines else None
-            yield Event(
-                self.what, rank, "everyone", self.type, entry.label, first, self.when, lines=lines
-            )
+            who = self.what, rank, self.receiver, self.type
+            yield Event(*who, entry.label, first, self.when, lines=lines, protocol=self.protocol)
 
 
 def _in_order(item: tuple[int | None, _Entry]) -> int:

@@ -42,8 +42,9 @@ class Case(StrictModel):
         by: part of the text of the refusal, such as the ``@id`` of a rule.
         coordinator: who asks; the only one by default.
         program: an artifact, relative to the file of the cases.
-        action: ``run``, ``read``, ``disclose``, ``forward``, ``fetch``, ``store`` or ``put``.
-        to: a data set to read, or a party to disclose to or to store at; ``everyone``.
+        action: ``run``, ``read``, ``disclose``, ``forward``, ``fetch``, ``store``, ``put`` or
+            ``rely``.
+        to: a data set to read, or a party to disclose to, to store at, or to rely on; ``everyone``.
         context: fields of the context that differ from those of a plain value.
     """
 
@@ -52,7 +53,9 @@ class Case(StrictModel):
     by: str = ""
     coordinator: str | None = None
     program: str | None = None
-    action: Literal["run", "read", "disclose", "forward", "fetch", "store", "put"] | None = None
+    action: (
+        Literal["run", "read", "disclose", "forward", "fetch", "store", "put", "rely"] | None
+    ) = None
     to: str | None = None
     context: dict[str, Any] = Field(default_factory=dict)
 
@@ -60,7 +63,7 @@ class Case(StrictModel):
     def _check(self) -> Case:
         if (self.program is None) == (self.action is None):
             raise ValueError("a case has a program or an action")
-        if self.action in ("read", "disclose", "forward", "store") and self.to is None:
+        if self.action in ("read", "disclose", "forward", "store", "rely") and self.to is None:
             raise ValueError(f"{self.action} needs `to`")
         return self
 
@@ -138,7 +141,7 @@ class Case(StrictModel):
             given.pop("data_sets", None)
             return {**read, **given}
         flow = {
-            "what": "result",
+            "what": "change" if self.action == "rely" else "result",
             "form": "plain",
             "type": "f64[]",
             "protocol": "",

@@ -142,7 +142,7 @@ def decide_quickly(rules: Rules, requests: Sequence[Request], *, approved: bool)
 
 def _why(rules: Rules, request: Request, verdict: Verdict) -> tuple[str, Source | None]:
     reason, columns = why(rules, request, verdict)
-    if request.row is None:
+    if request.row is None or request.action == "rely":  # whose data it is does not matter
         return reason, None
     named = {_column(each) for each in columns if isinstance(each, Entity)}
     found = [each for each in request.row.sources if column_of(each) in named]

@@ -40,8 +40,9 @@ class Request:
 
     Attributes:
         coordinator: who runs it.
-        action: ``run``, ``read``, ``disclose``, ``forward``, ``fetch``, ``store`` or ``put``.
-        resource: a program, data set or receiver.
+        action: ``run``, ``read``, ``disclose``, ``forward``, ``fetch``, ``store``, ``put`` or
+            ``rely``.
+        resource: a program, data set or receiver; of ``rely`` who can change what the party gets.
         context: the rest, by the schema; sets are tuples.
         row: the row of the disclosure table, if it is about one.
     """
@@ -116,6 +117,8 @@ def describe(request: Request) -> str:
         return f"to have {data} stored as {shortened(name)!r} by {request.resource.id}"
     kind = shortened(request.context["type"])
     how = f"{request.context['form']} {kind} ({request.context['what']})"
+    if request.action == "rely":
+        return f"that {receiver} can change, unnoticed, {how}{line} made of {data}"
     return f"that {receiver} gets {how}{line} made of {data}"
 
 

@@ -121,6 +121,11 @@ class Asked:
 
     def _rows(self, units: Mapping[str, str]) -> Iterator[Request]:
         for row in self.rows:
+            if row.what == "change":
+                if row.receiver == self.party:
+                    by = EVERYONE if row.sender is None else self._party(row.sender)
+                    yield self._flow("rely", by, row.sources, _of_row(row, self.party), units, row)
+                continue
             mine = self.party in row.inputs
             leaves = row.sender == self.party or mine
             if not row.inputs or not leaves or row.receiver == self.party:

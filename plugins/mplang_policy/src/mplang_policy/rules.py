@@ -18,6 +18,9 @@ from mplang_policy.statements import Statement, nodes, read_statements
 from mplang_policy.vocabulary import mistakes_of, schema_text
 
 CEDAR = ".cedar"
+UNLESS_FORBIDDEN = ("rely",)
+"""Actions that no permit is needed for: no data leaves by them, and only the owner is harmed."""
+
 AT_ONCE = 100  # requests, or columns of them, that Cedar is asked about at once
 
 
@@ -35,7 +38,8 @@ class Verdict:
     """What rules say to a request.
 
     Attributes:
-        allowed: whether a rule permits it, none forbids it, and all could be asked.
+        allowed: whether a rule permits it, or it needs none, none forbids it, and all could be
+            asked.
         rules: the rules that permit or forbid it.
         errors: why rules could not be asked.
     """
@@ -119,13 +123,16 @@ class Rules:
         Args:
             requests: the requests.
         """
-        return [self._verdict(each) for each in ask(self._policies, requests)]
+        found = ask(self._policies, requests)
+        return [self._verdict(*each) for each in zip(requests, found, strict=True)]
 
-    def _verdict(self, found: cedarpy.AuthzResult) -> Verdict:
+    def _verdict(self, request: Request, found: cedarpy.AuthzResult) -> Verdict:
         told = found.diagnostics
         rules = tuple(self.statements[name] for name in sorted(told.reasons))
         errors = tuple(self._named(error) for error in told.errors)
-        return Verdict(found.allowed and bool(rules) and not errors, rules, errors)
+        silent = not found.allowed and not rules  # neither a permit nor a forbid
+        permitted = request.action in UNLESS_FORBIDDEN if silent else found.allowed and bool(rules)
+        return Verdict(permitted and not errors, rules, errors)
 
     def _named(self, error: str) -> str:
         for name, statement in self.statements.items():

@@ -8,6 +8,10 @@ _HEAD = """\
 // Rules of {party}, written by `mplang policy init`: aggregates over at least 20 persons to
 // whoever runs a program, shares to the other parties, and nothing at row level.
 // `mplang policy schema` prints what rules can speak of, `mplang policy test` tries them.
+//
+// Members of an SPU can change, unnoticed, what {party} gets from it. No data leaves by that, so it
+// needs no permit. If what {party} gets decides much, write into it whom it does not rely on:
+//   forbid (principal, action == Action::"rely", resource);
 """
 
 _FOR_ONE = """

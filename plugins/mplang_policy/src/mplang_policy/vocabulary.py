@@ -15,6 +15,7 @@ from mplang_policy.statements import Statement, nodes
 FORMS = {form.value for form in Form}
 TIMES = {
     "once", "per iteration", "in a branch", "if asked for", "if an op fails", "any number of times",
+    "if it deviates",
 }  # fmt: skip
 MODES = {"production", "development"}
 WHAT = {
@@ -22,6 +23,7 @@ WHAT = {
     "forward": {"move", "reveal", "predicate", "index", "result", "size", "duration", "failure"},
     "fetch": {"result"},
     "store": {"store"},
+    "rely": {"change"},
 }
 _OTHERS = re.compile(OTHER + r"(put|input \d+|stored [\w-]+|[a-z]\w*\.\w+)")
 _DIGEST = re.compile(r"[0-9a-f]{64}")

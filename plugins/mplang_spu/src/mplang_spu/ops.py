@@ -7,7 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from mplang_analysis import Constant, ConstantsRule, RangeRule, SideChannelRule, SideChannels
+from mplang_analysis import (
+    ChangeRule,
+    Changes,
+    Constant,
+    ConstantsRule,
+    RangeRule,
+    SideChannelRule,
+    SideChannels,
+)
 from mplang_cache import compiled_once
 from mplang_simulator import DamagedProcessError
 from mplang_stablehlo import constants_of_code, read
@@ -97,12 +105,22 @@ def _infer_reconstruct(op: Operation, world: Mask) -> Sequence[AnyType]:
     return [first.plain]
 
 
+def _changes_of_reconstruct(op: Operation) -> Changes:
+    """Return that each member may have sent another share, or made it otherwise.
+
+    All protocols are secure against semi-honest members only.
+    """
+    share = op.inputs[0].type
+    assert isinstance(share, ShareType)
+    return Changes(share.parties, share.protocol)
+
+
 RECONSTRUCT = OpDef(
     "spu.reconstruct",
     _infer_reconstruct,
     doc="Puts the shares of all parties together; who runs it learns the tensor.",
     effects=Effects.NONE,
-    interfaces=[RangeRule(ranges_of_reconstruct)],
+    interfaces=[RangeRule(ranges_of_reconstruct), ChangeRule(_changes_of_reconstruct)],
     reads=(),
     total=True,
 )

@@ -1,29 +1,35 @@
-"""What ops declare beside their results: reads, effects, ranges, and that nothing is sent."""
+"""What ops declare beside their results: reads, effects, ranges, messages, who can change them."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from mplang_analysis import UNKNOWN, HasRanges, Interval
+from mplang_analysis import UNKNOWN, HasChanges, HasRanges, Interval
 from mplang_simulator import Simulator
 from mplang_trace import record
 
-from mplang_core import ClusterSpec, MPLangError, Program, registry
+from mplang_core import BaseType, ClusterSpec, Form, Mask, MPLangError, MPType, Program, registry
 from mplang_core.ext import (
     DeclaredRange,
     Effects,
     HostVar,
     Mode,
+    Operation,
     SimpHost,
+    Value,
+    codecs,
+    decode,
+    encode,
     interface_of,
     meta_of,
     op_defs,
 )
 from mplang_testing.sample import Sample, local_program
 from mplang_testing.suite import Suite, complain
+from mplang_testing.values import same
 from mplang_testing.waiting import DEADLINE
 from mplang_testing.watched import watched
 
@@ -119,6 +125,85 @@ class DeclarationSuite(Suite, kit=True):
                     fix="correct the function of RangeRule(…): numbers are checked by it before "
                     "they are shared",
                 )
+
+    def test_it_says_who_can_change_what_it_opens(self, sample: Sample) -> None:
+        """What is plain and made by parties together has a ``ChangeRule``.
+
+        Where that says that nobody can change it, a share of which a bit is another one ends in an
+        error, or in the same result.
+        """
+        op, _ = local_program(sample.build())
+        meta = meta_of(registry.get(sample.op))
+        check_changes(op, together=meta.execution_model == "multi_party")
+        declared = interface_of(op, HasChanges)
+        if sample.random or declared is None or declared.changes(op).by != Mask():
+            return
+        program, kinds = sample.trace(), [_base(value) for value in op.outputs]
+        given = [sample.data(rank) for rank in range(sample.parties)]
+        with self.make(sample.parties) as host:
+            expected = execute(host, program, given)
+            for changed in _with_a_changed_share(sample.operands, given):
+                try:
+                    found = execute(host, program, changed)
+                except MPLangError:
+                    continue  # it is noticed
+                pairs = zip(kinds, expected, found, strict=True)
+                if not all(same(kind, old[0], new[0]) for kind, old, new in pairs):
+                    complain(
+                        f"{op.opcode} gives another result for a share that was changed",
+                        expected="an error, as Changes(by=Mask()) says",
+                        got=found,
+                        fix="check the share, or name who can change the result, and by which "
+                        "protocol: Changes(parties, protocol)",
+                    )
+
+
+def check_changes(op: Operation, *, together: bool = False) -> None:
+    """Check that an op which makes something plain of shares says who can change it.
+
+    Args:
+        op: the op.
+        together: whether parties run it together, and it does not tell its messages.
+    """
+    plain = any(_base(value).form is Form.PLAIN for value in op.outputs)
+    shares = any(_base(value).form is Form.SHARE for value in op.inputs)
+    if plain and (shares or together) and interface_of(op, HasChanges) is None:
+        complain(
+            f"{op.opcode} makes something plain that parties have computed together, and does not "
+            "say who can change it",
+            expected="the interface HasChanges: rules are asked whom the receiver relies on",
+            got="none, so every party is taken to be able to",
+            fix="declare ChangeRule(lambda op: Changes(parties, protocol)) with the members of a "
+            "protocol that is secure against semi-honest ones only, and its name; "
+            "Changes(by=Mask()) if what another one changed is always an error",
+        )
+
+
+def _base(value: Value) -> BaseType:
+    return value.type.base if isinstance(value.type, MPType) else value.type
+
+
+def _with_a_changed_share(
+    kinds: Sequence[BaseType], given: Sequence[Sequence[Any]]
+) -> Iterator[list[list[Any]]]:
+    """Yield operands by party in which one bit of a share of the first party is changed."""
+    first, *others = map(list, given)
+    for i, (kind, value) in enumerate(zip(kinds, first, strict=True)):
+        if kind.form is Form.SHARE and kind.name in codecs:
+            for changed in _with_a_changed_bit(kind, value):
+                yield [[*first[:i], changed, *first[i + 1 :]], *others]
+
+
+def _with_a_changed_bit(kind: BaseType, value: Any) -> Iterator[Any]:
+    """Yield a value with one bit changed, at the ends and in the middle of each of its buffers."""
+    head, data = encode(kind, value)
+    buffers = [bytes(each) for each in data]
+    for i, buffer in enumerate(buffers):
+        for at in {0, len(buffer) // 2, len(buffer) - 1} & set(range(len(buffer))):
+            changed = bytearray(buffer)
+            changed[at] ^= 1
+            with contextlib.suppress(MPLangError):  # the codec notices
+                yield decode(kind, head, [*buffers[:i], bytes(changed), *buffers[i + 1 :]])
 
 
 def execute(

@@ -20,6 +20,7 @@ from mplang_core.ext import (
     messages_of,
     op_defs,
 )
+from mplang_testing.declarations import check_changes
 from mplang_testing.party_flows import FlowSuite
 from mplang_testing.party_sample import PartySample, PartyUse, does_not_run
 from mplang_testing.suite import complain, numbered
@@ -72,6 +73,11 @@ class PartyOpSuite(FlowSuite, kit=True):
                 fix=f"add {sorted(there - used)}, remove {sorted(used - there)}; an op is among "
                 "these if its OpDef has Level.PARTY",
             )
+
+    def test_it_says_who_can_change_what_it_opens(self, sample: PartySample) -> None:
+        """An op that makes something plain of shares has a ``ChangeRule``."""
+        for op in sample.ops_of(sample.trace()):
+            check_changes(op)
 
     def test_it_sends_the_messages_that_it_declares(self, sample: PartySample, mode: Mode) -> None:
         """On no link are there more messages than declared, or fewer than are always sent."""

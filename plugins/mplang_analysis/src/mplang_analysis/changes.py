@@ -1,0 +1,104 @@
+"""Changes: plain results of ops that a party can change, and nobody notices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol, runtime_checkable
+
+from mplang_analysis import op_traits
+from mplang_analysis.event import Event, Receiver
+from mplang_analysis.tally import Tally
+from mplang_core import BaseType, Form, Mask
+from mplang_core.ext import Operation, interface_of
+
+
+class Changes(NamedTuple):
+    """Who can change the plain results of an op by not following its protocol, unnoticed.
+
+    A party may always lie about its own data, and send on something else than it got; that is
+    none.
+
+    Attributes:
+        by: the parties that can, of which the receiver does not count; ``None`` for every party.
+        protocol: the protocol, which is secure against semi-honest parties only; empty if it has
+            no name.
+    """
+
+    by: Mask | None = None
+    protocol: str = ""
+
+    def of(self, receiver: int, world: Mask) -> Iterable[int | None]:
+        """Return who can change what a party gets; ``None`` if every other party can.
+
+        Args:
+            receiver: the party.
+            world: the parties of the program.
+        """
+        others = world - Mask.of(receiver)
+        if self.by is not None:
+            return self.by & others
+        return [None] if others else []
+
+
+@runtime_checkable
+class HasChanges(Protocol):
+    """Interface of an op that says who can change its plain results unnoticed."""
+
+    def changes(self, op: Operation) -> Changes:
+        """Return who can change them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRule:
+    """A function as the interface :class:`HasChanges`, for ``OpDef(interfaces=[…])``.
+
+    Attributes:
+        rule: ``rule(op)``; ``Changes(by=Mask())`` if the op fails instead of giving a result that
+            somebody else has changed.
+    """
+
+    rule: Callable[[Operation], Changes]
+
+    def changes(self, op: Operation) -> Changes:
+        """Return what the function does."""
+        return self.rule(op)
+
+
+ANYONE, NOBODY = Changes(), Changes(Mask())
+
+
+def changes_of(op: Operation, *, together: bool = False) -> Changes:
+    """Return who can change the plain results of an op unnoticed.
+
+    Of an op that declares nothing everyone may, if it takes shares or parties run it together.
+
+    Args:
+        op: the op.
+        together: whether parties run it together, and it does not tell its messages.
+    """
+    declared = interface_of(op, HasChanges)
+    if declared is not None:
+        return declared.changes(op)
+    return ANYONE if together or op_traits.takes(op, Form.SHARE) else NOBODY
+
+
+@dataclass(slots=True)
+class ChangeTally:
+    """Tally of what can be changed: one event per party, receiver, type and protocol."""
+
+    _tallies: dict[tuple[Receiver, BaseType, str], Tally] = field(default_factory=dict)
+
+    def add(self, event: Event) -> None:
+        """Add what a party can change at one line."""
+        key = event.receiver, event.type, event.protocol
+        found = self._tallies.get(key)
+        if found is None:
+            of = event.receiver, event.protocol
+            found = self._tallies[key] = Tally("change", event.type, ("if it deviates",), *of)
+        found.add(event.sender, event.label, event.location)
+
+    def events(self) -> Iterator[Event]:
+        """Yield the events, by receiver, type and protocol in the order of the program."""
+        for tally in self._tallies.values():
+            yield from tally.events()
