@@ -101,9 +101,11 @@ test-failures: setup ## break workers, links and hosts amid SPU jobs, each way 5
 	@MPLANG_FAILURES=50 MPLANG_KILLS=200 $(BIN)/python -m pytest -v $(ARGS) \
 		plugins/mplang_http/tests/test_failures_spu.py plugins/mplang_http/tests/test_stored_kills.py
 
-test-noninterference: setup ## hold 20,000 random programs against their disclosure tables (90 minutes)
+test-noninterference: setup ## hold 20,000 random programs, and 500 on live workers, against their disclosure tables (two hours)
 	@MPLANG_PROGRAMS=20000 $(BIN)/python -m pytest -n $(JOBS) \
 		plugins/mplang_analysis/tests/noninterference/test_noninterference.py $(ARGS)
+	@MPLANG_LIVE_PROGRAMS=500 $(BIN)/python -m pytest --timeout 600 \
+		plugins/mplang_analysis/tests/noninterference/test_live_workers.py $(ARGS)
 
 test-everywhere: setup ## run each program of the tests in both modes, from its artifact, and on workers
 	@$(BIN)/python -m pytest -p everywhere $(TOGETHER) tests/semantics tests/language \

@@ -11,6 +11,7 @@ from mplang_analysis import Disclosure, DisclosureRow
 
 from .generator import PARTIES, Source
 from .lab import Delivery, bytes_of
+from .link_logs import Frames
 
 Reader: TypeAlias = int | Literal["host"]
 
@@ -25,6 +26,8 @@ class Stage:
         readable: per rank the bytes that the party can read in tokens, so far.
         failure: the public text of a failure; empty if there is none.
         failed_at: the party, op and line of it.
+        frames: the messages between workers in processes of their own, by number and size.
+        told: what such workers tell the host, without times.
     """
 
     deliveries: list[Delivery] = field(default_factory=list)
@@ -32,6 +35,8 @@ class Stage:
     readable: dict[int, dict[Any, bytes]] = field(default_factory=dict)
     failure: str = ""
     failed_at: tuple[Any, ...] = ()
+    frames: Frames = field(default_factory=dict)
+    told: list[Any] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -40,14 +45,15 @@ class Finding:
 
     Attributes:
         kind: ``row``: a message has none. ``message``, ``result``, ``opened``: data of ``source``
-            made a difference to ``reader``, of which no row tells.
+            made a difference to ``reader``, of which no row tells; ``frames``: to number or size of
+            messages; ``status``: to what workers tell the host.
         step: the number of the program in its chain.
         reader: who learns.
         source: whose data.
         detail: where.
     """
 
-    kind: Literal["row", "message", "result", "opened", "failure"]
+    kind: Literal["row", "message", "result", "opened", "failure", "frames", "status"]
     step: int
     reader: Reader
     source: int | None

@@ -16,9 +16,10 @@ from mplang_core.ext import HostVar, PartyError
 
 from .checker import Comparison, Finding, Stage, readable_bytes, unexpected, unlisted
 from .deviation import Deviation
-from .generator import CLUSTER, PARTIES, Source, generate
+from .generator import PARTIES, TABLES, THEMES, Source, Theme, generate
 from .lab import Lab, Setting, bytes_of
 from .live import Live
+from .live_checker import LiveComparison
 from .opening import readable
 
 COLUMNS = (("a", "int64"), ("b", "int64"))
@@ -37,8 +38,14 @@ class Data:
     own: Sequence[int]
 
 
-def data_of(source: Source, seeds: Sequence[int]) -> Data:
-    """Return the data of the parties, each drawn from a seed of its own."""
+def data_of(source: Source, seeds: Sequence[int], most: int = 4) -> Data:
+    """Return the data of the parties, each drawn from a seed of its own.
+
+    Args:
+        source: the first program.
+        seeds: by rank.
+        most: rows of a table.
+    """
     inputs: dict[str, dict[int, Any]] = {}
     own = []
     for rank, seed in zip(PARTIES, seeds, strict=True):
@@ -47,13 +54,13 @@ def data_of(source: Source, seeds: Sequence[int]) -> Data:
         for variable in source.inputs:
             if rank in (variable.holders or ()):
                 table = variable.kind == "table"
-                value = _table(dice) if table else np.asarray(dice.randint(-50, 50))
+                value = _table(dice, most) if table else np.asarray(dice.randint(-50, 50))
                 inputs.setdefault(variable.name, {})[rank] = value
     return Data(inputs, own)
 
 
-def _table(dice: random.Random) -> pa.Table:
-    rows = dice.randint(1, 4)
+def _table(dice: random.Random, most: int) -> pa.Table:
+    rows = dice.randint(1, most)
     return pa.table({name: [dice.randint(-9, 9) for _ in range(rows)] for name, _ in COLUMNS})
 
 
@@ -67,6 +74,8 @@ class Experiment:
         mode: of the host.
         liar: a party that deviates.
         length: of the chain.
+        rows: at most, of a table.
+        themes: what programs are about.
 
     Attributes:
         programs: the chain as traced.
@@ -78,13 +87,16 @@ class Experiment:
     mode: Literal["launch", "standard"] = "launch"
     liar: int | None = None
     length: int = 1
+    rows: int = 4
+    themes: Sequence[Theme] = tuple(THEMES)
     programs: list[mp.Program] = field(default_factory=list)
     tables: list[Disclosure] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.chain = generate(self.seed, self.length)
+        self.chain = generate(self.seed, self.length, themes=self.themes)
         self.functions = [
-            mp.compile(source.function(), cluster_spec=CLUSTER) for source in self.chain
+            mp.compile(source.function(), cluster_spec=self.lab.cluster_spec)
+            for source in self.chain
         ]
 
     def findings(self) -> list[Finding]:
@@ -102,14 +114,15 @@ class Experiment:
                 found += pair.findings()
         return found
 
-    def play(self, changed: int | None) -> list[Stage]:
+    def play(self, changed: int | None, way: int = 1) -> list[Stage]:
         """Run the chain.
 
         Args:
             changed: the party whose data is another than by default.
+            way: which other data.
         """
-        seeds = [self.seed + 1_000_003 * (rank == changed) for rank in PARTIES]
-        data = data_of(self.chain[0], seeds)
+        seeds = [self.seed + 1_000_003 * way * (rank == changed) for rank in PARTIES]
+        data = data_of(self.chain[0], seeds, self.rows)
         deviation = None if self.liar is None else Deviation(self.liar, self.seed)
         setting = Setting(data.own, deviation)
         if deviation is not None:
@@ -130,6 +143,11 @@ class Experiment:
                 stage.failed_at = (error.rank, error.op, error.location)
             stage.deliveries = setting.deliveries[start:]
             stage.results = self._results(source, outputs)
+            if isinstance(self.lab, Live):
+                stage.frames = self.lab.frames(
+                    self.programs[len(stages)], failed=bool(stage.failure)
+                )
+                stage.told = self.lab.told()
             stage.readable = {
                 rank: readable_bytes(readable(setting.dealer, rank)) for rank in PARTIES
             }
@@ -162,6 +180,32 @@ class Experiment:
             for rank, value in enumerate(self.lab.fetch(out.value))
             if value is not None
         }
+
+
+class LiveExperiment(Experiment):
+    """An experiment on worker processes in production: one party's data is changed in two ways."""
+
+    @property
+    def source(self) -> int:
+        """The party, every other time the one that has a table."""
+        (owner,) = next(v.holders for v in self.chain[0].inputs if v.kind == "table") or ()
+        return owner if self.seed % 2 else PARTIES[self.seed // 2 % len(PARTIES)]
+
+    def findings(self) -> list[Finding]:
+        """Run the chain three times, and return all violations."""
+        base, source = self.play(None), self.source
+        found = unexpected(base)
+        for way in (1, 2):
+            changed = self.play(source, way)
+            pair = LiveComparison(self.chain, self.tables, base, changed, source)
+            found += pair.findings()
+        return found
+
+
+def live_of_seed(seed: int, lab: Live) -> LiveExperiment:
+    """Return the experiment of a seed on worker processes; lengths take turns."""
+    length, themes = (1, 2, 1, 3)[seed % 4], (*THEMES, TABLES)
+    return LiveExperiment(seed, lab, length=length, rows=400, themes=themes)
 
 
 def of_seed(seed: int, lab: Lab | Live, length: int | None = None) -> Experiment:

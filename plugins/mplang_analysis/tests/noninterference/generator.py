@@ -7,7 +7,7 @@ inputs of the next one.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from types import FunctionType
 from typing import Any, Literal, TypeAlias
@@ -20,20 +20,24 @@ PARTIES = (0, 1, 2)
 ALL = frozenset(PARTIES)
 DEVICES = {"SP0": ALL, "SP1": frozenset({0, 1})}
 
-CLUSTER = mp.ClusterSpec.from_dict(
-    {
-        "nodes": [{"name": f"node{rank}"} for rank in PARTIES],
-        "devices": {f"P{rank}": {"kind": "PPU", "members": [f"node{rank}"]} for rank in PARTIES}
-        | {
-            "SP0": {"kind": "SPU", "members": [f"node{rank}" for rank in PARTIES]},
-            "SP1": {
-                "kind": "SPU",
-                "members": ["node0", "node1"],
-                "config": {"protocol": "SEMI2K", "field": "FM64"},
-            },
-        },
+
+def _cluster(protocol: str) -> mp.ClusterSpec:
+    """Return the parties and devices; the SPU of two members has a protocol."""
+    nodes = [f"node{rank}" for rank in PARTIES]
+    config = {"protocol": protocol, "field": "FM64"}
+    devices: dict[str, Any] = {
+        f"P{rank}": {"kind": "PPU", "members": [node]} for rank, node in enumerate(nodes)
     }
-)
+    devices["SP0"] = {"kind": "SPU", "members": nodes}
+    devices["SP1"] = {"kind": "SPU", "members": nodes[:2], "config": config}
+    return mp.ClusterSpec.from_dict(
+        {"nodes": [{"name": each} for each in nodes], "devices": devices}
+    )
+
+
+CLUSTER = _cluster("SEMI2K")
+ON_CHEETAH = _cluster("CHEETAH")
+"""The same on protocols that workers in production take."""
 
 Kind: TypeAlias = Literal[
     "int", "table", "share", "piece", "private", "public", "key", "sealed", "tensor"
@@ -108,8 +112,17 @@ def private_inputs(table_at: int) -> list[Variable]:
     return [*alone, pair, every, Variable("people", "table", frozenset({table_at}))]
 
 
-def generate(seed: int, length: int = 1, size: int = 9) -> list[Source]:
-    """Return a chain of programs; the first has private inputs, later ones earlier outputs, too."""
+def generate(
+    seed: int, length: int = 1, size: int = 9, themes: Sequence[Theme] | None = None
+) -> list[Source]:
+    """Return a chain of programs; the first has private inputs, later ones earlier outputs, too.
+
+    Args:
+        seed: determines everything.
+        length: of the chain.
+        size: statements of a program that is alone.
+        themes: what programs are about; ``THEMES`` by default.
+    """
     dice = random.Random(seed)
     private = private_inputs(dice.choice(PARTIES))
     found: list[Source] = []
@@ -119,7 +132,7 @@ def generate(seed: int, length: int = 1, size: int = 9) -> list[Source]:
         fresh = private if i == 0 else again
         kept = dice.sample(earlier, min(len(earlier), 6))
         source = Source(f"program_{seed}_{i}", [*fresh, *kept])
-        _Writer(dice, source).write(size if length == 1 else 6)
+        _Writer(dice, source, themes or THEMES).write(size if length == 1 else 6)
         source.outputs = [replace(v, name=f"k{i}_{v.name}") for v in source.outputs]
         earlier = source.outputs
         found.append(source)
@@ -129,9 +142,9 @@ def generate(seed: int, length: int = 1, size: int = 9) -> list[Source]:
 class _Writer:
     """Writer of the body of one program."""
 
-    def __init__(self, dice: random.Random, source: Source) -> None:
+    def __init__(self, dice: random.Random, source: Source, themes: Sequence[Theme]) -> None:
         self.dice, self.source = dice, source
-        self.opening, self.mixture = dice.choice(THEMES)
+        self.opening, self.mixture = dice.choice(themes)
         self.depth, self.count, self.statement = 1, 0, 0
 
     def write(self, size: int) -> None:
@@ -430,6 +443,20 @@ class _Writer:
         found = self.let("int", [owner], run)
         return [self.let("int", [carrier], f"mp.pshfl_s({found.name}, {there})")]
 
+    def post(self, env: list[Variable], depth: int) -> list[Variable]:
+        """Have a party send a table that the receiver cannot read, as it has no key."""
+        x = self.pick(env, "table")
+        if x is None:
+            return []
+        owner = self.one(x.holders)
+        to = self.one(ALL - {owner})
+        (key,) = self.keygen_at(owner)
+        run = f"mp.simp.pcall_static([{owner}], encrypt, {x.name}, {key.name})"
+        sealed = self.let("sealed", [owner], run, (key.detail, x))
+        return [
+            self.let("sealed", [to], f"mp.pshfl_s({sealed.name}, [{to}], [{owner}])", sealed.detail)
+        ]
+
     # control flow
 
     def everyone(self, env: list[Variable]) -> Variable:
@@ -531,10 +558,13 @@ CIPHERTEXTS: list[Statement] = [
 ]
 NESTED: list[Statement] = [*[_Writer.cond] * 2, *[_Writer.loop] * 2, _Writer.call]
 
-THEMES: list[tuple[list[Statement], list[Statement]]] = [
+Theme: TypeAlias = tuple[list[Statement], list[Statement]]
+"""What a program begins with, and the mixture of its other statements."""
+
+THEMES: list[Theme] = [
     ([], PLAIN + NESTED),
     ([_Writer.seal, _Writer.seal], SHARES * 3 + PLAIN + NESTED),
     ([_Writer.channel, _Writer.encrypt], CIPHERTEXTS * 3 + PLAIN + NESTED),
     ([_Writer.channel, _Writer.seal], CIPHERTEXTS * 2 + SHARES * 2 + PLAIN + NESTED),
 ]
-"""What a program begins with, and the mixture of its other statements."""
+TABLES: Theme = ([], [*[_Writer.filter] * 6, *[_Writer.post] * 8, *PLAIN, *NESTED])

@@ -1,4 +1,4 @@
-"""Worker processes of the HTTP backend: what the host fetches is compared, with real randomness."""
+"""Worker processes of the HTTP backend: what their hosts and peers see, with real randomness."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from mplang_analysis import Holding, Memory
 from mplang_http import LocalCluster
 from mplang_http.driver import SimpHttpDriver
-from mplang_tables import from_tensor
+from mplang_http.natives import needed_natives
 
 import mplang_core as mp
 
+from .functions import multiply
 from .generator import CLUSTER
 from .lab import Setting
+from .link_logs import Frames, LinkLogs
+
+TIMES = ("run", "begun", "ended", "now")  # the name of a run has its number
 
 
 class Live(SimpHttpDriver):
@@ -23,16 +26,24 @@ class Live(SimpHttpDriver):
 
     Args:
         workers: as many as the parties of generated programs.
+        cluster: the parties and devices.
+        logs: logs of workers that import ``recorded_links``; ``None`` if they do not.
     """
 
-    def __init__(self, workers: LocalCluster) -> None:
+    def __init__(
+        self, workers: LocalCluster, cluster: mp.ClusterSpec = CLUSTER, logs: LinkLogs | None = None
+    ) -> None:
         addresses: Sequence[str] = [node.address for node in workers.spec.nodes]
-        super().__init__(CLUSTER, addresses=addresses, timeout=60.0)
+        self._logs, self._run, self._is_warm = logs, "", False
+        super().__init__(cluster, addresses=addresses, timeout=60.0, tls=workers.tls)
         self.setting = Setting(())
 
     def begin(self, setting: Setting) -> None:
         """Begin a run of an experiment."""
         self.setting, self._memory = setting, Memory()
+        if self._logs is not None and not self._is_warm:
+            mp.evaluate(self, mp.compile(_warm_up, cluster_spec=self.cluster_spec))
+            self._is_warm, self._memory = True, Memory()
 
     @property
     def held(self) -> Mapping[int, Holding]:
@@ -41,14 +52,41 @@ class Live(SimpHttpDriver):
 
     def given(self, rank: int, value: Any) -> Any:
         """Return a reference to a value that is uploaded to a party."""
-        if isinstance(value, pa.Table):
-            return self._table(rank, value)
         return self.lift(value, mp.Mask.of(rank)).values[rank]
 
-    def _table(self, rank: int, table: pa.Table) -> Any:
-        rows = np.stack([table[name].to_numpy() for name in table.column_names], axis=1)
-        kind = mp.MPType(mp.TensorType.of(rows), mp.Mask.of(rank))
-        uploaded = mp.InterpVar(self, kind, self.lift(rows, mp.Mask.of(rank)))
-        columns = tuple(table.column_names)
-        made = mp.simp.pcall_static([rank], from_tensor, uploaded, columns=columns)
-        return made.value.values[rank]
+    # -- what is seen
+
+    def _begin(self, run: str) -> None:
+        self._run = run
+        super()._begin(run)
+
+    def frames(self, program: mp.Program, *, failed: bool) -> Frames:
+        """Return the messages of the last run, which was of a program.
+
+        Args:
+            program: the program.
+            failed: whether it has failed; then SPU begins anew in the next one.
+        """
+        if self._logs is None:
+            return {}
+        self._is_warm = self._is_warm and not failed
+        roles = ["engine", "mpc"] if needed_natives(program) else ["engine"]
+        return self._logs.frames(self._run, roles)
+
+    def told(self) -> list[Any]:
+        """Return what the workers tell the host: how their jobs ended, and their crashes."""
+        found = []
+        for worker in self._workers:
+            job = worker.client.request("GET", "v1", "sessions", self.session, "jobs", self._run)
+            health = worker.client.request("GET", "health")
+            found.append(({k: v for k, v in job.items() if k not in TIMES}, health["crashes"]))
+        return found
+
+
+def _warm_up() -> Any:
+    """Have each SPU set up its links, which it does once."""
+    found = []
+    for device in ("SP0", "SP1"):
+        secret = mp.seal(mp.put("P0", np.int64(3)), to=device)
+        found.append(mp.reveal(mp.device(device)(multiply)(secret, secret), to="P0"))
+    return found

@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from mplang_http import LocalCluster
 
-from noninterference.checker import Finding
-from noninterference.experiment import Experiment, of_seed
+from noninterference.checking import check
+from noninterference.experiment import of_seed
 from noninterference.generator import CLUSTER
 from noninterference.lab import Lab
 from noninterference.live import Live
@@ -26,20 +26,6 @@ ON_LINKS = 32  # programs whose messages go over TCP links of the HTTP backend
 ON_WORKERS = 10  # programs on worker processes, whose SPU takes its time
 
 
-def check(seeds: Iterable[int], lab: Lab | Live) -> None:
-    """Run experiments; fail with their findings, and the source of the first that has one."""
-    failed: list[tuple[Experiment, list[Finding]]] = []
-    for seed in seeds:
-        made = of_seed(seed, lab)
-        found = made.findings()
-        if found:
-            failed.append((made, found))
-    if failed:
-        shown = "\n".join(f"seed {made.seed}: {found[:3]}" for made, found in failed)
-        source = "\n\n".join(source.text for source in failed[0][0].chain)
-        pytest.fail(f"{len(failed)} programs\n{shown}\n\n{source}")
-
-
 @pytest.mark.parametrize(
     "start",
     [
@@ -48,7 +34,7 @@ def check(seeds: Iterable[int], lab: Lab | Live) -> None:
     ],
 )
 def test_what_is_not_disclosed_makes_no_difference(lab, start):
-    check(range(start, min(start + BATCH, PROGRAMS)), lab)
+    check(of_seed(seed, lab) for seed in range(start, min(start + BATCH, PROGRAMS)))
 
 
 @pytest.fixture
@@ -63,10 +49,10 @@ def workers(monkeypatch) -> Iterator[LocalCluster]:
 def test_what_is_fetched_of_worker_processes(workers):
     """Messages are not seen there: what the host fetches is, of real shares and ciphertexts."""
     with Live(workers) as live:
-        check(range(0, 2 * ON_WORKERS, 2), live)
+        check(of_seed(seed, live) for seed in range(0, 2 * ON_WORKERS, 2))
 
 
 @pytest.mark.long(f"{ON_LINKS} programs over TCP")
 def test_over_links():
     with Lab(CLUSTER, "links") as lab:
-        check(range(ON_LINKS), lab)
+        check(of_seed(seed, lab) for seed in range(ON_LINKS))
