@@ -23,7 +23,7 @@ from noninterference.live import Live
 
 pytestmark = [pytest.mark.needs("crypto", "http", "ibis", "jax", "spu"), pytest.mark.once]
 
-PROGRAMS = int(os.environ.get("MPLANG_LIVE_PROGRAMS", "3"))
+PROGRAMS = int(os.environ.get("MPLANG_LIVE_PROGRAMS", "2"))
 BATCH = 10
 FIRST = 4  # the first seed: the next are quick
 NAMES = [node.name for node in ON_CHEETAH.nodes]

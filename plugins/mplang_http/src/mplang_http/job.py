@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -11,6 +12,8 @@ from mplang_trace import SpanRecorder, now
 
 from mplang_core.ext import MAX_PLACE
 from mplang_http.step_clock import StepClock
+
+log = logging.getLogger("mplang.http.session")
 
 
 @dataclass(slots=True)
@@ -59,6 +62,19 @@ class Job:
         """Set the state to ``running``."""
         self.state, self._worker = "running", worker
         self._traffic_at_start = worker.traffic()
+
+    def wait_for_step(self, leave: Callable[[], object]) -> None:
+        """Wait until the end of the run may be told, if it has a clock.
+
+        Before, nothing of its session tells it: it has no results, and the next run does not begin.
+
+        Args:
+            leave: lets go of the run, at the peers as well, as it may be long.
+        """
+        if self.clock is not None:
+            log.info("its end is told at the next step of its clock")
+            leave()
+            self.clock.wait()
 
     def end(self, state: str, held: Sequence[bool], error: Failure | None) -> None:
         """Set the final state.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import threading
 import time
@@ -312,14 +313,14 @@ class Session:
                 ran = now() - job.begun
                 log.warning("failed%s: %s; %s ran for %.3f s", at, failure.text, name, ran)
                 log.debug("why it failed", exc_info=error)
-                _wait_for_step(job, leave, failed=True)
+                job.wait_for_step(functools.partial(leave, failed=True))
                 self._settle(job, op_failed=Failure.in_op(error))
                 self.end(job, "failed", error=failure)
                 if isinstance(error, DamagedProcessError):
                     self._on_damage()
             else:
                 ran = now() - job.begun
-                _wait_for_step(job, leave, failed=job.finished)
+                job.wait_for_step(functools.partial(leave, failed=job.finished))
                 self._store_results(job, program, outs, labels)
             finally:
                 leave(failed=job.state != "done")
@@ -529,22 +530,6 @@ class Session:
             self.values.clear()
             if self._thread is not None:
                 self._thread.shutdown(wait=False, cancel_futures=True)
-
-
-def _wait_for_step(job: Job, leave: Callable[..., None], *, failed: bool) -> None:
-    """Let go of a run that has ended, and wait until its end may be told, if it has a clock.
-
-    Until then nothing of the session tells it: the run has no results, and the next one waits.
-
-    Args:
-        job: the run.
-        leave: lets go of it, at the peers as well.
-        failed: whether it failed here.
-    """
-    if job.clock is not None:
-        log.info("its end is told at the next step of its clock")
-        leave(failed=failed)
-        job.clock.wait()
 
 
 def _parties_of(program: Program, step: bool) -> Mask:
