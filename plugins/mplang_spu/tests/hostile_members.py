@@ -6,19 +6,18 @@ import itertools
 import multiprocessing
 import os
 import queue
-import random
 import resource
 import signal
 import sys
 import threading
 from contextlib import contextmanager, suppress
 
-import numpy as np
 from mplang_simulator import NativeParty, host as simulator_host
 from mplang_simulator.mailbox import CommunicatorBase
 from mplang_spu.plugin import serve
 from mplang_testing.waiting import DEADLINE
 from native_adapter import DirectCalls, with_end
+from wrong_messages import AtRandom, WrongMessages
 
 from mplang_core.errors import CommError, MPLangError, RunError
 
@@ -58,59 +57,8 @@ class LinkedCommunicator(CommunicatorBase):
                 self.deliver(peer, key.decode(), data)
 
 
-class EvilCommunicator(LinkedCommunicator):
-    """Communicator that changes, drops, repeats and invents messages of the protocol."""
-
-    def begin(self, seed):
-        self._dice = random.Random(seed)
-        self._rate = self._dice.choice([0.01, 0.05, 0.2])
-        self._last = b"\1"
-
-    def _send(self, to_rank, key, data):
-        place, bar, tag = key.partition("|")
-        data = bytes(data)
-        if not bar or self._dice.random() >= self._rate:
-            return super()._send(to_rank, key, data)
-        what = self._dice.choice(["change"] * 5 + ["repeat", "invent", "drop"])
-        if what == "invent":
-            super()._send(to_rank, f"{place}|{tag[:-1]}{self._dice.randrange(10)}", self._last)
-        elif what == "repeat":
-            super()._send(to_rank, key, self._last)
-        elif what == "change":
-            super()._send(to_rank, key, change(data, self._dice))
-        self._last = data or b"\1"
-        return len(data) if what == "drop" else super()._send(to_rank, key, data)
-
-
-def change(data, dice):
-    """Return other data: in its bytes, its length, or a number added to all of its words."""
-    words = [
-        b"\xff" * 8,
-        bytes(8),
-        (1 << 62).to_bytes(8, "little"),
-        (1 << 31).to_bytes(8, "little"),
-    ]
-    at = dice.randrange(len(data)) if data else 0
-    kind = dice.randrange(9)
-    if kind == 0:
-        return data[:at] + bytes([dice.randrange(256)]) + data[at + 1 :]
-    if kind == 1:
-        return data[: max(at, 1)]
-    if kind == 2:
-        return data + dice.randbytes(dice.choice([1, 8, 64, 4096]))
-    if kind == 3:
-        return dice.randbytes(len(data) or 1)
-    if kind == 4:
-        return b"\xff" * (len(data) or 1)
-    if kind == 5:
-        return bytes(1)
-    if kind == 6:
-        return data * 2
-    if kind == 7:
-        return data[:at] + dice.choice(words) + data[at + 8 :]
-    whole = np.frombuffer(data[: len(data) // 8 * 8], np.uint64)
-    added = np.uint64(dice.choice([1, 20, 2000, 1 << 40, 1 << 63]))
-    return (whole + added).tobytes() + data[len(data) // 8 * 8 :]
+class EvilCommunicator(WrongMessages, LinkedCommunicator):
+    """Communicator of the member that sends wrong messages."""
 
 
 def member(rank, links, control, evil):
@@ -119,8 +67,20 @@ def member(rank, links, control, evil):
     comm = (EvilCommunicator if evil else LinkedCommunicator)(rank, links)
     service, calls = serve(NativeParty(comm, False, WAIT)), queue.Queue()
     threading.Thread(target=_control, args=(comm, control, calls), daemon=True).start()
-    while (call := calls.get()) is not None:
-        run, method, args, buffers = call
+    opened = None
+    while (asked := calls.get()) is not None:
+        what, run, *rest = asked
+        if what == "open":
+            if opened is not None:
+                service.end_run()
+                comm.close(opened)
+            opened = run
+            comm.open(run)
+            if evil:
+                comm.wrong = AtRandom(*rest)
+            control.send("opened")
+            continue
+        method, args, buffers = rest
         try:
             answer, made = service.call(run, method, args, list(map(memoryview, buffers)))
             control.send((dict(answer), list(map(bytes, made))))
@@ -135,16 +95,10 @@ def _control(comm, control, calls):
         except (EOFError, OSError):
             calls.put(None)
             return
-        if what == "open":
-            run, seed = rest
-            comm.open(run)
-            if isinstance(comm, EvilCommunicator):
-                comm.begin(seed)
-            control.send("opened")
-        elif what == "abort":
+        if what == "abort":
             comm.stop(*rest)
         else:
-            calls.put(rest)
+            calls.put((what, *rest))
 
 
 # -- in the process of the test
@@ -176,7 +130,7 @@ class Members:
                 link.close()
 
     def open(self, run, seed):
-        """Open a run at all members."""
+        """Open a run at all members, which drop what they have of the one before."""
         for control in self.controls:
             control.send(("open", run, seed))
         for control in self.controls:
@@ -211,8 +165,13 @@ class ProcessCalls(DirectCalls):
     def __init__(self, members, rank):
         super().__init__(None)
         self._members, self._rank = members, rank
+        self._calling = threading.Lock()  # another party's thread reads a share that it was sent
 
     def call(self, run, method, args, buffers=()):
+        with self._calling:
+            return self._call(run, method, args, buffers)
+
+    def _call(self, run, method, args, buffers):
         control = self._members.controls[self._rank]
         try:
             control.send(("call", run, method, args, list(map(bytes, buffers))))

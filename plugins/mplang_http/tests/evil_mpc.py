@@ -1,0 +1,42 @@
+"""MPC process of a worker named ``evil``, which sends wrong messages; the workers import this.
+
+The test says before each run what is wrong in it, by a file that the process has mapped before it
+was confined: JSON, padded with blanks to :data:`SIZE` bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+from pathlib import Path
+
+from mplang_http import mpc_process
+from mplang_http.mpc_communicator import MpcCommunicator
+from wrong_messages import Added, AtRandom, WrongMessages
+
+FILE = "MPLANG_TEST_EVIL_MPC"  # environment variable: the path of the file
+SIZE = 256
+KINDS = {"at random": AtRandom, "added": Added}
+
+
+def say(path: Path, kind: str = "", **options: int) -> None:
+    """Say what is wrong in the next run: one of ``KINDS``; nothing by default."""
+    with path.open("r+b") as file:  # in its place, as it is mapped
+        file.write(json.dumps([kind, options]).encode().ljust(SIZE))
+
+
+class EvilCommunicator(WrongMessages, MpcCommunicator):
+    """Communicator of the MPC process, evil at the worker of that name."""
+
+    def begin(self, run, parties, seconds) -> None:
+        kind, options = json.loads(_said[:])
+        evil = kind and self.names[self.rank] == "evil"
+        self.wrong = KINDS[kind](**options) if evil else None
+        super().begin(run, parties, seconds)
+
+
+if FILE in os.environ:
+    with open(os.environ[FILE], "rb") as file:
+        _said = mmap.mmap(file.fileno(), SIZE, access=mmap.ACCESS_READ)
+    mpc_process.MpcCommunicator = EvilCommunicator
