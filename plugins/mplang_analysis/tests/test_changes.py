@@ -8,13 +8,14 @@ from typing import ClassVar
 import pytest
 import toy
 from disclosure_rows import SCALAR, VECTOR, at, line_of, trace
-from mplang_analysis import ChangeRule, Changes, HasChanges
+from mplang_analysis import ChangeRule, Changes, HasChanges, Label, own
 from mplang_analysis.effort import MAX_EFFORT, PER_OP
+from mplang_analysis.labels import EVERY, MAX_ENTRIES, Changer
 from public_keys import decrypt, encrypt, keypair, run, send
 
 import mplang_core as mp
 from mplang_core import BaseType, Form, Mask, analysis
-from mplang_core.errors import AdmissionError
+from mplang_core.errors import AdmissionError, WireError
 from mplang_core.ext import Effects
 
 
@@ -76,12 +77,16 @@ def said_sum(x: mp.TensorType) -> mp.TensorType:
 
 
 def changed(fn, *types, parties=3):
-    """Return who can change what."""
+    """Return who can change what parties get."""
     return [
         (row.sender, row.receiver, row.payload, row.form, row.protocol, row.inputs)
         for row in analysis.disclosure(trace(fn, *types, parties=parties)).rows
-        if row.what == "change"
+        if row.what == "change" and row.receiver != "host"
     ]
+
+
+def pairs(rows):
+    return [(row.sender, row.receiver) for row in rows if row.what == "change"]
 
 
 def joined(op, at_rank=0, kind=SCALAR):
@@ -141,7 +146,7 @@ def test_one_row_stands_for_all_lines_of_a_type_and_comes_last():
         x, y = send(run(1, split, x), 1, 0), send(run(1, split, y), 1, 0)
         one = mp.simp.pcall_static(0, by_two, x)
         other = mp.simp.pcall_static(0, by_two, y)
-        return one, other, mp.simp.pcall_static(0, by_two, x)
+        return mp.keep((one, other, mp.simp.pcall_static(0, by_two, x)))
 
     rows = analysis.disclosure(trace(program, at(SCALAR, 1), at(VECTOR, 1), parties=3)).rows
     found = [row for row in rows if row.what == "change"]
@@ -168,6 +173,80 @@ def test_nobody_learns_anything_by_it():
     assert found.of(1) == ()
 
 
+def test_what_is_made_of_it_can_be_changed_at_whoever_gets_it():
+    def program(x):
+        opened = run(1, by_two, run(1, split, x))  # 2 can change it
+        made = run(1, toy.add, opened, opened)
+        return send(run(0, toy.scale, send(made, 1, 0)), 0, 2)
+
+    rows = analysis.disclosure(trace(program, at(SCALAR, 1), parties=3)).rows
+    assert pairs(rows) == [(2, 1), (1, 0), (2, 0), (1, 2), (1, "host"), (2, "host")]
+
+
+def test_it_is_remembered_where_it_is_encrypted_and_where_it_is_shared_again():
+    def sealed(x):
+        private, public = run(0, keypair)
+        opened = run(1, by_two, run(1, split, x))
+        return mp.keep(
+            run(0, decrypt, send(run(1, encrypt, opened, send(public, 0, 1)), 1, 0), private)
+        )
+
+    def shared(x):
+        opened = run(1, by_two, run(1, split, x))
+        return mp.keep(run(0, checked, send(run(1, split, opened), 1, 0)))
+
+    for program in (sealed, shared):
+        rows = analysis.disclosure(trace(program, at(SCALAR, 1), parties=3)).rows
+        assert pairs(rows) == [(2, 1), (1, 0), (2, 0)]
+
+
+def test_what_a_changed_predicate_decides_can_be_changed():
+    def program(x):
+        opened = run(0, by_two, run(0, split, x))
+        pred = send(run(0, toy.less, opened, opened), 0, [0, 1, 2])
+        return mp.uniform_cond(pred, lambda: mp.constant(1), lambda: mp.constant(2))
+
+    rows = analysis.disclosure(trace(program, at(SCALAR, 0), parties=3)).rows
+    found = pairs(rows)
+    assert {(2, 1), (1, 2), (1, 0), (2, 0), (1, "host"), (2, "host")} <= {*found}
+
+
+def test_it_is_remembered_from_program_to_program():
+    def opens(x):
+        return mp.keep(run(1, by_two, run(1, split, x)))
+
+    def sends(x):
+        return mp.keep(send(x, 1, 0))
+
+    first = analysis.follow(trace(opens, at(SCALAR, 1), parties=3).program, [{1: own(1, "put")}])
+    (label,) = first.outputs[0].values()
+    assert label.changers == {Changer(1, "JOINT"), Changer(2, "JOINT"), Changer(7, "JOINT")}
+    assert Label.decode(label.encode()) == label
+    second = analysis.follow(trace(sends, at(SCALAR, 1), parties=3).program, first.outputs)
+    assert pairs(second.disclosure.rows) == [(1, 0), (2, 0)]  # 7 takes no part
+
+
+def test_of_very_many_every_party_is_left():
+    many = frozenset(Changer(0, f"P{i}") for i in range(MAX_ENTRIES + 1))
+    assert Label(changers=many).made_by("").changers == {Changer(EVERY, "")}
+
+
+@pytest.mark.parametrize(
+    "changers",
+    [
+        7, "x", [7], [[0]], [[0, "A", 1]], [["0", "A"]], [[True, "A"]], [[-2, "A"]], [[1024, "A"]],
+        [[0.0, "A"]], [[-1.0, "A"]], [[0, 7]], [[0, "A" * 201]], [[0, "A"], [0, "A"]],
+        [[0, f"P{i}"] for i in range(MAX_ENTRIES + 1)],
+    ],
+)  # fmt: skip
+def test_malformed_ones_of_a_peer_are_refused(changers):
+    good = Label(changers=frozenset([Changer(EVERY, ""), Changer(3, "A")])).encode()
+    assert Label.decode(good).changers == {Changer(EVERY, ""), Changer(3, "A")}
+    assert Label.decode(good[:-1]) == Label()  # as those without any are encoded
+    with pytest.raises(WireError, match="a label from a peer is malformed"):
+        Label.decode([*good[:-1], changers])
+
+
 def test_what_a_loop_opens_is_one_row_however_often():
     def program(x):
         def less(total):
@@ -175,7 +254,12 @@ def test_what_a_loop_opens_is_one_row_however_often():
 
         return mp.while_loop(less, lambda total: run(0, by_two, run(0, split, total)), x)
 
-    assert [found[:2] for found in changed(program, at(SCALAR, 0))] == [(1, 0), (2, 0)]
+    found = [(row[0], row[1], row[2]) for row in changed(program, at(SCALAR, 0))]
+    assert len(found) == len(set(found))
+    assert [each for each in found if each[1:] == (0, "i64[]")] == [
+        (1, 0, "i64[]"),
+        (2, 0, "i64[]"),
+    ]
 
 
 def test_rows_count_for_the_effort_of_the_analysis(monkeypatch):

@@ -34,6 +34,8 @@ DEMO = [
     "(vertical_lr.py:85 and 2 other lines).",
     "hospital_a can change what hospital_b gets, unnoticed: CHEETAH is semi-honest "
     "(vertical_lr.py:92).",
+    "hospital_a and hospital_b can each change what the host gets, unnoticed: CHEETAH is "
+    "semi-honest (vertical_lr.py:93).",
 ]
 
 
@@ -250,6 +252,19 @@ def change(sender, receiver, line="p.py:1", protocol="ABY3", **more):
             [change(b, a) for a in range(3) for b in range(3) if a != b],
             ["Each of bank, shop and clinic can change what the others get, unnoticed: ABY3 is "
              "semi-honest (p.py:1)."],
+        ),
+        (
+            [change(1, 0), change(0, 1), *(change(i, who) for who in (2, "host") for i in (0, 1))],
+            ["Each of bank and shop can change what the other one gets, unnoticed: ABY3 is "
+             "semi-honest (p.py:1).",
+             "bank and shop can each change what clinic and the host get, unnoticed: ABY3 is "
+             "semi-honest (p.py:1)."],
+        ),
+        (
+            [change(1, 0), change(0, "host"), change(1, "host")],
+            ["shop can change what bank gets, unnoticed: ABY3 is semi-honest (p.py:1).",
+             "bank and shop can each change what the host gets, unnoticed: ABY3 is semi-honest "
+             "(p.py:1)."],
         ),
         (
             [change(1, 0), change(1, 0, payload="i8[3]", lines=("p.py:4", "p.py:5"))],

@@ -24,14 +24,15 @@ FORBIDS += ' when { context.protocol == "SEMI2K" };'
 COLUMNS = {"id": "int64", "pay": "float64"}
 
 
-def sum_for(party, shown=True):
-    """The pay of the bank's people and a number of the shop, added on shares."""
+def sum_for(party, shown=True, then=None):
+    """The pay of the bank's people and a number of the shop, added on shares, and sent on."""
 
     def program(number):
         t = mp.device("P0")(lambda t: t.agg(pay=t.pay.sum()))(mp.dataset("bank", "people"))
         pay, sold = mp.device("P0")(to_tensor)(t, rows=1), mp.put("P1", number)
         found = mp.device("SP0")(lambda a, b: a + b)(mp.seal(pay), mp.seal(sold))
-        return mp.keep(mp.reveal(found, to=party) if shown else found)
+        found = mp.reveal(found, to=party) if shown else found
+        return mp.keep(mp.put(then, found) if then else found)
 
     return program
 
@@ -53,17 +54,30 @@ def workers(request, tmp_path_factory):
         yield host, forbids
 
 
-def test_the_owner_of_who_gets_a_result_can_forbid_to_rely_on_a_member(workers):
+@pytest.mark.parametrize(
+    "program", [sum_for("P0"), sum_for("P1", then="P0")], ids=["revealed", "sent on"]
+)
+def test_the_owner_of_who_gets_a_result_can_forbid_to_rely_on_a_member(workers, program):
     host, forbids = workers
     if not forbids:
-        mp.evaluate(host, sum_for("P0"), np.array([[3.0]]))
+        mp.evaluate(host, program, np.array([[3.0]]))
         return
     told = (
         r"bank refuses that shop can change, unnoticed, plain f64\[1, 1\] \(change\) at "
         r'test_relying\.py:\d+ made of people\.id, people\.pay.*: it is forbidden by "nobody"'
     )
     with pytest.raises(MPLangError, match=told):
-        mp.evaluate(host, sum_for("P0"), np.array([[3.0]]))
+        mp.evaluate(host, program, np.array([[3.0]]))
+
+
+def test_what_a_program_keeps_can_still_be_changed_in_the_next_one(workers):
+    host, forbids = workers
+    kept = mp.evaluate(host, sum_for("P1"), np.array([[3.0]]))
+    if not forbids:
+        mp.evaluate(host, lambda x: mp.keep(mp.put("P0", x)), kept)
+        return
+    with pytest.raises(MPLangError, match="bank refuses that shop can change, unnoticed, plain f6"):
+        mp.evaluate(host, lambda x: mp.keep(mp.put("P0", x)), kept)
 
 
 def test_what_others_get_and_what_nobody_gets_is_not_asked_about(workers):

@@ -36,18 +36,16 @@ NOBODY = '@id("nobody else") forbid (principal, action == Action::"rely", resour
 
 def total(to):
     """The sum of the pay of the bank and a number of the shop, computed by all three."""
+    return lambda: mp.keep(revealed(to))
 
-    def program():
-        pay = mp.device("P0")(lambda t: t.agg(pay=t.pay.sum()))(
-            mp.dataset("bank", "people", ["pay"])
-        )
-        pay = mp.device("P0")(to_tensor)(pay, rows=1)
-        sold = mp.device("P1")(lambda t: t.agg(n=t.amount.sum()))(mp.dataset("shop", "sales"))
-        sold = mp.device("P1")(to_tensor)(sold, rows=1)
-        found = mp.device("SP0")(lambda a, b: a + b)(mp.seal(pay), mp.seal(sold))
-        return mp.keep(mp.reveal(found, to=to))
 
-    return program
+def revealed(to):
+    pay = mp.device("P0")(lambda t: t.agg(pay=t.pay.sum()))(mp.dataset("bank", "people", ["pay"]))
+    pay = mp.device("P0")(to_tensor)(pay, rows=1)
+    sold = mp.device("P1")(lambda t: t.agg(n=t.amount.sum()))(mp.dataset("shop", "sales"))
+    sold = mp.device("P1")(to_tensor)(sold, rows=1)
+    found = mp.device("SP0")(lambda a, b: a + b)(mp.seal(pay), mp.seal(sold))
+    return mp.reveal(found, to=to)
 
 
 def public():
@@ -89,7 +87,7 @@ def test_a_rule_that_forbids_it_refuses_the_program(forbids):
     decision, text = decided(total("P0"), SHARED + forbids)
     assert not decision.allowed
     assert {each.request.action for each in decision.refused} == {"rely"}
-    line = line_of(total("P0"), 8)
+    line = line_of(revealed, 6)
     assert (
         "bank refuses that clinic can change, unnoticed, plain f64[1, 1] (change) at "
         f"{line} made of people.pay and shop's data: it is forbidden by "
@@ -105,6 +103,17 @@ def test_only_who_gets_the_result_is_asked():
         'Party::"bank"',
         'Party::"clinic"',
     ]
+
+
+def test_a_result_that_another_party_sends_on_is_asked_about():
+    """Else a coordinator would have it revealed at a party whose owner forbids nothing."""
+
+    def relayed():
+        return mp.keep(mp.put("P0", mp.device("P1")(lambda x: x * 2)(revealed("P1"))))
+
+    assert relied_on(decided(relayed, PERMIT_ALL)[0]) == ['Party::"shop"', 'Party::"clinic"']
+    text = decided(relayed, PERMIT_ALL + NOBODY)[1]
+    assert "bank refuses that shop can change, unnoticed, plain f64[1, 1] (change)" in text
 
 
 def test_what_is_nobodys_data_is_asked_about_as_well():

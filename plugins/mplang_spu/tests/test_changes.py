@@ -36,7 +36,7 @@ def rows(fn, cluster):
 def product(to):
     def program(x, y):
         found = mp.device("SP0")(lambda x, y: x * y)(mp.seal(x), mp.seal(y))
-        return mp.reveal(found, to=to) if to else mp.keep(found)
+        return mp.keep(mp.reveal(found, to=to) if to else found)
 
     return program
 
@@ -61,7 +61,7 @@ def test_what_was_kept_has_its_row_in_the_program_that_reveals_it():
     cluster = cluster_of(2, "SEMI2K")
     with mp.Simulator(cluster) as host:
         kept = mp.evaluate(host, product(None), np.float32([1, 2]), np.float32([3, 4]))
-        compiled = mp.compile(lambda x: mp.reveal(x, to="P1"), kept, cluster_spec=cluster)
+        compiled = mp.compile(lambda x: mp.keep(mp.reveal(x, to="P1")), kept, cluster_spec=cluster)
     found = analysis.disclosure(compiled).rows
     assert [(row.sender, row.receiver) for row in found if row.what == "change"] == [(0, 1)]
 

@@ -33,15 +33,18 @@ def change_sentences(rows: Sequence[DisclosureRow], names: PartyNames) -> Iterat
 
 
 def _who(receivers: Receivers, names: PartyNames) -> Iterator[str]:
-    """Yield who can change what whom gets."""
-    if len(receivers) > 1 and _is_mutual(receivers):
-        them = listed(map(names.of, receivers))
-        other = "the other one gets" if len(receivers) == 2 else "the others get"
-        yield f"Each of {them} can change what {other}"
-        return
+    """Yield who can change what whom gets; of what they get of each other, in one sentence."""
+    members = frozenset[int | None]().union(*receivers.values())
+    mutual = [who for who in receivers if who in members and receivers[who] == members - {who}]
+    if len(mutual) < max(2, len(members)):
+        mutual = []
+    if mutual:
+        other = "the other one gets" if len(mutual) == 2 else "the others get"
+        yield f"Each of {listed(map(names.of, mutual))} can change what {other}"
     by_senders: dict[frozenset[int | None], list[int | str]] = {}
     for receiver, senders in receivers.items():
-        by_senders.setdefault(senders, []).append(receiver)
+        if receiver not in mutual:
+            by_senders.setdefault(senders, []).append(receiver)
     for senders, found in by_senders.items():
         get = f"{listed(map(names.of, found))} get{'s' * (len(found) == 1)}"
         yield f"{_senders(senders, names)} change what {get}"
@@ -52,8 +55,3 @@ def _senders(senders: frozenset[int | None], names: PartyNames) -> str:
     if None in senders:
         return "Every other party can"
     return listed(map(names.of, ranks)) + " can" + " each" * (len(ranks) > 1)
-
-
-def _is_mutual(receivers: Receivers) -> bool:
-    """Return whether each of some parties can change what each other one gets."""
-    return all(senders == receivers.keys() - {who} for who, senders in receivers.items())

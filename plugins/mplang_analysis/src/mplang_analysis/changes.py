@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from mplang_analysis import op_traits
 from mplang_analysis.event import Event, Receiver
+from mplang_analysis.labels import EVERY, Changer, Label
 from mplang_analysis.tally import Tally
 from mplang_core import BaseType, Form, Mask
 from mplang_core.ext import Operation, interface_of
@@ -28,17 +29,11 @@ class Changes(NamedTuple):
     by: Mask | None = None
     protocol: str = ""
 
-    def of(self, receiver: int, world: Mask) -> Iterable[int | None]:
-        """Return who can change what a party gets; ``None`` if every other party can.
-
-        Args:
-            receiver: the party.
-            world: the parties of the program.
-        """
-        others = world - Mask.of(receiver)
-        if self.by is not None:
-            return self.by & others
-        return [None] if others else []
+    @property
+    def label(self) -> Label:
+        """The label of what they can change."""
+        by = [EVERY] if self.by is None else self.by
+        return Label(changers=frozenset(Changer(party, self.protocol) for party in by))
 
 
 @runtime_checkable
@@ -89,14 +84,15 @@ class ChangeTally:
 
     _tallies: dict[tuple[Receiver, BaseType, str], Tally] = field(default_factory=dict)
 
-    def add(self, event: Event) -> None:
-        """Add what a party can change at one line."""
-        key = event.receiver, event.type, event.protocol
+    def add(self, event: Event, changer: Changer) -> None:
+        """Add who can change what somebody gets by an event."""
+        key = event.receiver, event.type, changer.protocol
         found = self._tallies.get(key)
         if found is None:
-            of = event.receiver, event.protocol
+            of = event.receiver, changer.protocol
             found = self._tallies[key] = Tally("change", event.type, ("if it deviates",), *of)
-        found.add(event.sender, event.label, event.location)
+        party = None if changer.party == EVERY else changer.party
+        found.add(party, event.label.data(), event.location)
 
     def events(self) -> Iterator[Event]:
         """Yield the events, by receiver, type and protocol in the order of the program."""

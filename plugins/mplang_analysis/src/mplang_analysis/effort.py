@@ -32,4 +32,5 @@ def effort(labels: Iterable[Label], kind: str = "") -> int:
 
 def _entries(label: Label) -> int:
     columns = 0 if label.lineage is None else len(label.lineage.columns)
-    return len(label.sources) + len(label.pieces) + len(label.derived) + len(label.keys) + columns
+    shares = len(label.pieces) + len(label.derived)
+    return len(label.sources) + shares + len(label.keys) + len(label.changers) + columns

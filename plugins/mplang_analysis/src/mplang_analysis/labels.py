@@ -18,6 +18,7 @@ from mplang_core.ext import WireError
 MAX_ENTRIES = 4096  # sources, pieces or keys of one label
 MAX_PARTIES = 1024
 MAX_NAME = 200  # characters of the name of a source
+LABEL_FIELDS = 5  # and one more of a value that others can have changed
 GUARD_FIELDS = 5  # and one more of those that bound the part of one unit
 MAX_GUARDS = 16  # that private data went through, one after the other
 MAX_WORDS = 256  # uses, units or functions of a guard
@@ -36,6 +37,9 @@ OUTSIDE = "?"
 
 NEW = "+"
 """Prefix of the identity of a secret or a key that the program itself makes."""
+
+EVERY = -1
+"""Instead of a party every one."""
 
 _IDENTITY = re.compile(r"[*?]|[0-9a-f]{32}")
 _DIGEST = re.compile(r"|[0-9a-f]{64}")
@@ -73,6 +77,18 @@ class Source:
         return Origin(self.party, self.name)
 
 
+class Changer(NamedTuple):
+    """Who can change a value, and nobody notices.
+
+    Attributes:
+        party: the party; ``EVERY`` for every party.
+        protocol: the protocol, which does not notice; empty if it has no name.
+    """
+
+    party: int
+    protocol: str
+
+
 class Piece(NamedTuple):
     """A share of a secret.
 
@@ -96,6 +112,7 @@ class Label:
         keys: the identities of the keys, of a key, a public key or a ciphertext.
         program: the digest of the program that made it; empty for a value that was put.
         lineage: of a table within a program, which of its columns are those of data sets.
+        changers: who can have changed it, unnoticed, where it was computed on shares.
 
     Example:
         >>> label = own(0, "input 0") | own(1, "input 1")
@@ -111,6 +128,7 @@ class Label:
     keys: frozenset[str] = frozenset()
     program: str = ""
     lineage: Lineage | None = None
+    changers: frozenset[Changer] = frozenset()
 
     def __or__(self, other: Label) -> Label:
         """Return the label of what is made of both."""
@@ -125,6 +143,7 @@ class Label:
             self.derived | other.derived,
             self.keys | other.keys,
             program,
+            changers=self.changers | other.changers,
         )
 
     @property
@@ -143,13 +162,13 @@ class Label:
 
     def data(self) -> Label:
         """Return the label of something that depends on it, and is neither share nor key."""
-        return Label(self.sources) if self.keys else self.plain()
+        return Label(self.sources, changers=self.changers) if self.keys else self.plain()
 
     def plain(self) -> Label:
         """Return the label of something that is made of it, and is no share."""
         if not (self.pieces or self.derived or self.program or self.lineage):
             return self
-        return Label(self.sources, keys=self.keys)
+        return Label(self.sources, keys=self.keys, changers=self.changers)
 
     def guarded(self, guards: Mapping[Origin, Guard]) -> Label:
         """Return the label of what tells no row of some private data.
@@ -165,6 +184,7 @@ class Label:
                 for source in self.sources
             ),
             keys=self.keys,
+            changers=self.changers,
         )
 
     def unlike(self) -> Label:
@@ -190,7 +210,11 @@ class Label:
             sources = frozenset(Source(s.party, Mask.of(s.party), SEVERAL) for s in sources)
         if len(keys) > MAX_ENTRIES:
             keys = frozenset([ANY])
-        return Label(sources, _settled(self.pieces), _settled(self.derived), keys, program)
+        changers = self.changers
+        if len(changers) > MAX_ENTRIES:
+            changers = frozenset([Changer(EVERY, "")])
+        shares = _settled(self.pieces), _settled(self.derived)
+        return Label(sources, *shares, keys, program, changers=changers)
 
     def encode(self) -> list[Any]:
         """Return it as lists, integers and texts, the same for equal labels."""
@@ -203,6 +227,7 @@ class Label:
             [list(piece) for piece in sorted(self.derived)],
             sorted(self.keys),
             self.program,
+            *([[list(each) for each in sorted(self.changers)]] if self.changers else []),
         ]
 
     @classmethod
@@ -215,13 +240,18 @@ class Label:
         Raises:
             WireError: the data is malformed, or has more than ``MAX_ENTRIES`` entries of a kind.
         """
-        sources, pieces, derived, keys, program = _items(data, "a label", 5, exact=True)
+        items = _items(data, "a label", LABEL_FIELDS + 1)
+        sources, pieces, derived, keys, program = _items(
+            items[:LABEL_FIELDS], "a label", LABEL_FIELDS, exact=True
+        )
+        changers = items[LABEL_FIELDS] if len(items) > LABEL_FIELDS else ()
         return cls(
             _unique(_source(each) for each in _items(sources, "sources")),
             _unique(_piece(each) for each in _items(pieces, "pieces")),
             _unique(_piece(each) for each in _items(derived, "pieces")),
             _unique(_text(each, _IDENTITY, "a key") for each in _items(keys, "keys")),
             _text(program, _DIGEST, "a digest"),
+            changers=_unique(_changer(each) for each in _items(changers, "changers")),
         )
 
 
@@ -351,6 +381,12 @@ def _name(data: Any) -> str:
 def _piece(data: Any) -> Piece:
     secret, index = _items(data, "a piece", 2, exact=True)
     return Piece(_text(secret, _IDENTITY, "a secret"), _number(index, "a share", 1 << 31))
+
+
+def _changer(data: Any) -> Changer:
+    party, protocol = _items(data, "a changer", 2, exact=True)
+    every = type(party) is int and party == EVERY
+    return Changer(EVERY if every else _rank(party), _name(protocol))
 
 
 def _unique(entries: Iterable[Any]) -> frozenset[Any]:

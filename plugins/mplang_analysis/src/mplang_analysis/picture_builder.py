@@ -24,7 +24,7 @@ TEXTS = {
     "size": "the size of what it cannot read",
     "duration": "how long ops take",
     "failure": "whether an op fails",
-    "change": "can change what is revealed, unnoticed",
+    "change": "can change what arrives, unnoticed",
 }
 """What is told by a row whose type does not say it."""
 

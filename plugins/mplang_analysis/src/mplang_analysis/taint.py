@@ -10,13 +10,14 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from mplang_analysis import op_traits, transfer
-from mplang_analysis.changes import NOBODY, Changes, ChangeTally, changes_of
+from mplang_analysis.changes import NOBODY, ChangeTally, changes_of
 from mplang_analysis.effort import MAX_EFFORT, PER_OP, effort
 from mplang_analysis.event import SIDE_CHANNELS, Event, Receiver, What
 from mplang_analysis.guards import Guards, has_guards
 from mplang_analysis.holdings import Holding, Holdings, contains
 from mplang_analysis.labels import (
     ANY,
+    EVERY,
     NEW,
     OUTSIDE,
     PUBLIC,
@@ -294,7 +295,10 @@ class Flow:
     ) -> None:
         seen, often = label | scope.control, (*scope.when, *when)
         self._spend([seen], scope, str(kind))
-        self.events.append(Event(what, sender, receiver, kind, seen, scope.location, often, sent))
+        event = Event(what, sender, receiver, kind, seen, scope.location, often, sent)
+        self.events.append(event)
+        if seen.changers and what not in SIDE_CHANNELS:
+            self._note_changes(event, scope)
 
     # -- what is known at the end only
 
@@ -325,14 +329,13 @@ class Flow:
                 if label.news_to(rank):
                     self._record("size", None, rank, kind, label, scope)
 
-    def _note_changes(self, found: Changes, kind: BaseType, out: Fact, scope: _Scope) -> None:
-        """Note who can change unnoticed what parties get in plain."""
-        for rank, label in out.items():
-            seen = label.data() | scope.control
-            for party in found.of(rank, self.program.mask):
-                self._spend([seen], scope, str(kind))
-                told = Event("change", party, rank, kind, seen, scope.location)
-                self._changes.add(told._replace(protocol=found.protocol))
+    def _note_changes(self, event: Event, scope: _Scope) -> None:
+        """Note who can change, unnoticed, what somebody gets in plain by an event."""
+        others = [rank for rank in self.program.mask if rank != event.receiver]
+        for changer in sorted(event.label.changers) if event.type.form is Form.PLAIN else ():
+            if changer.party in others or (changer.party == EVERY and others):
+                self._spend([event.label], scope, str(event.type))
+                self._changes.add(event, changer)
 
     def _note_duration(self, label: Label, scope: _Scope) -> None:
         """Note that a private predicate decides what parties run, or how often."""
@@ -383,14 +386,19 @@ class Flow:
     def _outputs(self, op: Operation, seen: Fact, scope: _Scope, together: bool) -> list[Fact]:
         outs = [self._output(op, i, seen, scope, together) for i in range(len(op.outputs))]
         changes = changes_of(op, together=together)
-        for value, out in zip(op.outputs, outs, strict=True):
+        for i, value in enumerate(op.outputs):
             kind = op_traits.base_of(value.type)
             kept = kind.form in (Form.SHARE, Form.HANDLE) and op_traits.is_declared(op)
-            if (together and not kept) or op_traits.opens(op, kind):
-                for rank, label in out.items():
+            told = (together and not kept) or op_traits.opens(op, kind)
+            changed = changes is not NOBODY and kind.form is Form.PLAIN
+            if changed:
+                outs[i] = {rank: label | changes.label for rank, label in outs[i].items()}
+            for rank, label in outs[i].items() if told or changed else ():
+                if told:
                     self._record("reveal", None, rank, kind, label, scope)
-            if changes is not NOBODY and kind.form is Form.PLAIN:
-                self._note_changes(changes, kind, out, scope)
+                else:
+                    event = Event("change", None, rank, kind, label | scope.control, scope.location)
+                    self._note_changes(event, scope)
         return outs
 
     def _inform_all(self, op: Operation, scope: _Scope, seen: Fact) -> None:
