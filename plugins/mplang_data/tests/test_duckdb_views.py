@@ -8,7 +8,9 @@ import duckdb
 import pytest
 from mplang_data import SourceError
 from mplang_data.apart.duckdb_file import connect, table
+from vendor_views import make_view
 
+OUTSIDE = "127.0.0.1"  # where nothing listens
 SETUP = """
 CREATE SCHEMA s;
 CREATE TABLE s.people AS SELECT 'a' AS id, 20 AS age, 1.5 AS pay, 'f' AS sex;
@@ -24,7 +26,7 @@ def view(folder, query):
     """Return a connection to a file with a view, as a reader has it."""
     with duckdb.connect(str(folder / "vendor.duckdb")) as made:
         made.execute(SETUP)
-        made.execute(f"CREATE VIEW prices AS {query.format(place=folder)}")
+        make_view(made, query.format(place=folder, outside=OUTSIDE))
     connection = connect(str(folder / "vendor.duckdb"), read_only=True)
     try:
         yield connection
@@ -42,6 +44,18 @@ def view(folder, query):
         "SELECT id FROM read_csv('{place}/' || 'secret.csv')",
         "SELECT (SELECT max(content) FROM read_blob('{place}/secret.csv'))::text AS id",
         "SELECT content AS id FROM text('{place}/secret.csv')",
+        "SELECT id FROM read_csv('http://{outside}/a.csv')",
+        "SELECT id FROM read_csv('https://{outside}/a.csv')",
+        "SELECT id FROM read_csv(['s3://{outside}/a.csv'])",
+        "SELECT id FROM 'http://{outside}/a.csv'",
+        "SELECT id FROM 'https://{outside}/a.parquet'",
+        "SELECT id FROM read_parquet('https://{outside}/a.parquet')",
+        "SELECT id FROM read_json('http://{outside}/a.json')",
+        "SELECT content AS id FROM read_text('http://{outside}/?' || version())",
+        "SELECT content AS id FROM read_blob('hf://{outside}/a')",
+        "SELECT file AS id FROM glob('http://{outside}/*')",
+        "SELECT content AS id FROM text('http://{outside}/a.txt')",
+        "SELECT id FROM ids WHERE id IN (SELECT id FROM read_csv('http://{outside}/a.csv'))",
         "SELECT name AS id FROM duckdb_settings()",
         "SELECT id FROM (SELECT name AS id FROM duckdb_secrets())",
         "SELECT table_name AS id FROM information_schema.tables",
@@ -59,7 +73,7 @@ def view(folder, query):
     ids=lambda query: query[7:60],
 )
 def test_a_view_that_reads_anything_else_is_refused(tmp_path, query):
-    """Files, what DuckDB tells of the process, rows without end; also within macros and views."""
+    """Files, URLs, what DuckDB tells, rows without end; also within macros and views."""
     (tmp_path / "secret.csv").write_text("id\nPRIVATE-KEY\n")
     with (
         view(tmp_path, query) as connection,

@@ -1,13 +1,20 @@
-"""A vendor's DuckDB file as a source: it reads no other file of the worker that has it."""
+"""A vendor's DuckDB file as a source: it reads no other file of the worker that has it.
+
+Nor does it reach the network; ``test_duckdb_views.py`` has more views that would.
+"""
 
 from __future__ import annotations
 
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import duckdb
 import pytest
+from log_reading import LogReader
 from mplang_http import LocalCluster
 from mplang_http.keygen import make_certificates
+from vendor_views import make_view
 
 import mplang_core as mp
 from mplang_core.errors import ConfigError, PartyError
@@ -29,6 +36,9 @@ VIEWS = {
     "setting": "SELECT 1::BIGINT AS id, current_setting('enable_external_access')::VARCHAR AS note",
     "environment": "SELECT 1::BIGINT AS id, getenv('threads')::VARCHAR AS note",
     "attached": "SELECT 1::BIGINT AS id, note FROM other.main.made",
+    "httpfs": "SELECT 1::BIGINT AS id, note FROM read_csv('{outside}/prices.csv')",
+    "httpfs with TLS": "SELECT 1::BIGINT AS id, note FROM read_csv('{tls}/prices.csv')",
+    "httpfs by suffix": "SELECT 1::BIGINT AS id, note FROM '{outside}/prices.csv'",
     "series": "SELECT g AS id, 'x' AS note FROM generate_series(1, 1000000000000) AS s(g)",
 }
 
@@ -43,9 +53,45 @@ def files(folder):
     return make_certificates(folder / "certs", ["bank", "shop", "host"])
 
 
+class Outside(ThreadingHTTPServer):
+    """Server of the vendor.
+
+    Attributes:
+        connections: how many came.
+    """
+
+    connections = 0
+
+    def get_request(self):
+        self.connections += 1
+        return super().get_request()
+
+
 @pytest.fixture(scope="module")
-def data(folder, files):
-    supply(folder, files, "SELECT * FROM made")
+def outside():
+    with Outside(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def supply(folder, files, outside):
+    """Return a function that puts another file of the vendor in the place of the one before."""
+    host = f"127.0.0.1:{outside.server_address[1]}"
+    names = {
+        "secret": folder / "secret.csv",
+        "key": files["bank"].key,
+        "folder": folder,
+        "outside": f"http://{host}",
+        "tls": f"https://{host}",
+    }
+    return lambda query: put_file(folder, query.format(**names))
+
+
+@pytest.fixture(scope="module")
+def data(folder, supply):
+    supply("SELECT * FROM made")
     (folder / "secret.csv").write_text(f"note\n{MARKER}\n")
     source = f"duckdb:{folder}/vendor.duckdb#prices"
     return {"bank": {"prices": {"source": source, "columns": COLUMNS, "readers": ["host"]}}}
@@ -66,8 +112,8 @@ def host(cluster, files):
         yield made
 
 
-def supply(folder, files, query):
-    """Put another file of the vendor in the place of the one before."""
+def put_file(folder, query):
+    """Write a file with a view ``prices``."""
     place = folder / "new.duckdb"
     place.unlink(missing_ok=True)
     with duckdb.connect(str(folder / "other.duckdb")) as other:
@@ -77,10 +123,9 @@ def supply(folder, files, query):
         made.execute("CREATE MACRO text(place) AS TABLE SELECT content FROM read_text(place)")
         if "other." in query:
             made.execute(f"ATTACH '{folder}/other.duckdb' AS other")
-        names = {"secret": folder / "secret.csv", "key": files["bank"].key, "folder": folder}
         if "getenv" in query:  # of DuckDB's shell, which a file may have been made with
             made.execute("CREATE MACRO getenv(name) AS current_setting(name)")
-        made.execute(f"CREATE VIEW prices AS {query.format(**names)}")
+        make_view(made, query)
     place.replace(folder / "vendor.duckdb")
 
 
@@ -93,28 +138,30 @@ def rows(host):
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_a_view_that_reads_anything_else_gives_nothing(host, folder, files, view):
-    """What it reads is told to nobody."""
-    supply(folder, files, VIEWS[view])
+def test_a_view_that_reads_anything_else_gives_nothing(host, folder, files, supply, outside, view):
+    """What it reads is told to nobody, and nobody is asked for it."""
+    supply(VIEWS[view])
+    log = LogReader(folder / "bank.log")
     with pytest.raises(PartyError, match="the reason is in that party's log") as caught:
         rows(host)
     assert MARKER not in str(caught.value)
-    log = Path(folder / "bank.log").read_text()
-    assert "data set prices cannot be read" in log
+    log.wait_for(r"data set prices cannot be read")
     for secret in (MARKER, Path(files["bank"].key).read_text().splitlines()[1]):
-        assert secret not in log
+        assert secret not in (folder / "bank.log").read_text()
+    assert outside.connections == 0
 
 
-def test_the_worker_serves_what_is_good_again(host, folder, files):
-    supply(folder, files, VIEWS["series"])
+def test_the_worker_serves_what_is_good_again(host, supply):
+    supply(VIEWS["series"])
     with pytest.raises(PartyError):
         rows(host)
-    supply(folder, files, "SELECT * FROM made")
+    supply("SELECT * FROM made")
     assert rows(host) == [{"id": 1, "note": "a"}]
 
 
-def test_a_worker_with_such_a_source_does_not_start(folder, files, data):
-    supply(folder, files, VIEWS["key"])
+@pytest.mark.parametrize("view", ["key", "httpfs"])
+def test_a_worker_with_such_a_source_does_not_start(files, data, supply, outside, view):
+    supply(VIEWS[view])
     try:
         with (
             pytest.raises(ConfigError, match="field 'data.prices': 'prices' reads what is not in"),
@@ -122,4 +169,5 @@ def test_a_worker_with_such_a_source_does_not_start(folder, files, data):
         ):
             pass
     finally:
-        supply(folder, files, "SELECT * FROM made")
+        supply("SELECT * FROM made")
+    assert outside.connections == 0

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from mplang_crypto import encrypt, keygen
 from mplang_http import LocalCluster
+from mplang_http.keygen import make_certificates
 from mplang_tables import table as literal, to_tensor
 
 import mplang_core as mp
@@ -22,6 +23,11 @@ when { context.what == "failure" };
 """
 NUMBERS = pd.DataFrame({"n": range(5000)})
 COLUMNS = {"id": "int64", "pay": "float64", "city": "string"}
+DEVICES = {
+    "P0": {"kind": "PPU", "members": ["bank"]},
+    "P1": {"kind": "PPU", "members": ["shop"]},
+    "SP0": {"kind": "SPU", "members": ["bank", "shop"], "config": {"protocol": "CHEETAH"}},
+}
 
 
 def at_bank(fn, *args, **attrs):
@@ -82,6 +88,10 @@ def sealed(fn):
     return program
 
 
+def shared(fn):
+    return lambda s: mp.keep(mp.device("SP0")(fn)(mp.seal(pay())))
+
+
 ATTACKS = {
     "turns by a bit": (bits, "duration"),
     "one branch works": (branch, "duration"),
@@ -97,6 +107,8 @@ ATTACKS = {
     "unnest": (of_sql(lambda t, n: t.select(s=t.city.split(",").unnest())), "duration"),
     "encrypted filter": (sealed(lambda t: t.filter(t.pay > 0)), "size"),
     "encrypted groups": (sealed(lambda t: t.group_by("city").agg(n=t.count())), "size"),
+    "ties of a sort on CHEETAH": (shared(lambda x: jnp.sort(x[:, 0])), "size"),
+    "ties of a median on CHEETAH": (shared(lambda x: jnp.median(x[:, 0])), "size"),
 }
 
 
@@ -109,24 +121,26 @@ def host(request, tmp_path_factory):
     frame.to_csv(here / "people.csv", index=False)
     source = {"source": f"csv:{here}/people.csv", "columns": COLUMNS, "unit": "id"}
     gate = {"policy": str(here / "bank.cedar"), "log": str(here / "bank.db")}
+    files = make_certificates(here / "certs", ["bank", "shop", "host"])
     if request.param == "encrypted":
         (here / "bank.cedar").write_text(RULES)
     else:
-        write_starter(here, source, gate)
+        write_starter(here, source, gate, files["bank"])
     options = {"data": {"bank": {"people": source}}, "gates": {"bank": gate}, "mode": "production"}
-    with (
-        LocalCluster(["bank", "shop"], log=str(here), **options) as cluster,
-        mp.connect("http", cluster.spec) as connected,
-    ):
-        yield connected
+    with LocalCluster(["bank", "shop"], tls=files, log=str(here), **options) as cluster:
+        nodes = [{"name": each.name, "address": each.address} for each in cluster.spec.nodes]
+        spec = mp.ClusterSpec.from_dict({"nodes": nodes, "devices": DEVICES})
+        with mp.connect("http", spec, tls=cluster.tls) as connected:
+            yield connected
 
 
-def write_starter(here, source, gate):
+def write_starter(here, source, gate, tls):
     import yaml
     from mplang_policy.owner import Owner
     from mplang_policy.starter import starter
 
-    fields = {"name": "bank", "coordinators": ["local"], "gate": gate, "data": {"people": source}}
+    fields = {"name": "bank", "coordinators": ["host"], "gate": gate, "data": {"people": source}}
+    fields["tls"] = tls.model_dump()
     (here / "worker.yaml").write_text(yaml.safe_dump(fields))
     owner = Owner.read(str(here / "worker.yaml"))
     (here / "bank.cedar").write_text(starter(owner))
@@ -142,6 +156,7 @@ def test_what_reads_a_value_by_sizes_or_time_does_not_run(host, name):
 def test_what_types_bound_runs(host):
     def program(s):
         fixed = at_bank(lambda x: jax.lax.fori_loop(0, 9, lambda i, a: a * 1.1, x), pay())
-        return mp.keep(at_bank(lambda x: jnp.sort(jnp.where(x > 3000, x, 0), axis=0), fixed))
+        alone = mp.keep(at_bank(lambda x: jnp.sort(jnp.where(x > 3000, x, 0), axis=0), fixed))
+        return alone, shared(lambda x: (x > 3000).sum())(s)
 
     mp.evaluate(host, program, np.uint64(0))
