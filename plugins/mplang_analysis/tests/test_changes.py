@@ -271,7 +271,7 @@ def test_rows_count_for_the_effort_of_the_analysis(monkeypatch):
             range(60), many, mp.pconv([run(i, split, x) for i in range(60)])
         )
 
-    monkeypatch.setattr("mplang_analysis.taint.MAX_EFFORT", 60 * 59 * PER_OP)
+    monkeypatch.setattr("mplang_analysis.recorder.MAX_EFFORT", 60 * 59 * PER_OP)
     assert MAX_EFFORT > 60 * 59 * PER_OP
     with pytest.raises(AdmissionError, match="too involved to be told"):
         changed(program, at(SCALAR, *range(60)), parties=60)

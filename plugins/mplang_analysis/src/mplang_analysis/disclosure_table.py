@@ -198,7 +198,7 @@ def _sorted(sources: frozenset[Source]) -> tuple[Source, ...]:
 
 
 def _row(flow: Flow, event: Event) -> DisclosureRow:
-    read = flow.read(event)
+    read = flow.told.read(event)
     rank = event.receiver if isinstance(event.receiver, int) else None
     news = Mask() if read is None else read.news_to(rank)
     kind, carried = _texts(event.type)

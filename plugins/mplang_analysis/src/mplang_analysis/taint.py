@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import NamedTuple
 
 from mplang_analysis import op_traits, transfer
-from mplang_analysis.changes import NOBODY, ChangeTally, changes_of
-from mplang_analysis.effort import MAX_EFFORT, PER_OP, effort
-from mplang_analysis.event import SIDE_CHANNELS, Event, Receiver, What
+from mplang_analysis.changes import NOBODY, changes_of
+from mplang_analysis.event import Event
 from mplang_analysis.guards import Guards, has_guards
 from mplang_analysis.holdings import Holding, Holdings, contains
 from mplang_analysis.labels import (
     ANY,
-    EVERY,
     NEW,
     OUTSIDE,
     PUBLIC,
@@ -28,22 +25,18 @@ from mplang_analysis.labels import (
     own_key,
     union,
 )
-from mplang_analysis.party_names import quoted, quoted_line
-from mplang_analysis.side_channels import side_channels_of
-from mplang_analysis.sizes import with_sizes
+from mplang_analysis.recorder import BOOL, Recorder
+from mplang_analysis.scope import Scope
 from mplang_analysis.storage import Stored, use_of
-from mplang_analysis.tally import Tally
 from mplang_analysis.transfer import Arrived, Fact
-from mplang_core import BaseType, DType, Form, Mask, MPType, Program, TensorType
+from mplang_core import BaseType, Form, Mask, MPType, Program
 from mplang_core.ext import (
     MAX_DIRECT,
-    AdmissionError,
     AnyType,
     Branch,
     Call,
     Forwards,
     Graph,
-    Location,
     Loop,
     Message,
     Operation,
@@ -56,36 +49,6 @@ from mplang_core.ext import (
     kept_outputs,
     messages_of,
 )
-
-BOOL, SECONDS = TensorType(DType.BOOL), TensorType(DType.F64)
-
-
-class _Scope(NamedTuple):
-    """Where the walk is: who runs it, under whose influence, at which line, how often.
-
-    Attributes:
-        path: the op's position: indices of ops, and names of their regions.
-    """
-
-    parties: Mask
-    control: Label = PUBLIC
-    location: Location | None = None
-    when: tuple[str, ...] = ()
-    path: str = ""
-
-    def at(self, op: Operation, index: int) -> _Scope:
-        line = op.location or self.location  # once per op, so without the slower replace
-        return _Scope(self.parties, self.control, line, self.when, f"{self.path}/{index}")
-
-    def within(self, region: str) -> _Scope:
-        return self._replace(path=f"{self.path}/{region}")
-
-    def among(self, parties: Mask) -> _Scope:
-        return self._replace(parties=parties)
-
-    def under(self, control: Label, when: str) -> _Scope:
-        scopes = self.when if when in self.when else (*self.when, when)
-        return self._replace(control=self.control | control.data(), when=scopes)
 
 
 def holds(kind: AnyType, rank: int) -> bool:
@@ -108,7 +71,8 @@ class Flow:
             there, nothing is known.
 
     Attributes:
-        events: what others learn of, in the order of the program.
+        told: what others learn of.
+        events: all of it, in the order of the program.
         outputs: per output and holder the label of its copy.
         stores: the labels of what it leaves in storage.
         held: the holdings of the parties.
@@ -120,20 +84,16 @@ class Flow:
     before: Mapping[int, Holding] = field(default_factory=dict)
     uniform_inputs: bool = False
     stored: Stored = field(default_factory=dict)
-    events: list[Event] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.held = Holdings(self.before)
         self.guards = Guards(has_guards(self.program))
         self.stores: dict[str, dict[int, Label]] = {}
-        self._effort = 0
-        self._durations = Tally("duration", SECONDS)
-        self._failures = Tally("failure", BOOL, ("if an op fails",))
-        self._changes = ChangeTally()
-        scope, graph = _Scope(self.program.mask), self.program.graph
+        self.told = Recorder(self.program, self.held)
+        scope, graph = Scope(self.program.mask), self.program.graph
         self.outputs = self._walk(graph, list(map(self._input, range(len(graph.inputs)))), scope)
         self.held.settle()
-        self._unlock()
+        self.told.unlock()
         lines = {value: op.location for op in graph.ops for value in op.outputs}
         kept = kept_outputs(graph)
         for i, (value, fact) in enumerate(zip(graph.outputs, self.outputs, strict=True)):
@@ -141,20 +101,9 @@ class Flow:
                 continue  # the host does not get it
             here = scope._replace(location=lines.get(value))
             for rank, label in sorted(fact.items()):
-                self._record("result", rank, "host", op_traits.base_of(value.type), label, here)
-        self.events = list(with_sizes(self.events, self.read))
-        for tally in (self._durations, self._failures, self._changes):
-            self.events += tally.events()
-
-    def read(self, event: Event) -> Label | None:
-        """Return the label of what the receiver of an event reads; ``None`` if it cannot."""
-        if event.what in SIDE_CHANNELS:
-            return event.label
-        if event.what == "change":
-            return None  # that is another row's
-        if isinstance(event.receiver, int):
-            return self.held.read(event.receiver, event.type, event.label)
-        return event.label if event.type.form is Form.PLAIN else None
+                kind = op_traits.base_of(value.type)
+                self.told.record("result", rank, "host", kind, label, here)
+        self.events = self.told.all_events()
 
     # -- where data comes from
 
@@ -202,7 +151,7 @@ class Flow:
             return self._careful(kind, rank, name)
         return transfer.from_outside(kind, Label(frozenset(sources)))
 
-    def _load(self, op: Operation, name: str, scope: _Scope) -> list[Fact]:
+    def _load(self, op: Operation, name: str, scope: Scope) -> list[Fact]:
         """Return the labels of what parties have in storage, as of inputs."""
         known = self.stored.get(name, {})
         facts: list[Fact] = []
@@ -218,7 +167,7 @@ class Flow:
             facts.append(fact)
         return facts
 
-    def _store(self, name: str, seen: Fact, scope: _Scope) -> None:
+    def _store(self, name: str, seen: Fact, scope: Scope) -> None:
         """Note what parties leave in storage; who loads it cannot tell its values apart."""
         stores = self.stores.setdefault(name, {})
         for rank, label in seen.items():
@@ -232,31 +181,18 @@ class Flow:
 
     # -- walking
 
-    def _walk(self, graph: Graph, facts: Sequence[Fact], scope: _Scope) -> list[Fact]:
+    def _walk(self, graph: Graph, facts: Sequence[Fact], scope: Scope) -> list[Fact]:
         env: dict[Value, Fact] = dict(zip(graph.inputs, facts, strict=True))
         for index, op in enumerate(graph.ops):
             ins, here = [env[value] for value in op.inputs], scope.at(op, index)
-            self._spend((label for fact in ins for label in fact.values()), here)
+            self.told.spend((label for fact in ins for label in fact.values()), here)
             outs = self._step(op, ins, here)
             for value, fact in zip(op.outputs, outs, strict=True):
                 env[value] = fact
                 self._hold(op_traits.base_of(value.type), fact)
         return [env[value] for value in graph.outputs]
 
-    def _spend(self, labels: Iterable[Label], scope: _Scope, kind: str = "") -> None:
-        """Count the effort of an op, once per turn of a loop, or of an event that tells a type."""
-        self._effort += effort(labels, kind)
-        if self._effort > MAX_EFFORT:
-            line = f" at {quoted_line(str(scope.location))}" if scope.location else ""
-            raise AdmissionError(
-                f"what {quoted(self.program.name)} discloses is too involved to be told: its "
-                f"ops, those of loops once for each turn that is looked at, have taken{line} more "
-                f"than {MAX_EFFORT:,} steps, {PER_OP} and one more for each source of what flows "
-                "in; use fewer ops, values that many inputs flow into, columns of tables that are "
-                "moved, or loops in loops"
-            )
-
-    def _step(self, op: Operation, ins: Sequence[Fact], scope: _Scope) -> list[Fact]:
+    def _step(self, op: Operation, ins: Sequence[Fact], scope: Scope) -> list[Fact]:
         control = control_of(op)
         match control:
             case Call():
@@ -267,7 +203,7 @@ class Flow:
                 return self._branch(op, control, ins, scope)
             case Loop():
                 return self._loop(op, control, ins, scope)
-        self._note_side_channels(op, ins, scope)
+        self.told.note_side_channels(op, ins, scope)
         messages = messages_of(op, self.program.mask)
         if messages is None:
             return self._apply(op, ins, scope)
@@ -282,69 +218,9 @@ class Flow:
             for rank, label in fact.items():
                 self.held.add(rank, kind, label)
 
-    def _record(
-        self,
-        what: What,
-        sender: int | None,
-        receiver: Receiver,
-        kind: BaseType,
-        label: Label,
-        scope: _Scope,
-        *when: str,
-        sent: bool = False,
-    ) -> None:
-        seen, often = label | scope.control, (*scope.when, *when)
-        self._spend([seen], scope, str(kind))
-        event = Event(what, sender, receiver, kind, seen, scope.location, often, sent)
-        self.events.append(event)
-        if seen.changers and what not in SIDE_CHANNELS:
-            self._note_changes(event, scope)
-
-    # -- what is known at the end only
-
-    def _unlock(self) -> None:
-        """Record ciphertexts of before that a party can decrypt by what it got in the program."""
-        for rank in self.program.mask:
-            for kind, label in self.held.unlocked(rank):
-                self.events.append(Event("reveal", None, rank, kind, label, None))
-
-    def _note_failures(self, op: Operation, seen: Fact, scope: _Scope) -> None:
-        """Note that an op may fail at parties, and so tell everyone of what they have of it."""
-        if not op_traits.may_fail(op):
-            return
-        for rank, label in seen.items():
-            self._failures.add(rank, label.data() | scope.control, scope.location)
-
-    def _note_side_channels(self, op: Operation, ins: Sequence[Fact], scope: _Scope) -> None:
-        """Note by the values of which operands an op takes long, or sends more."""
-        found = side_channels_of(op)
-        for rank in scope.parties if found.duration else ():
-            label = union(ins[i].get(rank, PUBLIC).data() for i in found.duration)
-            if label.sources:
-                self._durations.add(rank, label | scope.control, scope.location)
-        if found.sizes:
-            kind = op_traits.base_of(op.inputs[found.sizes[0]].type)
-            label = union(each.data() for i in found.sizes for each in ins[i].values())
-            for rank in scope.parties:
-                if label.news_to(rank):
-                    self._record("size", None, rank, kind, label, scope)
-
-    def _note_changes(self, event: Event, scope: _Scope) -> None:
-        """Note who can change, unnoticed, what somebody gets in plain by an event."""
-        others = [rank for rank in self.program.mask if rank != event.receiver]
-        for changer in sorted(event.label.changers) if event.type.form is Form.PLAIN else ():
-            if changer.party in others or (changer.party == EVERY and others):
-                self._spend([event.label], scope, str(event.type))
-                self._changes.add(event, changer)
-
-    def _note_duration(self, label: Label, scope: _Scope) -> None:
-        """Note that a private predicate decides what parties run, or how often."""
-        one = next(iter(scope.parties)) if len(scope.parties) == 1 else None
-        self._durations.add(one, label.data() | scope.control, scope.location)
-
     # -- ops that stay at a party, or that plugins bring
 
-    def _apply(self, op: Operation, ins: Sequence[Fact], scope: _Scope) -> list[Fact]:
+    def _apply(self, op: Operation, ins: Sequence[Fact], scope: Scope) -> list[Fact]:
         """Have each output depend on all operands at the same party; if they mix, of all."""
         action, name = use_of(op)
         if action == "load":
@@ -360,13 +236,13 @@ class Flow:
             if op_traits.is_declared(op):  # each party's shares stay its own
                 everything = everything.plain()
             seen = {rank: label | everything for rank, label in seen.items()}
-        self._note_failures(op, seen, scope)
+        self.told.note_failures(op, seen, scope)
         outs = self._outputs(op, seen, scope, together)
         if together or op.regions:
             return outs
         return self.guards.refine(op, ins, outs, scope.parties, scope.location, scope.when)
 
-    def _brought(self, seen: Fact, scope: _Scope) -> Label:
+    def _brought(self, seen: Fact, scope: Scope) -> Label:
         """Return the label of what parties make together; each may bring a key of its own."""
         found = union(seen.values())
         if not found.keys:
@@ -377,13 +253,13 @@ class Flow:
         return found
 
     def _had(
-        self, op: Operation, ins: Sequence[Fact], arrived: Mapping[int, Arrived], scope: _Scope
+        self, op: Operation, ins: Sequence[Fact], arrived: Mapping[int, Arrived], scope: Scope
     ) -> Fact:
         """Return what parties have of an op, with what it reads of their data."""
         seen = transfer.seen(op, ins, arrived, scope.parties)
         return {rank: label | transfer.read_at(op, rank) for rank, label in seen.items()}
 
-    def _outputs(self, op: Operation, seen: Fact, scope: _Scope, together: bool) -> list[Fact]:
+    def _outputs(self, op: Operation, seen: Fact, scope: Scope, together: bool) -> list[Fact]:
         outs = [self._output(op, i, seen, scope, together) for i in range(len(op.outputs))]
         changes = changes_of(op, together=together)
         for i, value in enumerate(op.outputs):
@@ -395,26 +271,26 @@ class Flow:
                 outs[i] = {rank: label | changes.label for rank, label in outs[i].items()}
             for rank, label in outs[i].items() if told or changed else ():
                 if told:
-                    self._record("reveal", None, rank, kind, label, scope)
+                    self.told.record("reveal", None, rank, kind, label, scope)
                 else:
                     event = Event("change", None, rank, kind, label | scope.control, scope.location)
-                    self._note_changes(event, scope)
+                    self.told.note_changes(event, scope)
         return outs
 
-    def _inform_all(self, op: Operation, scope: _Scope, seen: Fact) -> None:
+    def _inform_all(self, op: Operation, scope: Scope, seen: Fact) -> None:
         """Record that an op among parties which does not tell its messages may send all it has."""
         everything = union(seen.values())
         for value in op.inputs:
             if isinstance(value.type, MPType):
                 for rank in scope.parties - holders_of(value.type, scope.parties):
-                    self._record("reveal", None, rank, value.type.base, everything, scope)
+                    self.told.record("reveal", None, rank, value.type.base, everything, scope)
                     self.held.add(rank, value.type.base, everything, received=True)
 
-    def _regions(self, op: Operation, label: Label, scope: _Scope) -> Label:
+    def _regions(self, op: Operation, label: Label, scope: Scope) -> Label:
         """Run the regions of an op of which nothing is known: anything may go anywhere."""
-        inner, mark = scope.under(label, "any number of times"), len(self.events)
+        inner, mark = scope.under(label, "any number of times"), len(self.told.events)
         if op.regions:
-            self._note_duration(label, scope)
+            self.told.note_duration(label, scope)
         found = [label]
         for name, region in op.regions.items():
             fact = dict.fromkeys(scope.parties, label)
@@ -423,10 +299,10 @@ class Flow:
         wider = union(found)
         if wider == label:
             return label
-        del self.events[mark:]
+        del self.told.events[mark:]
         return self._regions(op, wider, scope)
 
-    def _output(self, op: Operation, i: int, seen: Fact, scope: _Scope, together: bool) -> Fact:
+    def _output(self, op: Operation, i: int, seen: Fact, scope: Scope, together: bool) -> Fact:
         kind = op.outputs[i].type
         among = isinstance(kind, MPType)
         holders = holders_of(kind, scope.parties) if among else scope.parties
@@ -472,7 +348,7 @@ class Flow:
     # -- ops that tell which messages they send
 
     def _exchange(
-        self, op: Operation, messages: Sequence[Message], ins: Sequence[Fact], scope: _Scope
+        self, op: Operation, messages: Sequence[Message], ins: Sequence[Fact], scope: Scope
     ) -> list[Fact]:
         arrived: dict[int, list[tuple[Message, Label]]] = defaultdict(list)
         carried: dict[int, Label] = {}
@@ -486,18 +362,20 @@ class Flow:
             kind = each.type or op_traits.base_of(op.inputs[each.operand or 0].type)
             often = [each.when] if each.when else []
             who = each.what, each.sender, each.receiver
-            self._record(*who, kind, content, scope, *often, sent=True)
+            self.told.record(*who, kind, content, scope, *often, sent=True)
             self.held.add(each.receiver, kind, content, received=True)
         untold = self._untold(op, ins, arrived, scope)
         forwards = interface_of(op, Forwards)
         if forwards is None:  # each output depends on all that its party has of it
             seen = {**self._had(op, ins, arrived, scope), **untold}
-            self._note_failures(op, seen, scope)
+            self.told.note_failures(op, seen, scope)
             return self._outputs(op, seen, scope, together=False)
         sources = [forwards.sources(op, i) for i in range(len(op.outputs))]
         copied = frozenset(i for found in sources for i in found)
         if op_traits.may_fail(op):
-            self._note_failures(op, transfer.seen(op, ins, arrived, scope.parties, copied), scope)
+            self.told.note_failures(
+                op, transfer.seen(op, ins, arrived, scope.parties, copied), scope
+            )
         return [
             {
                 rank: label
@@ -509,7 +387,7 @@ class Flow:
         ]
 
     def _untold(
-        self, op: Operation, ins: Sequence[Fact], arrived: Mapping[int, Arrived], scope: _Scope
+        self, op: Operation, ins: Sequence[Fact], arrived: Mapping[int, Arrived], scope: Scope
     ) -> Fact:
         """Return what parties get of an op whose messages it does not tell, though its types do.
 
@@ -527,11 +405,11 @@ class Flow:
         for value, fact in zip(op.inputs, ins, strict=True):
             kind, label = op_traits.base_of(value.type), union(fact.values())
             for rank in get:
-                self._record("reveal", None, rank, kind, label, scope)
+                self.told.record("reveal", None, rank, kind, label, scope)
                 self.held.add(rank, kind, label, received=True)
         return dict.fromkeys(get, union(label for fact in ins for label in fact.values()))
 
-    def _sent(self, op: Operation, label: Label, message: Message, scope: _Scope) -> Label:
+    def _sent(self, op: Operation, label: Label, message: Message, scope: Scope) -> Label:
         """Return the label of a message: of the operand itself, or of what is made of it."""
         kind = message.type or op_traits.base_of(op.inputs[message.operand or 0].type)
         if (kind.form is Form.PLAIN and label.keys) or contains(kind, Form.KEY):
@@ -548,7 +426,7 @@ class Flow:
     # -- ops that tell how they run their regions
 
     def _party_call(
-        self, op: Operation, call: PartyCall, ins: Sequence[Fact], scope: _Scope
+        self, op: Operation, call: PartyCall, ins: Sequence[Fact], scope: Scope
     ) -> list[Fact]:
         parties = call.parties
         if parties is None:
@@ -559,7 +437,7 @@ class Flow:
         return self._walk(op.regions[call.region], here, inner)
 
     def _branch(
-        self, op: Operation, branch: Branch, ins: Sequence[Fact], scope: _Scope
+        self, op: Operation, branch: Branch, ins: Sequence[Fact], scope: Scope
     ) -> list[Fact]:
         pred, *args = ins
         self._agree(op, branch.compared, pred, scope)
@@ -570,9 +448,9 @@ class Flow:
         merged = map(transfer.merge, zip(*branches, strict=True))
         return [transfer.under(fact, inner.control) for fact in merged]
 
-    def _loop(self, op: Operation, loop: Loop, ins: Sequence[Fact], scope: _Scope) -> list[Fact]:
+    def _loop(self, op: Operation, loop: Loop, ins: Sequence[Fact], scope: Scope) -> list[Fact]:
         """Go round until nothing new flows; what is recorded is of the last turn."""
-        size, mark = len(op.outputs), len(self.events)
+        size, mark = len(op.outputs), len(self.told.events)
         state, captures = list(ins[:size]), list(ins[size:])
         inner = scope.under(PUBLIC, "per iteration")
         condition, body = op.regions[loop.condition], op.regions[loop.body]
@@ -585,20 +463,20 @@ class Flow:
             merged = [transfer.merge(pair) for pair in zip(state, after, strict=True)]
             if merged == state and wider == inner and held == self.held.size:
                 return [transfer.under(fact, inner.control) for fact in state]
-            del self.events[mark:]
+            del self.told.events[mark:]
             state, inner = merged, wider
 
-    def _agree(self, op: Operation, compared: bool, pred: Fact, scope: _Scope) -> None:
+    def _agree(self, op: Operation, compared: bool, pred: Fact, scope: Scope) -> None:
         """Everyone acts on the predicate, so everyone learns it, compared or not.
 
         The host, which is told of no predicate, learns by the duration.
         """
-        self._note_duration(union(pred.values()), scope)
+        self.told.note_duration(union(pred.values()), scope)
         direct = len(scope.parties) <= MAX_DIRECT  # else by way of party 0
         for rank, label in pred.items():
             for other in scope.parties:
                 if other != rank:
                     sent = compared and (direct or 0 in (rank, other))
-                    self._record("predicate", rank, other, BOOL, label, scope, sent=sent)
+                    self.told.record("predicate", rank, other, BOOL, label, scope, sent=sent)
         if compared:
-            self._note_failures(op, dict.fromkeys(scope.parties, union(pred.values())), scope)
+            self.told.note_failures(op, dict.fromkeys(scope.parties, union(pred.values())), scope)

@@ -1,0 +1,142 @@
+"""Recorder of the taint analysis: what others learn of, and who can change what they get."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from mplang_analysis import op_traits
+from mplang_analysis.changes import ChangeTally
+from mplang_analysis.effort import MAX_EFFORT, PER_OP, effort
+from mplang_analysis.event import SIDE_CHANNELS, Event, Receiver, What
+from mplang_analysis.holdings import Holdings
+from mplang_analysis.labels import EVERY, PUBLIC, Label, union
+from mplang_analysis.party_names import quoted, quoted_line
+from mplang_analysis.scope import Scope
+from mplang_analysis.side_channels import side_channels_of
+from mplang_analysis.sizes import with_sizes
+from mplang_analysis.tally import Tally
+from mplang_analysis.transfer import Fact
+from mplang_core import BaseType, DType, Form, Program, TensorType
+from mplang_core.ext import AdmissionError, Operation
+
+BOOL, SECONDS = TensorType(DType.BOOL), TensorType(DType.F64)
+
+
+class Recorder:
+    """What others learn of in a program.
+
+    Args:
+        program: the program.
+        held: the holdings of the parties.
+
+    Attributes:
+        events: what they learn of so far, in the order of the program.
+    """
+
+    def __init__(self, program: Program, held: Holdings) -> None:
+        self.events: list[Event] = []
+        self._program, self._held = program, held
+        self._effort = 0
+        self._durations = Tally("duration", SECONDS)
+        self._failures = Tally("failure", BOOL, ("if an op fails",))
+        self._changes = ChangeTally()
+
+    def spend(self, labels: Iterable[Label], scope: Scope, kind: str = "") -> None:
+        """Count the effort of an op, once per turn of a loop, or of an event that tells a type."""
+        self._effort += effort(labels, kind)
+        if self._effort > MAX_EFFORT:
+            line = f" at {quoted_line(str(scope.location))}" if scope.location else ""
+            raise AdmissionError(
+                f"what {quoted(self._program.name)} discloses is too involved to be told: its "
+                f"ops, those of loops once for each turn that is looked at, have taken{line} more "
+                f"than {MAX_EFFORT:,} steps, {PER_OP} and one more for each source of what flows "
+                "in; use fewer ops, values that many inputs flow into, columns of tables that are "
+                "moved, or loops in loops"
+            )
+
+    def record(
+        self,
+        what: What,
+        sender: int | None,
+        receiver: Receiver,
+        kind: BaseType,
+        label: Label,
+        scope: Scope,
+        *when: str,
+        sent: bool = False,
+    ) -> None:
+        """Record that somebody learns something.
+
+        Args:
+            what: how.
+            sender: where it comes from, if it is one party.
+            receiver: who learns it.
+            kind: the type of what is learned.
+            label: its label.
+            scope: where.
+            *when: how often, beside what the scope tells.
+            sent: whether a message carries it.
+        """
+        seen, often = label | scope.control, (*scope.when, *when)
+        self.spend([seen], scope, str(kind))
+        event = Event(what, sender, receiver, kind, seen, scope.location, often, sent)
+        self.events.append(event)
+        if seen.changers and what not in SIDE_CHANNELS:
+            self.note_changes(event, scope)
+
+    def note_failures(self, op: Operation, seen: Fact, scope: Scope) -> None:
+        """Note that an op may fail at parties, and so tell everyone of what they have of it."""
+        if not op_traits.may_fail(op):
+            return
+        for rank, label in seen.items():
+            self._failures.add(rank, label.data() | scope.control, scope.location)
+
+    def note_side_channels(self, op: Operation, ins: Sequence[Fact], scope: Scope) -> None:
+        """Note by the values of which operands an op takes long, or sends more."""
+        found = side_channels_of(op)
+        for rank in scope.parties if found.duration else ():
+            label = union(ins[i].get(rank, PUBLIC).data() for i in found.duration)
+            if label.sources:
+                self._durations.add(rank, label | scope.control, scope.location)
+        if found.sizes:
+            kind = op_traits.base_of(op.inputs[found.sizes[0]].type)
+            label = union(each.data() for i in found.sizes for each in ins[i].values())
+            for rank in scope.parties:
+                if label.news_to(rank):
+                    self.record("size", None, rank, kind, label, scope)
+
+    def note_changes(self, event: Event, scope: Scope) -> None:
+        """Note who can change, unnoticed, what somebody gets in plain by an event."""
+        others = [rank for rank in self._program.mask if rank != event.receiver]
+        for changer in sorted(event.label.changers) if event.type.form is Form.PLAIN else ():
+            if changer.party in others or (changer.party == EVERY and others):
+                self.spend([event.label], scope, str(event.type))
+                self._changes.add(event, changer)
+
+    def note_duration(self, label: Label, scope: Scope) -> None:
+        """Note that a private predicate decides what parties run, or how often."""
+        one = next(iter(scope.parties)) if len(scope.parties) == 1 else None
+        self._durations.add(one, label.data() | scope.control, scope.location)
+
+    def unlock(self) -> None:
+        """Record ciphertexts of before that a party can decrypt by what it got in the program."""
+        for rank in self._program.mask:
+            for kind, label in self._held.unlocked(rank):
+                self.events.append(Event("reveal", None, rank, kind, label, None))
+
+    def all_events(self) -> list[Event]:
+        """Return what they learn of, that included which is known at the end only."""
+        found = list(with_sizes(self.events, self.read))
+        for tally in (self._durations, self._failures, self._changes):
+            found += tally.events()
+        return found
+
+    def read(self, event: Event) -> Label | None:
+        """Return the label of what the receiver of an event reads; ``None`` if it cannot."""
+        if event.what in SIDE_CHANNELS:
+            return event.label
+        if event.what == "change":
+            return None  # that is another row's
+        if isinstance(event.receiver, int):
+            return self._held.read(event.receiver, event.type, event.label)
+        return event.label if event.type.form is Form.PLAIN else None
