@@ -12,7 +12,7 @@ from mplang_analysis.holdings import Holdings
 from mplang_analysis.labels import EVERY, PUBLIC, Label, union
 from mplang_analysis.party_names import quoted, quoted_line
 from mplang_analysis.scope import Scope
-from mplang_analysis.side_channels import side_channels_of
+from mplang_analysis.side_channels import NONE, side_channels_of
 from mplang_analysis.sizes import with_sizes
 from mplang_analysis.tally import Tally
 from mplang_analysis.transfer import Fact
@@ -37,13 +37,16 @@ class Recorder:
         self.events: list[Event] = []
         self._program, self._held = program, held
         self._effort = 0
+        self._characters: dict[BaseType, int] = {}  # of types, of which a program has few
         self._durations = Tally("duration", SECONDS)
         self._failures = Tally("failure", BOOL, ("if an op fails",))
         self._changes = ChangeTally()
 
-    def spend(self, labels: Iterable[Label], scope: Scope, kind: str = "") -> None:
+    def spend(self, labels: Iterable[Label], scope: Scope, kind: BaseType | None = None) -> None:
         """Count the effort of an op, once per turn of a loop, or of an event that tells a type."""
-        self._effort += effort(labels, kind)
+        if kind is not None and kind not in self._characters:
+            self._characters[kind] = len(str(kind))
+        self._effort += effort(labels, 0 if kind is None else self._characters[kind])
         if self._effort > MAX_EFFORT:
             line = f" at {quoted_line(str(scope.location))}" if scope.location else ""
             raise AdmissionError(
@@ -78,7 +81,7 @@ class Recorder:
             sent: whether a message carries it.
         """
         seen, often = label | scope.control, (*scope.when, *when)
-        self.spend([seen], scope, str(kind))
+        self.spend([seen], scope, kind)
         event = Event(what, sender, receiver, kind, seen, scope.location, often, sent)
         self.events.append(event)
         if seen.changers and what not in SIDE_CHANNELS:
@@ -94,6 +97,8 @@ class Recorder:
     def note_side_channels(self, op: Operation, ins: Sequence[Fact], scope: Scope) -> None:
         """Note by the values of which operands an op takes long, or sends more."""
         found = side_channels_of(op)
+        if found is NONE:
+            return
         for rank in scope.parties if found.duration else ():
             label = union(ins[i].get(rank, PUBLIC).data() for i in found.duration)
             if label.sources:
@@ -110,7 +115,7 @@ class Recorder:
         others = [rank for rank in self._program.mask if rank != event.receiver]
         for changer in sorted(event.label.changers) if event.type.form is Form.PLAIN else ():
             if changer.party in others or (changer.party == EVERY and others):
-                self.spend([event.label], scope, str(event.type))
+                self.spend([event.label], scope, event.type)
                 self._changes.add(event, changer)
 
     def note_duration(self, label: Label, scope: Scope) -> None:

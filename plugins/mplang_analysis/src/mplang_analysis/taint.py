@@ -51,9 +51,9 @@ from mplang_core.ext import (
 )
 
 
-def holds(kind: AnyType, rank: int) -> bool:
-    """Return whether a party holds a value for certain, by its type."""
-    return isinstance(kind, MPType) and kind.pmask is not None and rank in kind.pmask
+def certain(kind: AnyType) -> Mask | tuple[()]:
+    """Return the parties that hold a value for certain, by its type."""
+    return () if not isinstance(kind, MPType) or kind.pmask is None else kind.pmask
 
 
 @dataclass
@@ -185,7 +185,7 @@ class Flow:
         env: dict[Value, Fact] = dict(zip(graph.inputs, facts, strict=True))
         for index, op in enumerate(graph.ops):
             ins, here = [env[value] for value in op.inputs], scope.at(op, index)
-            self.told.spend((label for fact in ins for label in fact.values()), here)
+            self.told.spend([label for fact in ins for label in fact.values()], here)
             outs = self._step(op, ins, here)
             for value, fact in zip(op.outputs, outs, strict=True):
                 env[value] = fact
@@ -382,7 +382,7 @@ class Flow:
                 for rank in holders_of(value.type, scope.parties)
                 if (label := transfer.forwarded(found, ins, arrived[rank], rank)) is not None
             }
-            | {rank: label for rank, label in untold.items() if holds(value.type, rank)}
+            | {rank: label for rank, label in untold.items() if rank in certain(value.type)}
             for value, found in zip(op.outputs, sources, strict=True)
         ]
 
@@ -394,20 +394,22 @@ class Flow:
         A party that holds an output, but no operand, and gets no message, has it of the others: it
         is taken to get all that they have.
         """
-        if not op.inputs or op_traits.makes_fresh(op):
-            return {}
-        known = {rank for fact in ins for rank in fact} | {r for r, got in arrived.items() if got}
-        get = [
+        get = {
             rank
-            for rank in scope.parties
-            if rank not in known and any(holds(value.type, rank) for value in op.outputs)
-        ]
+            for value in op.outputs
+            for rank in certain(value.type)
+            if not arrived.get(rank)
+            and not any(rank in fact for fact in ins)
+            and rank in scope.parties
+        }
+        if not get or not op.inputs or op_traits.makes_fresh(op):
+            return {}
         for value, fact in zip(op.inputs, ins, strict=True):
             kind, label = op_traits.base_of(value.type), union(fact.values())
-            for rank in get:
+            for rank in sorted(get):
                 self.told.record("reveal", None, rank, kind, label, scope)
                 self.held.add(rank, kind, label, received=True)
-        return dict.fromkeys(get, union(label for fact in ins for label in fact.values()))
+        return dict.fromkeys(sorted(get), union(label for fact in ins for label in fact.values()))
 
     def _sent(self, op: Operation, label: Label, message: Message, scope: Scope) -> Label:
         """Return the label of a message: of the operand itself, or of what is made of it."""

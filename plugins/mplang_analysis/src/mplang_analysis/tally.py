@@ -48,7 +48,9 @@ class Tally:
         """
         if not label.sources and self.what in SIDE_CHANNELS:
             return
-        entry = self._entries.setdefault(rank, _Entry())
+        entry = self._entries.get(rank)
+        if entry is None:
+            entry = self._entries[rank] = _Entry()
         entry.label |= label
         if line is not None:
             entry.lines[line] = None
