@@ -13,7 +13,7 @@ import pytest
 from fault_testbed import KIT, FaultTestbed, X, Y, assert_error, endless, works
 from mplang_http import LocalCluster
 from mplang_http.status import cluster_status
-from mplang_testing.waiting import DEADLINE, NEVER
+from mplang_testing.waiting import DEADLINE, NEVER, pause
 from processes import engine_of, mpc_process_of
 
 import mplang_core as mp
@@ -51,6 +51,20 @@ def test_an_mpc_process_that_is_killed_fails_the_run_and_is_replaced(workers, ho
         assert engine_of(workers.workers[rank].pid) == engine
     found = mp.evaluate(host, lambda x: mp.reveal(x, to="P2"), sealed)
     np.testing.assert_allclose(mp.fetch(host, found), X, atol=1e-4)
+
+
+def test_one_that_ends_while_it_is_linked_is_replaced_at_once(workers, host):
+    """Wrong messages may harm it in a run that fails, and it ends only after that."""
+    testbed = FaultTestbed(workers, host, random.Random(0))
+    pids = [mpc_process_of(worker.pid) for worker in workers.workers]
+    testbed.run_with_fault(lambda: os.kill(pids[1], signal.SIGKILL))
+    testbed.wait_all_ended()
+    os.kill(pids[0], signal.SIGSTOP)
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(works, host)
+        pause(0.5, "the next run links it")
+        os.kill(pids[0], signal.SIGKILL)
+        running.result(DEADLINE)
 
 
 def memory(pid):

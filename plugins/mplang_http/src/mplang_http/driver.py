@@ -39,6 +39,7 @@ from mplang_http.compatibility import (
     stored_labels,
 )
 from mplang_http.config import TlsFiles
+from mplang_http.errors import MPC_ENDED
 from mplang_http.failure_report import abort_reason, party_locations, wait_for_cause
 from mplang_http.job_monitor import JobMonitor
 from mplang_http.label_follower import LabelFollower
@@ -139,6 +140,17 @@ class SimpHttpDriver(ObservedHost):
             PartyError: a worker does not respond, or responds with an error.
             ConfigError: settings of the parties differ; with a table.
         """
+        linked, tries = False, self.world_size
+        while not linked:
+            tries -= 1
+            try:
+                self._open_and_link()
+                linked = True
+            except PartyError as error:  # nothing is lost with an MPC process: there is another one
+                if not tries or getattr(error.__cause__, "code", None) != MPC_ENDED:
+                    raise
+
+    def _open_and_link(self) -> None:
         self._know_facts()
         check_parties(self._facts)
         self._checked = weakref.WeakSet()

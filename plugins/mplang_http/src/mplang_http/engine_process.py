@@ -53,6 +53,7 @@ class EngineProcess:
         on_event: called with each event that it reports.
         on_end: called when it has closed its socket, unless :meth:`end` was called before.
         cgroup: its cgroup, which is removed at its end; ``None`` if it has none.
+        code: code of the error of calls that it does not answer.
 
     Attributes:
         lost: whether it has closed its socket, so that it has ended by itself.
@@ -68,6 +69,7 @@ class EngineProcess:
         on_event: Callable[[dict[str, Any], int | None], None],
         on_end: Callable[[], object],
         cgroup: EngineCgroup | None = None,
+        code: str = ENGINE_ENDED,
     ) -> None:
         self._process = process
         self._sock = sock
@@ -76,7 +78,7 @@ class EngineProcess:
         self._log = log
         self._on_event = on_event
         self._on_end = on_end
-        self._cgroup = cgroup
+        self._cgroup, self._code = cgroup, code
         self._ids = itertools.count()
         self._replies: dict[int, asyncio.Future[tuple[Any, int | None]]] = {}
         self._unsent: deque[tuple[dict[str, Any], int | None]] = deque()
@@ -166,7 +168,7 @@ class EngineProcess:
         self, method: str, body: ipc.Body, args: dict[str, Any]
     ) -> tuple[Any, int | None]:
         if self._ended is not None:
-            raise RequestError(503, ENGINE_ENDED, self._ended)
+            raise RequestError(503, self._code, self._ended)
         if len(self._replies) >= MAX_PENDING:
             raise RequestError(429, "busy", f"{self._name} has {MAX_PENDING} requests to answer")
         number = next(self._ids)
@@ -292,7 +294,7 @@ class EngineProcess:
         self._ended = ended
         for reply in self._replies.values():
             if not reply.done():
-                reply.set_exception(RequestError(503, ENGINE_ENDED, ended))
+                reply.set_exception(RequestError(503, self._code, ended))
         self._replies.clear()
         if self._cgroup is not None:
             await loop.run_in_executor(None, self._cgroup.remove)

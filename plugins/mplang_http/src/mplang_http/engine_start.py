@@ -18,7 +18,8 @@ from mplang_http.cgroups import Cgroups, EngineCgroup
 from mplang_http.config import WorkerConfig
 from mplang_http.credentials import Role
 from mplang_http.engine_argument import EngineArgument
-from mplang_http.engine_process import EngineProcess, usage
+from mplang_http.engine_process import ENGINE_ENDED, EngineProcess, usage
+from mplang_http.errors import MPC_ENDED
 from mplang_http.forks import Child
 from mplang_http.front_session import FrontSession
 from mplang_http.log_quota import LogQuota
@@ -152,7 +153,9 @@ class EngineStarter:
             except BaseException:
                 mine.close()
                 raise
-        name = "the engine" if role == "engine" else "the MPC process"
+        name, code = (
+            ("the engine", ENGINE_ENDED) if role == "engine" else ("the MPC process", MPC_ENDED)
+        )
         return EngineProcess(
             child,
             mine,
@@ -162,6 +165,7 @@ class EngineStarter:
             on_event,
             on_end,
             cgroup,
+            code,
         )
 
     async def _limit_memory(self, coordinator: str, link: str, child: Child) -> EngineCgroup | None:

@@ -18,6 +18,8 @@ _STATUS: tuple[tuple[type[MPLangError], int], ...] = (
     (errors.ShutdownError, 503),
 )
 
+MPC_ENDED = "mpc-ended"  # code of the error of calls that an MPC process does not answer
+
 
 class RequestError(Exception):
     """Error response to a request.
