@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import random
 import signal
@@ -68,17 +69,26 @@ def test_one_that_ends_while_it_is_linked_is_replaced_at_once(workers, host):
 
 
 def memory(pid):
-    """Return what a process has in its memory that it may write, that which it shares included."""
+    """Return the pages of a process that it may write and has, those which it shares included."""
     found, span = [], None
-    with open(f"/proc/{pid}/smaps") as maps, open(f"/proc/{pid}/mem", "rb") as mem:
+    with (
+        open(f"/proc/{pid}/smaps") as maps,
+        open(f"/proc/{pid}/pagemap", "rb") as pages,
+        open(f"/proc/{pid}/mem", "rb") as mem,
+    ):
         for line in maps:
             first, second, *_ = line.split()
             if "-" in first and not first.endswith(":"):
                 span = first if second.startswith("rw") else None
             elif first == "Rss:" and span is not None and int(second):  # others are reserved only
-                begin, end = (int(each, 16) for each in span.split("-"))
-                mem.seek(begin)
-                found.append(mem.read(end - begin))
+                begin, end = (int(each, 16) // mmap.PAGESIZE for each in span.split("-"))
+                pages.seek(begin * 8)
+                entries = np.frombuffer(pages.read((end - begin) * 8), "<u8")
+                there = np.flatnonzero(entries >> np.uint64(62))  # in memory, or swapped out
+                for run in np.split(there, np.flatnonzero(np.diff(there) > 1) + 1):
+                    if len(run):
+                        mem.seek((begin + int(run[0])) * mmap.PAGESIZE)
+                        found.append(mem.read(len(run) * mmap.PAGESIZE))
     return b"".join(found)
 
 
