@@ -6,6 +6,7 @@ was confined: JSON, padded with blanks to :data:`SIZE` bytes.
 
 from __future__ import annotations
 
+import ctypes
 import json
 import mmap
 import os
@@ -17,7 +18,24 @@ from wrong_messages import Added, AtRandom, WrongMessages
 
 FILE = "MPLANG_TEST_EVIL_MPC"  # environment variable: the path of the file
 SIZE = 256
-KINDS = {"at random": AtRandom, "added": Added}
+
+
+class Stuck:
+    """No message: the process hangs in native code, which may hold Python's lock.
+
+    Args:
+        locked: whether it does.
+    """
+
+    def __init__(self, locked: int) -> None:
+        self._libc = ctypes.PyDLL(None) if locked else ctypes.CDLL(None)
+
+    def __call__(self, to_rank: int, key: str, data: bytes) -> list[tuple[str, bytes]]:
+        self._libc.sleep(3600)
+        return []
+
+
+KINDS = {"at random": AtRandom, "added": Added, "stuck": Stuck}
 
 
 def say(path: Path, kind: str = "", **options: int) -> None:

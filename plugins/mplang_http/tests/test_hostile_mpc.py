@@ -102,9 +102,8 @@ WHY = (
     rf"the MPC process of worker {{name}} ended{PLACES}",
 )
 
-BUSY = (
-    r"party {rank} failed: the MPC process of worker {name} is busy with a run that was aborted; "
-    rf"another one takes its place, so run it again{PLACES}"
+NOT_BEGUN = (
+    rf"party {{rank}} failed: the MPC process of worker {{name}} ended{PLACES}"  # it had hung
 )
 
 
@@ -112,7 +111,9 @@ def told_exactly(members, error) -> None:
     """Assert that an error names the op, its line, the member that failed, why, and others."""
     others = set(members) - {error.rank}
     if error.op != "spu.run_jax":  # it failed before it began
-        assert re.fullmatch(BUSY.format(rank=error.rank, name=NAMES[error.rank]), str(error)), error
+        assert re.fullmatch(
+            NOT_BEGUN.format(rank=error.rank, name=NAMES[error.rank]), str(error)
+        ), error
         return
     assert error.rank in members, error
     why = "|".join(WHY).format(
@@ -220,3 +221,26 @@ def test_an_index_that_a_peer_changes_ends_at_most_an_mpc_process(workers, said)
                 told["next", "failed"] += failures_until_it_works(workers, host, kept, check)
     assert ended(workers) != before, "libspu was attacked"
     tell(told, workers, before)
+
+
+@pytest.mark.parametrize(
+    "locked",
+    [
+        pytest.param(0, id="it waits", marks=pytest.mark.long("it waits for messages")),
+        pytest.param(1, id="it holds Python's lock"),
+    ],
+)
+def test_a_process_that_hangs_after_its_run_was_aborted_is_replaced(workers, said, locked):
+    """The session goes on with its values, without the coordinator's help."""
+    check = functools.partial(told_exactly, range(3))
+    with mp.connect("http", cluster(workers, "ABY3"), tls=workers.tls) as host:
+        with mp.with_ctx(host):
+            x, y = mp.put("P0", X), mp.put("P1", Y)
+        kept = mp.evaluate(host, lambda x: mp.seal(x), x)
+        before = ended(workers)
+        with unharmed(workers):
+            evil_mpc.say(said, "stuck", locked=locked)
+            assert outcome(host, "compare", kept, y, check) == "failed"
+            evil_mpc.say(said)
+            failures_until_it_works(workers, host, kept, check)
+        assert ended(workers) - before == {"evil": 1}

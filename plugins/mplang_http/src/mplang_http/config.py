@@ -162,7 +162,8 @@ class Timeouts(StrictModel):
         body: the next chunk of a request's body arrives, or of a response is read.
         lease: the coordinator sends a request; else its session ends.
         job: a job ends; else its session's engine is ended.
-        cancel: a job that was cancelled ends; else its session's engine is ended.
+        cancel: a job that was cancelled ends; else its session's engine is ended, and its MPC
+            process after half of that.
         drain: the jobs that run end after SIGTERM; else they fail, and the worker ends.
     """
 

@@ -75,7 +75,11 @@ class Engine:
         self._questions = Questions(self._calls.send)
         limit = config.limits.value + MAX_HEAD
         self._mpc = MpcCalls(
-            name, limit, config.timeouts.job, lambda: self._calls.send({"event": "mpc_busy"})
+            name,
+            limit,
+            config.timeouts.job,
+            config.timeouts.cancel / 2,  # after which the front ends the engine
+            lambda: self._calls.send({"event": "mpc_hangs"}),
         )
         self._session = Session(
             given.session,

@@ -435,7 +435,7 @@ class Engines:
         elif message["event"] == "question":
             number, method, args = int(message["number"]), message["method"], message["args"]
             self.begin(self._questions.serve(session, number, str(method), dict(args)))
-        elif message["event"] == "mpc_busy":
+        elif message["event"] == "mpc_hangs":
             self.mpc.replace(session)
         elif message["event"] == "ended":
             session.jobs.update(message["status"], settled=message["settled"])

@@ -153,7 +153,7 @@ class FrontMpc:
             log.error("the MPC process of a session has ended: %s", why)
 
     def replace(self, session: FrontSession) -> None:
-        """End the MPC process of a session that does not take another run."""
+        """End the MPC process of a session that hangs; another one serves the next run."""
         if session.mpc.process is not None:
             session.mpc.process.kill()  # its end is noticed
 

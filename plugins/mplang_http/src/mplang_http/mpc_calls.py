@@ -19,7 +19,6 @@ from mplang_core.ext import CommError
 from mplang_http import mpc_channel
 from mplang_http.spans import read_spans
 
-PATIENCE = 5.0  # seconds that a run waits for the end of a call of one that was aborted
 MAX_TRAFFIC = 1 << 62
 log = logging.getLogger("mplang.http.engine")
 
@@ -39,22 +38,24 @@ class MpcCalls:
         worker: name of the worker.
         limit: bytes that an answer may have.
         seconds: that a run may take.
-        give_up: called when a run cannot begin, as a call of one that was aborted does not end.
+        patience: seconds that a call has to end after its run was aborted.
+        give_up: called when it does not, so that another process takes the place of this one.
 
     Attributes:
         services: the native services of the session, by name; none if it has no MPC process.
     """
 
     def __init__(
-        self, worker: str, limit: int, seconds: float, give_up: Callable[[], None]
+        self, worker: str, limit: int, seconds: float, patience: float, give_up: Callable[[], None]
     ) -> None:
         self._worker, self._limit, self._give_up = worker, limit, give_up
-        self._seconds = seconds
+        self._seconds, self._patience = seconds, patience
         self.services: dict[str, NativeCalls] = {}
         self._sock: socket.socket | None = None
         self._calling = threading.Lock()
         self._sending = threading.Lock()
         self._run = ""
+        self._called = ""  # the run whose call is under way
         self._fetches: list[Callable[[], None]] = []
         self._recorder: SpanRecorder | None = None
         self._traffic: dict[int, Traffic] = {}
@@ -93,15 +94,10 @@ class MpcCalls:
             recorder: takes the spans of its messages; ``None`` if they are not recorded.
 
         Raises:
-            CommError: the MPC process has ended, or is busy.
+            CommError: the MPC process has ended.
         """
-        if not self._calling.acquire(timeout=PATIENCE):
-            self._give_up()
-            raise CommError(
-                f"the MPC process of worker {self._worker} is busy with a run that was aborted; "
-                "another one takes its place, so run it again"
-            )
-        self._calling.release()
+        with self._calling:  # a call of a run that was aborted ends, or its process does
+            pass
         self._fetches.clear()
         self._run, self._recorder = run, recorder
         told = {"run": run, "parties": list(parties), "seconds": self._seconds}
@@ -147,12 +143,25 @@ class MpcCalls:
             log.warning("a run has not ended well in the MPC process: %s", error)
 
     def abort(self, run: str, failure: Failure) -> None:
-        """End all waiting in a run there, as it has failed here; from any thread."""
-        if run == self._run:
-            message = {"call": "abort", "run": run, "failure": [failure.kind, failure.text]}
-            with contextlib.suppress(OSError), self._sending:  # it has ended, and so has the call
-                if self._sock is not None:
-                    mpc_channel.send(self._sock, message)
+        """End all waiting in a run there, as it has failed here; from any thread.
+
+        If a call of it goes on, native code hangs, which messages of peers can have brought about:
+        then another process takes the place of this one, so that the engine ends the run.
+        """
+        if run != self._run:
+            return
+        message = {"call": "abort", "run": run, "failure": [failure.kind, failure.text]}
+        with contextlib.suppress(OSError), self._sending:  # it has ended, and so has the call
+            if self._sock is not None:
+                mpc_channel.send(self._sock, message)
+        timer = threading.Timer(self._patience, self._replace, [run])
+        timer.daemon = True
+        timer.start()
+
+    def _replace(self, run: str) -> None:
+        if run == self._called:
+            log.warning("a call to the MPC process goes on though its run was aborted: it is ended")
+            self._give_up()
 
     # -- calls
 
@@ -181,7 +190,7 @@ class MpcCalls:
 
     def _ask(self, message: dict[str, Any], buffers: Sequence[Buffer] = ()) -> Answer:
         with self._calling:
-            sock = self._sock
+            sock, self._called = self._sock, self._run
             try:
                 if sock is None:
                     raise EOFError
@@ -200,6 +209,8 @@ class MpcCalls:
                 if sock is self._sock:
                     self._sock = None
                 raise CommError(f"the MPC process of worker {self._worker} ended") from None
+            finally:
+                self._called = ""
             if sock is self._sock:
                 self._traffic = traffic
         if reply.error is not None:
