@@ -56,6 +56,7 @@ class MpcCalls:
         self._sending = threading.Lock()
         self._run = ""
         self._called = ""  # the run whose call is under way
+        self._timer: threading.Timer | None = None  # runs if that was aborted
         self._fetches: list[Callable[[], None]] = []
         self._recorder: SpanRecorder | None = None
         self._traffic: dict[int, Traffic] = {}
@@ -154,9 +155,10 @@ class MpcCalls:
         with contextlib.suppress(OSError), self._sending:  # it has ended, and so has the call
             if self._sock is not None:
                 mpc_channel.send(self._sock, message)
-        timer = threading.Timer(self._patience, self._replace, [run])
-        timer.daemon = True
-        timer.start()
+        if run == self._called:
+            timer = self._timer = threading.Timer(self._patience, self._replace, [run])
+            timer.daemon = True
+            timer.start()
 
     def _replace(self, run: str) -> None:
         if run == self._called:
@@ -211,6 +213,9 @@ class MpcCalls:
                 raise CommError(f"the MPC process of worker {self._worker} ended") from None
             finally:
                 self._called = ""
+                if self._timer is not None:
+                    self._timer.cancel()
+                    self._timer = None
             if sock is self._sock:
                 self._traffic = traffic
         if reply.error is not None:
