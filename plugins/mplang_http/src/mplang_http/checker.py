@@ -31,31 +31,12 @@ from mplang_http.programs import Programs
 from mplang_http.requests import Input, JobRequest, Stored
 from mplang_http.run_facts import RunFacts
 from mplang_http.run_storage import loads_of, resolve_loads
+from mplang_http.session_argument import SessionArgument
 from mplang_http.session_labels import SessionLabels
 from mplang_http.stored_value import label_of_put
 from mplang_http.values import Buffer
 
 log = logging.getLogger("mplang.http.checker")
-
-
-class CheckerArgument(msgspec.Struct, frozen=True):
-    """What a checker is started with.
-
-    Attributes:
-        config: the part of the worker's configuration that engines know.
-        coordinator: name of the coordinator.
-        session: name of the session.
-        rank: rank of this party.
-        parties: names of the parties, by rank.
-        cores: the cores that it may use; all if there are none.
-    """
-
-    config: dict[str, Any]
-    coordinator: str
-    session: str
-    rank: int
-    parties: list[str]
-    cores: list[int] = []
 
 
 class Checker:
@@ -65,7 +46,7 @@ class Checker:
         given: what it is started with.
     """
 
-    def __init__(self, given: CheckerArgument) -> None:
+    def __init__(self, given: SessionArgument) -> None:
         config = EngineConfig(**given.config)
         self._given = given
         self._limits = config.limits
@@ -203,13 +184,13 @@ def run(argument: dict[str, Any], file: int) -> None:
     """Run a checker.
 
     Args:
-        argument: a :class:`CheckerArgument`, as plain data.
+        argument: a :class:`SessionArgument`, as plain data.
         file: descriptor of the socket to the front.
     """
     name_process("mplang-checker")
     sock = socket.socket(fileno=file)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # of a whole group; the front decides
-    given = msgspec.convert(argument, CheckerArgument)
+    given = msgspec.convert(argument, SessionArgument)
     config = EngineConfig(**given.config)
     configure_logging(config.name, config.log_format, config.log_level)
     try:

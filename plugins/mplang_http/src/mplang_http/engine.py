@@ -23,7 +23,6 @@ from mplang_http import ipc
 from mplang_http.call_server import CallServer, StreamReply, log_to
 from mplang_http.comm import HttpCommunicator
 from mplang_http.config import EngineConfig
-from mplang_http.engine_argument import EngineArgument
 from mplang_http.engine_data import EngineData, Questions
 from mplang_http.errors import RequestError
 from mplang_http.handshake import Handshake
@@ -36,6 +35,7 @@ from mplang_http.process_end import end_process
 from mplang_http.programs import Programs
 from mplang_http.requests import JobRequest, read_names
 from mplang_http.session import Session
+from mplang_http.session_argument import EngineArgument
 from mplang_http.session_process import run_process
 from mplang_http.spans import write_spans
 from mplang_http.steps import step_refusal

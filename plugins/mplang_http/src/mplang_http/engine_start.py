@@ -17,13 +17,13 @@ from mplang_http.backoff import Backoff
 from mplang_http.cgroups import Cgroups, EngineCgroup
 from mplang_http.config import WorkerConfig
 from mplang_http.credentials import Role
-from mplang_http.engine_argument import EngineArgument
 from mplang_http.engine_process import ENGINE_ENDED, EngineProcess, usage
 from mplang_http.errors import MPC_ENDED
 from mplang_http.forks import Child
 from mplang_http.front_session import FrontSession
 from mplang_http.log_quota import LogQuota
 from mplang_http.process_log import ProcessLog
+from mplang_http.session_argument import EngineArgument
 from mplang_http.values import MAX_HEAD
 from mplang_http.warm_process import WarmProcess
 

@@ -19,7 +19,6 @@ from mplang_analysis import Label, Source
 from mplang_core import MPLangError
 from mplang_core.ext import AdmissionError
 from mplang_http import ipc
-from mplang_http.checker import CheckerArgument
 from mplang_http.config import WorkerConfig
 from mplang_http.engine_process import EngineProcess
 from mplang_http.errors import RequestError
@@ -30,6 +29,7 @@ from mplang_http.log_quota import LogQuota
 from mplang_http.opening import Logs, Opening
 from mplang_http.process_log import ProcessLog
 from mplang_http.run_facts import ProgramFacts, RunFacts
+from mplang_http.session_argument import SessionArgument
 from mplang_http.threads import in_thread
 from mplang_http.warm_process import WarmProcess
 
@@ -110,7 +110,7 @@ class FrontGate:
         if self._gate is None:
             return
         config = self._config
-        argument = CheckerArgument(
+        argument = SessionArgument(
             config=config.engine.model_dump(mode="json"),
             coordinator=session.key[0],
             session=session.key[1],

@@ -26,13 +26,13 @@ from mplang_core.ext import RunError, plugin_manager
 from mplang_http import ipc, mpc_channel
 from mplang_http.call_server import CallServer, log_to
 from mplang_http.config import EngineConfig
-from mplang_http.engine_argument import EngineArgument
 from mplang_http.handshake import Handshake
 from mplang_http.link_end_server import LinkEndServer
 from mplang_http.links import Links
 from mplang_http.mpc_channel import Message
 from mplang_http.mpc_communicator import MpcCommunicator
 from mplang_http.natives import GROUP
+from mplang_http.session_argument import EngineArgument
 from mplang_http.session_process import run_process
 from mplang_http.spans import write_spans
 from mplang_http.values import MAX_HEAD

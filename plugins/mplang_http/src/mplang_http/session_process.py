@@ -16,9 +16,9 @@ import msgspec
 from mplang_confinement import NETWORK, give_up_calls
 
 from mplang_http.config import EngineConfig
-from mplang_http.engine_argument import EngineArgument
 from mplang_http.logs import configure_logging
 from mplang_http.process_name import name_process
+from mplang_http.session_argument import EngineArgument
 
 SWITCH_INTERVAL = 0.0005  # seconds that a thread holds the GIL while others wait for it
 log = logging.getLogger("mplang.http.engine")

@@ -18,8 +18,8 @@ from mplang_confinement import give_up_files, give_up_privileges
 from mplang_core.ext import ConfigError, PluginError, plugin_manager
 from mplang_http import checker, engine, mpc_process, plugin_versions
 from mplang_http.config import EngineConfig, PluginConfig
-from mplang_http.engine_argument import EngineArgument
 from mplang_http.logs import configure_logging
+from mplang_http.session_argument import EngineArgument
 from mplang_http.tls_preload import preload_tls
 from mplang_http.worker_info import worker_info
 
@@ -31,7 +31,7 @@ def run(argument: dict[str, Any], file: int) -> None:
 
     Args:
         argument: an :class:`EngineArgument`, as ``checker`` a
-            :class:`mplang_http.checker.CheckerArgument`, or as ``mpc`` an
+            :class:`mplang_http.session_argument.SessionArgument`, or as ``mpc`` an
             :class:`EngineArgument`, as plain data.
         file: descriptor of the socket to the front.
     """

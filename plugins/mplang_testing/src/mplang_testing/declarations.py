@@ -11,7 +11,7 @@ from mplang_analysis import UNKNOWN, HasChanges, HasRanges, Interval
 from mplang_simulator import Simulator
 from mplang_trace import record
 
-from mplang_core import BaseType, ClusterSpec, Form, Mask, MPLangError, MPType, Program, registry
+from mplang_core import BaseType, ClusterSpec, Form, Mask, MPLangError, Program, registry
 from mplang_core.ext import (
     DeclaredRange,
     Effects,
@@ -19,17 +19,15 @@ from mplang_core.ext import (
     Mode,
     Operation,
     SimpHost,
-    Value,
-    codecs,
     decode,
     encode,
     interface_of,
     meta_of,
     op_defs,
 )
-from mplang_testing.sample import Sample, local_program
+from mplang_testing.sample import Sample, codec_of, local_program
 from mplang_testing.suite import Suite, complain
-from mplang_testing.values import same
+from mplang_testing.values import base_of, same
 from mplang_testing.waiting import DEADLINE
 from mplang_testing.watched import watched
 
@@ -138,7 +136,7 @@ class DeclarationSuite(Suite, kit=True):
         declared = interface_of(op, HasChanges)
         if sample.random or declared is None or declared.changes(op).by != Mask():
             return
-        program, kinds = sample.trace(), [_base(value) for value in op.outputs]
+        program, kinds = sample.trace(), [base_of(value) for value in op.outputs]
         given = [sample.data(rank) for rank in range(sample.parties)]
         with self.make(sample.parties) as host:
             expected = execute(host, program, given)
@@ -165,8 +163,8 @@ def check_changes(op: Operation, *, together: bool = False) -> None:
         op: the op.
         together: whether parties run it together, and it does not tell its messages.
     """
-    plain = any(_base(value).form is Form.PLAIN for value in op.outputs)
-    shares = any(_base(value).form is Form.SHARE for value in op.inputs)
+    plain = any(base_of(value).form is Form.PLAIN for value in op.outputs)
+    shares = any(base_of(value).form is Form.SHARE for value in op.inputs)
     if plain and (shares or together) and interface_of(op, HasChanges) is None:
         complain(
             f"{op.opcode} makes something plain that parties have computed together, and does not "
@@ -179,17 +177,13 @@ def check_changes(op: Operation, *, together: bool = False) -> None:
         )
 
 
-def _base(value: Value) -> BaseType:
-    return value.type.base if isinstance(value.type, MPType) else value.type
-
-
 def _with_a_changed_share(
     kinds: Sequence[BaseType], given: Sequence[Sequence[Any]]
 ) -> Iterator[list[list[Any]]]:
     """Yield operands by party in which one bit of a share of the first party is changed."""
     first, *others = map(list, given)
     for i, (kind, value) in enumerate(zip(kinds, first, strict=True)):
-        if kind.form is Form.SHARE and kind.name in codecs:
+        if kind.form is Form.SHARE and codec_of(kind) is not None:
             for changed in _with_a_changed_bit(kind, value):
                 yield [[*first[:i], changed, *first[i + 1 :]], *others]
 

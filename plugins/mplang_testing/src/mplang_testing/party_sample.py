@@ -21,7 +21,7 @@ from mplang_core import (
 from mplang_core.ext import Graph, HostVar, Mode, Operation, SimpHost, Value
 from mplang_testing.sample import Sample
 from mplang_testing.suite import complain
-from mplang_testing.values import another
+from mplang_testing.values import another, base_of
 
 PerParty = Sequence[Any]
 """The copies of a value by rank; ``None`` where a party holds none."""
@@ -129,12 +129,12 @@ class PartyUse:
     @property
     def kinds(self) -> list[BaseType]:
         """The types of the operands, as each holder has them."""
-        return [_base(value) for value in self.program.graph.inputs]
+        return [base_of(value) for value in self.program.graph.inputs]
 
     @property
     def results(self) -> list[BaseType]:
         """The types of the results, as each holder has them."""
-        return [_base(value) for value in self.op.outputs]
+        return [base_of(value) for value in self.op.outputs]
 
     def operand(self, position: int) -> int:
         """Return the index in ``operands`` of the operand at a position of the op."""
@@ -197,7 +197,3 @@ def _values_of(sample: PartySample, program: Program, host: SimpHost) -> dict[Va
     except MPLangError as error:
         does_not_run(sample, error)
     return dict(zip([*graph.inputs, *graph.outputs], [*given, *outs], strict=True))
-
-
-def _base(value: Value) -> BaseType:
-    return value.type.base if isinstance(value.type, MPType) else value.type

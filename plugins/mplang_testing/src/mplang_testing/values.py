@@ -7,8 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from mplang_core import BaseType, DType, TableType, TensorType
+from mplang_core import BaseType, DType, MPType, TableType, TensorType
+from mplang_core.ext import Value
 from mplang_testing.sample import codec_of
+
+
+def base_of(value: Value) -> BaseType:
+    """Return the type of a value of a program at one party."""
+    return value.type.base if isinstance(value.type, MPType) else value.type
 
 
 def same(kind: BaseType, a: Any, b: Any) -> bool:

@@ -1,0 +1,43 @@
+"""What the processes of a session are started with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+
+class SessionArgument(msgspec.Struct, frozen=True, kw_only=True):
+    """What each process of a session is started with, and a checker with nothing else.
+
+    Attributes:
+        config: the part of the worker's configuration that engines know.
+        coordinator: name of the coordinator.
+        session: name of the session.
+        rank: rank of this party.
+        parties: names of the parties, by rank.
+        cores: the cores that it may use; all if there are none.
+    """
+
+    config: dict[str, Any]
+    coordinator: str
+    session: str
+    rank: int
+    parties: list[str]
+    cores: list[int] = []
+
+
+class EngineArgument(SessionArgument, frozen=True, kw_only=True):
+    """What a process that has links is started with: an engine, or an MPC process.
+
+    Attributes:
+        timeout: seconds that a party waits for a message.
+        link: name of its end of the links.
+        tls: whether links are encrypted.
+        gated: whether the front is asked before a run begins; an engine's alone.
+    """
+
+    timeout: float
+    link: str
+    tls: bool
+    gated: bool = False
