@@ -41,6 +41,16 @@ def fork_server_of(front: int) -> int:
     return pid
 
 
+def processes_of_sessions(front: int) -> list[int]:
+    """Return the process IDs of all processes of a front's sessions."""
+    return _named(front, "mplang-engine", "mplang-mpc", "mplang-checker")
+
+
+def spares_of(front: int) -> list[int]:
+    """Return the process IDs of those that wait for what they are to run."""
+    return _named(front, "mplang-spare")
+
+
 def engines_of(front: int) -> list[int]:
     """Return the process IDs of the engines of a front, one per session."""
     return _named(front, "mplang-engine")
@@ -57,12 +67,12 @@ def mpc_process_of(front: int) -> int:
     return pid
 
 
-def _named(front: int, name: str) -> list[int]:
-    """Return those of the processes of a front's sessions that have a name."""
+def _named(front: int, *names: str) -> list[int]:
+    """Return those of the children of a front's warm process that have one of the names."""
     found = []
     for pid in children(fork_server_of(front)):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            if Path(f"/proc/{pid}/comm").read_text().strip() == name:
+            if Path(f"/proc/{pid}/comm").read_text().strip() in names:
                 found.append(pid)
     return found
 

@@ -14,15 +14,20 @@ from pathlib import Path
 import pytest
 from mplang_http import forks
 from mplang_http.forks import ForkServer
+from mplang_http.warm import SPARES
 from mplang_testing.waiting import DEADLINE, in_time, wait_until
-from processes import children, fork_server_of
+from processes import children, fork_server_of, spares_of
 
 MODULE = """
 import json, os, random, signal, socket, sys
 import numpy as np
 from mplang_http.forks import end_with_parent
 
+SPARES = 2
+
 def prepare(argument):
+    if "fast" in argument:
+        return
     os.write(1, b"prepares")
     signal.pause()
 
@@ -82,6 +87,35 @@ def test_a_child_has_its_file_and_no_other(server):
     _, line = begin(server, "tell")
     assert len(told(line)["files"]) == 2  # and the folder that it lists
     assert running.poll() is None
+
+
+def spares(server):
+    """Return the children that wait for what they are to run, once all of them do."""
+    assert server.prepare({"fast": True}) is None
+    wait_until(lambda: len(children(server.pid)) == 2, "spare children")
+    return children(server.pid)
+
+
+def test_a_child_is_forked_ahead_and_replaced(server):
+    ahead = spares(server)
+    begun = [begin(server, "wait") for _ in range(3)]
+    found = [told(line) for _, line in begun]
+    assert {child.pid for child, _ in begun[:2]} == set(ahead)
+    assert begun[2][0].pid not in ahead
+    assert [each["pid"] for each in found] == [child.pid for child, _ in begun]
+    assert len({number for each in found for number in each["drawn"]}) == 6
+    assert {len(each["files"]) for each in found} == {2}  # and the folder that it lists
+    wait_until(lambda: len(children(server.pid)) == 5, "other spare children")
+
+
+def test_a_spare_child_that_ended_is_not_missed(server):
+    for pid in spares(server):
+        os.kill(pid, signal.SIGKILL)
+        gone(pid)
+    child, line = begin(server, "exit", code=7)
+    assert child.wait(DEADLINE) == 7
+    line.close()
+    wait_until(lambda: len(children(server.pid)) == 2, "other spare children")
 
 
 @pytest.mark.parametrize(
@@ -174,9 +208,10 @@ def test_children_are_reaped_where_sigchld_was_ignored(server):
 
 def test_the_server_of_a_worker_has_no_files(tls_workers):
     for worker in tls_workers.workers:
+        wait_until(lambda front=worker.pid: len(spares_of(front)) == SPARES, "spare children")
         pid = fork_server_of(worker.pid)
         files = {
             os.readlink(each) for each in Path(f"/proc/{pid}/fd").iterdir() if int(each.name) > 2
         }
         assert {each.partition(":")[0] for each in files} <= {"socket", "anon_inode"}, files
-        assert sum(each.startswith("socket") for each in files) == 1
+        assert sum(each.startswith("socket") for each in files) == 1 + SPARES

@@ -23,7 +23,7 @@ from mplang_policy import Ledger
 from mplang_policy.verification import mistakes
 from mplang_testing import dialect
 from mplang_testing.waiting import DEADLINE, pause, wait_until
-from processes import children, fork_server_of
+from processes import processes_of_sessions
 from typer.testing import CliRunner
 
 import mplang_core as mp
@@ -245,7 +245,7 @@ def test_no_process_stays_of_sessions_that_end_while_they_start(workers, host):
     """Their checkers and MPC processes end, whenever the session does."""
 
     def processes():
-        return len(children(fork_server_of(workers.cluster.workers[0].pid)))
+        return len(processes_of_sessions(workers.cluster.workers[0].pid))
 
     wait_until(lambda: processes() == 3, "engine, MPC process and checker of the host's session")
     raw = RawWorker(workers.cluster, 0)

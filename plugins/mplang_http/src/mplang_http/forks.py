@@ -27,10 +27,12 @@ from typing import Any, NoReturn
 from mplang_core.ext import ConfigError
 from mplang_http import ipc
 from mplang_http.process_end import end_process
+from mplang_http.process_name import name_process
 
 PR_SET_PDEATHSIG = 1
 IMPORT_TIMEOUT = 300.0  # seconds that a server has to import, which takes 2 s on an idle machine
 FORK_TIMEOUT = 30.0  # seconds that it has to fork
+IDLE = 0.2  # seconds without a call after which it forks a spare child
 SLICE = 0.05  # seconds that one thread listens to the server while others wait
 
 
@@ -39,7 +41,8 @@ class ForkServer:
 
     Args:
         *modules: modules to import; the first one has the function ``run(argument, file)`` that
-            children call, and perhaps ``prepare(argument)`` for :meth:`prepare`.
+            children call, perhaps ``prepare(argument)`` for :meth:`prepare`, and ``SPARES``, the
+            number of children that are forked ahead.
         here: whether the server is a fork of this process, which must have one thread and nothing
             in its memory that children must not read. Else it is a new interpreter.
         captured: whether what the server and its children print goes to ``output``; else it goes
@@ -340,7 +343,12 @@ def _serve(modules: Sequence[str], number: int) -> None:
 
 
 class _Server:
-    """Fork server: answers its client, and tells it of children that have ended."""
+    """Fork server: answers its client, and tells it of children that have ended.
+
+    Args:
+        sock: socket to the client.
+        module: has the functions that it calls.
+    """
 
     def __init__(self, sock: socket.socket, module: Any) -> None:
         self._sock = sock
@@ -348,21 +356,31 @@ class _Server:
         self._poll = select.poll()
         self._poll.register(sock, select.POLLIN)
         self._children: dict[int, int] = {}  # process IDs by descriptors
+        self._spares: dict[int, socket.socket] = {}  # to children that wait, by descriptors
+        self._missing = 0  # number of spare children to start when there is time
 
     def serve(self) -> None:
         """Serve until the client has gone."""
         with contextlib.suppress(EOFError, OSError):
             while True:
-                for ready, _ in self._poll.poll():
+                found = self._poll.poll(IDLE * 1000 if self._missing else None)
+                for ready, _ in found:
                     asked = ready == self._sock.fileno()
                     ipc.send(self._sock, self._answer() if asked else self._reap(ready))
+                if not found:
+                    self._missing -= 1
+                    with contextlib.suppress(OSError):  # no room; a child is forked when needed
+                        self._fork_spare()
 
     def _answer(self) -> ipc.Message:
         message, file = ipc.receive(self._sock)
         if "prepare" in message:
-            return self._prepare(message["prepare"])
-        assert file is not None
-        return self._fork(message["run"], file)
+            answer = self._prepare(message["prepare"])
+        else:
+            assert file is not None
+            answer = self._start(message["run"], file)
+        self._missing = getattr(self._module, "SPARES", 0) - len(self._spares)
+        return answer
 
     def _prepare(self, argument: ipc.Message) -> ipc.Message:
         try:
@@ -375,34 +393,77 @@ class _Server:
         gc.freeze()
         return {"prepared": done}
 
-    def _fork(self, argument: ipc.Message, file: int) -> ipc.Message:
-        me = os.getpid()
+    def _start(self, argument: ipc.Message, file: int) -> ipc.Message:
         try:
-            pid = os.fork()
-            if pid == 0:
-                end_with_parent(signal.SIGKILL)
-                if os.getppid() != me:
-                    os._exit(1)  # it ended before it could be asked for the signal
-                signal.signal(signal.SIGTERM, signal.SIG_DFL)
-                self._sock.close()
-                for each in self._children:
-                    os.close(each)
-                _end_with(self._module.run, argument, file)
-            handle = os.pidfd_open(pid)
+            pid = self._hire(argument, file)
+            if pid is None:
+                pid, _ = self._fork(self._module.run, argument, file)
         except OSError as error:
             return {"refused": str(error)}
         finally:
             os.close(file)
+        return {"pid": pid}
+
+    def _hire(self, argument: ipc.Message, file: int) -> int | None:
+        """Have a spare child run; return its process ID, or ``None`` if there is none."""
+        while self._spares:
+            handle, sock = self._spares.popitem()
+            with sock, contextlib.suppress(OSError):  # it has ended
+                ipc.send(sock, argument, file)
+                return self._children[handle]
+        return None
+
+    def _fork_spare(self) -> None:
+        """Start a child that waits for what it is to run, as a fork takes milliseconds."""
+        ours, theirs = ipc.channel()
+        with theirs:
+            try:
+                _, handle = self._fork(_run_when_told, self._module.run, theirs, ours)
+            except OSError:
+                ours.close()
+                raise
+        self._spares[handle] = ours
+
+    def _fork(self, run: Callable[..., None], *args: Any) -> tuple[int, int]:
+        """Start a child; return its process ID, and its descriptor."""
+        me = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            end_with_parent(signal.SIGKILL)
+            if os.getppid() != me:
+                os._exit(1)  # it ended before it could be asked for the signal
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            self._sock.close()
+            for each in self._children:
+                os.close(each)
+            for sock in self._spares.values():
+                sock.close()
+            _end_with(run, *args)
+        handle = os.pidfd_open(pid)
         self._children[handle] = pid
         self._poll.register(handle, select.POLLIN)
-        return {"pid": pid}
+        return pid, handle
 
     def _reap(self, handle: int) -> ipc.Message:
         pid = self._children.pop(handle)
+        if handle in self._spares:
+            self._spares.pop(handle).close()
         self._poll.unregister(handle)
         os.close(handle)
         _, status = os.waitpid(pid, 0)
         return {"ended": pid, "code": os.waitstatus_to_exitcode(status)}
+
+
+def _run_when_told(
+    run: Callable[[ipc.Message, int], None], sock: socket.socket, theirs: socket.socket
+) -> None:
+    """Wait for the argument and the file of a function, and call it."""
+    name_process("mplang-spare")
+    theirs.close()
+    with sock:
+        argument, file = ipc.receive(sock)
+    assert file is not None
+    run(argument, file)
 
 
 def _end_with(run: Callable[..., None], *args: Any) -> NoReturn:

@@ -23,6 +23,8 @@ from mplang_http.session_argument import EngineArgument
 from mplang_http.tls_preload import preload_tls
 from mplang_http.worker_info import worker_info
 
+SPARES = 3  # children forked ahead: the engine, the checker and the MPC process of the next session
+
 __all__ = ["EngineArgument", "preload", "prepare", "restrict", "run"]
 
 
