@@ -144,7 +144,7 @@ def again():
     wait_until(waits_at_exit)
     os.kill(os.getpid(), signal.SIGINT)
 
-sim = mp.Simulator(cluster(3, {config}), mode="launch", check_numbers=False, timeout=NEVER)
+sim = mp.Simulator(cluster(3, {config}), mode="launch", check_numbers=False, timeout={timeout})
 with mp.with_ctx(sim):
     x = mp.put("P0", np.random.rand(50_000))
 sealed = mp.evaluate(sim, lambda x: mp.seal(x, "SP0"), x)
@@ -158,12 +158,24 @@ except (KeyboardInterrupt, mp.errors.PartyError) as error:
         threading.Thread(target=again, daemon=True).start()
     else:
         told.set()
+{at_end}
+"""
+
+SLOW_EXIT = """
+import ctypes
+
+class Late:
+    def __del__(self, sleep=ctypes.CDLL(None).sleep):
+        sleep(5)  # without Python's lock, until no link waits any more
+
+late = Late()
 """
 
 
-def ends(config='protocol="ABY3"', instead="", meanwhile="interrupt", again=False):
+def ends(config='protocol="ABY3"', **more):
     """Return how a process ends whose run was interrupted, or failed at a party."""
-    script = SCRIPT.format(config=config, instead=instead, meanwhile=meanwhile, again=again)
+    usual = {"instead": "", "meanwhile": "interrupt", "again": False, "timeout": "NEVER"}
+    script = SCRIPT.format(config=config, **usual | {"at_end": ""} | more)
     process = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", script],
         capture_output=True,
@@ -185,10 +197,20 @@ def test_ctrl_c_within_spu_raises_and_the_process_ends_in_order(way):
     assert ends(f'protocol="ABY3"{way}') == (0, ["KeyboardInterrupt"], "")
 
 
+UNPLUGGED = {
+    "instead": "if threading.current_thread().name == 'mplang-P2': raise OSError('unplugged')",
+    "meanwhile": "began.wait",
+}
+
+
 @pytest.mark.long("a process imports JAX and libspu")
 def test_members_that_wait_for_one_that_failed_do_not_keep_the_process():
-    instead = "if threading.current_thread().name == 'mplang-P2': raise OSError('unplugged')"
-    assert ends(instead=instead, meanwhile="began.wait") == (0, ["PartyError"], "")
+    assert ends(**UNPLUGGED) == (0, ["PartyError"], "")
+
+
+def test_members_whose_wait_is_over_while_the_process_exits_do_not_abort_it():
+    found = ends(**UNPLUGGED, timeout=4.0, at_end=SLOW_EXIT)
+    assert found == (0, ["PartyError"], "")
 
 
 def test_a_second_ctrl_c_ends_the_process():

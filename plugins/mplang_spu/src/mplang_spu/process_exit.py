@@ -2,13 +2,16 @@
 
 A process that exits while libspu computes crashes: in libspu's destructors, or where a thread of
 libspu asks Python's interpreter for its lock. An interrupted run leaves such threads. Over channels
-they end with their next message, but nothing ends a job over memory links before its time.
+they end with their next message, but nothing ends a job over memory links before its time: its
+threads are stopped where they wait.
 """
 
 from __future__ import annotations
 
 import atexit
+import ctypes
 import os
+import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +19,7 @@ from dataclasses import dataclass
 
 GRACE = 2.0  # seconds for what an abort ends, or what waits for a member that failed
 INTERRUPTED = 130  # exit code of a process that Ctrl-C ended
+STOP = getattr(signal, "SIGRTMAX", signal.SIGUSR2)  # used by nobody else while the process exits
 LEFT = "mplang_left_at_exit"  # a simulator does not wait for a thread that has this attribute
 
 
@@ -69,12 +73,28 @@ def awaited_at_exit(key: str, members: int | None = None) -> Iterator[None]:
             _changed.notify_all()
 
 
+def _stop_waiting() -> None:
+    """Have threads that wait in libspu never come back from it.
+
+    CPython ends a thread that comes back to an interpreter that has ended by unwinding its stack,
+    and C++ aborts the process instead. From 3.14 on such a thread hangs (python/cpython#87135);
+    here each hangs in the handler of a signal.
+    """
+    libc = ctypes.CDLL(None)
+    libc.signal.argtypes, libc.signal.restype = (ctypes.c_int, ctypes.c_void_p), ctypes.c_void_p
+    libc.signal(STOP, ctypes.cast(libc.pause, ctypes.c_void_p))
+    for thread in threading.enumerate():
+        if hasattr(thread, LEFT) and thread.ident is not None:
+            signal.pthread_kill(thread.ident, STOP)
+
+
 def _wait() -> None:
     """Wait for jobs that proceed, then a little for others; a second Ctrl-C ends the process."""
     try:
         with _changed:
             _changed.wait_for(lambda: not any(job.proceeds for job in _jobs.values()))
-            _changed.wait_for(lambda: not _jobs, GRACE)
+            if not _changed.wait_for(lambda: not _jobs, GRACE):
+                _stop_waiting()
     except KeyboardInterrupt:
         os._exit(INTERRUPTED)  # libspu's destructors would crash
 
