@@ -128,7 +128,9 @@ def test_a_worker_runs_without_privileges_and_notifies(tmp_path):
         env={**os.environ, "NOTIFY_SOCKET": f"@mplang-{os.getpid()}"},
     )  # fmt: skip
     try:
-        line = json.loads(process.stdout.readline())
+        printed = process.stdout.readline()
+        assert printed, (process.wait(DEADLINE), process.stderr.read())
+        line = json.loads(printed)
         assert told.recv(100) == b"READY=1"
         status = Path(f"/proc/{process.pid}/status").read_text()
         assert "NoNewPrivs:\t1" in status
