@@ -23,7 +23,11 @@ import json, os, random, signal, socket, sys
 import numpy as np
 from mplang_http.forks import end_with_parent
 
-SPARES = 2
+SPARES, rehearsed = 2, None
+
+def rehearse(argument):
+    global rehearsed
+    rehearsed = argument
 
 def prepare(argument):
     if "fast" in argument:
@@ -40,6 +44,7 @@ def run(argument, file):
         sys.exit(argument["code"])
     files = [name for name in os.listdir("/proc/self/fd") if int(name) > 2]
     told = {"pid": os.getpid(), "drawn": [random.random(), np.random.random()], "files": files}
+    told["rehearsed"] = rehearsed
     line.sendall(json.dumps(told).encode())
     if argument["do"] == "wait":
         signal.pause()
@@ -89,9 +94,12 @@ def test_a_child_has_its_file_and_no_other(server):
     assert running.poll() is None
 
 
+FAST = {"fast": True}
+
+
 def spares(server):
     """Return the children that wait for what they are to run, once all of them do."""
-    assert server.prepare({"fast": True}) is None
+    assert server.prepare(FAST) is None
     wait_until(lambda: len(children(server.pid)) == 2, "spare children")
     return children(server.pid)
 
@@ -105,6 +113,7 @@ def test_a_child_is_forked_ahead_and_replaced(server):
     assert [each["pid"] for each in found] == [child.pid for child, _ in begun]
     assert len({number for each in found for number in each["drawn"]}) == 6
     assert {len(each["files"]) for each in found} == {2}  # and the folder that it lists
+    assert sorted(map(str, (each["rehearsed"] for each in found))) == ["None", *2 * [str(FAST)]]
     wait_until(lambda: len(children(server.pid)) == 5, "other spare children")
 
 

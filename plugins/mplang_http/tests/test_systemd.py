@@ -21,6 +21,7 @@ from mplang_cli.cli import app
 from mplang_http.config import Timeouts
 from mplang_http.draining import SETTLE, TELL
 from mplang_http.service_manager import notify
+from mplang_testing.waiting import DEADLINE
 from typer.testing import CliRunner
 
 import mplang_core as mp

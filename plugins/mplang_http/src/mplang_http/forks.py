@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import gc
 import importlib
 import math
@@ -42,7 +43,8 @@ class ForkServer:
     Args:
         *modules: modules to import; the first one has the function ``run(argument, file)`` that
             children call, perhaps ``prepare(argument)`` for :meth:`prepare`, and ``SPARES``, the
-            number of children that are forked ahead.
+            number of children that are forked ahead: these call ``rehearse(argument)``, of the same
+            argument, if there is one.
         here: whether the server is a fork of this process, which must have one thread and nothing
             in its memory that children must not read. Else it is a new interpreter.
         captured: whether what the server and its children print goes to ``output``; else it goes
@@ -357,6 +359,7 @@ class _Server:
         self._poll.register(sock, select.POLLIN)
         self._children: dict[int, int] = {}  # process IDs by descriptors
         self._spares: dict[int, socket.socket] = {}  # to children that wait, by descriptors
+        self._rehearse: Callable[[], None] | None = None  # what spare children do first
         self._missing = 0  # number of spare children to start when there is time
 
     def serve(self) -> None:
@@ -389,6 +392,8 @@ class _Server:
             return {"failed": str(error)}
         except Exception as error:
             return {"failed": f"{type(error).__name__}: {error}"}
+        if hasattr(self._module, "rehearse"):
+            self._rehearse = functools.partial(self._module.rehearse, argument)
         gc.collect()
         gc.freeze()
         return {"prepared": done}
@@ -418,11 +423,25 @@ class _Server:
         ours, theirs = ipc.channel()
         with theirs:
             try:
-                _, handle = self._fork(_run_when_told, self._module.run, theirs, ours)
+                _, handle = self._fork(self._run_when_told, theirs, ours)
             except OSError:
                 ours.close()
                 raise
         self._spares[handle] = ours
+
+    def _run_when_told(self, sock: socket.socket, theirs: socket.socket) -> None:
+        """In a spare child: rehearse, wait for the argument and the file, and run."""
+        name_process("mplang-spare")
+        theirs.close()
+        if self._rehearse is not None:
+            self._rehearse()
+        try:
+            with sock:
+                argument, file = ipc.receive(sock)
+        except EOFError:  # the server has ended, which ends this, too
+            return
+        assert file is not None
+        self._module.run(argument, file)
 
     def _fork(self, run: Callable[..., None], *args: Any) -> tuple[int, int]:
         """Start a child; return its process ID, and its descriptor."""
@@ -452,18 +471,6 @@ class _Server:
         os.close(handle)
         _, status = os.waitpid(pid, 0)
         return {"ended": pid, "code": os.waitstatus_to_exitcode(status)}
-
-
-def _run_when_told(
-    run: Callable[[ipc.Message, int], None], sock: socket.socket, theirs: socket.socket
-) -> None:
-    """Wait for the argument and the file of a function, and call it."""
-    name_process("mplang-spare")
-    theirs.close()
-    with sock:
-        argument, file = ipc.receive(sock)
-    assert file is not None
-    run(argument, file)
 
 
 def _end_with(run: Callable[..., None], *args: Any) -> NoReturn:

@@ -16,7 +16,7 @@ from mplang_analysis import admission_checks
 from mplang_confinement import give_up_files, give_up_privileges
 
 from mplang_core.ext import ConfigError, PluginError, plugin_manager
-from mplang_http import checker, engine, mpc_process, plugin_versions
+from mplang_http import checker, engine, ipc, mpc_process, plugin_versions
 from mplang_http.config import EngineConfig, PluginConfig
 from mplang_http.logs import configure_logging
 from mplang_http.session_argument import EngineArgument
@@ -25,7 +25,7 @@ from mplang_http.worker_info import worker_info
 
 SPARES = 3  # children forked ahead: the engine, the checker and the MPC process of the next session
 
-__all__ = ["EngineArgument", "preload", "prepare", "restrict", "run"]
+__all__ = ["SPARES", "EngineArgument", "preload", "prepare", "rehearse", "restrict", "run"]
 
 
 def run(argument: dict[str, Any], file: int) -> None:
@@ -43,6 +43,24 @@ def run(argument: dict[str, Any], file: int) -> None:
         mpc_process.run(argument["mpc"], file)
     else:
         engine.run(argument, file)
+
+
+def rehearse(argument: dict[str, Any]) -> None:
+    """Make an engine and an MPC process of nobody, ahead of those that are to be made here.
+
+    Most of their time is spent on pages that are copied when they are first written to.
+
+    Args:
+        argument: the :class:`EngineConfig`, as ``config``.
+    """
+    given = EngineArgument(
+        config=argument["config"], coordinator="", session="", rank=0, parties=["", "peer"],
+        timeout=1.0, link="", tls=True,
+    )  # fmt: skip
+    ours, theirs = ipc.channel()
+    with ours, theirs:
+        for make in (engine.Engine, mpc_process.MpcProcess):
+            make(given, ours)
 
 
 Plugins = Mapping[str, PluginConfig] | None
