@@ -21,7 +21,7 @@ from processes import children, fork_server_of, spares_of
 MODULE = """
 import json, os, random, signal, socket, sys
 import numpy as np
-from mplang_http.forks import end_with_parent
+from mplang_http.fork_server import end_with_parent
 
 SPARES, rehearsed = 2, None
 

@@ -1,7 +1,7 @@
 """Warm process of a worker: imports once what engines need, gives up what they must not have.
 
-It is the fork server of engines (:mod:`mplang_http.forks`); it has no key, no log file of its own,
-and no port.
+It is the fork server of engines (:mod:`mplang_http.fork_server`); it has no key, no log file of its
+own, and no port.
 """
 
 from __future__ import annotations

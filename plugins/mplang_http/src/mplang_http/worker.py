@@ -24,7 +24,8 @@ from mplang_http.config import EngineConfig, WorkerConfig
 from mplang_http.data_sets import check_data
 from mplang_http.draining import drain
 from mplang_http.engines import Engines
-from mplang_http.forks import ForkServer, end_with_parent
+from mplang_http.fork_server import end_with_parent
+from mplang_http.forks import ForkServer
 from mplang_http.local import MAX_ERROR, READY
 from mplang_http.logs import configure_logging, limit_log
 from mplang_http.service_manager import notify
