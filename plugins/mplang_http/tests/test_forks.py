@@ -224,3 +224,16 @@ def test_the_server_of_a_worker_has_no_files(tls_workers):
         }
         assert {each.partition(":")[0] for each in files} <= {"socket", "anon_inode"}, files
         assert sum(each.startswith("socket") for each in files) == 1 + SPARES
+
+
+def test_spare_children_have_started_no_thread(tls_workers):
+    """Each thread would be one more to confine, once it is known what the process is."""
+    for worker in tls_workers.workers:
+        wait_until(lambda front=worker.pid: len(spares_of(front)) == SPARES, "spare children")
+        most = threads_of(fork_server_of(worker.pid))  # libspu starts its own in each child
+        for pid in spares_of(worker.pid):
+            assert threads_of(pid) <= most
+
+
+def threads_of(pid):
+    return len(list(Path(f"/proc/{pid}/task").iterdir()))
