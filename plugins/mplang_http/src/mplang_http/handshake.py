@@ -53,22 +53,25 @@ class Handshake:
         form = serialization.PublicFormat.SubjectPublicKeyInfo
         return self._key.public_key().public_bytes(serialization.Encoding.PEM, form).decode()
 
-    def introduce(self, ends: Sequence[LinkEnd]) -> list[str]:
-        """Take the ends of all parties' links, this one's included.
+    def replaced(self, ends: Sequence[LinkEnd]) -> list[str]:
+        """Return the names of the peers of which another end was introduced before.
+
+        Args:
+            ends: the ends of all parties' links.
+        """
+        return [end.name for end in ends if self._peers.get(end.name, end) != end]
+
+    def introduce(self, ends: Sequence[LinkEnd]) -> None:
+        """Take the ends of all parties' links, this one's included; links are accepted from now on.
 
         Args:
             ends: the ends; the front has verified them.
-
-        Returns:
-            Names of the peers that are new, or have another end than before.
         """
-        peers = {end.name: end for end in ends if end.name != self._name}
-        changed = [name for name, end in peers.items() if self._peers.get(name) != end]
         if self._key is not None:
             (self._certificate,) = (end.certificate for end in ends if end.name == self._name)
-        self._peers, self._contexts = peers, {}
+        self._peers = {end.name: end for end in ends if end.name != self._name}
+        self._contexts = {}
         self._introduced.set()
-        return changed
 
     def context(self, role: int) -> ssl.SSLContext | None:
         """Return what TLS needs on a side; it takes a millisecond to make, so it is made once.

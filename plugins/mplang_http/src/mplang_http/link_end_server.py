@@ -73,8 +73,9 @@ class LinkEndServer:
             The names of the peers that this party connects to, and has no link to.
         """
         made = [LinkEnd(**each) for each in ends]
-        for name in self._handshake.introduce(made):
+        for name in self._handshake.replaced(made):  # before a link of the new end can be accepted
             self._links.drop(name, "the peer has another key")
+        self._handshake.introduce(made)
         rank = self._parties.index(self._links.name)
         self._links.certificate = made[rank].fingerprint
         mine = [name for name in self._parties if name > self._links.name]
