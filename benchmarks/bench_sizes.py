@@ -34,6 +34,7 @@ LENGTHS = (1_000, 10_000, 100_000)
 MANY = 100_000  # ops and parties, as a product, that one row has at most
 SIZES = (1, 16, 256, 1024, 4096)  # MB
 MB = 1 << 20
+ENGINE = "mplang-engine"  # name of its process
 
 
 @mp.simple_op("bench.sizes_step")
@@ -113,7 +114,8 @@ def processes_of(cluster: LocalCluster) -> list[int]:
     found = []
     for worker in cluster.workers:
         front = psutil.Process(worker.pid)
-        engine = max(front.children(recursive=True), key=lambda each: each.create_time())
+        engines = [each for each in front.children(recursive=True) if each.name() == ENGINE]
+        engine = max(engines, key=lambda each: each.create_time())
         found += [front.pid, engine.pid]
     return found
 

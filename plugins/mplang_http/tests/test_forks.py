@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 from mplang_http import forks
+from mplang_http.fork_server import IDLE
 from mplang_http.forks import ForkServer
 from mplang_http.warm import SPARES
-from mplang_testing.waiting import DEADLINE, in_time, wait_until
+from mplang_testing.waiting import DEADLINE, in_time, pause, wait_until
 from processes import children, fork_server_of, spares_of
 
 MODULE = """
@@ -28,6 +29,7 @@ SPARES, rehearsed = 2, None
 def rehearse(argument):
     global rehearsed
     rehearsed = argument
+    raise OSError("a rehearsal may fail")
 
 def prepare(argument):
     if "fast" in argument:
@@ -125,6 +127,21 @@ def test_a_spare_child_that_ended_is_not_missed(server):
     assert child.wait(DEADLINE) == 7
     line.close()
     wait_until(lambda: len(children(server.pid)) == 2, "other spare children")
+
+
+def test_spare_children_are_as_prepared_last(server):
+    ahead = spares(server)
+    server.prepare(FAST)
+    wait_until(lambda: not set(ahead) & set(children(server.pid)), "the end of those before")
+    wait_until(lambda: len(children(server.pid)) == 2, "other spare children")
+
+
+def test_nothing_is_forked_ahead_of_a_server_that_was_not_prepared(server):
+    child, line = begin(server, "exit", code=7)
+    assert child.wait(DEADLINE) == 7
+    line.close()
+    pause(2 * IDLE, "the server has time")
+    assert not children(server.pid)
 
 
 @pytest.mark.parametrize(

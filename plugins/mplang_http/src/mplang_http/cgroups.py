@@ -119,7 +119,7 @@ class Cgroups:
             self._base.mkdir()
 
     def place(self, coordinator: str, link: str, pid: int, baseline: int) -> EngineCgroup:
-        """Put a process that was forked just now into a cgroup.
+        """Put a process that is to run an engine into a cgroup.
 
         Args:
             coordinator: name of the coordinator.
@@ -249,7 +249,8 @@ def _give_back(own: Path) -> None:
 
 def _move(source: Path, target: Path) -> None:
     for pid in _processes(source):
-        _write(target / "cgroup.procs", pid)
+        with contextlib.suppress(ProcessLookupError):  # it has ended
+            _write(target / "cgroup.procs", pid)
 
 
 def _processes(path: Path) -> list[int]:

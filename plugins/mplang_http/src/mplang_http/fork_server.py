@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import functools
 import gc
 import importlib
 import os
@@ -84,7 +83,9 @@ class _Server:
         self._poll.register(sock, select.POLLIN)
         self._children: dict[int, int] = {}  # process IDs by descriptors
         self._spares: dict[int, socket.socket] = {}  # to children that wait, by descriptors
-        self._rehearse: Callable[[], None] | None = None  # what spare children do first
+        self._prepared: ipc.Message | None = (
+            None  # with what; children forked ahead are as prepared
+        )
         self._missing = 0  # number of spare children to start when there is time
 
     def serve(self) -> None:
@@ -107,7 +108,8 @@ class _Server:
         else:
             assert file is not None
             answer = self._start(message["run"], file)
-        self._missing = getattr(self._module, "SPARES", 0) - len(self._spares)
+        if self._prepared:
+            self._missing = getattr(self._module, "SPARES", 0) - len(self._spares)
         return answer
 
     def _prepare(self, argument: ipc.Message) -> ipc.Message:
@@ -117,8 +119,9 @@ class _Server:
             return {"failed": str(error)}
         except Exception as error:
             return {"failed": f"{type(error).__name__}: {error}"}
-        if hasattr(self._module, "rehearse"):
-            self._rehearse = functools.partial(self._module.rehearse, argument)
+        self._prepared = argument
+        while self._spares:
+            self._spares.popitem()[1].close()  # which ends them
         gc.collect()
         gc.freeze()
         return {"prepared": done}
@@ -137,8 +140,8 @@ class _Server:
     def _hire(self, argument: ipc.Message, file: int) -> int | None:
         """Have a spare child run; return its process ID, or ``None`` if there is none."""
         while self._spares:
-            handle, sock = self._spares.popitem()
-            with sock, contextlib.suppress(OSError):  # it has ended
+            handle = next(iter(self._spares))  # the one that has waited longest
+            with (sock := self._spares.pop(handle)), contextlib.suppress(OSError):  # it has ended
                 ipc.send(sock, argument, file)
                 return self._children[handle]
         return None
@@ -158,8 +161,9 @@ class _Server:
         """In a spare child: rehearse, wait for the argument and the file, and run."""
         name_process("mplang-spare")
         theirs.close()
-        if self._rehearse is not None:
-            self._rehearse()
+        if hasattr(self._module, "rehearse"):
+            with contextlib.suppress(Exception):  # what then runs tells, if it fails as well
+                self._module.rehearse(self._prepared)
         try:
             with sock:
                 argument, file = ipc.receive(sock)
@@ -177,16 +181,20 @@ class _Server:
             if os.getppid() != me:
                 os._exit(1)  # it ended before it could be asked for the signal
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            self._sock.close()
-            for each in self._children:
-                os.close(each)
-            for sock in self._spares.values():
-                sock.close()
-            _end_with(run, *args)
+            _end_with(self._leave_and_run, run, *args)
         handle = os.pidfd_open(pid)
         self._children[handle] = pid
         self._poll.register(handle, select.POLLIN)
         return pid, handle
+
+    def _leave_and_run(self, run: Callable[..., None], *args: Any) -> None:
+        """In a child: close what is the server's, and run."""
+        self._sock.close()
+        for each in self._children:
+            os.close(each)
+        for sock in self._spares.values():
+            sock.close()
+        run(*args)
 
     def _reap(self, handle: int) -> ipc.Message:
         pid = self._children.pop(handle)

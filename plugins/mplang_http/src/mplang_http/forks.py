@@ -100,7 +100,8 @@ class ForkServer:
         with self._lock:
             try:
                 ipc.send(self._sock, {"prepare": argument})
-                message = self._receive(IMPORT_TIMEOUT)
+                while "ended" in (message := self._receive(IMPORT_TIMEOUT)):
+                    pass
             except (EOFError, OSError) as error:
                 self.alive = False
                 raise _lost(error, IMPORT_TIMEOUT) from error

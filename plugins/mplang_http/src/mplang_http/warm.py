@@ -7,6 +7,7 @@ own, and no port.
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import importlib.util
 from collections.abc import Mapping
@@ -61,6 +62,7 @@ def rehearse(argument: dict[str, Any]) -> None:
     with ours, theirs:
         for make in (engine.Engine, mpc_process.MpcProcess):
             make(given, ours)
+    gc.collect()  # they refer to themselves
 
 
 Plugins = Mapping[str, PluginConfig] | None

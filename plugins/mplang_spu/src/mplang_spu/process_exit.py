@@ -74,7 +74,7 @@ def awaited_at_exit(key: str, members: int | None = None) -> Iterator[None]:
 
 
 def _stop_waiting() -> None:
-    """Have threads that wait in libspu never come back from it.
+    """Have threads that wait in libspu never come back from it; Linux tells which those are.
 
     CPython ends a thread that comes back to an interpreter that has ended by unwinding its stack,
     and C++ aborts the process instead. From 3.14 on such a thread hangs (python/cpython#87135);
@@ -84,8 +84,17 @@ def _stop_waiting() -> None:
     libc.signal.argtypes, libc.signal.restype = (ctypes.c_int, ctypes.c_void_p), ctypes.c_void_p
     libc.signal(STOP, ctypes.cast(libc.pause, ctypes.c_void_p))
     for thread in threading.enumerate():
-        if hasattr(thread, LEFT) and thread.ident is not None:
+        if hasattr(thread, LEFT) and thread.ident is not None and _sleeps(thread.native_id):
             signal.pthread_kill(thread.ident, STOP)
+
+
+def _sleeps(thread: int | None) -> bool:
+    """Return whether a thread waits; one that computes may hold locks which the exit needs."""
+    try:
+        with open(f"/proc/self/task/{thread}/stat") as stat:
+            return stat.read().rpartition(")")[2].split()[0] == "S"
+    except OSError:
+        return False
 
 
 def _wait() -> None:
