@@ -162,11 +162,9 @@ except (KeyboardInterrupt, mp.errors.PartyError) as error:
 """
 
 SLOW_EXIT = """
-import ctypes
-
 class Late:
-    def __del__(self, sleep=ctypes.CDLL(None).sleep):
-        sleep(5)  # without Python's lock, until no link waits any more
+    def __del__(self, pause=pause):
+        pause(7, "no link waits any more")  # without Python's lock
 
 late = Late()
 """
@@ -209,7 +207,7 @@ def test_members_that_wait_for_one_that_failed_do_not_keep_the_process():
 
 
 def test_members_whose_wait_is_over_while_the_process_exits_do_not_abort_it():
-    found = ends(**UNPLUGGED, timeout=4.0, at_end=SLOW_EXIT)
+    found = ends(**UNPLUGGED, timeout=6.0, at_end=SLOW_EXIT)
     assert found == (0, ["PartyError"], "")
 
 

@@ -13,11 +13,13 @@ import ctypes
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-GRACE = 2.0  # seconds for what an abort ends, or what waits for a member that failed
+GRACE = 2.0  # seconds for what an abort ends, and then for what waits for a member that failed
+INTERVAL = 0.01  # seconds between two looks
 INTERRUPTED = 130  # exit code of a process that Ctrl-C ended
 STOP = getattr(signal, "SIGRTMAX", signal.SIGUSR2)  # used by nobody else while the process exits
 LEFT = "mplang_left_at_exit"  # a simulator does not wait for a thread that has this attribute
@@ -80,12 +82,21 @@ def _stop_waiting() -> None:
     and C++ aborts the process instead. From 3.14 on such a thread hangs (python/cpython#87135);
     here each hangs in the handler of a signal.
     """
+    left = {each for each in threading.enumerate() if hasattr(each, LEFT)}
+    if not left:
+        return
     libc = ctypes.CDLL(None)
     libc.signal.argtypes, libc.signal.restype = (ctypes.c_int, ctypes.c_void_p), ctypes.c_void_p
     libc.signal(STOP, ctypes.cast(libc.pause, ctypes.c_void_p))
-    for thread in threading.enumerate():
-        if hasattr(thread, LEFT) and thread.ident is not None and _sleeps(thread.native_id):
-            signal.pthread_kill(thread.ident, STOP)
+    until = time.monotonic() + GRACE
+    while left and time.monotonic() < until:
+        for thread in tuple(left):
+            if not hasattr(thread, LEFT):  # it has come back
+                left.discard(thread)
+            elif thread.ident is not None and _sleeps(thread.native_id):
+                signal.pthread_kill(thread.ident, STOP)
+                left.discard(thread)
+        time.sleep(INTERVAL)
 
 
 def _sleeps(thread: int | None) -> bool:
@@ -102,8 +113,8 @@ def _wait() -> None:
     try:
         with _changed:
             _changed.wait_for(lambda: not any(job.proceeds for job in _jobs.values()))
-            if not _changed.wait_for(lambda: not _jobs, GRACE):
-                _stop_waiting()
+            _changed.wait_for(lambda: not _jobs, GRACE)
+        _stop_waiting()
     except KeyboardInterrupt:
         os._exit(INTERRUPTED)  # libspu's destructors would crash
 
