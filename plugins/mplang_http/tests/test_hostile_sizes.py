@@ -233,7 +233,7 @@ def test_names_without_end_to_release(worker, session):
     """The list exceeds a packet to the engine."""
     names = json.dumps(["x" * 100] * 9000).encode()
     found = worker.ask("POST", f"/v1/sessions/{session}/release", names)
-    assert (found.status, found.json) == (200, {"released": 0})
+    assert (found.status, found.json) == (200, {"released": 0, "linked": True})
 
 
 def test_a_list_of_jobs_that_is_large(worker, session):

@@ -9,12 +9,13 @@ import signal
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from fault_testbed import KIT, FaultTestbed, X, Y, assert_error, endless, works
 from mplang_http import LocalCluster
 from mplang_http.status import cluster_status
-from mplang_testing.waiting import DEADLINE, NEVER, pause
+from mplang_testing.waiting import DEADLINE, NEVER, pause, wait_until
 from processes import engine_of, mpc_process_of
 
 import mplang_core as mp
@@ -52,6 +53,16 @@ def test_an_mpc_process_that_is_killed_fails_the_run_and_is_replaced(workers, ho
         assert engine_of(workers.workers[rank].pid) == engine
     found = mp.evaluate(host, lambda x: mp.reveal(x, to="P2"), sealed)
     np.testing.assert_allclose(mp.fetch(host, found), X, atol=1e-4)
+
+
+def test_one_that_ends_between_two_runs_is_replaced_before_the_next(workers, host):
+    sealed = mp.evaluate(host, lambda: mp.seal(mp.put("P0", X)))
+    os.kill(mpc_process_of(workers.workers[1].pid), signal.SIGKILL)
+    wait_until(lambda: not host._workers[1].linked, "the next renewal of the lease tells the host")
+    found = mp.evaluate(
+        host, lambda x: mp.reveal(mp.device("SP0")(jnp.negative)(x), to="P2"), sealed
+    )
+    np.testing.assert_allclose(mp.fetch(host, found), -X, atol=1e-4)
 
 
 def test_one_that_ends_while_it_is_linked_is_replaced_at_once(workers, host):

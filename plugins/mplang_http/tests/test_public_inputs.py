@@ -230,11 +230,11 @@ def test_an_upload_stays_until_each_who_uploaded_it_has_released_it(session):
     for rank in (0, 1):
         for _ in range(2):
             assert session.upload(rank).status == 200
-        assert session.ask("POST", "release", names, rank).json == {"released": 0}
+        assert session.ask("POST", "release", names, rank).json == {"released": 0, "linked": True}
     found = session.submit(data, Uploaded(DIGEST))
     assert [each.json["state"] for each in found] == ["done", "done"]
-    assert session.ask("POST", "release", names).json == {"released": 1}
-    assert session.ask("POST", "release", names).json == {"released": 0}
+    assert session.ask("POST", "release", names).json == {"released": 1, "linked": True}
+    assert session.ask("POST", "release", names).json == {"released": 0, "linked": True}
     assert session.submit(data, Uploaded(DIGEST))[0].error == (404, "unknown-value")
 
 

@@ -270,6 +270,9 @@ class SimpHttpDriver(ObservedHost):
         with self._run_lock:
             if self._closed:
                 raise RunError("this host is closed")
+            if self._opened and not all(worker.linked for worker in self._workers):
+                self._generation += 1
+                self._opened = False
             if not self._opened:
                 self._open()
             yield

@@ -65,6 +65,11 @@ class SessionMpc:
         self.ends: Sequence[LinkEnd] = ()
         self.starting = asyncio.Lock()
 
+    @property
+    def is_there(self) -> bool:
+        """Whether the process is there, if the session needs one."""
+        return self.process is not None or not self.services
+
 
 class FrontSession:
     """Session of a coordinator, as the front sees it.

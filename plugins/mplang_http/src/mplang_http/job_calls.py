@@ -154,16 +154,17 @@ class JobCalls:
             body: list of names in JSON, perhaps empty.
 
         Returns:
-            The number of values that were released; 0 while the engine is busy.
+            The number of values that were released, 0 while the engine is busy; and whether the
+            session is linked: one whose MPC process has ended is to be opened again.
 
         Raises:
             RequestError: there is no such session, or the body is malformed.
         """
-        self._engines.find(coordinator, name)
+        linked = {"linked": self._engines.find(coordinator, name).mpc.is_there}
         if not read_names(body):
-            return {"released": 0}
+            return {"released": 0, **linked}
         asking = asyncio.ensure_future(self._engines.call("release", coordinator, name, body))
         asking.add_done_callback(lambda task: task.cancelled() or task.exception())
         with contextlib.suppress(TimeoutError):
-            return dict(await asyncio.wait_for(asyncio.shield(asking), BUSY))
-        return {"released": 0}
+            return {**await asyncio.wait_for(asyncio.shield(asking), BUSY), **linked}
+        return {"released": 0, **linked}

@@ -75,6 +75,7 @@ class RemoteWorker:
         name: its name.
         address: address of the worker.
         client: client for requests that are none of these.
+        linked: whether its processes are linked to those of the other parties, as it said last.
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class RemoteWorker:
         self._path = ("v1", "sessions", session)
         self._dropped: deque[str] = deque()  # names of values to release
         self._given_up: set[str] = set()
+        self.linked = False
 
     # -- the session
 
@@ -114,6 +116,7 @@ class RemoteWorker:
         """
         body = [json.dumps(request).encode()]
         self.client.request("POST", *self._path, "links", body=body, patience=START_TIMEOUT)
+        self.linked = True
 
     def pass_on(self, approval: bytes) -> bool:
         """Pass an approval on; return whether it counts there."""
@@ -124,7 +127,9 @@ class RemoteWorker:
         """Renew the lease of the session, and release dropped values."""
         names = self._drain()
         try:
-            self.client.request("POST", *self._path, "release", body=[json.dumps(names).encode()])
+            body = [json.dumps(names).encode()]
+            found = self.client.request("POST", *self._path, "release", body=body)
+            self.linked = found.get("linked", True) is True
         except RefusedError as error:
             if error.status == 429:  # its engine is busy
                 self._dropped.extend(names)

@@ -122,9 +122,10 @@ class Joined(BaseModel):
 
 
 class Released(BaseModel):
-    """Number of values that were released."""
+    """Number of values that were released, and whether the processes of the session are linked."""
 
     released: int
+    linked: bool
 
 
 class Put(BaseModel):
