@@ -33,6 +33,8 @@ permit (
 
 // Write into it by which columns may be filtered and grouped:
 //   && [Column::"people.city"].containsAll(context.filtered)
+// and that no person may have more than half of a number (mp.guard.aggregate(..., max_share=0.5)):
+//   && context.max_share <= 500000
 @id("aggregates for {name}")
 permit (
   principal == Coordinator::"{name}",
