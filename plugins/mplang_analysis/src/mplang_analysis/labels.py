@@ -18,7 +18,8 @@ from mplang_core.ext import WireError
 MAX_ENTRIES = 4096  # sources, pieces or keys of one label
 MAX_PARTIES = 1024
 MAX_NAME = 200  # characters of the name of a source
-LABEL_FIELDS = 5  # and one more of a value that others can have changed
+LABEL_FIELDS = 5  # and two more that few labels have
+MAX_MULTIPLIED = 2  # ops one after the other that may each give several times as many rows
 GUARD_FIELDS = 5  # and one more of those that bound the part of one unit
 MAX_GUARDS = 16  # that private data went through, one after the other
 MAX_WORDS = 256  # uses, units or functions of a guard
@@ -113,6 +114,8 @@ class Label:
         program: the digest of the program that made it; empty for a value that was put.
         lineage: of a table within a program, which of its columns are those of data sets.
         changers: who can have changed it, unnoticed, where it was computed on shares.
+        multiplied: by how many ops, one after the other, that may each give several times as many
+            rows or bytes as they get; at most one more than ``MAX_MULTIPLIED``.
 
     Example:
         >>> label = own(0, "input 0") | own(1, "input 1")
@@ -129,6 +132,7 @@ class Label:
     program: str = ""
     lineage: Lineage | None = None
     changers: frozenset[Changer] = frozenset()
+    multiplied: int = 0
 
     def __or__(self, other: Label) -> Label:
         """Return the label of what is made of both."""
@@ -144,6 +148,7 @@ class Label:
             self.keys | other.keys,
             program,
             changers=self.changers | other.changers,
+            multiplied=max(self.multiplied, other.multiplied),
         )
 
     @property
@@ -162,13 +167,19 @@ class Label:
 
     def data(self) -> Label:
         """Return the label of something that depends on it, and is neither share nor key."""
-        return Label(self.sources, changers=self.changers) if self.keys else self.plain()
+        return replace(self.plain(), keys=frozenset()) if self.keys else self.plain()
 
     def plain(self) -> Label:
         """Return the label of something that is made of it, and is no share."""
         if not (self.pieces or self.derived or self.program or self.lineage):
             return self
-        return Label(self.sources, keys=self.keys, changers=self.changers)
+        return Label(
+            self.sources, keys=self.keys, changers=self.changers, multiplied=self.multiplied
+        )
+
+    def multiply(self) -> Label:
+        """Return the label of what may have several times as many rows or bytes."""
+        return replace(self, multiplied=min(self.multiplied, MAX_MULTIPLIED) + 1)
 
     def guarded(self, guards: Mapping[Origin, Guard]) -> Label:
         """Return the label of what tells no row of some private data.
@@ -185,6 +196,7 @@ class Label:
             ),
             keys=self.keys,
             changers=self.changers,
+            multiplied=self.multiplied,
         )
 
     def unlike(self) -> Label:
@@ -214,7 +226,8 @@ class Label:
         if len(changers) > MAX_ENTRIES:
             changers = frozenset([Changer(EVERY, "")])
         shares = _settled(self.pieces), _settled(self.derived)
-        return Label(sources, *shares, keys, program, changers=changers)
+        multiplied = self.multiplied
+        return Label(sources, *shares, keys, program, changers=changers, multiplied=multiplied)
 
     def encode(self) -> list[Any]:
         """Return it as lists, integers and texts, the same for equal labels."""
@@ -227,8 +240,13 @@ class Label:
             [list(piece) for piece in sorted(self.derived)],
             sorted(self.keys),
             self.program,
-            *([[list(each) for each in sorted(self.changers)]] if self.changers else []),
+            *self._seldom(),
         ]
+
+    def _seldom(self) -> list[Any]:
+        """Return the fields that few labels have, and older versions do not know."""
+        changers = [list(each) for each in sorted(self.changers)]
+        return [changers, self.multiplied] if self.multiplied else [changers] if changers else []
 
     @classmethod
     def decode(cls, data: Any) -> Label:
@@ -240,11 +258,12 @@ class Label:
         Raises:
             WireError: the data is malformed, or has more than ``MAX_ENTRIES`` entries of a kind.
         """
-        items = _items(data, "a label", LABEL_FIELDS + 1)
+        items = _items(data, "a label", LABEL_FIELDS + 2)
         sources, pieces, derived, keys, program = _items(
             items[:LABEL_FIELDS], "a label", LABEL_FIELDS, exact=True
         )
         changers = items[LABEL_FIELDS] if len(items) > LABEL_FIELDS else ()
+        multiplied = items[LABEL_FIELDS + 1] if len(items) > LABEL_FIELDS + 1 else 0
         return cls(
             _unique(_source(each) for each in _items(sources, "sources")),
             _unique(_piece(each) for each in _items(pieces, "pieces")),
@@ -252,6 +271,7 @@ class Label:
             _unique(_text(each, _IDENTITY, "a key") for each in _items(keys, "keys")),
             _text(program, _DIGEST, "a digest"),
             changers=_unique(_changer(each) for each in _items(changers, "changers")),
+            multiplied=_number(multiplied, "how often it was multiplied", MAX_MULTIPLIED + 2),
         )
 
 

@@ -9,7 +9,7 @@ from mplang_analysis.changes import ChangeTally
 from mplang_analysis.effort import MAX_EFFORT, PER_OP, effort
 from mplang_analysis.event import SIDE_CHANNELS, Event, Receiver, What
 from mplang_analysis.holdings import Holdings
-from mplang_analysis.labels import EVERY, PUBLIC, Label, union
+from mplang_analysis.labels import EVERY, MAX_MULTIPLIED, PUBLIC, Label, union
 from mplang_analysis.party_names import quoted, quoted_line
 from mplang_analysis.scope import Scope
 from mplang_analysis.side_channels import NONE, side_channels_of
@@ -99,8 +99,10 @@ class Recorder:
         found = side_channels_of(op)
         if found is NONE:
             return
-        for rank in scope.parties if found.duration else ():
-            label = union(ins[i].get(rank, PUBLIC).data() for i in found.duration)
+        for rank in scope.parties:
+            had = [fact.get(rank, PUBLIC) for fact in ins]
+            again = found.multiplies and any(x.multiplied >= MAX_MULTIPLIED for x in had)
+            label = union(had[i].data() for i in (range(len(had)) if again else found.duration))
             if label.sources:
                 self._durations.add(rank, label | scope.control, scope.location)
         if found.sizes:

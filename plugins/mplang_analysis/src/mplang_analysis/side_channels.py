@@ -18,10 +18,14 @@ class SideChannels(NamedTuple):
             for more rows; that is none.
         sizes: positions of the operands upon whose values the number or the size of messages
             depends that its kernel sends, beside those that it declares.
+        multiplies: whether its results may have several times as many rows or bytes as its
+            operands. Its work is bounded by them all the same, but that of many such ops, each on
+            what the one before gives, is not.
     """
 
     duration: Sequence[int] = ()
     sizes: Sequence[int] = ()
+    multiplies: bool = False
 
 
 @runtime_checkable

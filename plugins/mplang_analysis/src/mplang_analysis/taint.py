@@ -27,6 +27,7 @@ from mplang_analysis.labels import (
 )
 from mplang_analysis.recorder import BOOL, Recorder
 from mplang_analysis.scope import Scope
+from mplang_analysis.side_channels import side_channels_of
 from mplang_analysis.storage import Stored, use_of
 from mplang_analysis.transfer import Arrived, Fact
 from mplang_core import BaseType, Form, Mask, MPType, Program
@@ -238,6 +239,8 @@ class Flow:
             seen = {rank: label | everything for rank, label in seen.items()}
         self.told.note_failures(op, seen, scope)
         outs = self._outputs(op, seen, scope, together)
+        if side_channels_of(op).multiplies:
+            outs = [{rank: each.multiply() for rank, each in fact.items()} for fact in outs]
         if together or op.regions:
             return outs
         return self.guards.refine(op, ins, outs, scope.parties, scope.location, scope.when)

@@ -58,10 +58,11 @@ def _constants(op: Operation) -> Sequence[Constant]:
 
 
 def _side_channels(op: Operation) -> SideChannels:
-    from mplang_ibis.unbounded import is_unbounded
+    from mplang_ibis.unbounded import is_unbounded, may_multiply
 
-    unbounded = is_unbounded(read_sql(op.attrs["code"]))
-    return SideChannels(duration=range(len(op.inputs)) if unbounded else ())
+    sql = read_sql(op.attrs["code"])
+    unbounded = range(len(op.inputs)) if is_unbounded(sql) else ()
+    return SideChannels(duration=unbounded, multiplies=may_multiply(sql))
 
 
 RUN = OpDef(

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from mplang_core import MPLangError
 from mplang_ibis.allowlist import FUNCTIONS, ROW_WISE
+from mplang_ibis.growth import MAX_GROWTH, growth
 from mplang_ibis.query import nodes, parse
 from mplang_ibis.syntax import fold
 
@@ -53,9 +54,32 @@ def is_unbounded(sql: str) -> bool:
         query = parse(sql)["node"]
         found = list(nodes(query))
         joins = any(node.get("type") == "JOIN" for node in found)
-        return any(_multiplies(node, joins) for node in found) or _reads(query, {}) > MAX_READS
+        if any(_multiplies(node, joins) for node in found) or growth(query) > MAX_GROWTH:
+            return True
+        return _reads(query, {}) > MAX_READS
     except (MPLangError, LookupError, TypeError, RecursionError):
         return True  # nobody runs it, or it is nothing that is known
+
+
+@functools.lru_cache(maxsize=256)
+def may_multiply(sql: str) -> bool:
+    """Return whether a query may give several times as many rows, or longer texts, than it reads.
+
+    Args:
+        sql: one SELECT.
+
+    Example:
+        >>> may_multiply("SELECT a.x + 1 AS x FROM a WHERE a.x > 3")
+        False
+        >>> may_multiply("SELECT a.x FROM a JOIN b ON a.k = b.k")
+        True
+    """
+    try:
+        query = parse(sql)["node"]
+        groupings = any(len(node.get("group_sets", ())) > 1 for node in nodes(query))
+        return groupings or growth(query) > 1 or _reads(query, {}) > 1
+    except (MPLangError, LookupError, TypeError, RecursionError):
+        return True
 
 
 def _multiplies(node: Node, joins: bool) -> bool:

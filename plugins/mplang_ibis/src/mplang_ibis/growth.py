@@ -1,0 +1,80 @@
+"""How many times longer than what a query reads the texts and lists may be that it makes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+from mplang_ibis.query import nodes
+from mplang_ibis.syntax import fold
+
+MAX_GROWTH = 1024  # times, in one query
+
+Node: TypeAlias = Mapping[str, Any]
+
+_TOGETHER = {"concat", "concat_ws", "||", "list_value", "array_to_string"}
+_TIMES = {"repeat": 1, "lpad": 1, "rpad": 1}  # and which operand says how often
+_WITH = {"replace": 2, "regexp_replace": 2}  # and which operand stands for each match
+_TWICE = {
+    "base64", "hex", "ilike_escape", "like_escape", "not_ilike_escape", "not_like_escape",
+    "regexp_escape", "to_base64",
+}  # fmt: skip
+_TEXT = 64  # characters of a constant that count as much as a column
+
+
+def growth(query: Node) -> float:
+    """Return how many times longer results of a query may be than what it reads; 1 if they are not.
+
+    Queries within queries may each use what the inner one gives, so theirs multiply.
+
+    Args:
+        query: its syntax tree.
+    """
+    found = 1.0
+    for node in nodes(query):
+        if node.get("type") == "SELECT_NODE":
+            parts = [
+                node.get(name) for name in ("select_list", "where_clause", "having", "qualify")
+            ]
+            found *= _size([*parts, node.get("group_expressions"), node.get("modifiers")])
+        elif node.get("type") == "JOIN":
+            found *= _size(node.get("condition"))
+    return found
+
+
+def _size(tree: Any) -> float:
+    """Return how many times longer the value of an expression may be than its longest column."""
+    if isinstance(tree, list):
+        return max(map(_size, tree), default=1.0)
+    if not isinstance(tree, Mapping) or tree.get("type") == "SELECT_NODE":
+        return 1.0
+    given = tree.get("children", ())
+    match tree.get("class"):
+        case "CONSTANT":
+            value = _constant(tree)
+            return 1.0 + len(value) // _TEXT if isinstance(value, str) else 1.0
+        case "FUNCTION":
+            return _of_function(fold(tree["function_name"]), given)
+    return _size(list(tree.values()))
+
+
+def _of_function(name: str, given: list[Node]) -> float:
+    sizes = [_size(each) for each in given]
+    longest = max(sizes, default=1.0)
+    if name in _TOGETHER:
+        return sum(sizes)
+    if name in _TWICE:
+        return 2 * longest
+    if name in _TIMES:
+        times = _constant(given[_TIMES[name]]) if len(given) > _TIMES[name] else None
+        return longest * max(1, times) if isinstance(times, int) else math.inf
+    if name in _WITH:
+        text = _constant(given[_WITH[name]]) if len(given) > _WITH[name] else None
+        return longest * (1 + len(text)) if isinstance(text, str) else math.inf
+    return longest
+
+
+def _constant(node: Node) -> Any:
+    value = node.get("value") if node.get("class") == "CONSTANT" else None
+    return value.get("value") if isinstance(value, Mapping) else None
