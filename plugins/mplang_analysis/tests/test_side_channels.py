@@ -38,6 +38,17 @@ def wrong(x: mp.TensorType) -> mp.TensorType:
     return x
 
 
+@mp.simple_op(
+    "slow.more",
+    reads=(),
+    total=True,
+    interfaces=[SideChannelRule(lambda op: SideChannels(multiplies=True))],
+)
+def more(x: mp.TableType) -> mp.TableType:
+    """Gives several times as many rows."""
+    return x
+
+
 def beside(fn, *types):
     """Return the rows of sizes and durations."""
     return [
@@ -45,6 +56,23 @@ def beside(fn, *types):
         for row in analysis.disclosure(trace(fn, *types, parties=3)).rows
         if row.what in ("size", "duration")
     ]
+
+
+def many(x, times):
+    for _ in range(times):
+        x = run(0, more, x)
+    return x
+
+
+def test_ops_that_multiply_rows_have_no_bound_together():
+    told = [("duration", 0, "everyone", "plain", (0,))]
+    assert beside(lambda x: many(x, 2), at(TABLE, 0)) == []
+    assert beside(lambda x: many(x, 3), at(TABLE, 0)) == told
+    assert beside(lambda x: mp.while_loop(turn, lambda x: many(x, 1), x), at(TABLE, 0)) == told
+
+
+def turn(x):
+    return mp.constant(True)
 
 
 def test_an_op_says_upon_which_operands_its_duration_depends():

@@ -92,6 +92,15 @@ def shared(fn):
     return lambda s: mp.keep(mp.device("SP0")(fn)(mp.seal(pay())))
 
 
+def chained(s, joins=3):
+    """Each join gives sixteen times the rows of the one before, if a person earns enough."""
+    found = at_bank(lambda t: t.filter(t.pay > 3000)[["id"]], people())
+    same = at_bank(literal(pd.DataFrame({"id": [3] * 16})))
+    for _ in range(joins):
+        found = at_bank(lambda t, n: t.join(n, "id"), found, same)
+    return mp.keep(found)
+
+
 ATTACKS = {
     "turns by a bit": (bits, "duration"),
     "one branch works": (branch, "duration"),
@@ -105,6 +114,11 @@ ATTACKS = {
     ),
     "repeat": (of_sql(lambda t, n: t.mutate(s=t.city.repeat(t.id))), "duration"),
     "unnest": (of_sql(lambda t, n: t.select(s=t.city.split(",").unnest())), "duration"),
+    "texts that grow": (
+        of_sql(lambda t, n: t.mutate(s=t.city.repeat(999).repeat(999))),
+        "duration",
+    ),
+    "joins of joins": (chained, "duration"),
     "encrypted filter": (sealed(lambda t: t.filter(t.pay > 0)), "size"),
     "encrypted groups": (sealed(lambda t: t.group_by("city").agg(n=t.count())), "size"),
     "ties of a sort on CHEETAH": (shared(lambda x: jnp.sort(x[:, 0])), "size"),
@@ -157,6 +171,6 @@ def test_what_types_bound_runs(host):
     def program(s):
         fixed = at_bank(lambda x: jax.lax.fori_loop(0, 9, lambda i, a: a * 1.1, x), pay())
         alone = mp.keep(at_bank(lambda x: jnp.sort(jnp.where(x > 3000, x, 0), axis=0), fixed))
-        return alone, shared(lambda x: (x > 3000).sum())(s)
+        return alone, shared(lambda x: (x > 3000).sum())(s), chained(s, joins=2)
 
     mp.evaluate(host, program, np.uint64(0))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ibis
 import pytest
-from mplang_ibis.unbounded import is_unbounded
+from mplang_ibis.unbounded import is_unbounded, may_multiply
 
 X = ibis.table({"id": "int64", "pay": "float64", "city": "string"}, name="x")
 Y = ibis.table({"id": "int64", "amount": "float64", "city": "string"}, name="y")
@@ -39,6 +39,9 @@ UNBOUNDED = {
     "repeat": X.mutate(s=X.city.repeat(X.id)),
     "pad": X.mutate(s=X.city.lpad(X.id, "x")),
     "unnest": X.select(z=X.city.split(",").unnest()),
+    "texts": X.mutate(s=X.city.repeat(1000).repeat(1000)),
+    "texts of a filter": X.filter(X.city.repeat(1000).lpad(5000, "x").length() > 3),
+    "texts that are replaced": X.mutate(s=X.city.replace("e", "x" * 100).replace("x", "e" * 100)),
 }
 SQL = [
     "SELECT * FROM x, y WHERE x.id = y.id AND x.pay < y.amount",
@@ -80,3 +83,12 @@ def test_products_of_rows_and_generators_are_not(name):
 @pytest.mark.parametrize("sql", SQL)
 def test_nor_are_they_by_another_way_to_write_them(sql):
     assert is_unbounded(sql)
+
+
+def test_what_gives_at_most_what_it_reads_does_not_multiply():
+    """Of others, one after the other, a program has few."""
+    found = {k for k, e in BOUNDED.items() if not may_multiply(ibis.to_sql(e, dialect="duckdb"))}
+    assert found == {"filter", "window", "top"}  # the others read two tables, or one twice
+    assert may_multiply("SELECT city || city AS c FROM x")
+    assert may_multiply("SELECT upper(hex(city)) AS c FROM x")
+    assert may_multiply("SELECT count(*) FROM x GROUP BY CUBE (id, pay)")
