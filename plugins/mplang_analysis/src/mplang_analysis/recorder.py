@@ -12,7 +12,7 @@ from mplang_analysis.holdings import Holdings
 from mplang_analysis.labels import EVERY, MAX_MULTIPLIED, PUBLIC, Label, union
 from mplang_analysis.party_names import quoted, quoted_line
 from mplang_analysis.scope import Scope
-from mplang_analysis.side_channels import NONE, side_channels_of
+from mplang_analysis.side_channels import SideChannels
 from mplang_analysis.sizes import with_sizes
 from mplang_analysis.tally import Tally
 from mplang_analysis.transfer import Fact
@@ -94,11 +94,10 @@ class Recorder:
         for rank, label in seen.items():
             self._failures.add(rank, label.data() | scope.control, scope.location)
 
-    def note_side_channels(self, op: Operation, ins: Sequence[Fact], scope: Scope) -> None:
+    def note_side_channels(
+        self, op: Operation, found: SideChannels, ins: Sequence[Fact], scope: Scope
+    ) -> None:
         """Note by the values of which operands an op takes long, or sends more."""
-        found = side_channels_of(op)
-        if found is NONE:
-            return
         for rank in scope.parties:
             had = [fact.get(rank, PUBLIC) for fact in ins]
             again = found.multiplies and any(x.multiplied >= MAX_MULTIPLIED for x in had)

@@ -27,7 +27,7 @@ from mplang_analysis.labels import (
 )
 from mplang_analysis.recorder import BOOL, Recorder
 from mplang_analysis.scope import Scope
-from mplang_analysis.side_channels import side_channels_of
+from mplang_analysis.side_channels import NONE, side_channels_of
 from mplang_analysis.storage import Stored, use_of
 from mplang_analysis.transfer import Arrived, Fact
 from mplang_core import BaseType, Form, Mask, MPType, Program
@@ -204,7 +204,17 @@ class Flow:
                 return self._branch(op, control, ins, scope)
             case Loop():
                 return self._loop(op, control, ins, scope)
-        self.told.note_side_channels(op, ins, scope)
+        beside = side_channels_of(op)
+        if beside is NONE:
+            return self._results(op, ins, scope)
+        self.told.note_side_channels(op, beside, ins, scope)
+        outs = self._results(op, ins, scope)
+        if not beside.multiplies:
+            return outs
+        return [{rank: each.multiply() for rank, each in fact.items()} for fact in outs]
+
+    def _results(self, op: Operation, ins: Sequence[Fact], scope: Scope) -> list[Fact]:
+        """Return the labels of the results of an op that is no control flow."""
         messages = messages_of(op, self.program.mask)
         if messages is None:
             return self._apply(op, ins, scope)
@@ -239,8 +249,6 @@ class Flow:
             seen = {rank: label | everything for rank, label in seen.items()}
         self.told.note_failures(op, seen, scope)
         outs = self._outputs(op, seen, scope, together)
-        if side_channels_of(op).multiplies:
-            outs = [{rank: each.multiply() for rank, each in fact.items()} for fact in outs]
         if together or op.regions:
             return outs
         return self.guards.refine(op, ins, outs, scope.parties, scope.location, scope.when)

@@ -58,11 +58,11 @@ def _constants(op: Operation) -> Sequence[Constant]:
 
 
 def _side_channels(op: Operation) -> SideChannels:
-    from mplang_ibis.unbounded import is_unbounded, may_multiply
+    from mplang_ibis.unbounded import work_of
 
-    sql = read_sql(op.attrs["code"])
-    unbounded = range(len(op.inputs)) if is_unbounded(sql) else ()
-    return SideChannels(duration=unbounded, multiplies=may_multiply(sql))
+    work = work_of(read_sql(op.attrs["code"]))
+    unbounded = range(len(op.inputs)) if work.is_unbounded else ()
+    return SideChannels(duration=unbounded, multiplies=work.multiplies)
 
 
 RUN = OpDef(

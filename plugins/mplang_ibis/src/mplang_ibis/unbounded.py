@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from mplang_core import MPLangError
 from mplang_ibis.allowlist import FUNCTIONS, ROW_WISE
@@ -37,49 +37,46 @@ _JOINS = {"INNER", "LEFT", "RIGHT", "OUTER", "FULL", "SEMI", "ANTI"}
 _ONE_EACH = ("ASOF", "POSITIONAL")  # at most one row for each row of the other
 
 
+class Work(NamedTuple):
+    """What the rows that a query reads say of its work.
+
+    Attributes:
+        is_unbounded: whether it may pass any multiple of them.
+        multiplies: whether it may give several times as many rows, or longer texts.
+    """
+
+    is_unbounded: bool
+    multiplies: bool
+
+
 @functools.lru_cache(maxsize=256)  # loops repeat the same code
-def is_unbounded(sql: str) -> bool:
-    """Return whether the work of a query may pass any multiple of the rows that it reads.
+def work_of(sql: str) -> Work:
+    """Return what the rows that a query reads say of its work.
 
     Args:
         sql: one SELECT.
 
     Example:
-        >>> is_unbounded("SELECT a.x FROM a JOIN b ON a.k = b.k")
-        False
-        >>> is_unbounded("SELECT a.x FROM a JOIN b ON a.k < b.k")
-        True
+        >>> work_of("SELECT a.x + 1 AS x FROM a WHERE a.x > 3")
+        Work(is_unbounded=False, multiplies=False)
+        >>> work_of("SELECT a.x FROM a JOIN b ON a.k = b.k")
+        Work(is_unbounded=False, multiplies=True)
+        >>> work_of("SELECT a.x FROM a JOIN b ON a.k < b.k")
+        Work(is_unbounded=True, multiplies=True)
     """
     try:
         query = parse(sql)["node"]
         found = list(nodes(query))
+        reads, times = _reads(query, {}), growth(query)
         joins = any(node.get("type") == "JOIN" for node in found)
-        if any(_multiplies(node, joins) for node in found) or growth(query) > MAX_GROWTH:
-            return True
-        return _reads(query, {}) > MAX_READS
+        unbounded = any(_multiplies(node, joins) for node in found)
+        groupings = any(len(node.get("group_sets", ())) > 1 for node in found)
+        return Work(
+            unbounded or times > MAX_GROWTH or reads > MAX_READS,
+            unbounded or times > 1 or reads > 1 or groupings,
+        )
     except (MPLangError, LookupError, TypeError, RecursionError):
-        return True  # nobody runs it, or it is nothing that is known
-
-
-@functools.lru_cache(maxsize=256)
-def may_multiply(sql: str) -> bool:
-    """Return whether a query may give several times as many rows, or longer texts, than it reads.
-
-    Args:
-        sql: one SELECT.
-
-    Example:
-        >>> may_multiply("SELECT a.x + 1 AS x FROM a WHERE a.x > 3")
-        False
-        >>> may_multiply("SELECT a.x FROM a JOIN b ON a.k = b.k")
-        True
-    """
-    try:
-        query = parse(sql)["node"]
-        groupings = any(len(node.get("group_sets", ())) > 1 for node in nodes(query))
-        return groupings or growth(query) > 1 or _reads(query, {}) > 1
-    except (MPLangError, LookupError, TypeError, RecursionError):
-        return True
+        return Work(is_unbounded=True, multiplies=True)  # nobody runs it, or it is unknown
 
 
 def _multiplies(node: Node, joins: bool) -> bool:
