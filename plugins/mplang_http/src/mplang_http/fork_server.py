@@ -83,9 +83,7 @@ class _Server:
         self._poll.register(sock, select.POLLIN)
         self._children: dict[int, int] = {}  # process IDs by descriptors
         self._spares: dict[int, socket.socket] = {}  # to children that wait, by descriptors
-        self._prepared: ipc.Message | None = (
-            None  # with what; children forked ahead are as prepared
-        )
+        self._prepared: ipc.Message | None = None  # what it was prepared by, if it was
         self._missing = 0  # number of spare children to start when there is time
 
     def serve(self) -> None:
@@ -108,7 +106,7 @@ class _Server:
         else:
             assert file is not None
             answer = self._start(message["run"], file)
-        if self._prepared:
+        if self._prepared is not None:
             self._missing = getattr(self._module, "SPARES", 0) - len(self._spares)
         return answer
 
