@@ -38,6 +38,8 @@ class Form(enum.Enum):
     KEY = "key"
     HANDLE = "handle"
 
+    __hash__ = object.__hash__  # members are single; hashes of their names are made in Python
+
 
 class DType(enum.Enum):
     """Element type of a tensor. The member's value is its short name, as in ``f32[3]``."""
@@ -57,6 +59,8 @@ class DType(enum.Enum):
     F64 = "f64"
     C64 = "c64"
     C128 = "c128"
+
+    __hash__ = object.__hash__  # as of Form
 
     @classmethod
     def of(cls, dtype: Any) -> DType:

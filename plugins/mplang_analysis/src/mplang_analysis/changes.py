@@ -10,7 +10,7 @@ from mplang_analysis import op_traits
 from mplang_analysis.event import Event, Receiver
 from mplang_analysis.labels import EVERY, Changer, Label
 from mplang_analysis.tally import Tally
-from mplang_core import BaseType, Form, Mask
+from mplang_core import BaseType, Mask
 from mplang_core.ext import Operation, interface_of
 
 
@@ -75,7 +75,7 @@ def changes_of(op: Operation, *, together: bool = False) -> Changes:
     declared = interface_of(op, HasChanges)
     if declared is not None:
         return declared.changes(op)
-    return ANYONE if together or op_traits.takes(op, Form.SHARE) else NOBODY
+    return ANYONE if together or op_traits.takes_shares(op) else NOBODY
 
 
 @dataclass(slots=True)

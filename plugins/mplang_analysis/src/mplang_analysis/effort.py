@@ -29,8 +29,9 @@ def effort(labels: Iterable[Label], characters: int = 0) -> int:
     """
     found = PER_OP + characters // PER_STEP
     for label in labels:  # a loop takes half the time of a sum, for each op
-        shares = len(label.pieces) + len(label.derived)
-        found += len(label.sources) + shares + len(label.keys) + len(label.changers)
+        found += len(label.sources) + len(label.keys)
+        if label.pieces or label.derived or label.changers:
+            found += len(label.pieces) + len(label.derived) + len(label.changers)
         if label.lineage is not None:
             found += len(label.lineage.columns)
     return found

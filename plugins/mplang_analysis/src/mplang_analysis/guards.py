@@ -112,4 +112,5 @@ def _loose(operands: Sequence[Label]) -> list[Origin]:
 
 def has_guards(program: Program) -> bool:
     """Return whether a program has guards."""
-    return any(interface_of(op, Declassifies) is not None for op in program.graph.walk())
+    ops = {op.opcode: op for op in program.graph.walk()}  # programs have few opcodes
+    return any(interface_of(op, Declassifies) is not None for op in ops.values())

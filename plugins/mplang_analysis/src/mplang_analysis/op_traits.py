@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mplang_core import BaseType, Form, MPType, TableType, TensorType, registry
-from mplang_core.ext import AnyType, Effects, FeMeta, Operation, op_defs
+from mplang_core.ext import AnyType, Effects, FeMeta, Operation, Value, op_defs
 
-PROTECTED = (Form.SHARE, Form.CIPHERTEXT, Form.HANDLE)
+PROTECTED = frozenset([Form.SHARE, Form.CIPHERTEXT, Form.HANDLE])
 
 
 def base_of(kind: AnyType) -> BaseType:
@@ -18,14 +18,14 @@ def base_of(kind: AnyType) -> BaseType:
     return kind.base if isinstance(kind, MPType) else kind
 
 
-def takes(op: Operation, form: Form) -> bool:
-    """Return whether an operand is of a form."""
-    return any(base_of(value.type).form is form for value in op.inputs)
+def forms(values: Sequence[Value]) -> Sequence[Form]:
+    """Return the forms of operands or outputs."""
+    return [base_of(value.type).form for value in values]
 
 
-def gives(op: Operation, form: Form) -> bool:
-    """Return whether an output is of a form."""
-    return any(base_of(value.type).form is form for value in op.outputs)
+def takes_shares(op: Operation) -> bool:
+    """Return whether an operand is a share."""
+    return Form.SHARE in forms(op.inputs)
 
 
 def acts_together(op: Operation) -> bool:
@@ -38,7 +38,7 @@ def acts_together(op: Operation) -> bool:
     values = (*op.inputs, *op.outputs)
     if op.regions or any(isinstance(value.type, MPType) for value in values):
         return True
-    if takes(op, Form.SHARE):
+    if takes_shares(op):
         return True
     metas = _metas(op)
     return not metas or any(meta.execution_model != "single_rank" for meta in metas)
@@ -70,12 +70,16 @@ def contents(op: Operation) -> Sequence[int]:
     return [i for i, kind in enumerate(kinds) if kind.form is Form.PLAIN and kind in inner]
 
 
-def opens(op: Operation, output: BaseType) -> bool:
-    """Return whether an output is less protected than an operand: decrypted, or put together."""
-    forms = {base_of(value.type).form for value in op.inputs}
+def opens(takes: Sequence[Form], output: BaseType) -> bool:
+    """Return whether an output is less protected than an operand: decrypted, or put together.
+
+    Args:
+        takes: the forms of the operands.
+        output: the type of the output.
+    """
     if output.form is Form.PLAIN:
-        return not forms.isdisjoint(PROTECTED)
-    return output.form is Form.SHARE and not forms.isdisjoint((Form.CIPHERTEXT, Form.HANDLE))
+        return not PROTECTED.isdisjoint(takes)
+    return output.form is Form.SHARE and (Form.CIPHERTEXT in takes or Form.HANDLE in takes)
 
 
 def reads(op: Operation) -> Sequence[str]:

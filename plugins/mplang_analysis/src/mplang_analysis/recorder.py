@@ -44,9 +44,10 @@ class Recorder:
 
     def spend(self, labels: Iterable[Label], scope: Scope, kind: BaseType | None = None) -> None:
         """Count the effort of an op, once per turn of a loop, or of an event that tells a type."""
-        if kind is not None and kind not in self._characters:
-            self._characters[kind] = len(str(kind))
-        self._effort += effort(labels, 0 if kind is None else self._characters[kind])
+        characters = 0 if kind is None else self._characters.get(kind)
+        if kind is not None and characters is None:
+            characters = self._characters[kind] = len(str(kind))
+        self._effort += effort(labels, characters)
         if self._effort > MAX_EFFORT:
             line = f" at {quoted_line(str(scope.location))}" if scope.location else ""
             raise AdmissionError(

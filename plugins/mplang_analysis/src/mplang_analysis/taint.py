@@ -271,12 +271,13 @@ class Flow:
         return {rank: label | transfer.read_at(op, rank) for rank, label in seen.items()}
 
     def _outputs(self, op: Operation, seen: Fact, scope: Scope, together: bool) -> list[Fact]:
-        outs = [self._output(op, i, seen, scope, together) for i in range(len(op.outputs))]
+        takes = op_traits.forms(op.inputs)
+        outs = [self._output(op, i, takes, seen, scope, together) for i in range(len(op.outputs))]
         changes = changes_of(op, together=together)
         for i, value in enumerate(op.outputs):
             kind = op_traits.base_of(value.type)
             kept = kind.form in (Form.SHARE, Form.HANDLE) and op_traits.is_declared(op)
-            told = (together and not kept) or op_traits.opens(op, kind)
+            told = (together and not kept) or op_traits.opens(takes, kind)
             changed = changes is not NOBODY and kind.form is Form.PLAIN
             if changed:
                 outs[i] = {rank: label | changes.label for rank, label in outs[i].items()}
@@ -313,7 +314,9 @@ class Flow:
         del self.told.events[mark:]
         return self._regions(op, wider, scope)
 
-    def _output(self, op: Operation, i: int, seen: Fact, scope: Scope, together: bool) -> Fact:
+    def _output(
+        self, op: Operation, i: int, takes: Sequence[Form], seen: Fact, scope: Scope, together: bool
+    ) -> Fact:
         kind = op.outputs[i].type
         among = isinstance(kind, MPType)
         holders = holders_of(kind, scope.parties) if among else scope.parties
@@ -321,10 +324,10 @@ class Flow:
         for rank in (rank for rank in seen if rank in holders):
             path = scope.path if together or among else f"{scope.path}@{rank}"
             label, form = seen[rank].unlike(), op_traits.base_of(kind).form
-            keys = self._keys(op, op_traits.base_of(kind), label, path)
+            keys = self._keys(op, takes, op_traits.base_of(kind), label, path)
             if keys != label.keys:
                 label = dataclasses.replace(label, keys=keys)
-            if op_traits.takes(op, Form.SHARE):
+            if Form.SHARE in takes:
                 label = label.computed()
             if form is Form.PLAIN:
                 label = label.plain()
@@ -341,16 +344,18 @@ class Flow:
         """Return a share of the secret that is split at a position of the program."""
         return frozenset([Piece(self._identity(path), index)])
 
-    def _keys(self, op: Operation, kind: BaseType, label: Label, path: str) -> frozenset[str]:
+    def _keys(
+        self, op: Operation, takes: Sequence[Form], kind: BaseType, label: Label, path: str
+    ) -> frozenset[str]:
         """Return the keys of an output: those of the operands, and new ones of a key's maker."""
         keys, reads = label.keys, bool(op_traits.reads(op))
-        if op_traits.gives(op, Form.KEY):
+        if Form.KEY in op_traits.forms(op.outputs):
             if op_traits.makes_fresh(op):
                 return keys | {self._identity(path)}
             keys |= {ANY} if reads or not keys else set()
         if kind.form is Form.CIPHERTEXT:
             return keys or frozenset([ANY])
-        if op_traits.takes(op, Form.CIPHERTEXT) and kind.form is not Form.KEY:
+        if Form.CIPHERTEXT in takes and kind.form is not Form.KEY:
             keys = frozenset()  # decrypted
         if kind.form is Form.PLAIN and reads:
             keys |= {OUTSIDE}
