@@ -16,6 +16,7 @@ from mplang_analysis.side_channels import SideChannels
 from mplang_analysis.sizes import with_sizes
 from mplang_analysis.tally import Tally
 from mplang_analysis.transfer import Fact
+from mplang_analysis.type_size import characters_of
 from mplang_core import BaseType, DType, Form, Program, TensorType
 from mplang_core.ext import AdmissionError, Operation
 
@@ -37,17 +38,13 @@ class Recorder:
         self.events: list[Event] = []
         self._program, self._held = program, held
         self._effort = 0
-        self._characters: dict[BaseType, int] = {}  # of types, of which a program has few
         self._durations = Tally("duration", SECONDS)
         self._failures = Tally("failure", BOOL, ("if an op fails",))
         self._changes = ChangeTally()
 
     def spend(self, labels: Iterable[Label], scope: Scope, kind: BaseType | None = None) -> None:
         """Count the effort of an op, once per turn of a loop, or of an event that tells a type."""
-        characters = 0 if kind is None else self._characters.get(kind)
-        if kind is not None and characters is None:
-            characters = self._characters[kind] = len(str(kind))
-        self._effort += effort(labels, characters)
+        self._effort += effort(labels, 0 if kind is None else characters_of(kind))
         if self._effort > MAX_EFFORT:
             line = f" at {quoted_line(str(scope.location))}" if scope.location else ""
             raise AdmissionError(

@@ -41,3 +41,9 @@ def bytes_of(kind: BaseType) -> int | None:
         return None
     bits = re.search(r"\d+", inner.dtype.value)
     return inner.size * (int(bits[0]) // 8 if bits else 1)
+
+
+@lru_cache(maxsize=1024)
+def characters_of(kind: BaseType) -> int:
+    """Return the length of a type's text; programs have few types and many rows."""
+    return len(str(kind))
