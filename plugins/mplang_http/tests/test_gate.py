@@ -115,6 +115,7 @@ def host(workers):
 def refused(host, program, *args) -> str:
     with pytest.raises(PartyError) as found:
         mp.evaluate(host, program, *args)
+    assert "observable" not in str(found.value)  # no other party ran anything, either
     return str(found.value)
 
 
@@ -204,6 +205,7 @@ def test_a_broken_rule_shuts_the_gate_until_it_is_mended(workers, host):
         assert "shop runs nothing until its owner has mended its rules" in told
         rows = {row["name"]: row for row in cluster_status(workers.cluster.spec)}
         assert [rows[name]["gate"] for name in NAMES] == ["open", "shut", "open"]
+        assert [bool(rows[name]["why"]) for name in NAMES] == [False, True, False]
         assert "shop.cedar" not in told
         assert "shop.cedar: line 2" in workers.last_refusal("shop")
     finally:

@@ -96,6 +96,25 @@ def test_rules_that_break_shut_the_gate_until_they_are_mended(made, tmp_path):
     assert [kind for kind, _ in entries(tmp_path)] == ["refusal"] * 3
 
 
+def test_the_owners_log_tells_once_that_rules_broke_and_that_they_are_mended(
+    made, tmp_path, caplog
+):
+    gate = made()
+    assert not caplog.messages
+    for _ in range(3):
+        (tmp_path / "bank.cedar").write_text("permit (principal, action, resource) when { x };")
+        gate.refuses()
+    (tmp_path / "bank.cedar").unlink()
+    for _ in range(3):
+        gate.refuses()
+    (tmp_path / "bank.cedar").write_text(PERMIT_ALL)
+    assert gate.refuses() == ""
+    broken, gone, mended = caplog.messages
+    assert "no valid rules: bank.cedar" in broken
+    assert "no valid rules: cannot read the policy" in gone
+    assert "have changed, and are read" in mended
+
+
 def test_a_decision_is_made_anew_when_the_rules_change(made, tmp_path):
     gate, run = made(), run_of()
     assert gate.decide(run).allowed

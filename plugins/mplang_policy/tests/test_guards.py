@@ -357,8 +357,8 @@ when { context.k >= 20 && context.max_share <= 500000 };
 )
 
 
-def total_pay(table, **bounds):
-    return mp.guard.aggregate(table, unit="id", k=20, pay=("pay", "sum"), **bounds)
+def total_pay(table, k=20, **bounds):
+    return mp.guard.aggregate(table, unit="id", k=k, pay=("pay", "sum"), **bounds)
 
 
 @pytest.mark.parametrize(
@@ -376,6 +376,20 @@ def test_rules_are_told_which_part_of_a_number_one_unit_adds(program, told):
     decision, text = decided(program, BOUNDED)
     assert decision.allowed == (told is None), text
     assert told is None or told in text
+
+
+@pytest.mark.parametrize(
+    ("program", "hint"),
+    [
+        (lambda: total_pay(people()), "max_share= of mp.guard.aggregate leaves them out"),
+        (lambda: total_pay(people(), k=5, max_share=0.5), "a larger k= of mp.guard.aggregate"),
+        (lambda: people(), "what it tells is of single rows"),
+    ],
+)
+def test_a_refusal_tells_what_can_be_changed(program, hint):
+    _, text = decided(program, BOUNDED)
+    assert hint in text
+    assert text.count("mp.guard.aggregate") == 1
 
 
 def test_an_approval_covers_no_larger_part_than_was_shown():

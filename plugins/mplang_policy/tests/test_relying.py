@@ -141,6 +141,11 @@ def test_a_rule_that_cannot_be_evaluated_refuses_it():
     assert "a rule cannot be evaluated" in text
 
 
+def test_a_permit_to_rely_on_somebody_permits_nothing_and_is_told():
+    with pytest.raises(ConfigError, match="rely needs no permit, so this one permits nothing"):
+        decided(total("P0"), SHARED + NOBODY.replace("forbid", "permit"))
+
+
 def pair():
     found = mp.device("SP0")(lambda x: x + 1)(mp.seal(mp.constant([1.5, 2.5])))
     return mp.keep(mp.reveal(found, to="P0"))

@@ -10,6 +10,7 @@ from mplang_crypto import encrypt, keygen
 from mplang_policy import Rules
 from mplang_policy.decision import decide_program
 from mplang_policy.gate_config import GateConfig
+from mplang_policy.hints import OF_SIDE_CHANNELS
 from mplang_policy.offline import asked_of
 from mplang_policy.owner import Owner
 from mplang_policy.starter import starter
@@ -120,6 +121,7 @@ def test_a_duration_that_depends_on_data_is_refused(name):
             by_starter(DURATIONS[name]) if rules is None else decided(DURATIONS[name], rules)[0]
         )
         assert [each.request.context["what"] for each in decision.refused] == ["duration"]
+        assert list(decision.notes) == [OF_SIDE_CHANNELS["duration"]]
     assert decided(DURATIONS[name], ENCRYPTED + CHANNELS)[0].allowed
 
 
@@ -129,6 +131,8 @@ def test_a_size_that_depends_on_data_is_refused(name):
     assert {each.request.context["what"] for each in decision.refused} == {"size"}
     assert "that shop gets plain table<" in text
     assert "(size) at " in text
+    assert "a table's size tells who cannot read it of its rows" in text
+    assert "single rows" not in text
     assert decided(SIZES[name], ENCRYPTED + CHANNELS)[0].allowed
     assert "size" in {each.request.context["what"] for each in by_starter(SIZES[name]).refused}
 

@@ -21,6 +21,7 @@ from mplang_simulator import ObservedHost, PartyState, outcome_of, wait_for_outc
 
 from mplang_core import ClusterSpec, Mask, MPLangError, Program, TensorType
 from mplang_core.ext import (
+    AdmissionError,
     CommError,
     ConfigError,
     HostVar,
@@ -349,7 +350,8 @@ class SimpHttpDriver(ObservedHost):
         if not isinstance(failure, PartyError):
             return failure
         cause = next(error for rank, error in failures if rank == failure.rank)
-        if failure.op is None or isinstance(cause, CommError):
+        unclear = failure.op is None and not isinstance(cause, AdmissionError)  # nothing ran
+        if unclear or isinstance(cause, CommError):
             places = party_locations(failures, self._monitor.states, failure.rank)
             failure.args = ("; ".join([str(failure), *places]),)
         return failure

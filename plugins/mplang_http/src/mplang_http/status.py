@@ -51,7 +51,7 @@ def cluster_status(
         such as ``spu``, which run in MPC processes, ``failures``: the coordinator's failed runs
         there and their limit, as ``3 of 10``, ``gate``: ``open``, ``shut`` while its owner has to
         mend rules or log, ``none`` without rules, ``certificate``: when it expires, as ``in 29
-        days``, and ``why`` it is lost.
+        days``, and ``why`` it is lost or its gate shut.
     """
     files = TlsFiles.of(tls)
     context = client_context(files, "http/1.1") if files is not None else None
@@ -78,6 +78,8 @@ def cluster_status(
             row["crashes"] = health.crashes
             row["native"] = ", ".join(health.native)
             row["gate"] = health.gate
+            if health.gate == "shut":
+                row["why"] = "its rules or its log are broken; its own log tells its owner why"
             if health.failures is not None:
                 row["failures"] = f"{health.failures.used} of {health.failures.limit}"
             row["certificate"] = _expiry(health.expires)

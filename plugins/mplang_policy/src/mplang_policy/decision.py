@@ -12,7 +12,7 @@ from mplang_analysis.shortening import shortened
 
 from mplang_policy.approval import Approval
 from mplang_policy.explain import why
-from mplang_policy.guarded import uncounted
+from mplang_policy.hints import hints_for
 from mplang_policy.request import Entity, Request, describe
 from mplang_policy.requests import Asked, column_of
 from mplang_policy.rules import Rules, Verdict
@@ -20,11 +20,6 @@ from mplang_policy.rules import Rules, Verdict
 MAX_TOLD = 5  # refused requests that are told
 MAX_LINES = 8  # of a path that are told, beside its ends
 MAX_TEXT = 4000  # bytes of what is told, and of one reason a fourth
-OF_GUARDS = ("context.k", "context.max_share", "context.declassifiers", "context.aggregates")
-NO_GUARD = (
-    "what it tells is of single rows; mp.guard.aggregate, or an op of mp.dp, aggregates a table so "
-    "that rules count on it"
-)
 
 
 class Refusal(NamedTuple):
@@ -53,7 +48,7 @@ class Decision(NamedTuple):
         needs_approval: whether they permit it once the owner has signed it.
         approval: the approval by which it may run, if it needs one.
         remarks: why the approvals that there are do not count.
-        notes: why the guards that there are do not count.
+        notes: what can be changed, so that they permit it.
     """
 
     requests: Sequence[Request]
@@ -126,12 +121,13 @@ def decide_program(rules: Rules, asked: Asked, *, approved: bool = False) -> Dec
     """
     units = rules.names.units
     found = decide(rules, asked.requests(units), approved=approved)
-    if not any(field in each.reason for each in found.refused for field in OF_GUARDS):
-        return found
-    rows = [each.request.row for each in found.refused]
-    sources = {source for row in rows if row is not None for source in row.sources}
-    notes = [*asked.remarks, *uncounted(sources, asked.party, units)] or [NO_GUARD]
-    return found._replace(notes=notes[:MAX_TOLD])
+    notes = dict.fromkeys(
+        hint
+        for each in found.refused
+        if each.request.row is not None
+        for hint in hints_for(each.request.row, each.reason, asked, units)
+    )
+    return found._replace(notes=list(notes)[:MAX_TOLD])
 
 
 def decide_quickly(rules: Rules, requests: Sequence[Request], *, approved: bool) -> bool:

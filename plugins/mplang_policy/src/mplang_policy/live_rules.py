@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from pathlib import Path
 
 from mplang_core.ext import ConfigError
 from mplang_policy.names import ANY, Names
 from mplang_policy.rules import Rules, cedar_files
+
+log = logging.getLogger("mplang.policy")
 
 
 class LiveRules:
@@ -22,7 +25,7 @@ class LiveRules:
         self._path = Path(path)
         self._names = names
         self._seen: object = None
-        self._rules: Rules | ConfigError = ConfigError("not read yet")
+        self._rules: Rules | ConfigError | None = None
         self._lock = threading.Lock()
 
     def current(self) -> Rules:
@@ -35,14 +38,23 @@ class LiveRules:
         with self._lock:
             seen = self._look()
             if seen != self._seen or seen is None:
-                try:
-                    self._rules = Rules.read(self._path, self._names)
-                except ConfigError as error:
-                    self._rules = error
+                self._read()
                 self._seen = seen
-            if isinstance(self._rules, ConfigError):
-                raise ConfigError(str(self._rules))
-            return self._rules
+            if isinstance(self._rules, Rules):
+                return self._rules
+            raise ConfigError(str(self._rules))
+
+    def _read(self) -> None:
+        before = self._rules
+        try:
+            self._rules = Rules.read(self._path, self._names)
+        except ConfigError as error:
+            self._rules = error
+            if not isinstance(before, ConfigError) or str(before) != str(error):
+                log.error("nothing runs: there are no valid rules: %s", error)
+            return
+        if before is not None:
+            log.warning("the rules of %s have changed, and are read", self._path)
 
     def _look(self) -> object:
         """Return what changes whenever a file does; ``None`` if they cannot be looked at."""

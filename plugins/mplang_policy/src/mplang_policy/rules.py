@@ -15,12 +15,9 @@ from mplang_core.ext import ConfigError
 from mplang_policy.names import ANY, Names
 from mplang_policy.request import Request
 from mplang_policy.statements import Statement, nodes, read_statements
-from mplang_policy.vocabulary import mistakes_of, schema_text
+from mplang_policy.vocabulary import UNLESS_FORBIDDEN, mistakes_of, schema_text
 
 CEDAR = ".cedar"
-UNLESS_FORBIDDEN = ("rely",)
-"""Actions that no permit is needed for: no data leaves by them, and only the owner is harmed."""
-
 AT_ONCE = 100  # requests, or columns of them, that Cedar is asked about at once
 
 

@@ -1,4 +1,4 @@
-"""Words of rules that Cedar takes and that nothing ever is: a ``forbid`` by one forbids nothing."""
+"""What Cedar takes in rules, and what does nothing: a ``forbid`` by a word that nothing ever is."""
 
 from __future__ import annotations
 
@@ -25,6 +25,9 @@ WHAT = {
     "store": {"store"},
     "rely": {"change"},
 }
+UNLESS_FORBIDDEN = ("rely",)
+"""Actions that no permit is needed for: no data leaves by them, and only the owner is harmed."""
+
 _OTHERS = re.compile(OTHER + r"(put|input \d+|stored [\w-]+|[a-z]\w*\.\w+)")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _ACTION = re.compile(r"^action (\w+) appliesTo \{.*?resource: (\[[^\]]*\]|\w+), context: (.*?) \};",
@@ -65,12 +68,14 @@ def actions() -> Mapping[str, Action]:
 
 
 def mistakes_of(statement: Statement) -> Iterator[str]:
-    """Yield which words of a statement nothing ever is.
+    """Yield which words of a statement nothing ever is, and whether it does nothing.
 
     Args:
         statement: a statement that fits the schema.
     """
     among = _actions_of(statement)
+    if statement.effect == "permit" and set(among) <= set(UNLESS_FORBIDDEN):
+        yield f"{' and '.join(among)} needs no permit, so this one permits nothing; write a forbid"
     kinds = frozenset[str]().union(*(actions()[name].resources for name in among))
     fields = frozenset[str]().union(*(actions()[name].fields for name in among))
     for kind in sorted(set(_resources(statement.body)) - kinds):
