@@ -11,8 +11,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from mplang_cli import cli
+from mplang_http import LocalCluster
 from mplang_http.config import installed_plugins
 from mplang_testing.waiting import wait_until
 from processes import children, descendants
@@ -59,6 +61,20 @@ def here(tmp_path, monkeypatch, capsys):
         return ended.value.code, capsys.readouterr().err
 
     return run
+
+
+def test_a_function_that_is_run_may_name_the_data_sets_of_its_workers(tmp_path):
+    np.save(tmp_path / "pay.npy", np.float64([1, 2]))
+    (tmp_path / "prog.py").write_text(
+        "import mplang_core as mp\n\ndef pay():\n    return mp.dataset('node0', 'pay')\n"
+    )
+    pay = {"source": f"npy:{tmp_path}/pay.npy", "array": "f64[2]"}
+    with LocalCluster(1, data={"node0": {"pay": pay}}) as cluster:
+        nodes = [{"name": node.name, "address": node.address} for node in cluster.spec.nodes]
+        (tmp_path / "cluster.yaml").write_text(json.dumps({"nodes": nodes}))
+        ran = mplang("run", "prog.py:pay", "--cluster", "cluster.yaml", "--json", cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    assert json.loads(ran.stdout)[0]["value"] == [1, 2]
 
 
 @pytest.fixture

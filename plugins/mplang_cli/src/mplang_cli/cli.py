@@ -339,17 +339,16 @@ def run(
     from mplang_cli.artifact.source import backend_of, cluster_of, compile_source, is_source
 
     given = read_given(arg or [])
-    if is_source(target):
-        packed = compile_source(target, cluster_of(cluster), given)
-    else:
-        packed = artifact.load(target)
-    where = cluster_of(cluster) if cluster else packed.cluster.spec()
+    packed = None if is_source(target) else artifact.load(target)
+    where = cluster_of(cluster) if cluster or packed is None else packed.cluster.spec()
     options = dict(map(_option, option or []))
     with (
         mplang_core.connect(backend or backend_of(where), where, **options) as host,
         _traced(host, trace),
         mplang_core.watch(host),
     ):
+        if packed is None:  # by the data sets that the host knows
+            packed = compile_source(target, where, given, host)
         results = run_given(packed, host, given, mode)  # type: ignore[arg-type]
     _show(results if as_json else shown(results), as_json)
 

@@ -14,7 +14,7 @@ from mplang_cli.artifact.arguments import PUBLIC, Given, stand_in
 from mplang_cli.artifact.core import Artifact
 from mplang_cli.artifact.packing import make
 from mplang_core import ClusterSpec, CompiledFunction, MPLangError, MPType, TensorType, compile
-from mplang_core.ext import ConfigError, flatten, raised, unflatten
+from mplang_core.ext import ConfigError, SimpHost, flatten, raised, unflatten
 
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
@@ -74,7 +74,9 @@ def find_function(target: str) -> Callable[..., Any]:
     return fn
 
 
-def compile_source(target: str, cluster: ClusterSpec, given: Mapping[str, Given]) -> Artifact:
+def compile_source(
+    target: str, cluster: ClusterSpec, given: Mapping[str, Given], host: SimpHost | None = None
+) -> Artifact:
     """Compile a function of a file.
 
     The type of an argument is what is given, or else what its annotation says: an ``MPType``,
@@ -84,6 +86,7 @@ def compile_source(target: str, cluster: ClusterSpec, given: Mapping[str, Given]
         target: ``prog.py:fn``.
         cluster: what to compile it for.
         given: types and values by name.
+        host: whose data sets it may name, beside those of ``mp.catalogue``.
 
     Raises:
         ConfigError: an argument has no type, or there is none of that name.
@@ -112,7 +115,7 @@ def compile_source(target: str, cluster: ClusterSpec, given: Mapping[str, Given]
             )
     call = inspect.BoundArguments(signature, bound)
     compiled = compile(fn, cluster_spec=cluster)
-    compiled.trace(None, *call.args, **call.kwargs)
+    compiled.trace(host, *call.args, **call.kwargs)
     return make(compiled)
 
 
