@@ -225,6 +225,18 @@ def test_diff_tells_the_same_from_another():
     assert (unreadable.exit_code, unreadable.stdout) == (2, "")
 
 
+def test_diff_tells_what_is_disclosed_beside():
+    compiled("a.mpl")
+    twice = SOURCE.replace("x, 1, [0])", "mp.pshfl_s(x, 1, [0]), 0, [1])")
+    Path("prog.py").write_text(twice)
+    compiled("b.mpl")
+    told = call("diff", "a.mpl", "b.mpl").stdout.splitlines()
+    moves = [line for line in told if "what move" in line]
+    assert len(moves) == 2
+    assert "+  what move, from 1, to 0, type f64[2], form plain, bytes 16, inputs 0" in moves[1]
+    assert not [line for line in told if ", line " in line]
+
+
 def test_no_locations():
     compiled("a.mpl", *SWAP, "--no-locations")
     assert b"prog.py" not in Path("a.mpl").read_bytes()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator
 
+from mplang_analysis import disclosure
+
 from mplang_cli.artifact.core import Artifact
 from mplang_core.ext import print_program, printable, unpack
 
@@ -12,7 +14,7 @@ from mplang_core.ext import print_program, printable, unpack
 def diff(
     a: Artifact, b: Artifact, names: tuple[str, str] = ("a", "b"), *, locations: bool = False
 ) -> list[str]:
-    """Compare two artifacts by their text: signature, cluster, packages, graph and code.
+    """Compare two artifacts: signature, cluster, packages, what they disclose, graph and code.
 
     Args:
         a: the one.
@@ -42,11 +44,20 @@ def _text(artifact: Artifact, locations: bool) -> Iterator[str]:
     yield from _section("parties", artifact.cluster.parties)
     yield from _section("devices", map(str, artifact.cluster.devices))
     yield from _section("packages", map(str, artifact.requirements))
+    yield from _section("disclosure", _disclosure(artifact, locations))
     graph, _, _ = print_program(artifact.program, locations=locations).partition("\nbuffers {\n")
     yield from graph.splitlines()
     codes = (op.attrs.get("code") for op in artifact.program.graph.walk())
     for code in dict.fromkeys(code for code in codes if isinstance(code, bytes)):
         yield from _section("code", _readable(code))
+
+
+def _disclosure(artifact: Artifact, locations: bool) -> Iterator[str]:
+    """Yield a line for each row of the table, with its columns' names."""
+    (table,) = disclosure(artifact.program).tables()
+    for row in table.rows:
+        cells = zip(table.columns, row, strict=True)
+        yield ", ".join(f"{name} {text}" for name, text in cells if name != "line" or locations)
 
 
 def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
