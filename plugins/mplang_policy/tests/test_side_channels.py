@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pandas as pd
 import pytest
 from mplang_crypto import encrypt, keygen
@@ -14,10 +15,13 @@ from mplang_policy.hints import OF_SIDE_CHANNELS
 from mplang_policy.offline import asked_of
 from mplang_policy.owner import Owner
 from mplang_policy.starter import starter
+from mplang_spu import ShareType, SpuConfig, make_shares, run_jax
+from mplang_spu.config import resolve_config
 from mplang_tables import table as literal, to_tensor
 from policy_testbed import BANK, NAMES, decided, names_of_bank, program_of
 
 import mplang_core as mp
+from mplang_core.ext import run_program
 
 NUMBERS = pd.DataFrame({"n": range(100)})
 ENCRYPTED = """
@@ -140,3 +144,24 @@ def test_a_size_that_depends_on_data_is_refused(name):
 @pytest.mark.parametrize("name", NEITHER)
 def test_what_types_bound_is_permitted(name):
     assert decided(NEITHER[name], ENCRYPTED)[0].allowed
+
+
+def handed_on(differs):
+    """The clinic gets the bank's share of a sum with what an SPU takes for public."""
+    pay = at_bank(to_tensor, at_bank(lambda t: t[["pay"]], people()), rows=3)
+    other = mp.constant(np.zeros((3, 1)), parties=1)
+    public = mp.pconv([pay if differs else mp.constant(np.ones((3, 1)), parties=0), other])
+    config = resolve_config(SpuConfig(), mp.Mask.all(2))
+    kind = ShareType.of(public.base_type, config)
+    pieces = run_program(make_shares(mp.constant(np.ones((3, 1)), parties=0), share=kind), 0)
+    share = mp.pconv([pieces[0], mp.pshfl_s(pieces[1], 1, [0])])
+    made = run_jax(lambda s, n: s * 0 + n, mp.FeSignature((kind, public.base_type)), config=config)
+    (found,) = mp.peval(made.pfunc, [share, public], mp.Mask.all(2))
+    return mp.keep(mp.pshfl_s(found, 2, [0]))
+
+
+def test_what_an_spu_takes_as_public_is_no_way_out_by_a_share():
+    refused = by_starter(lambda: handed_on(True)).refused
+    rows = {(each.request.resource.id, each.request.context["what"]) for each in refused}
+    assert rows == {("shop", "reveal"), ("clinic", "move")}
+    assert by_starter(lambda: handed_on(False)).allowed

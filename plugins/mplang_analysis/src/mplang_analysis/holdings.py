@@ -6,7 +6,18 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from mplang_analysis.labels import ANY, MAX_ENTRIES, NEW, OUTSIDE, Label, Piece, own, own_key, union
+from mplang_analysis.labels import (
+    ANY,
+    MAX_ENTRIES,
+    NEW,
+    OPEN,
+    OUTSIDE,
+    Label,
+    Piece,
+    own,
+    own_key,
+    union,
+)
 from mplang_core import BaseType, Form, Mask
 
 Sealed = tuple[BaseType, Label]
@@ -229,6 +240,8 @@ class Holdings:
         That a share meets what was computed on its sibling in the same program is told where the
         computed one arrives, which all of the data flowed into.
         """
+        if any(piece.secret == OPEN for piece in label.derived):
+            return True
         if rank not in self._indices:
             party = self._parties[rank]
             self._indices[rank] = (

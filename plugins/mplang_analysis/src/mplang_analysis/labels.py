@@ -36,13 +36,16 @@ ANY = "*"
 OUTSIDE = "?"
 """Identity of a key that was put or read: anybody may have what opens the ciphertexts under it."""
 
+OPEN = "!"
+"""Identity of a secret that anybody reads by one share: what is plain flowed into it as it is."""
+
 NEW = "+"
 """Prefix of the identity of a secret or a key that the program itself makes."""
 
 EVERY = -1
 """Instead of a party every one."""
 
-_IDENTITY = re.compile(r"[*?]|[0-9a-f]{32}")
+_IDENTITY = re.compile(r"[*?!]|[0-9a-f]{32}")
 _DIGEST = re.compile(r"|[0-9a-f]{64}")
 
 
@@ -203,6 +206,10 @@ class Label:
         """Return the label of something else that is made of it, and has no lineage."""
         return self if self.lineage is None else replace(self, lineage=None)
 
+    def opened(self, share: int) -> Label:
+        """Return the label of a share that anybody reads who gets it."""
+        return replace(self, derived=self.derived | {Piece(OPEN, share)})
+
     def computed(self) -> Label:
         """Return the label of a share that is computed on this one."""
         return replace(self, pieces=frozenset(), derived=self.pieces | self.derived)
@@ -333,7 +340,7 @@ def union(labels: Iterable[Label]) -> Label:
 def _settled(pieces: frozenset[Piece]) -> frozenset[Piece]:
     """Return shares by the identities of earlier runs, at most ``MAX_ENTRIES``."""
     if len(pieces) > MAX_ENTRIES:
-        return frozenset(Piece(ANY, piece.share) for piece in pieces)
+        return frozenset(Piece(OPEN if s == OPEN else ANY, share) for s, share in pieces)
     return frozenset(Piece(secret.removeprefix(NEW), share) for secret, share in pieces)
 
 

@@ -85,6 +85,31 @@ class Recorder:
         if seen.changers and what not in SIDE_CHANNELS:
             self.note_changes(event, scope)
 
+    def publish(self, op: Operation, ins: Sequence[Fact], scope: Scope) -> bool:
+        """Record that parties tell each other plain operands, as an op takes them for public.
+
+        Its protocol does not protect them: messages may depend on them, and whoever gets a share
+        of a result may read them in it.
+
+        Args:
+            op: an op that says how it is run.
+            ins: its operands.
+            scope: where.
+
+        Returns:
+            Whether there is private data in them.
+        """
+        found = False
+        for value, fact in zip(op.inputs, ins, strict=True):
+            kind, everything = op_traits.base_of(value.type), union(fact.values())
+            if kind.form is not Form.PLAIN or not everything.sources:
+                continue
+            found = True
+            for rank in scope.parties:
+                if everything.sources - fact.get(rank, PUBLIC).sources:
+                    self.record("reveal", None, rank, kind, everything, scope)
+        return found
+
     def note_failures(self, op: Operation, seen: Fact, scope: Scope) -> None:
         """Note that an op may fail at parties, and so tell everyone of what they have of it."""
         if not op_traits.may_fail(op):

@@ -240,8 +240,10 @@ class Flow:
         if action == "store":
             self._store(name, seen, scope)
         together = len(scope.parties) > 1 and op_traits.acts_together(op)
+        published = False
         if together:
             self._inform_all(op, scope, seen)
+            published = op_traits.is_declared(op) and self.told.publish(op, ins, scope)
         if together or op.regions:
             everything = self._regions(op, self._brought(seen, scope), scope)
             if op_traits.is_declared(op):  # each party's shares stay its own
@@ -249,6 +251,11 @@ class Flow:
             seen = {rank: label | everything for rank, label in seen.items()}
         self.told.note_failures(op, seen, scope)
         outs = self._outputs(op, seen, scope, together)
+        if published:
+            outs = [
+                transfer.opened(op_traits.base_of(value.type), fact)
+                for value, fact in zip(op.outputs, outs, strict=True)
+            ]
         if together or op.regions:
             return outs
         return self.guards.refine(op, ins, outs, scope.parties, scope.location, scope.when)

@@ -114,3 +114,10 @@ def merge(facts: Sequence[Fact]) -> Fact:
 def under(fact: Fact, control: Label) -> Fact:
     """Return a fact that also depends on what decided on it."""
     return {rank: label | control for rank, label in fact.items()}
+
+
+def opened(kind: BaseType, fact: Fact) -> Fact:
+    """Return the labels of what has something plain in it: any share of it can be read."""
+    if kind.form is not Form.SHARE:
+        return fact
+    return {rank: label.opened(rank) for rank, label in fact.items()}

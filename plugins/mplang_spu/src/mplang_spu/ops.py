@@ -195,17 +195,33 @@ _SORTS = ("stablehlo.sort", "mhlo.topk")
 
 
 def _side_channels_of_run(op: Operation) -> SideChannels:
-    """Return that a sort on CHEETAH tells by the number of its messages how many keys are equal.
+    """Return what a run tells beside its results.
 
-    It is libspu's quick sort there; on the other protocols its messages are always the same.
+    Loops and branches depend on public operands only, which may be private data all the same: what
+    was revealed, or differs from member to member. A sort on CHEETAH, libspu's quick sort, tells by
+    the number of its messages how many keys are equal; on the other protocols they are the same.
     """
-    if op.attrs["config"].get("protocol") != "CHEETAH":
-        return SideChannels()
-    text = read(op.attrs["program"]["code"])
-    if not any(name in text for name in _SORTS):
-        return SideChannels()
-    shares = [i for i, value in enumerate(op.inputs) if isinstance(value.type, ShareType)]
-    return SideChannels(sizes=shares)
+    code, public = op.attrs["program"]["code"], _operands(op, TensorType)
+    sorts = op.attrs["config"].get("protocol") == "CHEETAH"
+    sorts = sorts and any(name in read(code) for name in _SORTS)
+    return SideChannels(
+        duration=[i for i in _deciding(code) if i in public] if public else (),
+        sizes=_operands(op, ShareType) if sorts else (),
+    )
+
+
+def _operands(op: Operation, kind: type[BaseType]) -> Sequence[int]:
+    return [i for i, value in enumerate(op.inputs) if isinstance(value.type, kind)]
+
+
+def _deciding(code: bytes) -> Sequence[int]:
+    """Return the operands upon which loops and branches depend."""
+    from mplang_stablehlo.deciding import deciding_operands
+
+    try:
+        return deciding_operands(code)
+    except ValueError:  # nobody runs it
+        return ()
 
 
 RUN_JAX = OpDef(
