@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from types import SimpleNamespace
 
 import failing_ops
 import numpy as np
-from mplang_http.config import Limits
+from mplang_http.config import Limits, Timeouts
+from mplang_http.engine_process import Usage
+from mplang_http.front_session import FrontSession
 from mplang_http.job import Job
 from mplang_http.mpc_calls import MpcCalls
+from mplang_http.requests import Party, SessionRequest
 from mplang_http.session import Session
 from mplang_testing.waiting import NEVER
 
@@ -18,6 +22,7 @@ from mplang_core.ext import CommError
 
 NO_MPC = MpcCalls("alice", 0, 0.0, 0.0, lambda: None)
 RUN = "s-0"
+PARTY = Party(name="alice", address="127.0.0.1:1")
 
 
 class LostLink:
@@ -91,3 +96,26 @@ def test_a_failure_counts_if_the_session_is_closed_once_its_peers_are_told(monke
         session._worker, job, None, program, [SimpleNamespace(value=np.float64(1))], request
     )
     assert before[-1] == (RUN, True, True)
+
+
+def used(megabytes):
+    return SimpleNamespace(usage=lambda: Usage(megabytes << 20, 3, "S"))
+
+
+async def front_session():
+    return FrontSession(("host", "s"), SessionRequest(rank=0, parties=[PARTY]))
+
+
+def test_an_mpc_process_that_replaces_another_one_raises_no_limit_of_memory():
+    """What it has at its start does not count, and that of those before does not, either."""
+    session = asyncio.run(front_session())
+    session.process, session.baseline = used(40), 30 << 20
+    for _ in range(5):  # each of them has ended
+        session.mpc.process, session.mpc.baseline = used(30), 20 << 20
+        assert session.excess(Limits(memory=100 << 20), Timeouts()) == ""
+        assert session.memory == 20 << 20
+    session.mpc.process = used(111)
+    assert "(limits.memory)" in session.excess(Limits(memory=100 << 20), Timeouts())
+    session.mpc.process = None
+    assert session.excess(Limits(memory=100 << 20), Timeouts()) == ""
+    assert session.memory == 10 << 20

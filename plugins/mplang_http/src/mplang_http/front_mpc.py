@@ -138,7 +138,7 @@ class FrontMpc:
         told = {"services": sorted(mpc.services)}
         session.process.tell({"call": "mpc", "args": told}, mine.detach())
         process.tell({"call": "engine"}, theirs.detach())
-        session.baseline += process.usage().memory
+        mpc.baseline = process.usage().memory
         mpc.credential = self._credentials.issue(session, "mpc", link, key)
 
     async def _lost(self, session: FrontSession, process: EngineProcess) -> None:

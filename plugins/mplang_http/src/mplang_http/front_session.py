@@ -54,9 +54,11 @@ class SessionMpc:
         credentials: those of the MPC processes of all parties, by rank, once it is linked.
         ends: the ends of their links, by rank, once it is linked.
         starting: held by who starts it.
+        baseline: bytes of memory that the process had at its start.
     """
 
     def __init__(self) -> None:
+        self.baseline = 0
         self.services: frozenset[str] = frozenset()
         self.process: EngineProcess | None = None
         self.link = ""
@@ -114,7 +116,7 @@ class FrontSession:
         self.ends: Sequence[LinkEnd] = ()
         self.ending = False
         self.closed = False  # whether it was ended here, and is not found any more
-        self.baseline = 0  # bytes of memory at its start
+        self.baseline = 0  # bytes of memory of its engine and checker at their start
         self.memory = 0
         self.cores: list[int] = []
         self.asking = 0  # answers that its engine has not taken
@@ -157,7 +159,8 @@ class FrontSession:
         memory, threads, state = self.process.usage()
         if self.mpc.process is not None:
             apart = self.mpc.process.usage()
-            memory, threads = memory + apart.memory, threads + apart.threads
+            memory += apart.memory - self.mpc.baseline
+            threads += apart.threads
             state = apart.state if apart.state == "T" else state
         self.stopped = self.stopped + 1 if state == "T" else 0
         if self.stopped > MAX_STOPPED:
