@@ -87,10 +87,10 @@ test-long: setup ## run the tests that take five seconds or more, and that make 
 
 MPC = plugins/mplang_http/tests/test_hostile_mpc.py
 
-test-hostile: setup ## try all hostile code and shares on live workers, and members of an SPU that send wrong messages (90 minutes)
+test-hostile: setup ## try all hostile code and shares on live workers, and members of an SPU that send wrong messages (two hours)
 	@$(BIN)/python -m pytest $(TOGETHER) $(filter-out $(MPC),$(wildcard plugins/mplang_http/tests/test_hostile_*.py)) $(ARGS)
 	@MPLANG_HOSTILE_RUNS=20 $(BIN)/python -m pytest -rP $(MPC) $(ARGS)
-	@MPLANG_HOSTILE_RUNS=1000 $(BIN)/python -m pytest -rP plugins/mplang_spu/tests/test_hostile_messages.py $(ARGS)
+	@MPLANG_HOSTILE_RUNS=1000 $(BIN)/python -m pytest -rP -n 4 plugins/mplang_spu/tests/test_hostile_messages.py $(ARGS)
 
 test-numbers: setup ## check SPU's numbers against float64: all protocols, 3,000 functions (two hours)
 	@$(BIN)/python -m pytest -n $(JOBS) -m "not million" $(foreach t,numbers dtypes passes battery property \

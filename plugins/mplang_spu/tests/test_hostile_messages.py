@@ -60,7 +60,8 @@ def test_wrong_messages_end_at_most_their_run(monkeypatch, parties, protocol, op
     for signals in ended:
         crashed.update(f"{'evil' if rank == EVIL else 'honest'} {s}" for rank, s in signals.items())
     assert told.total()
-    print(f"{protocol}: {told.total()} runs")
+    wanted = len(range(part, RUNS, PARTS)) * len(ops)
+    print(f"{protocol}: {told.total()} of {wanted} runs")
     for (name, what), count in sorted(told.items()):
         print(f"  {name}: {what} {count}")
     print(f"  processes that crashed: {dict(crashed)}")
