@@ -140,6 +140,14 @@ class RawWorker:
         finally:
             self.ask("DELETE", f"/v1/sessions/{name}")
 
+    def open_with_mpc(self) -> str:
+        """Open a session that has an MPC process, with this worker as the only party."""
+        name = f"s{next(NUMBERS)}"
+        begun = self.begin_with(name, native=["spu"])
+        found = self.join(name, [begun["credential"]], native=[begun["native"]])
+        assert found.status == 200, found
+        return name
+
     def begin(self, name: str, **fields: Any) -> dict[str, Any]:
         """Open a session, which is not linked yet, and return the credential of its engine.
 

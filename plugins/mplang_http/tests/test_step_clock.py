@@ -21,8 +21,8 @@ from mplang_http import LocalCluster
 from mplang_http.step_clock import FIRST, StepClock
 from mplang_http.tls import client_context
 from mplang_testing import dialect
-from mplang_testing.waiting import wait_until
-from processes import engine_of
+from mplang_testing.waiting import stays, wait_until
+from processes import engine_of, mpc_process_of, mpc_processes_of
 from timed_ops import timed
 
 import mplang_core as mp
@@ -30,6 +30,7 @@ from mplang_core.errors import PartyError
 
 KIT = ("mplang_testing.dialect", "gated_ops", "timed_ops")
 X = np.float64(7)
+DAY = 86_400  # seconds
 HELD = "its end is told at the next step of its clock"
 
 
@@ -132,6 +133,30 @@ def test_the_end_of_an_engine_is_told_at_a_step(host, workers, folder, tmp_path)
     assert "SIGKILL" in str(failures[0])
 
 
+# -- what a coordinator could ask after the step
+
+
+def test_when_a_run_stored_something_is_not_told_after_the_step_either(workers, host):
+    """It would be the end of the run to the microsecond."""
+    mp.evaluate(host, lambda x: mp.store(timed(x), "late"), X)
+    raw = RawWorker(workers, 0, client_context(workers.tls, "http/1.1"))
+    (told,) = [each for name, each in raw.ask("GET", "/facts").json["stored"].items()]
+    assert told["name"] == "late"
+    assert not times_in(told)
+
+
+def times_in(told) -> list[float]:
+    """Return the numbers of what was told that are about now, in seconds since 1970."""
+    match told:
+        case dict():
+            return [each for value in told.values() for each in times_in(value)]
+        case list():
+            return [each for value in told for each in times_in(value)]
+        case int() | float():
+            return [told] * (abs(told - time.time()) < DAY)
+    return []
+
+
 # -- what a coordinator could ask before the step
 
 
@@ -182,6 +207,30 @@ def test_nothing_tells_that_it_is_over_before_the_step(hourly, tmp_path, fails):
         assert worker.ask("DELETE", one).json["state"] == "cancelled"
         assert worker.ask("GET", one).json["state"] == "cancelled"
         assert worker.ask("GET", two).json["state"] == "queued"
+
+
+def test_nothing_tells_that_an_mpc_process_has_ended_before_the_step(hourly, tmp_path):
+    """It may end by a limit, as of memory, when the coordinator's program makes it."""
+    worker, log = hourly
+
+    def waits(x):
+        found = timed(x)
+        return mp.simp.pcall_static([0], gated_ops.wait, found, gate=str(tmp_path / "none"))
+
+    data = program(waits, X)
+    name = worker.open_with_mpc()
+    assert worker.put_program(data, name).status == 200
+    assert worker.submit(name, data, X, wait=0, run=f"{name}-0").status == 202
+    log.wait_for("timed work")  # the run has a clock
+    killed, opened = mpc_process_of(worker.front), worker.begin_with(name, native=["spu"])
+    os.kill(killed, signal.SIGKILL)
+    wait_until(lambda: killed not in mpc_processes_of(worker.front))
+    stays(lambda: worker.crashes() == 0 and _linked(worker, name))
+    assert worker.begin_with(name, native=["spu"]) == opened
+
+
+def _linked(worker, session):
+    return worker.ask("POST", f"/v1/sessions/{session}/release", b"[]").json["linked"]
 
 
 def _load_in(worker, session):

@@ -8,6 +8,7 @@ import os
 
 import numpy as np
 import pytest
+from http_raw import RawWorker
 from mplang_http import LocalCluster, ipc
 from mplang_http.config import WorkerConfig
 from mplang_http.engine_data import EngineStorage
@@ -72,6 +73,26 @@ def test_hosts_of_one_coordinator_know_what_the_other_has_stored(tmp_path):
             mp.evaluate(other, lambda: mp.load("P0", "number"))
         other.refresh()
         assert mp.fetch(other, mp.evaluate(other, lambda: mp.load("P0", "number"))) == 7
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"mode": "production"}, False),
+        ({"mode": "production", "observable": True}, True),
+        ({}, True),
+    ],
+)
+def test_when_something_was_stored_is_told_where_the_worker_is_observable(tmp_path, options, told):
+    with (
+        LocalCluster(1, sink=tmp_path, **options) as workers,
+        mp.connect("http", workers.spec) as host,
+    ):
+        mp.evaluate(host, lambda: mp.store(mp.put("P0", np.int64(7)), "number"))
+        stored = RawWorker(workers).ask("GET", "/facts").json["stored"]["number"]
+        assert ("time" in stored) == told
+        host.refresh()
+        assert mp.fetch(host, mp.evaluate(host, lambda: mp.load("P0", "number"))) == 7
 
 
 def test_a_store_that_fails_at_one_member_is_at_none_and_can_be_tried_again(tmp_path):

@@ -113,10 +113,18 @@ class FrontJobs:
 
     async def wait_for_step(self) -> None:
         """Wait until the end of all jobs may be told: at once, unless one has a clock."""
-        active = (self._known.get(run) for run in self._active)
-        clocks = [job.clock for job in active if job is not None and job.clock is not None]
+        clocks = self._clocks()
         if clocks:
             await asyncio.sleep(max(clock.left() for clock in clocks))
+
+    @property
+    def has_clock(self) -> bool:
+        """Whether the end of a job is to be told at a step of its clock."""
+        return bool(self._clocks())
+
+    def _clocks(self) -> list[StepClock]:
+        active = (self._known.get(run) for run in self._active)
+        return [job.clock for job in active if job is not None and job.clock is not None]
 
     def _end(self, run: str, job: KnownJob) -> None:
         self._active.discard(run)

@@ -96,7 +96,7 @@ class FrontMpc:
             wanted = mpc.services.union(services)
             if not wanted:
                 return None
-            if mpc.process is None or wanted != mpc.services:
+            if not session.has_mpc or wanted != mpc.services:
                 await self.end(session, "another one takes its place")
                 mpc.services = wanted
                 try:
@@ -142,12 +142,16 @@ class FrontMpc:
         mpc.credential = self._credentials.issue(session, "mpc", link, key)
 
     async def _lost(self, session: FrontSession, process: EngineProcess) -> None:
-        """Take notice that an MPC process has ended by itself; another one serves the next run."""
+        """Take notice that an MPC process has ended by itself; another one serves the next run.
+
+        It is told at a step of the clock of its run, as that run's end is.
+        """
         if session.mpc.process is not process or session.ending:
             return
         session.mpc.process = None
-        self.crashes += 1
         self._links.pop(session.mpc.link, None)
+        await session.jobs.wait_for_step()
+        self.crashes += 1
         why = await process.end("")
         with log_cause(session.key[0]), log_context(session.key[1]):
             log.error("the MPC process of a session has ended: %s", why)

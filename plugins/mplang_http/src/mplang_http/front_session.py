@@ -147,6 +147,14 @@ class FrontSession:
                 return f"the certificate of {end.name} has expired"
         return ""
 
+    @property
+    def has_mpc(self) -> bool:
+        """Whether its MPC process is there, if it needs one, as its coordinator may know.
+
+        The end of one is told at the step of the clock of its run, as that run's end is.
+        """
+        return self.mpc.is_there or self.jobs.has_clock
+
     def excess(self, limits: Limits, timeouts: Timeouts) -> str:
         """Return which limit its engine passes; empty if none.
 

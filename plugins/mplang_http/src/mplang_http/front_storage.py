@@ -66,6 +66,7 @@ class FrontStorage:
     """
 
     def __init__(self, config: WorkerConfig) -> None:
+        self._untold = None if config.is_observable else {"time"}  # it tells when an op ended
         self._sink: Sink | None = None
         self._hidden: list[Hidden] = []
         if config.sink is not None:
@@ -79,11 +80,14 @@ class FrontStorage:
             threading.Thread(target=_copy_tables, args=(self._sink,), daemon=True).start()
 
     async def told(self, coordinator: str) -> dict[str, Any]:
-        """Return the entries of what a coordinator has stored, by name."""
+        """Return the entries of what a coordinator has stored, by name, as it may know them."""
         if self._sink is None:
             return {}
         entries = await in_thread(self._sink.entries, coordinator)
-        found = {name: each.model_dump(mode="json") for name, each in entries.items()}
+        found = {
+            name: each.model_dump(mode="json", exclude=self._untold)
+            for name, each in entries.items()
+        }
         for each in self._hidden_of(coordinator):
             found |= each.before
         return {name: entry for name, entry in found.items() if entry is not None}

@@ -155,12 +155,13 @@ class JobCalls:
 
         Returns:
             The number of values that were released, 0 while the engine is busy; and whether the
-            session is linked: one whose MPC process has ended is to be opened again.
+            session is linked: one whose MPC process has ended is to be opened again, after the step
+            if its run has a clock.
 
         Raises:
             RequestError: there is no such session, or the body is malformed.
         """
-        linked = {"linked": self._engines.find(coordinator, name).mpc.is_there}
+        linked = {"linked": self._engines.find(coordinator, name).has_mpc}
         if not read_names(body):
             return {"released": 0, **linked}
         asking = asyncio.ensure_future(self._engines.call("release", coordinator, name, body))

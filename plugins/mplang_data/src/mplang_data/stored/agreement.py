@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 
 from mplang_data.stored.entry import Card, Held, NotStoredError, StoreError
@@ -86,5 +85,4 @@ def _names(ranks: Sequence[int], parties: Sequence[str]) -> str:
 def _shown(held: Held | None) -> str:
     if held is None:
         return "none"
-    stored = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(held.card.time))
-    return f"run {held.card.version[:8]} of {stored} UTC"
+    return f"run {held.card.version[:8]}"

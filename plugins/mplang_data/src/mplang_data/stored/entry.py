@@ -48,7 +48,8 @@ class Entry(StrictModel):
         previous: the version that it replaces here.
         run: the name of the run.
         program: the digest of the program.
-        time: when it was stored, in seconds since 1970 by this member's clock.
+        time: when it was stored, in seconds since 1970 by this member's clock; ``None`` before
+            that, and where it is not told, as it tells when an op of a run ended.
         parties: names of the session's parties, by rank.
         members: ranks of the parties that stored it together.
         kinds: the types of its values, in order.
@@ -61,7 +62,7 @@ class Entry(StrictModel):
     previous: Version | None = None
     run: str = Field(max_length=2048)
     program: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-    time: Time
+    time: Time | None = None
     parties: Parties
     members: Members
     kinds: tuple[Annotated[str, Field(max_length=MAX_KIND)], ...] = Field(max_length=MAX_LEAVES)
@@ -112,7 +113,6 @@ class Entry(StrictModel):
         return Card(
             version=self.version,
             previous=self.previous,
-            time=self.time,
             parties=self.parties,
             members=self.members,
             is_plain=not any(map(is_sealed, self.types)),
@@ -122,7 +122,7 @@ class Entry(StrictModel):
 
 
 class Card(StrictModel):
-    """What a party tells the others of a version that it holds.
+    """What a party tells the others of a version that it holds: all but when it was stored.
 
     Attributes:
         is_plain: whether none of its values is encrypted.
@@ -133,7 +133,6 @@ class Card(StrictModel):
 
     version: Version
     previous: Version | None
-    time: Time
     parties: Parties
     members: Members
     is_plain: bool

@@ -53,6 +53,6 @@ def about(entry: Entry) -> dict[str, Any]:
         "name": entry.name,
         "type": ", ".join(entry.kinds),
         "data": {name: sorted(columns - {""}) for name, columns in sorted(data.items())},
-        "stored": time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(entry.time)),
+        "stored": time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(entry.time or 0)),
         "program": entry.program,
     }

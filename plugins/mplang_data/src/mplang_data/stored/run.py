@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -93,7 +92,6 @@ class StoreRun:
             version=version,
             run=self.run,
             program=self.program,
-            time=time.time(),
             parties=tuple(self.parties),
             members=tuple(members),
             kinds=tuple(map(str, kinds)),
