@@ -200,7 +200,7 @@ class EngineConfig(StrictModel):
             all plugins by default.
         admission: checks of plugins that may refuse a program, by name, each with its fields.
         insecure: whether protocols for debugging may run, and links of libspu that are not
-            encrypted; for these, engines may use the network.
+            encrypted; for these, MPC processes may use the network, and engines may not.
         mode: ``production``: whole programs only, which the owner can review. ``development``:
             also programs of one op, which are those of standard mode and of eager calls.
         observable: whether coordinators are told the ops under way, times and bytes of their runs,

@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import astuple
 from typing import Any, TypeAlias
 
+from mplang_confinement import NETWORK
 from mplang_simulator import Failure, NativeParty, NativeService
 from mplang_simulator.native import Answer
 from mplang_trace import SpanRecorder
@@ -213,4 +214,7 @@ def run(argument: dict[str, Any], file: int) -> None:
         file: descriptor of the socket to the front.
     """
     _keep_freed_memory()
-    run_process("mplang-mpc", argument, file, lambda given, sock: MpcProcess(given, sock).serve())
+    keep = NETWORK if argument["config"]["insecure"] else ()  # links of BRPC have ports
+    run_process(
+        "mplang-mpc", argument, file, lambda given, sock: MpcProcess(given, sock).serve(), keep
+    )

@@ -71,6 +71,13 @@ def _configuration(path: str) -> Iterator[Check]:
         yield Check(path, False, str(error))
         return
     yield Check(path, True, f"of {config.name}")
+    if config.insecure:
+        detail = (
+            "insecure: true is for debugging: a protocol may run whose first member reads all, and "
+            "MPC processes keep the calls of the network, for BRPC links, which are not encrypted "
+            "(engines do not); leave it out where data is private"
+        )
+        yield Check(f"{config.name} runs secure protocols only", False, detail)
     if certificates is not None:
         left = certificates.expires - datetime.datetime.now(datetime.UTC)
         detail = f"expires in {left.days} days, on {certificates.expires:%Y-%m-%d}"

@@ -9,11 +9,11 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, NoReturn
 
 import msgspec
-from mplang_confinement import NETWORK, give_up_calls
+from mplang_confinement import give_up_calls
 
 from mplang_http.config import EngineConfig
 from mplang_http.logs import configure_logging
@@ -29,6 +29,7 @@ def run_process(
     argument: dict[str, Any],
     file: int,
     serve: Callable[[EngineArgument, socket.socket], None],
+    keep: Collection[str] = (),
 ) -> NoReturn:
     """Confine this process, serve the front until that ends the session, and exit.
 
@@ -37,6 +38,7 @@ def run_process(
         argument: an :class:`EngineArgument`, as plain data.
         file: descriptor of the socket to the front.
         serve: serves the front.
+        keep: system calls that it keeps, of those that are given up.
     """
     name_process(name)
     sock = socket.socket(fileno=file)
@@ -48,7 +50,7 @@ def run_process(
     try:
         config = EngineConfig(**given.config)
         config.limits.apply(given.cores)
-        give_up_calls(NETWORK if config.insecure else ())  # links of libspu have ports
+        give_up_calls(keep)
         with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
             serve(given, sock)
     except BaseException:
