@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 import pytest
 from http_raw import MB, NUMBERS, RawWorker, opening_of, program, read_response
+from log_reading import LogReader
 from mplang_http import LocalCluster
 from mplang_http.frames import CHUNK, PREFIX, Kind, frame
 from mplang_http.opening import Opening
@@ -29,10 +30,22 @@ HOME = {"name": PEER, "address": "http://127.0.0.1:1"}
 
 
 @pytest.fixture(scope="module")
-def worker():
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("log")
+
+
+@pytest.fixture
+def log(worker, folder):
+    """Return a reader of what the worker logs in a test."""
+    return LogReader(folder / "node0.log")
+
+
+@pytest.fixture(scope="module")
+def worker(folder):
     """Return a worker that accepts links."""
     with LocalCluster(
         1,
+        log=str(folder),
         imports=("mplang_testing.dialect",),
         limits={"value": 32 * MB, "waiting": 48 * MB},
         timeouts={"connect": NEVER, "head": 2.0, "message": NEVER, "lease": NEVER},
@@ -64,6 +77,17 @@ def hello(link: str, **fields: str) -> bytes:
     return "\r\n".join(["GET /link HTTP/1.1", *lines, "", ""]).encode("latin-1")
 
 
+def upgraded(worker: RawWorker, link: str) -> socket.socket:
+    """Return a connection to one end of the links of a session."""
+    sock = worker.connect()
+    sock.sendall(hello(link))
+    found = b""
+    while not found.endswith(b"\r\n\r\n"):
+        found += sock.recv(1)
+    assert b" 101 " in found
+    return sock
+
+
 class Peer:
     """Client side of the link of a session, in which it is party 0, and the worker is party 1."""
 
@@ -78,13 +102,7 @@ class Peer:
         self.linked = LinkedSession(worker, name, MOVE if data is None else data)
 
     def connect(self, worker: RawWorker) -> socket.socket:
-        sock = worker.connect()
-        sock.sendall(hello(self.link))
-        found = b""
-        while not found.endswith(b"\r\n\r\n"):
-            found += sock.recv(1)
-        assert b" 101 " in found
-        return sock
+        return upgraded(worker, self.link)
 
     def __enter__(self) -> Peer:
         return self
@@ -202,6 +220,23 @@ def test_links_that_are_refused(worker, link, fields, error):
     assert found.error == error
 
 
+@pytest.mark.parametrize("version", ["mplang-link/3", "mplang-link/5"])
+def test_a_peer_of_another_version_is_told_both(worker, link, log, version):
+    """Before version 4, libspu's messages went between engines; nothing of them is read."""
+    found = worker.send(hello(link, Upgrade=version))
+    assert found.error == (426, "link")
+    told = f"Upgrade to mplang-link/4, not {version}"
+    assert told in found.text
+    log.wait_for(f"a connection did not become a link: a link was refused: 426 {told}")
+
+
+def test_what_is_no_version_is_not_repeated(worker, link):
+    for upgrade in ("mplang-link/x", "mplang-link/" + "9" * 50, "mplang-link/\xb2"):
+        found = worker.send(hello(link, Upgrade=upgrade))
+        assert found.error == (426, "link")
+        assert "Upgrade to mplang-link/4, not another protocol" in found.text
+
+
 def test_links_of_a_session_that_is_not_there(worker):
     for link in ("", "0" * 32, "x" * 3000):
         assert worker.send(hello(link)).error == (426, "upgrade")
@@ -300,6 +335,34 @@ def test_frames_that_are_none(worker, data):
     with Peer(worker) as peer:
         peer.send(data)
         assert peer.ended()
+
+
+@pytest.fixture
+def mpc_link(worker):
+    """Return a peer's link to the MPC process of a session, beside that of the engine."""
+    name = f"linked{next(NUMBERS)}"
+    parties = [HOME, worker.party()]
+    made = worker.begin_with(name, rank=1, parties=parties, native=["spu"])
+    own, ends = (made["credential"], made["native"]), [{"link": "0" * 32}]
+    with ThreadPoolExecutor(1) as pool:
+        joining = pool.submit(worker.join, name, [*ends, own[0]], native=[*ends, own[1]])
+        engine, mpc = (upgraded(worker, each["link"]) for each in own)
+        assert joining.result().status == 200
+    with engine, mpc:
+        yield mpc
+    worker.ask("DELETE", f"/v1/sessions/{name}")
+
+
+@pytest.mark.parametrize("kind", [Kind.OPEN, Kind.ABORT])
+def test_runs_are_not_opened_or_aborted_on_links_of_mpc_processes(mpc_link, log, kind):
+    """Engines decide that; a peer who has taken over an MPC process has its links only."""
+    mpc_link.sendall(frame(kind, b"r"))
+    mpc_link.settimeout(DEADLINE)
+    with contextlib.suppress(ConnectionError):
+        assert mpc_link.recv(1) == b""
+    log.wait_for(
+        f"the link to {PEER} is ended: runs are opened and aborted on the links of engines"
+    )
 
 
 @pytest.mark.long("60 sessions, each with a link")

@@ -190,8 +190,9 @@ def offered(files: TlsFiles, session: str, **fields) -> tuple[Handshake, Credent
     return end, made
 
 
-def join(alice: RawWorker, session: str, *credentials) -> Response:
-    return alice.join(session, map(msgspec.to_builtins, credentials))
+def join(alice: RawWorker, session: str, *credentials, native=()) -> Response:
+    engines, mpc = (msgspec.to_builtins(list(each)) for each in (credentials, native))
+    return alice.join(session, engines, native=mpc)
 
 
 def dial(worker: RawWorker, end: Handshake, mine: Credential, alices: Credential):
@@ -227,15 +228,65 @@ def test_a_link_with_the_key_of_the_session(alice, files, session):
         {"coordinator": "other"},
         {"parties": ["alice", "Mallory"]},
         {"parties": ["Mallory", "alice", "bob"]},
+        {"role": "mpc"},
     ],
-    ids=["session", "coordinator", "order", "parties"],
+    ids=["session", "coordinator", "order", "parties", "role"],
 )
 def test_a_credential_for_something_else(alice, files, session, fields):
     name, alices = session
     _, mine = offered(files["Mallory"], **({"session": name} | fields))
     found = join(alice, name, mine, alices)
     assert found.error == (403, "AdmissionError")
-    assert "for another session, or for other parties" in found.text
+    assert "it is for another session, other parties, or another process" in found.text
+
+
+@pytest.fixture
+def native_session(alice):
+    """Return the name of a session with MPC processes, and alice's credentials by role."""
+    name = f"links{next(NUMBERS)}"
+    parties = [MALLORY, alice.party()]
+    made = alice.begin_with(name, rank=1, parties=parties, native=["spu"])
+    yield name, {"engine": Credential(**made["credential"]), "mpc": Credential(**made["native"])}
+    alice.ask("DELETE", f"/v1/sessions/{name}")
+
+
+STAND_INS = {  # roles of the ends that are given as engine's and MPC process's, by party
+    "an MPC process as engine": (("mpc", "engine"), ("mpc", "mpc"), "Mallory"),
+    "an engine as MPC process": (("engine", "engine"), ("engine", "mpc"), "Mallory"),
+    "each as the other": (("mpc", "engine"), ("engine", "mpc"), "Mallory"),
+    "its own MPC process as engine": (("engine", "mpc"), ("mpc", "mpc"), "alice"),
+    "its own engine as MPC process": (("engine", "engine"), ("mpc", "engine"), "alice"),
+}
+
+
+@pytest.mark.parametrize(("engines", "native", "whose"), STAND_INS.values(), ids=list(STAND_INS))
+def test_no_process_stands_in_for_one_of_the_other_role(
+    alice, files, native_session, engines, native, whose
+):
+    """An engine, which runs a coordinator's code, gets no messages of an MPC process."""
+    name, own = native_session
+    given = {role: offered(files["Mallory"], name, role=role)[1] for role in ("engine", "mpc")}
+    found = join(
+        alice, name, given[engines[0]], own[engines[1]], native=(given[native[0]], own[native[1]])
+    )
+    assert found.error == (403, "AdmissionError")
+    assert f"the credential of {whose} for this session is refused: it is for another" in found.text
+    assert "or another process" in found.text
+
+
+def test_links_of_each_role_have_keys_of_their_own(alice, files, native_session):
+    name, own = native_session
+    ends = {role: offered(files["Mallory"], name, role=role) for role in ("engine", "mpc")}
+    (engine, mine), (mpc, mpcs) = ends["engine"], ends["mpc"]
+    with ThreadPoolExecutor(1) as pool:
+        joining = pool.submit(join, alice, name, mine, own["engine"], native=(mpcs, own["mpc"]))
+        for end, its, others in ((engine, mine, own["mpc"]), (mpc, mpcs, own["engine"])):
+            with pytest.raises((OSError, CommError)):
+                dial(alice, end, its, others).read_into(memoryview(bytearray(1)))
+        links = [dial(alice, engine, mine, own["engine"]), dial(alice, mpc, mpcs, own["mpc"])]
+        assert joining.result().status == 200
+    for link in links:
+        link.close()
 
 
 def test_credentials_of_somebody_else(alice, files, folder, session):

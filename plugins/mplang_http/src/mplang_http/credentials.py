@@ -184,7 +184,7 @@ def _check_session(
     if stated.get_values_for_type(x509.DNSName) != [link] or stated.get_values_for_type(
         x509.UniformResourceIdentifier
     ) != [statement]:
-        raise ValueError("it is for another session, or for other parties")
+        raise ValueError("it is for another session, other parties, or another process")
 
 
 def _public_key(pem: str) -> PublicKey:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import socket
 import ssl
 import threading
@@ -22,6 +23,7 @@ from mplang_http.tls import LINK_PROTOCOL
 
 MAX_HEAD = 4096  # bytes
 UPGRADE = "mplang-link/4"
+_VERSION = re.compile("mplang-link/[0-9]{1,3}")
 _GET_LINK = b"GET /link "
 
 
@@ -186,8 +188,10 @@ class Handshake:
                 raise CommError(f"the certificate of a link is not that of {end.name}")
 
     def _rejection(self, status: str, fields: dict[str, str], end: LinkEnd | None) -> str:
-        if not status.startswith("GET /link ") or fields.get("upgrade") != UPGRADE:
-            return f"426 Upgrade to {UPGRADE}"
+        version = fields.get("upgrade", "")
+        if not status.startswith("GET /link ") or version != UPGRADE:
+            told = version if _VERSION.fullmatch(version) else "another protocol"
+            return f"426 Upgrade to {UPGRADE}, not {told}"
         if fields.get("x-mplang-link") != self._link:
             return "421 Another session"
         if end is None or fields.get("x-mplang-from-link") != end.link:
