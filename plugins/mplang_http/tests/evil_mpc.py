@@ -16,6 +16,8 @@ from mplang_http import mpc_process
 from mplang_http.mpc_communicator import MpcCommunicator
 from wrong_messages import Added, AtRandom, WrongMessages
 
+from mplang_core.errors import AdmissionError, CommError, RunError
+
 FILE = "MPLANG_TEST_EVIL_MPC"  # environment variable: the path of the file
 SIZE = 256
 
@@ -35,7 +37,26 @@ class Stuck:
         return []
 
 
-KINDS = {"at random": AtRandom, "added": Added, "stuck": Stuck}
+SECRET = "shares of others: 31415926"
+ERRORS = (AdmissionError, CommError, RunError)
+
+
+class Tells:
+    """No message: the process fails, and tells what it likes to the engine.
+
+    Args:
+        error: which of :data:`ERRORS`.
+        begins: whether it fails before an op runs.
+    """
+
+    def __init__(self, error: int, begins: int) -> None:
+        self.begins, self._error = begins, ERRORS[error]
+
+    def __call__(self, to_rank: int, key: str, data: bytes) -> list[tuple[str, bytes]]:
+        raise self._error(SECRET)
+
+
+KINDS = {"tells": Tells, "at random": AtRandom, "added": Added, "stuck": Stuck}
 
 
 def say(path: Path, kind: str = "", **options: int) -> None:
@@ -52,6 +73,8 @@ class EvilCommunicator(WrongMessages, MpcCommunicator):
         evil = kind and self.names[self.rank] == "evil"
         self.wrong = KINDS[kind](**options) if evil else None
         super().begin(run, parties, seconds)
+        if isinstance(self.wrong, Tells) and self.wrong.begins:
+            self.wrong(self.rank, "", b"")
 
 
 if FILE in os.environ:

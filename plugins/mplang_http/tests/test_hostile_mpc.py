@@ -244,3 +244,26 @@ def test_a_process_that_hangs_after_its_run_was_aborted_is_replaced(workers, sai
             evil_mpc.say(said)
             failures_until_it_works(workers, host, kept, check)
         assert ended(workers) - before == {"evil": 1}
+
+
+@pytest.mark.parametrize(
+    "error", range(len(evil_mpc.ERRORS)), ids=lambda i: f"{evil_mpc.ERRORS[i]}"
+)
+@pytest.mark.parametrize("begins", [1, 0], ids=["before an op", "in an op"])
+def test_what_a_process_tells_of_its_failure_does_not_reach_the_coordinator(
+    workers, said, error, begins
+):
+    """Whoever has taken it over has shares, and would send them as a text, run after run."""
+    with mp.connect("http", cluster(workers, "ABY3"), tls=workers.tls) as host:
+        with mp.with_ctx(host):
+            x, y = mp.put("P0", X), mp.put("P1", Y)
+        kept = mp.evaluate(host, lambda x: mp.seal(x), x)
+        told = []
+        with unharmed(workers):
+            evil_mpc.say(said, "tells", error=error, begins=begins)
+            assert outcome(host, "compare", kept, y, told.append) == "failed"
+            evil_mpc.say(said)
+            failures_until_it_works(workers, host, kept, lambda error: None)
+        assert told[0].rank == 1, told
+        assert "the reason is in that party's log" in str(told[0])
+        assert evil_mpc.SECRET not in str(told[0])

@@ -13,6 +13,7 @@ from mplang_http.engine_process import Usage
 from mplang_http.front_session import FrontSession
 from mplang_http.job import Job
 from mplang_http.mpc_calls import MpcCalls
+from mplang_http.mpc_failures import MpcFailures
 from mplang_http.requests import Party, SessionRequest
 from mplang_http.session import Session
 from mplang_testing.waiting import NEVER
@@ -20,7 +21,7 @@ from mplang_testing.waiting import NEVER
 import mplang_core as mp
 from mplang_core.ext import CommError
 
-NO_MPC = MpcCalls("alice", 0, 0.0, 0.0, lambda: None)
+NO_MPC = MpcCalls("alice", MpcFailures(0, ["alice"], 0.0), 0, 0.0, 0.0, lambda: None)
 RUN = "s-0"
 PARTY = Party(name="alice", address="127.0.0.1:1")
 

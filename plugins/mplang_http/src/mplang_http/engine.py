@@ -30,6 +30,7 @@ from mplang_http.job import Job
 from mplang_http.link_end_server import LinkEndServer
 from mplang_http.links import Links
 from mplang_http.mpc_calls import MpcCalls
+from mplang_http.mpc_failures import MpcFailures
 from mplang_http.opening import NO_LOGS, Logs
 from mplang_http.process_end import end_process
 from mplang_http.programs import Programs
@@ -76,6 +77,7 @@ class Engine:
         limit = config.limits.value + MAX_HEAD
         self._mpc = MpcCalls(
             name,
+            MpcFailures(given.rank, given.parties, given.timeout),
             limit,
             config.timeouts.job,
             config.timeouts.cancel / 2,  # after which the front ends the engine

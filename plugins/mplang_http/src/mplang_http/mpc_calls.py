@@ -15,8 +15,10 @@ from mplang_simulator import Failure, NativeCalls, Traffic
 from mplang_simulator.native import Answer, Buffer
 from mplang_trace import SpanRecorder
 
+from mplang_core import MPLangError
 from mplang_core.ext import CommError
 from mplang_http import mpc_channel
+from mplang_http.mpc_failures import MpcFailures
 from mplang_http.spans import read_spans
 
 MAX_TRAFFIC = 1 << 62
@@ -36,6 +38,7 @@ class MpcCalls:
 
     Args:
         worker: name of the worker.
+        failures: what it may tell of its failures.
         limit: bytes that an answer may have.
         seconds: that a run may take.
         patience: seconds that a call has to end after its run was aborted.
@@ -46,9 +49,16 @@ class MpcCalls:
     """
 
     def __init__(
-        self, worker: str, limit: int, seconds: float, patience: float, give_up: Callable[[], None]
+        self,
+        worker: str,
+        failures: MpcFailures,
+        limit: int,
+        seconds: float,
+        patience: float,
+        give_up: Callable[[], None],
     ) -> None:
         self._worker, self._limit, self._give_up = worker, limit, give_up
+        self._failures, self._aborted = failures, dict[str, Failure]()  # how the run has failed
         self._seconds, self._patience = seconds, patience
         self.services: dict[str, NativeCalls] = {}
         self._sock: socket.socket | None = None
@@ -100,6 +110,7 @@ class MpcCalls:
         with self._calling:  # a call of a run that was aborted ends, or its process does
             pass
         self._fetches.clear()
+        self._aborted.clear()
         self._run, self._recorder = run, recorder
         told = {"run": run, "parties": list(parties), "seconds": self._seconds}
         try:
@@ -113,10 +124,16 @@ class MpcCalls:
 
         Raises:
             CommError: the MPC process has ended.
+            RunError: it gives something else.
         """
         if run == self._run:
-            for fetch in self._fetches:
-                fetch()
+            try:
+                for fetch in self._fetches:
+                    fetch()
+            except CommError:
+                raise
+            except MPLangError as error:  # what came is none of what was asked for
+                raise self._failures.withheld(error) from error
 
     def end(self, run: str, *, failed: bool) -> None:
         """End a run: the MPC process drops what it holds.
@@ -151,6 +168,7 @@ class MpcCalls:
         """
         if run != self._run:
             return
+        self._aborted[run] = failure
         message = {"call": "abort", "run": run, "failure": [failure.kind, failure.text]}
         with contextlib.suppress(OSError), self._sending:  # it has ended, and so has the call
             if self._sock is not None:
@@ -219,7 +237,7 @@ class MpcCalls:
             if sock is self._sock:
                 self._traffic = traffic
         if reply.error is not None:
-            raise Failure(*reply.error).error()
+            raise self._failures.error(*reply.error, self._aborted.get(self._run))
         return reply.ok, parts
 
 
