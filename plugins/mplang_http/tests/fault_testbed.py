@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 from mplang_http import LocalCluster
 from mplang_http.client import RefusedError, WorkerClient
+from mplang_http.tls import client_context
 from mplang_testing import dialect
 from mplang_testing.waiting import DEADLINE, in_time, pause, wait_until
 from processes import engine_of, engines_of
@@ -84,7 +85,9 @@ class FaultTestbed:
     end_times: list[float] = field(default_factory=list)
 
     def clients(self):
-        return [WorkerClient(n.name, n.address, None, DEADLINE) for n in self.cluster.spec.nodes]
+        tls, nodes = self.cluster.tls, self.cluster.spec.nodes
+        context = None if tls is None else client_context(tls, "http/1.1")
+        return [WorkerClient(n.name, n.address, context, DEADLINE) for n in nodes]
 
     def run_with_fault(self, fault, program=endless):
         """Inject a fault while a program runs, and return the error, which comes in time."""
@@ -116,8 +119,15 @@ class FaultTestbed:
             with contextlib.closing(client):
                 wait_until(functools.partial(self._has_begun, client), client.name)
 
-    def _has_begun(self, client):
-        return any(job["at"]["op"] for job in running(client, self.host.session))
+    def wait_at(self, ops):
+        """Wait until each party is in one of these ops of the session."""
+        for client in self.clients():
+            with contextlib.closing(client):
+                wait_until(functools.partial(self._has_begun, client, ops), client.name)
+
+    def _has_begun(self, client, ops=None):
+        found = [job["at"]["op"] for job in running(client, self.host.session)]
+        return any(op and (ops is None or op in ops) for op in found)
 
     def wait_all_ended(self, session=None):
         """Wait until no job of the session is active at any party."""

@@ -1,8 +1,7 @@
-"""MPC processes on live workers: apart from plain data, replaced when they end, told by name."""
+"""MPC processes on live workers: replaced when they end, told by name."""
 
 from __future__ import annotations
 
-import mmap
 import os
 import random
 import signal
@@ -12,17 +11,13 @@ from pathlib import Path
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from fault_testbed import KIT, FaultTestbed, X, Y, assert_error, endless, works
+from fault_testbed import KIT, FaultTestbed, X, assert_error, works
 from mplang_http import LocalCluster
 from mplang_http.status import cluster_status
 from mplang_testing.waiting import DEADLINE, NEVER, pause, wait_until
 from processes import engine_of, mpc_process_of
 
 import mplang_core as mp
-from mplang_core.errors import PartyError
-
-ROW = b"a row that is marked, of sixty-four bytes, and offered to nobody"
-MARKED = np.frombuffer(ROW, "<i8")
 
 
 @pytest.fixture(scope="module")
@@ -77,63 +72,6 @@ def test_one_that_ends_while_it_is_linked_is_replaced_at_once(workers, host):
         pause(0.5, "the next run links it")
         os.kill(pids[0], signal.SIGKILL)
         running.result(DEADLINE)
-
-
-def memory(pid):
-    """Return the pages of a process that it may write and has, those which it shares included."""
-    found, span = [], None
-    with (
-        open(f"/proc/{pid}/smaps") as maps,
-        open(f"/proc/{pid}/pagemap", "rb") as pages,
-        open(f"/proc/{pid}/mem", "rb") as mem,
-    ):
-        for line in maps:
-            first, second, *_ = line.split()
-            if "-" in first and not first.endswith(":"):
-                span = first if second.startswith("rw") else None
-            elif first == "Rss:" and span is not None and int(second):  # others are reserved only
-                begin, end = (int(each, 16) // mmap.PAGESIZE for each in span.split("-"))
-                pages.seek(begin * 8)
-                entries = np.frombuffer(pages.read((end - begin) * 8), "<u8")
-                there = np.flatnonzero(entries >> np.uint64(62))  # in memory, or swapped out
-                for run in np.split(there, np.flatnonzero(np.diff(there) > 1) + 1):
-                    if len(run):
-                        mem.seek((begin + int(run[0])) * mmap.PAGESIZE)
-                        found.append(mem.read(len(run) * mmap.PAGESIZE))
-    return b"".join(found)
-
-
-def files_of(pid):
-    """Return what the file descriptors of a process are."""
-    folder = f"/proc/{pid}/fd"
-    return [os.readlink(f"{folder}/{each}") for each in os.listdir(folder)]
-
-
-def test_an_mpc_process_has_no_plain_data_amid_a_run(workers, host):
-    """It has shares only; its files are sockets, memory files, and the pipe to the log."""
-    kept = mp.evaluate(host, lambda: mp.put("P0", MARKED))
-    shared = mp.evaluate(host, lambda: mp.seal(mp.put("P0", MARKED >> 40)))
-    seen, testbed = {}, FaultTestbed(workers, host, random.Random(0))
-    pids = [mpc_process_of(worker.pid) for worker in workers.workers]
-    with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(mp.evaluate, host, endless, X, Y)
-        try:
-            testbed.wait_begun()
-            for pid in pids:
-                found, plain = memory(pid), (MARKED >> 40).tobytes()
-                seen[pid] = ROW in found, plain in found, files_of(pid)
-            seen["engine"] = ROW in memory(testbed.engine(0))
-        finally:
-            os.kill(pids[0], signal.SIGKILL)
-        with pytest.raises(PartyError, match="MPC process"):
-            running.result(DEADLINE)
-    assert seen.pop("engine"), "what is looked for can be found"
-    for in_memory, of_shared, files in seen.values():
-        assert not in_memory
-        assert not of_shared
-        kinds = {each.partition(":")[0] for each in files}
-        assert kinds <= {"socket", "/memfd", "pipe", "/dev/null", "anon_inode"}, files
-    del kept, shared
 
 
 def test_the_status_tells_which_native_services_a_session_has(workers, host):
