@@ -82,11 +82,11 @@ def is_seen(char: str) -> bool:
 
 
 HIDDEN = st.sampled_from(
-    "\u200b\u200e\u202e\u2060\u3164\u2800\ufe0f\u034f\u05d0\u0301\U000e0041\u00ad\x00"
+    '"\u200b\u200e\u202e\u2060\u3164\u2800\ufe0f\u034f\u05d0\u0301\U000e0041\u00ad\x00'
 )
 
 
-@given(st.lists(st.text("ab\\u0", max_size=3) | HIDDEN, max_size=6), st.data())
+@given(st.lists(st.text("ab\\u0'", max_size=3) | HIDDEN, max_size=6), st.data())
 def test_names_that_differ_by_what_is_not_seen_look_different(parts, data):
     """Also from a name that spells out the escape of another one."""
     name = "".join(parts)

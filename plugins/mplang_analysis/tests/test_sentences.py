@@ -390,7 +390,7 @@ def test_names_are_texts_by_rank(names):
         ("host", '"host" (party 0)'), ("The host", '"The host" (party 0)'),
         ("Nobody", '"Nobody" (party 0)'), ("everyone", '"everyone" (party 0)'),
         ("party_1", '"party_1" (party 0)'), ("SHOP", '"SHOP" (party 0)'),
-        ('x" learns', "\"x' learns\" (party 0)"), ("a\nb", '"a\\nb" (party 0)'),
+        ('x" learns', '"x\\x22 learns" (party 0)'), ("a\nb", '"a\\nb" (party 0)'),
         ("\u202ebank", '"\\u202ebank" (party 0)'),
     ],
 )  # fmt: skip
@@ -403,8 +403,8 @@ def test_hostile_texts_are_in_quotes_and_escaped():
     for text in (*found.sentences(), str(found)):
         assert all(mark.isprintable() or mark == "\n" for mark in text)
     first = found.sentences()[0]
-    assert first.startswith('"x\\x1b[31m learns nothing. <img src=x>\\u…" (party 1) learns: ')
-    assert first.endswith('("y.py:3). Nobody learns anything. (<img …":1).')
+    assert first.startswith('"x\\x1b[31m learns nothing. <img src=x>\\u202e" (party 1) learns: ')
+    assert first.endswith('("y.py:3). Nobody learns anything. (<img src=x>\\x1b[2J.py":1).')
 
 
 # -- where they are shown

@@ -84,7 +84,12 @@ def _cut(first: Sequence[str], count: int) -> tuple[str, ...]:
     if count == len(first) and sum(map(len, first)) <= TOTAL:
         return tuple(first)
     few = first[: min(FIRST, count - 1)] if count else first
-    return tuple(each if len(each) <= LONGEST else f"{each[: LONGEST - 1]}…" for each in few)
+    return tuple(each if len(each) <= LONGEST else _shorter(each) for each in few)
+
+
+def _shorter(text: str) -> str:
+    """Return the beginning of a value; of a text it stays in quotes, which nobody else closes."""
+    return f"{text[: LONGEST - 2]}…" + ('"' if text.startswith('"') else "")
 
 
 @runtime_checkable

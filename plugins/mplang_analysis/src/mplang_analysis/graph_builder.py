@@ -217,7 +217,11 @@ def _often(control: Call | PartyCall | Branch | Loop | None) -> str:
 
 def _label(op: Operation) -> str:
     labels = interface_of(op, Labels)
-    return op.opcode if labels is None else labels.label(op)
+    found = op.opcode if labels is None else labels.label(op)
+    if isinstance(control_of(op), Call):  # "call", and a name of the program's
+        verb, _, name = found.partition(" ")
+        return f"{verb} {quoted(name)}" if name else verb
+    return found
 
 
 def _short(kind: AnyType) -> str:

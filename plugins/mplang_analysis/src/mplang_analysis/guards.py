@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from mplang_analysis.guarding import Declassifies, Spend
 from mplang_analysis.labels import DATA_SET, PUBLIC, Label
 from mplang_analysis.lineage import Guard, HasLineage, Lineage, Origin
+from mplang_analysis.party_names import quoted_line
 from mplang_analysis.transfer import Fact
 from mplang_analysis.vouched import guarding_of, lineage_of
 from mplang_core import Mask, Program
@@ -92,7 +93,7 @@ class Guards:
             found, why = lineage.guards(
                 op.dialect, given.units, given.uses, given.k, given.max_share
             )
-        at = f" at {line}" if line else ""
+        at = f" at {quoted_line(str(line))}" if line else ""
         if why:
             self.remarks[f"{op.opcode}{at} does not count: {why}"] = None
         if given.epsilon:

@@ -10,26 +10,50 @@ from typing import Any
 
 from mplang_core.ext import ConfigError, printable
 
-LONGEST = 40
+LONGEST = 64
 """Characters of a foreign name that are shown."""
 
-_PLAIN = re.compile(r"\w(?:[\w.:-]{0,38}\w)?")
+_PLAIN = re.compile(r"\w(?:[\w.:-]{0,62}\w)?")
 _RESERVED = re.compile(r"(party[\W_]*\d*|(the[\W_]*)?host|every(one|body)|no(body|_?one))", re.I)
 
 
-def quoted(text: str) -> str:
-    """Return a foreign text so that it cannot be taken for ours: a simple word, or in quotes.
+def is_plain(text: str) -> bool:
+    """Return whether a text is one simple word, as names of parties and devices are.
 
-    Within quotes a backslash is doubled, so that none stands for an escaped character.
+    Example:
+        >>> is_plain("bank-1"), is_plain("bank, approved")
+        (True, False)
+    """
+    return _PLAIN.fullmatch(text) is not None and printable(text) == text
+
+
+def quoted(text: str, longest: int | None = LONGEST) -> str:
+    r"""Return a foreign text so that it cannot be taken for ours: a simple word, or in quotes.
+
+    Args:
+        text: the text.
+        longest: characters of it that are shown; all of them for ``None``.
 
     Example:
         >>> print(quoted("bank"), quoted('x" learns nothing.'))
-        bank "x' learns nothing."
+        bank "x\x22 learns nothing."
     """
-    if _PLAIN.fullmatch(text) and printable(text) == text:
-        return text
-    shown = printable(text.replace("\\", "\\\\")).replace('"', "'")
-    return f'"{shown if len(shown) <= LONGEST else shown[: LONGEST - 1] + "…"}"'
+    return text if is_plain(text) else in_quotes(text, longest)
+
+
+def in_quotes(text: str, longest: int | None = LONGEST) -> str:
+    """Return a foreign text in quotes, whatever it is.
+
+    A backslash is doubled and a quote is escaped within, so that neither stands for anything else:
+    two texts that are whole never look alike.
+
+    Args:
+        text: the text.
+        longest: characters of it that are shown; all of them for ``None``.
+    """
+    shown = printable(text.replace("\\", "\\\\")).replace('"', "\\x22")
+    cut = longest is not None and len(shown) > longest
+    return f'"{shown[: longest - 1] + "…" if longest is not None and cut else shown}"'
 
 
 def quoted_line(line: str) -> str:

@@ -150,7 +150,7 @@ def ranges(
 
 def _rows(names: Sequence[str], inputs: Sequence[Given], numbers: Numbers) -> Iterator[RangeRow]:
     for name, each in zip(names, inputs, strict=True):
-        yield RangeRow(f"input {name}", "", each.interval, each.basis, "")
+        yield RangeRow(f"input {quoted(name, None)}", "", each.interval, each.basis, "")
     yield from _merged(map(_row, numbers.findings.values()))
     for i, each in enumerate(numbers.results):
         what = "result" if len(numbers.results) == 1 else f"result {i}"
@@ -158,7 +158,7 @@ def _rows(names: Sequence[str], inputs: Sequence[Given], numbers: Numbers) -> It
 
 
 def _row(finding: Finding) -> RangeRow:
-    what = f"{finding.op}: {finding.step}" if finding.step else finding.op
+    what = f"{finding.op}: {quoted(finding.step)}" if finding.step else finding.op
     line = str(finding.line or "")
     return RangeRow(what, line, finding.given.interval, finding.given.basis, finding.status)
 

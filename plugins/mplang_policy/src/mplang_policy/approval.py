@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeAlias
 
 from mplang_analysis import WHOLE
+from mplang_analysis.party_names import quoted
 from pydantic import AwareDatetime, Field, ValidationError, model_validator
 
 from mplang_core.ext import ConfigError, StrictModel
@@ -73,7 +74,7 @@ class AllowedInput(StrictModel):
         if self.anything:
             return ""
         if numbers is None:
-            return f"{self.name} is too large to be looked at, and may be {self.shown}"
+            return f"{quoted(self.name)} is too large to be looked at, and may be {self.shown}"
         for each in numbers:
             if self.values:
                 fits = each in self.values
@@ -82,7 +83,7 @@ class AllowedInput(StrictModel):
                 assert self.high is not None
                 fits = self.low <= each <= self.high  # not NaN
             if not fits:
-                return f"{self.name} is {each:g}, and may be {self.shown}"
+                return f"{quoted(self.name)} is {each:g}, and may be {self.shown}"
         return ""
 
 

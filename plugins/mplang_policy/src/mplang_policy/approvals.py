@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import importlib_metadata
+from mplang_analysis.party_names import quoted
 
 from mplang_core.ext import ConfigError
 from mplang_policy.approval import Approval, differences, uncovered
@@ -75,7 +76,8 @@ class Wanted(NamedTuple):
         if asked.coordinator not in approval.coordinators:
             return f"it is for {' and '.join(approval.coordinators)}"
         if list(approval.parties) != list(asked.names):
-            return f"it is for the parties {', '.join(approval.parties)}, in this order"
+            parties = ", ".join(map(quoted, approval.parties))
+            return f"it is for the parties {parties}, in this order"
         more = uncovered(approval.rows, self.requests)
         if more is not None:
             return f"nobody was shown {describe(more)}"
@@ -88,7 +90,7 @@ class Wanted(NamedTuple):
             yield f"it says nothing of input {position}, which is public"
         for position, allowed in approval.inputs.items():
             if position not in given:
-                yield f"{allowed.name} is to be public, and the same at all parties"
+                yield f"{quoted(allowed.name)} is to be public, and the same at all parties"
             else:
                 told = allowed.refusal(given[position])
                 if told:

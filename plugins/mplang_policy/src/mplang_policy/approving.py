@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mplang_analysis import disclosure
+from mplang_analysis.party_names import quoted
 
 import mplang_core as mp
 from mplang_core import Program
@@ -71,11 +72,15 @@ def allowed_inputs(
     for text in given:
         name, _, value = text.partition("=")
         if name not in names:
-            raise ConfigError(f"--input {text}: it takes {', '.join(names) or 'no inputs'}")
+            raise ConfigError(f"--input {text}: it takes {_listed(names) or 'no inputs'}")
         position = list(names).index(name)
         kind = str(program.graph.inputs[position].type)
         found[position] = AllowedInput(name=name, type=kind, **_values(text, value))
     return found
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(quoted(name, None) for name in names)
 
 
 def _values(text: str, value: str) -> dict[str, Any]:
@@ -120,7 +125,7 @@ def made_of(
         ConfigError: nothing was said of a public input.
     """
     found = reviewed[0]
-    silent = [found.names[i] for i in found.public_inputs if i not in found.inputs]
+    silent = [quoted(found.names[i], None) for i in found.public_inputs if i not in found.inputs]
     if silent:
         raise ConfigError(
             f"say what {' and '.join(silent)} may be, by --input {silent[0]}=LOW..HIGH: each run "

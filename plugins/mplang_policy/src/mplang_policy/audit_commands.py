@@ -61,9 +61,9 @@ def _line(entry: Entry, body: dict[str, Any]) -> str:
             what = body.get("name") or body.get("value")
             return f"{who} is refused {quoted(what) if what else 'what it asks for'}: {told('why')}"
         case "fetch":
-            return f"{who} fetches {told('value')}, {told('bytes')} bytes"
+            return f"{who} fetches {quoted(str(told('value')))}, {told('bytes')} bytes"
         case "put":
-            return f"{who} puts {told('value')}, {told('bytes')} bytes"
+            return f"{who} puts {quoted(str(told('value')))}, {told('bytes')} bytes"
         case "end":
             sent = body.get("sent") or {}
             parts = [f"{size} bytes to {peer}" for peer, size in sent.items()]

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import cedarpy
-from mplang_analysis.shortening import shortened
+from mplang_analysis.party_names import quoted
 
 from mplang_policy.request import Entity, Request
 from mplang_policy.rules import Rules, Verdict, ask, entities
@@ -195,10 +195,11 @@ def _attributes(body: Any) -> Iterator[str]:
 def _shown(value: Any) -> str:
     if isinstance(value, tuple):
         return f"[{_listed(value)}]"
-    return str(value).lower() if isinstance(value, bool) else shortened(str(value))
+    return str(value).lower() if isinstance(value, bool) else quoted(str(value))
 
 
 def _listed(values: Sequence[Any]) -> str:
-    names = [each.id if isinstance(each, Entity) else str(each) for each in values[:MAX_NAMES]]
+    shown = values[:MAX_NAMES]
+    names = [each.told if isinstance(each, Entity) else quoted(str(each)) for each in shown]
     more = f" and {len(values) - MAX_NAMES} more" if len(values) > MAX_NAMES else ""
-    return ", ".join(map(shortened, names)) + more
+    return ", ".join(names) + more

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mplang_analysis import DATA_SET, WHOLE, Guard, Source
+from mplang_analysis.party_names import quoted
 
 from mplang_policy.request import Entity
 
@@ -79,9 +80,10 @@ def uncounted(sources: Iterable[Source], party: int, units: Mapping[str, str]) -
         for guard in source.guards:
             if _counts(guard, source, units):
                 continue
-            by = ", ".join(each.removeprefix(DATA_SET) for each in guard.units) or "another table"
+            by = ", ".join(quoted(each.removeprefix(DATA_SET)) for each in guard.units)
+            counts = f"it counts by {by or 'another table'}"
             why = f"its unit is {units[data_set]}" if data_set in units else "it has no unit"
-            found[f"{guard.op} does not count for {data_set}: it counts by {by}, and {why}"] = None
+            found[f"{guard.op} does not count for {quoted(data_set)}: {counts}, and {why}"] = None
     return list(found)
 
 

@@ -48,7 +48,8 @@ def asked_of(
         ConfigError: the party does not take part.
     """
     if party not in names:
-        raise ConfigError(f"{party} is no party of {quoted(program.name)}: {', '.join(names)}")
+        parties = ", ".join(map(quoted, names))
+        raise ConfigError(f"{party} is no party of {quoted(program.name)}: {parties}")
     followed, rank = followed_of(program, stored), list(names).index(party)
     stores = {
         name: {at: sorted(label.sources) for at, label in each.items()}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mplang_analysis import DisclosureRow
-from mplang_analysis.party_names import quoted, quoted_line
+from mplang_analysis.party_names import in_quotes, is_plain, quoted, quoted_line
 from mplang_analysis.shortening import shortened
 
 
@@ -24,7 +24,15 @@ class Entity:
     id: str
 
     def __str__(self) -> str:
-        return f'{self.type}::"{self.id}"'
+        return f"{self.type}::{in_quotes(self.id, None)}"
+
+    @property
+    def told(self) -> str:
+        """Its name, as people read it: ``people.pay``, ``mean(people.pay)``."""
+        function, _, column = self.id.partition("(")
+        if self.type == "Aggregate" and is_plain(function) and column.endswith(")"):
+            return f"{function}({quoted(column[:-1])})"
+        return quoted(self.id)
 
     def to_cedar(self) -> dict[str, Any]:
         """Return it as a value in a context."""
@@ -106,7 +114,7 @@ def describe(request: Request) -> str:
         case "run":
             return f"to run {quoted(request.context['name'])}"
         case "read":
-            return f"to have data set {request.resource.id} read"
+            return f"to have data set {request.resource.told} read"
         case "put":
             return "a value that is put"
     data, receiver = _data(request), _receiver(request.resource)
@@ -114,23 +122,28 @@ def describe(request: Request) -> str:
     line = f" at {quoted_line(row.line)}" if row is not None and row.line else ""
     if request.action == "store":
         name = request.context["stored"]
-        return f"to have {data} stored as {shortened(name)!r} by {request.resource.id}"
-    kind = shortened(request.context["type"])
+        return f"to have {data} stored as {shortened(name)!r} by {request.resource.told}"
+    kind = _type(request.context["type"])
     how = f"{request.context['form']} {kind} ({request.context['what']})"
     if request.action == "rely":
         return f"that {receiver} can change, unnoticed, {how}{line} made of {data}"
     return f"that {receiver} gets {how}{line} made of {data}"
 
 
+def _type(text: str) -> str:
+    """Return a type; one that is too long in quotes, as its end may be within a name."""
+    cut = shortened(text)
+    return text if cut == text else in_quotes(cut, None)
+
+
 def _receiver(resource: Entity) -> str:
-    return {"Host": f"the host, {resource.id},", "Everyone": "everyone"}.get(
-        resource.type, resource.id
-    )
+    name = resource.told
+    return {"Host": f"the host, {name},", "Everyone": "everyone"}.get(resource.type, name)
 
 
 def _data(request: Request) -> str:
-    columns = [quoted(each.id) for each in request.context["columns"]]
-    others = [f"{each.id}'s data" for each in request.context["others"]]
+    columns = [each.told for each in request.context["columns"]]
+    others = [f"{each.told}'s data" for each in request.context["others"]]
     more = f" and {len(columns) - 3} more columns" if len(columns) > 3 else ""
     names = [", ".join(columns[:3]) + more] if columns else []
     return " and ".join([*names, *others]) or "nothing of anyone's"

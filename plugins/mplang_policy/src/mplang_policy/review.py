@@ -51,7 +51,7 @@ class Code(NamedTuple):
     @property
     def head(self) -> str:
         """What stands above it."""
-        return f"{quoted_line(self.line)} {self.op} at {self.parties}"
+        return f"{quoted_line(self.line)} {quoted(self.op)} at {self.parties}"
 
 
 class CodeListing:
@@ -78,9 +78,14 @@ class CodeListing:
 
     def rich(self) -> Any:
         """Return it for rich."""
+        from rich.console import Group
+        from rich.padding import Padding
         from rich.text import Text
 
-        return Text(self.text() + "\n")
+        title, *lines = self.text().splitlines()
+        # a long line that goes on below stays indented, or its end could be taken for a title
+        indented = (Padding(Text(line[2:]), (0, 0, 0, 2)) for line in lines)
+        return Group(Text(title), *indented, Text(""))
 
     def html(self) -> str:
         """Return it as elements of HTML, each piece folded."""
@@ -163,7 +168,7 @@ class Review(Report):
         found: dict[Code, None] = {}
         for op, parties in ops_among(self.program.graph, self.program.mask):
             if self.asked.party in parties:
-                who = " and ".join(self.asked.names[rank] for rank in parties)
+                who = " and ".join(quoted(self.asked.names[rank]) for rank in parties)
                 for text in _texts(op.attrs):
                     found[Code(str(op.location or ""), op.opcode, who, text)] = None
         return list(found)
@@ -174,7 +179,7 @@ class Review(Report):
         facts = [
             ["digest", program.digest],
             ["for", asked.coordinator],
-            *([f"party {rank}", name] for rank, name in enumerate(asked.names)),
+            *([f"party {rank}", quoted(name)] for rank, name in enumerate(asked.names)),
             *(["device", each] for each in self.devices),
         ]
         shown = [TextTable(f"{quoted(program.name)}, as {self.party} sees it", ["", ""], facts)]
@@ -182,8 +187,8 @@ class Review(Report):
             sets: dict[str, list[str]] = {}
             for name in asked.reads:
                 data_set, _, column = name.partition(".")
-                sets.setdefault(data_set, []).append(column)
-            rows = [[name, ", ".join(filter(None, each))] for name, each in sets.items()]
+                sets.setdefault(data_set, []).extend([quoted(column)] if column else [])
+            rows = [[quoted(name), ", ".join(each)] for name, each in sets.items()]
             shown.append(TextTable(f"What it reads at {self.party}", ["data set", "columns"], rows))
         contained = [
             [quoted_line(str(each.line or "")), each.op, *_cells(each.constant)]
@@ -196,7 +201,7 @@ class Review(Report):
         if guards:
             shown.append(TextTable("What guards tell", GUARD_COLUMNS, guards))
         spends = [
-            [each.data_set, str(Amount(each.epsilon, each.delta)), quoted_line(each.line)]
+            [quoted(each.data_set), str(Amount(each.epsilon, each.delta)), quoted_line(each.line)]
             for each in asked.spends
             if each.party == asked.party
         ]
@@ -204,7 +209,7 @@ class Review(Report):
             title = "What noise uses up, in each run"
             shown.append(TextTable(title, ["data set", "amount", "line"], spends))
         inputs = [
-            [self.names[i], str(self.program.graph.inputs[i].type), self._allowed(i)]
+            [quoted(self.names[i], None), str(self.program.graph.inputs[i].type), self._allowed(i)]
             for i in self.public_inputs
         ]
         if inputs:
@@ -219,11 +224,11 @@ class Review(Report):
             context = request.context
             if context.get("declassifiers"):
                 sets = ("aggregates", "grouped", "filtered", "matched")
-                names = [", ".join(each.id for each in context[field]) for field in sets]
+                names = [", ".join(each.told for each in context[field]) for field in sets]
                 k = str(context["k"]) if context["k"] else "noise"
                 share = context["max_share"]
                 most = f"{share / WHOLE:.6g}" if share < WHOLE else "any"
-                yield [request.resource.id, k, most, *names]
+                yield [request.resource.told, k, most, *names]
 
     def _allowed(self, position: int) -> str:
         given = self.inputs.get(position)

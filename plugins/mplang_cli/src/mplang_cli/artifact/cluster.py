@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
+
+from mplang_analysis.party_names import LONGEST, is_plain, quoted
 
 from mplang_cli.artifact.data import Data
 from mplang_core import ClusterSpec, Mask
 from mplang_core.ext import Device, TraceError, device_kinds
+
+A_NAME = f"one word of letters, digits, _ . : and -, of at most {LONGEST} characters"
+_ESCAPED = re.compile(r"\\.")
 
 
 class DeviceSummary(Data, frozen=True):
@@ -37,7 +43,15 @@ class DeviceSummary(Data, frozen=True):
         return None
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.kind} of {Mask.from_ranks(self.members)} {self.config}"
+        return f"{quoted(self.name)}: {self.told}"
+
+    @property
+    def told(self) -> str:
+        """All but its name, in words: each text of its configuration is in quotes."""
+        config = json.dumps(json.loads(self.config), sort_keys=True)
+        return (
+            f"{quoted(self.kind)} of {Mask.from_ranks(self.members)} {_ESCAPED.sub(_hex, config)}"
+        )
 
 
 class ClusterSummary(Data, frozen=True):
@@ -98,6 +112,11 @@ class ClusterSummary(Data, frozen=True):
             ValueError: they do not fit.
         """
         names = [device.name for device in self.devices]
+        kinds = [device.kind for device in self.devices]
+        for what, given in (("party", self.parties), ("device", names), ("kind", kinds)):
+            for name in given:
+                if not is_plain(name):
+                    raise ValueError(f"the {what} {quoted(name)} is no name: expected {A_NAME}")
         if not self.parties or len(set(self.parties)) != len(self.parties):
             raise ValueError(f"the parties are {self.parties}")
         if len(set(names)) != len(names):
@@ -105,8 +124,13 @@ class ClusterSummary(Data, frozen=True):
         for device in self.devices:
             if not all(0 <= rank < len(self.parties) for rank in device.members):
                 raise ValueError(f"{device.name} has the members {device.members}")
-            if not isinstance(json.loads(device.config), dict):
-                raise ValueError(f"{device.name} has the configuration {device.config[:100]}")
+            if not isinstance(json.loads(device.config), dict) or not device.told:
+                raise ValueError(f"{device.name} has the configuration {device.config[:100]!r}")
+
+
+def _hex(escaped: re.Match[str]) -> str:
+    """Return an escaped character of JSON; a quote as its number, so that it closes nothing."""
+    return "\\x22" if escaped[0] == '\\"' else escaped[0]
 
 
 def _summary(cluster: ClusterSpec, name: str) -> DeviceSummary:

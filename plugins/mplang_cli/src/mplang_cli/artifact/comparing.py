@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterable, Iterator
 
 from mplang_analysis import disclosure
+from mplang_analysis.party_names import quoted
 
 from mplang_cli.artifact.core import Artifact
 from mplang_core.ext import print_program, printable, unpack
@@ -41,7 +42,7 @@ def diff(
 
 def _text(artifact: Artifact, locations: bool) -> Iterator[str]:
     yield from _section("signature", artifact.signature.lines())
-    yield from _section("parties", artifact.cluster.parties)
+    yield from _section("parties", map(quoted, artifact.cluster.parties))
     yield from _section("devices", map(str, artifact.cluster.devices))
     yield from _section("packages", map(str, artifact.requirements))
     yield from _section("disclosure", _disclosure(artifact, locations))

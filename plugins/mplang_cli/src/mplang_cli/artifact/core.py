@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from mplang_analysis.party_names import quoted
+
 from mplang_cli.artifact.cluster import ClusterSummary
 from mplang_cli.artifact.container import Source, read
 from mplang_cli.artifact.manifest import Manifest, pack_payload, unpack_payload
@@ -166,5 +168,5 @@ def _skew(found: Manifest) -> str:
     other = [r for r in found.requirements if r.status == "other version"]
     if not other:
         return ""
-    named = (f"{r.distribution} {r.version} (here {r.here})" for r in other)
+    named = (f"{quoted(r.distribution)} {quoted(r.version)} (here {r.here})" for r in other)
     return f"\nIt was made with {', '.join(named)}; those versions may read it"

@@ -73,27 +73,27 @@ class Inspection(Report):
     def tables(self) -> list[TextTable]:
         """Return what it takes and gives, needs and does."""
         found, signature = self.manifest, self.manifest.signature
-        inputs = zip(signature.names, map(str, signature.inputs), strict=True)
-        outputs = zip(signature.results, map(str, signature.outputs), strict=True)
-        devices = [str(device).partition(": ") for device in found.cluster.devices]
-        needs = [_requirement(each) for each in found.requirements]
+        needs = found.requirements
         shown = [
             _facts(
                 quoted(found.name),
                 [
                     ("digest", found.digest),
                     ("format", str(ARTIFACT_VERSION)),
-                    *((f"party {i}", name) for i, name in enumerate(found.cluster.parties)),
-                    *((f"device {name}", text) for name, _, text in devices),
+                    *((f"party {i}", quoted(n)) for i, n in enumerate(found.cluster.parties)),
+                    *((f"device {quoted(d.name)}", d.told) for d in found.cluster.devices),
                 ],
             ),
-            _facts("What it takes", inputs),
-            _facts("What it gives", outputs),
+            _facts("What it takes", signature.shown),
+            _facts("What it gives", signature.shown_results),
             TextTable(
                 "What it needs",
                 ["package", "made with", "here", "status"],
-                [[n["package"], n["made with"], n["here"] or "-", n["status"]] for n in needs],
-                [i for i, n in enumerate(needs) if n["status"] != "ok"],
+                [
+                    [quoted(n.distribution), quoted(n.version), n.here or "-", n.status]
+                    for n in needs
+                ],
+                [i for i, n in enumerate(needs) if n.status != "ok"],
             ),
         ]
         if self.program is not None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from mplang_analysis import parameter_names
+from mplang_analysis.party_names import quoted
 
 from mplang_cli.artifact.cluster import ClusterSummary
 from mplang_cli.artifact.core import Artifact
@@ -58,9 +59,14 @@ def make(subject: Packable | Artifact, cluster: ClusterSpec | None = None) -> Ar
     signature = Signature.of(traced, names)
     kinds = sorted({d.kind.name for d in _devices(traced, cluster)})
     needs = requirements_of(traced.program, kinds)
-    return Artifact(
-        Manifest(traced.name, traced.program.digest, signature, summary, needs), traced.program
-    )
+    found = Manifest(traced.name, traced.program.digest, signature, summary, needs)
+    try:
+        found.check()
+    except ValueError as error:
+        raise TraceError(
+            f"{at()}no artifact can be made of {quoted(found.name)}: {error}"
+        ) from None
+    return Artifact(found, traced.program)
 
 
 def pack(

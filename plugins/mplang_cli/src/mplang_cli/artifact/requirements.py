@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from importlib_metadata import version
+from mplang_analysis.party_names import quoted
 from packaging.version import InvalidVersion, Version
 
 from mplang_cli.artifact.data import Data
@@ -19,7 +20,6 @@ from mplang_core.ext import (
     device_kinds,
     op_defs,
     plugin_manager,
-    printable,
     type_classes,
 )
 
@@ -50,7 +50,8 @@ class Requirement(Data, frozen=True):
         return "ok" if self.here == self.version else "other version"
 
     def __str__(self) -> str:
-        return f"{self.distribution} {self.version} ({', '.join(self.brings)})"
+        brings = ", ".join(map(quoted, self.brings))
+        return f"{quoted(self.distribution)} {quoted(self.version)} ({brings})"
 
 
 def requirements_of(program: Program, kinds: Iterable[str]) -> tuple[Requirement, ...]:
@@ -92,8 +93,8 @@ def ask_for(requirements: Iterable[Requirement], name: str) -> None:
         advice.insert(0, "take it out of MPLANG_DISABLE_PLUGINS")
     if not all(known):
         advice.append("ask who made it for what is no package of mplang")
-    shown = printable(f"{name} needs {', '.join(map(str, missing))}", keep="\n")
-    raise PluginLoadError(f"{shown}, not here; {', or '.join(advice)}")
+    needed = ", ".join(map(str, missing))
+    raise PluginLoadError(f"{quoted(name)} needs {needed}, not here; {', or '.join(advice)}")
 
 
 def _installed() -> dict[str, str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from mplang_analysis import Rows
+from mplang_analysis.party_names import quoted
 
 from mplang_cli.artifact.arguments import Given, data_at
 from mplang_cli.artifact.core import Artifact
@@ -38,8 +39,10 @@ def run_given(
     flat = dict(_expanded(given, names))
     unknown = sorted(set(flat) - set(names))
     if unknown:
-        takes = ", ".join(names) or "none"
-        raise ConfigError(f"{artifact.name} has no argument {', '.join(unknown)}; it takes {takes}")
+        takes = ", ".join(name for name, _ in artifact.signature.shown) or "none"
+        raise ConfigError(
+            f"{quoted(artifact.name)} has no argument {', '.join(unknown)}; it takes {takes}"
+        )
     types = iter(artifact.program.graph.inputs)
     leaves = []
     for name, leaf in zip(names, artifact.signature.inputs, strict=True):
@@ -48,7 +51,9 @@ def run_given(
             continue
         expected: Any = next(types).type
         if name not in flat:
-            raise ConfigError(f"argument {name} is missing: --arg {name}=@file.npy, of {expected}")
+            raise ConfigError(
+                f"argument {quoted(name, None)} is missing: --arg {name}=@file.npy, of {expected}"
+            )
         leaves.append(data_at(host, name, flat[name], expected))
     args, kwargs = artifact.signature.arguments.build(leaves)
     result = artifact.run(host, *args, mode=mode, **kwargs)
@@ -60,7 +65,7 @@ def shown(results: Rows) -> Rows:
     """Return results as a table is to show them: short, and in texts."""
     return Rows(
         {
-            "result": row["result"],
+            "result": quoted(row["result"], None),
             "type": row["type"],
             "on": row["device"] or "-",
             "value": "(secret)" if row["secret"] else _short(row["value"]),

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mplang_analysis.party_names import in_quotes, quoted
+
 from mplang_cli.artifact.data import Data
 from mplang_cli.artifact.tree import Tree
-from mplang_core import MPType, TracedFunction
-from mplang_core.ext import TraceError
+from mplang_core import MPLangError, MPType, TracedFunction
+from mplang_core.ext import TraceError, parse_type
 
 
 class Input(Data, frozen=True):
@@ -23,7 +25,7 @@ class Input(Data, frozen=True):
     literal: str | None = None
 
     def __str__(self) -> str:
-        return self.type or repr(self.literal)
+        return quoted_type(self.type) if self.type else in_quotes(self.literal or "", None)
 
 
 class Output(Data, frozen=True):
@@ -40,7 +42,8 @@ class Output(Data, frozen=True):
     uniform: bool
 
     def __str__(self) -> str:
-        return f"{self.type} on {self.device}" if self.device is not None else self.type
+        kind = quoted_type(self.type)
+        return f"{kind} on {quoted(self.device)}" if self.device is not None else kind
 
 
 class Signature(Data, frozen=True):
@@ -96,6 +99,16 @@ class Signature(Data, frozen=True):
         """A name per leaf of the results: ``result``, ``result.0``, ``result.loss``."""
         return tuple(_dotted(("result", *path)) for path in self.result.paths())
 
+    @property
+    def shown(self) -> list[tuple[str, str]]:
+        """The names of the arguments and what each is, no text of the program's unquoted."""
+        return [(_shown(n), str(leaf)) for n, leaf in zip(self.names, self.inputs, strict=True)]
+
+    @property
+    def shown_results(self) -> list[tuple[str, str]]:
+        """The same of the results."""
+        return [(_shown(n), str(leaf)) for n, leaf in zip(self.results, self.outputs, strict=True)]
+
     def bind(
         self, args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -124,18 +137,23 @@ class Signature(Data, frozen=True):
             raise ValueError(f"{len(pair[0].children)} arguments, {len(self.parameters)} names")
         if not all(isinstance(key, str) for key in pair[1].keys):
             raise ValueError(f"keywords that are no names: {pair[1].keys}")
+        for name in self.parameters:
+            if not all(part.isidentifier() or part.isdecimal() for part in name.split(".")):
+                raise ValueError(f"the parameter {quoted(name)} is no name of Python's")
+        if len(set(self.names)) != len(self.names):
+            raise ValueError("two arguments have one name")
         if any(bool(leaf.type) == (leaf.literal is not None) for leaf in self.inputs):
             raise ValueError("an input has either a type or a literal")
 
     def lines(self) -> list[str]:
         """Return it as text, a line per leaf."""
-        takes = [f"{n}: {leaf}" for n, leaf in zip(self.names, self.inputs, strict=True)]
-        gives = [f"{n}: {leaf}" for n, leaf in zip(self.results, self.outputs, strict=True)]
+        takes = [f"{name}: {leaf}" for name, leaf in self.shown]
+        gives = [f"{name}: {leaf}" for name, leaf in self.shown_results]
         nested = [f"arguments {self.arguments}", f"result {self.result}"]
         return [*takes, *gives, *nested]
 
     def __str__(self) -> str:
-        takes = (f"{n}: {leaf}" for n, leaf in zip(self.names, self.inputs, strict=True))
+        takes = (f"{name}: {leaf}" for name, leaf in self.shown)
         return f"({', '.join(takes)}) -> {', '.join(map(str, self.outputs)) or 'nothing'}"
 
 
@@ -148,6 +166,23 @@ def _input(leaf: Any, name: str) -> Input:
         f"{name} was compiled with the argument {leaf!r}, and an artifact holds no "
         f"{type(leaf).__name__}; have the function close over it, or take a value or a text"
     )
+
+
+def quoted_type(text: str) -> str:
+    """Return a type as it is shown; what is none, or is of a plugin that is not here, in quotes.
+
+    Example:
+        >>> print(quoted_type("i64[]@{0}"), quoted_type("approved by all"))
+        i64[]@{0} "approved by all"
+    """
+    try:
+        return str(parse_type(text))
+    except MPLangError:
+        return quoted(text, None)
+
+
+def _shown(name: str) -> str:
+    return quoted(name, None)
 
 
 def _dotted(path: Sequence[str | int]) -> str:

@@ -7,6 +7,7 @@ import functools
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, cast
 
+from mplang_analysis.party_names import quoted
 from optree import PyTreeKind
 
 from mplang_cli.artifact.data import Data
@@ -100,7 +101,7 @@ class Tree(Data, frozen=True):
 
     def __str__(self) -> str:
         parts = [str(child) for child in self.children]
-        named = [f"{key}: {part}" for key, part in zip(self.keys, parts, strict=False)]
+        named = [f"{_shown(key)}: {part}" for key, part in zip(self.keys, parts, strict=False)]
         match self.kind:
             case "leaf":
                 return "*"
@@ -111,8 +112,12 @@ class Tree(Data, frozen=True):
             case "dict":
                 return "{" + ", ".join(named) + "}"
             case "named":
-                return f"{self.name}({', '.join(named)})"
+                return f"{quoted(self.name, None)}({', '.join(named)})"
         return "None"
+
+
+def _shown(key: Key) -> str:
+    return quoted(str(key), None)
 
 
 _KINDS: dict[PyTreeKind, Any] = {
