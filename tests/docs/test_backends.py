@@ -62,9 +62,10 @@ def size(number):
     return f"{number:,}"
 
 
-@pytest.mark.needs("http")
+@pytest.mark.needs("http", "ibis")
 def test_every_field_of_a_worker_is_told_with_its_default():
     from mplang_http.config import Limits, Quotas, Timeouts, WorkerConfig
+    from mplang_ibis.settings import QuerySettings
 
     told = {name.strip("`"): default for name, _, default in rows(TEXT, FIELDS)}
     tables = ("limits", "quotas", "timeouts")
@@ -72,6 +73,9 @@ def test_every_field_of_a_worker_is_told_with_its_default():
     numbers = {f"limits.{name}": size(value) for name, value in Limits()}
     numbers |= {f"quotas.{name}": size(value) for name, value in Quotas()}
     numbers |= {f"timeouts.{name}": f"{value:,g} s" for name, value in Timeouts()}
+    queries = "plugins.mplang-ibis.settings"
+    numbers |= {f"{queries}.{name}": f"{value:,g}" for name, value in QuerySettings()}
+    numbers[f"{queries}.memory"] = f"{QuerySettings().memory:,}"
     numbers["limits.value"] = "a quarter of the machine's memory, at most 8 GiB"
     assert sorted(told) == sorted([*plain, *numbers])
     assert {name: told[name] for name in numbers} == numbers

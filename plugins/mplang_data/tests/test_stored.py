@@ -272,3 +272,15 @@ def test_nests_are_put_together_again():
     text, leaves = skeleton(nest, lambda each: isinstance(each, int))
     assert leaves == [1, 2, 3]
     assert unflatten(text, ["a", "b", "c"]) == {"w": ["a", ("b", {"x": "c"})], "b": ()}
+
+
+def test_whether_a_store_fails_is_disclosed_as_a_sink_takes_so_many_bytes():
+    """A table has as many as its data say, so that a full sink tells about them."""
+    kind = mp.MPType(mp.TableType((("age", "double"),)), mp.Mask.of(0))
+
+    def program(people):
+        mp.store(people, "people")
+
+    spec = mp.ClusterSpec.simple(2)
+    table = analysis.disclosure(mp.compile(program, kind, cluster_spec=spec))
+    assert [(row.what, row.discloses) for row in table.of(0)] == [("failure", (0,))]

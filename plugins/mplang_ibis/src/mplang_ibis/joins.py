@@ -31,7 +31,7 @@ def check_joins(profile: Mapping[str, Any], op: str) -> None:
             raise KernelError(
                 f"{op}: a join by equal columns gives over {limit} times the rows of the largest "
                 "table that it is made of; aggregate one side to a row for each key, or have the "
-                "owner set `join` of the worker's section `ibis` higher"
+                "owner set `join` in plugins.mplang-ibis.settings of the worker higher"
             )
 
 
