@@ -88,6 +88,7 @@ DURATIONS = {
     "filter above": kept(lambda t, n: n.join(t, n.n == t.id).filter(lambda r: r.n < r.pay)),
     "repeat": kept(lambda t, n: t.mutate(s=t.city.repeat(t.id))),
     "unnest": kept(lambda t, n: t.select(s=t.city.split(",").unnest())),
+    "pattern": kept(lambda t, n: t.filter((t.pay > 5).ifelse("a" * 90, "").like("%a_%a_%a_%b"))),
 }
 SIZES = {
     "encrypted table": lambda: sealed(people()),
@@ -102,6 +103,7 @@ SIZES = {
 NEITHER = {
     "fixed turns": on_pay(lambda x: jax.lax.fori_loop(0, 9, lambda i, a: a * 1.1, x)),
     "where": on_pay(lambda x: jnp.where(x > 3, x, 0)),
+    "patterns": kept(lambda t, n: t.filter(t.city.like("%a%b%c%") | t.city.ilike("%a_b%"))),
     "equal columns": kept(lambda t, n: n.join(t, n.n == t.id)[["n"]]),
     "encrypted tensor": lambda: sealed(
         at_bank(to_tensor, at_bank(lambda t: t[["pay"]], people()), rows=3)

@@ -77,4 +77,6 @@ def _of_function(name: str, given: list[Node]) -> float:
 
 def _constant(node: Node) -> Any:
     value = node.get("value") if node.get("class") == "CONSTANT" else None
-    return value.get("value") if isinstance(value, Mapping) else None
+    if not isinstance(value, Mapping) or value.get("is_null"):
+        return None
+    return value.get("value", "")  # DuckDB leaves out what is empty

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 from mplang_core import MPLangError
 from mplang_ibis.allowlist import FUNCTIONS, ROW_WISE
 from mplang_ibis.growth import MAX_GROWTH, growth
+from mplang_ibis.patterns import OPERATORS, is_linear
 from mplang_ibis.query import nodes, parse
 from mplang_ibis.syntax import fold
 
@@ -25,6 +26,12 @@ GENERATORS: Mapping[str, Sequence[int]] = {
     "jaro_winkler_similarity": (0, 1),
 }  # fmt: skip
 """Functions that take or give a product of their operands, and those that must be constant."""
+
+_OPERATORS = {
+    "!__postfix", "%", "&", "*", "**", "+", "-", "/", "//", "<<", ">>", "@", "^", "^@", "|", "||",
+    "~",
+}  # fmt: skip
+"""Those whose work their operands bound, beside those of patterns; others may be products."""
 
 COLLECTS = {"array_agg", "group_concat", "list", "listagg", "string_agg"}
 """Aggregates as large as the rows that they are made of: over a window, of each row all before."""
@@ -69,7 +76,8 @@ def work_of(sql: str) -> Work:
         found = list(nodes(query))
         reads, times = _reads(query, {}), growth(query)
         joins = any(node.get("type") == "JOIN" for node in found)
-        unbounded = any(_multiplies(node, joins) for node in found)
+        collates = any(node.get("class") == "COLLATE" or "collation" in node for node in found)
+        unbounded = any(_multiplies(node, joins, collates) for node in found)
         groupings = any(len(node.get("group_sets", ())) > 1 for node in found)
         return Work(
             unbounded or times > MAX_GROWTH or reads > MAX_READS,
@@ -79,7 +87,7 @@ def work_of(sql: str) -> Work:
         return Work(is_unbounded=True, multiplies=True)  # nobody runs it, or it is unknown
 
 
-def _multiplies(node: Node, joins: bool) -> bool:
+def _multiplies(node: Node, joins: bool, collates: bool) -> bool:
     """Return whether a node may make more of rows than there are."""
     match node.get("type"), node.get("class"):
         case "RECURSIVE_CTE_NODE", _:
@@ -96,10 +104,18 @@ def _multiplies(node: Node, joins: bool) -> bool:
         case _, "WINDOW":
             return fold(node["function_name"]) in COLLECTS
         case _, "FUNCTION":
-            given = node.get("children", ())
-            factors = GENERATORS.get(fold(node["function_name"]), ())
-            return any(i < len(given) and given[i]["class"] != "CONSTANT" for i in factors)
+            return _is_product(fold(node["function_name"]), node.get("children", ()), collates)
     return False
+
+
+def _is_product(name: str, given: Sequence[Node], collates: bool) -> bool:
+    """Return whether a function may take or give a product of its operands."""
+    if not is_linear(name, given, collates=collates):
+        return True
+    if not name.isidentifier() and name not in {*_OPERATORS, *OPERATORS}:
+        return True
+    factors = GENERATORS.get(name, ())
+    return any(i < len(given) and given[i]["class"] != "CONSTANT" for i in factors)
 
 
 def _is_bounded(join: Node) -> bool:
