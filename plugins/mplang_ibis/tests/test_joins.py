@@ -62,6 +62,18 @@ def test_joins_of_joins_do_not_multiply_the_limit():
         joined("x JOIN y ON x.k = y.k JOIN z ON y.k = z.k", *tables)
 
 
+@pytest.mark.parametrize("how", ["", "MATERIALIZED", "NOT MATERIALIZED"])
+@pytest.mark.parametrize("other", ["x", "j{}"])
+def test_nor_do_joins_of_what_a_with_gives(how, other):
+    """Each by itself gives eight times the rows of what it reads."""
+    one = "j{} AS {} (SELECT a.k AS k FROM j{} AS a JOIN {} AS b ON a.k = b.k)"
+    each = [one.format(i + 1, how, i, other.format(i)) for i in range(3)]
+    query_of = f"WITH j0 AS {how} (SELECT x.k AS k FROM x), {', '.join(each)} SELECT COUNT(*) AS n "
+    with pytest.raises(KernelError, match="over 16 times the rows"):
+        query.run(f"{query_of} FROM j3", {"x": table(64, 8)}, KIND)
+    assert query.run(f"{query_of} FROM j1", {"x": table(64, 8)}, KIND).to_pydict() == {"n": [512]}
+
+
 def test_a_worker_s_owner_sets_the_limit(limit):
     limit(100)
     assert joined(ONE, table(100, 1), table(100, 1)) == 10_000

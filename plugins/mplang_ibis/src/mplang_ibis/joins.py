@@ -12,6 +12,8 @@ from typing import Any
 from mplang_core.ext import KernelError
 from mplang_ibis import settings
 
+_AGAIN = ("CTE_SCAN", "DELIM_SCAN")  # a WITH that is kept, and rows of a query around
+
 
 def check_joins(profile: Mapping[str, Any], op: str) -> None:
     """Refuse the result of a query one of whose joins gave too many rows.
@@ -24,13 +26,13 @@ def check_joins(profile: Mapping[str, Any], op: str) -> None:
         KernelError: one did.
     """
     limit = settings.current.join
+    largest = max((each["operator_cardinality"] for each in _scans(profile)), default=0)
     for node in _operators(profile):
         rows = node.get("operator_cardinality", 0)
-        largest = max((each["operator_cardinality"] for each in _scans(node)), default=0)
         if node.get("operator_type") == "HASH_JOIN" and rows > limit * largest:
             raise KernelError(
                 f"{op}: a join by equal columns gives over {limit} times the rows of the largest "
-                "table that it is made of; aggregate one side to a row for each key, or have the "
+                "table that the query reads; aggregate one side to a row for each key, or have the "
                 "owner set `join` in plugins.mplang-ibis.settings of the worker higher"
             )
 
@@ -44,5 +46,8 @@ def _operators(node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _scans(node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the operators beneath which there are no others."""
-    return (each for each in _operators(node) if not each.get("children") and each is not node)
+    """Yield the operators that read tables, without those that read what others of them gave."""
+    for each in _operators(node):
+        again = str(each.get("operator_type", "")).endswith(_AGAIN)
+        if not again and not each.get("children") and each is not node:
+            yield each

@@ -16,7 +16,7 @@ class QuerySettings(StrictModel):
     Attributes:
         memory: bytes of memory; the engine of a session has a limit, too.
         seconds: time after which it is interrupted; a week at most.
-        join: how many times the rows of the largest table under it a join by equal columns may
+        join: how many times the rows of the largest table that it reads a join by equal columns may
             have, before its query fails.
 
     Example:
