@@ -89,10 +89,11 @@ class Limits(StrictModel):
         failures: runs of one coordinator in which an op may fail at this worker, over all its
             sessions since the worker started; further runs are refused. Reading a 32-bit number
             bit by bit through failures takes 16 of them on average.
-        memory: bytes of private memory of a session's engine; half of the machine's by default.
-        cpu: seconds of CPU time of a session's engine; any by default.
-        threads: threads of a session's engine.
-        files: open files of a session's engine.
+        memory: bytes of private memory of a session's processes together; half of the machine's by
+            default.
+        cpu: seconds of CPU time of each process of a session; any by default.
+        threads: threads of a session's engine and MPC process together.
+        files: open files of each process of a session.
     """
 
     head: int = Field(default=64 << 10, gt=0)
