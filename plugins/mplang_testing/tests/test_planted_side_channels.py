@@ -37,6 +37,44 @@ class TestFaulty(KernelSuite):
     samples = (Sample("fault.turns", X),)
 '''
 )
+SENDS = (
+    HEAD
+    + '''
+from mplang_analysis import SideChannelRule, SideChannels
+
+
+@mp.simple_op(
+    "fault.sends", reads=(), total=True,
+    interfaces=[SideChannelRule(lambda op: SideChannels({declared}))],
+)
+def sends(x: TensorType) -> TensorType:
+    """Sends more where a number is large."""
+    return x
+
+
+@mp.kernel("fault.sends")
+def kernel(ctx, x):
+    large = bool((x > 1 << 40).any())
+    comm, me = ctx.interpreter.communicator, ctx.interpreter.communicator.rank
+    for i in range({number}):
+        comm.send(1 - me, f"{ctx.key}.{i}", np.zeros({size}))
+        comm.recv(1 - me, f"{ctx.key}.{i}")
+    return x
+
+
+class TestFaulty(KernelSuite):
+    family = "fault"
+    samples = (Sample("fault.sends", X, parties=2),)
+'''
+)
+SIZES = [
+    ({"declared": "", "number": "1 + large", "size": "8"}, 1),
+    ({"declared": "", "number": "1", "size": "8 + large"}, 1),
+    ({"declared": "", "number": "2", "size": "8 + (i if large else -i)"}, 1),
+    ({"declared": "sizes=(0,)", "number": "1 + large", "size": "8"}, 0),
+    ({"declared": "sizes=(0,)", "number": "1", "size": "8 + large"}, 0),
+    ({"declared": "", "number": "1", "size": "8"}, 0),
+]
 TEST = "test_messages_and_work_depend_on_values_only_if_it_says_so"
 
 
@@ -47,3 +85,17 @@ def test_work_by_values_is_found_if_it_is_not_declared(pytester, declared, faile
     assert result.parseoutcomes().get("failed", 0) == failed
     if failed:
         result.stdout.fnmatch_lines(["*takes far longer for*does not say so*"])
+
+
+@pytest.mark.parametrize(("fault", "failed"), SIZES)
+def test_messages_by_values_are_found_if_they_are_not_declared(pytester, fault, failed):
+    source = SENDS
+    for name, text in fault.items():
+        source = source.replace(f"{{{name}}}", text)
+    pytester.makepyfile(source)
+    result = pytester.runpytest_subprocess("-k", TEST, "-p", "no:cacheprovider")
+    outcomes = result.parseoutcomes()
+    assert outcomes.get("failed", 0) == failed
+    assert outcomes.get("passed", 0) == 1 - failed
+    if failed:
+        result.stdout.fnmatch_lines(["*sends other messages for*does not say so*"])
