@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ibis
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -88,6 +89,13 @@ DURATIONS = {
     "filter above": kept(lambda t, n: n.join(t, n.n == t.id).filter(lambda r: r.n < r.pay)),
     "repeat": kept(lambda t, n: t.mutate(s=t.city.repeat(t.id))),
     "unnest": kept(lambda t, n: t.select(s=t.city.split(",").unnest())),
+    "median of a window": kept(
+        lambda t, n: t.mutate(m=t.pay.median().over(ibis.window(order_by="id")))
+    ),
+    "list for each row": kept(lambda t, n: t.filter(n.n.collect().as_scalar().contains(t.id))),
+    "text of a list": kept(
+        lambda t, n: t.mutate(s=t.city.split("").join("-" * 63).split("").join("-" * 63))
+    ),
     "pattern": kept(lambda t, n: t.filter((t.pay > 5).ifelse("a" * 90, "").like("%a_%a_%a_%b"))),
 }
 SIZES = {

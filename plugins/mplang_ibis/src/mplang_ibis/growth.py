@@ -13,7 +13,20 @@ MAX_GROWTH = 1024  # times, in one query
 
 Node: TypeAlias = Mapping[str, Any]
 
-_TOGETHER = {"concat", "concat_ws", "||", "list_value", "array_to_string"}
+_TOGETHER = {"concat", "||"}
+_BETWEEN = {"array_to_string": 1, "string_agg": 1, "group_concat": 1, "listagg": 1}
+"""Those that write a text between others, and which operand it is."""
+_LISTS = {  # or bytes, of which a text is longer: DuckDB writes them with quotes and commas
+    "array_agg", "encode", "from_base64", "list", "list_value", "regexp_split_to_array",
+    "split", "str_split", "string_split", "unhex",
+}  # fmt: skip
+_FORMATTED = 16  # times, of a format such as %c, which is 24 characters
+_AS_TEXT = 8  # times, at most
+_SCALARS = {
+    "BIGINT", "BOOLEAN", "DATE", "DECIMAL", "DOUBLE", "FLOAT", "HUGEINT", "INTEGER", "INTERVAL",
+    "SMALLINT", "TIME", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE", "TIMESTAMP_MS", "TIMESTAMP_NS",
+    "TIMESTAMP_S", "TINYINT", "UBIGINT", "UHUGEINT", "UINTEGER", "USMALLINT", "UTINYINT", "VARCHAR",
+}  # fmt: skip
 _TIMES = {"repeat": 1, "lpad": 1, "rpad": 1}  # and which operand says how often
 _WITH = {"replace": 2, "regexp_replace": 2}  # and which operand stands for each match
 _TWICE = {
@@ -54,6 +67,8 @@ def _size(tree: Any) -> float:
         case "CONSTANT":
             value = _constant(tree)
             return 1.0 + len(value) // _TEXT if isinstance(value, str) else 1.0
+        case "CAST" if tree["cast_type"]["id"] not in _SCALARS:
+            return _AS_TEXT * _size(tree["child"])
         case "FUNCTION":
             return _of_function(fold(tree["function_name"]), given)
     return _size(list(tree.values()))
@@ -64,6 +79,15 @@ def _of_function(name: str, given: list[Node]) -> float:
     longest = max(sizes, default=1.0)
     if name in _TOGETHER:
         return sum(sizes)
+    if name == "concat_ws":  # its first operand stands between all others
+        return longest * 2 * len(sizes)
+    if name in _BETWEEN:
+        text = _constant(given[_BETWEEN[name]]) if len(given) > _BETWEEN[name] else ","
+        return longest * (1 + len(text)) if isinstance(text, str) else math.inf
+    if name in _LISTS:
+        return _AS_TEXT * max(1.0, sum(sizes))
+    if name == "strftime" and all(_constant(each) is None for each in given):
+        return _FORMATTED * longest
     if name in _TWICE:
         return 2 * longest
     if name in _TIMES:

@@ -15,7 +15,7 @@ from mplang_ibis.allowlist import FUNCTIONS, ROW_WISE
 from mplang_ibis.growth import MAX_GROWTH, growth
 from mplang_ibis.patterns import OPERATORS, is_linear
 from mplang_ibis.query import nodes, parse
-from mplang_ibis.syntax import fold
+from mplang_ibis.syntax import JOIN, SELECT, UNION as SETS, fold
 
 MAX_READS = 100  # of tables, each WITH written out: thirty that double each other read 2**30
 MAX_GROUPINGS = 16  # of GROUPING SETS, CUBE and ROLLUP
@@ -35,6 +35,12 @@ _OPERATORS = {
 
 COLLECTS = {"array_agg", "group_concat", "list", "listagg", "string_agg"}
 """Aggregates as large as the rows that they are made of: over a window, of each row all before."""
+
+_WHOLE = {
+    "approx_quantile", "entropy", "mad", "median", "mode", "quantile", "quantile_cont",
+    "quantile_disc",
+}  # fmt: skip
+"""Aggregates that have to see all rows of a window again where it moves."""
 
 Node: TypeAlias = Mapping[str, Any]
 
@@ -78,6 +84,7 @@ def work_of(sql: str) -> Work:
         joins = any(node.get("type") == "JOIN" for node in found)
         collates = any(node.get("class") == "COLLATE" or "collation" in node for node in found)
         unbounded = any(_multiplies(node, joins, collates) for node in found)
+        unbounded |= _spreads_lists(query) or _groupings(query, {}) > MAX_GROWTH
         groupings = any(len(node.get("group_sets", ())) > 1 for node in found)
         return Work(
             unbounded or times > MAX_GROWTH or reads > MAX_READS,
@@ -93,16 +100,20 @@ def _multiplies(node: Node, joins: bool, collates: bool) -> bool:
         case "RECURSIVE_CTE_NODE", _:
             return True
         case "JOIN", _:
-            return not _is_bounded(node)
+            return not node.keys() <= {*JOIN, "using_columns", "alias"} or not _is_bounded(node)
         case "SELECT_NODE", _:
+            if not node.keys() <= SELECT:
+                return True
             filters = [node[name] for name in ("where_clause", "having", "qualify") if name in node]
             across = joins and any(map(_is_across, filters))
             return across or len(node.get("group_sets", ())) > MAX_GROUPINGS
+        case "SET_OPERATION_NODE", _ if not node.keys() <= SETS:
+            return True
         case _, "SUBQUERY":
             compared = node.get("comparison_type") in (None, "INVALID", *_EQUAL)
             return not compared or not _stands_alone(node["subquery"]["node"])
         case _, "WINDOW":
-            return fold(node["function_name"]) in COLLECTS
+            return _is_window_unbounded(node)
         case _, "FUNCTION":
             return _is_product(fold(node["function_name"]), node.get("children", ()), collates)
     return False
@@ -116,6 +127,17 @@ def _is_product(name: str, given: Sequence[Node], collates: bool) -> bool:
         return True
     factors = GENERATORS.get(name, ())
     return any(i < len(given) and given[i]["class"] != "CONSTANT" for i in factors)
+
+
+def _is_window_unbounded(node: Node) -> bool:
+    """Return whether each row may read all others anew."""
+    name = fold(node["function_name"])
+    bounds = [node.get(each) for each in ("start_expr", "end_expr")]
+    if name in COLLECTS or any(next(_references(each), None) for each in bounds):
+        return True
+    moves = node.get("orders") or node.get("exclude_clause", "NO_OTHER") != "NO_OTHER"
+    anew = name in _WHOLE or node.get("distinct") or node.get("arg_orders")
+    return bool(anew and (moves or any(bounds)))
 
 
 def _is_bounded(join: Node) -> bool:
@@ -159,8 +181,11 @@ def _is_one_row(table: Node) -> bool:
     if table["type"] != "SUBQUERY":
         return False
     query = table["subquery"]["node"]
+    if query["type"] != "SELECT_NODE":
+        return False
     grouped = query.get("group_expressions") or query.get("group_sets")
-    if query["type"] != "SELECT_NODE" or grouped or not _stands_alone(query):
+    by_all = query.get("aggregate_handling") != "STANDARD_HANDLING"  # as by GROUP BY ALL
+    if grouped or by_all or not _stands_alone(query):
         return False
     return any(
         node.get("class") == "FUNCTION" and fold(node["function_name"]) in _AGGREGATES
@@ -228,6 +253,44 @@ def _nodes_of_row(tree: Any) -> Iterator[Node]:
         elif isinstance(node, dict) and node.get("class") not in ("SUBQUERY", "WINDOW"):
             yield node
             todo += node.values()
+
+
+def _groupings(tree: Any, known: Mapping[str, int]) -> int:
+    """Return how often a query groups rows at most that it grouped, each WITH written out."""
+    if isinstance(tree, list):
+        return max((_groupings(each, known) for each in tree), default=1)
+    if not isinstance(tree, dict):
+        return 1
+    if tree.get("type") == "BASE_TABLE":
+        return known.get(fold(tree["table_name"]), 1)
+    for entry in tree.get("cte_map", {}).get("map", ()):
+        known = {**known, fold(entry["key"]): _groupings(entry["value"], known)}
+    within = [value for name, value in tree.items() if name != "cte_map"]
+    return max(1, len(tree.get("group_sets", ()))) * _groupings(within, known)
+
+
+def _spreads_lists(query: Node) -> bool:
+    """Return whether a list of rows, made in a query within, may meet each row of another one."""
+    within: list[tuple[int, int]] = []
+
+    def count(tree: Any) -> tuple[int, int]:
+        """Return the numbers of lists, and of what gives one value to many rows."""
+        if isinstance(tree, list | dict):
+            each = [count(value) for value in (tree if isinstance(tree, list) else tree.values())]
+            lists, spreads = sum(a for a, _ in each), sum(b for _, b in each)
+            if isinstance(tree, dict):
+                kind = tree.get("class")
+                lists += kind == "FUNCTION" and fold(tree["function_name"]) in COLLECTS
+                spreads += kind in ("SUBQUERY", "WINDOW") or (
+                    not kind and tree.get("type") == "JOIN"
+                )
+                if str(tree.get("type")).endswith("_NODE") and tree is not query:
+                    within.append((lists, spreads))
+            return lists, spreads
+        return 0, 0
+
+    total = count(query)[1]
+    return any(lists and spreads < total for lists, spreads in within)
 
 
 def _reads(query: Node, known: Mapping[str, int]) -> int:
