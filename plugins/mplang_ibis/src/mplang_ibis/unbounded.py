@@ -255,7 +255,7 @@ def _nodes_of_row(tree: Any) -> Iterator[Node]:
             todo += node.values()
 
 
-def _groupings(tree: Any, known: Mapping[str, int]) -> int:
+def _groupings(tree: Any, known: dict[str, int]) -> int:
     """Return how often a query groups rows at most that it grouped, each WITH written out."""
     if isinstance(tree, list):
         return max((_groupings(each, known) for each in tree), default=1)
@@ -263,8 +263,10 @@ def _groupings(tree: Any, known: Mapping[str, int]) -> int:
         return 1
     if tree.get("type") == "BASE_TABLE":
         return known.get(fold(tree["table_name"]), 1)
-    for entry in tree.get("cte_map", {}).get("map", ()):
-        known = {**known, fold(entry["key"]): _groupings(entry["value"], known)}
+    entries = tree.get("cte_map", {}).get("map", ())
+    known = dict(known) if entries else known
+    for entry in entries:
+        known[fold(entry["key"])] = _groupings(entry["value"], known)
     within = [value for name, value in tree.items() if name != "cte_map"]
     return max(1, len(tree.get("group_sets", ()))) * _groupings(within, known)
 
