@@ -79,7 +79,9 @@ class Live(SimpHttpDriver):
         found = []
         for worker in self._workers:
             try:
-                job = worker.client.request("GET", "v1", "sessions", self.session, "jobs", self._run)
+                job = worker.client.request(
+                    "GET", "v1", "sessions", self.session, "jobs", self._run
+                )
             except RefusedError:  # an op of standard mode runs at its parties alone
                 job = {}
             health = worker.client.request("GET", "health")
