@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from mplang_simulator import Failure
 from mplang_simulator.failure import WITHHELD
 
-from mplang_core.errors import RecvTimeoutError
-from mplang_core.ext import AbortedError, CommError, RunError
+from mplang_core.ext import AbortedError, CommError, RecvTimeoutError, RunError
 
 KINDS = {kind.__name__: kind for kind in (CommError, RecvTimeoutError, AbortedError)}
 """Errors that an MPC process may tell besides ``RunError``: those of the transport."""
