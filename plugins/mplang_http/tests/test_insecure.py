@@ -52,7 +52,7 @@ def host(brpc):
                 yield made
 
 
-@pytest.mark.slow("libspu makes its links on ports that were free before, and BRPC is for debugging")
+@pytest.mark.slow("libspu makes its links on ports that were free before")
 def test_brpc_links_are_made_in_the_mpc_process(host, brpc):
     works(host)
     for address in brpc:
