@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mplang_core import BaseType, Form, MPType, TableType, TensorType, registry
+from mplang_core import BaseType, Form, Mask, MPType, TableType, TensorType, registry
 from mplang_core.ext import AnyType, Effects, FeMeta, Operation, Value, op_defs
 
 PROTECTED = frozenset([Form.SHARE, Form.CIPHERTEXT, Form.HANDLE])
@@ -16,6 +16,11 @@ PROTECTED = frozenset([Form.SHARE, Form.CIPHERTEXT, Form.HANDLE])
 def base_of(kind: AnyType) -> BaseType:
     """Return what each holder has."""
     return kind.base if isinstance(kind, MPType) else kind
+
+
+def certain(kind: AnyType) -> Mask | tuple[()]:
+    """Return the parties that hold a value for certain, by its type."""
+    return () if not isinstance(kind, MPType) or kind.pmask is None else kind.pmask
 
 
 def forms(values: Sequence[Value]) -> Sequence[Form]:

@@ -33,7 +33,6 @@ from mplang_analysis.transfer import Arrived, Fact
 from mplang_core import BaseType, Form, Mask, MPType, Program
 from mplang_core.ext import (
     MAX_DIRECT,
-    AnyType,
     Branch,
     Call,
     Forwards,
@@ -50,11 +49,6 @@ from mplang_core.ext import (
     kept_outputs,
     messages_of,
 )
-
-
-def certain(kind: AnyType) -> Mask | tuple[()]:
-    """Return the parties that hold a value for certain, by its type."""
-    return () if not isinstance(kind, MPType) or kind.pmask is None else kind.pmask
 
 
 @dataclass
@@ -252,10 +246,7 @@ class Flow:
         self.told.note_failures(op, seen, scope)
         outs = self._outputs(op, seen, scope, together)
         if published:
-            outs = [
-                transfer.opened(op_traits.base_of(value.type), fact)
-                for value, fact in zip(op.outputs, outs, strict=True)
-            ]
+            outs = transfer.opened(op, outs)
         if together or op.regions:
             return outs
         return self.guards.refine(op, ins, outs, scope.parties, scope.location, scope.when)
@@ -405,7 +396,7 @@ class Flow:
                 for rank in holders_of(value.type, scope.parties)
                 if (label := transfer.forwarded(found, ins, arrived[rank], rank)) is not None
             }
-            | {rank: label for rank, label in untold.items() if rank in certain(value.type)}
+            | {r: label for r, label in untold.items() if r in op_traits.certain(value.type)}
             for value, found in zip(op.outputs, sources, strict=True)
         ]
 
@@ -420,7 +411,7 @@ class Flow:
         get = {
             rank
             for value in op.outputs
-            for rank in certain(value.type)
+            for rank in op_traits.certain(value.type)
             if not arrived.get(rank)
             and not any(rank in fact for fact in ins)
             and rank in scope.parties

@@ -116,8 +116,11 @@ def under(fact: Fact, control: Label) -> Fact:
     return {rank: label | control for rank, label in fact.items()}
 
 
-def opened(kind: BaseType, fact: Fact) -> Fact:
-    """Return the labels of what has something plain in it: any share of it can be read."""
-    if kind.form is not Form.SHARE:
-        return fact
-    return {rank: label.opened(rank) for rank, label in fact.items()}
+def opened(op: Operation, outs: Sequence[Fact]) -> list[Fact]:
+    """Return the labels of an op's results that have something plain in them, in any share."""
+    return [
+        {rank: label.opened(rank) for rank, label in fact.items()}
+        if op_traits.base_of(value.type).form is Form.SHARE
+        else fact
+        for value, fact in zip(op.outputs, outs, strict=True)
+    ]

@@ -52,8 +52,9 @@ def hints_for(
         return
     mine = [source for source in row.sources if source.party == asked.party]
     useless = [*asked.remarks, *uncounted(mine, asked.party, units)]
-    yield from useless
-    if not any(source.guards for source in mine):
-        yield from () if useless else (NO_GUARD,)
-    elif not useless:
+    if useless:
+        yield from useless
+    elif any(source.guards for source in mine):
         yield from (OF_GUARDED[field] for field in lacking if field in OF_GUARDED)
+    else:
+        yield NO_GUARD
