@@ -205,7 +205,7 @@ def _side_channels_of_run(op: Operation) -> SideChannels:
     sorts = op.attrs["config"].get("protocol") == "CHEETAH"
     sorts = sorts and any(name in read(code) for name in _SORTS)
     return SideChannels(
-        duration=[i for i in _deciding(code) if i in public] if public else (),
+        duration=[i for i in public if i in _deciding(op)],
         sizes=_operands(op, ShareType) if sorts else (),
     )
 
@@ -214,14 +214,14 @@ def _operands(op: Operation, kind: type[BaseType]) -> Sequence[int]:
     return [i for i, value in enumerate(op.inputs) if isinstance(value.type, kind)]
 
 
-def _deciding(code: bytes) -> Sequence[int]:
+def _deciding(op: Operation) -> Sequence[int]:
     """Return the operands upon which loops and branches depend."""
     from mplang_stablehlo.deciding import deciding_operands
 
     try:
-        return deciding_operands(code)
+        return deciding_operands(op.attrs["program"]["code"])
     except ValueError:  # nobody runs it
-        return ()
+        return range(len(op.inputs))
 
 
 RUN_JAX = OpDef(
