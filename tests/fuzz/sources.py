@@ -27,10 +27,14 @@ import pyarrow as pa
 import pyarrow.dataset
 import pyarrow.parquet as pq
 from fuzz.mutation import mutate
-from mplang_data import check
+from mplang_data import DataSet, SourceError
+from mplang_data import check as checks
 from mplang_data.apart import MAX_TOLD, child, database, reader
 from pyarrow import csv
 
+__all__ = ["ENDED", "SourceError", "changed", "check", "read", "seeds"]
+
+ENDED = "ended with"
 PATIENCE = 10  # seconds that an input has; ten minutes from a worker
 SIZE = 64 << 20
 COLUMNS = {"id": "int64", "pay": "double", "name": "string", "day": "date32[day]"}
@@ -107,7 +111,7 @@ _MADE: Mapping[str, Callable[[Any], list[bytes]]] = {
     "parquet": _parquet, "arrow": _arrow, "csv": _csv, "npy": _npy, "duckdb": _duckdb,
 }  # fmt: skip
 for _kind in _MADE:
-    check.source_of(_kind)  # imports it
+    checks.source_of(_kind)  # imports it
 
 
 def changed(kind: str, rng: random.Random, known: list[bytes]) -> bytes:
@@ -143,9 +147,25 @@ def read(kind: str, data: bytes, rows: int = 3) -> str:
             asked |= {"columns": list(COLUMNS.items()), "limit": None, "match": []}
             with _memory() as sink:
                 return _forked(reader.read, asked, sink, database.reach)
-        description = {"array": f"f64[3, {rows}]"} if kind == "npy" else {"columns": COLUMNS}
-        asked = {"kind": kind, "description": description, "whole": True}
-        return _forked(check._compare, asked, file.fileno(), check._reach)
+        asked = {"kind": kind, "description": _description(kind, rows), "whole": True}
+        return _forked(checks._compare, asked, file.fileno(), checks._reach)
+
+
+def check(kind: str, data: bytes, rows: int) -> int | None:
+    """Have the product check a source, as its owner's worker does.
+
+    Raises:
+        SourceError: it is wrong.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, f"source.{kind}")
+        path.write_bytes(data)
+        where = f"duckdb:{path}#adults" if kind == "duckdb" else f"{kind}:{path}"
+        return checks.check(DataSet(source=where, size=SIZE, **_description(kind, rows)))
+
+
+def _description(kind: str, rows: int) -> dict[str, Any]:
+    return {"array": f"f64[3, {rows}]"} if kind == "npy" else {"columns": COLUMNS}
 
 
 @contextlib.contextmanager
@@ -178,7 +198,7 @@ def _forked(work: Any, asked: dict[str, Any], file: int, reach: Any) -> str:
         try:
             found = json.loads(os.pread(told, MAX_TOLD, 0))
         except ValueError:
-            return f"ended with {code}"
+            return f"{ENDED} {code}"
         return str(found["error"] or "read")
 
 

@@ -14,6 +14,7 @@ from mplang_http.comm import HttpCommunicator
 from mplang_http.frames import CHUNK, Kind, frame
 from mplang_http.link import Link
 from mplang_http.links import Links
+from mplang_http.lost_link import LostLink
 from mplang_http.values import ALIGN, pack
 from mplang_testing.waiting import DEADLINE, NEVER, in_time, pause, wait_until
 
@@ -330,7 +331,7 @@ def test_the_reason_of_an_abort_comes_before_the_end_of_the_run(joined):
         link = Link(connection, "node1", links, max_message=1, max_waiting=1)
         link.queue_control(Kind.ABORT, RUN, "it divides by zero")
         link.send_control(Kind.CLOSE, RUN)
-        link.close("the test ends")
+        link.close(LostLink.SHUTDOWN)
         abort = frame(Kind.ABORT, RUN.encode(), b"it divides by zero")
         assert all_of(sock) == abort + frame(Kind.CLOSE, RUN.encode())
 

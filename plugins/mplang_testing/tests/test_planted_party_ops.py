@@ -70,6 +70,7 @@ RIGHT = {
     "samples": '(PartySample("fault.pass_on", use, np.arange(3)),)',
 }
 DOES_IT = "sends_the_messages"
+TELLS = "messages_depend_on"
 COPY = "forwards_is_a_copy"
 DEPENDS = "results_depend"
 
@@ -90,7 +91,7 @@ def op(**changes):
     ids=["right", "on a condition", "twice", "all declared", "fresh"],
 )
 def test_without_a_fault_all_pass(run, changes):
-    assert run(op(**changes)).parseoutcomes() == {"passed": 10}
+    assert run(op(**changes)).parseoutcomes() == {"passed": 11}
 
 
 @pytest.mark.parametrize(
@@ -136,6 +137,23 @@ def test_without_a_fault_all_pass(run, changes):
             {"messages": "[*(Message(a, b, 0) for a, b in links), Message(0, 0, 0)]"},
             DOES_IT,
             ["fault.pass_on declares a message from party 0 to party 0 that it does not send"],
+        ),
+        (
+            {
+                "messages": "[Message(a, b, 0) for a, b in links * 3]",
+                "kernel": """comm.send((me + 1) % n, key + ".", x)
+    seen = comm.recv((me - 1) % n, key + ".")
+    comm.send((me + 1) % n, key + ":", np.zeros(3 + (seen[0] > 9)))
+    comm.recv((me - 1) % n, key + ":")""",
+            },
+            TELLS,
+            [
+                "fault.pass_on sends other messages from party 1 to party 2 where operand 0 of "
+                "party 0 is 9223372036854775807, and does not say so",
+                "expected: messages of these sizes*24, 24, 24*",
+                "got: *24, 24, 32*",
+                "to do: *or name operand 0 in a Message from party 1 to party 2",
+            ],
         ),
         (
             {"interfaces": "[]"},

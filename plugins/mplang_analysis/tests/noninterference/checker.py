@@ -28,6 +28,7 @@ class Stage:
         failed_at: the party, op and line of it.
         frames: the messages between workers in processes of their own, by number and size.
         told: what such workers tell the host, without times.
+        log: what the host recorded of the run, without times.
     """
 
     deliveries: list[Delivery] = field(default_factory=list)
@@ -37,6 +38,7 @@ class Stage:
     failed_at: tuple[Any, ...] = ()
     frames: Frames = field(default_factory=dict)
     told: list[Any] = field(default_factory=list)
+    log: list[Any] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -46,14 +48,14 @@ class Finding:
     Attributes:
         kind: ``row``: a message has none. ``message``, ``result``, ``opened``: data of ``source``
             made a difference to ``reader``, of which no row tells; ``frames``: to number or size of
-            messages; ``status``: to what workers tell the host.
+            messages; ``status``, ``log``: to what workers tell the host, to its recording.
         step: the number of the program in its chain.
         reader: who learns.
         source: whose data.
         detail: where.
     """
 
-    kind: Literal["row", "message", "result", "opened", "failure", "frames", "status"]
+    kind: Literal["row", "message", "result", "opened", "failure", "frames", "status", "log"]
     step: int
     reader: Reader
     source: int | None

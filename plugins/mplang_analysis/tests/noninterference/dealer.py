@@ -151,9 +151,15 @@ class Dealer:
         self, share: ShareType, name: str, index: int, value: int, dealt: int | None
     ) -> SpuShare:
         """Return one share of a number that is split into fresh summands."""
-        self.values[name], self.summands[name] = value, len(share.parties)
-        self.dealt[name] = dealt
+        self._name(name, index, value, len(share.parties), dealt)
         return self._token(share, Piece(name, index, fresh_forms(share, name, index), value))
+
+    def _name(self, name: str, index: int, value: int, summands: int, dealt: int | None) -> None:
+        """Note a secret; where members have other numbers for it, it is the first one's."""
+        with self._lock:
+            if index == 0 or name not in self.values:
+                self.values[name], self.summands[name] = value, summands
+                self.dealt[name] = dealt
 
     def _token(self, share: ShareType, piece: Piece) -> SpuShare:
         storage, head, size = _layout(share)
@@ -180,7 +186,7 @@ class Dealer:
     def run_jax(
         self,
         ctx: KernelContext,
-        *args: SpuShare,
+        *args: SpuShare | np.ndarray[Any, Any],
         program: Mapping[str, Any],
         parties: Mask,
         config: Mapping[str, Any],
@@ -188,18 +194,31 @@ class Dealer:
         """Compute on this party's pieces: by themselves where the function is affine."""
         (share,) = ctx.step.checks
         assert isinstance(share, ShareType)
-        pieces = [self.piece(arg) for arg in args]
-        value = int(_run(program, [piece.value for piece in pieces]))
         mine = parties.global_to_relative_rank(ctx.interpreter.rank)
         name = self.place(ctx.key)
+        found = [self._operand(arg, share, f"{name}.{i}", mine) for i, arg in enumerate(args)]
+        value = int(_run(program, [number for number, _ in found]))
         factors = affine(program["code"], len(args), lambda xs: int(_run(program, xs)))
         if factors is None:
             return self._fresh(share, name, mine, value, None)
-        forms = tuple(
-            combine(zip(factors, each, strict=True))
-            for each in zip(*(piece.forms for piece in pieces), strict=True)
-        )
+        each = zip(*(forms for _, forms in found), strict=True)
+        forms = tuple(combine(zip(factors, terms, strict=True)) for terms in each)
         return self._token(share, Piece(name, mine, forms, value))
+
+    def _operand(
+        self, arg: SpuShare | np.ndarray[Any, Any], share: ShareType, name: str, mine: int
+    ) -> tuple[int, tuple[Form, ...]]:
+        """Return the number of an operand, and what this member has of it.
+
+        A member adds its copy of what is public to the first summand, which is then not random.
+        """
+        if isinstance(arg, SpuShare):
+            piece = self.piece(arg)
+            return piece.value, piece.forms
+        own = f"{name}@{mine}"
+        self._name(own, 0, int(arg), 1, sorted(share.parties)[mine])
+        held = (form.get((name, 0), 0) for form in fresh_forms(share, name, mine))
+        return int(arg), tuple({(own, 0): number} if number else {} for number in held)
 
 
 def fresh_forms(share: ShareType, name: str, index: int) -> tuple[Form, ...]:

@@ -16,7 +16,7 @@ from mplang_core.ext import HostVar, PartyError
 
 from .checker import Comparison, Finding, Stage, readable_bytes, unexpected, unlisted
 from .deviation import Deviation
-from .generator import PARTIES, TABLES, THEMES, Source, Theme, generate
+from .generator import OPERANDS, PARTIES, TABLES, THEMES, Source, Theme, generate
 from .lab import Lab, Setting, bytes_of
 from .live import Live
 from .live_checker import LiveComparison
@@ -147,7 +147,7 @@ class Experiment:
                 stage.frames = self.lab.frames(
                     self.programs[len(stages)], failed=bool(stage.failure)
                 )
-                stage.told = self.lab.told()
+                stage.told, stage.log = self.lab.told(), self.lab.log()
             stage.readable = {
                 rank: readable_bytes(readable(setting.dealer, rank)) for rank in PARTIES
             }
@@ -206,6 +206,12 @@ def live_of_seed(seed: int, lab: Live) -> LiveExperiment:
     """Return the experiment of a seed on worker processes; lengths take turns."""
     length, themes = (1, 2, 1, 3)[seed % 4], (*THEMES, TABLES)
     return LiveExperiment(seed, lab, length=length, rows=400, themes=themes)
+
+
+def with_operands(seed: int, lab: Lab) -> Experiment:
+    """Return the experiment of a seed on what SPUs take for public; modes and lengths take turns."""
+    mode: Literal["launch", "standard"] = "launch" if seed // 3 % 2 else "standard"
+    return Experiment(seed, lab, mode=mode, length=seed % 3 + 1, themes=[OPERANDS])
 
 
 def of_seed(seed: int, lab: Lab | Live, length: int | None = None) -> Experiment:

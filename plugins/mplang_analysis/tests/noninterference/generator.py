@@ -13,6 +13,7 @@ from types import FunctionType
 from typing import Any, Literal, TypeAlias
 
 import mplang_core as mp
+from mplang_core.edsl.peval import peval
 
 from . import functions
 
@@ -90,7 +91,7 @@ class Source:
 
     def function(self) -> FunctionType:
         """Return the function that the source defines."""
-        scope = {"mp": mp, "f": functions, **_crypto(), "__name__": "generated"}
+        scope = {"mp": mp, "f": functions, "peval": peval, **_crypto(), "__name__": "generated"}
         exec(compile(self.text, f"{self.name}.py", "exec"), scope)
         made = scope[self.name]
         assert isinstance(made, FunctionType)
@@ -344,6 +345,18 @@ class _Writer:
         text = f'mp.device("{x.detail}")(f.{call})'
         return [self.let("share", x.holders, text, x.detail)]
 
+    def public(self, env: list[Variable], depth: int) -> list[Variable]:
+        """Give an SPU what its members hold in plain, perhaps each another number."""
+        x = self.pick(env, "share")
+        y = None if x is None else self.pick(env, "int", at=DEVICES[x.detail])
+        if x is None or y is None:
+            return []
+        name = self.dice.choice(["add", "subtract", "multiply", "replace"])
+        members, operands = sorted(DEVICES[x.detail]), f"{x.name}, {y.name}"
+        run = f"f.on_spu(f.{name}, {operands}, {members})"
+        text = f"peval({run}, [{operands}], mp.Mask.from_ranks({members}))[0]"
+        return [self.let("piece", x.holders, text, x.detail)]
+
     def meet(self, env: list[Variable], depth: int) -> list[Variable]:
         """Move shares of two secrets, mostly related ones, of different members to one party."""
         x = self.pick(env, "share")
@@ -568,3 +581,5 @@ THEMES: list[Theme] = [
     ([_Writer.channel, _Writer.seal], CIPHERTEXTS * 2 + SHARES * 2 + PLAIN + NESTED),
 ]
 TABLES: Theme = ([], [*[_Writer.filter] * 6, *[_Writer.post] * 8, *PLAIN, *NESTED])
+OPERANDS: Theme = ([_Writer.seal, _Writer.public], [*SHARES, *[_Writer.public] * 4, *PLAIN])
+"""Public operands of SPU's functions, which differ from member to member."""

@@ -11,6 +11,7 @@ from mplang_http import LocalCluster
 from mplang_http.client import RefusedError
 from mplang_http.driver import SimpHttpDriver
 from mplang_http.natives import needed_natives
+from mplang_trace import Span, SpanRecorder
 
 import mplang_core as mp
 
@@ -38,6 +39,12 @@ class Live(SimpHttpDriver):
         self._logs, self._run, self._is_warm = logs, "", False
         super().__init__(cluster, addresses=addresses, timeout=60.0, tls=workers.tls)
         self.setting = Setting(())
+        self._recorders: list[SpanRecorder] = []
+        self.observe = self._observe
+
+    def _observe(self, rank: int | None, run: str) -> SpanRecorder:
+        self._recorders.append(SpanRecorder(rank, run))
+        return self._recorders[-1]
 
     def begin(self, setting: Setting) -> None:
         """Begin a run of an experiment."""
@@ -45,6 +52,7 @@ class Live(SimpHttpDriver):
         if self._logs is not None and not self._is_warm:
             mp.evaluate(self, mp.compile(_warm_up, cluster_spec=self.cluster_spec))
             self._is_warm, self._memory = True, Memory()
+        self._recorders = []
 
     @property
     def held(self) -> Mapping[int, Holding]:
@@ -87,6 +95,23 @@ class Live(SimpHttpDriver):
             health = worker.client.request("GET", "health")
             found.append(({k: v for k, v in job.items() if k not in TIMES}, health["crashes"]))
         return found
+
+
+    def log(self) -> list[Any]:
+        """Return what the host recorded since the last call, of all parties: without times."""
+        taken, self._recorders = self._recorders, []
+        found = [
+            (span.name, span.kind, span.party, _lasting(span))
+            for recorder in taken
+            for span in recorder.spans
+        ]
+        return sorted(found, key=repr)
+
+
+def _lasting(span: Span) -> list[tuple[str, Any]]:
+    """Return facts of a span without times; a result's size is compared as that of its bytes."""
+    left_out = (*TIMES, "bytes") if span.kind == "fetch" else TIMES
+    return sorted((key, value) for key, value in span.facts.items() if key not in left_out)
 
 
 def _warm_up() -> Any:

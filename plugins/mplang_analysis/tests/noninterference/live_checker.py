@@ -1,4 +1,4 @@
-"""Comparison of two runs on worker processes: messages by number and size, results, and status."""
+"""Comparison of two runs on worker processes: messages by number and size, results, what is told."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ class LiveComparison(Comparison):
         found: list[Finding] = []
         for step, pair in enumerate(zip(self.base, self.changed, strict=False)):
             found += self._results(step, *pair)
+            if pair[0].failed_at == pair[1].failed_at:
+                found += self._told(step, *pair)
             if any(stage.failure for stage in pair):  # whoever was ahead had sent more
                 break
             found += self._frames(step, *pair)
             found += self._at_others(step, *pair)
-            found += self._status(step, *pair)
         return found
 
     def _frames(self, step: int, base: Stage, changed: Stage) -> Iterable[Finding]:
@@ -69,6 +70,14 @@ class LiveComparison(Comparison):
             if differs and rank != self.source and not self._knows(step, rank):
                 yield Finding("result", step, rank, self.source, f"output {output}")
 
-    def _status(self, step: int, base: Stage, changed: Stage) -> Iterable[Finding]:
-        if base.told != changed.told:
-            yield Finding("status", step, "host", self.source, f"{base.told}, {changed.told}")
+    def _told(self, step: int, base: Stage, changed: Stage) -> Iterable[Finding]:
+        """Compare what the host is told; in runs that fail, by the party that failed.
+
+        Whether the others had ended by then is a matter of time.
+        """
+        tellers = base.failed_at[:1] or range(len(base.told))
+        views = [[stage.told[rank] for rank in tellers] for stage in (base, changed)]
+        if views[0] != views[1]:
+            yield Finding("status", step, "host", self.source, f"{views[0]}, {views[1]}")
+        if base.log != changed.log:
+            yield Finding("log", step, "host", self.source, f"{base.log}, {changed.log}")

@@ -13,7 +13,7 @@ import pytest
 from mplang_http import LocalCluster
 
 from noninterference.checking import check
-from noninterference.experiment import of_seed
+from noninterference.experiment import of_seed, with_operands
 from noninterference.generator import CLUSTER
 from noninterference.lab import Lab
 from noninterference.live import Live
@@ -35,6 +35,17 @@ ON_WORKERS = 10  # programs on worker processes, whose SPU takes its time
 )
 def test_what_is_not_disclosed_makes_no_difference(lab, start):
     check(of_seed(seed, lab) for seed in range(start, min(start + BATCH, PROGRAMS)))
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        pytest.param(i, marks=[pytest.mark.long(f"{BATCH} programs more")] * (i > 0))
+        for i in range(0, PROGRAMS // 8, BATCH)
+    ],
+)
+def test_what_an_spu_takes_for_public_is_told(lab, start):
+    check(with_operands(seed, lab) for seed in range(start, start + BATCH))
 
 
 @pytest.fixture

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from noninterference import experiment, planted
-from noninterference.experiment import Experiment, of_seed
+from noninterference.experiment import Experiment, of_seed, with_operands
 from noninterference.generator import CLUSTER
 from noninterference.lab import Lab
 
@@ -42,6 +44,13 @@ def test_what_is_lost_from_program_to_program(lab, monkeypatch, lost):
     monkeypatch.setattr("mplang_analysis.memory.follow", LABELS[lost])
     monkeypatch.setattr(experiment, "follow", LABELS[lost])
     assert any(of_seed(seed, lab, length=3).findings() for seed in HONEST)
+
+
+def test_public_operands_that_are_not_told(lab, monkeypatch):
+    analysis = sys.modules["mplang_analysis.follow"]
+    monkeypatch.setattr(analysis, "_cache", type(analysis._cache)())  # it is wrong afterwards
+    monkeypatch.setattr("mplang_analysis.recorder.Recorder.publish", lambda *of: False)
+    assert any(with_operands(seed, lab).findings() for seed in range(100))
 
 
 @pytest.mark.parametrize("liar", [0, 1, 2])

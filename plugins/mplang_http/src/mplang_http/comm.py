@@ -11,6 +11,7 @@ from mplang_core import MPLangError
 from mplang_core.ext import AdmissionError, CommError, RunError
 from mplang_http.linked_communicator import LinkedCommunicator
 from mplang_http.links import Links
+from mplang_http.lost_link import LostLink
 from mplang_http.opening import Opening
 
 
@@ -57,7 +58,7 @@ class HttpCommunicator(LinkedCommunicator):
         for name in self.peers:
             link = self._links.get(name)
             if link is None:
-                self.peer_lost(name, run, "there is none")
+                self.peer_lost(name, run, LostLink.ABSENT)
                 continue
             for other, shown in list(link.runs.items()):
                 if other == run or (shown and opening and shown.run == opening.run):
@@ -210,7 +211,7 @@ class HttpCommunicator(LinkedCommunicator):
                 self._left[run].add(self.peers[peer])
                 self._notice(run, self.peers[peer])
 
-    def peer_lost(self, peer: str, run: str, reason: str) -> None:
+    def peer_lost(self, peer: str, run: str, reason: LostLink) -> None:
         """Fail a run whose link to a peer is lost, unless the peer has closed the run.
 
         Args:

@@ -16,6 +16,7 @@ from mplang_core import MPLangError
 from mplang_core.ext import WireError
 from mplang_http.connection import Connection
 from mplang_http.frames import CHUNK, MAX_KEY, PREFIX, Input, Kind, frame
+from mplang_http.lost_link import LostLink
 from mplang_http.opening import Opening
 from mplang_http.reading import SharedReading
 from mplang_http.values import MAX_HEAD, Buffer, Head, Packed, aligned_bytes, read_head
@@ -88,7 +89,7 @@ class LinkListener(Protocol):
             reason: text of the peer.
         """
 
-    def lost(self, link: Link, reason: str) -> None:
+    def lost(self, link: Link, reason: LostLink) -> None:
         """Handle the end of the link.
 
         Args:
@@ -211,7 +212,7 @@ class Link:
         """
         self._queue(frame(kind, run.encode(), text.encode()[:MAX_KEY]))
 
-    def close(self, reason: str) -> None:
+    def close(self, reason: LostLink) -> None:
         """Close the link, and notify the listener. Idempotent."""
         with self._close_lock:
             if self._closed:
@@ -256,12 +257,12 @@ class Link:
             reason = _close_reason(error)
         except (MPLangError, ValueError, LookupError, MemoryError) as error:
             log.warning("the link to %s is ended: %s", self.peer, error)
-            reason = "it sent what is not taken"
+            reason = LostLink.IS_WRONG
         except Exception:
             log.exception("the link to %s is ended", self.peer)
-            reason = "a mistake here"
+            reason = LostLink.MISTAKE
         except BaseException:  # the thread is interrupted amid a frame
-            self.close("the reading was interrupted")
+            self.close(LostLink.INTERRUPTED)
             raise
         self._incoming.clear()
         self.close(reason)
@@ -389,7 +390,7 @@ def _chunks(buffers: Sequence[Buffer]) -> list[memoryview]:
     return [view[i : i + CHUNK] for view in views for i in range(0, len(view), CHUNK)]
 
 
-def _close_reason(error: BaseException) -> str:
+def _close_reason(error: BaseException) -> LostLink:
     if isinstance(error, BlockingIOError | TimeoutError):
-        return "it does not read what is sent to it"
-    return "the connection ended"
+        return LostLink.READS_NOTHING
+    return LostLink.ENDED

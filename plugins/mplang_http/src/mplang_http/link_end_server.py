@@ -13,6 +13,7 @@ from mplang_http.config import Timeouts
 from mplang_http.credentials import LinkEnd
 from mplang_http.handshake import Handshake
 from mplang_http.links import Links
+from mplang_http.lost_link import LostLink
 from mplang_http.values import Buffer
 
 log = logging.getLogger("mplang.http.link")
@@ -74,7 +75,7 @@ class LinkEndServer:
         """
         made = [LinkEnd(**each) for each in ends]
         for name in self._handshake.replaced(made):  # before a link of the new end can be accepted
-            self._links.drop(name, "the peer has another key")
+            self._links.drop(name, LostLink.HAS_ANOTHER_KEY)
         self._handshake.introduce(made)
         rank = self._parties.index(self._links.name)
         self._links.certificate = made[rank].fingerprint

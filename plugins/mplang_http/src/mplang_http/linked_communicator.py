@@ -12,6 +12,7 @@ from mplang_simulator import CommunicatorBase, Waiter
 from mplang_core.ext import CommError, RunError, WireError
 from mplang_http.connection import Connection
 from mplang_http.links import Links
+from mplang_http.lost_link import LostLink
 from mplang_http.opening import Opening
 from mplang_http.values import Packed, pack
 
@@ -45,7 +46,7 @@ class LinkedCommunicator(CommunicatorBase):
         self._links.open_run(run, self)
         for name in self.peers:
             if self._links.get(name) is None:
-                self.peer_lost(name, run, "there is none")
+                self.peer_lost(name, run, LostLink.ABSENT)
 
     def close(self, run: str) -> None:
         """Close a run: drop its messages."""
@@ -166,7 +167,7 @@ class LinkedCommunicator(CommunicatorBase):
         except CommError:
             pass
 
-    def peer_lost(self, peer: str, run: str, reason: str) -> None:
+    def peer_lost(self, peer: str, run: str, reason: LostLink) -> None:
         """Fail a run whose link to a peer is lost.
 
         Args:

@@ -16,6 +16,7 @@ from mplang_core.ext import CommError
 from mplang_http.connection import Connection
 from mplang_http.frames import Kind
 from mplang_http.link import Link
+from mplang_http.lost_link import LostLink
 from mplang_http.opening import Opening
 from mplang_http.values import Packed
 
@@ -67,11 +68,11 @@ class Links:
             self._links[peer] = link
             self._changed.notify_all()
         if before is not None:
-            before.close("the peer connected anew")
+            before.close(LostLink.CONNECTED_ANEW)
         log.info("there is a link to %s", peer)
         link.start()
 
-    def drop(self, peer: str, reason: str) -> None:
+    def drop(self, peer: str, reason: LostLink) -> None:
         """Close the link to a peer, if there is one."""
         link = self._links.get(peer)
         if link is not None:
@@ -109,7 +110,7 @@ class Links:
     def close(self) -> None:
         """Close all links."""
         for link in self.all():
-            link.close("the worker ends")
+            link.close(LostLink.SHUTDOWN)
 
     # -- runs
 
@@ -170,7 +171,7 @@ class Links:
         self.send_control(peers, Kind.CLOSE, run)
         self._await_confirmations(run, silent, waiter, timeout)
         for peer in silent:
-            self.drop(peer, "it does not answer")
+            self.drop(peer, LostLink.IS_SILENT)
 
     def _expect(self, run: str, peers: Iterable[str]) -> tuple[set[str], Waiter]:
         """Return those of the peers that are linked and have not confirmed, and who waits."""
@@ -268,7 +269,7 @@ class Links:
         if communicator is not None and link.peer in communicator.peers:
             communicator.stop(run, reason)
 
-    def lost(self, link: Link, reason: str) -> None:
+    def lost(self, link: Link, reason: LostLink) -> None:
         """Remove a link, and fail the runs that used it."""
         log.info("the link to %s has ended: %s", link.peer, reason)
         with self._changed:

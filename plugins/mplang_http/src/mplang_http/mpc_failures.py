@@ -13,22 +13,10 @@ from mplang_simulator import Failure
 from mplang_simulator.failure import WITHHELD
 
 from mplang_core.ext import AbortedError, CommError, RecvTimeoutError, RunError
+from mplang_http.lost_link import LostLink
 
 KINDS = {kind.__name__: kind for kind in (CommError, RecvTimeoutError, AbortedError)}
 """Errors that an MPC process may tell besides ``RunError``: those of the transport."""
-
-LOST = (
-    "a mistake here",
-    "it does not read what is sent to it",
-    "it sent what is not taken",
-    "the connection ended",
-    "the peer connected anew",
-    "the peer has another key",
-    "the reading was interrupted",
-    "the worker ends",
-    "there is none",
-)
-"""Why links are closed."""
 
 
 class MpcFailures:
@@ -49,7 +37,7 @@ class MpcFailures:
                 "the same program?"
             )
             lost = f"party {rank} has lost its link to the MPC process of party {peer} ({name})"
-            self._texts |= {f"{lost}: {why}" for why in LOST}
+            self._texts |= {f"{lost}: {why}" for why in LostLink}
 
     def error(self, kind: str, text: str, aborted: Failure | None) -> RunError:
         """Return the error for what the process tells; its cause is for this party alone.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
-from mplang_analysis import follow, own
+from mplang_analysis import Followed, Source, follow, own
 from mplang_simulator import Simulator
 
 from mplang_core import ClusterSpec, MPLangError
@@ -234,19 +234,26 @@ def _owners_by(
 # -- dependences
 
 
-def _reached(use: PartyUse) -> list[dict[int, set[tuple[int, int]]]]:
-    """Return per result and party the copies of operands that it is made of, by the table."""
+def followed(use: PartyUse) -> Followed:
+    """Return what an op discloses, with labels that name the operands."""
     labels = [
         {rank: own(rank, f"operand {i}") for rank, value in enumerate(values) if value is not None}
         for i, values in enumerate(use.operands)
     ]
-    names = {f"operand {i}": i for i in range(len(labels))}
+    return follow(use.program, labels)
+
+
+def copies(use: PartyUse, sources: Iterable[Source]) -> set[tuple[int, int]]:
+    """Return the operands and parties that sources of :func:`followed` are."""
+    names = {f"operand {i}": i for i in range(len(use.operands))}
+    return {(names[each.name], each.party) for each in sources if each.name in names}
+
+
+def _reached(use: PartyUse) -> list[dict[int, set[tuple[int, int]]]]:
+    """Return per result and party the copies of operands that it is made of, by the table."""
     return [
-        {
-            rank: {(names[s.name], s.party) for s in label.sources if s.name in names}
-            for rank, label in fact.items()
-        }
-        for fact in follow(use.program, labels).outputs
+        {rank: copies(use, label.sources) for rank, label in fact.items()}
+        for fact in followed(use).outputs
     ]
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NoReturn
 
+import numpy as np
+from mplang_analysis import DisclosureRow
 from mplang_trace import record
 
 from mplang_core import MPLangError, Program, registry
@@ -21,11 +23,14 @@ from mplang_core.ext import (
     op_defs,
 )
 from mplang_testing.declarations import check_changes
-from mplang_testing.party_flows import FlowSuite
-from mplang_testing.party_sample import PartySample, PartyUse, does_not_run
+from mplang_testing.party_flows import SEED, FlowSuite, copies, followed
+from mplang_testing.party_sample import PartySample, PartyUse, PerParty, does_not_run
 from mplang_testing.suite import complain, numbered
+from mplang_testing.traffic import Traffic, alike, traffic
+from mplang_testing.values import hard_values
 
 Link = tuple[int, int]  # sender and receiver
+BESIDE = ("failure", "duration", "change")  # rows that tell of no message
 
 
 class PartyOpSuite(FlowSuite, kit=True):
@@ -95,6 +100,27 @@ class PartyOpSuite(FlowSuite, kit=True):
                     if count < least[link]:
                         _unsent(use.op, link, count, least[link], mode)
 
+    def test_messages_depend_on_the_data_that_is_told(self, sample: PartySample) -> None:
+        """Number and sizes of messages change with those copies of operands of which a row tells.
+
+        Each copy is changed by itself; a receiver that the table tells of it may see that.
+        """
+        random = np.random.default_rng(SEED)
+        with self.make(sample.parties) as host:
+            for use in PartyUse.all_of(sample, host):
+                first, usual = _traffic(use, host), _traffic(use, host)
+                assert first is not None
+                assert usual is not None
+                rows = followed(use).disclosure.rows
+                for copy, what, changed in _other_copies(use, random):
+                    sent = _traffic(use, host, changed)
+                    for link in () if sent is None else usual.keys() | sent.keys():
+                        views = [{link: each.get(link, ())} for each in (usual, sent or {})]
+                        if copy[1] == link[1] or alike(*views, noisy=first != usual):
+                            continue  # a receiver knows its own data
+                        if not any(copy in _told(use, row, link) for row in rows):
+                            _depends(use, copy, link, what, views)
+
 
 def ops_among_parties(family: str) -> set[str]:
     """Return the ops among parties of a family, those of plugins, too."""
@@ -114,6 +140,42 @@ def _sent(use: PartyUse, host: SimpHost, mode: Mode) -> Mapping[Link, int]:
     except MPLangError as error:
         does_not_run(use.sample, error)
     return {link: found.messages for link, found in recording.links().items()}
+
+
+def _traffic(
+    use: PartyUse, host: SimpHost, operands: Sequence[PerParty] | None = None
+) -> Traffic | None:
+    """Run an op by itself; return what it sent, or none if it does not take these operands."""
+    try:
+        with record(host) as recording:
+            use.run(host, operands)
+    except MPLangError as error:
+        if operands is None:
+            does_not_run(use.sample, error)
+        return None
+    return traffic(recording)
+
+
+def _other_copies(
+    use: PartyUse, random: np.random.Generator
+) -> Iterator[tuple[tuple[int, int], str, Sequence[PerParty]]]:
+    """Yield a copy of an operand, what it is changed to, and all operands with that."""
+    for i, rank in use.holdings():
+        value, kind = use.operands[i][rank], use.kinds[i]
+        for what, other in hard_values(kind, value, random):
+            changed = [list(values) for values in use.operands]
+            changed[i][rank] = other
+            yield (i, rank), what, changed
+
+
+def _told(use: PartyUse, row: DisclosureRow, link: Link) -> set[tuple[int, int]]:
+    """Return the copies of operands of which a row tells the receiver of a link."""
+    sender, receiver = link
+    if row.what in BESIDE or row.sender not in (sender, None):
+        return set()
+    if row.receiver not in (receiver, "everyone"):
+        return set()
+    return copies(use, (each for each in row.sources if each.party in row.discloses))
 
 
 def _compares(op: Operation) -> bool:
@@ -181,4 +243,18 @@ def _unsent(op: Operation, link: Link, count: int, declared: int, mode: Mode) ->
         got=f"{count} on the link from party {sender} to party {receiver}",
         fix=f"send it, or remove Message({sender}, {receiver}, …) from messages() of {op.opcode}; "
         'of one that depends on the data, say so by when="…"',
+    )
+
+
+def _depends(
+    use: PartyUse, copy: tuple[int, int], link: Link, what: str, views: Sequence[Traffic]
+) -> NoReturn:
+    (operand, party), (sender, receiver) = copy, link
+    complain(
+        f"{use.op.opcode} sends other messages from party {sender} to party {receiver} where "
+        f"operand {operand} of party {party} is {what}, and does not say so",
+        expected=f"messages of these sizes, as on the sample's data: {views[0][link]}",
+        got=views[1][link],
+        fix=f"send as much whatever the data are, or name operand {operand} in a Message from "
+        f"party {sender} to party {receiver}; of what has the size alone, by SideChannels(sizes)",
     )
