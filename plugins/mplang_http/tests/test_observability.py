@@ -103,9 +103,10 @@ def test_a_run_that_goes_on_does_not_tell_where_it_is(host, job, tmp_path):
 
 
 def test_a_recording_says_that_workers_are_not_observable(host, job):
-    told = pytest.warns(RuntimeWarning, match="worker node0 is not observable: its owner tells no")
-    with told, mp.record(host) as recording:
+    told = pytest.warns(RuntimeWarning, match="workers node0, node1 are not observable: their own")
+    with told as warned, mp.record(host) as recording:
         mp.evaluate(host, moved, X)
+    assert [each.filename for each in warned] == [__file__]
     assert recording.links() == {}
     response = job(0, ending="/spans")
     assert (response.status_code, response.json()["error"]["code"]) == (403, "not-observable")
@@ -134,6 +135,7 @@ def test_where_a_run_was_when_it_was_stopped_is_not_told(host, job, tmp_path):
     thread.start()
     wait_until(lambda: [each.state for each in host.progress()] == ["running"] * 2)
     stopped = job(0, method="DELETE").json()
+    job(1, method="DELETE")  # else its part could end before it hears of that
     gate.touch()
     wait_until(lambda: job(1).json()["state"] in ("failed", "cancelled"))
     thread.join()

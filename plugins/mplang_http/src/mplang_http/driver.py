@@ -46,6 +46,7 @@ from mplang_http.job_monitor import JobMonitor
 from mplang_http.label_follower import LabelFollower
 from mplang_http.lease import LeaseRenewer
 from mplang_http.natives import native_names, needed_natives
+from mplang_http.observability import warn_of_unobserved
 from mplang_http.plugin_versions import compatible
 from mplang_http.progress_bars import ProgressBars
 from mplang_http.references import Literal, Ref
@@ -319,6 +320,9 @@ class SimpHttpDriver(ObservedHost):
             assert self._active_run is not None
             self._abort_run(abort_reason(self._active_run[1]))
         self._active_run = None
+        if self.observe is not None:
+            workers = zip(self._workers, self._monitor.states, strict=True)
+            warn_of_unobserved([each.name for each, state in workers if not state.observable])
         return [outcome_of(future) for future in futures]
 
     def _abort_run(self, reason: str) -> None:

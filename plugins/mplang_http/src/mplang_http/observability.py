@@ -6,10 +6,11 @@ in production tells results and failures, and nothing that a coordinator could m
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mplang_core.ext import AbortedError
+from mplang_core.ext import AbortedError, Location, caller
 
 TOLD = ("run", "program", "state", "held", "error")
 """Fields of a job's status that any coordinator gets."""
@@ -36,11 +37,24 @@ def told_status(status: Mapping[str, Any], *, observable: bool) -> dict[str, Any
     return {**told, "observable": False}
 
 
-def not_observable(name: str) -> str:
-    """Return in words that a worker cannot be watched.
+def not_observable(*names: str) -> str:
+    """Return in words that workers cannot be watched.
 
     Example:
         >>> not_observable("bank")
         'worker bank is not observable: its owner tells no ops, times and bytes of runs'
+        >>> not_observable("bank", "shop")
+        'workers bank, shop are not observable: their owners tell no ops, times and bytes of runs'
     """
-    return f"worker {name} is not observable: its owner tells no ops, times and bytes of runs"
+    if len(names) == 1:
+        return f"worker {names[0]} is not observable: its owner tells no ops, times and bytes of runs"
+    told = ", ".join(names)
+    return f"workers {told} are not observable: their owners tell no ops, times and bytes of runs"
+
+
+def warn_of_unobserved(names: Sequence[str]) -> None:
+    """Warn at the user's line that a recording has nothing of some workers."""
+    if names:
+        line = caller() or Location("<mplang>", 1)
+        text = f"{not_observable(*names)}, so the recording has none"
+        warnings.warn_explicit(text, RuntimeWarning, line.file, line.line)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-import warnings
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +19,6 @@ from mplang_core.ext import AbortedError, HostVar, RunError, WireError, type_of
 from mplang_http.client import LostWorkerError, RefusedError, WorkerClient
 from mplang_http.compatibility import WorkerFacts
 from mplang_http.job_monitor import JobMonitor, clock_offset
-from mplang_http.observability import not_observable
 from mplang_http.progress_bars import ProgressBars
 from mplang_http.references import Literal, Ref
 from mplang_http.requests import Input, JobRequest, Stored, Uploaded
@@ -192,10 +190,7 @@ class RemoteWorker:
                 raise AbortedError(f"party {self.rank} did not end in time")
             status = self.client.request("GET", *self._path, "jobs", job.run, wait=POLL_INTERVAL)
             self._monitor.update(self.rank, status)
-        if recorder is not None and status.get("observable") is False:
-            text = f"{not_observable(self.name)}, so the recording has none"
-            warnings.warn(text, RuntimeWarning, stacklevel=2)
-        elif recorder is not None:
+        if recorder is not None and status.get("observable") is not False:
             self._fetch_spans(recorder, status, sent)
         if status["state"] != "done":
             raise Failure(**status["error"]).error()
