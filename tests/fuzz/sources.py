@@ -27,8 +27,7 @@ import pyarrow as pa
 import pyarrow.dataset
 import pyarrow.parquet as pq
 from fuzz.mutation import mutate
-from mplang_data import DataSet, SourceError
-from mplang_data import check as checks
+from mplang_data import DataSet, SourceError, check as checks
 from mplang_data.apart import MAX_TOLD, child, database, reader
 from pyarrow import csv
 

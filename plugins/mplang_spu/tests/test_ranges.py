@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from functions import functions
@@ -73,3 +74,25 @@ def check(two, function):
         steps = 8 * 2.0**-FRACTION + 1e-6 * row.interval.largest  # float32 on the way out
         assert np.min(value) >= row.interval.low - steps
         assert np.max(value) <= row.interval.high + steps
+
+
+@pytest.mark.parametrize(
+    "product",
+    [
+        jnp.prod,
+        jnp.cumprod,
+        jnp.nanprod,
+        lambda x: jax.lax.reduce_window(x, 1.0, jax.lax.mul, (3,), (1,), "SAME"),
+    ],
+)
+def test_a_product_of_many_numbers_that_the_field_does_not_hold_is_told(two, product):
+    kind = mp.MPType(mp.TensorType("f32", (4,)), mp.Mask.of(0))
+    traced = mp.compile(
+        lambda x: mp.reveal(mp.device("SP0")(product)(mp.seal(x)), to="P0"),
+        kind,
+        cluster_spec=two.cluster_spec,
+    )
+    assert {row.status for row in analysis.ranges(traced, {0: (0, 100_000)}).alerts} == {
+        "overflows"
+    }
+    assert not analysis.ranges(traced, {0: (0, 10)}).alerts

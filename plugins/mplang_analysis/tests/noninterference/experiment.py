@@ -209,7 +209,7 @@ def live_of_seed(seed: int, lab: Live) -> LiveExperiment:
 
 
 def with_operands(seed: int, lab: Lab) -> Experiment:
-    """Return the experiment of a seed on what SPUs take for public; modes and lengths take turns."""
+    """Return the experiment of a seed on what SPUs take for public; modes and lengths vary."""
     mode: Literal["launch", "standard"] = "launch" if seed // 3 % 2 else "standard"
     return Experiment(seed, lab, mode=mode, length=seed % 3 + 1, themes=[OPERANDS])
 

@@ -96,7 +96,6 @@ class Live(SimpHttpDriver):
             found.append(({k: v for k, v in job.items() if k not in TIMES}, health["crashes"]))
         return found
 
-
     def log(self) -> list[Any]:
         """Return what the host recorded since the last call, of all parties: without times."""
         taken, self._recorders = self._recorders, []

@@ -1,4 +1,4 @@
-"""Comparison of two runs on worker processes: messages by number and size, results, what is told."""
+"""Comparison of two runs on worker processes: messages by number and size, and what is told."""
 
 from __future__ import annotations
 

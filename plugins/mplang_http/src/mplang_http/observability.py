@@ -47,7 +47,9 @@ def not_observable(*names: str) -> str:
         'workers bank, shop are not observable: their owners tell no ops, times and bytes of runs'
     """
     if len(names) == 1:
-        return f"worker {names[0]} is not observable: its owner tells no ops, times and bytes of runs"
+        return (
+            f"worker {names[0]} is not observable: its owner tells no ops, times and bytes of runs"
+        )
     told = ", ".join(names)
     return f"workers {told} are not observable: their owners tell no ops, times and bytes of runs"
 

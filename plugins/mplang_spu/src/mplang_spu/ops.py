@@ -18,7 +18,7 @@ from mplang_analysis import (
 )
 from mplang_cache import compiled_once
 from mplang_simulator import DamagedProcessError
-from mplang_stablehlo import constants_of_code, read
+from mplang_stablehlo import constants_of_code
 
 from mplang_core import (
     BaseType,
@@ -191,23 +191,14 @@ def _constants_of_run(op: Operation) -> Sequence[Constant]:
     return constants_of_code(op.attrs["program"]["code"])
 
 
-_SORTS = ("stablehlo.sort", "mhlo.topk")
-
-
 def _side_channels_of_run(op: Operation) -> SideChannels:
     """Return what a run tells beside its results.
 
     Loops and branches depend on public operands only, which may be private data all the same: what
-    was revealed, or differs from member to member. A sort on CHEETAH, libspu's quick sort, tells by
-    the number of its messages how many keys are equal; on the other protocols they are the same.
+    was revealed, or differs from member to member. The messages of libspu do not depend on data.
     """
-    code, public = op.attrs["program"]["code"], _operands(op, TensorType)
-    sorts = op.attrs["config"].get("protocol") == "CHEETAH"
-    sorts = sorts and any(name in read(code) for name in _SORTS)
-    return SideChannels(
-        duration=[i for i in public if i in _deciding(op)],
-        sizes=_operands(op, ShareType) if sorts else (),
-    )
+    deciding = _deciding(op)
+    return SideChannels(duration=[i for i in _operands(op, TensorType) if i in deciding])
 
 
 def _operands(op: Operation, kind: type[BaseType]) -> Sequence[int]:

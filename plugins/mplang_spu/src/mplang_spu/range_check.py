@@ -9,6 +9,7 @@ from jaxlib.mlir import ir
 from mplang_analysis import Interval, NumberStatus
 from mplang_stablehlo.intervals import Step
 from mplang_stablehlo.intervals.element_types import element_type_of
+from mplang_stablehlo.intervals.reductions import combined
 
 from mplang_spu.field import Field
 
@@ -85,6 +86,12 @@ def _divide(field: Field, step: Step) -> NumberStatus:
     return max(field.product(step.results[0]), divisor, key=_SEVERITY.index)
 
 
+def _reduce(field: Field, step: Step) -> NumberStatus:
+    """Check the products of a region that multiplies; one of several ops is checked op by op."""
+    multiplies = combined(step.op.regions[0]) == "multiply"
+    return field.product(step.results[0]) if multiplies else "fits"
+
+
 def _of_result(check: Callable[[Field, Interval], NumberStatus]) -> _Check:
     return lambda field, step: check(field, step.results[0])
 
@@ -103,6 +110,8 @@ _CHECKS: Mapping[str, _Check] = {
     "log_plus_one": _of_operand(Field.divisor),
     "multiply": _of_result(Field.product),
     "power": _of_result(Field.product),
+    "reduce": _reduce,
+    "reduce_window": _reduce,
     "rsqrt": _of_operand(Field.divisor),
     "sqrt": _of_operand(Field.divisor),
 }

@@ -57,6 +57,7 @@ PASSES: Sequence[Pass] = (
     lookups.take_by_comparison,
     sorts.sort_largest,
     sorts.sort_bools,
+    sorts.sort_by_place,
     arithmetic.multiply_bools,
     rounding.round_floats,
     rounding.divide_integers,

@@ -19,7 +19,7 @@ ZERO, ONE = Interval(0, 0), Interval(1, 1)
 NEUTRAL = {"add": ZERO, "multiply": ONE}
 
 
-def _combined(region: ir.Region) -> str:
+def combined(region: ir.Region) -> str:
     """Return the op that a region applies to its two arguments, if it is the only one."""
     block = region.blocks[0]
     op, *rest = [each.operation for each in block.operations]
@@ -72,7 +72,7 @@ def _reduced(
 ) -> Sequence[Interval]:
     """Return the results of an op that combines ``least`` to ``most`` elements per result."""
     half = len(ins) // 2
-    name, kind = _combined(op.regions[0]), element_type_of(op.results[0])
+    name, kind = combined(op.regions[0]), element_type_of(op.results[0])
     x, init = ins[0], ins[half]
     if most == 0:
         return ins[half:]
@@ -93,11 +93,11 @@ def _reduce_window(
     """Combine the elements of each window; padding adds the initial value again."""
     most = math.prod(ir.DenseI64ArrayAttr(op.attributes["window_dimensions"]))
     least = int(_always_inside(op))
-    if len(ins) == 2 and NEUTRAL.get(_combined(op.regions[0])) == ins[1]:
+    if len(ins) == 2 and NEUTRAL.get(combined(op.regions[0])) == ins[1]:
         return _reduced(run, op, ins, least, most)
     half = len(ins) // 2
     wider = [a | b for a, b in zip(ins[:half], ins[half:], strict=True)]
-    if half == 1 and _combined(op.regions[0]) in ("maximum", "minimum"):
+    if half == 1 and combined(op.regions[0]) in ("maximum", "minimum"):
         return _reduced(run, op, ins if least else [*wider, *ins[half:]], 1, most)
     return _fold(run, op.regions[0], wider)
 
@@ -120,7 +120,7 @@ def _scatter(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Seq
     kind = element_type_of(op.results[0])
     if kind.is_float and (x.open or update.open):
         return [UNKNOWN]
-    if _combined(op.regions[0]) == "add" and kind.name != "i1":
+    if combined(op.regions[0]) == "add" and kind.name != "i1":
         return [_sum(run, kind, update, x, 0, math.prod(shape_of(op.operands[2])))]
     return _fold(run, op.regions[0], [x | update])
 
@@ -131,7 +131,7 @@ def _select_and_scatter(
     """Scatter each source element to the element that its window selects."""
     _, source, init = ins
     kind = element_type_of(op.results[0])
-    if _combined(op.regions[1]) != "add" or source.open or init.open:
+    if combined(op.regions[1]) != "add" or source.open or init.open:
         return [UNKNOWN]
     return [_sum(run, kind, source, init, 0, math.prod(shape_of(op.operands[1])))]
 
