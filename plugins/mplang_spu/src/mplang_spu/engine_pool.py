@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
 from mplang_analysis import differences
 
 from mplang_core import Mask
@@ -19,8 +20,11 @@ from mplang_spu.config import ENV, admit_protocol
 from mplang_spu.engine import Engine
 from mplang_spu.link import LinkCommunicator, Mode, choose
 from mplang_spu.process_exit import awaited_at_exit
+from mplang_spu.public import digest_of
 
 PROCESS = uuid.uuid4().hex  # memory links connect threads of one process only
+
+PUBLIC = "public operands"
 
 _listening: weakref.WeakValueDictionary[str, Engine] = weakref.WeakValueDictionary()
 
@@ -60,6 +64,7 @@ class Job:
         program: the digest of the code. Like the storages it must be equal at all members: libspu
             ends the process if they run different programs, or shares in different storages.
         storages: the storage of each operand, ``None`` for a public one.
+        public: the operands that all members know.
     """
 
     key: str
@@ -67,6 +72,7 @@ class Job:
     config: Mapping[str, Any]
     program: str
     storages: Sequence[str | None]
+    public: Sequence[np.ndarray[Any, Any]] = ()
 
     @property
     def run(self) -> str:
@@ -77,7 +83,8 @@ class Job:
     def content(self) -> dict[str, str]:
         """What must be equal at all members beside the settings, by name."""
         storages = hashlib.sha256(json.dumps(list(self.storages)).encode()).hexdigest()
-        return {"program": self.program, "storages": storages}
+        public = {PUBLIC: digest_of(self.public)} if self.public else {}
+        return {"program": self.program, "storages": storages, **public}
 
 
 @contextmanager
@@ -162,6 +169,12 @@ def _holds_same_link(party: Party, job: Job, settings: Mapping[str, str], name: 
         party.rank: settings
     }
     table = differences({f"party {rank}": by_rank[rank] for rank in sorted(by_rank)})
+    if table and len({each.get(PUBLIC) for each in by_rank.values()}) > 1:
+        raise RunError(
+            "the members of this SPU have other values of what is public to it, which would make a "
+            "wrong result of all; what each of them computes may differ in the last bit. Have one "
+            f"party compute it, and mp.put it at the others, or mp.seal it:\n{table}"
+        )
     if table:
         raise RunError(
             f"the members of this SPU do not fit together; set {ENV} alike at all workers, and "

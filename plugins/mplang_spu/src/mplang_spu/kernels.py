@@ -157,7 +157,8 @@ def _run_here(
     from mplang_spu.engine_pool import Job, acquire_engine
 
     storages = [arg.storage if isinstance(arg, SpuShare) else None for arg in args]
-    job = Job(ctx.key, parties, config, compiled.digest, storages)
+    public = [np.asarray(arg) for arg in args if not isinstance(arg, SpuShare)]
+    job = Job(ctx.key, parties, config, compiled.digest, storages, public)
     with acquire_engine(ctx.interpreter, job) as runtime:
         operands = (_load(ctx, arg, parties, config) for arg in (*args, *compiled.operands))
         pieces = runtime.run(compiled.code, operands, len(ctx.step.outs))

@@ -130,7 +130,8 @@ class SpuService:
         if buffers:
             raise RunError(f"SPU's service got {len(buffers)} buffers too many")
         storages = [None if isinstance(x, np.ndarray) else x.storage for x in operands]
-        job = Job(request.key, request.members, request.config, request.code, storages)
+        public = [x for x in operands if isinstance(x, np.ndarray)]
+        job = Job(request.key, request.members, request.config, request.code, storages, public)
         with acquire_engine(self._party, job) as runtime:
             pairs = zip(request.operands, operands, strict=True)
             ins = [self._place(runtime, request, *pair, f"in{i}") for i, pair in enumerate(pairs)]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,15 @@ from mplang_core import Mask
 from mplang_spu import engine
 
 SMALL = 1 << 10  # bytes of a public array whose shares are kept for the next run
+
+
+def digest_of(arrays: Sequence[np.ndarray[Any, Any]]) -> str:
+    """Return the SHA-256 of arrays, of their types and elements, in hexadecimal."""
+    found = hashlib.sha256()
+    for each in arrays:
+        found.update(f"{each.dtype.str}{each.shape}".encode())
+        found.update(np.ascontiguousarray(each).data)
+    return found.hexdigest()
 
 
 def public_share(x: Any, parties: Mask, config: Mapping[str, Any], rank: int) -> Any:
