@@ -1,4 +1,4 @@
-"""What is public to an SPU is the same at all members, or the run ends: else all results are wrong."""
+"""What is public to an SPU is the same at all members, or the run ends."""
 
 from __future__ import annotations
 
