@@ -79,9 +79,34 @@ def _prepared(node: Any, changed: Any, **kwargs: Any) -> Any:
         parent = (changed or {}).get("parent", node.parent)
         return ops.Project(parent, {name: ops.Field(parent, name) for name in node.schema.names})
     made = node.__recreate__(changed) if changed else node
+    if isinstance(made, ops.Aggregate):
+        _check_rows(made)
     if isinstance(made, ops.WindowFunction) and isinstance(made.func, ops.First | ops.Last):
         return _windowed(made)
     return made
+
+
+def _check_rows(table: Any) -> None:
+    """Refuse what ``distinct(on=…, keep="first")`` is for Ibis: rows that are mixed of several.
+
+    It takes the first value of each column that is not null.
+    """
+    for kind, keep in ((ops.First, "first"), (ops.Last, "last")):
+        taken = {
+            name: isinstance(each, kind)
+            and isinstance(each.arg, ops.Field)
+            and each.arg.name == name
+            and not (each.include_null or each.order_by or each.where)
+            for name, each in table.metrics.items()
+        }
+        rest = set(table.parent.schema.names) - set(table.groups)
+        if taken and all(taken.values()) and set(taken) == rest:
+            on = list(table.groups)
+            raise TypeError(
+                f"distinct(on=…, keep={keep!r}) mixes rows: it takes the {keep} value of each column "
+                "that is not null; for whole rows write t.filter(ibis.row_number().over(group_by="
+                f"{on}, order_by=…) == 0), for such values t.x.{keep}(where=t.x.notnull())"
+            )
 
 
 def _windowed(window: Any) -> Any:
@@ -140,6 +165,13 @@ class _Compiler(DuckDBCompiler):  # type: ignore[misc]
         if narrow != wide:  # one is as wide as the result, which DuckDB takes
             return list(sides)
         return [self.cast(x, op.dtype) if n else x for x, n in zip(sides, narrow, strict=True)]
+
+    def visit_ArgMin(self, op: Any, *, arg: Any, key: Any, where: Any) -> Any:
+        """Leave out rows without a key, of which Ibis's FIRST takes one if there is no other."""
+        return self.agg.arg_min_null(arg, key, where=where)
+
+    def visit_ArgMax(self, op: Any, *, arg: Any, key: Any, where: Any) -> Any:
+        return self.agg.arg_max_null(arg, key, where=where)
 
     def visit_Quantile(self, op: Any, *, arg: Any, quantile: Any, where: Any) -> Any:
         """Interpolate decimals as doubles: DuckDB rounds to their digits, and reads 1.5 as one."""
