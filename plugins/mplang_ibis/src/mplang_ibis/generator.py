@@ -103,9 +103,9 @@ def _check_rows(table: Any) -> None:
         if taken and all(taken.values()) and set(taken) == rest:
             on = list(table.groups)
             raise TypeError(
-                f"distinct(on=…, keep={keep!r}) mixes rows: it takes the {keep} value of each column "
-                "that is not null; for whole rows write t.filter(ibis.row_number().over(group_by="
-                f"{on}, order_by=…) == 0), for such values t.x.{keep}(where=t.x.notnull())"
+                f"distinct(on=…, keep={keep!r}) mixes rows: it takes the {keep} value that is not "
+                "null of each column; for whole rows write t.filter(ibis.row_number().over("
+                f"group_by={on}, order_by=…) == 0), for such values t.x.{keep}(where=t.x.notnull())"
             )
 
 
