@@ -180,3 +180,41 @@ def test_a_sum_of_narrow_integers_is_as_wide_as_ibis_says(sim, fn, type, expecte
 def test_a_result_that_may_not_fit_is_refused_while_compiling(fn, message):
     with pytest.raises(TraceError, match=message):
         compiled(fn, NUMBERS)
+
+
+BIG = pa.table(
+    {
+        "a": [2**60 + 1, -(2**60) - 1, 7, -7, 7, -7, 6, None],
+        "b": [1, 1, 2, 2, -2, -2, -2, 1],
+        "n": pa.array([100, -100, 7, -7, 7, -7, 6, None], pa.int8()),
+    }
+)
+
+
+@pytest.mark.parametrize("divisor", ["b", 3, -3])
+def test_integers_are_divided_exactly(sim, divisor):
+    """Ibis divides doubles, which have 53 bits."""
+    fn = lambda t: t.select(  # noqa: E731
+        "a", "b", "n", x=t.a // (t.b if divisor == "b" else divisor), y=t.n // t.b
+    )
+    for row in ran(sim, fn, BIG):
+        by = row["b"] if divisor == "b" else divisor
+        assert row["x"] == (None if row["a"] is None else row["a"] // by)
+        assert row["y"] == (None if row["n"] is None else row["n"] // row["b"])
+
+
+TEXTS = pa.table({"s": ["banana", "Ba.na", None, ""]})
+
+
+@pytest.mark.parametrize(
+    ("fn", "expected"),
+    [
+        (lambda t: t.s.find("a", 2), [3, 4, None, -1]),
+        (lambda t: t.s.find("a"), [1, 1, None, -1]),
+        (lambda t: t.s.lpad(8, "xy"), ["xybanana", "xyxBa.na", None, "xyxyxyxy"]),
+        (lambda t: t.s.rpad(8, "xy"), ["bananaxy", "Ba.naxyx", None, "xyxyxyxy"]),
+        (lambda t: t.s.lpad(3, "-"), ["banana", "Ba.na", None, "---"]),
+    ],
+)
+def test_texts_are_searched_and_padded_as_ibis_says(sim, fn, expected):
+    assert [row["x"] for row in ran(sim, lambda t: t.select(x=fn(t)), TEXTS)] == expected

@@ -166,6 +166,40 @@ class _Compiler(DuckDBCompiler):  # type: ignore[misc]
             return list(sides)
         return [self.cast(x, op.dtype) if n else x for x, n in zip(sides, narrow, strict=True)]
 
+    def visit_FloorDivide(self, op: Any, *, left: Any, right: Any) -> Any:
+        """Divide int64 exactly: Ibis divides doubles, which have 53 bits. By 0 it fails, as there.
+
+        Numbers are rounded towards zero by DuckDB's ``//``, and down by Python's.
+        """
+        sides = (op.left, op.right)
+        doubles = super().visit_FloorDivide(op, left=left.copy(), right=right.copy())
+        if not all(arg.dtype.is_integer() for arg in sides) or not any(
+            arg.dtype.nbytes == 8 and not isinstance(arg, ops.Literal) for arg in sides
+        ):
+            return doubles
+        a, b = sge.paren(left), sge.paren(right)
+        rest = sge.Mod(this=a.copy(), expression=b.copy())
+        is_less = sge.and_(rest.neq(0), sge.paren(rest < 0).neq(sge.paren(b < 0)))
+        towards_zero = sge.IntDiv(this=a, expression=b)
+        exact = self.cast(towards_zero - self.cast(is_less, dt.int64), op.dtype)
+        if isinstance(op.right, ops.Literal) and op.right.value:
+            return exact
+        return self.if_(b.copy().eq(0), doubles, exact)
+
+    def visit_StringFind(self, op: Any, *, arg: Any, substr: Any, start: Any, end: Any) -> Any:
+        """Find nothing in no text: Ibis finds -1, if it begins at a place."""
+        found = super().visit_StringFind(op, arg=arg.copy(), substr=substr, start=start, end=end)
+        return found if start is None else self.if_(arg.is_(sge.Null()), sge.Null(), found)
+
+    def visit_LPad(self, op: Any, *, arg: Any, length: Any, pad: Any) -> Any:
+        """Pad to a length: Ibis repeats a text of several letters as often as it takes letters."""
+        is_long = length <= self.f.length(arg.copy())
+        return self.if_(is_long, arg.copy(), self.f.anon.lpad(arg, length, pad))
+
+    def visit_RPad(self, op: Any, *, arg: Any, length: Any, pad: Any) -> Any:
+        is_long = length <= self.f.length(arg.copy())
+        return self.if_(is_long, arg.copy(), self.f.anon.rpad(arg, length, pad))
+
     def visit_ArgMin(self, op: Any, *, arg: Any, key: Any, where: Any) -> Any:
         """Leave out rows without a key, of which Ibis's FIRST takes one if there is no other."""
         return self.agg.arg_min_null(arg, key, where=where)
