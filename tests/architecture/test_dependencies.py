@@ -25,7 +25,6 @@ DISTRIBUTIONS = {
 WITHOUT_IMPORT = {
     "mplang-cli": {"mplang-trace": "mp.watch and mp.record, of mplang run"},
     "mplang-http": {"mplang-cli": "the command mplang, of which worker and up are a part"},
-    "mplang-ibis": {"sqlglot": "ibis writes SQL with it, and declares no upper bound that holds"},
     "mplang-spu": {"mplang-jax": "compiles functions of arrays to StableHLO"},
 }
 """What a package requires and does not import, each with its reason."""

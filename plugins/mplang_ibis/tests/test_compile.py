@@ -152,7 +152,8 @@ def test_columns_may_have_any_name(name):
         lambda t: t.filter(t.rate > t.rate.mean()),
         lambda t: t.left_join(t.view(), "id")[["id"]].union(t[["id"]], distinct=True),
         lambda t: t[["id"]].intersect(t[["id"]]).difference(t[["id"]]),
-        lambda t: t.distinct(on="shop", keep="first"),
+        lambda t: t.distinct(on="shop", keep=None),
+        lambda t: t.filter(ibis.row_number().over(group_by="shop", order_by="id") == 0),
         lambda t: t.order_by(ibis.desc("rate"), "id").limit(3, offset=1),
         lambda t: t.select(x=t.rate.cast("string"), y=t.shop.cast("float64"), z=t.id.cast("bool")),
         lambda t: t.select(

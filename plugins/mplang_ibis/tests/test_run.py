@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from ibis_programs import SALES, SHOPS, at, rows, sales
+from mplang_simulator import Failure
 from mplang_tables import arrow, table, to_tensor
 
 import mplang_core as mp
@@ -122,14 +123,32 @@ def test_a_sum_that_does_not_fit_is_an_error_that_names_the_column(sim, mode):
     assert str(2**63) not in str(error.value)
 
 
-def test_a_value_is_in_no_message(sim, mode):
+def test_the_reason_of_duckdb_is_told_with_the_column_and_leaves_no_party(sim, mode):
     def program():
         x = at("P0", table({"s": ["12", "SECRET"]}))
-        return at("P0", lambda t: t.select(n=t.s.cast("int64")), x)
+        return at("P0", lambda t: t.select(n=t.s.cast("int64"), s=t.s), x)
 
-    with pytest.raises(PartyError, match=r"party 0 failed in ibis\.run.*ConversionExc") as error:
+    reason = r"failed in ibis\.run.*column 'n'.*Conversion Error: Could not convert string 'SECRET'"
+    with pytest.raises(PartyError, match=reason) as error:
         mp.evaluate(sim, program, mode=mode)
-    assert "SECRET" not in str(error.value)
+    told = Failure.public(error.value)  # what host and peers of a worker learn
+    assert "SECRET" not in told.text
+    assert "Conversion" not in told.text
+
+
+@pytest.mark.parametrize(
+    ("fn", "reason"),
+    [
+        (lambda t: t.mutate(f=t.a // t.b), r"column 'f': .*out of range"),
+        (lambda t: t.mutate(f=t.a * 2**62), r"column 'f': .*Overflow in multiplication of INT64"),
+        (lambda t: t.mutate(f=t.b.ln()), r"column 'f': .*cannot take logarithm of zero"),
+        (lambda t: t.filter(t.b.ln() > 0), r"DuckDB fails: .*cannot take logarithm of zero"),
+        (lambda t: t.agg(f=t.s.cast("date").max()), r"column 'f': .*date"),
+    ],
+)
+def test_each_failure_on_data_has_its_reason(sim, fn, reason):
+    with pytest.raises(PartyError, match=reason):
+        mp.evaluate(sim, lambda: at("P0", fn, at("P0", table({"a": [7], "b": [0], "s": ["x"]}))))
 
 
 @pytest.mark.parametrize(

@@ -32,8 +32,8 @@ reverse right rpad rtrim sha1 sha256 split_part starts_with strip_accents strlen
 substring suffix to_base64 translate trim ucase unhex unicode upper
 """
 _LISTS = """
-array_contains array_extract array_slice array_to_string len list_contains list_extract list_slice
-list_value regexp_split_to_array split str_split string_split unnest
+array_contains array_extract array_length array_slice array_to_string len list_contains list_extract
+list_slice list_value regexp_split_to_array split str_split string_split unnest
 """
 _TIMES = """
 century date_add date_diff date_part date_sub date_trunc datediff datepart datetrunc day dayname

@@ -84,6 +84,7 @@ def _compile(
     import ibis  # type: ignore[import-untyped]
 
     from mplang_ibis import query
+    from mplang_ibis.generator import to_sql
 
     shown = f"{getattr(fn, '__name__', type(fn).__name__)}({_list(signature.operands)})"
     try:
@@ -93,9 +94,9 @@ def _compile(
         if len(called) != len(tables):
             raise ValueError(f"expected {len(tables)} names of tables, got {len(called)}")
         expr = _trace(fn, signature, dict(zip(called, tables, strict=True)))
-        sql = str(ibis.to_sql(_ordered(expr), dialect="duckdb"))
-        query.admit(sql, called)
-        gives = _type_of(expr)
+        sql = to_sql(expr)
+        found = query.schema_of(sql, dict(zip(called, tables, strict=True)))
+        gives = _type_of(expr, found)
     except AdmissionError as error:
         reason = str(error).removeprefix("ibis.run: ")
         raise TraceError(f"{at()}{shown}: {reason}") from error
@@ -115,23 +116,6 @@ def _compile(
     )
 
 
-def _ordered(expr: Any) -> Any:
-    """Return an expression whose SQL is the same in every process.
-
-    Ibis has the columns that are dropped in a set, and writes them in its order, which depends on
-    the process (PYTHONHASHSEED).
-    """
-    from ibis.expr.operations import DropColumns, Field, Project  # type: ignore[import-untyped]
-
-    def keep(node: Any, changed: Any, **kwargs: Any) -> Any:
-        if isinstance(node, DropColumns):
-            parent = (changed or {}).get("parent", node.parent)
-            return Project(parent, {name: Field(parent, name) for name in node.schema.names})
-        return node.__recreate__(changed) if changed else node
-
-    return expr.op().replace(keep).to_expr()
-
-
 def _tables(operands: tuple[BaseType, ...]) -> tuple[TableType, ...]:
     tables = tuple(kind for kind in operands if isinstance(kind, TableType))
     if not tables or len(tables) != len(operands):
@@ -143,7 +127,7 @@ def _tables(operands: tuple[BaseType, ...]) -> tuple[TableType, ...]:
 
 def _trace(fn: Callable[..., Any], signature: FeSignature, tables: Mapping[str, TableType]) -> Any:
     import ibis
-    from ibis.expr.operations import InMemoryTable
+    from ibis.expr.operations import InMemoryTable  # type: ignore[import-untyped]
     from mplang_tables import arrow
 
     unbound = [
@@ -161,10 +145,12 @@ def _trace(fn: Callable[..., Any], signature: FeSignature, tables: Mapping[str, 
     return expr
 
 
-def _type_of(expr: Any) -> TableType:
+def _type_of(expr: Any, found: Any) -> TableType:
     from mplang_tables import arrow
 
-    gives = arrow.type_of(expr.schema().to_pyarrow())
+    from mplang_ibis.result_types import declared
+
+    gives = arrow.type_of(declared(expr.schema().to_pyarrow(), found))
     check_table(gives)
     return gives
 

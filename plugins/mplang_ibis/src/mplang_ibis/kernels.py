@@ -1,6 +1,7 @@
 """Kernels of the dialect ``ibis``. Imports Arrow and DuckDB when they run.
 
-Error messages are public: they may contain columns, never values.
+Messages of admission are public: they may contain columns, never values. The reason of a failure
+may contain values; it stays in a simulator and in the log of the party.
 """
 
 from __future__ import annotations

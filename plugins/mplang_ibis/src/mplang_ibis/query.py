@@ -22,8 +22,10 @@ from mplang_ibis.sql import NAME, quoted
 
 MAX_SIGNS = 64  # of which one operator is: DuckDB takes cubic time to split more, holding the GIL
 _SIGNS = re.compile(rf"(?:\+|-(?!-)){{{MAX_SIGNS + 1}}}")  # two minus signs begin a comment
+MAX_TRIED = 64  # columns of a failed result, each of which is tried alone
 _SCAN_FAILED = "get_next failed"  # as DuckDB tells what Arrow could not read
 _FAILURES = (duckdb.Error, UnicodeDecodeError)  # messages are cut, perhaps within a character
+_OF_VALUES = (duckdb.ConversionException, duckdb.InvalidInputException, duckdb.OutOfRangeException)
 
 _LOCKED: dict[str, str | bool | int | float | list[str]] = {
     "enable_external_access": False,
@@ -50,8 +52,8 @@ def run(sql: str, tables: Mapping[str, Any], gives: TableType, *, op: str = "ibi
 
     Raises:
         AdmissionError: the SQL is not allowed; names what is refused.
-        KernelError: it took too long, a join gave too many rows, or the result does not fit in
-            the type.
+        KernelError: it took too long, a join gave too many rows, the result does not fit in
+            the type, or DuckDB fails on the data: its reason may have values, and is for the owner.
 
     Example:
         >>> import pyarrow as pa
@@ -70,14 +72,34 @@ def run(sql: str, tables: Mapping[str, Any], gives: TableType, *, op: str = "ibi
             bound = _bind(con, sql)
             try:
                 found = bound.to_arrow_table()
-            except duckdb.InvalidInputException as error:
-                _tell_damage(error, tables)
+            except duckdb.InterruptException:
                 raise
+            except _FAILURES as error:
+                _tell_damage(error, tables)
+                at = _failing(bound) if isinstance(error, _OF_VALUES) else ""
+                raise KernelError(f"{op}: {at}DuckDB fails: {_line(error)}") from error
             check_joins(json.loads(con.get_profiling_information("json")), op)
     try:
         return arrow.cast(found, gives)
     except ValueError as error:
         raise KernelError(f"{op}: {error}") from error
+
+
+def _failing(bound: duckdb.DuckDBPyRelation) -> str:
+    """Return which columns of a result fail alone, for a message; nothing if that tells nothing."""
+    if len(bound.columns) > MAX_TRIED:
+        return ""
+    failing = []
+    for name in bound.columns:
+        try:
+            bound.project(quoted(name)).to_arrow_table()
+        except duckdb.InterruptException:
+            raise
+        except _FAILURES:
+            failing.append(name)
+    if not failing or len(failing) == len(bound.columns) > 1:  # such as by a filter
+        return ""
+    return f"column{'s' * (len(failing) > 1)} {', '.join(map(repr, failing))}: "
 
 
 def _register(con: duckdb.DuckDBPyConnection, name: str, table: Any) -> None:
@@ -166,6 +188,30 @@ def admit(sql: str, names: Collection[str]) -> None:
     """
     with _connect() as con:
         _admit(con, sql, names)
+
+
+def schema_of(sql: str, tables: Mapping[str, TableType]) -> Any:
+    """Return the Arrow schema that DuckDB gives the result of one SELECT, without data.
+
+    Args:
+        sql: in the dialect of DuckDB.
+        tables: types of the tables by name.
+
+    Raises:
+        AdmissionError: it is anything else, or DuckDB refuses it; names what.
+
+    Example:
+        >>> schema_of('SELECT avg("p") AS "m" FROM "x"', {"x": TableType((("p", "int8"),))})
+        m: double
+    """
+    with _connect() as con:
+        _admit(con, sql, tables)
+        for name, kind in tables.items():
+            _register(con, name, arrow.schema(kind).empty_table())
+        try:
+            return _bind(con, sql).limit(0).to_arrow_table().schema
+        except _FAILURES as error:  # such as of a constant that does not fit
+            raise AdmissionError(f"ibis.run: DuckDB refuses the SQL: {_line(error)}") from error
 
 
 def parse(sql: str) -> dict[str, Any]:
